@@ -2,9 +2,9 @@
 
     python benchmarks/bench_caches.py
 
-The baseline looks up and replaces one tag per request in a direct-mapped table, compiled: what any simulation has to do at least.
-A ratio holds on a slow or busy machine where a time does not. Divergent: one thread a row, every request a line of its own.
-Coalesced: a warp access is one request, so that the warp's bookkeeping is paid once for each.
+The baseline looks up and replaces one tag per request in a direct-mapped table, compiled: the least work of any simulation. Unlike
+a time, a ratio can be compared between machines. Divergent: one thread per row, every request to a line of its own. Coalesced: a
+warp access is one request, so that each pays for the warp's bookkeeping.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numba
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "caches"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "by_hand"))
 
 from reference_streams import row_sum, vector_add
 

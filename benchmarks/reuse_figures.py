@@ -74,8 +74,8 @@ def _best(action: Callable[[], Any], rounds: int = 5) -> float:
     return best
 
 
-def _told(found: dict[str, float]) -> dict[str, float]:
-    """The figures as they are, each also on the error output."""
+def _reported(found: dict[str, float]) -> dict[str, float]:
+    """The figures, which are also printed to stderr."""
     for name, value in found.items():
         print(f"  {name}: {value:.2f}", file=sys.stderr)
     return found
@@ -89,10 +89,10 @@ def slowest() -> float:
     for name, coalesce, placement, settings in _cases():
         stream = coalesce()
         for issue in ("access", "request"):
-            asked = replace(settings, issue=issue)
-            seconds = _best(coalesce) + _best(lambda asked=asked, s=stream, p=placement: analyse(asked, s, p))
+            changed = replace(settings, issue=issue)
+            seconds = _best(coalesce) + _best(lambda changed=changed, s=stream, p=placement: analyse(changed, s, p))
             found[f"{name}, by {issue}"] = stream.loads / seconds / 1e6
-    return min(_told(found).values())
+    return min(_reported(found).values())
 
 
 def reading() -> float:
@@ -121,13 +121,13 @@ def sweep_ratio() -> float:
     ]
     found = {}
     for name, coalesce, placement, settings in _cases():
-        asked = replace(settings, index="modulo").off("latency")
+        changed = replace(settings, index="modulo").off("latency")
 
-        def seconds(points: Any, asked: Any = asked, coalesce: Any = coalesce, placement: Any = placement) -> float:
+        def seconds(points: Any, changed: Any = changed, coalesce: Any = coalesce, placement: Any = placement) -> float:
             stream = coalesce()
-            return _best(lambda: all_sizes_and_ways(asked, stream, placement, points)) + _best(coalesce)
+            return _best(lambda: all_sizes_and_ways(changed, stream, placement, points)) + _best(coalesce)
 
         one = seconds([(16 * kib, 4)])
         for grid in grids:
             found[f"{name}, {len(dict.fromkeys(size // ways for size, ways in grid))} numbers of sets"] = seconds(grid) / one
-    return max(_told(found).values())
+    return max(_reported(found).values())

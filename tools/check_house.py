@@ -1,12 +1,11 @@
 """The rules of the house that a program can check: sizes of files and functions, imports at the top, no import circle.
 
-Usage: python tools/check_house.py [ROOT] [--figures]
-
 Exits with 1 and a list if a rule is broken. `--figures` prints the structure of `src/` in numbers instead.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import sys
 from collections import Counter
@@ -19,20 +18,20 @@ BUDGETED = ("src", "tools")
 CAPPED = (*BUDGETED, "tests", "benchmarks")
 SUFFIXES = (".py", ".c", ".h", ".cu", ".js", ".css", ".jinja")
 EXEMPT = "size-budget: generated"
-"""A file with these words in a comment within its first ten lines is a generated table and does not count."""
+"""A file with this text in a comment within its first ten lines is a generated table and does not count."""
 
 Circle = list[str]
 
 
 def faults(root: Path) -> list[str]:
-    """What breaks a rule under `root`, one line each. Tests and benchmarks keep only the limit on a file."""
+    """The violations of rules under `root`, one line each. For tests and benchmarks only the limit on a file applies."""
     house = House(root / "src")
-    found = list(_sizes(root))
-    found += [f"{' -> '.join(circle)}: these modules import each other in a circle" for circle in house.circles()]
+    lines = list(_sizes(root))
+    lines += [f"{' -> '.join(circle)}: these modules import each other in a circle" for circle in house.circles()]
     if len(house.local_imports) > LOCAL_IMPORTS:
-        found += [f"src/{place}: an import inside a function" for place in house.local_imports]
-        found.append(f"src: {len(house.local_imports)} imports inside functions, the limit is {LOCAL_IMPORTS}")
-    return found
+        lines += [f"src/{place}: an import inside a function" for place in house.local_imports]
+        lines.append(f"src: {len(house.local_imports)} imports inside functions, the limit is {LOCAL_IMPORTS}")
+    return lines
 
 
 def _sizes(root: Path) -> Iterator[str]:
@@ -59,7 +58,7 @@ def long_functions(path: Path, source: str) -> Iterator[tuple[int, str, int]]:
 
 
 class House:
-    """The Python modules under a folder and what they import of each other: at the top, in functions, and for types alone."""
+    """The Python modules under a folder and their imports of each other: at the top, in functions, and for types only."""
 
     def __init__(self, folder: Path) -> None:
         self.files = {_module_name(path.relative_to(folder)): path for path in sorted(folder.rglob("*.py"))}
@@ -110,7 +109,7 @@ def _components(graph: Mapping[str, set[str]]) -> list[Circle]:
     numbers: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
-    found: list[Circle] = []
+    circles: list[Circle] = []
 
     def visit(node: str) -> None:
         numbers[node] = lowest[node] = len(numbers)
@@ -121,16 +120,16 @@ def _components(graph: Mapping[str, set[str]]) -> list[Circle]:
             if other in stack:
                 lowest[node] = min(lowest[node], lowest[other])
         if lowest[node] == numbers[node]:
-            at = stack.index(node)
-            component, stack[at:] = stack[at:], []
+            start = stack.index(node)
+            component, stack[start:] = stack[start:], []
             if len(component) > 1:
-                found.append(sorted(component))
+                circles.append(sorted(component))
 
     sys.setrecursionlimit(10_000)
     for node in graph:
         if node not in numbers:
             visit(node)
-    return found
+    return circles
 
 
 def figures(root: Path) -> dict[str, int]:
@@ -149,19 +148,21 @@ def figures(root: Path) -> dict[str, int]:
     }
 
 
-def main(arguments: list[str]) -> int:
-    """Check, or describe, the tree at the first argument, or the one that this script stands in."""
-    places = [word for word in arguments if not word.startswith("--")]
-    root = Path(places[0]) if places else Path(__file__).resolve().parents[1]
-    if "--figures" in arguments:
-        for name, number in figures(root).items():
-            sys.stdout.write(f"{number:8,}  {name}\n")
+def main() -> int:
+    """Check or describe a tree."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parents[1], help="default: this repository")
+    parser.add_argument("--figures", action="store_true", help="print the structure of src/ in numbers")
+    options = parser.parse_args()
+    if options.figures:
+        for name, number in figures(options.root).items():
+            print(f"{number:8,}  {name}")
         return 0
-    found = faults(root)
-    for line in found:
-        sys.stdout.write(f"house rule: {line}\n")
-    return 1 if found else 0
+    lines = faults(options.root)
+    for line in lines:
+        print(f"house rule: {line}")
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -1,13 +1,13 @@
-"""A coverage-guided fuzzer of Warpsight: no input, however broken, may end in anything but an answer or a clear error.
+"""A coverage-guided fuzzer of Warpsight: every input, however broken, must end in an answer or a clear error.
 
     python tools/fuzz.py --target all --minutes 20         # ten minutes of damaged PTX, then ten of damaged launches
-    python tools/fuzz.py --replay FILE --target ptx        # what one case does
-    python tools/fuzz.py --minimise FILE --target ptx      # the smallest part of a finding that still is one, on standard output
+    python tools/fuzz.py --replay FILE --target ptx        # runs one case
+    python tools/fuzz.py --minimise FILE --target ptx      # the smallest part of a finding that still fails, on standard output
 
-Cases come from tools/fuzzing/seeds/TARGET, from tests/emulator/hostile/TARGET (what was found before) and from `--corpus DIR`, in
-which cases that reach something new are kept for the next run. A finding is an exception that is no WarpsightError, an error that
-says nothing, a case past `--limit` seconds, growth by more than 2 GiB, or the death of the process; each kind is kept once, in
-`--findings`. Warpsight is what Python imports. No dependency beyond Warpsight's own. Exit code 1 if anything was found.
+Cases come from tools/fuzzing/seeds/TARGET, from tests/emulator/hostile/TARGET (earlier findings) and from `--corpus DIR`, in which
+cases that reach new features are kept for the next run. A finding is an exception other than WarpsightError, an error without a
+message, a case longer than `--limit` seconds, growth by more than 2 GiB, or the death of the process; each kind is kept once, in
+`--findings`. The exit code is 1 if there is a finding.
 """
 
 from __future__ import annotations

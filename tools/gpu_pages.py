@@ -1,13 +1,12 @@
 """Writes docs/gpus/ from the catalogue's descriptions, a page for each GPU and the list of them, and the tables of keys in
 docs/reference/gpu-description.md from the table in the code.
 
-Usage: python tools/gpu_pages.py [--check]
-
-`--check` only tells which pages would change (exit code 1). A page without a GPU is removed.
+`--check` only lists the pages that would change (exit code 1). A page without a GPU is removed.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -44,9 +43,9 @@ def pages() -> dict[str, str]:
 
 def stale(folder: Path) -> list[str]:
     """The names of pages in `folder` that are missing, different or without a GPU."""
-    wanted = pages()
-    there = {path.name: path.read_text("utf-8") for path in folder.glob("*.md")}
-    return sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
+    current = pages()
+    stored = {path.name: path.read_text("utf-8") for path in folder.glob("*.md")}
+    return sorted(name for name in current.keys() | stored.keys() if current.get(name) != stored.get(name))
 
 
 def reference_page(text: str) -> str:
@@ -72,26 +71,29 @@ def _row(key: Key) -> str:
     return f"| `{key.name}` | {kind} | {default} | {read_by} | {key.meaning} |"
 
 
-def main(words: list[str]) -> int:
+def main() -> int:
     """Write or check the pages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing, list the pages that would change")
+    check = parser.parse_args().check
     changed = stale(FOLDER)
     text = REFERENCE.read_text("utf-8")
     if reference_page(text) != text:
         changed.append(REFERENCE.name)
-    if "--check" in words:
+    if check:
         print(f"out of date: {', '.join(changed)}: run {COMMAND}" if changed else "the pages are up to date")
         return 1 if changed else 0
     FOLDER.mkdir(parents=True, exist_ok=True)
-    wanted = pages()
+    current = pages()
     for name in changed:
         if name == REFERENCE.name:
             REFERENCE.write_text(reference_page(text), "utf-8")
-        elif name in wanted:
-            (FOLDER / name).write_text(wanted[name], "utf-8")
+        elif name in current:
+            (FOLDER / name).write_text(current[name], "utf-8")
         else:
             (FOLDER / name).unlink()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

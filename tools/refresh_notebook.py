@@ -1,13 +1,12 @@
 """Runs the notebooks of the documentation again and stores their real outputs in them.
 
-Usage: python tools/refresh_notebook.py [--check] [FILE ...]
-
-A notebook is run from an empty folder by a kernel of this interpreter. `--check` only tells which ones would print other text than
-what is stored (exit code 1). Pictures are stored and not compared. Needs `nbclient` and `ipykernel`, of the extra `test`.
+A notebook is run from an empty folder by a kernel of this interpreter. `--check` only lists those that would print other text than
+the stored one (exit code 1). Pictures are stored and not compared. Needs `nbclient` and `ipykernel` of the extra `test`.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 import tempfile
@@ -35,23 +34,23 @@ def run(notebook: Any, folder: Path) -> None:
     resources = {"metadata": {"path": str(folder)}}
     client = NotebookClient(notebook, kernel_name="python3", timeout=_CELL_SECONDS, record_timing=False, resources=resources)
     with tempfile.TemporaryDirectory() as sockets:
-        # files in place of ports: nobody else on this machine can listen, and two runs at once never meet
+        # files instead of ports: nobody else on this machine can listen, and simultaneous runs do not conflict
         manager = client.create_kernel_manager()
         manager.transport, manager.ip = "ipc", f"{sockets}/kernel"
         client.execute()
-    # which Python ran it is no part of the notebook
+    # the Python version is not part of the notebook
     notebook.metadata.pop("language_info", None)
 
 
 def texts(notebook: Any) -> list[str]:
-    """What each code cell printed and showed as text, times of this machine and what went to stderr left out."""
-    found = []
+    """The output of each code cell as text, without stderr and times of this machine."""
+    cells = []
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            there = [output for output in cell.outputs if output.get("name") != "stderr"]
-            parts = [output.text if output.output_type == "stream" else _shown(output) for output in there]
-            found.append(_TIMES.sub("", "".join(parts)))
-    return found
+            outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+            parts = [output.text if output.output_type == "stream" else _shown(output) for output in outputs]
+            cells.append(_TIMES.sub("", "".join(parts)))
+    return cells
 
 
 def _shown(output: Any) -> str:
@@ -61,24 +60,28 @@ def _shown(output: Any) -> str:
     return f"{text}\n"
 
 
-def main(words: list[str]) -> int:
-    """Refresh or check the notebooks named, all without a name."""
+def main() -> int:
+    """Refresh or check the notebooks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notebooks", nargs="*", metavar="FILE", help="relative to the repository; default: all")
+    parser.add_argument("--check", action="store_true", help="change nothing, list the notebooks that would change")
+    options = parser.parse_args()
     import nbformat
 
-    check, names = "--check" in words, [word for word in words if word != "--check"]
     stale = []
-    for name in names or NOTEBOOKS:
+    for name in options.notebooks or NOTEBOOKS:
         notebook = read(ROOT / name)
         before = texts(notebook)
         with tempfile.TemporaryDirectory() as folder:
             run(notebook, Path(folder))
         if texts(notebook) != before:
             stale.append(name)
-        if not check:
+        if not options.check:
             nbformat.write(notebook, ROOT / name)
-    print("\n".join(f"{name}: {'is out of date' if check else 'refreshed'}" for name in stale) or "the notebooks are up to date")
-    return 1 if check and stale else 0
+    verdict = "is out of date" if options.check else "refreshed"
+    print("\n".join(f"{name}: {verdict}" for name in stale) or "the notebooks are up to date")
+    return 1 if options.check and stale else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -1,12 +1,11 @@
 """Writes the table of checks into docs/reference/report.md.
 
-Usage: python tools/report_page.py [--check]
-
-`--check` only tells whether the page would change (exit code 1).
+`--check` only says whether the page would change (exit code 1).
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -31,13 +30,16 @@ def _row(check: Check) -> str:
     return f"| `{check.key}`{every} | {check.assumption} | {check.measure} | {check.side} {bound}: {check.why} |\n"
 
 
-def main(words: list[str]) -> int:
+def main(words: list[str] | None = None) -> int:
     """Write or check the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing, say whether the page would change")
+    check = parser.parse_args(words).check
     text = PAGE.read_text("utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     fresh = f"{before}{BEGIN}{HEAD}{table()}{END}{after}"
-    if "--check" in words:
+    if check:
         same = fresh == text
         print("the page is up to date" if same else f"{PAGE.name} is out of date: run python tools/report_page.py")
         return 0 if same else 1
@@ -46,4 +48,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -1,12 +1,11 @@
-"""The pictures of reports in the README: a kernel of our suite, predicted, simulated, and shown in a browser.
-
-    python tools/screenshots.py            # writes docs/images/report-*.png
+"""Writes the pictures of reports for the README, docs/images/report-*.png: a kernel of our suite, predicted and simulated.
 
 Needs Playwright (the test extra) and chromium (tools/browser.sh).
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -35,7 +34,7 @@ SHOTS = {
 
 
 def report() -> str:
-    """What `warpsight report KERNEL --model warpsight --simulator` writes, files named by their places in the repository."""
+    """The page of `warpsight report KERNEL --model warpsight --simulator`, with file names relative to the repository."""
     request, gpu = KernelRequest(str(ROOT / KERNEL)), load_gpu("mdm-pascal")
     parts = Parts(simulator=True, command=("warpsight", "report", KERNEL, "--model", "warpsight", "--simulator"))
     document = advised_report_data(obtain_trace(request), gpu, "warpsight", parts=parts, request=request)
@@ -44,6 +43,7 @@ def report() -> str:
 
 def main() -> int:
     """Make the report, and a picture of each view."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     from playwright.sync_api import sync_playwright
 
     browser = os.environ.get("WARPSIGHT_CHROMIUM") or shutil.which("chromium")

@@ -70,7 +70,7 @@ class Compared:
 
     @property
     def references(self) -> list[str]:
-        """What errors are held against."""
+        """The kinds of measurements that errors are relative to."""
         return [by for by in (NCU, EVENTS) if any(row.measured(by) is not None for row in self.rows)]
 
 

@@ -90,14 +90,14 @@ def _mean(errors: list[float | None]) -> str:
 
 
 def main() -> None:
-    """Print the table, or write it into the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Print the table; with --write also keep it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help=f"rewrite the table in {PAGE.name}")
-    made = tables(simulated())
-    if parser.parse_args().write:
-        put(PAGE, COMMAND, made)
-    for table in made.values():
-        print(table)
+    write = parser.parse_args().write
+    found = tables(simulated())
+    if write:
+        put(PAGE, COMMAND, found)
+    print("\n\n".join(found.values()))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ GPU = "mdm-pascal"
 OWN = "warpsight"
 MODELS = (OWN, "mdm", "gpumech", "mdm-queue", "bottleneck")
 LARGE = 0.35
-# MAPE by class that the papers' figures are held beside, per cent: MDM, MICRO 2020, Fig. 5 (its own kernels and simulator).
+# The papers' MAPE by class, per cent: MDM, MICRO 2020, Fig. 5 (its own kernels and simulator).
 PAPERS = {
     "mdm": {"all": 13.9, MEMORY_CLASSES[0]: 18.0, MEMORY_CLASSES[1]: 9.0},
     "gpumech": {"all": 162.0, MEMORY_CLASSES[0]: 298.0, MEMORY_CLASSES[1]: 9.0},
@@ -100,8 +100,8 @@ def _mape_table(found: list[Outcome]) -> str:
             cells = [f"{mape(rows, model):.1f} %" for rows in chosen.values()]
             largest = max((o.error(model) for o in chosen["all"]), key=abs)
             paper = PAPERS.get(model, {}).get(title)
-            said = f"{paper:g} %" if paper is not None else ""
-            lines.append(f"| {title} | `{model}` | {' | '.join(cells)} | {100 * largest:+.0f} % | {said} |")
+            paper_text = f"{paper:g} %" if paper is not None else ""
+            lines.append(f"| {title} | `{model}` | {' | '.join(cells)} | {100 * largest:+.0f} % | {paper_text} |")
     return "\n".join(lines)
 
 

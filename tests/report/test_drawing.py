@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from warpsight.reports.drawing.canvas import FONT, luminance, shade, style_of, text_width
 from warpsight.reports.drawing.charts import LOG, LOG_FROM_0, Axis, Bars, Chart, Dot, HeatMap, Lanes, Lines, Scatter, Series
 from warpsight.reports.drawing.frame import number_text, scale_for
-from warpsight.reports.drawing.svg import chart_of, svg
+from warpsight.reports.drawing.svg import svg
+from warpsight.reports.paper_figures import chart_of
 
 pytestmark = pytest.mark.unit
 

@@ -21,12 +21,12 @@ _LABEL = 14
 
 def model_list_text(documents: list[dict[str, Any]]) -> str:
     """One line per model: name, title and source of its equations."""
-    name = max((len(document["name"]) for document in documents), default=0) + 3
-    lines = [textwrap.wrap(f"{document['title']}. {document['source']}", WIDTH - name - 1) for document in documents]
-    indent = " " * (name + 1)
-    return "\n".join(
-        f" {document['name']:<{name}}" + f"\n{indent}".join(wrapped) for document, wrapped in zip(documents, lines, strict=True)
-    )
+    width = max((len(document["name"]) for document in documents), default=0) + 3
+    lines = []
+    for document in documents:
+        text = textwrap.wrap(f"{document['title']}. {document['source']}", WIDTH - width - 1)
+        lines.append(f" {document['name']:<{width}}" + f"\n{' ' * (width + 1)}".join(text))
+    return "\n".join(lines)
 
 
 def model_text(document: dict[str, Any]) -> str:
@@ -36,10 +36,9 @@ def model_text(document: dict[str, Any]) -> str:
     for label, texts in _parts(document):
         lines += _labelled(label, texts)
     lines += ["", " CPI stack   meaning, and how the model computes it (W: resident warps per SM)"]
-    indent = " " * (_LABEL - 1)
     for name in document["stack"]:
         lines.append(f" {name:<11} {document['meanings'][name]}")
-        lines += textwrap.wrap(document["by_component"].get(name, ""), WIDTH, initial_indent=indent, subsequent_indent=indent)
+        lines += textwrap.wrap(document["by_component"].get(name, ""), WIDTH, initial_indent=" " * 13, subsequent_indent=" " * 13)
     return "\n".join(lines)
 
 
@@ -104,9 +103,8 @@ def instructions_text(rows: list[dict[str, Any]]) -> str:
     name = max(len(row["opcode"]) for row in rows) + 2
     lines = [f" {'opcode':<{name}}{'executed':<10}{'op class':<12}what"]
     for row in rows:
-        mark = "yes" if row["executed"] else "no"
-        what = row["what"] if row["executed"] else f"{row['what']} ({row['why_not']})"
-        lines.append(f" {row['opcode']:<{name}}{mark:<10}{row['op_class']:<12}{what}")
+        mark, reason = ("yes", "") if row["executed"] else ("no", f" ({row['why_not']})")
+        lines.append(f" {row['opcode']:<{name}}{mark:<10}{row['op_class']:<12}{row['what']}{reason}")
     executed = sum(row["executed"] for row in rows)
     lines += ["", f" {executed} of {len(rows)} opcodes are executed. Unsupported forms of an opcode are refused with their line."]
     return "\n".join(lines)
@@ -129,13 +127,13 @@ def native_text(rows: list[dict[str, Any]]) -> str:
         classes.setdefault(row["op_class"], []).append(row["opcode"])
     lines = [f" {'op class':<12}{'opcodes':>8}  SASS opcodes of imported traces"]
     for name, opcodes in sorted(classes.items(), key=lambda item: -len(item[1])):
-        shown = ""
+        text = ""
         for opcode in opcodes:
-            if len(shown) + len(opcode) > 90:
-                shown += " ..."
+            if len(text) + len(opcode) > 90:
+                text += " ..."
                 break
-            shown += f" {opcode}"
-        lines.append(f" {name:<12}{len(opcodes):>8} {shown}")
+            text += f" {opcode}"
+        lines.append(f" {name:<12}{len(opcodes):>8} {text}")
     accesses = sum(bool(row["access"]) for row in rows)
     lines += ["", f" {len(rows)} SASS opcodes, {accesses} of them access memory ({SOURCE}, sm_35 to sm_100). "
               "Others get the op class of the nearest name, with a warning."]
@@ -144,11 +142,10 @@ def native_text(rows: list[dict[str, Any]]) -> str:
 
 def environment_text(document: dict[str, Any]) -> str:
     """Versions, tools and the cache, one line each; a missing one with its remedy."""
-    lines = [f"warpsight {document['warpsight']}   Python {document['python']}   {document['machine']}", ""]
-    for package, version in document["packages"].items():
-        lines.append(f"  {package:<22}{version or f'missing: python -m pip install {package}'}")
-    for tool, path in document["tools"].items():
-        lines.append(f"  {tool:<22}{path or _HINTS[tool]}")
-    cache = document["cache"]
-    lines.append(f"  {'cache':<22}{cache['folder']}   {cache['files']:,} files, {cache['bytes'] / (1 << 20):,.1f} MiB")
-    return "\n".join(lines)
+    packages, tools, cache = document["packages"], document["tools"], document["cache"]
+    return "\n".join([
+        f"warpsight {document['warpsight']}   Python {document['python']}   {document['machine']}", "",
+        *(f"  {package:<22}{version or f'missing: python -m pip install {package}'}" for package, version in packages.items()),
+        *(f"  {tool:<22}{path or _HINTS[tool]}" for tool, path in tools.items()),
+        f"  {'cache':<22}{cache['folder']}   {cache['files']:,} files, {cache['bytes'] / (1 << 20):,.1f} MiB",
+    ])  # fmt: skip

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import textwrap
 from pathlib import PurePath
 from typing import Any
 
@@ -12,9 +9,10 @@ from warpsight.base.errors import UsageError
 from warpsight.base.units import duration, significant, thousands
 from warpsight.reports.drawing.charts import LOG, Axis, Dot, Scatter
 from warpsight.reports.drawing.svg import svg
+from warpsight.reports.formats import csv_text
 from warpsight.reports.prediction import dimensions
 from warpsight.reports.stack import decimals
-from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, fits
+from warpsight.reports.terminal import PLAIN, Column, Style, aligned, fits, wrapped
 from warpsight.result.prediction import COMPONENTS, in_order
 
 
@@ -30,15 +28,15 @@ def _inputs(rows: list[dict[str, Any]], style: Style) -> list[str]:
     if not rows:
         return []
     merged = [_merged(row) for row in rows]
-    table = aligned([
+    columns = [
         Column("input", [row["name"] for row in rows], left=True),
         Column("Warpsight", [_value(row["kind"], row["predicted"]) for row in rows]),
         Column("measured", [_value(row["kind"], row["measured"]) for row in rows]),
         Column("error", [_error(row) for row in rows]),
         *([Column("", merged, left=True)] if any(merged) else []),
         Column("metric", [row["metric"] for row in rows], left=True),
-    ])  # fmt: skip
-    return [style.strong(table[0]), *table[1:]]
+    ]
+    return aligned(columns, style)
 
 
 def _value(kind: str, value: float | None) -> str:
@@ -66,66 +64,56 @@ def _stalls(reference: dict[str, Any]) -> list[str]:
     for stall in reference["measured"]["stalls"]:
         reasons.setdefault(stall["component"] or "none near", []).append(stall["reason"])
     parts = [f"{name} {100 * share:.0f} % ({', '.join(reasons[name][:2])})" for name, share in shares.items() if share >= 0.005]
-    return textwrap.wrap(f" measured stalls: {'; '.join(parts)}", WIDTH, subsequent_indent="   ", break_on_hyphens=False)
+    return wrapped(f" measured stalls: {'; '.join(parts)}")
 
 
 def _clock(clock: dict[str, Any] | None) -> list[str]:
     if not clock or not clock["differs"]:
         return []
     measured, described = (significant(clock[side] / 1e9, 4) for side in ("measured", "described"))
-    text = (
-        f" clock: measured at {measured} GHz, but {described} GHz in the GPU description: errors of cycles and of time differ "
-        "(set core_clock to predict for the measured one)"
-    )
-    return textwrap.wrap(text, WIDTH, subsequent_indent="   ", break_on_hyphens=False)
+    return wrapped(f" clock: measured at {measured} GHz, but {described} GHz in the GPU description: errors of cycles and of time "
+                   "differ (set core_clock to predict for the measured one)")  # fmt: skip
 
 
 # -- A comparison of models as terminal text, and as CSV.
-
-_REFERENCE, _MEASURED = "reference", "measured"
 
 
 def comparison_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """One table per launch, one row per model; with a reference also errors, a summary and the gates."""
     against = f"   against {PurePath(document['against']).name}" if document["against"] else ""
-    parts = [f"{document['tool']}   {document['gpu']}   models {', '.join(document['models'])}{against}"]
-    parts = textwrap.wrap(parts[0], WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    lines = wrapped(f"{document['tool']}   {document['gpu']}   models {', '.join(document['models'])}{against}", "  ")
     for launch in document["launches"]:
-        parts += ["", *_launch(launch, style)]
+        lines += ["", *_launch(launch, style)]
     if document["summary"]:
-        parts += ["", *_summary(document["summary"], style)]
+        lines += ["", *_summary(document["summary"], style)]
     if document["gates"]:
-        parts += ["", *(_gate(gate, style) for gate in document["gates"])]
-    notes = [textwrap.wrap(f" note: {note}", WIDTH, subsequent_indent="   ") for note in document.get("notes", [])]
-    parts += ["", *(line for note in notes for line in note)] if notes else []
-    return "\n".join(parts)
+        lines += ["", *(_gate(gate, style) for gate in document["gates"])]
+    notes = [line for note in document.get("notes", []) for line in wrapped(f" note: {note}", hyphens=True)]
+    return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
 def comparison_csv(document: dict[str, Any]) -> str:
     """One row per launch and model; unknown values are empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     names = _components(document["launches"])
     stack = [f"cpi_stack.{name}" for name in names]
     head = ["gpu", "kernel", "label", "model", "cycles", "reference_cycles", "relative_error", "cpi", *stack, "bound_by"]
     inputs = list(dict.fromkeys(row["name"] for launch in document["launches"] for row in launch["inputs"]))
     timed = ["seconds", "reference_seconds", "time_error"] if document["measured_by"] else []
     pairs = [f"{side}.{name.replace(' ', '_')}" for name in inputs for side in ("input", "measured")]
-    writer.writerow([*head, "most_off", "most_off_difference", "refused", *timed, *pairs])
+    rows = []
     for launch in document["launches"]:
         reference = launch["reference"] or {}
+        values = {each["name"]: (each["predicted"], each["measured"]) for each in launch["inputs"]}
         for answer in launch["answers"]:
-            told, off = answer["prediction"] or {}, answer["most_off"] or {}
-            row = [document["gpu"], launch["kernel"], launch["label"], answer["model"], told.get("cycles")]
-            row += [reference.get("cycles"), answer["error"], told.get("cpi")]
-            row += [told.get("cpi_stack", {}).get(name) for name in names]
-            row += [told.get("bound_by"), off.get("component"), off.get("difference"), answer["refused"]]
+            prediction, off = answer["prediction"] or {}, answer["most_off"] or {}
+            row = [document["gpu"], launch["kernel"], launch["label"], answer["model"], prediction.get("cycles")]
+            row += [reference.get("cycles"), answer["error"], prediction.get("cpi")]
+            row += [prediction.get("cpi_stack", {}).get(name) for name in names]
+            row += [prediction.get("bound_by"), off.get("component"), off.get("difference"), answer["refused"]]
             if timed:
-                row += [told.get("seconds"), reference.get("seconds"), answer["time_error"]]
-            given = {each["name"]: (each["predicted"], each["measured"]) for each in launch["inputs"]}
-            row += [value for name in inputs for value in given.get(name, (None, None))]
-            writer.writerow(["" if value is None else value for value in row])
-    return out.getvalue()
+                row += [prediction.get("seconds"), reference.get("seconds"), answer["time_error"]]
+            rows.append([*row, *(value for name in inputs for value in values.get(name, (None, None)))])
+    return csv_text([*head, "most_off", "most_off_difference", "refused", *timed, *pairs], rows)
 
 
 def _components(launches: list[dict[str, Any]]) -> list[str]:
@@ -142,56 +130,55 @@ def _launch(launch: dict[str, Any], style: Style) -> list[str]:
     lines = [style.strong(head), *(_table(launch, rows, style) if rows else [])]
     for answer in launch["answers"]:
         if answer["refused"]:
-            told = f" {answer['model']}: {answer['refused']}"
-            lines += textwrap.wrap(told, WIDTH, drop_whitespace=True, subsequent_indent="   ")
+            lines += wrapped(f" {answer['model']}: {answer['refused']}", hyphens=True)
     return [*lines, *measured_lines(launch, style)]
 
 
 def _table(launch: dict[str, Any], rows: list[dict[str, Any]], style: Style) -> list[str]:
     reference = launch["reference"]
-    stacks = [answer["prediction"]["cpi_stack"] for answer in rows]
-    told = [answer["prediction"] for answer in rows]
-    extra = int(reference is not None)
-    if reference is not None:
-        stacks = [reference["cpi_stack"], *stacks]
-    names = [name for name in in_order({name: 0 for stack in stacks for name in stack}) if any(stack.get(name) for stack in stacks)]
+    predictions = [answer["prediction"] for answer in rows]
     # models may be far apart, so each has the decimals that give its own CPI three digits
-    digits = [decimals(answer["cpi"]) for answer in told]
-    both = [decimals(max([*reference["cpi_stack"].values(), 0.0]))] * extra + digits if reference is not None else digits
+    digits = [decimals(prediction["cpi"]) for prediction in predictions]
+    stacks = list(zip((prediction["cpi_stack"] for prediction in predictions), digits, strict=True))
+    blank = []
+    if reference is not None:
+        blank = [""]
+        stacks.insert(0, (reference["cpi_stack"], decimals(max([*reference["cpi_stack"].values(), 0.0]))))
+    names = in_order({name: 0 for stack, _ in stacks for name in stack})
     columns = _outcomes(reference, rows)
-    cpi = [f"{answer['cpi']:,.{count}f}" for answer, count in zip(told, digits, strict=True)]
-    columns.append(Column("CPI", [*[""] * extra, *cpi]))
-    columns += [Column(name, [_part(stack, name, count) for stack, count in zip(stacks, both, strict=True)]) for name in names]
+    cpi = [f"{prediction['cpi']:,.{count}f}" for prediction, count in zip(predictions, digits, strict=True)]
+    columns.append(Column("CPI", [*blank, *cpi]))
+    columns += [Column(name, [f"{stack[name]:,.{count}f}" if name in stack else "" for stack, count in stacks])
+                for name in names if any(stack.get(name) for stack, _ in stacks)]  # fmt: skip
     below: list[str] = []
     if reference is not None and reference["cpi_stack"]:
-        off = [_off(answer["most_off"], count) for answer, count in zip(rows, digits, strict=True)]
+        off = [f"{answer['most_off']['component']} {answer['most_off']['difference']:+,.{count}f}"
+               for answer, count in zip(rows, digits, strict=True)]  # fmt: skip
         column = Column("most off", ["", *off], left=True)
         if fits([*columns, column], cut=False):
             columns.append(column)
         else:
             listed = ", ".join(f"{answer['model']} {part}" for answer, part in zip(rows, off, strict=True))
-            below = textwrap.wrap(f" most off: {listed}", WIDTH, subsequent_indent="   ", break_on_hyphens=False)
-    bound = Column("bound by", [*[""] * extra, *(answer["bound_by"] for answer in told)], left=True)
-    table = aligned([*columns, bound] if fits([*columns, bound]) else columns)
-    return [style.strong(table[0]), *table[1:], *below]
+            below = wrapped(f" most off: {listed}")
+    bound = Column("bound by", [*blank, *(prediction["bound_by"] for prediction in predictions)], left=True)
+    return [*aligned([*columns, bound] if fits([*columns, bound]) else columns, style), *below]
 
 
 def _outcomes(reference: dict[str, Any] | None, rows: list[dict[str, Any]]) -> list[Column]:
-    """Model, cycles and error; where a time was measured and says something else than the cycles, time and its error too."""
-    told = [answer["prediction"] for answer in rows]
+    """Model, cycles and error; if a time was measured and says something else than the cycles, time and its error too."""
+    predictions = [answer["prediction"] for answer in rows]
+    models, cycles = [answer["model"] for answer in rows], [thousands(prediction["cycles"]) for prediction in predictions]
     if reference is None:
-        names = Column("model", [answer["model"] for answer in rows], left=True)
-        return [names, Column("cycles", [thousands(answer["cycles"]) for answer in told])]
-    first = _MEASURED if reference.get("measured") else _REFERENCE
-    columns = [Column("model", [first, *(answer["model"] for answer in rows)], left=True)]
-    cycles = "" if reference["cycles"] is None else thousands(reference["cycles"])
-    columns.append(Column("cycles", [cycles, *(thousands(answer["cycles"]) for answer in told)]))
+        return [Column("model", models, left=True), Column("cycles", cycles)]
+    measured = "" if reference["cycles"] is None else thousands(reference["cycles"])
+    first = "measured" if reference.get("measured") else "reference"
+    columns = [Column("model", [first, *models], left=True), Column("cycles", [measured, *cycles])]
     if reference["cycles"] is not None or not reference.get("seconds"):
         columns.append(Column("error", ["", *(_signed(answer["error"]) for answer in rows)]))
     clock = reference.get("clock")
     if reference.get("seconds") and (reference["cycles"] is None or not clock or clock["differs"]):
-        columns.append(Column("time", [duration(reference["seconds"]), *(duration(answer["seconds"]) for answer in told)]))
-        columns.append(Column("error", ["", *(_signed(answer["time_error"]) for answer in rows)]))
+        times = [duration(reference["seconds"]), *(duration(prediction["seconds"]) for prediction in predictions)]
+        columns += [Column("time", times), Column("error", ["", *(_signed(answer["time_error"]) for answer in rows)])]
     return columns
 
 
@@ -199,29 +186,18 @@ def _signed(error: float | None) -> str:
     return "-" if error is None else signed_percent(error)
 
 
-def _part(stack: dict[str, float], name: str, digits: int) -> str:
-    return f"{stack[name]:,.{digits}f}" if name in stack else ""
-
-
-def _off(off: dict[str, Any], digits: int) -> str:
-    return f"{off['component']} {off['difference']:+,.{digits}f}"
-
-
 def _summary(rows: list[dict[str, Any]], style: Style) -> list[str]:
     timed = [] if rows[0]["of"] == "cycles" else [Column("errors of", [row["of"] for row in rows], left=True)]
-    table = aligned([
+    columns = [
         Column("model", [row["model"] for row in rows], left=True),
         *timed,
         Column("launches", [str(row["launches"]) for row in rows]),
         Column("MAPE", ["-" if row["mape"] is None else f"{row['mape']:.1f} %" for row in rows]),
-        Column("mean error", ["-" if row["mean_error"] is None else signed_percent(row["mean_error"]) for row in rows]),
-        Column("largest", [_largest(row["largest"]) for row in rows], left=True),
-    ])  # fmt: skip
-    return [style.strong(table[0]), *table[1:]]
-
-
-def _largest(largest: dict[str, Any] | None) -> str:
-    return f"{signed_percent(largest['error'])}, {largest['label']}" if largest else "-"
+        Column("mean error", [_signed(row["mean_error"]) for row in rows]),
+        Column("largest", [f"{signed_percent(most['error'])}, {most['label']}" if (most := row["largest"]) else "-"
+                           for row in rows], left=True),
+    ]  # fmt: skip
+    return aligned(columns, style)
 
 
 def _gate(gate: dict[str, Any], style: Style) -> str:

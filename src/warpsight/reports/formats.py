@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,25 +52,27 @@ def predictions_csv(documents: list[dict[str, Any]]) -> str:
     labels = dict.fromkeys(name for document in documents for name in document["provenance"].get("varied", ()))
     varied = [name for name in labels if name not in _FLAT]
     stack = list(dict.fromkeys(name for document in documents for name in document["cpi_stack"]))
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*varied, *_FLAT, *(f"cpi_stack.{name}" for name in stack)])
-    for document in documents:
-        row = [document["provenance"].get("varied", {}).get(key) for key in varied]
-        row += [document[key] for key in _FLAT] + [document["cpi_stack"].get(name) for name in stack]
-        writer.writerow(["" if value is None else value for value in row])
-    return out.getvalue().rstrip("\n")
+    rows = [
+        [*(document["provenance"].get("varied", {}).get(key) for key in varied), *(document[key] for key in _FLAT),
+         *(document["cpi_stack"].get(name) for name in stack)]
+        for document in documents
+    ]  # fmt: skip
+    return csv_text([*varied, *_FLAT, *(f"cpi_stack.{name}" for name in stack)], rows).rstrip("\n")
 
 
 # -- Rows as CSV text or a Parquet file, and texts as files.
 
-def csv_table(rows: Sequence[dict[str, Any]]) -> str:
-    """A heading and one line per row; the columns are the keys of the first."""
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A header and one line per row; None is an empty cell."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
     return text.getvalue()
+
+
+def csv_table(rows: Sequence[dict[str, Any]]) -> str:
+    """A header and one line per row; the columns are the keys of the first."""
+    keys = list(rows[0]) if rows else []
+    return csv_text(keys, ([row[key] for key in keys] for row in rows))
 
 
 def write_text(path: str, text: str) -> None:

@@ -9,23 +9,23 @@ from typing import Any
 from warpsight.base.units import significant, thousands, three_digits
 from warpsight.gpu.describe import KeyRow, describe
 from warpsight.gpu.spec import KEYS, GpuSpec, peak_flops
-from warpsight.reports.terminal import WIDTH, Column, aligned
+from warpsight.reports.terminal import WIDTH, Column, aligned, counted, wrapped
 
 
 def gpu_list_text(documents: list[dict[str, Any]]) -> str:
     """One line per GPU: name and description."""
     width = max(map(len, (document["name"] for document in documents)), default=0) + 3
-    return "\n".join(
-        textwrap.fill(document["description"], WIDTH, initial_indent=f" {document['name']:<{width}}",
-                      subsequent_indent=" " * (width + 1))
-        for document in documents
-    )
+    return "\n".join(_filled(f" {document['name']:<{width}}", document["description"]) for document in documents)
+
+
+def _filled(head: str, text: str) -> str:
+    """`text` after `head`, its further lines indented as far."""
+    return textwrap.fill(text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
 
 
 def problems_text(place: str, problems: list[str]) -> str:
     """All errors of a description, each with its remedy."""
-    count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
-    return "\n".join([*(f"error: {problem}" for problem in problems), f"{place}: {count}"])
+    return "\n".join([*(f"error: {problem}" for problem in problems), f"{place}: {counted(len(problems), 'problem')}"])
 
 
 def made_text(document: dict[str, Any]) -> str:
@@ -33,13 +33,12 @@ def made_text(document: dict[str, Any]) -> str:
     rows = document["values"].items()
     key_width = max((len(key) for key, _ in rows), default=0) + 2
     value_width = max((len(row["value"]) for _, row in rows), default=0) + 2
-    lines = [f" {document['output']}: {document['name']}, {document['description']}", ""]
-    for key, row in rows:
-        head = f" {key:<{key_width}}{row['value']:<{value_width}}"
-        lines.append(textwrap.fill(row["source"] or "-", WIDTH, initial_indent=head, subsequent_indent=" " * len(head)))
-    lines += ["", f" not carried over, or changed ({len(document['notes'])}):"]
-    lines += [textwrap.fill(note, WIDTH, initial_indent=" - ", subsequent_indent="   ") for note in document["notes"]]
-    return "\n".join(lines)
+    return "\n".join([
+        f" {document['output']}: {document['name']}, {document['description']}", "",
+        *(_filled(f" {key:<{key_width}}{row['value']:<{value_width}}", row["source"] or "-") for key, row in rows),
+        "", f" not carried over, or changed ({len(document['notes'])}):",
+        *(_filled(" - ", note) for note in document["notes"]),
+    ])  # fmt: skip
 
 
 # -- GPUs of the catalogue as pages of the documentation.
@@ -49,21 +48,17 @@ _SECTIONS = {
     "initiation": "Initiation interval, between warp instructions of a scheduler", "l1": "L1, of an SM", "noc": "Network",
     "l2": "L2", "dram": "DRAM",
 }  # fmt: skip
-_DEFAULT = "default"
-_ESTIMATED = "estimated"
-
 
 def gpu_page(gpu: GpuSpec, command: str) -> str:
     """The page of one GPU: its peak rates, every key with its value and source, and which values are estimates."""
     rows = [row for row in describe(gpu) if row.key in KEYS]
-    estimated = [row.key for row in rows if row.source.startswith(_ESTIMATED)]
-    lines = [f"<!-- written by {command} -->", f"# {gpu.name}", "", f"{gpu.description}.", "", *_peaks(gpu), ""]
+    estimated = [f"`{row.key}`" for row in rows if row.source.startswith("estimated")]
+    lines = [f"<!-- written by {command} -->", f"# {gpu.name}", "", f"{gpu.description}.", "", _peaks(gpu), ""]
     if estimated:
-        lines += [f"Estimated, so calibrate or vary these first: {_listed(estimated)}.", ""]
+        lines += [f"Estimated, so calibrate or vary these first: {', '.join(estimated)}.", ""]
     for section, title in _SECTIONS.items():
-        lines += [f"## {title}", "", "| key | value | source |", "|---|---|---|"]
-        lines += [_row(row) for row in rows if row.key.rpartition(".")[0] == section]
-        lines.append("")
+        keys = [_row(row) for row in rows if row.key.rpartition(".")[0] == section]
+        lines += [f"## {title}", "", "| key | value | source |", "|---|---|---|", *keys, ""]
     return "\n".join([*lines, f"`warpsight gpus show {gpu.name}` prints all of it as YAML. [All GPUs](README.md)", ""])
 
 
@@ -77,41 +72,35 @@ def index_page(gpus: Sequence[GpuSpec], command: str) -> str:
     ]  # fmt: skip
     for gpu in gpus:
         peak = f"{three_digits(peak_flops(gpu, 'fp32') / 1e12)} TFLOPS"
-        shown = {row.key: row.value for row in describe(gpu)}
-        cells = (f"[{gpu.name}]({gpu.name}.md)", gpu.description, shown["sm_count"], shown["core_clock"], peak, shown["l2.size"],
-                 shown["dram.bandwidth"])  # fmt: skip
+        values = {row.key: row.value for row in describe(gpu)}
+        cells = (f"[{gpu.name}]({gpu.name}.md)", gpu.description, values["sm_count"], values["core_clock"], peak, values["l2.size"],
+                 values["dram.bandwidth"])  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
 
-def _peaks(gpu: GpuSpec) -> list[str]:
+def _peaks(gpu: GpuSpec) -> str:
     """The peak rates of the GPU by its description."""
     rates = [f"{op} {three_digits(peak_flops(gpu, op) / 1e12)} TFLOPS" for op in ("fp32", "fp64")]
     network, memory = gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s
     balance = peak_flops(gpu, "fp32") / memory
-    return [
+    return (
         f"Peak: {', '.join(rates)} (a multiply-add is two operations), L2 to SMs {three_digits(network / 1e9)} GB/s, DRAM "
-        f"{three_digits(memory / 1e9)} GB/s, {three_digits(balance)} fp32 operations per byte of DRAM.",
-    ]
+        f"{three_digits(memory / 1e9)} GB/s, {three_digits(balance)} fp32 operations per byte of DRAM."
+    )
 
 
 def _row(row: KeyRow) -> str:
-    source = row.source or "-"
-    if source.startswith(_DEFAULT):
-        source = f"*{source}*"
+    source = f"*{row.source}*" if row.source.startswith("default") else row.source or "-"
     return f"| `{row.key}` | {row.value} | {source.replace('|', '/')} |"
-
-
-def _listed(keys: Sequence[str]) -> str:
-    return ", ".join(f"`{key}`" for key in keys)
 
 
 # -- A calibration of MWP-CWP as terminal text: the fitted values, then every timing with its residual.
 
 def calibration_text(document: dict[str, Any]) -> str:
     """The parameters, the errors and the notes."""
-    lines = [f"{document['tool']}   {document['timings']}   {document['gpu']}   model mwp-cwp", ""]
-    lines.append(f" {'parameter':<22}{'fit':>10}{'cycles':>9}  key")
+    lines = [f"{document['tool']}   {document['timings']}   {document['gpu']}   model mwp-cwp", "",
+             f" {'parameter':<22}{'fit':>10}{'cycles':>9}  key"]  # fmt: skip
     for row in document["parameters"]:
         fit = significant(row["value"], 4) if row["fitted"] else "not fitted"
         lines.append(f" {row['name']:<22}{fit:>10}{row['cycles']:>9,}  {row['key']}")
@@ -129,18 +118,16 @@ def microbenchmarks_text(document: dict[str, Any]) -> str:
     """A table of the fitted keys next to the values of the GPU inherited from; then the undetermined ones."""
     device = f"   {document['device']}" if document["device"] else ""
     head = f"{document['tool']}   {document['timings']}   {document['rows']} timings   like {document['gpu']}{device}"
-    lines = textwrap.wrap(head, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    lines = wrapped(head, "  ")
     fitted = document["fitted"]
     if fitted:
-        table = [
+        lines += ["", *aligned([
             Column("key", [row["key"] for row in fitted], left=True),
             Column("fitted", [row["text"] for row in fitted]),
             Column(document["gpu"], [row["described"] for row in fitted]),
             Column("timings", [str(row["timings"]) for row in fitted]),
             Column("quality", [row["quality"] for row in fitted], left=True),
-        ]
-        lines += ["", *aligned(table)]
+        ])]  # fmt: skip
     for row in document["refused"]:
-        text = f" {row['key']} is not determined: {row['reason']}"
-        lines += ["", *textwrap.wrap(text, WIDTH, subsequent_indent="   ", break_on_hyphens=False)]
+        lines += ["", *wrapped(f" {row['key']} is not determined: {row['reason']}")]
     return "\n".join(lines)

@@ -16,9 +16,8 @@ def trace_text(document: dict[str, Any]) -> str:
     """The summary of `warpsight trace`: kernel, instruction counts, speed and size."""
     seconds, count = document["emulation_seconds"], document["warp_instructions"]
     rate = f" ({thousands(count / seconds)} warp instructions per second)" if seconds else ""
-    lines = [
-        f"{document['tool']}   {document['source']} : {document['kernel']}   "
-        f"grid {dimensions(document['grid'])} block {dimensions(document['block'])}   {document['target']}",
+    return "\n".join([
+        f"{_launch(document)}   {document['target']}",
         "",
         f"  warp instructions    {thousands(count)}",
         f"  thread instructions  {thousands(document['thread_instructions'])}",
@@ -26,24 +25,30 @@ def trace_text(document: dict[str, Any]) -> str:
         f"  registers            {document['registers_per_thread']} per thread, from {document['registers_from']}",
         f"  {'reading' if document['registers_from'] == 'trace' else 'emulation':<20} {duration(seconds)}{rate}",
         f"  trace                {document['folder']}, {thousands(document['trace_bytes'])} bytes",
-    ]
-    notes = [f" note: {note}" for note in document["notes"]]
-    return "\n".join([*lines, *([""] if notes else []), *notes])
+        *_notes(document),
+    ])  # fmt: skip
 
 
 def export_text(document: dict[str, Any]) -> str:
     """The summary of `warpsight trace export`."""
-    lines = [
-        f"{document['tool']}   {document['source']} : {document['kernel']}   "
-        f"grid {dimensions(document['grid'])} block {dimensions(document['block'])}",
+    return "\n".join([
+        _launch(document),
         "",
         f"  folder               {document['folder']}: {', '.join(document['files'])}",
         f"  instruction lines    {thousands(document['lines'])}",
         f"  warps                {thousands(document['warps'])} in {thousands(document['blocks'])} blocks",
         f"  bytes                {thousands(document['bytes'])}",
-    ]
-    notes = [f" note: {note}" for note in document["notes"]]
-    return "\n".join([*lines, *([""] if notes else []), *notes])
+        *_notes(document),
+    ])  # fmt: skip
+
+
+def _launch(document: dict[str, Any]) -> str:
+    grid, block = dimensions(document["grid"]), dimensions(document["block"])
+    return f"{document['tool']}   {document['source']} : {document['kernel']}   grid {grid} block {block}"
+
+
+def _notes(document: dict[str, Any]) -> list[str]:
+    return ["", *(f" note: {note}" for note in document["notes"])] if document["notes"] else []
 
 
 # -- The result of the reuse-distance cache model as terminal text.
@@ -56,21 +61,19 @@ _MEANING = {
     "latency": "the line is in flight; causes no further request",
     "mshr": "would not miss with unlimited MSHRs",
 }
+_MISSES = ("compulsory", "capacity", "associativity", "latency", "mshr")
 _BAR, _LISTED_INSTRUCTIONS = 30, 12
 
 
 def cache_text(document: dict[str, Any], style: Style) -> str:
     """`document` is `CacheResult.to_json()`."""
     settings = document["settings"]
-    cache = (
-        f"{thousands(settings['size_bytes'])} B, {settings['ways']} ways, {settings['line_bytes']} B lines, "
-        f"{settings['sets']} sets ({settings['index']}), {settings['mshrs']} MSHRs"
-    )
     off = f", without {', '.join(settings['without'])}" if settings["without"] else ""
     lines = [
         f"{document['tool']}   {document['kernel']}   {document['gpu']}   reuse-distance cache model",
         "",
-        f"  L1             {cache}",
+        f"  L1             {thousands(settings['size_bytes'])} B, {settings['ways']} ways, {settings['line_bytes']} B lines, "
+        f"{settings['sets']} sets ({settings['index']}), {settings['mshrs']} MSHRs",
         f"  latencies      hit {settings['hit_latency']}, miss {settings['miss_latency']} + |N(0, {settings['sigma']:g})| "
         f"time stamps, seed {settings['seed']}, issue by {settings['issue']}{off}",
         f"  modelled       {thousands(document['blocks'])} blocks, {thousands(document['threads'])} threads on "
@@ -91,8 +94,7 @@ def cache_text(document: dict[str, Any], style: Style) -> str:
 
 
 def _miss_classes(document: dict[str, Any]) -> list[str]:
-    total = max(1, document["transactions"])
-    names = list(_MEANING)
+    total, names = max(1, document["transactions"]), list(_MEANING)
     return aligned([
         Column("", names, left=True),
         Column("transactions", [thousands(document[name]) for name in names]),
@@ -104,10 +106,10 @@ def _miss_classes(document: dict[str, Any]) -> list[str]:
 
 def _instructions(rows: Sequence[dict[str, Any]]) -> list[str]:
     shown = rows[:_LISTED_INSTRUCTIONS]
-    named = ("transactions", "misses", "compulsory", "capacity", "associativity", "latency", "mshr")
+    counts = ("transactions", "misses", *_MISSES)
     lines = aligned([
         Column("PTX line", [thousands(row["ptx_line"]) for row in shown]),
-        *(Column(name, [thousands(row[name]) for row in shown]) for name in named),
+        *(Column(name, [thousands(row[name]) for row in shown]) for name in counts),
         Column("source", [f"{row['file'].rpartition('/')[2]}:{row['line']}" if row["line"] else "" for row in shown], left=True),
         Column("opcode", [row["opcode"] for row in shown], left=True),
     ])
@@ -117,8 +119,8 @@ def _instructions(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def cache_sweep_text(rows: Sequence[dict[str, Any]], kernel: str, gpu: str) -> str:
     """The rows of a sweep as a table."""
-    named = ("size", "ways", "line", "mshrs", "misses", "compulsory", "capacity", "associativity", "latency", "mshr")
-    columns = [Column(name, [thousands(row[name]) for row in rows]) for name in named]
+    counts = ("size", "ways", "line", "mshrs", "misses", *_MISSES)
+    columns = [Column(name, [thousands(row[name]) for row in rows]) for name in counts]
     table = aligned([*columns, Column("miss rate", [_percent(row["miss_rate"]) for row in rows])])
     return "\n".join([f"{kernel}   {gpu}   reuse-distance cache model, {thousands(len(rows))} caches", "", *table])
 
@@ -129,33 +131,28 @@ def _percent(share: float) -> str:
 
 # -- Pictures of the reuse-distance cache model: the cumulative curve of distances, and a sweep as bars as in HPCA 2014, Fig. 12.
 
-_KINDS = ("compulsory", "capacity", "associativity", "latency", "mshr")
-
-
 def curve_svg(curve: Sequence[tuple[int, float]], name: str, settings: dict[str, Any]) -> str:
     """Share of transactions below each distance (`CacheResult.curve`) over lines, on a logarithmic scale."""
     capacity = settings["size_bytes"] // settings["line_bytes"]
-    return svg(
-        Lines(
-            title=f"{name}: transactions below a reuse distance",
-            x=Axis("lines of a fully associative LRU cache", scale=LOG_FROM_0),
-            y=Axis("transactions", "%"),
-            xs=[lines for lines, _ in curve],
-            series=[Series("transactions", [100 * share for _, share in curve])],
-            steps=True,
-            marks=[(capacity, f"{capacity} lines: this cache")],
-        )
-    )
+    return svg(Lines(
+        title=f"{name}: transactions below a reuse distance",
+        x=Axis("lines of a fully associative LRU cache", scale=LOG_FROM_0),
+        y=Axis("transactions", "%"),
+        xs=[lines for lines, _ in curve],
+        series=[Series("transactions", [100 * share for _, share in curve])],
+        steps=True,
+        marks=[(capacity, f"{capacity} lines: this cache")],
+    ))  # fmt: skip
 
 
 def cache_sweep_svg(rows: Sequence[dict[str, Any]], axes: Sequence[str], name: str) -> str:
     """A bar for each row, its misses by class as shares of the transactions; `axes` label it."""
-    groups = [", ".join(f"{axis} {_short_number(row[axis])}" for axis in axes) for row in rows]
-    series = [Series(kind, [100 * row[kind] / max(1, row["transactions"]) for row in rows]) for kind in _KINDS]
+    groups = [", ".join(f"{axis} {_short(row[axis])}" for axis in axes) for row in rows]
+    series = [Series(kind, [100 * row[kind] / max(1, row["transactions"]) for row in rows]) for kind in _MISSES]
     return svg(Bars(f"{name}: miss rate by class", Axis("miss rate", "%"), groups, series, stacked=True))
 
 
-def _short_number(number: int) -> str:
+def _short(number: int) -> str:
     return f"{number // 1024}K" if number >= 1024 and number % 1024 == 0 else str(number)
 
 
@@ -167,8 +164,7 @@ _LISTED_INTERVALS = 12
 def profile_text(document: dict[str, Any], tool: str) -> str:
     """`document` is the interchange JSON. Lists the intervals with the longest stalls, in program order."""
     intervals = document["intervals"]
-    stalls = sum(interval["stall_cycles"] for interval in intervals)
-    instructions = sum(interval["instructions"] for interval in intervals)
+    stalls, instructions = (sum(interval[key] for interval in intervals) for key in ("stall_cycles", "instructions"))
     lines = [
         f"{tool}   {document['kernel']}   interval profile of the representative warp",
         "",
@@ -190,7 +186,7 @@ def profile_text(document: dict[str, Any], tool: str) -> str:
 
 def _interval_row(number: int, interval: dict[str, Any]) -> str:
     pc = "" if interval.get("pc") is None else str(interval["pc"])
-    counts = ("memory_instructions", "read_misses", "write_misses", "dram_reads", "dram_writes")
-    figures = "".join(f"{three_digits(interval[name]):>{width}}" for name, width in zip(counts, (13, 13, 14, 12, 13), strict=True))
+    widths = {"memory_instructions": 13, "read_misses": 13, "write_misses": 14, "dram_reads": 12, "dram_writes": 13}
+    figures = "".join(f"{three_digits(interval[name]):>{width}}" for name, width in widths.items())
     head = f" {number:>8}{thousands(interval['instructions']):>14}{three_digits(interval['stall_cycles']):>14}"
     return f"{head}  {interval['cause']:<9}{pc:>6}{figures}"

@@ -28,12 +28,11 @@ def line(command: Sequence[str], why: str = "") -> str:
 
 
 def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
-    """What to try after the prediction of `command` (without `warpsight`): the same with twice the bottleneck's resource."""
+    """The line after the prediction of `command` (without `warpsight`): the same with twice the resource of the bottleneck."""
     key, factor = _LEVERS.get(dominant(document), ("", 1.0))
     value = _scaled(_lookup(document["provenance"].get("gpu", {}), key), factor)
     if value and "-" not in command and not any(word.startswith(f"{key}=") for word in command):
-        word = "twice" if factor > 1 else "half"
-        return line([*command, "--set", f"{key}={value}"], f"{word} the {key}")
+        return line([*command, "--set", f"{key}={value}"], f"{'twice' if factor > 1 else 'half'} the {key}")
     return line(["models", "show", document["model"]], "the model's assumptions")
 
 
@@ -41,32 +40,23 @@ def followed_by(
     name: str, command: Sequence[str], model: str, why: str, *, without: Sequence[str] = (), flags: Sequence[str] = (),
     added: Sequence[str] = (),
 ) -> str:
-    """The line for the same kernel and GPU with the command `name`, without the options `without` and their values and the `flags`
-    that take none, and with the words `added`.
-
-    Input from stdin cannot be read again: then the line shows the model's assumptions.
-    """
+    """The line with `command_after`; for input from stdin, which cannot be read again, the model's assumptions."""
     if "-" in command:
         return line(["models", "show", model], "the model's assumptions")
-    return line([*_same_input(name, command, without, flags), *added], why)
+    return f"next: {command_after(name, command, without=without, flags=flags, added=added)}   # {why}"
 
 
 def command_after(name: str, command: Sequence[str], *, without: Sequence[str], flags: Sequence[str], added: Sequence[str]) -> str:
-    """`warpsight NAME ...` for the same kernel and GPU, without the options `without` and the `flags`, plus `added`.
+    """`warpsight NAME ...`, quoted for a shell, for the same kernel and GPU as `command`.
 
-    The command is quoted for a shell.
+    Omits the options `without` with their values and the `flags`, which take none, and appends `added`.
     """
-    return shlex.join(["warpsight", *_same_input(name, command, without, flags), *added])
-
-
-def _same_input(name: str, command: Sequence[str], without: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """The words of `command` for another command, without the options `without` and their values, and without `flags`."""
-    words, skip = [name], False
+    words, skip = ["warpsight", name], False
     for word in command[1:]:
         if not skip and word.partition("=")[0] not in without and word not in flags:
             words.append(word)
         skip = not skip and word in without
-    return words
+    return shlex.join([*words, *added])
 
 
 def _lookup(spec: Any, key: str) -> str:
@@ -80,9 +70,9 @@ def _lookup(spec: Any, key: str) -> str:
 
 def _scaled(text: str, factor: float) -> str:
     """`480 GB/s` times a factor, unit kept; empty if it is not a number or would become zero."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(\s*.*)", text)
-    if not found:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(\s*.*)", text)
+    if not match:
         return ""
-    number = float(found[1]) * factor
-    whole = number if "." in found[1] or number == int(number) else int(number)
-    return f"{whole:g}{found[2]}" if whole > 0 and float(f"{whole:g}") == whole else ""
+    number = float(match[1]) * factor
+    whole = number if "." in match[1] or number == int(number) else int(number)
+    return f"{whole:g}{match[2]}" if whole > 0 and float(f"{whole:g}") == whole else ""

@@ -12,7 +12,8 @@ from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.papers.validate import figure_names
-from warpsight.reports.drawing.svg import chart_of, svg
+from warpsight.reports.drawing.charts import Axis, Bars, Chart, Dot, HeatMap, Lines, Scatter, Series
+from warpsight.reports.drawing.svg import svg
 from warpsight.reports.formats import json_text
 
 # Failed points that a page lists; the document has them all.
@@ -22,6 +23,23 @@ _MOST_FAILED = 20
 def figure_svg(document: dict[str, Any]) -> str:
     """The picture."""
     return svg([chart_of(panel) for panel in document["panels"]], heading(document))
+
+
+def chart_of(panel: dict[str, Any]) -> Chart:
+    """The chart that a panel describes: `chart` is bars, lines, scatter or heat map, the other keys are the chart's fields."""
+    kind = panel["chart"]
+    fields = {key: value for key, value in panel.items() if key != "chart"}
+    fields |= {name: Axis(**fields[name]) for name in ("axis", "x", "y") if name in fields}
+    if kind == "heat map":
+        return HeatMap(**fields)
+    if kind == "scatter":
+        series = tuple((each["name"], tuple(Dot(**dot) for dot in each["dots"])) for each in fields["series"])
+        return Scatter(**{**fields, "series": series})
+    fields["series"] = tuple(Series(**each) for each in fields["series"])
+    if fields.get("line") is not None:
+        fields["line"] = Series(**fields["line"])
+    fields |= {name: tuple(map(tuple, fields[name])) for name in ("spans", "marks") if name in fields}
+    return Bars(**fields) if kind == "bars" else Lines(**fields)
 
 
 def heading(document: dict[str, Any]) -> str:
@@ -56,11 +74,11 @@ def index_page(documents: Sequence[dict[str, Any]]) -> str:
     rows = []
     for document in documents:
         name = document["figure"]
-        given = [number for number in document["numbers"] if number["paper"] is not None]
-        held = [claim["holds"] for claim in document["claims"] if claim["holds"] is not None]
-        shown = "; ".join(f"{n['what']}: {_number(n['ours'])} ({_number(n['paper'])}) {n['unit']}".rstrip() for n in given[:4])
-        rows.append([f"[{document['paper']['place']}]({name}.md)", _paper(document), document["title"], shown,
-                     f"{sum(held)} of {len(held)}" if held else ""])  # fmt: skip
+        numbers = [number for number in document["numbers"] if number["paper"] is not None]
+        claims = [claim["holds"] for claim in document["claims"] if claim["holds"] is not None]
+        text = "; ".join(f"{n['what']}: {_number(n['ours'])} ({_number(n['paper'])}) {n['unit']}".rstrip() for n in numbers[:4])
+        rows.append([f"[{document['paper']['place']}]({name}.md)", _paper(document), document["title"], text,
+                     f"{sum(claims)} of {len(claims)}" if claims else ""])  # fmt: skip
     columns = ["figure", "paper", "shows", "here (in the paper)", "what the paper observes holds here"]
     suites = ", ".join(f"`{name}`" for name in dict.fromkeys(document["suite"] for document in documents))
     command = f"warpsight validate --suite {documents[0]['suite']} --figure all --out docs/validation" if documents else ""
@@ -76,16 +94,13 @@ def index_page(documents: Sequence[dict[str, Any]]) -> str:
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A table; numbers right-aligned, with three significant digits."""
-    numeric = [
-        any(_is_number(row[k]) for row in rows) and all(_is_number(row[k]) or row[k] is None for row in rows)
-        for k in range(len(columns))
-    ]
-    lines = [
-        f"| {' | '.join(_cell(name) for name in columns)} |",
+    kinds = [{_is_number(row[k]) for row in rows if row[k] is not None} for k in range(len(columns))]
+    numeric = [kind == {True} for kind in kinds]
+    return "\n".join([
+        f"| {' | '.join(map(_cell, columns))} |",
         "|" + "|".join("---:" if number else "---" for number in numeric) + "|",
-    ]
-    lines += [f"| {' | '.join(_shown(cell) for cell in row)} |" for row in rows]
-    return "\n".join(lines)
+        *(f"| {' | '.join(map(_cell, row))} |" for row in rows),
+    ])  # fmt: skip
 
 
 def _numbers(numbers: Sequence[dict[str, Any]]) -> list[str]:
@@ -110,10 +125,9 @@ def _failed(failed: Sequence[dict[str, str]]) -> list[str]:
     if not failed:
         return []
     rows = [[row["kernel"], row["design"] or "baseline", row["what"], row["reason"]] for row in failed[:_MOST_FAILED]]
-    more = f"{len(failed)} points have no result and are missing above."
-    if len(failed) > _MOST_FAILED:
-        more += f" The first {_MOST_FAILED}:"
-    return ["## Points that failed", more, markdown_table(["kernel", "design", "what", "reason"], rows)]
+    first = f" The first {_MOST_FAILED}:" if len(failed) > _MOST_FAILED else ""
+    return ["## Points that failed", f"{len(failed)} points have no result and are missing above.{first}",
+            markdown_table(["kernel", "design", "what", "reason"], rows)]  # fmt: skip
 
 
 def _paper(document: dict[str, Any]) -> str:
@@ -124,19 +138,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _shown(value: Any) -> str:
-    if value is None:
-        return ""
-    return _number(value) if _is_number(value) else _cell(str(value))
-
-
 def _number(value: float | None) -> str:
     """Three significant digits, whole numbers whole."""
     if value is None:
         return "none"
-    if isinstance(value, int) or abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 100 else f"{value:.3g}"
 
 
 def _with_unit(value: float | None, unit: str) -> str:
@@ -147,9 +153,11 @@ def _signed(value: float | None) -> str:
     return "" if value is None else f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3g}"
 
 
-def _cell(text: str) -> str:
-    """Text escaped for a table cell."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+def _cell(value: Any) -> str:
+    """A number, or text escaped for a table cell; empty for None."""
+    if value is None:
+        return ""
+    return _number(value) if _is_number(value) else " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 # -- Reproduced figures as terminal text.
@@ -160,22 +168,20 @@ _MOST_REASONS = 3
 def list_text(figures: Sequence[dict[str, str]]) -> str:
     """A line for each figure."""
     width = max(len(row["figure"]) for row in figures)
-    papers = dict.fromkeys(row["paper"] for row in figures)
-    lines = []
-    for paper in papers:
-        lines.append(paper)
-        lines += [f"  {row['figure']:<{width}}  {row['title']}" for row in figures if row["paper"] == paper]
-    return "\n".join(lines)
+    lines: dict[str, list[str]] = {}
+    for row in figures:
+        lines.setdefault(row["paper"], [row["paper"]]).append(f"  {row['figure']:<{width}}  {row['title']}")
+    return "\n".join(line for paper in lines.values() for line in paper)
 
 
 def figures_text(documents: Sequence[dict[str, Any]], written: Sequence[Path]) -> str:
     """For each figure the paper's numbers and ours, which observations hold, and where the page is."""
     blocks = []
-    for place, document in enumerate(documents):
+    for index, document in enumerate(documents):
         lines = [heading(document), f"  {len(document['kernels'])} kernels of {document['suite']} on {document['gpu']['name']}"]
-        given = [number for number in document["numbers"] if number["ours"] is not None or number["paper"] is not None]
-        width = max((len(number["what"]) for number in given), default=0)
-        for number in given:
+        numbers = [number for number in document["numbers"] if number["ours"] is not None or number["paper"] is not None]
+        width = max((len(number["what"]) for number in numbers), default=0)
+        for number in numbers:
             ours, paper = (_value(number[key], number["unit"]) for key in ("ours", "paper"))
             lines.append(f"  {number['what']:<{width}}  {ours:>12}   paper {paper:>12}".rstrip())
         words = {True: "holds", False: "does not hold", None: "unknown"}
@@ -183,18 +189,16 @@ def figures_text(documents: Sequence[dict[str, Any]], written: Sequence[Path]) -
         failed = document["failed"]
         if failed:
             lines.append(f"  {len(failed)} points failed; the first:")
-            for row in failed[:_MOST_REASONS]:
-                lines.append(f"    {row['kernel']}, {row['design'] or 'baseline'}, {row['what']}: {row['reason']}")
+            lines += [f"    {row['kernel']}, {row['design'] or 'baseline'}, {row['what']}: {row['reason']}"
+                      for row in failed[:_MOST_REASONS]]  # fmt: skip
         if written:
-            lines.append(f"  {written[place]}")
+            lines.append(f"  {written[index]}")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
 def _value(value: float | None, unit: str) -> str:
-    if value is None:
-        return "none"
-    return f"{value:,.1f} {unit}".rstrip()
+    return "none" if value is None else f"{value:,.1f} {unit}".rstrip()
 
 
 # -- The files of figures: data, picture and page, each written atomically.
@@ -236,11 +240,11 @@ def document_text(document: dict[str, Any]) -> str:
 
 def read_figures(folder: Path) -> list[dict[str, Any]]:
     """The documents in the folder, in the order of the list of figures."""
-    found = []
+    documents = []
     for name in figure_names():
         with suppress(OSError, ValueError):
-            found.append(json.loads((folder / f"{name}.json").read_text("utf-8")))
-    return found
+            documents.append(json.loads((folder / f"{name}.json").read_text("utf-8")))
+    return documents
 
 
 def _write(path: Path, text: str) -> None:

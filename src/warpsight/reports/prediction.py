@@ -7,7 +7,7 @@ from typing import Any
 
 from warpsight.base.units import duration, percent, significant, thousands, three_digits
 from warpsight.reports.stack import decimals, dominant, queueing, shares, shown, stack_table, stacks_beside
-from warpsight.reports.terminal import PLAIN, Style
+from warpsight.reports.terminal import PLAIN, Style, shortened
 from warpsight.result.prediction import components_of, relative_error
 
 _PLACES = {
@@ -86,15 +86,15 @@ def notes_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
     return f"\n{lines}" if notes else ""
 
 
-def dimensions(size: list[int] | tuple[int, ...]) -> str:
-    """`(128,1,1)`."""
-    return f"({','.join(str(n) for n in size)})"
+def dimensions(size: Sequence[int]) -> str:
+    """A grid or block as CUDA writes it: `(128,1,1)`."""
+    return f"({','.join(map(str, size))})"
 
 
 # -- Several predictions as a table: one row each, the CPI stack in columns.
 
 _LABEL_WIDTH = 28
-_TITLES = {"warps_per_sm": "warps per SM", "representative": "representative"}
+_TITLES = {"warps_per_sm": "warps per SM"}
 
 
 def rows_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
@@ -117,7 +117,7 @@ def _rows_table(documents: list[dict[str, Any]], style: Style) -> str:
     lines = [heading(documents[0]), "", style.strong(head)]
     for document in documents:
         varied = document["provenance"]["varied"]
-        label = "".join(f"{_short_label(varied[key]):>{width}}" for key, width in labels.items())
+        label = "".join(f"{_label(varied[key]):>{width}}" for key, width in labels.items())
         figures = f"{thousands(document['cycles']):>14}{three_digits(document['ipc_sm_warp']):>9}"
         total = f"{document['cpi']:>{widths['CPI']},.{digits}f}"
         parts = [style.component(name, f"{document['cpi_stack'].get(name, 0.0):>{widths[name]},.{digits}f}") for name in names]
@@ -128,21 +128,14 @@ def _rows_table(documents: list[dict[str, Any]], style: Style) -> str:
 def _labels(documents: list[dict[str, Any]]) -> dict[str, int]:
     """Width of the column of each varied quantity."""
     varied = [document["provenance"]["varied"] for document in documents]
-    least = {"launch": 8}
-    return {
-        key: max(least.get(key, 15), *(len(_short_label(row[key])) + 2 for row in varied)) for key in varied[0]
-    }  # fmt: skip
+    return {key: max(8 if key == "launch" else 15, *(len(_label(row[key])) + 2 for row in varied)) for key in varied[0]}
 
 
-def _short_label(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= _LABEL_WIDTH else f"{text[: _LABEL_WIDTH - 2]}.."
+def _label(value: Any) -> str:
+    return shortened(str(value), _LABEL_WIDTH)
 
 
 # -- The demonstration: two predictions of a loop side by side, with one line of explanation each.
-
-_LABEL, _COLUMN = 15, 34
-
 
 def demo_text(documents: list[dict[str, Any]], strides: list[int], style: Style = PLAIN) -> str:
     """Headline figures and CPI stacks of the same kernel at each stride, and the cause of the difference."""
@@ -170,7 +163,7 @@ def _demo_numbers(documents: list[dict[str, Any]]) -> list[str]:
 
 
 def _demo_row(label: str, cells: list[str]) -> str:
-    return f"  {label:<{_LABEL}}{''.join(f'{cell:<{_COLUMN}}' for cell in cells)}".rstrip()
+    return f"  {label:<15}{''.join(f'{cell:<34}' for cell in cells)}".rstrip()
 
 
 def demo_explanation(document: dict[str, Any], stride: int) -> str:
@@ -188,6 +181,7 @@ def demo_explanation(document: dict[str, Any], stride: int) -> str:
 
 _MOST_LAUNCHES = 40
 _NAME_WIDTH = 32
+_HINT = "  (a program must be linked with the shared runtime: nvcc -cudart shared -gencode arch=compute_75,code=compute_75)"
 
 
 def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
@@ -195,7 +189,7 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     totals = document["totals"]
     head = f"{document['tool']}   {' '.join(document['command'])}   {document['gpu']}   model {document['model']}"
     if not document["used_cuda"]:
-        return f"{head}\n\n  the program did not call CUDA{_ended(document)}\n{_hint()}"
+        return f"{head}\n\n  the program did not call CUDA{_ended(document)}\n{_HINT}"
     if not document["launches"]:
         return f"{head}\n\n  no kernel was launched{_ended(document)}"
     many = totals["launches"] > _MOST_LAUNCHES
@@ -209,14 +203,11 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         f"  {'total':<8} {totals['launches']} launches, {thousands(totals['warp_instructions'])} warp instructions, "
         f"{thousands(totals['cycles'])} cycles, {duration(totals['seconds'])}{_ended(document)}"
     )
-    others = [_other(row, totals) for row in totals.get("others", ())]
+    others = []
+    for row in totals.get("others", ()):  # the totals by further models
+        change = f" ({_difference(row['cycles'], totals['cycles'])})" if totals["cycles"] else ""
+        others.append(f"  {row['model']:<8} {thousands(row['cycles'])} cycles{change}, {duration(row['seconds'])}")
     return "\n".join([head, "", *table, "", summary, *others, *notes])
-
-
-def _other(row: dict[str, Any], totals: dict[str, Any]) -> str:
-    """The total by a further model."""
-    change = f" ({_difference(row['cycles'], totals['cycles'])})" if totals["cycles"] else ""
-    return f"  {row['model']:<8} {thousands(row['cycles'])} cycles{change}, {duration(row['seconds'])}"
 
 
 def _ended(document: dict[str, Any]) -> str:
@@ -225,41 +216,35 @@ def _ended(document: dict[str, Any]) -> str:
     return f"; exit code {document['exit_code']}" if document["exit_code"] else ""
 
 
-def _hint() -> str:
-    return "  (a program must be linked with the shared runtime: nvcc -cudart shared -gencode arch=compute_75,code=compute_75)"
-
-
-def _name(text: str) -> str:
-    return text if len(text) <= _NAME_WIDTH else text[: _NAME_WIDTH - 2] + ".."
+def _name(kernel: str) -> str:
+    return f"{shortened(kernel, _NAME_WIDTH):<{_NAME_WIDTH}}"
 
 
 def _launches(document: dict[str, Any], style: Style) -> list[str]:
-    lines = [
-        f"{'#':>5}  {'kernel':<{_NAME_WIDTH}} {'grid':>14} {'block':>12} {'warp instr.':>13} {'cycles':>12} {'time':>10}  bound by",
-    ]
+    """One line per launch."""
+    lines = [f"{'#':>5}  {_name('kernel')} {'grid':>14} {'block':>12} {'warp instr.':>13} {'cycles':>12} {'time':>10}  bound by"]
     for row in document["launches"]:
         if "error" in row:
-            lines.append(f"{row['number']:>5}  {_name(row['kernel']):<{_NAME_WIDTH}} {style.strong('failed')}")
+            lines.append(f"{row['number']:>5}  {_name(row['kernel'])} {style.strong('failed')}")
             continue
         mark = "~" if row["time"] == "scaled" else ""
         cycles = mark + thousands(row["cycles"]) if row["cycles"] is not None else "-"
         time = mark + duration(row["seconds"]) if row["seconds"] is not None else "-"
-        grid, block = dimensions(row["grid"]), dimensions(row["block"])
-        lines.append(
-            f"{row['number']:>5}  {_name(row['kernel']):<{_NAME_WIDTH}} {grid:>14} {block:>12} "
-            f"{thousands(row['warp_instructions']):>13} {cycles:>12} {time:>10}  {row['bound_by']}"
-        )
+        launch = f"{_name(row['kernel'])} {dimensions(row['grid']):>14} {dimensions(row['block']):>12}"
+        count = thousands(row["warp_instructions"])
+        lines.append(f"{row['number']:>5}  {launch} {count:>13} {cycles:>12} {time:>10}  {row['bound_by']}")
     return lines
 
 
 def _kernels(document: dict[str, Any], style: Style) -> list[str]:
-    lines = [f"  {'kernel':<{_NAME_WIDTH}} {'launches':>9} {'warp instr.':>15} {'cycles':>14} {'time':>11} {'share':>7}  bound by"]
+    """One line per kernel, for all its launches."""
+    lines = [f"  {_name('kernel')} {'launches':>9} {'warp instr.':>15} {'cycles':>14} {'time':>11} {'share':>7}  bound by"]
     total = document["totals"]["seconds"]
     for row in document["kernels"]:
         mark = "~" if row["scaled"] else ""
         share = percent(row["seconds"] / total) if total else "-"
         lines.append(
-            f"  {_name(row['kernel']):<{_NAME_WIDTH}} {row['launches']:>9,} {thousands(row['warp_instructions']):>15} "
+            f"  {_name(row['kernel'])} {row['launches']:>9,} {thousands(row['warp_instructions']):>15} "
             f"{mark + thousands(row['cycles']):>14} {mark + duration(row['seconds']):>11} {share:>7}  "
             f"{style.strong(row['bound_by'])}"
         )

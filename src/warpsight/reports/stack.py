@@ -1,4 +1,4 @@
-"""The CPI stack as terminal text: its components as shares, and a table with bars for one prediction or two side by side."""
+"""The CPI stack as terminal text: components as shares, and a table with bars for one prediction or several side by side."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def queueing(document: dict[str, Any]) -> float:
 # -- The CPI stack as a table with bars: one prediction, or two side by side.
 
 _CHARACTERS_PER_WHOLE = 40
-_LONGEST_BAR = 24
+_LONGEST_BAR, _LONGEST_BAR_OF_GROUP = 24, 12
 _MEANING_WIDTH = 36
 
 
@@ -44,11 +44,8 @@ def decimals(largest: float) -> int:
 
 def shown(documents: list[dict[str, Any]]) -> list[str]:
     """The components that are not zero in at least one document, in stack order; `base` always."""
-    names: dict[str, bool] = {}
-    for document in documents:
-        for name in shares(document):
-            names[name] = names.get(name, False) or name == "base" or document["cpi_stack"][name] > 0
-    return [name for name, used in names.items() if used]
+    names = dict.fromkeys(name for document in documents for name in in_order(document["cpi_stack"]))
+    return [name for name in names if name == "base" or any(document["cpi_stack"].get(name, 0) > 0 for document in documents)]
 
 
 def bar(share: float, scale: float) -> str:
@@ -78,23 +75,23 @@ def stack_table(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
 def stacks_beside(documents: list[dict[str, Any]], titles: list[str], style: Style = PLAIN) -> list[str]:
     """The lines of several CPI stacks with common rows and one column group each: CPI, share, bar."""
     groups = [_group(document, title, shown(documents), style) for document, title in zip(documents, titles, strict=True)]
-    names = ["CPI stack", *shown(documents), "total"]
     components = {name: each for document in documents for name, each in components_of(document).items()}
+    names = ["CPI stack", *shown(documents), "total"]
     meanings = ["what it means", *(components[name].meaning for name in names[1:-1]), ""]
     rows = zip(names, zip(*groups, strict=True), meanings, strict=True)
     lines = [f" {name:<10}{''.join(cells)}{meaning}".rstrip() for name, cells, meaning in rows]
     return [style.strong(lines[0]), *lines[1:-1], style.strong(lines[-1])]
 
 
-def _group(document: dict[str, Any], title: str, names: list[str], style: Style, longest: int = 12) -> list[str]:
+def _group(document: dict[str, Any], title: str, names: list[str], style: Style) -> list[str]:
     """One column group: a header, a cell per component and a total, all of one visible width."""
     share, digits = shares(document), decimals(document["cpi"])
-    scale = longest / max([*share.values(), 1e-12])
-    cells = [f"{title:>16}" + " " * (longest + 4)]
+    scale = _LONGEST_BAR_OF_GROUP / max([*share.values(), 1e-12])
+    cells = [f"{title:>16}" + " " * (_LONGEST_BAR_OF_GROUP + 4)]
     for name in names:
         drawn = bar(share.get(name, 0.0), scale)
         value = document["cpi_stack"].get(name, 0.0)
         numbers = f"{value:>8,.{digits}f}{percent(share.get(name, 0.0)):>8}  "
-        cells.append(numbers + style.component(name, drawn) + " " * (longest + 2 - len(drawn)))
-    cells.append(f"{document['cpi']:>8,.{digits}f}{'100 %':>8}" + " " * (longest + 4))
+        cells.append(numbers + style.component(name, drawn) + " " * (_LONGEST_BAR_OF_GROUP + 2 - len(drawn)))
+    cells.append(f"{document['cpi']:>8,.{digits}f}{'100 %':>8}" + " " * (_LONGEST_BAR_OF_GROUP + 4))
     return cells

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from warpsight.base.units import (
 )
 from warpsight.gpu.keys import find_key
 from warpsight.reports.drawing.charts import Axis
-from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, fits, shortened
+from warpsight.reports.terminal import PLAIN, Column, Style, aligned, fits, shortened, wrapped
 
 _LONGEST_NUMBER = 12
 _METRICS = {"geomean": "geometric mean of the kernels' speedups", "total": "speedup of the total time",
@@ -60,7 +59,7 @@ def metric_text(metric: str) -> str:
 
 def si_prefix(value: float) -> tuple[str, float]:
     """The SI prefix (down to atto) for one to three digits before the point, and its factor; "" for values of 1 or more."""
-    return next((each for each in _PREFIXES if value >= each[1]), _PREFIXES[-1])
+    return next(((prefix, scale) for prefix, scale in _PREFIXES if value >= scale), _PREFIXES[-1])
 
 
 def axis_over(key: str, values: Sequence[float]) -> tuple[Axis, list[float]]:
@@ -91,22 +90,21 @@ def head(document: dict[str, Any], title: str, style: Style, *, metric: bool = T
     """Tool, model, with `metric` the metric and the baseline; how many designs there are, how many are left out, and why."""
     kernels = document["kernels"]
     many = f"{len(kernels)} kernels" if len(kernels) > 1 else f"kernel {kernels[0]}"
-    lines = _wrapped(f"{document['tool']}   {title}   model {document['model']}   {many}")
+    lines = wrapped(f"{document['tool']}   {title}   model {document['model']}   {many}")
     if metric:
         base = document["baseline"]
         meaning = metric_text(document["metric"]) if len(kernels) > 1 else f"speedup of {kernels[0]}"
-        lines += _wrapped(f" performance: {meaning} over design {base['design']}: {keys_text(base['keys'])}")
+        lines += wrapped(f" performance: {meaning} over design {base['design']}: {keys_text(base['keys'])}")
     left = document["left_out"]
     parts = [f"{thousands(document['designs'])} designs"]
     if left["designs"]:
         parts.append(f"{thousands(left['designs'])} left out ({left['failed']} failed, {left['missing']} without a row)")
     if document["where"]:
         parts.append(f"{thousands(document['excluded'])} excluded (kept: {' and '.join(document['where'])})")
-    lines += _wrapped(f" {', '.join(parts)}; {thousands(document['chosen'])} considered")
+    lines += wrapped(f" {', '.join(parts)}; {thousands(document['chosen'])} considered")
     for row in left["reasons"]:
         reason = " ".join(row["reason"].split())  # the remedy is on a separate line
-        wrapped = _wrapped(f"   failed on design {row['first']}: {reason} (rows: {row['rows']})")
-        lines += [style.faint(each) for each in wrapped]
+        lines += map(style.faint, wrapped(f"   failed on design {row['first']}: {reason} (rows: {row['rows']})"))
     return lines
 
 
@@ -121,26 +119,20 @@ def table(columns: Sequence[Column], style: Style) -> list[str]:
 
     Headings and words longer than 40 characters are shortened, so that a long name does not displace the numbers.
     """
-    shown = [_short_column(each) for each in columns]
+    shown = [
+        Column(shortened(each.heading, _LONGEST_CELL),
+               [shortened(cell, _LONGEST_CELL) for cell in each.cells] if each.left else each.cells, each.left)
+        for each in columns
+    ]  # fmt: skip
     headings = [column.heading for column in shown]
     while len(shown) > 1 and not fits(shown, cut=False):
         shown.pop()
-    lines = aligned(shown)
-    lines = [style.strong(lines[0]), *lines[1:]]
+    lines = aligned(shown, style)
     left = headings[len(shown) :]
     if left:
-        named = ", ".join(left) if len(left) <= 8 else f"{', '.join(left[:8])} and {len(left) - 8} more"
-        lines += [style.faint(each) for each in _wrapped(f" columns that do not fit: {named}; --json has all")]
+        named = ", ".join(left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
+        lines += map(style.faint, wrapped(f" columns that do not fit: {named}; --json has all"))
     return lines
-
-
-def _short_column(column: Column) -> Column:
-    cells = [shortened(cell, _LONGEST_CELL) for cell in column.cells] if column.left else column.cells
-    return Column(shortened(column.heading, _LONGEST_CELL), cells, column.left)
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent="   ", break_on_hyphens=False)
 
 
 # -- Answers of a sweep as terminal text: three significant digits, at most 120 columns.
@@ -179,17 +171,15 @@ def pareto_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """The front, by ascending cost."""
     rows = spread(document["front"])
     columns = [Column("design", [str(row["design"]) for row in rows])]
-    for place, objective in enumerate(document["objectives"]):
-        columns.append(Column(objective["name"], [three_digits(row["values"][place]) for row in rows]))
+    columns += [Column(objective["name"], [three_digits(row["values"][n]) for row in rows])
+                for n, objective in enumerate(document["objectives"])]  # fmt: skip
     if any(row["equal"] for row in rows):
         columns.append(Column("equal", [f"+{row['equal']}" if row["equal"] else "" for row in rows]))
     lines = [*head(document, "Pareto front", style), "", *table([*columns, *key_columns(rows)], style)]
+    notes = [f" {thousands(document['bettered'])} designs are dominated: no better in any objective, worse in at least one"]
     if len(rows) < len(document["front"]):
-        note = f" {len(rows)} of {thousands(len(document['front']))} points of the front; --json has all"
-        lines.append(style.faint(note))
-    dominated = f" {thousands(document['bettered'])} designs are dominated: no better in any objective, worse in at least one"
-    lines.append(style.faint(dominated))
-    return "\n".join(lines)
+        notes.insert(0, f" {len(rows)} of {thousands(len(document['front']))} points of the front; --json has all")
+    return "\n".join([*lines, *map(style.faint, notes)])
 
 
 def sensitivity_text(document: dict[str, Any], style: Style = PLAIN) -> str:
@@ -197,17 +187,15 @@ def sensitivity_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     grid = document["estimator"] == "grid"
     quantity = "the logarithm of the performance" if document["scale"] == "log" else "the performance"
     lines = head(document, "sensitivity", style)
-    lines += textwrap.wrap(f" share of the variance of {quantity} over {thousands(document['chosen'])} designs, by "
-                           f"{document['about']}", WIDTH, subsequent_indent="   ", break_on_hyphens=False)  # fmt: skip
+    lines += wrapped(f" share of the variance of {quantity} over {thousands(document['chosen'])} designs, by {document['about']}")
     if document["why"]:
-        lines += textwrap.wrap(f" treated as a sample: {document['why']}", WIDTH, subsequent_indent="   ")
+        lines += wrapped(f" treated as a sample: {document['why']}", hyphens=True)
     whole, *kernels = document["of"]
     lines += ["", *_shares(whole, grid, style)]
     if kernels:
-        which = "total" if grid else "first"
-        keys = [row["key"] for row in whole["keys"]]
+        index = "total" if grid else "first"
         columns = [Column("kernel", [each["kernel"] for each in kernels], left=True)]
-        columns += [Column(key, [_share(each["keys"][n][which]) for each in kernels]) for n, key in enumerate(keys)]
+        columns += [Column(row["key"], [_share(each["keys"][n][index]) for each in kernels]) for n, row in enumerate(whole["keys"])]
         lines += ["", f" {'total' if grid else 'first-order'} index by kernel", *table(columns, style)]
     return "\n".join(lines)
 
@@ -215,8 +203,8 @@ def sensitivity_text(document: dict[str, Any], style: Style = PLAIN) -> str:
 def _shares(entry: dict[str, Any], grid: bool, style: Style) -> list[str]:
     if not entry["variance"]:
         return [" no axis changes the performance"]
-    which = "total" if grid else "first"
-    rows = sorted(entry["keys"], key=lambda row: -(row[which] if row[which] is not None else -1))
+    index = "total" if grid else "first"
+    rows = sorted(entry["keys"], key=lambda row: -(row[index] if row[index] is not None else -1))
     columns = [Column("axis", [row["key"] for row in rows], left=True), Column("alone", [_share(row["first"]) for row in rows])]
     if grid:
         columns.append(Column("with others", [_share(row["total"]) for row in rows]))
@@ -225,14 +213,14 @@ def _shares(entry: dict[str, Any], grid: bool, style: Style) -> list[str]:
     columns.append(Column("rank correlation", [_signed(row["rank_correlation"]) for row in rows]))
     if any(row["elasticity"] for row in rows):
         columns.append(Column("elasticity", [_signed(row["elasticity"]["median"]) if row["elasticity"] else "-" for row in rows]))
-        spread = [f"{_signed(e['low'])} to {_signed(e['high'])}" if (e := row["elasticity"]) else "-" for row in rows]
-        columns.append(Column("8 of 10 within", spread))
+        ranges = [f"{_signed(e['low'])} to {_signed(e['high'])}" if (e := row["elasticity"]) else "-" for row in rows]
+        columns.append(Column("8 of 10 within", ranges))
     lines = table(columns, style)
     if entry["interactions"]:
         text = f" interactions of axes explain {percent(entry['interactions']['share'])}"
         pairs = [f"{' with '.join(each['keys'])} {percent(each['share'])}" for each in entry["interactions"]["pairs"]
                  if each["share"] >= 5e-4]  # fmt: skip
-        lines += textwrap.wrap(f"{text}: {', '.join(pairs)}" if pairs else text, WIDTH, subsequent_indent="   ")
+        lines += wrapped(f"{text}: {', '.join(pairs)}" if pairs else text, hyphens=True)
     return lines
 
 
@@ -242,25 +230,22 @@ def map_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     of = f" of {document['kernel']}" if document["kernel"] else ""
     fixed = "".join(f", {key}={key_text(key, value)}" for key, value in document["fixed"].items())
     others = {"mean": ", mean of the designs in a cell", "best": ", best design in a cell", None: ""}[document["others"]]
-    order = list(range(len(y["values"])))[::-1]
+    order = range(len(y["values"]))[::-1]
     columns = [Column(y["key"], [key_text(y["key"], y["values"][n]) for n in order])]
-    for place, value in enumerate(x["values"]):
-        cells = [document["values"][n][place] for n in order]
-        columns.append(Column(key_text(x["key"], value), [_cell(cell) for cell in cells]))
-    lines = [*head(document, "map", style), ""]
-    title = f" {document['value']}{of} over {x['key']} (across) and {y['key']} (down){fixed}{others}"
-    lines += textwrap.wrap(title, WIDTH, subsequent_indent="   ")
-    return "\n".join([*lines, *table(columns, style)])
+    columns += [Column(key_text(x["key"], value), [_cell(document["values"][n][column]) for n in order])
+                for column, value in enumerate(x["values"])]  # fmt: skip
+    title = wrapped(f" {document['value']}{of} over {x['key']} (across) and {y['key']} (down){fixed}{others}", hyphens=True)
+    return "\n".join([*head(document, "map", style), "", *title, *table(columns, style)])
 
 
 def speedups_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """A row for each kernel, a column for each design or value of the axis."""
     axis, many = document["axis"], len(document["kernels"]) > 1
     columns = [Column("kernel", [*document["kernels"], *(["geometric mean"] if many else [])], left=True)]
-    for place, design in enumerate(document["columns"]):
+    values = [*document["values"], *([document["geomean"]] if many else [])]
+    for n, design in enumerate(document["columns"]):
         title = key_text(axis, design["keys"][axis]) if axis else str(design["design"])
-        cells = [row[place] for row in document["values"]] + ([document["geomean"][place]] if many else [])
-        columns.append(Column(title, [_cell(cell) for cell in cells]))
+        columns.append(Column(title, [_cell(row[n]) for row in values]))
     lines = [*head(document, "speedups", style), "", f" speedup over the baseline, by {axis or 'design'}", *table(columns, style)]
     if axis is None:
         rows = spread(document["columns"])
@@ -291,8 +276,9 @@ _TEXTS = {"best": best_text, "pareto": pareto_text, "sensitivity": sensitivity_t
 
 # -- Time and energy over clocks as terminal text.
 
-MEASURES = {"seconds": "time", "joules": "energy", "edp": "energy x time", "ed2p": "energy x time^2"}
-_UNITS = {"joules": "J", "edp": "J s", "ed2p": "J s^2"}
+# Name and unit.
+MEASURES = {"seconds": ("time", "s"), "joules": ("energy", "J"), "edp": ("energy x time", "J s"),
+            "ed2p": ("energy x time^2", "J s^2")}  # fmt: skip
 
 
 def energy_text(document: dict[str, Any], style: Style = PLAIN) -> str:
@@ -300,19 +286,20 @@ def energy_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     whole = document["of"][0]
     columns = _clocks(document, whole["clocks"])
     names = [name for name in MEASURES if name in whole["best"]]
-    used = [row["utilisation"] for row in whole["clocks"]]
-    columns.append(Column("issuing", ["-" if each is None else percent(each) for each in used]))
+    shares = [row["utilisation"] for row in whole["clocks"]]
+    columns.append(Column("issuing", ["-" if share is None else percent(share) for share in shares]))
     if document["power"]:
         columns.append(Column("power", [f"{three_digits(row['watts'])} W" for row in whole["clocks"]]))
     for name in names:
         marks = ["*" if row["design"] == whole["best"][name] else " " for row in whole["clocks"]]
         cells = [measure_text(name, row[name]) + mark for row, mark in zip(whole["clocks"], marks, strict=True)]
-        columns.append(Column(f"{MEASURES[name]} ", cells))
-    lines = [*head(document, "clocks", style, metric=False), *_power(document["power"]), "", *table(columns, style)]
-    lines += [style.faint(" *: minimum"), ""]
-    lines += [" clocks with the minimum of each, by kernel", *_best(document, names, style)]
-    lines += [style.faint(f" {note}") for note in document["notes"]]
-    return "\n".join(lines)
+        columns.append(Column(f"{MEASURES[name][0]} ", cells))
+    return "\n".join([
+        *head(document, "clocks", style, metric=False), *_power(document["power"]), "", *table(columns, style),
+        style.faint(" *: minimum"), "",
+        " clocks with the minimum of each, by kernel", *_best(document, names, style),
+        *(style.faint(f" {note}") for note in document["notes"]),
+    ])  # fmt: skip
 
 
 def _power(power: dict[str, Any] | None) -> list[str]:
@@ -320,8 +307,8 @@ def _power(power: dict[str, Any] | None) -> list[str]:
     if power is None:
         return [" no power curve was given: only times"]
     if power["kind"] == "expression":
-        return textwrap.wrap(f" power in W: {power['text']}", WIDTH, subsequent_indent="   ")
-    ends = " to ".join(format_quantity(power["points"][place][0], FREQUENCY) for place in (0, -1))
+        return wrapped(f" power in W: {power['text']}", hyphens=True)
+    ends = " to ".join(format_quantity(power["points"][n][0], FREQUENCY) for n in (0, -1))
     return [f" power: linear interpolation of {len(power['points'])} points, {ends}"]
 
 
@@ -330,14 +317,12 @@ def measure_text(name: str, value: float) -> str:
     if name == "seconds":
         return duration(value)
     prefix, scale = si_prefix(value)
-    return f"{three_digits(value / scale)} {prefix}{_UNITS[name]}"
+    return f"{three_digits(value / scale)} {prefix}{MEASURES[name][1]}"
 
 
 def _clocks(document: dict[str, Any], rows: list[dict[str, Any]]) -> list[Column]:
-    columns = [Column(document["core"], [key_text(document["core"], row["core"]) for row in rows])]
-    if document["memory"]:
-        columns.append(Column(document["memory"], [key_text(document["memory"], row["memory"]) for row in rows]))
-    return columns
+    keys = [(name, document[name]) for name in ("core", "memory") if document[name]]
+    return [Column(key, [key_text(key, row[name]) for row in rows]) for name, key in keys]
 
 
 def _best(document: dict[str, Any], names: list[str], style: Style) -> list[str]:
@@ -347,5 +332,5 @@ def _best(document: dict[str, Any], names: list[str], style: Style) -> list[str]
         for entry in document["of"]:
             row = next(each for each in entry["clocks"] if each["design"] == entry["best"][name])
             cells.append(", ".join(column.cells[0] for column in _clocks(document, [row])))
-        columns.append(Column(MEASURES[name], cells))
+        columns.append(Column(MEASURES[name][0], cells))
     return table(columns, style)

@@ -8,40 +8,37 @@ from typing import Any
 from warpsight.base.units import thousands, three_digits
 from warpsight.reports.drawing.charts import LOG, Axis, Bars, Chart, Dot, HeatMap, Lines, Scatter, Series
 from warpsight.reports.drawing.svg import svg
-from warpsight.reports.sweep_answers import axis_over, key_text, keys_text, si_prefix
+from warpsight.reports.sweep_answers import MEASURES, axis_over, key_text, keys_text, si_prefix
 
 _MOST_GROUPS = 24
 
 
 def answer_picture(document: dict[str, Any], *, themed: bool = False) -> str | None:
-    """The picture of any answer's document, by its `answer`; None for a list of best designs.
-
-    `themed`: in the colours of the page around it.
-    """
+    """The picture of any answer's document; None for a list of best designs. `themed`: in the colours of the page around it."""
     charts = _CHARTS.get(document["answer"])
     return svg(charts(document), themed=themed) if charts else None
 
 
 def pareto_charts(document: dict[str, Any]) -> list[Chart]:
-    """Performance over the first cost: the front, and points off it. With two objectives the front is a step line."""
+    """Performance over the first cost: the front, a step line if there are two objectives, and dominated points."""
     objectives = document["objectives"]
     front = [
         Dot(row["values"][1], row["values"][0], f"design {row['design']}: {keys_text(row['keys'])}", f"design-{row['design']}")
         for row in document["front"]
     ]
-    off = [Dot(values[1], values[0], f"design {design}", f"design-{design}")
-           for values, design in zip(document["others"], document["others_designs"], strict=True)]  # fmt: skip
-    shown = f", 1 of {document['others_of'] / len(off):.0f} shown" if len(off) < document["others_of"] else ""
+    dominated = [Dot(values[1], values[0], f"design {design}", f"design-{design}")
+                 for values, design in zip(document["others"], document["others_designs"], strict=True)]  # fmt: skip
+    drawn = f", 1 of {document['others_of'] / len(dominated):.0f} shown" if len(dominated) < document["others_of"] else ""
     return [Scatter(
         f"{document['model']}: performance over {objectives[1]['name']}",
         Axis(objectives[1]["name"]), Axis(f"speedup over design {document['baseline']['design']}"),
-        [(f"dominated{shown}", off), ("Pareto front", front)],
+        [(f"dominated{drawn}", dominated), ("Pareto front", front)],
         front=1 if len(objectives) == 2 else None,
     )]  # fmt: skip
 
 
 def sensitivity_charts(document: dict[str, Any]) -> list[Chart]:
-    """Bars of each axis's share over all kernels, and a table of shades by kernel."""
+    """Bars of each axis's share over all kernels, and a heat map by kernel."""
     grid = document["estimator"] == "grid"
     whole, *kernels = document["of"]
     keys = [row["key"] for row in whole["keys"]]
@@ -89,35 +86,33 @@ def speedups_charts(document: dict[str, Any]) -> list[Chart]:
     return [Bars(title, Axis("speedup"), names, series)]
 
 
-def energy_charts(document: dict[str, Any], kernel: int = 0) -> list[Chart]:
-    """Time and, if the power is known, energy and their products over the core clock; a line for each memory bandwidth.
+def energy_charts(document: dict[str, Any]) -> list[Chart]:
+    """Time and, if the power is known, energy and their products over the core clock, for all kernels together.
 
-    `kernel` is the number of the entry of `of`; 0 is all kernels.
+    A line for each memory bandwidth.
     """
-    entry = document["of"][kernel]
-    axis, clocks = axis_over(document["core"], sorted({row["core"] for row in entry["clocks"]}))
-    places = {value: n for n, value in enumerate(sorted({row["core"] for row in entry["clocks"]}))}
+    entry, memory_key = document["of"][0], document["memory"]
+    cores = sorted({row["core"] for row in entry["clocks"]})
+    axis, clocks = axis_over(document["core"], cores)
     memories = list(dict.fromkeys(row["memory"] for row in sorted(entry["clocks"], key=lambda row: row["memory"] or 0)))
     charts: list[Chart] = []
-    for name, (label, unit) in _MEASURES.items():
+    for name, (label, unit) in MEASURES.items():
         if name not in entry["best"]:
             continue
         prefix, scale = si_prefix(max(row[name] for row in entry["clocks"]))
-        series = []
-        for memory in memories:
-            values: list[float | None] = [None] * len(clocks)
-            for row in entry["clocks"]:
-                if row["memory"] == memory:
-                    values[places[row["core"]]] = row[name] / scale
-            line = f"{document['memory']}={key_text(document['memory'], memory)}" if document["memory"] else label
-            series.append(Series(line, values))
+        values = {(row["memory"], row["core"]): row[name] / scale for row in entry["clocks"]}
+        series = [
+            Series(f"{memory_key}={key_text(memory_key, memory)}" if memory_key else label,
+                   [values.get((memory, core)) for core in cores])
+            for memory in memories
+        ]  # fmt: skip
         charts.append(Lines(f"{document['model']}, {entry['kernel']}: {label}", axis, Axis(label, prefix + unit), clocks, series))
     return charts
 
 
-def energy_picture(document: dict[str, Any], kernel: int = 0) -> str:
+def energy_picture(document: dict[str, Any]) -> str:
     """The charts of `energy_charts` as SVG."""
-    return svg(energy_charts(document, kernel))
+    return svg(energy_charts(document))
 
 
 def cost_picture(seconds: Mapping[str, Sequence[tuple[int, float]]], title: str) -> str:
@@ -127,13 +122,14 @@ def cost_picture(seconds: Mapping[str, Sequence[tuple[int, float]]], title: str)
     """
     counts = sorted({count for each in seconds.values() for count, _ in each})
     series: list[Series] = []
-    for name, points in seconds.items():
+    for style, (name, points) in enumerate(seconds.items()):
         by_count = dict(points)
         last = max(by_count)
-        style = len(series) // 2
-        series.append(Series(name, [by_count.get(count) for count in counts], style))
-        series.append(Series(f"proportional to the {three_digits(by_count[last])} s of {thousands(last)}",
-                             [by_count[last] * count / last for count in counts], 7))  # fmt: skip
+        series += [
+            Series(name, [by_count.get(count) for count in counts], style),
+            Series(f"proportional to the {three_digits(by_count[last])} s of {thousands(last)}",
+                   [by_count[last] * count / last for count in counts], 7),
+        ]  # fmt: skip
     return svg(Lines(title, Axis("designs", scale=LOG), Axis("time", "s", LOG), [float(count) for count in counts], series))
 
 
@@ -141,8 +137,6 @@ def _percent(value: float | None) -> float | None:
     return None if value is None else 100 * value
 
 
-_MEASURES = {"seconds": ("time", "s"), "joules": ("energy", "J"), "edp": ("energy x time", "J s"),
-             "ed2p": ("energy x time^2", "J s^2")}  # fmt: skip
 _CHARTS: dict[str, Callable[[dict[str, Any]], list[Chart]]] = {
     "pareto": pareto_charts,
     "sensitivity": sensitivity_charts,

@@ -1,7 +1,8 @@
-"""Text for a terminal: emphasis that can be disabled, and tables of aligned columns."""
+"""Text for a terminal: emphasis that can be disabled, paragraphs, and tables of aligned columns."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,16 @@ class Style:
 PLAIN = Style()
 
 
+def wrapped(text: str, indent: str = "   ", *, hyphens: bool = False) -> list[str]:
+    """`text` as lines of at most `WIDTH`, all but the first indented; `hyphens` allows breaks after hyphens."""
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=hyphens)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 design`, `1,024 designs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 # -- Tables of plain text: columns as wide as their cells, the last one cut to the remaining width.
 
 _SHORTEST = 12
@@ -51,8 +62,8 @@ class Column:
     left: bool = False
 
 
-def aligned(columns: Sequence[Column], width: int = WIDTH) -> list[str]:
-    """The heading line and one line per row, without trailing spaces, at most `width` wide.
+def aligned(columns: Sequence[Column], style: Style = PLAIN, width: int = WIDTH) -> list[str]:
+    """The heading line in bold and one line per row, without trailing spaces, at most `width` wide.
 
     Two spaces between columns, or one before right-aligned ones if the lines would be too wide.
     """
@@ -65,13 +76,12 @@ def aligned(columns: Sequence[Column], width: int = WIDTH) -> list[str]:
     if widths[-1] > left:
         widths[-1] = max(left, _SHORTEST)
         texts[-1] = [shortened(text, widths[-1]) for text in texts[-1]]
-    lines = []
-    for row in zip(*texts, strict=True):
-        cells = [
-            text.ljust(size) if column.left else text.rjust(size) for text, size, column in zip(row, widths, columns, strict=True)
-        ]
-        lines.append("".join(" " * gap + cell for gap, cell in zip(gaps, cells, strict=True)).rstrip())
-    return lines
+    cells = [
+        [" " * gap + (text.ljust(size) if column.left else text.rjust(size)) for text in part]
+        for part, size, gap, column in zip(texts, widths, gaps, columns, strict=True)
+    ]
+    lines = ["".join(row).rstrip() for row in zip(*cells, strict=True)]
+    return [style.strong(lines[0]), *lines[1:]]
 
 
 def fits(columns: Sequence[Column], width: int = WIDTH, *, cut: bool = True) -> bool:

@@ -1,1 +1,1 @@
-"""Charts as inline SVG, for documents, reports and notebooks: `charts.py` says what is drawn, `svg.py` draws it."""
+"""Charts as inline SVG, for documents, reports and notebooks: `charts.py` defines charts, `svg.py` draws them."""

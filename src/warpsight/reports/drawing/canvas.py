@@ -1,4 +1,4 @@
-"""SVG elements one by one, every text escaped and every identifier this picture's own, and the colours that they are drawn in."""
+"""SVG elements with escaped texts and identifiers that are unique in a page, and the colours that they are drawn in."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#
 _HATCHES = ("", "M-2 2l4 -4M0 8l8 -8M6 10l4 -4", "M0 4h8", "M-2 6l4 4M0 0l8 8M6 -2l4 4", "M4 0v8", "M0 4h8M4 0v8",
             "M2 2h1.5M6 6h1.5", "M0 0l8 8M8 0l-8 8", "M0 2h8M0 6h8")  # fmt: skip
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 5", "12 3", "2 6", "9 3 2 3 2 3", "4 2")
-MARKERS = ("circle", "square", "triangle", "diamond", "cross", "plus", "down", "ring", "bar")
+_MARKERS = ("circle", "square", "triangle", "diamond", "cross", "plus", "down", "ring", "bar")
 
 INK, FAINT, PAPER = "#222222", "#dddddd", "#ffffff"
-_FAINTER = "#eeeeee"
-# In a page that is light or dark, these follow its own colours.
-_INKS, _PAPERS, _FAINTS = (INK, "#000000"), (PAPER,), (FAINT, _FAINTER)
-THEMED = {colour: f"var(--{word},{colour})" for word, colours in (("ink", _INKS), ("paper", _PAPERS), ("faint", _FAINTS))
-          for colour in colours}  # fmt: skip
+# The CSS variables of a page, light or dark, that replace these colours in a themed picture.
+_THEMED = {INK: "ink", "#000000": "ink", PAPER: "paper", FAINT: "faint", "#eeeeee": "faint"}
 
 # The number of the style of each shared component of the CPI stack: the same in every picture.
 _SHARED_STYLES = {"base": 2, "com_data": 4, "com_struct": 6, "mem_data": 0, "mshr": 1, "noc": 5, "dram": 3, "sync": 8, "idle": 7}
@@ -36,22 +33,21 @@ class Style:
     marker: str
 
     @property
-    def hatch_ink(self) -> str:
-        """White over dark colours, black over light ones."""
-        return INK if luminance(self.colour) > 0.3 else PAPER
+    def hatch_path(self) -> str:
+        """The SVG element of the hatch, white over dark colours, black over light ones; "" for none."""
+        ink = INK if luminance(self.colour) > 0.3 else PAPER
+        return f'<path d="{self.hatch}" stroke="{ink}" stroke-width="1.2" fill="none"/>' if self.hatch else ""
 
 
 def style_of(number: int) -> Style:
-    """The style of the series of that number. After nine the colours come again, each with another hatch, dash and marker."""
+    """The style of the series of that number. After nine the colours repeat, each with another hatch, dash and marker."""
     turn, place = divmod(number, len(_COLOURS))
     other = (place + turn * 4) % len(_HATCHES)
-    return Style(_COLOURS[place], _HATCHES[other], _DASHES[other], MARKERS[other])
+    return Style(_COLOURS[place], _HATCHES[other], _DASHES[other], _MARKERS[other])
 
 
 def stack_style(component: str) -> int:
-    """The number for `style_of` of a component of the CPI stack. One that a model declares has one that depends on its name
-    alone.
-    """
+    """The number for `style_of` of a component of the CPI stack; for a model's own component it depends only on its name."""
     own = len(_SHARED_STYLES) + crc32(component.encode()) % (3 * len(_COLOURS))
     return _SHARED_STYLES.get(component, own)
 
@@ -64,23 +60,23 @@ def luminance(colour: str) -> float:
 
 
 def shade(share: float) -> str:
-    """From nearly white (0) to dark blue (1), for cells of a heat map. A share outside is taken as the nearer end."""
+    """From nearly white (0) to dark blue (1), for cells of a heat map; shares outside get the nearer end."""
     share = min(1.0, max(0.0, share))
     light, dark = (238, 245, 252), (0, 76, 129)
     red, green, blue = (round(a + share * (b - a)) for a, b in zip(light, dark, strict=True))
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-# -- SVG elements one by one, every text escaped and every identifier this picture's own.
+# -- SVG elements: texts are escaped, identifiers are unique in a page.
 
 FONT = 11.0
-# The mean width of a letter of a sans-serif face, in its size: a little wide, so that nothing is promised less room than it takes.
+# The mean width of a letter of a sans-serif face relative to its size, a little too wide, so that texts do not overlap.
 LETTER = 0.6
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def xml_text(text: str) -> str:
-    """`text` as XML can hold it: its marks escaped, what XML 1.0 forbids replaced."""
+    """`text` escaped for XML; characters that XML 1.0 forbids are replaced."""
     return escape(_NOT_XML.sub("\ufffd", text))
 
 
@@ -89,28 +85,19 @@ def _attribute(text: str) -> str:
 
 
 def text_width(text: str, size: float = FONT) -> float:
-    """About how wide `text` is."""
+    """The approximate width of `text`."""
     return LETTER * size * len(text)
 
 
 def shortened(text: str, letters: int) -> str:
-    """`text` in at most so many letters."""
+    """`text` in at most `letters` letters; an ellipsis marks a cut."""
     return text if len(text) <= letters else text[: letters - 1] + "…"
 
 
-def pattern(style: Style, ident: str) -> str:
-    """The definition of a fill with the style's colour and hatch."""
-    hatch = f'<path d="{style.hatch}" stroke="{style.hatch_ink}" stroke-width="1.2" fill="none"/>' if style.hatch else ""
-    return (
-        f'<pattern id="{ident}" width="8" height="8" patternUnits="userSpaceOnUse">'
-        f'<rect width="8" height="8" fill="{style.colour}"/>{hatch}</pattern>'
-    )
-
-
 class Canvas:
-    """Collects elements. `name` goes before every identifier, since all pictures of an HTML page share one space of them.
+    """Collects elements. `name` precedes every identifier, since identifiers must be unique in an HTML page.
 
-    `themed`: ink, paper and grid follow the page's own colours, for a picture within a page that is light or dark.
+    `themed`: ink, paper and grid have the colours of the page around the picture, light or dark.
     """
 
     def __init__(self, name: str, *, themed: bool = False) -> None:
@@ -123,7 +110,7 @@ class Canvas:
         self, x: float, y: float, text: str, *, size: float = FONT, anchor: str = "start", turned: bool = False, bold: bool = False,
         colour: str = INK, fixed: bool = False,
     ) -> None:
-        """`text` with its baseline at y. `turned` reads upwards, the baseline at x. `fixed`: the colour in themed pictures too."""
+        """`text` with its baseline at y. `turned`: upwards, with its baseline at x. `fixed`: the colour in themed pictures too."""
         more = f' text-anchor="{anchor}"' if anchor != "start" else ""
         more += f' font-size="{size:g}"' if size != FONT else ""
         more += ' font-weight="bold"' if bold else ""
@@ -132,14 +119,14 @@ class Canvas:
         self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}"{more}>{xml_text(text)}</text>')
 
     def colour(self, colour: str) -> str:
-        """A colour as it is written: of a themed picture, ink and paper are the page's."""
-        return THEMED.get(colour, colour) if self.themed else colour
+        """A colour as it is written: in a themed picture, ink and paper are the page's."""
+        return f"var(--{_THEMED[colour]},{colour})" if self.themed and colour in _THEMED else colour
 
     def rect(
         self, x: float, y: float, width: float, height: float, fill: str, *, tip: str = "", edge: str = "", hook: str = "",
         fixed: bool = False,
     ) -> None:
-        """A rectangle; `tip` shows when it is pointed at, `hook` is a name by which a script finds it; `fixed` as for `text`."""
+        """A rectangle; `tip` is shown on hover, a script finds the rectangle by `hook`; `fixed` as for `text`."""
         more = f' stroke="{self.colour(edge)}" stroke-width="0.5"' if edge else ""
         more += f" data-hook={_attribute(hook)}" if hook else ""
         size = f'width="{max(0.0, width):.1f}" height="{max(0.0, height):.1f}"'
@@ -156,7 +143,7 @@ class Canvas:
         self._parts.append(f"{body}><title>{xml_text(tip)}</title></path>" if tip else f"{body}/>")
 
     def fill(self, style: Style) -> str:
-        """The fill of an area in that style: its colour, or a pattern of colour and hatch that is made on first use."""
+        """The fill of an area in that style: its colour, or a pattern of colour and hatch."""
         if not style.hatch:
             return style.colour
         if style not in self._patterns:
@@ -164,7 +151,7 @@ class Canvas:
         return f"url(#{self._patterns[style]})"
 
     def marker(self, x: float, y: float, style: Style, *, size: float = 4.0, tip: str = "", hook: str = "") -> None:
-        """The style's marker, with its middle at (x, y); `tip` and `hook` as for `rect`."""
+        """The style's marker, centred at (x, y); `tip` and `hook` as for `rect`."""
         if style.marker in ("circle", "ring"):
             data = f"M{x - size:.1f} {y:.1f}a{size} {size} 0 1 0 {2 * size} 0a{size} {size} 0 1 0 {-2 * size} 0"
         elif style.marker in ("cross", "plus", "bar"):
@@ -181,8 +168,12 @@ class Canvas:
         self.path(data, style.colour, width=1.8 if open_shape else 1.0, fill=fill, tip=tip, hook=hook)
 
     def document(self, width: float, height: float, title: str) -> str:
-        """The whole SVG. `title` is what a reader who does not see the picture is told."""
-        patterns = [pattern(style, ident) for style, ident in self._patterns.items()]
+        """The whole SVG. `title` is its label for screen readers."""
+        patterns = [
+            f'<pattern id="{ident}" width="8" height="8" patternUnits="userSpaceOnUse">'
+            f'<rect width="8" height="8" fill="{style.colour}"/>{style.hatch_path}</pattern>'
+            for style, ident in self._patterns.items()
+        ]
         head = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
             f'height="{height:.0f}" role="img" aria-label={_attribute(title)} font-family="sans-serif" font-size="{FONT:g}" '

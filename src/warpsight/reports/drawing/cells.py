@@ -1,29 +1,19 @@
-"""Charts of cells: tables of shades, rows of states over time, and the lines and sectors that the lanes of a warp access."""
+"""Charts of cells: heat maps, rows of states over time, and the lines and sectors that the lanes of a warp access."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from math import isfinite
 
+from warpsight.reports.drawing import frame
 from warpsight.reports.drawing.canvas import FAINT, FONT, INK, PAPER, Canvas, luminance, shade, shortened, style_of, text_width
-from warpsight.reports.drawing.charts import HeatMap, Lanes, State, Strips
-from warpsight.reports.drawing.frame import (
-    GAP,
-    LABEL_LETTERS,
-    ROW,
-    SMALL,
-    TITLE_ROOM,
-    Plot,
-    draw_names,
-    draw_title,
-    number_text,
-    title_width,
-)
+from warpsight.reports.drawing.charts import HeatMap, Lanes, Strips
+from warpsight.reports.drawing.frame import GAP, LABEL_LETTERS, ROW, SMALL, TITLE_ROOM
 
 _CELL_HEIGHT, _LEAST_CELL = 30.0, 58.0
 _LETTERS = 16
-# White and black stand out equally on this luminance, 4.5 times (WCAG 2.1).
-_DARK, BLACK = 0.179, "#000000"
+# White and black have the same contrast on this luminance, 4.5 (WCAG 2.1).
+_DARK, _BLACK = 0.179, "#000000"
 
 
 def draw_heat_map(canvas: Canvas, top: float, chart: HeatMap) -> tuple[float, float]:
@@ -31,15 +21,15 @@ def draw_heat_map(canvas: Canvas, top: float, chart: HeatMap) -> tuple[float, fl
     rows = [shortened(name, _LETTERS) for name in chart.rows]
     columns = [shortened(name, _LETTERS) for name in chart.columns]
     left = 24.0 + max((text_width(name) for name in rows), default=0.0) + GAP
-    flat = [value for row in chart.values for value in row]
-    words = sorted({value for value in flat if isinstance(value, str)})
+    values = [value for row in chart.values for value in row]
+    words = sorted({value for value in values if isinstance(value, str)})
     cell = max([_LEAST_CELL, *(text_width(shortened(name, _LETTERS)) + 10 for name in [*columns, *words])])
     upper = top + TITLE_ROOM
-    there = [value for value in flat if value is not None and not isinstance(value, str) and isfinite(value)]
-    most = chart.most if chart.most is not None else max(there, default=1.0)
-    draw_title(canvas, 4, top, chart.title)
+    numbers = [value for value in values if value is not None and not isinstance(value, str) and isfinite(value)]
+    most = chart.most if chart.most is not None else max(numbers, default=1.0)
+    frame.draw_title(canvas, 4, top, chart.title)
     heading = shortened(chart.y.heading, LABEL_LETTERS)
-    # rows grow where they are too few for the heading beside them
+    # rows grow if they are too few for the heading beside them
     tall = max(_CELL_HEIGHT, text_width(heading) / max(1, len(rows)))
     height = tall * len(rows)
     canvas.text(14, upper + height / 2, heading, anchor="middle", turned=True)
@@ -53,24 +43,23 @@ def draw_heat_map(canvas: Canvas, top: float, chart: HeatMap) -> tuple[float, fl
                 canvas.text(x + cell / 2, y + tall / 2 + 4, "none", anchor="middle")
                 continue
             if isinstance(value, str):
-                colour, shown = style_of(words.index(value)).colour, value
+                colour, text = style_of(words.index(value)).colour, value
             else:
-                colour, shown = shade(value / most if most > 0 else 0.0), number_text(value)
-            tip = f"{chart.rows[r]}, {column}: {shown} {chart.unit}".rstrip()
+                colour, text = shade(value / most if most > 0 else 0.0), frame.number_text(value)
+            tip = f"{chart.rows[r]}, {column}: {text} {chart.unit}".rstrip()
             hook = chart.hooks[r][c] if chart.hooks else ""
             canvas.rect(x, y, cell, tall, colour, tip=tip, edge=PAPER, fixed=True, hook=hook)
-            ink = PAPER if luminance(colour) < _DARK else BLACK
-            inside = shortened(shown, _LETTERS)
-            canvas.text(x + cell / 2, y + tall / 2 + 4, inside, anchor="middle", colour=ink, fixed=True)
+            ink = PAPER if luminance(colour) < _DARK else _BLACK
+            canvas.text(x + cell / 2, y + tall / 2 + 4, shortened(text, _LETTERS), anchor="middle", colour=ink, fixed=True)
     low = upper + height
     for c, name in enumerate(columns):
         canvas.text(left + cell * (c + 0.5), low + GAP + FONT, name, anchor="middle")
-    width = max(left + cell * len(columns), title_width(chart.title) + 4, text_width(chart.x.heading))
+    width = max(left + cell * len(columns), frame.title_width(chart.title) + 4, text_width(chart.x.heading))
     canvas.text(left, low + 2 * ROW, chart.x.heading)
     return max(width, left + text_width(chart.x.heading)) + 16, low + 2 * ROW + 14 - top
 
 
-# -- Rows of states over steps of time, each state with a letter, a colour and a height.
+# -- Rows of states over time, each state with a letter, a colour and a height.
 
 _STEP, _STRIP, _STRIP_GAP = 9.0, 13.0, 3.0
 _TICKS = 10  # steps from one tick to the next
@@ -82,7 +71,7 @@ def draw_strips(canvas: Canvas, top: float, chart: Strips) -> tuple[float, float
     left = max(map(text_width, names), default=0.0) + 2 * GAP
     steps = max((sum(count for _, count in runs) for runs in chart.runs), default=0)
     low, high = top + TITLE_ROOM, (_STRIP + _STRIP_GAP) * len(names)
-    draw_title(canvas, left, top, chart.title)
+    frame.draw_title(canvas, left, top, chart.title)
     for tick in range(-(-chart.begin // _TICKS) * _TICKS, chart.begin + steps + 1, _TICKS):
         x = left + (tick - chart.begin) * _STEP
         canvas.path(f"M{x:.1f} {low:.1f}v{high:.1f}", FAINT)
@@ -93,23 +82,16 @@ def draw_strips(canvas: Canvas, top: float, chart: Strips) -> tuple[float, float
         canvas.text(left - GAP, y + _STRIP - 3, name, anchor="end")
         for letter, count in runs:
             if letter in known:
-                _draw_run(canvas, x, y, count, known[letter])
+                state = known[letter]
+                room = state.height * _STRIP
+                canvas.rect(x, y + _STRIP - room, count * _STEP, room, state.colour, edge=INK)
+                # an ink of its own, since the colour is the same in every theme
+                ink = "#1b1f24" if luminance(state.colour) > 0.2 else "#fffffe"
+                canvas.text(x + _STEP / 2, y + _STRIP - 3, letter, size=SMALL, anchor="middle", colour=ink)
             x += count * _STEP
     low += high + ROW
     canvas.text(left + steps * _STEP / 2, low + FONT, chart.axis.heading, anchor="middle")
-    return max(left + steps * _STEP, title_width(chart.title) + left) + 3 * GAP, low + ROW - top
-
-
-def _draw_run(canvas: Canvas, x: float, y: float, count: int, state: State) -> None:
-    """`count` steps in one state, its letter in the first."""
-    room = state.height * _STRIP
-    canvas.rect(x, y + _STRIP - room, count * _STEP, room, state.colour, edge=INK)
-    ink = INK if luminance(state.colour) > 0.2 else PAPER
-    # its own ink over a colour that is the same in every theme
-    canvas.text(x + _STEP / 2, y + _STRIP - 3, state.letter, size=SMALL, anchor="middle", colour=_FIXED[ink])
-
-
-_FIXED = {INK: "#1b1f24", PAPER: "#fffffe"}
+    return max(left + steps * _STEP, frame.title_width(chart.title) + left) + 3 * GAP, low + ROW - top
 
 
 # -- The accesses of a warp's lanes: lanes on top, the lines that they touch below, each with its sectors.
@@ -126,7 +108,7 @@ Box = tuple[float, float, float, float]
 def draw_lanes(canvas: Canvas, top: float, chart: Lanes) -> tuple[float, float]:
     """Draw `chart` with its upper edge at `top`; its width and height."""
     left, width = 8.0, _LANE * 32
-    draw_title(canvas, left, top, chart.title)
+    frame.draw_title(canvas, left, top, chart.title)
     low = top + TITLE_ROOM
     lines = sorted({sector * chart.sector_bytes // chart.line_bytes for sector in chart.sectors})
     shown = lines[:_MOST_LINES]
@@ -135,21 +117,21 @@ def draw_lanes(canvas: Canvas, top: float, chart: Lanes) -> tuple[float, float]:
     place = {line: left + slot * k + (slot - wide) / 2 for k, line in enumerate(shown)}
     below = low + (_LANE_HEIGHT + _LANES_GAP if chart.lanes else ROW)
     if chart.lanes:
-        _draw_joins(canvas, chart, (left, low + _LANE_HEIGHT), place, wide, below)
+        _draw_joins(canvas, chart, left, low + _LANE_HEIGHT, place, wide, below)
         _draw_row(canvas, chart, left, low)
     _draw_lines(canvas, chart, place, wide, below)
-    plot = Plot(left, below, width, _LINE_HEIGHT)
     names = [f"{(line - shown[0]) * chart.line_bytes:,}" for line in shown]
-    high = plot.bottom + draw_names(canvas, plot, [place[line] + wide / 2 for line in shown], names)
+    bottom = below + _LINE_HEIGHT
+    bottom += frame.draw_names(canvas, bottom, width, [x + wide / 2 for x in place.values()], names)
     text = f"lines of {chart.line_bytes} B, by their distance from the first in bytes"
     if len(lines) > len(shown):
         text += f"; {len(lines) - len(shown)} more are not drawn"
-    canvas.text(left + width / 2, high + FONT, text, anchor="middle")
-    return left + max(width, title_width(chart.title), text_width(text)) + left, high + ROW - top
+    canvas.text(left + width / 2, bottom + FONT, text, anchor="middle")
+    return left + max(width, frame.title_width(chart.title), text_width(text)) + left, bottom + ROW - top
 
 
 def _draw_row(canvas: Canvas, chart: Lanes, left: float, top: float) -> None:
-    """The lanes' boxes, those not active crossed out, every fourth with its number."""
+    """The boxes of the lanes, inactive ones crossed out, every fourth with its number."""
     boxes = [(left + _LANE * lane + 1, top, _LANE - 2, _LANE_HEIGHT) for lane in range(len(chart.lanes))]
     active = [box for box, byte in zip(boxes, chart.lanes, strict=True) if byte is not None]
     idle = [box for box, byte in zip(boxes, chart.lanes, strict=True) if byte is None]
@@ -166,46 +148,40 @@ def _draw_row(canvas: Canvas, chart: Lanes, left: float, top: float) -> None:
 
 
 def _draw_joins(
-    canvas: Canvas, chart: Lanes, start: tuple[float, float], place: dict[int, float], wide: float, below: float
+    canvas: Canvas, chart: Lanes, left: float, top: float, place: dict[int, float], wide: float, below: float
 ) -> None:
-    """From the middle of each active lane to the middle of the bytes that it accesses."""
+    """A line from the middle of each active lane to the middle of the bytes that it accesses."""
     data = ""
     for lane, byte in enumerate(chart.lanes):
         if byte is None or byte // chart.line_bytes not in place:
             continue
         line = byte // chart.line_bytes
         end = place[line] + min(byte % chart.line_bytes + chart.access_bytes / 2, chart.line_bytes) / chart.line_bytes * wide
-        data += f"M{start[0] + _LANE * (lane + 0.5):.0f} {start[1]:.0f}L{end:.1f} {below:.0f}"
+        data += f"M{left + _LANE * (lane + 0.5):.0f} {top:.0f}L{end:.1f} {below:.0f}"
     if data:
         canvas.path(data, INK, width=0.8)
 
 
 def _draw_lines(canvas: Canvas, chart: Lanes, place: dict[int, float], wide: float, below: float) -> None:
-    """A box for each line, its sectors parted; those that are accessed filled."""
-    parts = chart.line_bytes // chart.sector_bytes
-    width = wide / parts
-    touched = set(chart.sectors)
-    groups: dict[bool, list[Box]] = {True: [], False: []}
-    for line, x in place.items():
-        for part in range(parts):
-            groups[line * parts + part in touched].append((x + part * width, below, width, _LINE_HEIGHT))
-    if groups[False]:
-        canvas.path(_boxes(groups[False]), INK, width=0.6, fill=FAINT)
-    if groups[True]:
-        canvas.path(_boxes(groups[True]), INK, width=0.6, fill=style_of(_SECTOR_STYLE).colour)
+    """A box for each sector of each line; those that are accessed are filled."""
+    sectors = chart.line_bytes // chart.sector_bytes
+    width, accessed = wide / sectors, set(chart.sectors)
+    boxes = {line * sectors + n: (x + n * width, below, width, _LINE_HEIGHT) for line, x in place.items() for n in range(sectors)}
+    for filled, fill in ((False, FAINT), (True, style_of(_SECTOR_STYLE).colour)):
+        group = [box for sector, box in boxes.items() if (sector in accessed) == filled]
+        if group:
+            canvas.path(_boxes(group), INK, width=0.6, fill=fill)
 
 
 def _boxes(boxes: Iterable[Box]) -> str:
-    """Rectangles of one path, each placed from the one before."""
-    data, at = "", (0.0, 0.0)
+    """Rectangles of one path, each placed relative to the one before."""
+    data, before_x, before_y = "", 0.0, 0.0
     for x, y, w, h in boxes:
-        # from places as they are written, so that rounding does not add up
-        step = round(x, 1) - at[0], round(y, 1) - at[1]
-        at = round(x, 1), round(y, 1)
-        data += f"m{_short(step[0])} {_short(step[1])}h{_short(w)}v{_short(h)}h{_short(-w)}z"
+        # from rounded places, so that errors do not add up
+        data += f"m{_short(round(x, 1) - before_x)} {_short(round(y, 1) - before_y)}h{_short(w)}v{_short(h)}h{_short(-w)}z"
+        before_x, before_y = round(x, 1), round(y, 1)
     return data
 
 
 def _short(number: float) -> str:
-    text = f"{number:.1f}"
-    return text[:-2] if text.endswith(".0") else text
+    return f"{number:.1f}".removesuffix(".0")

@@ -1,7 +1,4 @@
-"""What can be drawn, as plain data. A value of None is a gap: it is left out, and a bar says so.
-
-Every chart has its title, axes with units, and names for its series; nothing is drawn that a reader could not name.
-"""
+"""The charts, as plain data: each has a title, axes with units and names for its series. A value of None is a gap."""
 
 from __future__ import annotations
 
@@ -9,17 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 LINEAR, LOG, LOG_FROM_0 = "linear", "log", "log-from-0"
-SCALES = (LINEAR, LOG, LOG_FROM_0)
 
 Value = float | None
 
 
 @dataclass(frozen=True)
 class Axis:
-    """`label` with its `unit` ("" for none). `log-from-0` has a step for 0 before 1.
-
-    Values above `most` are cut, and say their number.
-    """
+    """`label` with its `unit` ("" for none). `log-from-0` has a step for 0 before 1. Values above `most` are cut and labelled."""
 
     label: str
     unit: str = ""
@@ -34,7 +27,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """Values in the order of the chart's groups or x values. `style` is for `palette.style_of`; None: the series' place."""
+    """Values in the order of the chart's groups or x values. `style` is for `canvas.style_of`; default: the series' number."""
 
     name: str
     values: Sequence[Value]
@@ -43,9 +36,9 @@ class Series:
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars by group: side by side, or one on the other. `spans` are names of runs of groups, (name, groups in it), in order.
+    """Bars by group: side by side, or stacked. `spans` are names of runs of groups, (name, number of groups), in order.
 
-    `line`, if any, is a mark across each group, as a reference beside a stack.
+    `line` is a mark across each group, such as a reference for a stack.
     """
 
     title: str
@@ -61,7 +54,7 @@ class Bars:
 class Lines:
     """Values over `xs`, joined, as steps, or (`joined` False) as single points. `marks` are vertical lines (x, name).
 
-    `even` spaces the x values evenly, for a handful of design points that are far from even.
+    `even` spaces the x values evenly, for a few design points with very different distances.
     """
 
     title: str
@@ -77,7 +70,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Dot:
-    """One point of a scatter chart, with the name that it shows when pointed at; by `hook` a page's script finds it."""
+    """One point of a scatter chart; `name` is shown on hover, a page's script finds the point by `hook`."""
 
     x: float
     y: float
@@ -87,10 +80,9 @@ class Dot:
 
 @dataclass(frozen=True)
 class Scatter:
-    """Points by series: (name, points). `diagonal` draws where x equals y.
+    """Points by series: (name, points). `diagonal` draws the line where x equals y.
 
-    `front` is the number of a series whose points, x ascending, are joined by steps that go on to the right edge: at an x the best
-    of those up to it.
+    `front` is the number of a series whose points, x ascending, are joined by steps up to the right edge: the best up to an x.
     """
 
     title: str
@@ -103,9 +95,9 @@ class Scatter:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A value for each row and column, written into its cell. `most` is the value of the darkest shade; None: the largest one.
+    """A value for each row and column, written into its cell. `most` is the value of the darkest shade; default: the largest one.
 
-    Words have a colour each, in alphabetical order. By `hooks`, one for each cell ("" for none), a page's script finds a cell.
+    Each word has its own colour, in alphabetical order. `hooks`, one for each cell ("" for none), are names for a page's script.
     """
 
     title: str
@@ -121,7 +113,7 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class Stacks:
-    """A bar for each row, lying, its parts one after the other on a common scale; `totals` are written behind the bars.
+    """A horizontal bar for each row, its parts one after the other on a common scale; `totals` are written after the bars.
 
     A bar beyond the axis's `most` is cut, and has two strokes across its end.
     """
@@ -135,7 +127,7 @@ class Stacks:
 
 @dataclass(frozen=True)
 class Meter:
-    """`share` of a whole (above 1: beyond it), with what is written behind its bar."""
+    """A `share` of a whole (may be above 1), and the `text` after its bar."""
 
     name: str
     share: float
@@ -144,7 +136,7 @@ class Meter:
 
 @dataclass(frozen=True)
 class Meters:
-    """A bar for each meter, lying, with a mark where the whole is."""
+    """A horizontal bar for each meter, with a mark at the whole."""
 
     title: str
     meters: Sequence[Meter]
@@ -152,7 +144,7 @@ class Meters:
 
 @dataclass(frozen=True)
 class Roof:
-    """A limit: of a ceiling work a second, of a slope bytes a second, both in the unit of the vertical axis."""
+    """A limit: work per second of a ceiling, bytes per second of a slope, in the unit of the vertical axis."""
 
     name: str
     value: float
@@ -160,7 +152,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Work:
-    """A point: so much work for each byte at the level `name`, done at this rate."""
+    """A point: the work per byte at the level `name`, and its rate."""
 
     name: str
     per_byte: float
@@ -169,7 +161,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Roofline:
-    """`slopes` of memory levels, the `works` at these levels in the same order, and `ceilings`, on logarithmic axes."""
+    """`slopes` of memory levels, `works` at these levels in the same order, and `ceilings`, on logarithmic axes."""
 
     title: str
     x: Axis
@@ -181,19 +173,18 @@ class Roofline:
 
 @dataclass(frozen=True)
 class State:
-    """A state of a strip: its `letter`, what it is called, its colour, and how much of the strip's height it fills (0 to 1)."""
+    """A state of a strip: its `letter`, its colour, and the part of the strip's height that it fills (0 to 1)."""
 
     letter: str
-    name: str
     colour: str
     height: float
 
 
 @dataclass(frozen=True)
 class Strips:
-    """A row for each of `rows`, in it its `runs` one after the other: a state's letter and for how many steps, from `begin` on.
+    """A row for each of `rows` with its `runs` (letter of the state, steps) one after the other, starting at `begin`.
 
-    Steps are whole numbers of the axis' unit; a run in a state that `states` does not have is left empty.
+    A step is one unit of the axis; runs of a state that is not in `states` are left empty.
     """
 
     title: str
@@ -208,8 +199,8 @@ class Strips:
 class Lanes:
     """The lanes of a warp above the lines and sectors that they access, joined.
 
-    `lanes` are byte offsets from the first line on, None: not active; without any nothing is joined. `sectors` are numbered from
-    the first line on, in the order of lanes; lines and sectors have so many bytes, and a lane accesses `access_bytes`.
+    `lanes` are byte offsets from the first line, None for an inactive lane; empty: unknown, then nothing is joined. `sectors` are
+    counted from the first line, in the order of the lanes. A lane accesses `access_bytes`.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""What charts share: scales from values to places with round numbers, the room that charts draw in, axes, titles, legends."""
+"""What charts share: scales with round numbers, the area between the axes, titles, names of groups, legends."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor, isfinite, log10
 
-from warpsight.reports.drawing.canvas import FAINT, FONT, INK, Canvas, Style, shortened, text_width
-from warpsight.reports.drawing.charts import LINEAR, LOG, LOG_FROM_0, Axis, Value
+from warpsight.reports.drawing.canvas import FAINT, FONT, INK, Canvas, Style, shortened, style_of, text_width
+from warpsight.reports.drawing.charts import LINEAR, LOG, LOG_FROM_0, Axis, Series, Value
 
 _MOST_TICKS = 12
-_NOTHING = 1e-290  # below it a double has not the digits that a step needs
+_NOTHING = 1e-290  # smaller doubles do not have the digits that a step needs
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Values from `least` to `most` onto places from 0 to 1. Outside, the nearer end."""
+    """Maps values from `least` to `most` to places from 0 to 1; values outside get the nearer end."""
 
     kind: str
     least: float
@@ -24,10 +24,14 @@ class Scale:
 
     def at(self, value: float) -> float:
         """The place of `value`."""
-        low, high, here = (self._even(each) for each in (self.least, self.most, value))
-        return min(1.0, max(0.0, (here - low) / (high - low)))
+        low, high, middle = (self._linear(each) for each in (self.least, self.most, value))
+        return min(1.0, max(0.0, (middle - low) / (high - low)))
 
-    def _even(self, value: float) -> float:
+    def cuts(self, value: Value) -> bool:
+        """Whether `value` is above the scale."""
+        return value is not None and value > self.most * (1 + 1e-9)
+
+    def _linear(self, value: float) -> float:
         if self.kind == LINEAR:
             return value
         if self.kind == LOG:
@@ -38,7 +42,9 @@ class Scale:
     def ticks(self) -> list[float]:
         """Round values within, in order."""
         if self.kind == LOG:
-            return _powers(self.least, self.most)
+            first, last = floor(log10(self.least) + 1e-9), ceil(log10(self.most) - 1e-9)
+            powers = [10.0**k for k in range(first, last + 1)]
+            return powers[:: ceil(len(powers) / _MOST_TICKS)]
         if self.kind == LOG_FROM_0:
             doublings = [2.0**k for k in range(64) if 2.0**k <= self.most]
             return doublings[:: ceil(len(doublings) / _MOST_TICKS) or 1]
@@ -48,14 +54,13 @@ class Scale:
 
 
 def scale_for(axis: Axis, values: Iterable[Value]) -> Scale:
-    """A scale that holds the values, from 0 where it is linear and none is negative, up to the axis's `most` or a round number."""
-    finite = [value for value in values if value is not None and isfinite(value)]
-    there = [0.0 if abs(value) < _NOTHING else value for value in finite]
+    """A scale for the values; a linear one begins at 0 if no value is negative, and ends at the axis's `most` or a round number."""
+    finite = [0.0 if abs(value) < _NOTHING else value for value in values if value is not None and isfinite(value)]
     if axis.scale == LOG:
-        above = [value for value in there if value > 0] or [1.0]
-        least, most = 10.0 ** floor(log10(min(above))), 10.0 ** ceil(log10(max(above)))
+        positive = [value for value in finite if value > 0] or [1.0]
+        least, most = 10.0 ** floor(log10(min(positive))), 10.0 ** ceil(log10(max(positive)))
         return Scale(LOG, least, most if most > least else 10 * least)
-    top, bottom = max([*there, 0.0]), min([*there, 0.0])
+    top, bottom = max([*finite, 0.0]), min([*finite, 0.0])
     if axis.scale == LOG_FROM_0:
         return Scale(LOG_FROM_0, 0.0, max(top, 2.0))
     if axis.most is not None and top > axis.most:
@@ -74,7 +79,7 @@ def label_of(value: float) -> str:
 
 
 def number_text(value: float) -> str:
-    """A value as text: three significant digits, thousands separated; `0` for what is none of a number's size."""
+    """A value as text: three significant digits, thousands separated."""
     if value == 0:
         return "0"
     if abs(value) >= 1e9 or abs(value) < 1e-3:
@@ -84,7 +89,7 @@ def number_text(value: float) -> str:
 
 
 def _step(width: float) -> float:
-    """A step of 1, 2 or 5 times a power of ten that cuts `width` into four to ten."""
+    """A step of 1, 2 or 5 times a power of ten that divides `width` into four to ten parts."""
     if not width > 0 or not isfinite(width):
         return 1.0
     rough = width / 5
@@ -92,13 +97,7 @@ def _step(width: float) -> float:
     return next(each * power for each in (1, 2, 5, 10) if each * power >= rough * (1 - 1e-9))
 
 
-def _powers(least: float, most: float) -> list[float]:
-    first, last = floor(log10(least) + 1e-9), ceil(log10(most) - 1e-9)
-    powers = [10.0**k for k in range(first, last + 1)]
-    return powers[:: ceil(len(powers) / _MOST_TICKS)]
-
-
-# -- What charts share: the room that they draw in, axes, titles, legends.
+# -- The area between the axes, titles, names of groups, legends.
 
 TITLE_SIZE, SMALL = 14.0, 10.0
 TITLE_ROOM, ROW = 34.0, 18.0
@@ -109,12 +108,14 @@ LABEL_LETTERS, TITLE_LETTERS = 30, 150
 
 @dataclass(frozen=True)
 class Plot:
-    """The rectangle between the axes."""
+    """The rectangle between the axes, and the scale of its vertical axis."""
 
+    canvas: Canvas
     left: float
     top: float
     width: float
-    height: float
+    scale: Scale
+    height: float = PLOT_HEIGHT
 
     @property
     def bottom(self) -> float:
@@ -125,19 +126,24 @@ class Plot:
         """The place (0 to 1) on the horizontal axis."""
         return self.left + place * self.width
 
-    def y(self, place: float) -> float:
-        """The place (0 to 1) on the vertical axis, from below."""
-        return self.bottom - place * self.height
+    def y(self, value: float) -> float:
+        """Where `value` is on the vertical axis."""
+        return self.bottom - self.scale.at(value) * self.height
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the legend: a filled box, or a line with a marker."""
+    """An entry of the legend: a filled box, or a line with a marker."""
 
     name: str
     style: Style
     line: bool = False
     joined: bool = True
+
+
+def styled(series: Sequence[Series]) -> list[tuple[Series, Style]]:
+    """Each series with its style."""
+    return [(each, style_of(number if each.style is None else each.style)) for number, each in enumerate(series)]
 
 
 def title_width(title: str) -> float:
@@ -150,62 +156,43 @@ def draw_title(canvas: Canvas, left: float, top: float, title: str) -> None:
     canvas.text(left, top + 20, shortened(title, TITLE_LETTERS), size=TITLE_SIZE, bold=True)
 
 
-def left_room(scale: Scale) -> float:
-    """What a vertical axis takes: its heading, its widest label, a tick."""
-    widest = max((text_width(label_of(tick)) for tick in scale.ticks()), default=0.0)
-    return 20.0 + widest + 2 * GAP
-
-
-def draw_vertical(canvas: Canvas, plot: Plot, scale: Scale, axis: Axis) -> None:
-    """Ticks with grid lines, their numbers, and the heading."""
-    for tick in scale.ticks():
-        y = plot.y(scale.at(tick))
-        canvas.path(f"M{plot.left:.1f} {y:.1f}h{plot.width:.1f}", INK if tick == 0 else FAINT)
-        canvas.text(plot.left - GAP, y + 4, label_of(tick), anchor="end")
+def begin_plot(canvas: Canvas, top: float, title: str, axis: Axis, scale: Scale, width: float, room: float = 0.0) -> Plot:
+    """The title and the vertical axis with grid lines, numbers and heading; `room` is left free below the title."""
+    ticks = scale.ticks()
+    left = 20.0 + max((text_width(label_of(tick)) for tick in ticks), default=0.0) + 2 * GAP
+    plot = Plot(canvas, left, top + TITLE_ROOM + room, width, scale)
+    draw_title(canvas, left, top, title)
+    for tick in ticks:
+        y = plot.y(tick)
+        canvas.path(f"M{left:.1f} {y:.1f}h{width:.1f}", INK if tick == 0 else FAINT)
+        canvas.text(left - GAP, y + 4, label_of(tick), anchor="end")
     heading = shortened(axis.heading, int(plot.height / text_width("x")))
-    canvas.text(plot.left - left_room(scale) + 13, plot.top + plot.height / 2, heading, anchor="middle", turned=True)
-    canvas.path(f"M{plot.left:.1f} {plot.top:.1f}V{plot.bottom:.1f}H{plot.left + plot.width:.1f}", INK)
+    canvas.text(13, plot.top + plot.height / 2, heading, anchor="middle", turned=True)
+    canvas.path(f"M{left:.1f} {plot.top:.1f}V{plot.bottom:.1f}H{left + width:.1f}", INK)
+    return plot
 
 
-def draw_names(canvas: Canvas, plot: Plot, centres: Sequence[float], names: Sequence[str]) -> float:
-    """Names below the horizontal axis, turned where they are wider than their room. The height they take."""
+def draw_names(canvas: Canvas, top: float, width: float, centres: Sequence[float], names: Sequence[str]) -> float:
+    """Names below a horizontal axis at `top`, turned if they are wider than their room; `width` is that of a single one.
+
+    Returns the height they take.
+    """
     if not names:
         return 0.0
-    room = min((b - a for a, b in pairwise(centres)), default=plot.width)
+    room = min((b - a for a, b in pairwise(centres)), default=width)
     shown = [shortened(name, LABEL_LETTERS) for name in names]
-    widest = max(text_width(name) for name in shown)
+    widest = max(map(text_width, shown))
     turned = widest > room - 4
     for x, name in zip(centres, shown, strict=True):
         if turned:
-            canvas.text(x + 4, plot.bottom + GAP, name, anchor="end", turned=True)
+            canvas.text(x + 4, top + GAP, name, anchor="end", turned=True)
         else:
-            canvas.text(x, plot.bottom + GAP + FONT, name, anchor="middle")
+            canvas.text(x, top + GAP + FONT, name, anchor="middle")
     return GAP + (widest if turned else ROW)
 
 
-def draw_spans(
-    canvas: Canvas, plot: Plot, edges: Sequence[float], spans: Sequence[tuple[str, int]], top: float
-) -> float:
-    """Brackets with names under runs of groups, which `edges` (one more than groups) part. The height they take."""
-    if not spans:
-        return 0.0
-    start = 0
-    for name, count in spans:
-        if count < 1:
-            continue
-        left, right = edges[start] + 3, edges[start + count] - 3
-        canvas.path(f"M{left:.1f} {top + 3:.1f}v4H{right:.1f}v-4", INK)
-        letters = int((right - left) / text_width("x"))
-        if letters > 1:
-            canvas.text((left + right) / 2, top + 19, shortened(name, letters), anchor="middle")
-        if start:
-            canvas.path(f"M{edges[start]:.1f} {plot.top:.1f}V{plot.bottom:.1f}", FAINT, dash="4 3")
-        start += count
-    return ROW + 6
-
-
 def draw_legend(canvas: Canvas, left: float, top: float, width: float, entries: Sequence[Entry]) -> float:
-    """Names of series, in as many rows as they need. The height they take."""
+    """Names of series, in as many rows as they need. Returns the height they take."""
     x, y = left, top
     for entry in entries:
         name = shortened(entry.name, 40)
@@ -226,5 +213,5 @@ def draw_legend(canvas: Canvas, left: float, top: float, width: float, entries: 
 
 
 def legend_width(entries: Sequence[Entry]) -> float:
-    """The width of the widest entry: what a legend needs at least."""
+    """The width of the widest entry: the least width of a legend."""
     return max((66.0 + text_width(shortened(entry.name, 40)) for entry in entries), default=0.0)

@@ -12,35 +12,35 @@ from warpsight.result.prediction import in_order
 
 def advice(document: dict[str, Any]) -> dict[str, Any] | None:
     """The template's values; None without advice."""
-    found = document.get("advice")
-    if found is None:
+    answer = document.get("advice")
+    if answer is None:
         return None
     first = document["predictions"][0]
     places, designs = _code_places(document), _designs(document)
-    changes = [_change(change, first, places, designs) for change in found["advice"]]
-    stacks = [first["cpi_stack"], *(change["cpi_stack"] for change in found["advice"])]
+    changes = [_change(change, first, places, designs) for change in answer["advice"]]
+    stacks = [first["cpi_stack"], *(change["cpi_stack"] for change in answer["advice"])]
     used = [name for name in in_order(first["cpi_stack"]) if any(stack.get(name, 0.0) > 0 for stack in stacks)]
-    key = [{"name": name, "paint": paint_class(name)} for name in used]
-    return {"first": first, "found": found, "changes": changes, "components": key}
+    components = [{"name": name, "paint": paint_class(name)} for name in used]
+    others = {key: answer[key] for key in ("without_gain", "not_tried", "refused")}
+    return {"first": first, "changes": changes, "components": components, **others}
 
 
 def _change(change: dict[str, Any], first: dict[str, Any], places: dict[str, str], designs: dict[str, str]) -> dict[str, Any]:
     """A change with its two bars, whose lengths are cycles, and the hash of its place in the page, or None."""
     longest = max(first["cycles"], change["cycles"])
-    setting = _squeezed(change["setting"] or "")
     return {
         **change,
-        "link": places.get(change["place"]) or designs.get(setting),
+        "link": places.get(change["place"]) or designs.get(_squeezed(change["setting"] or "")),
         "before": _bar("now", first, longest),
         "after": _bar("changed", change, longest),
         "times": first["cycles"] / change["cycles"],
     }
 
 
-def _bar(label: str, answer: dict[str, Any], longest: float) -> dict[str, Any]:
-    cpi = sum(answer["cpi_stack"].values())
-    stack = {name: value / cpi * answer["cycles"] for name, value in answer["cpi_stack"].items()}
-    return stack_bar(label, stack, longest, f"{answer['cycles']:,.0f} cycles, bound by {answer['bound_by']}")
+def _bar(label: str, prediction: dict[str, Any], longest: float) -> dict[str, Any]:
+    cpi, cycles = sum(prediction["cpi_stack"].values()), prediction["cycles"]
+    stack = {name: value / cpi * cycles for name, value in prediction["cpi_stack"].items()}
+    return stack_bar(label, stack, longest, f"{cycles:,.0f} cycles, bound by {prediction['bound_by']}")
 
 
 def _code_places(document: dict[str, Any]) -> dict[str, str]:
@@ -53,8 +53,10 @@ def _code_places(document: dict[str, Any]) -> dict[str, str]:
 def _designs(document: dict[str, Any]) -> dict[str, str]:
     """The what-if section's hash for each setting of its grid."""
     axes = (document.get("what_if") or {}).get("axes", [])
-    found = [(axis["key"], setting) for axis in axes for setting in axis["settings"]]
-    return {_squeezed(f"{key}={setting}"): f"#what-if&{quote(key)}={quote(setting, safe='')}" for key, setting in found}
+    return {
+        _squeezed(f"{axis['key']}={setting}"): f"#what-if&{quote(axis['key'])}={quote(setting, safe='')}"
+        for axis in axes for setting in axis["settings"]
+    }  # fmt: skip
 
 
 def _squeezed(text: str) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
-from warpsight.analysis import explanation as places
+from warpsight.analysis import explanation
 from warpsight.analysis.explanation import place_of
 from warpsight.base.units import percent, three_digits
 from warpsight.reports.drawing.charts import LOG, Axis, Lanes, Lines, Series
 from warpsight.reports.html.parts import drawn
+from warpsight.reports.terminal import counted
 
 _SECTOR, _WARP = 32, 32
 # Characters for the panels with drawings, in a page of 1 MB with a grid of designs and a timeline.
 _ROOM, _LEAST_ROOM = 340_000, 40_000
+_COUNTS = {"sectors": "sectors", "passes": "shared-memory passes"}
 _LEVELS = {"L1": "L1 requests", "L2 reads": "L2 reads", "L2 writes": "L2 writes", "DRAM": "DRAM lines"}
-# The parts of a bar, by the class that styles them.
+# The CSS class of each part of a bar.
 _PARTS = {"hit": "hit", "merged": "merged", "miss": "miss", "written through": "through", "read": "miss", "written": "through"}
 
 
@@ -28,12 +31,12 @@ def load_panels(document: dict[str, Any], language: str) -> dict[str, Any] | Non
         return None
     about, room, panels = document["loads_about"], _room(document), {}
     for entry in sorted(entries, key=lambda entry: (-sum(count * times for count, times in entry["sectors"]), entry["pc"])):
-        panel = _panel(entry, about, language, drawn="patterns" in entry and room > 0)
+        panel = _panel(entry, about, language, with_drawings="patterns" in entry and room > 0)
         room -= len(str(panel))
         panels[entry["pc"]] = panel
-    drawn = sum(bool(panel["patterns"]) for panel in panels.values())
-    return {"panels": [panels[entry["pc"]] for entry in entries], "about": about, "drawn": drawn,
-            "left_out": sum(bool(entry["sectors"]) for entry in entries) - drawn}  # fmt: skip
+    with_drawings = sum(bool(panel["patterns"]) for panel in panels.values())
+    return {"panels": [panels[entry["pc"]] for entry in entries], "about": about, "drawn": with_drawings,
+            "left_out": sum(bool(entry["sectors"]) for entry in entries) - with_drawings}  # fmt: skip
 
 
 def _room(document: dict[str, Any]) -> int:
@@ -43,7 +46,7 @@ def _room(document: dict[str, Any]) -> int:
     return max(_LEAST_ROOM, _ROOM - taken)
 
 
-def _panel(entry: dict[str, Any], about: dict[str, Any], language: str, *, drawn: bool) -> dict[str, Any]:
+def _panel(entry: dict[str, Any], about: dict[str, Any], language: str, *, with_drawings: bool) -> dict[str, Any]:
     line = f"{language} line {entry['ptx_line']}"
     place = f"{place_of(entry['file'], entry['line'], entry['ptx_line'], '')}, {line}" if entry["file"] else line
     return {
@@ -52,63 +55,55 @@ def _panel(entry: dict[str, Any], about: dict[str, Any], language: str, *, drawn
         "place": place,
         "what": f"{entry['space']} {entry['access']} of {entry['access_bytes']} B per lane, {entry['executions']:,} executions "
         "with an active lane",
-        "patterns": [_pattern(entry, pattern, about["line_bytes"]) for pattern in (entry["patterns"] if drawn else ())],
+        "patterns": [_pattern(entry, pattern, about["line_bytes"]) for pattern in (entry["patterns"] if with_drawings else ())],
         "histograms": [_histogram(name, entry[name]) for name in ("sectors", "passes") if entry[name]],
-        "reuse": _reuse(entry, about) if drawn and "reuse" in entry else None,
+        "reuse": _reuse(entry, about) if with_drawings and "reuse" in entry else None,
         "levels": [_level(name, counts) for name, counts in entry["levels"].items()],
-        "brief": "" if drawn else _brief(entry),
+        "brief": "" if with_drawings else _brief(entry),
     }
 
 
 def _brief(entry: dict[str, Any]) -> str:
     """The text of a panel without drawings: requests by level, and sectors or passes per execution."""
-    words = [f"{_LEVELS[name]}: {', '.join(f'{kind} {count:,}' for kind, count in counts.items())}"
+    texts = [f"{_LEVELS[name]}: {', '.join(f'{kind} {count:,}' for kind, count in counts.items())}"
              for name, counts in entry["levels"].items()]  # fmt: skip
-    for name, what in (("sectors", "sectors"), ("passes", "shared-memory passes")):
-        if entry[name]:
-            total = sum(times for _, times in entry[name])
-            mean = sum(count * times for count, times in entry[name]) / total
-            words.append(f"{three_digits(mean)} {what} per execution on average, at most {max(count for count, _ in entry[name])}")
-    return "; ".join(words)
+    texts += [f"{three_digits(_mean(pairs))} {unit} per execution on average, at most {max(count for count, _ in pairs)}"
+              for name, unit in _COUNTS.items() if (pairs := entry[name])]  # fmt: skip
+    return "; ".join(texts)
+
+
+def _mean(pairs: list[list[int]]) -> float:
+    """The mean count of pairs (count, times)."""
+    return sum(count * times for count, times in pairs) / sum(times for _, times in pairs)
 
 
 def _pattern(entry: dict[str, Any], pattern: dict[str, Any], line_bytes: int) -> dict[str, Any]:
     """The drawing of one access, and its description."""
     count, lines = len(pattern["sectors"]), pattern["lines"]
     total = sum(times for _, times in entry["sectors"])
-    title = f"{pattern['kind'].capitalize()}: {_many(count, 'sector')} in {_many(lines, 'line')}"
+    title = f"{pattern['kind'].capitalize()}: {counted(count, 'sector')} in {counted(lines, 'line')}"
     lanes = pattern["lanes"] or []
-    words = [f"{pattern['executions']:,} of {total:,} executions ({percent(pattern['executions'] / total)}) have this many sectors"]
+    texts = [f"{pattern['executions']:,} of {total:,} executions ({percent(pattern['executions'] / total)}) have this many sectors"]
     if lanes:
         active = sum(lane is not None for lane in lanes)
         fetched = _SECTOR * count
-        words.append(f"here {_many(active, 'active lane')} request {pattern['bytes_asked']:,} B of {fetched:,} B in these sectors "
-                     f"({percent(pattern['bytes_asked'] / fetched)})")  # fmt: skip
-    elif count == 1:
-        words.append("all active lanes access it")
+        texts.append(f"here {counted(active, 'active lane')} request {pattern['bytes_asked']:,} B of {fetched:,} B in these "
+                     f"sectors ({percent(pattern['bytes_asked'] / fetched)})")  # fmt: skip
     else:
-        words.append("the sectors of individual lanes are not known")
-    words.append(f"drawn: warp {pattern['warp']:,}, its access number {pattern['before'] + 1:,} at this instruction")
+        texts.append("all active lanes access it" if count == 1 else "the sectors of individual lanes are not known")
+    texts.append(f"drawn: warp {pattern['warp']:,}, its access number {pattern['before'] + 1:,} at this instruction")
     chart = Lanes(title, lanes, pattern["sectors"], entry["access_bytes"], line_bytes, _SECTOR)
-    return {"drawing": drawn(chart), "words": "; ".join(words) + "."}
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return {"drawing": drawn(chart), "words": "; ".join(texts) + "."}
 
 
 def _histogram(name: str, pairs: list[list[int]]) -> dict[str, Any]:
     """Executions by sectors, or by shared-memory passes: as rows, and as bars for each number starting at 1."""
     by_count = {pair[0]: pair[1] for pair in pairs}
-    total, most, last = sum(by_count.values()), max(by_count.values()), max(by_count)
+    total, most, unit = sum(by_count.values()), max(by_count.values()), _COUNTS[name]
     rows = [{"count": count, "times": times, "share": percent(times / total)} for count, times in pairs]
-    what = "sectors" if name == "sectors" else "shared-memory passes"
-    mean = sum(count * times for count, times in pairs) / total
-    places = []
-    for count in range(1, max(_WARP, last) + 1) if len(pairs) > 1 else ():
-        times = by_count.get(count, 0)
-        places.append({"height": f"{100 * times / most:.1f}", "tip": f"{count} {what}: {times:,} executions"})
-    return {"what": what, "rows": rows, "mean": three_digits(mean), "places": places}
+    bars = [(count, by_count.get(count, 0)) for count in range(1, max(_WARP, *by_count) + 1)] if len(pairs) > 1 else []
+    places = [{"height": f"{100 * times / most:.1f}", "tip": f"{count} {unit}: {times:,} executions"} for count, times in bars]
+    return {"what": unit, "rows": rows, "mean": three_digits(_mean(pairs)), "places": places}
 
 
 def _reuse(entry: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
@@ -118,22 +113,22 @@ def _reuse(entry: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
     l1 = entry["levels"].get("L1", {})
     reads = sum(l1.get(name, 0) for name in ("hit", "merged", "miss"))
     first = percent(reuse["first_uses"] / reuse["requests"])
-    words = [
-        f"{_many(reuse['requests'], 'request')}, {first} of them first uses of their line by an SM",
+    texts = [
+        f"{counted(reuse['requests'], 'request')}, {first} of them first uses of their line by an SM",
         f"in an LRU cache of the same size ({lines:,} lines) {percent(at_own)} hit",
     ]
     if reads:
         hits = percent((l1.get("hit", 0) + l1.get("merged", 0)) / reads)
-        words.append(f"in the simulated L1, with sets, sectors and latencies, {hits} hit or merge")
+        texts.append(f"in the simulated L1, with sets, sectors and latencies, {hits} hit or merge")
     if about["reuse_note"]:
-        words.append(about["reuse_note"])
+        texts.append(about["reuse_note"])
     chart = None
     if reuse["hit_shares"][-1] > 0.0:
         mark = f"this L1: {lines:,} lines"
         series = Series("hits", [100.0 * share for share in reuse["hit_shares"]])
         chart = drawn(Lines("Hits over L1 size", Axis("L1 size", "lines", LOG), Axis("hits", "% of requests"),
                             reuse["capacities"], [series], steps=True, marks=[(float(lines), mark)]))  # fmt: skip
-    return {"drawing": chart, "words": "; ".join(words) + "."}
+    return {"drawing": chart, "words": "; ".join(texts) + "."}
 
 
 def _level(name: str, counts: dict[str, int]) -> dict[str, Any]:
@@ -161,7 +156,7 @@ COLUMNS = (
 ALWAYS = sum(always for _, _, _, always in COLUMNS)
 WHOLE_ROWS = 600
 HOT, LEAST_HEAT, LEAST_SHARE = 20, 0.05, 0.0005  # how many at most, of the hottest one's share, and what is shown as a share
-# Of the other columns the key of a row, and how its number is shown.
+# The other columns: the key of a row, and the format of its number.
 _PLAIN = {"requests": ("requests_per_execution", three_digits), "sectors": ("sectors_per_request", three_digits),
           "l1": ("l1_hit_rate", percent), "l2": ("l2_hit_rate", percent), "lanes": ("lanes", three_digits)}  # fmt: skip
 
@@ -175,12 +170,8 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
     rows = line["rows"]
     written = language(rows)
     columns = COLUMNS if len(rows) + (len(source["rows"]) if source else 0) <= WHOLE_ROWS else COLUMNS[:ALWAYS]
-    drawn = {entry["pc"] for entry in document.get("loads") or ()}
-    ranks = _ranks(rows)
-    most = _most(rows)
-    instructions = [_instruction(row, rows[number - 1] if number else None, columns, ranks, drawn, most)
-                    for number, row in enumerate(rows)]  # fmt: skip
-    rest = [each for each in line["rest"] if each["share"] > 0.0]
+    loads, ranks, most = {entry["pc"] for entry in document.get("loads") or ()}, _ranks(rows), _most(rows)
+    instructions = [_instruction(row, before, columns, ranks, loads, most) for before, row in pairwise([None, *rows])]
     return {
         "model": line["model"],
         "columns": columns,
@@ -188,14 +179,14 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
         "instructions": instructions,
         "files": _files(source, columns) if source else [],
         "without_source": _without_source(source, columns) if source else None,
-        "rest": rest,
+        "rest": [each for each in line["rest"] if each["share"] > 0.0],
         "loads": load_panels(document, written),
-    }  # fmt: skip
+    }
 
 
 def language(rows: list[dict[str, Any]]) -> str:
     """The language of the instructions of a kernel: PTX or SASS."""
-    return places.language(next((row["text"] for row in rows if row["text"]), ""))
+    return explanation.language(next((row["text"] for row in rows if row["text"]), ""))
 
 
 def _most(rows: list[dict[str, Any]]) -> float:
@@ -210,14 +201,13 @@ def _ranks(rows: list[dict[str, Any]]) -> dict[int, int]:
 
 
 def _instruction(
-    row: dict[str, Any], before: dict[str, Any] | None, columns: Any, ranks: dict[int, int], drawn: set[int], most: float
+    row: dict[str, Any], before: dict[str, Any] | None, columns: Any, ranks: dict[int, int], loads: set[int], most: float
 ) -> dict[str, Any]:
     """A row of the right-hand table."""
     pc = row["pcs"][0]
-    kinds = [name for name, holds in (("hot", pc in ranks), ("mem", pc in drawn),
-                                      ("entry", before is None or before["block"] != row["block"])) if holds]  # fmt: skip
-    return {"id": f"pc-{pc}", "kinds": " ".join(kinds), "rank": ranks.get(pc), "line": row["ptx_lines"][0],
-            "text": row.get("text", ""), **_costs(row, columns, most)}  # fmt: skip
+    kinds = {"hot": pc in ranks, "mem": pc in loads, "entry": before is None or before["block"] != row["block"]}
+    return {"id": f"pc-{pc}", "kinds": " ".join(kind for kind in kinds if kinds[kind]), "rank": ranks.get(pc),
+            "line": row["ptx_lines"][0], "text": row.get("text", ""), **_costs(row, columns, most)}  # fmt: skip
 
 
 def _costs(row: dict[str, Any], columns: Any, most: float) -> dict[str, Any]:
@@ -256,23 +246,19 @@ def _files(source: dict[str, Any], columns: Any) -> list[dict[str, Any]]:
         if row["file"]:
             by_file.setdefault(row["file"], {})[row["line"]] = row
     most = _most(source["rows"])
-    found = []
+    files = []
     for number, (file, rows) in enumerate(sorted(by_file.items())):
         texts = source["sources"].get(file, {})
-        lines = sorted({*rows, *map(int, texts)})
-        made = [_line(number, line, texts.get(str(line), ""), rows.get(line), columns, most) for line in lines]
-        found.append({"path": file, "missing": file in source["missing_sources"], "lines": made})
-    return found
+        lines = [
+            {"id": f"src-{number}-{line}", "line": line, **_source(rows.get(line), texts.get(str(line), ""), columns, most)}
+            for line in sorted({*rows, *map(int, texts)})
+        ]
+        files.append({"path": file, "missing": file in source["missing_sources"], "lines": lines})
+    return files
 
 
-def _line(number: int, line: int, text: str, row: dict[str, Any] | None, columns: Any, most: float) -> dict[str, Any]:
-    """A row of the left-hand table."""
-    made = {"id": f"src-{number}-{line}", "line": line}
+def _source(row: dict[str, Any] | None, text: str, columns: Any, most: float) -> dict[str, Any]:
+    """A row of the left-hand table; `row` is None for a line without instructions."""
     if row is None:
-        blank = [""] * len(columns)  # a line without an instruction
-        return made | {"text": text, "pcs": "", "share": "", "heat": "0", "cells": blank}
-    return made | _source(row, text, columns, most)
-
-
-def _source(row: dict[str, Any], text: str, columns: Any, most: float) -> dict[str, Any]:
+        return {"text": text, "pcs": "", "share": "", "heat": "0", "cells": [""] * len(columns)}
     return {"text": text, "pcs": " ".join(map(str, row["pcs"])), **_costs(row, columns, most)}

@@ -30,14 +30,15 @@ def differences(document: dict[str, Any]) -> dict[str, Any]:
         "change": _change(cycles["ratio"]),
         "cycles": cycles,
         "figures": [_figure(row) for row in document["figures"]],
-        "words": [_word(row) for row in document["words"]],
+        "words": [{**row, "name": row["name"].replace("_", " "), "differs": row["before"] != row["after"]}
+                  for row in document["words"]],
         "stacks": _stacks(document),
         "components": document["components"],
         "lines": None if lines is None else lines[:_MOST_LINES],
         "more_lines": 0 if lines is None else max(0, len(lines) - _MOST_LINES),
         "gpu": document["gpu"],
         "launch": document["launch"],
-    }
+    }  # fmt: skip
 
 
 def _change(ratio: float | None) -> str:
@@ -49,24 +50,15 @@ def _change(ratio: float | None) -> str:
     return f"{three_digits(1 / ratio)} times as fast" if ratio < 1 else f"{three_digits(ratio)} times as slow"
 
 
-def _word(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "name": row["name"].replace("_", " "), "differs": row["before"] != row["after"]}
-
-
 def _figure(row: dict[str, Any]) -> dict[str, Any]:
     label, show = _SHOWN[row["name"]]
-
-    def text(value: float | None) -> str:
-        return "unknown" if value is None else show(value)
-
-    ratio = "" if row["ratio"] is None else f"{100 * (row['ratio'] - 1):+.1f} %"
-    return {"name": label, "before": text(row["before"]), "after": text(row["after"]), "change": ratio}
+    texts = {side: "unknown" if row[side] is None else show(row[side]) for side in ("before", "after")}
+    return {"name": label, **texts, "change": "" if row["ratio"] is None else f"{100 * (row['ratio'] - 1):+.1f} %"}
 
 
 def _stacks(document: dict[str, Any]) -> Markup:
     """Both stacks in cycles, so that a change of the instruction count is visible too."""
     rows = list(in_order({row["name"]: row for row in document["components"]}).values())
     series = [Series(row["name"], [row["before"], row["after"]], stack_style(row["name"])) for row in rows]
-    sums = [sum(row[side] for row in rows) for side in ("before", "after")]
-    totals = [f"{total:,.0f} cycles" for total in sums]
+    totals = [f"{sum(row[side] for row in rows):,.0f} cycles" for side in ("before", "after")]
     return drawn(Stacks(f"Cycles by component, {document['model']}", Axis("cycles"), document["names"], series, totals))

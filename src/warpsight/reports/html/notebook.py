@@ -10,8 +10,9 @@ from warpsight.analysis.report_data.study import study_report_data
 from warpsight.reports.drawing.svg import svg
 from warpsight.reports.formats import plain
 from warpsight.reports.html.overview import stacks_of
-from warpsight.reports.html.page import dimensions, render
+from warpsight.reports.html.page import render
 from warpsight.reports.html.study import summary
+from warpsight.reports.prediction import dimensions
 from warpsight.reports.sweep_pictures import answer_picture
 from warpsight.result.prediction import Prediction
 from warpsight.sweeps.result import Sweep
@@ -23,7 +24,8 @@ _MOST_BEST = 5
 def notebook_html(value: object) -> str:
     """`value`, a Prediction, KernelTrace or Sweep, as HTML. Raises TypeError for anything else."""
     if isinstance(value, Prediction):
-        return _prediction(value)
+        document = plain(value.to_json())
+        return render("notebook_prediction.jinja", first=document, drawing=Markup(svg(stacks_of([document]))))
     if isinstance(value, KernelTrace):
         return _trace(value)
     if isinstance(value, Sweep):
@@ -31,16 +33,11 @@ def notebook_html(value: object) -> str:
     raise TypeError(f"{type(value).__name__} has no drawing")
 
 
-def _prediction(value: Prediction) -> str:
-    document = plain(value.to_json())
-    return render("notebook_prediction.jinja", first=document, drawing=Markup(svg(stacks_of([document]))))
-
-
 def _trace(value: KernelTrace) -> str:
     header, memory = value.header, sum(bool(instruction.access) for instruction in value.instructions)
     rows: list[tuple[str, Any]] = [
         ("source", header.source),
-        ("grid, block", f"{dimensions(list(header.grid))}, {dimensions(list(header.block))}"),
+        ("grid, block", f"{dimensions(header.grid)}, {dimensions(header.block)}"),
         ("warps", f"{header.blocks * header.warps_per_block:,} in {header.blocks:,} blocks"),
         ("warp instructions", f"{header.warp_instructions:,}"),
         ("active lanes, mean", f"{header.thread_instructions / max(1, header.warp_instructions):.1f} of 32"),
@@ -59,6 +56,6 @@ def _sweep(value: Sweep) -> str:
     """The best designs, and the sensitivity if it is known."""
     document = plain(study_report_data(value))
     context = summary(document)
-    found = next((answer for answer in document["answers"] if answer["answer"] == "sensitivity"), None)
-    picture = Markup(answer_picture(found) or "") if found else None
+    answer = next((answer for answer in document["answers"] if answer["answer"] == "sensitivity"), None)
+    picture = Markup(answer_picture(answer) or "") if answer else None
     return render("notebook_sweep.jinja", **{**context, "best": context["best"][:_MOST_BEST]}, drawing=picture)

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from warpsight.analysis import explanation as places
+from warpsight.analysis import explanation
 from warpsight.base.units import percent, three_digits
 from warpsight.reports.comparison import signed_percent
 from warpsight.reports.drawing.canvas import stack_style
@@ -54,20 +54,16 @@ def stacks_of(predictions: list[dict[str, Any]], references: Sequence[dict[str, 
         axis=Axis("cycles per instruction", most=_widest(predictions, known)),
         rows=[each["model"] + (" (reference)" if each["model"] in known else "") for each in predictions],
         series=[Series(name, [each["cpi_stack"].get(name, 0.0) for each in predictions], stack_style(name)) for name in names],
-        totals=[f"{three_digits(each['cpi'])} CPI, {each['cycles']:,.0f} cycles{_error(errors.get(each['model']))}"
+        totals=[f"{three_digits(each['cpi'])} CPI, {each['cycles']:,.0f} cycles"
+                + (f", {signed_percent(errors[each['model']])}" if errors.get(each["model"]) is not None else "")
                 for each in predictions],
     )  # fmt: skip
 
 
 def _widest(predictions: list[dict[str, Any]], references: set[str]) -> float | None:
     """The limit at which bars are cut, so that a model far off does not make the first one and the references unreadable."""
-    named = [each["cpi"] for number, each in enumerate(predictions) if number == 0 or each["model"] in references]
-    most = _MOST_TIMES * max(named)
-    return most if most > 0 else None
-
-
-def _error(error: float | None) -> str:
-    return "" if error is None else f", {signed_percent(error)}"
+    most = max(each["cpi"] for number, each in enumerate(predictions) if number == 0 or each["model"] in references)
+    return _MOST_TIMES * most if most > 0 else None
 
 
 def _component(name: str, document: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +97,7 @@ def top_lines(document: dict[str, Any], component: str) -> list[dict[str, Any]]:
 
 def place_of(row: dict[str, Any]) -> str:
     """`kernel.cu:27`, or `PTX line 63` (`SASS line 63`) for a kernel without source lines."""
-    return places.place_of(row["file"], row["line"], row["ptx_lines"][0], row["text"])
+    return explanation.place_of(row["file"], row["line"], row["ptx_lines"][0], row["text"])
 
 
 def anchor_of(row: dict[str, Any]) -> str:
@@ -131,26 +127,25 @@ def _alone(rows: list[dict[str, Any]] | None, first: dict[str, Any]) -> dict[str
     return {"drawing": drawn(Meters(title, meters)), "rows": rows}
 
 
-def _roofline(found: dict[str, Any]) -> Roofline:
-    name = found["unit"]
-    scale = 1e9
+def _roofline(roofline: dict[str, Any]) -> Roofline:
+    unit, levels = roofline["unit"], roofline["levels"]
     return Roofline(
-        title=f"Roofline by {name}",
-        x=Axis(f"{name} per byte"),
-        y=Axis(f"10^9 {name}/s"),
-        ceilings=[Roof(each["name"], each["per_s"] / scale) for each in found["ceilings"]],
-        slopes=[Roof(each["name"], each["bytes_per_s"] / scale) for each in found["levels"]],
-        works=[Work(each["name"], found["work"] / each["bytes"], found["per_s"] / scale) for each in found["levels"]],
+        title=f"Roofline by {unit}",
+        x=Axis(f"{unit} per byte"),
+        y=Axis(f"10^9 {unit}/s"),
+        ceilings=[Roof(ceiling["name"], ceiling["per_s"] / 1e9) for ceiling in roofline["ceilings"]],
+        slopes=[Roof(level["name"], level["bytes_per_s"] / 1e9) for level in levels],
+        works=[Work(level["name"], roofline["work"] / level["bytes"], roofline["per_s"] / 1e9) for level in levels],
     )
 
 
 def _latencies(predictions: list[dict[str, Any]]) -> Markup | None:
     """The mean latency of an L1 read miss by where the cycles are spent, for each model that gives it (MDM, Fig. 3)."""
-    known = [(each["model"], each["provenance"].get("model", {}).get("l1_miss_latency")) for each in predictions]
-    found = [(model, parts) for model, parts in known if parts]
-    if not found:
+    known = [(each["model"], parts) for each in predictions
+             if (parts := each["provenance"].get("model", {}).get("l1_miss_latency"))]  # fmt: skip
+    if not known:
         return None
-    names = list(dict.fromkeys(name for _, parts in found for name in parts))
-    series = [Series(name.replace("_", " "), [parts.get(name, 0.0) for _, parts in found]) for name in names]
-    totals = [f"{sum(parts.values()):,.0f} cycles" for _, parts in found]
-    return drawn(Stacks("L1 miss latency: a mean read miss", Axis("cycles"), [name for name, _ in found], series, totals))
+    names = dict.fromkeys(name for _, parts in known for name in parts)
+    series = [Series(name.replace("_", " "), [parts.get(name, 0.0) for _, parts in known]) for name in names]
+    totals = [f"{sum(parts.values()):,.0f} cycles" for _, parts in known]
+    return drawn(Stacks("L1 miss latency: a mean read miss", Axis("cycles"), [model for model, _ in known], series, totals))

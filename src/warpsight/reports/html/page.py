@@ -31,6 +31,7 @@ from warpsight.reports.html.parts import paints
 from warpsight.reports.html.provenance import provenance
 from warpsight.reports.html.timeline import timeline
 from warpsight.reports.html.what_if import times, what_if
+from warpsight.reports.prediction import dimensions
 
 Context = dict[str, Any] | None
 
@@ -39,8 +40,8 @@ Context = dict[str, Any] | None
 class Section:
     """`name` is its id and its name in the URL's hash, `title` its heading.
 
-    `context` maps a document to the template's values, or to None if the document lacks them; then the section is left
-    out. `scripts` and `styles` are files of `assets/` in addition to those of every page.
+    `context` maps a document to the template's values, or to None to leave the section out. `scripts` and `styles` are files of
+    `assets/` in addition to those of every page.
     """
 
     name: str
@@ -80,33 +81,17 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
 }
 
 
-def sections_of(kind: str) -> tuple[Section, ...]:
-    """The sections of documents of that kind. Raises KeyError for an unknown kind."""
-    return SECTIONS[kind]
-
-
 # -- Filters of the templates: numbers and names as text.
-
-def dimensions(sizes: list[int]) -> str:
-    """A grid or block as CUDA writes it: `(128,1,1)`."""
-    return f"({','.join(map(str, sizes))})"
-
 
 def signed(number: float) -> str:
     """A whole number with its sign, thousands separated."""
     return f"{number:+,.0f}" if round(number) else "0"
 
 
-FILTERS: dict[str, Any] = {
-    "dimensions": dimensions,
-    "duration": duration,
-    "percent": percent,
-    "signed_percent": signed_percent,
-    "signed": signed,
-    "significant": three_digits,
-    "thousands": thousands,
-    "times": times,
-}
+_FILTERS: dict[str, Any] = {
+    "dimensions": dimensions, "duration": duration, "percent": percent, "signed_percent": signed_percent, "signed": signed,
+    "significant": three_digits, "thousands": thousands, "times": times,
+}  # fmt: skip
 
 
 # -- The document embedded in the page: rows of code as tables, so that column names are stored once, and numbers are short.
@@ -152,7 +137,7 @@ def _table(rows: list[dict[str, Any]], components: list[str], left_out: list[str
         for name, value in row.items():
             counts[name] = counts.get(name, 0) + (value is not None and value != "")
     columns = sorted((name for name in counts if counts[name]), key=lambda name: -counts[name])
-    return {"columns": columns, "values": [_values(row, columns) for row in short]}
+    return {"columns": columns, "values": [_without_end([row[name] for name in columns], None) for row in short]}
 
 
 def _short(row: dict[str, Any], components: list[str], left_out: list[str]) -> dict[str, Any]:
@@ -173,10 +158,6 @@ def _rounded(value: Any) -> Any:
     return int(short) if short.is_integer() else short
 
 
-def _values(row: dict[str, Any], columns: list[str]) -> list[Any]:
-    return _without_end([row[name] for name in columns], None)
-
-
 def _without_end(values: list[Any], nothing: Any) -> list[Any]:
     """The list up to its last value other than `nothing`."""
     while values and values[-1] == nothing:
@@ -186,7 +167,6 @@ def _without_end(values: list[Any], nothing: Any) -> list[Any]:
 
 # -- Report data (`analysis/report_data`) as one HTML file.
 
-SELF = "'self'"
 _STYLES = ("base.css", "layout.css", "parts.css")
 _SCRIPTS = ("core.js", "tabs.js", "keys.js")
 
@@ -204,13 +184,16 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
     """The HTML of `document`. The same document always gives the same text; every text in it is escaped, never executed.
 
     `live` is for a server (`serving.py`): the page polls it and reloads when the result has changed.
-    Raises KeyError or ValueError if the document is not report data or has NaN: report data are checked where they are created.
+    Raises KeyError or ValueError if the document is not report data or has NaN.
     """
     content = plain(document)
-    shown = [(section, section.context(content)) for section in sections_of(content["kind"])]
+    shown = [(section, section.context(content)) for section in SECTIONS[content["kind"]]]
     present = [(section, context) for section, context in shown if context is not None]
     style = "\n".join([*(_asset(name) for name in (*_STYLES, *_extra(present, "styles"))), paints(_components(content))])
     script = _bundle((*_SCRIPTS, *_extra(present, "scripts"), *(["live.js"] if live else [])))
+    # a browser runs only the script with this hash
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
+    live_policy = "; connect-src 'self'" if live else ""
     bodies = [{"section": section, "html": render(section.template, **context)} for section, context in present]
     whole = render(
         "page.jinja",
@@ -218,8 +201,8 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
         sections=bodies,
         style=style,
         script=script,
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{_digest(script)}'; "
-        f"base-uri 'none'; form-action 'none'{'; connect-src ' + SELF if live else ''}",
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
+        f"base-uri 'none'; form-action 'none'{live_policy}",
         data=_data(embedded(content)),
     )
     # a plain str, so that text appended to it is not escaped; undecodable file names are replaced
@@ -250,11 +233,6 @@ def _bundle(names: tuple[str, ...]) -> str:
     return f'(() => {{\n"use strict";\nconst W = {{}};\n{parts}\nW.start();\n}})();'
 
 
-def _digest(text: str) -> str:
-    """The hash in the content security policy, so that a browser runs only this script."""
-    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
-
-
 def _data(content: Any) -> str:
     """The document as JSON inside a script element; `<` is escaped, so that no text can end the element."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
@@ -268,14 +246,9 @@ def _asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("warpsight.reports.html"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(FILTERS)
+    loader = PackageLoader("warpsight.reports.html")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(_FILTERS)
     return environment
 
 

@@ -27,10 +27,7 @@ def paint(name: str) -> str:
     style = style_of(stack_style(name))
     if not style.hatch:
         return f"background: {style.colour}"
-    picture = (
-        '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8">'
-        f'<path d="{style.hatch}" stroke="{style.hatch_ink}" stroke-width="1.2" fill="none"/></svg>'
-    )
+    picture = f'<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8">{style.hatch_path}</svg>'
     return f"background: {style.colour} url('data:image/svg+xml,{quote(picture)}')"
 
 
@@ -49,14 +46,8 @@ def stack_bar(label: str, stack: Mapping[str, float], whole: float, text: str) -
     """A horizontal bar: its `parts` with their width in per cent of `whole` and their class, `label` before and `text` after it."""
     total = sum(stack.values())
     parts = [
-        {
-            "name": name,
-            "width": 100 * stack[name] / whole,
-            "paint": paint_class(name),
-            "tip": f"{name}: {percent(stack[name] / total)}",
-        }
-        for name in in_order(stack)
-        if stack[name] > 0
-    ]
+        {"name": name, "width": 100 * size / whole, "paint": paint_class(name), "tip": f"{name}: {percent(size / total)}"}
+        for name, size in in_order(stack).items() if size > 0
+    ]  # fmt: skip
     shares = ", ".join(str(part["tip"]) for part in parts)
     return {"label": label, "text": text, "parts": parts, "spoken": f"{label}: {text}. {shares}"}

@@ -31,19 +31,15 @@ def provenance(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _checks(found: dict[str, Any] | None) -> dict[str, Any] | None:
+def _checks(assumptions: dict[str, Any] | None) -> dict[str, Any] | None:
     """The checks, violated or not, with their numbers as text."""
-    if not found:
+    if not assumptions:
         return None
-    rows = [
-        {**row, "shown": _number(row["value"], row["unit"]), "limit": _number(row["bound"], row["unit"])}
-        for row in found["checks"]
-    ]  # fmt: skip
-    return {
-        "violated": [row for row in rows if row["violated"]],
-        "kept": [row for row in rows if not row["violated"]],
-        "untouched": found["untouched"],
-    }
+    groups: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for row in assumptions["checks"]:
+        texts = {"shown": _number(row["value"], row["unit"]), "limit": _number(row["bound"], row["unit"])}
+        groups[bool(row["violated"])].append({**row, **texts})
+    return {"violated": groups[True], "kept": groups[False], "untouched": assumptions["untouched"]}
 
 
 def _number(value: float, unit: str) -> str:

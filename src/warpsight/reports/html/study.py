@@ -30,66 +30,58 @@ def summary(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _values(axis: dict[str, Any]) -> str:
-    shown = [key_text(axis["key"], value) for value in axis["values"]]
+    texts = [key_text(axis["key"], value) for value in axis["values"]]
     if axis["continuous"]:
-        return f"from {shown[0]} to {shown[-1]}"
-    return ", ".join(shown) if len(shown) <= 12 else f"{shown[0]}, {shown[1]} ... {shown[-1]} ({len(shown)} values)"
+        return f"from {texts[0]} to {texts[-1]}"
+    return ", ".join(texts) if len(texts) <= 12 else f"{texts[0]}, {texts[1]} ... {texts[-1]} ({len(texts)} values)"
 
 
 def _best_row(row: dict[str, Any]) -> dict[str, Any]:
-    bound = sorted({kernel["bound_by"] for kernel in row["kernels"]})
-    shown = {key: key_text(key, value) for key, value in row["keys"].items()}
-    return {"design": row["design"], "keys": shown, "performance": row["performance"], "bound": "; ".join(bound)}
+    keys = {key: key_text(key, value) for key, value in row["keys"].items()}
+    bound = "; ".join(sorted({kernel["bound_by"] for kernel in row["kernels"]}))
+    return {"design": row["design"], "keys": keys, "performance": row["performance"], "bound": bound}
 
 
 def sensitivity(document: dict[str, Any]) -> dict[str, Any] | None:
     """The sensitivity to each axis."""
-    found = _answers(document, "sensitivity")
-    return {"drawings": [_drawn(found[0])], "note": found[0]["about"]} if found else None
+    answers = _answers(document, "sensitivity")
+    return {"drawings": [_drawn(answers[0])], "note": answers[0]["about"]} if answers else None
 
 
 def fronts(document: dict[str, Any]) -> dict[str, Any] | None:
     """Performance over each cost, with a table of the Pareto-optimal designs."""
-    found = _answers(document, "pareto")
-    tables = [
-        {
-            "drawing": _drawn(answer),
-            "cost": answer["objectives"][1]["name"],
-            "rows": [
-                {"design": row["design"], "keys": keys_text(row["keys"]), "performance": row["values"][0],
-                 "cost": key_text(answer["objectives"][1]["name"], row["values"][1])}
-                for row in answer["front"]
-            ],
-        }
-        for answer in found
-    ]  # fmt: skip
-    return {"fronts": tables} if found else None
+    tables = []
+    for answer in _answers(document, "pareto"):
+        cost = answer["objectives"][1]["name"]
+        rows = [{"design": row["design"], "keys": keys_text(row["keys"]), "performance": row["values"][0],
+                 "cost": key_text(cost, row["values"][1])} for row in answer["front"]]  # fmt: skip
+        tables.append({"drawing": _drawn(answer), "cost": cost, "rows": rows})
+    return {"fronts": tables} if tables else None
 
 
 def maps(document: dict[str, Any]) -> dict[str, Any] | None:
     """Performance and bottleneck over the two most important axes."""
-    found = _answers(document, "map")
-    return {"drawings": [_drawn(answer) for answer in found]} if found else None
+    drawings = [_drawn(answer) for answer in _answers(document, "map")]
+    return {"drawings": drawings} if drawings else None
 
 
 def designs(document: dict[str, Any]) -> dict[str, Any]:
     """The table of designs: the best rows; a script shows and sorts all."""
     table, study = document["designs"], document["study"]
-    order = sorted(range(len(table["design"])), key=lambda place: -table["performance"][place])
-    keys = list(table["keys"])
+    shown = len(table["design"])
+    order = sorted(range(shown), key=lambda index: -table["performance"][index])
     rows = [
         {
-            "design": table["design"][place],
-            "values": [key_text(key, table["keys"][key][place]) for key in keys],
-            "performance": three_digits(table["performance"][place]),
-            "bound": [table["words"][codes[place]] for codes in table["bound_by"]],
+            "design": table["design"][index],
+            "values": [key_text(key, values[index]) for key, values in table["keys"].items()],
+            "performance": three_digits(table["performance"][index]),
+            "bound": [table["words"][codes[index]] for codes in table["bound_by"]],
         }
-        for place in order[:_WITHOUT_SCRIPT]
+        for index in order[:_WITHOUT_SCRIPT]
     ]
-    texts = {key: {str(value): key_text(key, value) for value in dict.fromkeys(table["keys"][key])} for key in keys}
-    shown = len(order)
+    texts = {key: {str(value): key_text(key, value) for value in dict.fromkeys(values)} for key, values in table["keys"].items()}
     return {
-        "keys": keys,
+        "keys": list(table["keys"]),
         "kernels": table["kernels"],
         "rows": rows,
         "shown": thousands(shown),

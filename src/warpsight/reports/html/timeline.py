@@ -17,7 +17,7 @@ _STATIC_CYCLES, _STATIC_ROWS = 100, 16
 
 
 def timeline(document: dict[str, Any]) -> dict[str, Any] | None:
-    """What the template takes; None where the simulator did not run."""
+    """The template's values; None if the simulator did not run."""
     part = document.get("timeline")
     if part is None or not part["rows"]:
         return None
@@ -41,21 +41,16 @@ def _first(part: dict[str, Any]) -> Strips:
         axis=Axis("cycle"),
         begin=begin,
         rows=[f"slot {row['slot']}" for row in rows],
-        runs=[_cut(_runs(row["runs"]), cycles) for row in rows],
-        states=[State(letter, "", colour, height) for letter, (colour, height) in _LOOKS.items()],
+        runs=[_runs(row["runs"], cycles) for row in rows],
+        states=[State(letter, colour, height) for letter, (colour, height) in _LOOKS.items()],
     )
 
 
-def _runs(text: str) -> list[tuple[str, int]]:
-    """`"I2M340"` as runs: a letter and a number of cycles."""
-    return [(letter, int(count or 1)) for letter, count in _RUN.findall(text)]
-
-
-def _cut(runs: list[tuple[str, int]], cycles: int) -> list[tuple[str, int]]:
-    """The first `cycles` of `runs`, with one run per issued instruction."""
-    found: list[tuple[str, int]] = []
-    for letter, count in runs:
-        here = min(count, cycles)
-        found += [(letter, 1)] * here if letter == "I" else [(letter, here)] * (here > 0)
-        cycles -= here
-    return found
+def _runs(text: str, cycles: int) -> list[tuple[str, int]]:
+    """The first `cycles` of `text`, such as `"I2M340"`, as runs (letter, cycles), with one run per issued instruction."""
+    kept: list[tuple[str, int]] = []
+    for letter, count in _RUN.findall(text):
+        steps = min(int(count or 1), cycles)
+        kept += [(letter, 1)] * steps if letter == "I" else [(letter, steps)] * (steps > 0)
+        cycles -= steps
+    return kept

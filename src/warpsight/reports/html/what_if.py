@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from warpsight.base.units import duration, three_digits
@@ -31,15 +32,8 @@ def what_if(document: dict[str, Any]) -> dict[str, Any] | None:
         "rows": grid["one_at_a_time"],
         "simulated": [axis["label"] for axis in simulated],
         "free": [axis["label"] for axis in grid["axes"] if not axis["simulated"]],
-        "alone": len(grid["geometries"]) < _combinations(simulated),
+        "alone": len(grid["geometries"]) < prod(len(axis["values"]) for axis in simulated),
     }
-
-
-def _combinations(axes: list[dict[str, Any]]) -> int:
-    count = 1
-    for axis in axes:
-        count *= len(axis["values"])
-    return count
 
 
 def _slider(axis: dict[str, Any]) -> dict[str, Any]:

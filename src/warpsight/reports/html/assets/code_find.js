@@ -1,26 +1,26 @@
 // The code: search over the texts of both tables, and which columns are shown.
 W.part(() => {
-  const { tables, rows } = W.code, field = W.find("code-search"), only = W.find("code-only"), told = W.find("code-found");
+  const { tables, rows } = W.code, field = W.find("code-search"), only = W.find("code-only"), counter = W.find("code-found");
 
   // -- search
-  let found = [], last = "";
+  let matches = [], last = "";
   const texts = new Map();
   const find = (words) => {
     if (words === last) return;
     last = words;
-    for (const row of found) row.classList.remove("found");
+    for (const row of matches) row.classList.remove("found");
     const sought = words.toLowerCase();
     if (sought && !texts.size) for (const row of rows) texts.set(row, W.textOf(row).toLowerCase());
-    found = sought ? rows.filter((row) => texts.get(row).includes(sought)) : [];
-    for (const row of found) row.classList.add("found");
-    told.textContent = !sought ? "" : found.length === 1 ? "1 line" : found.length + " lines";
+    matches = sought ? rows.filter((row) => texts.get(row).includes(sought)) : [];
+    for (const row of matches) row.classList.add("found");
+    counter.textContent = !sought ? "" : matches.length === 1 ? "1 line" : matches.length + " lines";
   };
   const jump = (by) => {
-    if (!found.length) return;
-    const at = found.findIndex((row) => row.id === W.state.line);
-    const row = found[at < 0 ? (by > 0 ? 0 : found.length - 1) : (at + by + found.length) % found.length];
+    if (!matches.length) return;
+    const at = matches.findIndex((row) => row.id === W.state.line);
+    const row = matches[at < 0 ? (by > 0 ? 0 : matches.length - 1) : (at + by + matches.length) % matches.length];
     W.change({ line: row.id }, true);
-    W.say((found.indexOf(row) + 1) + " of " + found.length + ": " + W.textOf(row));
+    W.say((matches.indexOf(row) + 1) + " of " + matches.length + ": " + W.textOf(row));
   };
   field.addEventListener("input", () => W.change({ search: field.value }, true));
   field.addEventListener("keydown", (event) => {

@@ -4,7 +4,7 @@ W.stacks = (rows) => {
   const drawn = W.make("div", {}), names = new Set(), sum = (parts) => Object.values(parts).reduce((before, part) => before + part, 0);
   const most = Math.max(...rows.map((row) => sum(row.parts)));
   for (const { name, parts, text } of rows) {
-    const whole = sum(parts), told = [];
+    const whole = sum(parts), spoken = [];
     const bar = W.make("div", { class: "lying-bar", role: "img" });
     for (const [component, part] of Object.entries(parts)) {
       if (!(part > 0)) continue;
@@ -13,9 +13,9 @@ W.stacks = (rows) => {
       span.style.width = 100 * part / most + "%";
       bar.append(span);
       names.add(component);
-      told.push(tip);
+      spoken.push(tip);
     }
-    bar.setAttribute("aria-label", `${name}: ${text}. ${told.join("; ")}`);
+    bar.setAttribute("aria-label", `${name}: ${text}. ${spoken.join("; ")}`);
     drawn.append(W.make("div", { class: "lying" }, W.make("p", { class: "lying-label" }, W.make("b", {}, name), " " + text), bar));
   }
   const key = W.make("p", { class: "stack-key" });

@@ -105,7 +105,7 @@ W.part(() => {
     const count = Math.min(whole, Math.max(LEAST, cycles * factor));
     show(fixed - (fixed - from) * count / cycles, count);
   };
-  const tell = () => {
+  const describe = () => {
     const line = W.find("timeline-at");
     if (!chosen) { line.textContent = ""; return; }
     const { lines, pc } = about(chosen);
@@ -116,7 +116,7 @@ W.part(() => {
     chosen = { row: Math.min(rows.length - 1, Math.max(0, row)), cycle: Math.min(end - 1, Math.max(begin, cycle)) };
     if (chosen.cycle < from) from = chosen.cycle;
     if (chosen.cycle >= from + cycles) from = chosen.cycle - cycles + 1;
-    tell();
+    describe();
     if (aloud) W.say(about(chosen).lines.join("; "));
     draw();
     keep();
@@ -192,7 +192,7 @@ W.part(() => {
     from = within(state.from, begin, end - cycles, from);
     const row = rows.findIndex((each) => String(each.slot) === state.slot), cycle = within(state.at, begin, end - 1, null);
     if (row >= 0 && cycle !== null) chosen = { row, cycle };
-    tell();
+    describe();
     draw();
   });
   new ResizeObserver(draw).observe(view);

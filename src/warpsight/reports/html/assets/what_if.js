@@ -66,19 +66,19 @@ W.part(() => {
   const mark = (axis, at) => (at === axis.own ? "" : ` (${W.find("what-if-" + axis.key).parentElement.querySelectorAll(".marks span")[at].textContent})`);
 
   const bar = (ident, label, found, longest) => {
-    const box = W.find(ident), parts = [], told = [];
+    const box = W.find(ident), parts = [], spoken = [];
     for (const [name, cpi] of found.stack) {
       if (!(cpi > 0)) continue;
       const share = cpi / found.cpi, part = W.make("span", { title: `${name}: ${W.percent(share)}`, class: fills.get(name) });
       part.style.width = 100 * share * found.seconds / longest + "%";
       parts.push(part);
-      told.push(`${name}: ${W.percent(share)}`);
+      spoken.push(`${name}: ${W.percent(share)}`);
     }
     const text = found.cycles === undefined ? found.bound : `${W.duration(found.seconds)}, ${W.whole(found.cycles)} cycles`;
     box.querySelector(".lying-text").textContent = text;
     const drawn = box.querySelector(".lying-bar");
     drawn.replaceChildren(...parts);
-    drawn.setAttribute("aria-label", `${label}: ${text}. ${told.join(", ")}`);
+    drawn.setAttribute("aria-label", `${label}: ${text}. ${spoken.join(", ")}`);
   };
   W.duration = (seconds) => {
     const [unit, scale] = [["s", 1], ["ms", 1e-3], ["us", 1e-6]].find(([, size]) => seconds >= size) || ["ns", 1e-9];
@@ -113,14 +113,14 @@ W.part(() => {
     W.find("what-if-set").textContent = settings.length ? settings.join("").trim() : "no change";
     return now;
   };
-  const told = (now, unknown) => W.say([now.cycles === undefined ? "no answer" : `${W.whole(now.cycles)} cycles`,
+  const announce = (now, unknown) => W.say([now.cycles === undefined ? "no answer" : `${W.whole(now.cycles)} cycles`,
     `bound by ${now.bound}`, ...unknown].join(", "));
   const moved = (slider) => {
     const axis = axes.find(({ key }) => key === slider.dataset.key);
     const asked = { ...W.state, [axis.key]: axis.settings[Number(slider.value)] };
     const { found, unknown } = places(asked, axis.key);
     W.change({ section: "what-if", ...stateOf(found) }, true);
-    told(design(found), unknown);
+    announce(design(found), unknown);
   };
   for (const slider of W.all("input[type=range]", form)) slider.addEventListener("input", () => moved(slider));
   form.addEventListener("submit", (event) => event.preventDefault());
@@ -133,6 +133,6 @@ W.part(() => {
     if (W.find("what-if").hidden) return;
     const { found, unknown } = places(state);
     const now = show(found);
-    if (unknown.length) told(now, unknown);
+    if (unknown.length) announce(now, unknown);
   });
 });
