@@ -14,7 +14,7 @@ from warpsight.pipeline.evaluate import MemoryStore, known_models, predict_trace
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, Method
 from warpsight.programs.host import describe_signal, run_program
-from warpsight.programs.session import Ran
+from warpsight.programs.session import ExecutedLaunch
 from warpsight.traces.schema import TraceSink
 from warpsight.traces.spill import SpillingSink
 from warpsight.traces.store import FolderSink
@@ -84,7 +84,7 @@ class _LaunchPredictor:
         self._folder_of[number] = self.folder / f"{number:04d}-{name}"
         return FolderSink(self._folder_of[number])
 
-    def ran(self, launch: Ran) -> float:
+    def ran(self, launch: ExecutedLaunch) -> float:
         """Predict, or scale from the kernel's last prediction; the time in seconds by the first model."""
         store = MemoryStore()
         first, *others = [self._answer(launch, model, store) for model in self.models]
@@ -103,7 +103,7 @@ class _LaunchPredictor:
         self.rows.append(row)
         return float(row["seconds"] or 0.0)
 
-    def _answer(self, launch: Ran, model: str, store: MemoryStore) -> dict[str, Any]:
+    def _answer(self, launch: ExecutedLaunch, model: str, store: MemoryStore) -> dict[str, Any]:
         """The columns of a row that depend on the model; `store` keeps what its models share."""
         answer: dict[str, Any] = {
             "cycles": None, "seconds": None, "time": UNKNOWN, "bound_by": "", "occupancy": None, "prediction": None,

@@ -96,41 +96,12 @@ class Slot(IntEnum):
 class Fault(IntEnum):
     """Why a launch was stopped. Zero is none."""
 
-    OUT_OF_BOUNDS = 1
-    MISALIGNED = auto()
-    READ_ONLY = auto()
-    SHARED_BOUNDS = auto()
-    LOCAL_BOUNDS = auto()
-    PARAM_BOUNDS = auto()
-    TRAP = auto()
-    LIMIT = auto()
-    INTERRUPTED = auto()
-    NO_MEMORY = auto()
-    BRANCH_INDEX = auto()
-    MIXED_SPACES = auto()
-    BARRIERS_DIFFER = auto()
-    MBARRIER_STATE = auto()
-    MBARRIER_COUNT = auto()
-    ALLOCA_OVERFLOW = auto()
-    BULK_SIZE = auto()
-    BULK_EVENT = auto()
-    WARP_INCOMPLETE = auto()
-    BAD_IMAGE = auto()
-    IMAGE_KIND = auto()
-    SURFACE_BOUNDS = auto()
-    STACK_OVERFLOW = auto()
-    CALL_DEPTH = auto()
-    CALL_TARGET = auto()
-    RETURN_TARGET = auto()
-    DEADLOCK = auto()
-    BARRIER_OPERAND = auto()
-    MEETING_APART = auto()
-    BREAKPOINT = auto()
-    ASSERTION = auto()
-    USE_AFTER_FREE = auto()
-    DOUBLE_FREE = auto()
-    BAD_FREE = auto()
-    UNWRITTEN = auto()
+    (
+        OUT_OF_BOUNDS, MISALIGNED, READ_ONLY, SHARED_BOUNDS, LOCAL_BOUNDS, PARAM_BOUNDS, TRAP, LIMIT, INTERRUPTED, NO_MEMORY,
+        BRANCH_INDEX, MIXED_SPACES, BARRIERS_DIFFER, MBARRIER_STATE, MBARRIER_COUNT, ALLOCA_OVERFLOW, BULK_SIZE, BULK_EVENT,
+        WARP_INCOMPLETE, BAD_IMAGE, IMAGE_KIND, SURFACE_BOUNDS, STACK_OVERFLOW, CALL_DEPTH, CALL_TARGET, RETURN_TARGET, DEADLOCK,
+        BARRIER_OPERAND, MEETING_APART, BREAKPOINT, ASSERTION, USE_AFTER_FREE, DOUBLE_FREE, BAD_FREE, UNWRITTEN,
+    ) = range(1, 36)  # fmt: skip
 
 
 # A remembered pattern: 32 int32 word offsets from lane 0's, int32 mask, int32 degree.

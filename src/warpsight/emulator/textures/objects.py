@@ -21,46 +21,34 @@ from warpsight.kernels.images import ADDRESS_MODES, FILTERS, Image, Texture
 class Use(IntEnum):
     """Which instructions may use the object."""
 
-    TEXTURE = 1
-    SURFACE = auto()
-    SAMPLER = auto()
+    TEXTURE, SURFACE, SAMPLER = range(1, 4)
 
 
 class Kind(IntEnum):
-    """How texels are arranged. The first seven are also the geometries of PTX's `tex`: 1d 2d 3d a1d a2d cube acube."""
+    """How texels are arranged. The first seven are also the geometries of PTX's `tex`: 1d 2d 3d a1d a2d cube acube.
 
-    ONE_D = 0
-    TWO_D = auto()
-    THREE_D = auto()
-    LAYERED_1D = auto()
-    LAYERED_2D = auto()
-    CUBE = auto()
-    LAYERED_CUBE = auto()
-    LINEAR = auto()  # plain device memory: read by integer coordinates, zero outside
+    LINEAR is plain device memory: read by integer coordinates, zero outside.
+    """
+
+    ONE_D, TWO_D, THREE_D, LAYERED_1D, LAYERED_2D, CUBE, LAYERED_CUBE, LINEAR = range(8)
 
 
 class Format(IntEnum):
     """What a channel holds."""
 
-    UNSIGNED = 0
-    SIGNED = auto()
-    FLOAT = auto()
+    UNSIGNED, SIGNED, FLOAT = range(3)
 
 
 class Filter(IntEnum):
     """cudaTextureFilterMode."""
 
-    POINT = 0
-    LINEAR = auto()
+    POINT, LINEAR = range(2)
 
 
 class AddressMode(IntEnum):
     """cudaTextureAddressMode."""
 
-    WRAP = 0
-    CLAMP = auto()
-    MIRROR = auto()
-    BORDER = auto()
+    WRAP, CLAMP, MIRROR, BORDER = range(4)
 
 
 class Row(IntEnum):
@@ -133,10 +121,8 @@ class Descriptor:
     border: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        if self.use != Use.SAMPLER:
-            problem = self._problem()
-            if problem:
-                raise UsageError(f"{self.use.name.lower()}: {problem}", remedy="give a format, a size and modes that CUDA allows")
+        if self.use != Use.SAMPLER and (problem := self._problem()):
+            raise UsageError(f"{self.use.name.lower()}: {problem}", remedy="give a format, a size and modes that CUDA allows")
 
     @property
     def texel_bytes(self) -> int:
@@ -231,12 +217,6 @@ class DescriptorTable:
         if handle not in self._descriptors:
             raise UsageError(f"{handle:#x} is not a texture or surface object", remedy="pass the handle that its creation returned")
         return self._descriptors[handle]
-
-    def move(self, handle: int, address: int) -> None:
-        """Let the object's texels begin at another device address."""
-        descriptor = replace(self.get(handle), address=address)
-        self.rows[handle & 0xFFFFFFFF] = descriptor.pack(handle)
-        self._descriptors[handle] = descriptor
 
 
 # -- Puts the textures and surfaces of a launch into device memory and its table of objects.

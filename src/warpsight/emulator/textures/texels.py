@@ -35,8 +35,19 @@ FINE, OUT_OF_BOUNDS, READ_ONLY, MISALIGNED, BAD_HANDLE, WRONG_KIND, SURFACE_BOUN
 
 MAX_SECTORS = 255  # an event counts them in a byte: of 32 lanes x 8 texels that all lie apart, the last is not recorded
 
-ROW_WORDS, HANDLE = descriptors.ROW_WORDS, int(descriptors.Row.HANDLE)
-USE = int(descriptors.Row.USE)
+# The words of a descriptor and the numbers in it. Enumerations do not compile to plain numbers everywhere.
+_ROW = descriptors.Row
+ROW_WORDS = descriptors.ROW_WORDS
+(
+    USE, KIND, ADDRESS_WORD, WIDTH, HEIGHT, DEPTH, LAYERS, ROW_PITCH, SLICE_PITCH, CHANNELS, CHANNEL_BITS, FORMAT, NORMALIZED_READ,
+    FILTER, ADDRESS_X, NORMALIZED, HANDLE, BORDER,
+) = (int(word) for word in (
+    _ROW.USE, _ROW.KIND, _ROW.ADDRESS, _ROW.WIDTH, _ROW.HEIGHT, _ROW.DEPTH, _ROW.LAYERS, _ROW.ROW_PITCH, _ROW.SLICE_PITCH,
+    _ROW.CHANNELS, _ROW.CHANNEL_BITS, _ROW.FORMAT, _ROW.NORMALIZED_READ, _ROW.FILTER, _ROW.ADDRESS_X, _ROW.NORMALIZED, _ROW.HANDLE,
+    _ROW.BORDER,
+))  # fmt: skip
+TEXTURE, SURFACE, SAMPLER = (int(use) for use in descriptors.Use)
+ONE_D, TWO_D, THREE_D, LAYERED_1D, LAYERED_2D, CUBE, LAYERED_CUBE, LINEAR_MEMORY = (int(kind) for kind in descriptors.Kind)
 FLOAT_FORMAT, SIGNED_FORMAT = int(descriptors.Format.FLOAT), int(descriptors.Format.SIGNED)
 ONE = 0x3F800000
 
@@ -150,6 +161,12 @@ def find(request: Any, lane: Any, word: Any) -> Any:
     if handle <= 0 or row >= request[TABLE_COUNT] or table[row, HANDLE] != handle:
         return -1
     return row
+
+
+@compiled
+def refuse(request: Any, what: Any, lane: Any, word: Any) -> Any:
+    """`fail` with the handle that lane `lane` has in `word` of the request."""
+    return fail(request, what, lane, load(request[word] + 8 * lane, 8))
 
 
 @compiled
