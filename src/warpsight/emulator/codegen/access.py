@@ -74,11 +74,6 @@ class Access:
         return call_helper(frame, name, site, [addresses, *(self.values or ())], results, inside)
 
 
-def iota(step: int) -> Value:
-    """0, step, 2 step, ... as <32 x i64>."""
-    return ir.Constant(vector(I64), [step * k for k in range(WARP)])
-
-
 # -- global memory -----------------------------------------------------------------------------------------------------------
 
 
@@ -91,26 +86,32 @@ def global_access(frame: Frame, addresses: Value, access: Access, site: Value) -
     builder, size = frame.builder, access.size
     if size > 16:
         return access.outside(frame, "global", site, addresses, scattered_global)
-    first = builder.extract_element(addresses, I32(0))
-    in_order = lanes_to_mask(builder, builder.icmp_signed("==", addresses, builder.add(splat(builder, first), iota(size))))
+    first, straight = _consecutive(frame, addresses, size)
     low, high = _site_bounds(frame, site)
-    last = builder.add(first, I64(size * WARP))
     # By subtraction: the last address could pass 2^64. The room is negative where the allocation is smaller than the access.
     room = builder.sub(builder.sub(high, low), I64(size * WARP))
-    straight = builder.icmp_unsigned("<=", builder.sub(first, low), room)
+    straight = builder.and_(straight, builder.icmp_unsigned("<=", builder.sub(first, low), room))
     straight = builder.and_(straight, builder.icmp_signed(">=", room, I64(0)))
-    straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(in_order, frame.active_mask), FULL))
-    if size > 1:
-        straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(first, I64(size - 1)), I64(0)))
 
     def move() -> list[Value]:
         values = _move_straight(frame, builder.inttoptr(builder.add(first, frame.slot(Slot.ARENA_DELTA)), PTR), access)
         if access.record:
-            sector, end = builder.lshr(first, I64(5)), builder.lshr(builder.sub(last, I64(1)), I64(5))
+            sector, end = builder.lshr(first, I64(5)), builder.lshr(builder.add(first, I64(size * WARP - 1)), I64(5))
             emit_sector_run(frame, sector, builder.trunc(builder.add(builder.sub(end, sector), I64(1)), I32))
         return values
 
     return _either(frame, straight, move, lambda: access.outside(frame, "global", site, addresses, scattered_global))
+
+
+def _consecutive(frame: Frame, addresses: Value, size: int) -> tuple[Value, Value]:
+    """The address of lane 0, and whether (i1) all lanes are active and access `size` bytes each, aligned, one after the other."""
+    builder, kind = frame.builder, addresses.type.element
+    first = builder.extract_element(addresses, I32(0))
+    steps = ir.Constant(addresses.type, [size * lane for lane in range(WARP)])
+    in_order = lanes_to_mask(builder, builder.icmp_signed("==", addresses, builder.add(splat(builder, first), steps)))
+    straight = builder.icmp_signed("==", builder.and_(in_order, frame.active_mask), FULL)
+    aligned = builder.icmp_signed("==", builder.and_(first, kind(size - 1)), kind(0))
+    return first, builder.and_(straight, aligned)
 
 
 def _either(frame: Frame, straight: Value, fast: Callable[[], list[Value]], slow: Callable[[], list[Value]]) -> list[Value]:
@@ -194,15 +195,10 @@ def shared_access(frame: Frame, offsets: Value, access: Access, site: Value) -> 
     if frame.is_compact:
         return access.outside(frame, "any_shared", site, offsets, lambda h, a, x: shared_access(h, a, x, h.site))
     builder, size = frame.builder, access.size
-    first = builder.extract_element(offsets, I32(0))
-    step = ir.Constant(vector(I32), [size * k for k in range(WARP)])
-    in_order = lanes_to_mask(builder, builder.icmp_signed("==", offsets, builder.add(splat(builder, first), step)))
+    first, straight = _consecutive(frame, offsets, size)
     wide = builder.zext(first, I64)
-    straight = builder.icmp_signed("==", builder.and_(in_order, frame.active_mask), FULL)
     fits = builder.icmp_unsigned("<=", builder.add(wide, I64(size * WARP)), frame.slot(Slot.SHARED_SIZE))
     straight = builder.and_(straight, fits)
-    if size > 1:
-        straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(first, I32(size - 1)), I32(0)))
 
     def move() -> list[Value]:
         values = _move_straight(frame, builder.inttoptr(builder.add(frame.slot(Slot.SHARED_PTR), wide), PTR), access)
@@ -297,7 +293,7 @@ def local_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Valu
     wide = builder.zext(offsets, vector(I64))
     whole = builder.add(builder.mul(helper.slot(Slot.BLOCK), helper.slot(Slot.WARPS_PER_BLOCK)), helper.slot(Slot.WARP))
     rows = builder.mul(whole, builder.mul(limit, I64(WARP)))
-    base = builder.add(splat(builder, builder.add(rows, I64(LOCAL_TRACE_BASE))), iota(4))
+    base = builder.add(splat(builder, builder.add(rows, I64(LOCAL_TRACE_BASE))), builder.shl(IOTA64, splat_constant(I64, 2)))
     total: Value = I32(0)
     for word in range(max(1, access.size // 4)):
         number = builder.add(builder.lshr(wide, splat_constant(I64, 2)), splat_constant(I64, word))

@@ -106,7 +106,7 @@ class Calls:
         chosen: list[tuple[str, Value]] = []
         left = emitter.mask
         for target in site.targets:
-            address = self.kernel.symbols.function_address(target)
+            address = self.kernel.symbols.functions[target]
             equal = lanes_to_mask(builder, builder.icmp_signed("==", values, splat_constant(I64, address)))
             chosen.append((target, builder.and_(equal, emitter.mask)))
             left = builder.and_(left, builder.not_(equal))

@@ -140,7 +140,7 @@ class Emitter(Frame):
 
     def symbol_address(self, symbol: Symbol) -> int:
         """Address of a variable in its own state space."""
-        address = self.kernel.symbols.address(symbol.name)
+        address = self.kernel.symbols.addresses.get(symbol.name)
         if address is None:
             raise self.unsupported(f'"{symbol.name}" is not a variable or function that this kernel can use')
         return address + symbol.offset

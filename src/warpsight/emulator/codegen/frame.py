@@ -19,6 +19,7 @@ from warpsight.emulator.codegen.lanes import (
     Value,
     at,
     get_slot,
+    intrinsic,
     load_as,
     mask_to_lanes,
     set_slot,
@@ -163,10 +164,7 @@ def call_helper(
 
 def call_library(frame: Frame, name: str, site: Value | int, arguments: list[Value]) -> None:
     """Call the function `name` of `library`, which all kernels share and which returns nothing; leave if it recorded a fault."""
-    module = frame.builder.module
-    function = module.globals.get(name)
-    if function is None:
-        function = ir.Function(module, helper_type([a.type for a in arguments], []), name)
+    function = intrinsic(frame.builder.module, name, ir.VoidType(), helper_type([a.type for a in arguments], []).args)
     _call(frame, function, site, arguments, [])
 
 

@@ -5,7 +5,7 @@ The context is an array of int64 slots. The state of a warp is a byte record, on
 
 from __future__ import annotations
 
-from enum import IntEnum, auto
+from enum import IntEnum
 
 WARP = 32
 
@@ -25,72 +25,42 @@ LOCAL_TRACE_BASE = 1 << 36
 class Slot(IntEnum):
     """Index of an int64 in the context. `*_CURSOR`, `*_END` and `*_PTR` are host addresses."""
 
-    ARENA_DELTA = 0  # host address minus device address of global memory
-    PARAM_PTR = auto()
-    SHARED_PTR = auto()
-    SHARED_SIZE = auto()
-    LOCAL_PTR = auto()  # of the running block: [warp][lane][local_size]
-    LOCAL_SIZE = auto()
-    ALLOC_PTR = auto()  # live allocations, int64 rows (low, high, writable)
-    ALLOC_COUNT = auto()
-    SITE_PTR = auto()  # per memory instruction, int64 rows (low, high): the allocation it last hit
-    PATTERN_PTR = auto()  # per shared-memory instruction, its last pattern of words and that pattern's conflict degree
-    PATH_CURSOR = auto()
-    PATH_END = auto()
-    EVENT_CURSOR = auto()
-    EVENT_END = auto()
-    SECTOR_CURSOR = auto()
-    SECTOR_END = auto()
-    SEGMENT_CURSOR = auto()
-    SEGMENT_END = auto()
-    SECTOR_SOFT_END = auto()  # the driver returns to Python after the block that passes it
-    EVENT_SOFT_END = auto()
-    PATH_SOFT_END = auto()
-    INSTRUCTIONS = auto()  # warp instructions so far
-    POLL_AT = auto()  # instruction count at which native code asks Python whether to go on
-    FAULT_KIND = auto()
-    FAULT_PC = auto()
-    FAULT_LANE = auto()
-    FAULT_ADDRESS = auto()
-    FAULT_WARP = auto()
-    CTAID_X = auto()
-    CTAID_Y = auto()
-    CTAID_Z = auto()
-    NCTAID_X = auto()
-    NCTAID_Y = auto()
-    NCTAID_Z = auto()
-    NTID_X = auto()
-    NTID_Y = auto()
-    NTID_Z = auto()
-    BLOCK = auto()  # linear number of the running block
-    WARP = auto()  # number of the running warp in its block
-    WARPS_PER_BLOCK = auto()
-    STATE_PTR = auto()
-    STATE_STRIDE = auto()
-    TID_PTR = auto()  # int32 [warp][3][32]
-    LAST_WARP_MASK = auto()
-    DYNAMIC_SHARED = auto()
-    VOTES = auto()  # lanes that voted yes, and all that voted, at the barrier that the block has passed
-    VOTERS = auto()
-    VOTES_COMING = auto()  # the same for the barrier that it is coming to
-    VOTERS_COMING = auto()
-    PARAM_SIZE = auto()  # bytes
-    IMAGE_PTR = auto()  # packed descriptors of textures, surfaces and samplers: see `textures/objects.py`
-    IMAGE_COUNT = auto()
-    LOCAL_CLEARED = auto()  # bytes at the start of each lane's local memory that blocks have used: what the next one clears
-    RECORD_PTR = auto()  # the running block's barriers and progress, int64 [RECORD_ROWS][RECORD_WORDS]
-    RESUMING = auto()  # not 0: the block named first has run before; native code clears it
-    STALLED = auto()  # native code sets it when it returns a block whose warps all spin
-    STALL_ROUNDS = auto()  # turns of all warps without progress after which a block counts as stalled
-    HOLD = auto()  # not 0: blocks are suspended, so that nothing can be drained
-    WORKSPACE = auto()  # device address of what cooperative groups synchronise the grid with, 0 if the kernel does not ask for it
-    SHARED_SHADOW = auto()  # with --check: from a byte of that memory to its shadow, as a distance between host addresses
-    LOCAL_SHADOW = auto()
-    HEAP_SHADOW = auto()
-    HEAP_START = auto()  # device addresses of the kernel's own malloc
-    HEAP_SIZE = auto()
-    PROBE_PTR = auto()  # of code compiled with probes: what they look for and find (see `recording.py`)
-    COUNT = auto()
+    (
+        ARENA_DELTA,  # host address minus device address of global memory
+        PARAM_PTR, SHARED_PTR, SHARED_SIZE,
+        LOCAL_PTR,  # of the running block: [warp][lane][local_size]
+        LOCAL_SIZE,
+        ALLOC_PTR, ALLOC_COUNT,  # live allocations, int64 rows (low, high, writable)
+        SITE_PTR,  # per memory instruction, int64 rows (low, high): the allocation it last hit
+        PATTERN_PTR,  # per shared-memory instruction, its last pattern of words and that pattern's conflict degree
+        PATH_CURSOR, PATH_END, EVENT_CURSOR, EVENT_END, SECTOR_CURSOR, SECTOR_END, SEGMENT_CURSOR, SEGMENT_END,
+        SECTOR_SOFT_END, EVENT_SOFT_END, PATH_SOFT_END,  # the driver returns to Python after the block that passes one
+        INSTRUCTIONS,  # warp instructions so far
+        POLL_AT,  # instruction count at which native code asks Python whether to go on
+        FAULT_KIND, FAULT_PC, FAULT_LANE, FAULT_ADDRESS, FAULT_WARP, CTAID_X, CTAID_Y, CTAID_Z, NCTAID_X, NCTAID_Y, NCTAID_Z,
+        NTID_X, NTID_Y, NTID_Z,
+        BLOCK,  # linear number of the running block
+        WARP,  # number of the running warp in its block
+        WARPS_PER_BLOCK, STATE_PTR, STATE_STRIDE,
+        TID_PTR,  # int32 [warp][3][32]
+        LAST_WARP_MASK, DYNAMIC_SHARED,
+        VOTES, VOTERS,  # lanes that voted yes, and all that voted, at the barrier that the block has passed
+        VOTES_COMING, VOTERS_COMING,  # the same for the barrier that it is coming to
+        PARAM_SIZE,  # bytes
+        IMAGE_PTR, IMAGE_COUNT,  # packed descriptors of textures, surfaces and samplers: see `textures/objects.py`
+        LOCAL_CLEARED,  # bytes at the start of each lane's local memory that blocks have used: what the next one clears
+        RECORD_PTR,  # the running block's barriers and progress, int64 [RECORD_ROWS][RECORD_WORDS]
+        RESUMING,  # not 0: the block named first has run before; native code clears it
+        STALLED,  # native code sets it when it returns a block whose warps all spin
+        STALL_ROUNDS,  # turns of all warps without progress after which a block counts as stalled
+        HOLD,  # not 0: blocks are suspended, so that nothing can be drained
+        WORKSPACE,  # device address of what cooperative groups synchronise the grid with, 0 if the kernel does not ask for it
+        # With --check: from a byte of that memory to its shadow, as a distance between host addresses.
+        SHARED_SHADOW, LOCAL_SHADOW, HEAP_SHADOW,
+        HEAP_START, HEAP_SIZE,  # device addresses of the kernel's own malloc
+        PROBE_PTR,  # of code compiled with probes: what they look for and find (see `recording.py`)
+        COUNT,
+    ) = range(66)  # fmt: skip
 
 
 class Fault(IntEnum):

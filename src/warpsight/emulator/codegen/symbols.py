@@ -52,7 +52,8 @@ def used_symbols(function: Function) -> set[str]:
 
 
 class SymbolTable:
-    """Lays out every variable that a kernel can name. Offsets are within the state space; global and constant data have addresses.
+    """Lays out every variable that a kernel can name: `addresses` are offsets within the state space, of global and constant data
+    addresses, of functions (also in `functions`) what a pointer to them holds.
 
     `static_shared_bytes`, `local_bytes` (per lane, the stack from `stack_start` on included) and `param_bytes` are the sizes of
     those spaces. Global and constant data begin at device address `global_base`: the module's own first, in their order, so that
@@ -62,8 +63,8 @@ class SymbolTable:
     def __init__(self, module: Module, function: Function, global_base: int = ARENA_BASE) -> None:
         # The same in every kernel of the module, since one may write a pointer into memory and another call through it.
         numbers = {name: number for number, name in enumerate(module.functions)}
-        self._function = {name: FUNCTION_BASE + FUNCTION_STEP * numbers[each.name] for name, each in module.functions.items()}
-        self._address: dict[str, int] = dict(self._function)
+        self.functions = {name: FUNCTION_BASE + FUNCTION_STEP * numbers[f.name] for name, f in module.functions.items()}
+        self.addresses: dict[str, int] = dict(self.functions)
         self.placed: list[Placed] = []
         self.param_bytes = self._place(function.parameters)
         used = used_symbols(function)
@@ -81,7 +82,7 @@ class SymbolTable:
         end = 0
         for variable in variables:
             end = align_up(end, max(1, variable.align))
-            self._address[variable.name] = end
+            self.addresses[variable.name] = end
             self.placed.append(Placed(variable.space, variable.name, end, variable.size))
             end += variable.size
         return end
@@ -92,39 +93,23 @@ class SymbolTable:
         dynamic = [v for v in variables if v.extern]
         self.dynamic_shared_offset = align_up(self.static_shared_bytes, max((v.align for v in dynamic), default=1))
         for variable in dynamic:
-            self._address[variable.name] = self.dynamic_shared_offset
+            self.addresses[variable.name] = self.dynamic_shared_offset
 
     def _place_global(self, variables: list[Variable], address: int) -> None:
         for variable in variables:
             address = align_up(address, max(GLOBAL_ALIGN, variable.align))
-            self._address[variable.name] = address
+            self.addresses[variable.name] = address
             self.global_data.append(GlobalData(variable, address, variable.space == "global"))
             address += variable.size
         self.arena_start = align_up(address, GLOBAL_ALIGN)
-
-    def address(self, name: str) -> int | None:
-        """Offset or address of a variable; None for a name that is not data of this kernel."""
-        return self._address.get(name)
-
-    def function_address(self, name: str) -> int:
-        """What a pointer to a function of the module holds."""
-        return self._function[name]
-
-    def parameter_offset(self, name: str) -> int:
-        """Where a parameter lies among the parameter bytes."""
-        return self._address[name]
-
-    def address_of(self, name: str, place: str) -> int:
-        """Generic address of a module variable, for initialisers."""
-        if name not in self._address:
-            what = f'an initialiser needs the address of "{name}", which is neither data nor a function of this PTX'
-            raise UnsupportedError(what, place=place)
-        return self._address[name]
 
 
 def initial_bytes(symbols: SymbolTable, data: GlobalData, place: str) -> bytes:
     """The first contents of a module variable, symbol addresses filled in, zero-extended to its size."""
     content = bytearray(data.variable.initial.ljust(data.variable.size, b"\0"))
     for offset, name, addend in data.variable.initial_symbols:
-        content[offset : offset + 8] = (symbols.address_of(name, place) + addend).to_bytes(8, "little")
+        if name not in symbols.addresses:
+            what = f'an initialiser needs the address of "{name}", which is neither data nor a function of this PTX'
+            raise UnsupportedError(what, place=place)
+        content[offset : offset + 8] = (symbols.addresses[name] + addend).to_bytes(8, "little")
     return bytes(content)

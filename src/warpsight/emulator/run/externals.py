@@ -224,11 +224,7 @@ class Externals:
                 try:
                     rows[0, lane] = self._calls[number](self, rows[:, lane])
                 except DeviceStop as stop:
-                    address = stop.address - (1 << 64) if stop.address >> 63 else stop.address
-                    for slot, value in (
-                        (Slot.FAULT_KIND, stop.kind), (Slot.FAULT_PC, pc), (Slot.FAULT_LANE, lane), (Slot.FAULT_ADDRESS, address),
-                    ):  # fmt: skip
-                        self._context[slot] = value
+                    self._context[Slot.FAULT_KIND : Slot.FAULT_ADDRESS + 1] = stop.kind, pc, lane, _signed(stop.address, 64)
                     return 0
         return 1
 

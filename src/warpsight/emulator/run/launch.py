@@ -141,13 +141,8 @@ def execute(
     progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
 ) -> int:
     """Execute `launch` on device memory that exists, with no trace; the number of warp instructions. Raises as `emulate` does."""
-    run = _Run(prepared, launch, memory, max_instructions, progress, options)
-    try:
-        with run.interruption:
-            return run.execute_unrecorded()
-    finally:
-        show_printed(options.output)
-        run.workers.clear()
+    with _Run(prepared, launch, memory, max_instructions, progress, options) as run, run.interruption:
+        return run.execute_unrecorded()
 
 
 def lane_addresses(
@@ -164,13 +159,8 @@ def lane_addresses(
     if prepared.native.graph.waits.spinning:
         return [None] * len(wanted)
     probes = Probes(len(prepared.function.instructions), wanted)
-    run = _Run(prepared, launch, None, max_instructions, progress, options)
-    try:
-        with run.interruption:
-            run.execute_unrecorded(probes)
-    finally:
-        run.memory.close()
-        run.workers.clear()
+    with _Run(prepared, launch, None, max_instructions, progress, options) as run, run.interruption:
+        run.execute_unrecorded(probes)
     return probes.results()
 
 
@@ -193,15 +183,21 @@ class _Run:
         if max(self.local_bytes, self.shared_bytes) > WINDOW_BYTES:
             what = f"{self.shared_bytes} bytes of shared and {self.local_bytes} of local memory exceed the 16 MiB windows"
             raise UsageError(f"kernel {self.name}: {what}", remedy="use less shared or local memory")
-        names = [(p.name, symbols.parameter_offset(p.name)) for p in function.parameters]
         heap_bytes = options.heap_bytes if uses_heap([function, *source.module.functions.values()]) else 0
         self.memory = memory or DeviceMemory(
-            symbols, launch, names, source.path, with_workspace=needs_workspace(function), heap_bytes=heap_bytes,
-            checks=options.check,
+            symbols, launch, source.path, with_workspace=needs_workspace(function), heap_bytes=heap_bytes, checks=options.check,
         )
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
         self.interruption = Interruption()
+
+    def __enter__(self) -> _Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        show_printed(self.options.output)
+        self.memory.close()
+        self.workers.clear()
 
     @property
     def instructions(self) -> int:
@@ -334,22 +330,17 @@ def emulate(
     """
     prepared = prepared or prepare_kernel(source, launch.kernel, checks=options.check)
     native = prepared.native
-    run = _Run(prepared, launch, memory, max_instructions, progress, options)
-    if sample:
-        run.chosen = choose_blocks(launch.blocks, sample, seed)
     sink = sink if sink is not None else SpillingSink()
     inputs = input_hash(launch)
-    started = time.perf_counter()
-    try:
+    with _Run(prepared, launch, memory, max_instructions, progress, options) as run:
+        if sample:
+            run.chosen = choose_blocks(launch.blocks, sample, seed)
+        started = time.perf_counter()
         with run.interruption:
             paths, warps_of_path = run.execute(sink, threads)
         seconds = time.perf_counter() - started
         run.memory.write_back()
         header = _header(run, registers, paths, warps_of_path, inputs, seconds)
-    finally:
-        show_printed(options.output)
-        run.memory.close()
-        run.workers.clear()
     return sink.finish(header, static_instructions(prepared.function), native.graph.block_start.astype(np.int32), paths)
 
 

@@ -210,7 +210,7 @@ class DeviceMemory(Memory):
     """The arena of one launch. `heap_bytes` lie behind the arrays for the kernel's own `malloc`; 0 for a kernel that has none."""
 
     def __init__(
-        self, symbols: SymbolTable, launch: Launch, parameter_names: list[tuple[str, int]], place: str, *,
+        self, symbols: SymbolTable, launch: Launch, place: str, *,
         with_workspace: bool = False, heap_bytes: int = 0, checks: bool = False,
     ) -> None:
         self.allocations: list[Allocation] = [
@@ -222,7 +222,7 @@ class DeviceMemory(Memory):
         self._images: list[tuple[int, Image]] = []
         self.objects = DescriptorTable()
         self.parameters = bytearray(symbols.param_bytes or 1)
-        end = self._place_arguments(symbols, launch, parameter_names)
+        end = self._place_arguments(symbols, launch)
         self.workspace = end if with_workspace else 0
         if with_workspace:
             self.allocations.append(Allocation(end, GLOBAL_ALIGN, True, "workspace of the grid's barrier"))
@@ -261,9 +261,11 @@ class DeviceMemory(Memory):
         for address, image in self._images:
             copy_in(image, self._view(address, image_bytes(image)))
 
-    def _place_arguments(self, symbols: SymbolTable, launch: Launch, names: list[tuple[str, int]]) -> int:
+    def _place_arguments(self, symbols: SymbolTable, launch: Launch) -> int:
         address = symbols.arena_start
-        for argument, (name, offset) in zip(launch.arguments, names, strict=True):
+        parameters = [variable for variable in symbols.placed if variable.space == "param"]
+        for argument, parameter in zip(launch.arguments, parameters, strict=True):
+            name = parameter.name
             if isinstance(argument, ScalarArgument):
                 data = argument.data
             elif isinstance(argument, Image):
@@ -282,7 +284,7 @@ class DeviceMemory(Memory):
                 self.allocations.append(Allocation(address, array.nbytes, True, title))
                 self._arrays.append((address, argument))
                 address = align_up(address + max(1, array.nbytes), GLOBAL_ALIGN)
-            self.parameters[offset : offset + len(data)] = data
+            self.parameters[parameter.offset : parameter.offset + len(data)] = data
         return address
 
     def _view(self, address: int, size: int) -> npt.NDArray[np.uint8]:

@@ -98,26 +98,16 @@ class Worker:
         tids = np.ascontiguousarray(axes.swapaxes(0, 1), dtype=np.int32)
         partial = launch.threads_per_block % WARP
         for slot, value in {
-            Slot.ARENA_DELTA: self.memory.delta,
-            Slot.PARAM_PTR: parameters.ctypes.data,
-            Slot.PARAM_SIZE: native.symbols.param_bytes,
-            Slot.SHARED_SIZE: self.shared_bytes,
-            Slot.LOCAL_SIZE: self.local_bytes,
-            Slot.LOCAL_CLEARED: native.symbols.local_bytes + native.frame,
-            Slot.ALLOC_PTR: self.memory.table.pointer,
-            Slot.ALLOC_COUNT: self.memory.table.count,
-            Slot.SITE_PTR: self.sites.ctypes.data,
-            Slot.PATTERN_PTR: align_up(patterns.ctypes.data, 64),
-            Slot.POLL_AT: POLL_INSTRUCTIONS,
-            Slot.WARPS_PER_BLOCK: warps,
-            Slot.STATE_STRIDE: native.state_stride,
-            Slot.TID_PTR: tids.ctypes.data,
-            Slot.LAST_WARP_MASK: (1 << partial) - 1 if partial else 0xFFFFFFFF,
-            Slot.DYNAMIC_SHARED: launch.shared_bytes,
-            Slot.IMAGE_PTR: self.memory.objects.rows.ctypes.data,
-            Slot.IMAGE_COUNT: self.memory.objects.count,
+            Slot.ARENA_DELTA: self.memory.delta, Slot.PARAM_PTR: parameters.ctypes.data,
+            Slot.PARAM_SIZE: native.symbols.param_bytes, Slot.SHARED_SIZE: self.shared_bytes, Slot.LOCAL_SIZE: self.local_bytes,
+            Slot.LOCAL_CLEARED: native.symbols.local_bytes + native.frame, Slot.ALLOC_PTR: self.memory.table.pointer,
+            Slot.ALLOC_COUNT: self.memory.table.count, Slot.SITE_PTR: self.sites.ctypes.data,
+            Slot.PATTERN_PTR: align_up(patterns.ctypes.data, 64), Slot.POLL_AT: POLL_INSTRUCTIONS, Slot.WARPS_PER_BLOCK: warps,
+            Slot.STATE_STRIDE: native.state_stride, Slot.TID_PTR: tids.ctypes.data,
+            Slot.LAST_WARP_MASK: (1 << partial) - 1 if partial else 0xFFFFFFFF, Slot.DYNAMIC_SHARED: launch.shared_bytes,
+            Slot.IMAGE_PTR: self.memory.objects.rows.ctypes.data, Slot.IMAGE_COUNT: self.memory.objects.count,
             Slot.WORKSPACE: self.memory.workspace,
-        }.items():
+        }.items():  # fmt: skip
             c[slot] = value
         c[Slot.NCTAID_X : Slot.NCTAID_Z + 1] = launch.grid
         c[Slot.NTID_X : Slot.NTID_Z + 1] = launch.block

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, replace
-from enum import IntEnum, auto
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -54,28 +54,20 @@ class AddressMode(IntEnum):
 class Row(IntEnum):
     """The words of a packed descriptor."""
 
-    USE = 0
-    KIND = auto()
-    ADDRESS = auto()  # device address of the first texel
-    WIDTH = auto()  # in texels
-    HEIGHT = auto()  # 1 where there is none
-    DEPTH = auto()  # 1 where there is none
-    LAYERS = auto()  # of a cube map: faces, six a cube
-    ROW_PITCH = auto()  # bytes from row to row
-    SLICE_PITCH = auto()  # bytes from slice, layer or face to the next
-    CHANNELS = auto()
-    CHANNEL_BITS = auto()
-    FORMAT = auto()
-    NORMALIZED_READ = auto()
-    FILTER = auto()
-    ADDRESS_X = auto()
-    ADDRESS_Y = auto()
-    ADDRESS_Z = auto()
-    NORMALIZED = auto()  # coordinates
-    HANDLE = auto()  # 0 while the row is free
-    DATA_TYPE = auto()  # what txq and suq answer, as numbers of OpenCL
-    ORDER = auto()
-    BORDER = auto()  # four words: the result's 32-bit patterns
+    (
+        USE, KIND,
+        ADDRESS,  # device address of the first texel
+        WIDTH,  # in texels
+        HEIGHT, DEPTH,  # 1 where there is none
+        LAYERS,  # of a cube map: faces, six a cube
+        ROW_PITCH,  # bytes from row to row
+        SLICE_PITCH,  # bytes from slice, layer or face to the next
+        CHANNELS, CHANNEL_BITS, FORMAT, NORMALIZED_READ, FILTER, ADDRESS_X, ADDRESS_Y, ADDRESS_Z,
+        NORMALIZED,  # coordinates
+        HANDLE,  # 0 while the row is free
+        DATA_TYPE, ORDER,  # what txq and suq answer, as numbers of OpenCL
+        BORDER,  # four words: the result's 32-bit patterns
+    ) = range(22)  # fmt: skip
 
 
 ROW_WORDS = 32

@@ -36,16 +36,11 @@ FINE, OUT_OF_BOUNDS, READ_ONLY, MISALIGNED, BAD_HANDLE, WRONG_KIND, SURFACE_BOUN
 MAX_SECTORS = 255  # an event counts them in a byte: of 32 lanes x 8 texels that all lie apart, the last is not recorded
 
 # The words of a descriptor and the numbers in it. Enumerations do not compile to plain numbers everywhere.
-_ROW = descriptors.Row
 ROW_WORDS = descriptors.ROW_WORDS
 (
     USE, KIND, ADDRESS_WORD, WIDTH, HEIGHT, DEPTH, LAYERS, ROW_PITCH, SLICE_PITCH, CHANNELS, CHANNEL_BITS, FORMAT, NORMALIZED_READ,
-    FILTER, ADDRESS_X, NORMALIZED, HANDLE, BORDER,
-) = (int(word) for word in (
-    _ROW.USE, _ROW.KIND, _ROW.ADDRESS, _ROW.WIDTH, _ROW.HEIGHT, _ROW.DEPTH, _ROW.LAYERS, _ROW.ROW_PITCH, _ROW.SLICE_PITCH,
-    _ROW.CHANNELS, _ROW.CHANNEL_BITS, _ROW.FORMAT, _ROW.NORMALIZED_READ, _ROW.FILTER, _ROW.ADDRESS_X, _ROW.NORMALIZED, _ROW.HANDLE,
-    _ROW.BORDER,
-))  # fmt: skip
+    FILTER, ADDRESS_X, ADDRESS_Y, ADDRESS_Z, NORMALIZED, HANDLE, DATA_TYPE, ORDER, BORDER,
+) = (int(word) for word in descriptors.Row)  # fmt: skip
 TEXTURE, SURFACE, SAMPLER = (int(use) for use in descriptors.Use)
 ONE_D, TWO_D, THREE_D, LAYERED_1D, LAYERED_2D, CUBE, LAYERED_CUBE, LINEAR_MEMORY = (int(kind) for kind in descriptors.Kind)
 FLOAT_FORMAT, SIGNED_FORMAT = int(descriptors.Format.FLOAT), int(descriptors.Format.SIGNED)
