@@ -280,8 +280,8 @@ def _yield(context, states, record, state, block):  # type: ignore[no-untyped-de
     """The running group has spun at `block`."""
     stored = state[lay.STORES] != state[lay.STORES_SEEN]
     state[lay.STORES_SEEN] = state[lay.STORES]
-    given = min(2 * state[lay.GIVEN], FIRST_BUDGET) if stored and state[lay.GIVEN] else SPIN_BUDGET
-    state[lay.BUDGET] = state[lay.GIVEN] = given
+    budget = min(2 * state[lay.GIVEN], FIRST_BUDGET) if stored and state[lay.GIVEN] else SPIN_BUDGET
+    state[lay.BUDGET] = state[lay.GIVEN] = budget
     if stored:
         record[lay.PROGRESS_ROW, lay.ADVANCED] += 1
     mask = np.int64(state[lay.MASK]) & ALL

@@ -160,7 +160,7 @@ _PLAIN = ("ld", "ldu", "st", "atom", "red")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ProbedAccess:
     """The access of warp `warp` of the launch at instruction `pc`, after `before` earlier ones of that warp there."""
 
     pc: int
@@ -182,13 +182,13 @@ class LaneAddresses:
 class Probes:
     """What probes look for, and what they have found: memory that native code reads and writes."""
 
-    def __init__(self, instructions: int, wanted: Sequence[Wanted]) -> None:
-        self._wanted = list(wanted)
+    def __init__(self, instructions: int, accesses: Sequence[ProbedAccess]) -> None:
+        self._accesses = list(accesses)
         self._table = np.zeros((instructions, PER_INSTRUCTION, _WORDS), dtype=np.int64)
         self._table[:, :, _SOUGHT] = -1
         taken = [0] * instructions
         self._rows = []
-        for access in self._wanted:
+        for access in self._accesses:
             if taken[access.pc] == PER_INSTRUCTION:
                 raise ValueError(f"instruction {access.pc} can have at most {PER_INSTRUCTION} probes")
             row = self._table[access.pc, taken[access.pc]]
@@ -203,7 +203,7 @@ class Probes:
 
     def end_block(self, warps_per_block: int) -> int:
         """Blocks up to this one have all that is looked for."""
-        return max((access.warp // warps_per_block + 1 for access in self._wanted), default=0)
+        return max((access.warp // warps_per_block + 1 for access in self._accesses), default=0)
 
     def results(self) -> list[LaneAddresses | None]:
         """The addresses of each access that was looked for, in order; None where it was not made."""

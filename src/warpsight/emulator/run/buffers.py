@@ -123,8 +123,7 @@ def count_per_warp(segments, first_warp, totals):  # type: ignore[no-untyped-def
 
 @jit(
     "void(int64[:, ::1], int64, uint32[:, ::1], uint8[::1], uint32[::1], int64[:, ::1], uint32[:, ::1], uint8[::1], uint32[::1])",
-    cache=True,
-    nogil=True,
+    cache=True, nogil=True,
 )
 def gather_streams(  # type: ignore[no-untyped-def]
     segments, first_warp, path, events, sectors, place, out_path, out_events, out_sectors

@@ -151,8 +151,8 @@ def describe_fault(record: dict[str, int], scene: FaultScene) -> WarpsightError:
     near = _nearby(kind, instruction, address, scene)
     if kind in _NUMBERED_FAULTS:
         near = _Near(", " + _NUMBERED_FAULTS[kind].format(address, record.get("stack", 0)), address)
-    name, words = _DESCRIPTIONS[kind]
-    detail = f'kernel {scene.name}: {words} by "{instruction.text}" (PTX line {instruction.ptx_line}), {where}{near.text}'
+    name, description = _DESCRIPTIONS[kind]
+    detail = f'kernel {scene.name}: {description} by "{instruction.text}" (PTX line {instruction.ptx_line}), {where}{near.text}'
     if kind == Fault.ASSERTION and scene.assertion is not None:
         detail = f"kernel {scene.name}: {assertion_text(scene.assertion, block, thread)} (PTX line {instruction.ptx_line})"
     error = LaunchFault(detail, place=place, remedy=_REMEDY.get(kind, "check the index against the array's size"))

@@ -18,7 +18,7 @@ from warpsight.base.errors import LimitError, UsageError
 from warpsight.base.progress import Progress
 from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
-from warpsight.emulator.codegen.recording import LaneAddresses, Probes, Wanted
+from warpsight.emulator.codegen.recording import LaneAddresses, ProbedAccess, Probes
 from warpsight.emulator.codegen.symbols import align_up
 from warpsight.emulator.ptx.instruction_set import PTX
 from warpsight.emulator.ptx.static import static_instructions
@@ -86,8 +86,7 @@ def choose_blocks(blocks: int, count: int, seed: int) -> npt.NDArray[np.bool_]:
 
 @jit(
     "void(int64[:, ::1], boolean[::1], uint32[:, ::1], uint8[::1], uint32[::1], uint32[:, ::1], uint8[::1], uint32[::1])",
-    cache=True,
-    nogil=True,
+    cache=True, nogil=True,
 )
 def _copy(offsets, kept, entries, events, sectors, out_entries, out_events, out_sectors):  # type: ignore[no-untyped-def]
     end = np.zeros(3, np.int64)
@@ -146,10 +145,10 @@ def execute(
 
 
 def lane_addresses(
-    source: KernelSource, launch: Launch, wanted: Sequence[Wanted], *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    source: KernelSource, launch: Launch, accesses: Sequence[ProbedAccess], *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
 ) -> list[LaneAddresses | None]:
-    """Execute the launch as far as its last `wanted` access; of each the lanes' addresses, None where it was not made.
+    """Execute the launch as far as the last of `accesses`; of each the lanes' addresses, None where it was not made.
 
     Blocks run in order, on one thread; array arguments stay as they are. What is not a plain load, store or atomic has no probe,
     and nothing is found of a kernel whose blocks may wait for each other, as their order is not that of the trace.
@@ -157,8 +156,8 @@ def lane_addresses(
     """
     prepared = prepare_kernel(source, launch.kernel, checks=options.check, probes=True)
     if prepared.native.graph.waits.spinning:
-        return [None] * len(wanted)
-    probes = Probes(len(prepared.function.instructions), wanted)
+        return [None] * len(accesses)
+    probes = Probes(len(prepared.function.instructions), accesses)
     with _Run(prepared, launch, None, max_instructions, progress, options) as run, run.interruption:
         run.execute_unrecorded(probes)
     return probes.results()

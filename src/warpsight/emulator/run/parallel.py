@@ -41,13 +41,13 @@ _COUNTERS = ("%clock", "%globaltimer", "%gridid", "%smid")
 def why_in_order(function: Function) -> str:
     """Why the blocks of a kernel must run one after the other; empty if it does not say that they must."""
     for instruction in function.instructions:
-        words = set(instruction.modifiers)
+        modifiers = set(instruction.modifiers)
         if instruction.opcode == "call" and all(getattr(o, "name", "") != ASSERTION for o in instruction.operands[1:2]):
             return f'"{instruction.text}" may print, allocate or exchange data between blocks'
-        on_chip = bool(words & {"shared", "shared::cta", "local", "param", "param::func", "const"})
-        if (instruction.opcode in _TALKS or "reduce" in words) and not on_chip and "cta" not in words:
+        on_chip = bool(modifiers & {"shared", "shared::cta", "local", "param", "param::func", "const"})
+        if (instruction.opcode in _TALKS or "reduce" in modifiers) and not on_chip and "cta" not in modifiers:
             return f'"{instruction.text}" may order memory between blocks'
-        if instruction.opcode in ("atom", "ld", "st") and not on_chip and (instruction.opcode == "atom" or words & _ORDERED):
+        if instruction.opcode in ("atom", "ld", "st") and not on_chip and (instruction.opcode == "atom" or modifiers & _ORDERED):
             return f'"{instruction.text}" may exchange data between blocks'
         if any(isinstance(o, SpecialRegister) and o.name.startswith(_COUNTERS) for o in instruction.operands):
             return f'"{instruction.text}" counts what ran before'
@@ -80,8 +80,7 @@ def _row(instruction: StaticInstruction) -> tuple[int, int, int]:
 
 @jit(
     "void(uint32[:, ::1], uint8[::1], uint32[::1], int64[:, ::1], int64[::1], int64[:, ::1], uint8[::1], int64)",
-    cache=True,
-    nogil=True,
+    cache=True, nogil=True,
 )
 def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):  # type: ignore[no-untyped-def]
     """Mark in `touched` (a byte a sector, from `first_sector` on) what warps did, from their three streams.
