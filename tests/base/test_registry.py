@@ -52,7 +52,7 @@ def test_registry_with_two_objects_of_one_name_refuses_the_second() -> None:
 def test_registry_asked_for_an_unknown_name_suggests_the_nearest() -> None:
     models: Registry[int] = Registry("model")
     models.add("gpumech", 1)
-    models.register("mdm")(2)
+    models.add("mdm", 2)
     with pytest.raises(UsageError) as caught:
         models.get("gpumec", place="--model")
     assert str(caught.value).startswith('--model: "gpumec" is not a known model; did you mean "gpumech"?')

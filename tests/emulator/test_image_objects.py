@@ -172,13 +172,6 @@ def test_table_grows_and_gives_each_object_its_own_handle() -> None:
         table.get(HANDLE_BASE + 500)
 
 
-def test_object_can_move_to_another_address() -> None:
-    table = DescriptorTable()
-    handle = table.add(Descriptor(Use.TEXTURE, address=64))
-    table.move(handle, 128)
-    assert table.get(handle).address == 128 and table.rows[0, Row.ADDRESS] == 128 and table.rows[0, Row.HANDLE] == handle
-
-
 def test_packed_descriptor_holds_the_border_as_the_result_has_it() -> None:
     border = (1.5, -2.0, 3.0, 0.0)
     floats = Descriptor(Use.TEXTURE, channels=4, border=border).pack(1)

@@ -7,7 +7,7 @@ import pytest
 from llvmlite import ir
 
 from warpsight.emulator.codegen.kernel_builder import KernelBuilder
-from warpsight.emulator.codegen.recording import LaneAddresses, Wanted
+from warpsight.emulator.codegen.recording import LaneAddresses, ProbedAccess
 from warpsight.emulator.codegen.symbols import SymbolTable
 from warpsight.emulator.ptx.instruction_set import PTX
 from warpsight.emulator.run.launch import lane_addresses
@@ -44,7 +44,7 @@ def _pc(ready: ReadyLaunch, access: str) -> int:
     return next(pc for pc, a in found.items() if a is not None and a.access == access and a.space == "global")
 
 
-def _one(ready: ReadyLaunch, wanted: Wanted) -> LaneAddresses:
+def _one(ready: ReadyLaunch, wanted: ProbedAccess) -> LaneAddresses:
     (found,) = lane_addresses(ready.source, ready.launch, [wanted])
     assert found is not None
     return found
@@ -53,14 +53,14 @@ def _one(ready: ReadyLaunch, wanted: Wanted) -> LaneAddresses:
 @pytest.mark.parametrize(("warp", "before"), [(0, 0), (3, 4), (13, 2)])
 def test_lanes_of_a_load_are_those_of_that_warp_and_turn(ready: ReadyLaunch, warp: int, before: int) -> None:
     pc = _pc(ready, "load")
-    first = int(_one(ready, Wanted(pc, 0, 0)).addresses[0])  # in[0]
-    found = _one(ready, Wanted(pc, warp, before))
+    first = int(_one(ready, ProbedAccess(pc, 0, 0)).addresses[0])  # in[0]
+    found = _one(ready, ProbedAccess(pc, warp, before))
     assert found.mask == 0xFFFFFFFF
     assert (found.addresses - first).tolist() == [4 * (32 * warp + lane) * (before + 1) for lane in range(32)]
 
 
 def test_mask_has_the_lanes_that_take_the_branch(ready: ReadyLaunch) -> None:
-    found = _one(ready, Wanted(_pc(ready, "atomic"), 5, 0))
+    found = _one(ready, ProbedAccess(_pc(ready, "atomic"), 5, 0))
     assert found.mask == sum(1 << lane for lane in range(32) if lane % 4 == 1)
     active = found.addresses[[lane for lane in range(32) if lane % 4 == 1]]
     assert np.diff(active).tolist() == [16] * 7
@@ -69,7 +69,7 @@ def test_mask_has_the_lanes_that_take_the_branch(ready: ReadyLaunch) -> None:
 def test_access_that_is_not_made_is_not_found_and_arrays_stay_as_they_are(ready: ReadyLaunch) -> None:
     before = [np.array(argument.array) for argument in ready.launch.arguments if hasattr(argument, "array")]
     pc = _pc(ready, "load")
-    found = lane_addresses(ready.source, ready.launch, [Wanted(pc, 2, 5), Wanted(pc, 2, 4)])
+    found = lane_addresses(ready.source, ready.launch, [ProbedAccess(pc, 2, 5), ProbedAccess(pc, 2, 4)])
     assert [each is None for each in found] == [True, False]
     after = [argument.array for argument in ready.launch.arguments if hasattr(argument, "array")]
     assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
@@ -78,7 +78,7 @@ def test_access_that_is_not_made_is_not_found_and_arrays_stay_as_they_are(ready:
 def test_more_probes_than_an_instruction_has_are_refused(ready: ReadyLaunch) -> None:
     pc = _pc(ready, "load")
     with pytest.raises(ValueError, match="2 probes"):
-        lane_addresses(ready.source, ready.launch, [Wanted(pc, warp, 0) for warp in range(3)])
+        lane_addresses(ready.source, ready.launch, [ProbedAccess(pc, warp, 0) for warp in range(3)])
 
 
 def test_code_without_probes_has_nothing_of_them(ready: ReadyLaunch) -> None:

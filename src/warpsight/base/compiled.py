@@ -105,12 +105,9 @@ def kept_until_changed(*sources: str) -> Callable[[Function], Function]:
 
 def _source_hash(sources: tuple[str, ...]) -> str:
     """A hash of the text of all modules in `sources`. Numba itself compares the function's own file, not those of its callees."""
-    root, digest = Path(__file__).resolve().parents[1], hashlib.sha256()
-    for source in sources:
-        place = root / source
-        for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
+    paths = [Path(__file__).resolve().parents[1] / source for source in sources]
+    files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
@@ -135,10 +132,10 @@ def reference_to(record: type[Item]) -> Callable[[Any], Item]:
     """A function for compiled code: the `record` that lies where `Memory.address` of module `records` says."""
 
     @intrinsic
-    def at(typing_context: Any, address: Any) -> Any:
+    def record_at(typing_context: Any, address: Any) -> Any:
         return record_types.record_at(address, record)
 
-    return cast(Callable[[Any], Item], at)
+    return cast(Callable[[Any], Item], record_at)
 
 
 def c_function(function: Callable[..., Any], signature: Any, **options: Any) -> Any:

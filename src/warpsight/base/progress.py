@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 Watch = Callable[[str, int, int], None]
 """`watch(stage, done, total)`."""
@@ -12,7 +13,4 @@ Progress = Callable[[int, int], None]
 
 def stage(watch: Watch | None, name: str) -> Progress | None:
     """`watch` for one named stage, as the lower floors take it; None stays None."""
-    if watch is None:
-        return None
-    observer = watch
-    return lambda done, total: observer(name, done, total)
+    return None if watch is None else partial(watch, name)

@@ -148,8 +148,8 @@ def register(python_type: type, attribute: str) -> None:
     """Let Numba take an object of `python_type` for the value of its `attribute`, a Numba type or what has one."""
 
     def type_of_value(value: Any, _: Any) -> Any:
-        meant = getattr(value, attribute)
-        return meant if isinstance(meant, types.Type) else numba.typeof(meant)
+        stand_in = getattr(value, attribute)
+        return stand_in if isinstance(stand_in, types.Type) else numba.typeof(stand_in)
 
     numba.extending.typeof_impl.register(python_type)(type_of_value)
 

@@ -7,7 +7,7 @@ registers itself when imported, or the object itself. It is loaded when the obje
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -47,10 +47,6 @@ class Registry(Generic[T]):
             raise self._twice(name)
         self._objects[name] = item
         return item
-
-    def register(self, name: str) -> Callable[[T], T]:
-        """Decorator form of `add`."""
-        return lambda item: self.add(name, item)
 
     def _own(self) -> dict[str, T]:
         """The registered objects, after the import of our own. Raises UsageError for a plug-in with the name of one of them."""

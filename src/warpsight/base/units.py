@@ -98,16 +98,15 @@ def _factor(unit: str, dimension: str, number: str, key: str, place: str) -> int
         if dimension == COUNT:
             return 1
         raise SpecError(f'{key} has no unit: "{number}"', place=place, remedy=_write(dimension))
-    ambiguous = _AMBIGUOUS.get(dimension, {}).get(unit)
-    if ambiguous:
+    if ambiguous := _AMBIGUOUS.get(dimension, {}).get(unit):
         raise SpecError(f'{key}: "{unit}" means different sizes to different people', place=place, remedy=f"write {ambiguous}")
     other = next((d for d, known in UNITS.items() if unit in known or unit in _AMBIGUOUS.get(d, {})), None)
     if other is not None:
         what = f'{key} is a {_noun(dimension)}, but "{number} {unit}" is a {_noun(other)}'
         raise SpecError(what, place=place, remedy=_write(dimension))
     if dimension == COUNT:
-        raise SpecError(f'{key} is a plain count, but "{number} {unit}" has something behind the number', place=place,
-                        remedy=_write(dimension))
+        what = f'{key} is a plain count, but "{number} {unit}" has something behind the number'
+        raise SpecError(what, place=place, remedy=_write(dimension))
     same = next((known for known in units if known.lower() == unit.lower()), unit)
     raise SpecError(f'{key} has an unknown unit "{unit}"{suggestion(same, units)}', place=place, remedy=_write(dimension))
 
@@ -134,8 +133,7 @@ def format_quantity(value: int | float, dimension: str) -> str:
         return f"{int(value)} cycle" if value == 1 else f"{int(value)} cycles"
     for unit in _WRITTEN[dimension]:
         factor = UNITS[dimension][unit]
-        fits = value and value % factor == 0 if dimension == SIZE else exact >= factor
-        if fits:
+        if value and value % factor == 0 if dimension == SIZE else exact >= factor:
             return f"{_plain(exact / factor)} {unit}"
     return f"{_plain(exact)} {_WRITTEN[dimension][-1]}"
 

@@ -62,25 +62,18 @@ def compose(path: Path, shown: str, kind: Composed) -> Any:
     return root
 
 
-@dataclass
-class _Budget:
-    """Aliases can make a short text endless: what has been looked at is counted."""
-
-    left: int = _MOST_NODES
-
-
 class YamlNode:
     """A node of a composed file, read as what it should be. `name` is the key that it belongs to, `place` is `file:line`.
 
     Every reading raises UsageError at that place for what it is not.
     """
 
-    def __init__(self, node: Any, name: str, shown: str, line: int | None = None, budget: _Budget | None = None) -> None:
+    def __init__(self, node: Any, name: str, shown: str, line: int | None = None, budget: Iterator[int] | None = None) -> None:
         self._node, self._shown, self.name = node, shown, name
         self.place = f"{shown}:{line or node.start_mark.line + 1}"
-        self._budget = budget or _Budget()
-        self._budget.left -= 1
-        if self._budget.left < 0:
+        # Aliases can make a short text endless: what has been looked at is counted.
+        self._budget = iter(range(_MOST_NODES)) if budget is None else budget
+        if next(self._budget, None) is None:
             self.refuse(f"the file has more than {_MOST_NODES:,} values", "leave out aliases that repeat each other")
 
     def refuse(self, what: str, remedy: str = "") -> NoReturn:
@@ -138,17 +131,15 @@ class YamlNode:
         """The entries of a mapping, in order; where `known` is given, of these keys alone. A key given twice is refused."""
         if not self.is_mapping:
             self.refuse(f"{self.name} is not a mapping", AS_LINES)
-        found: dict[str, YamlNode] = {}
+        entries: dict[str, YamlNode] = {}
         for key, value in self._node.value:
             line = key.start_mark.line + 1
-            place = f"{self._shown}:{line}"
             if key.id != "scalar":
-                raise UsageError("a key is not a word", place=place, remedy=AS_LINES)
-            name = str(key.value)
-            if name in found:
-                raise UsageError(f"{name} is given twice; which one is meant?", place=place, remedy="remove one of the two")
-            if known is not None and name not in known:
-                raise UsageError(f"{name} is not a known key{suggestion(name, known)}", place=place,
-                                 remedy=f"known here: {', '.join(known)}")
-            found[name] = YamlNode(value, name, self._shown, line, self._budget)
-        return found
+                raise UsageError("a key is not a word", place=f"{self._shown}:{line}", remedy=AS_LINES)
+            node = YamlNode(value, str(key.value), self._shown, line, self._budget)
+            if node.name in entries:
+                node.refuse(f"{node.name} is given twice; which one is meant?", "remove one of the two")
+            if known is not None and node.name not in known:
+                node.refuse(f"{node.name} is not a known key{suggestion(node.name, known)}", f"known here: {', '.join(known)}")
+            entries[node.name] = node
+        return entries

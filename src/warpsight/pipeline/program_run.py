@@ -15,7 +15,7 @@ from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, Method
 from warpsight.pipeline.tracing import launch_folder
 from warpsight.programs.host import describe_signal, run_program
-from warpsight.programs.session import Ran
+from warpsight.programs.session import ExecutedLaunch
 from warpsight.traces.schema import TraceSink
 from warpsight.traces.store import FolderSink, SpillingSink
 
@@ -83,7 +83,7 @@ class _LaunchPredictor:
         self._folder_of[number] = self.folder / launch_folder(number, kernel)
         return FolderSink(self._folder_of[number])
 
-    def ran(self, launch: Ran) -> float:
+    def ran(self, launch: ExecutedLaunch) -> float:
         """Predict, or scale from the kernel's last prediction; the time in seconds by the first model."""
         store = MemoryStore()
         first, *others = [self._model_columns(launch, model, store) for model in self.models]
@@ -98,7 +98,7 @@ class _LaunchPredictor:
         self.rows.append(row)
         return float(row["seconds"] or 0.0)
 
-    def _model_columns(self, launch: Ran, model: str, store: MemoryStore) -> dict[str, Any]:
+    def _model_columns(self, launch: ExecutedLaunch, model: str, store: MemoryStore) -> dict[str, Any]:
         """The columns of a row that depend on the model; `store` keeps what its models share."""
         columns: dict[str, Any] = dict.fromkeys(("cycles", "seconds", "time", "bound_by", "occupancy", "prediction"))
         columns |= {"time": UNKNOWN, "bound_by": ""}

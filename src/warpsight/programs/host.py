@@ -29,16 +29,11 @@ _FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra",
 SONAMES = {13: "libcudart.so.13", 12: "libcudart.so.12", 11: "libcudart.so.11.0"}
 
 
-def _content() -> str:
-    files = sorted(f for f in _SOURCES.iterdir() if f.suffix in (".c", ".h", ".txt"))
-    return diskcache.content_key(*_FLAGS, *(part for f in files for part in (f.name, f.read_bytes())))
-
-
 def compiler() -> str:
     """The C compiler: `$CC`, else `cc`, `gcc` or `clang` on PATH. Raises UsageError if there is none."""
     for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
-        if name and (found := shutil.which(name)):
-            return found
+        if name and (path := shutil.which(name)):
+            return path
     raise UsageError(
         "no C compiler found (cc, gcc, clang): one is needed once, to build the library that replaces the CUDA runtime",
         place="warpsight run",
@@ -48,7 +43,9 @@ def compiler() -> str:
 
 def library_folder() -> Path:
     """The folder with the libraries of every version; built now unless it is there. Raises UsageError when that fails."""
-    place = diskcache.folder() / "runtime" / _content()
+    files = sorted(f for f in _SOURCES.iterdir() if f.suffix in (".c", ".h", ".txt"))
+    content = diskcache.content_key(*_FLAGS, *(part for f in files for part in (f.name, f.read_bytes())))
+    place = diskcache.folder() / "runtime" / content
     if place.is_dir():
         return place
     command = compiler()
@@ -76,22 +73,22 @@ def _build(command: str, version: int, folder: Path) -> None:
     script = folder / f"{soname}.map"
     script.write_text(f"{soname} {{ global: cuda*; __cuda*; local: *; }};\n")
     per_thread = (_SOURCES / "per_thread.txt").read_text().split()
-    words = [command, *_FLAGS, f"-DCUDART={version}", "-shared", f"-Wl,-soname,{soname}", f"-Wl,--version-script,{script}"]
+    arguments = [*_FLAGS, f"-DCUDART={version}", "-shared", f"-Wl,-soname,{soname}", f"-Wl,--version-script,{script}"]
     # Streams of a thread's own behave as the default stream does here, so that both names are one function.
-    words += [f"-Wl,--defsym={name}={name[:-5]}" for name in per_thread]
-    words += ["-o", str(folder / soname), *sorted(str(f) for f in _SOURCES.glob("*.c"))]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise UsageError(f"the runtime library cannot be built: {done.stderr.strip()[:600]}", place=command, remedy="set CC")
+    arguments += [f"-Wl,--defsym={name}={name[:-5]}" for name in per_thread]
+    arguments += ["-o", str(folder / soname), *sorted(str(f) for f in _SOURCES.glob("*.c"))]
+    build = subprocess.run([command, *arguments], capture_output=True, text=True, check=False)
+    if build.returncode:
+        raise UsageError(f"the runtime library cannot be built: {build.stderr.strip()[:600]}", place=command, remedy="set CC")
 
 
-# -- Runs a CUDA program with the runtime library in front of it, and serves it until it ends.
+# -- The program.
 
 _GRACE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EndedProgram:
     """How the program ended. `exit_code` as a shell gives it (128 + signal); `connected` if it used CUDA at all."""
 
     exit_code: int
@@ -101,7 +98,7 @@ class Outcome:
 
 def run_program(
     command: Sequence[str], gpu: GpuSpec, observer: Observer, *, max_instructions: int, stdout: IO[Any] | None = None,
-) -> Outcome:
+) -> EndedProgram:
     """Run `command` and execute its kernels. Its output goes where this process's goes, or to `stdout`.
 
     Raises UsageError where the program cannot be started or the runtime library cannot be built.
@@ -118,27 +115,24 @@ def run_program(
                 code = host.serve()
             finally:
                 _stop(child)
-    return Outcome(code, host.connected, host.counter[0])
+    return EndedProgram(code, host.connected, host.counter[0])
 
 
 def _environment(library: Path, path: str) -> dict[str, str]:
     """The program's environment: the runtime library before every other."""
-    environment = dict(os.environ)
-    others = [part for part in environment.get("LD_LIBRARY_PATH", "").split(":") if part]
-    environment["LD_LIBRARY_PATH"] = ":".join([str(library), *others])
-    environment[SOCKET_VARIABLE] = path
-    environment[MEMORY_VARIABLE] = str(MEMORY_BYTES)
-    return environment
+    others = [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
+    libraries = ":".join([str(library), *others])
+    return {**os.environ, "LD_LIBRARY_PATH": libraries, SOCKET_VARIABLE: path, MEMORY_VARIABLE: str(MEMORY_BYTES)}
 
 
 def _start(command: Sequence[str], environment: dict[str, str], stdout: IO[Any] | None) -> subprocess.Popen[bytes]:
-    found = shutil.which(command[0])
-    if found is None:
+    executable = shutil.which(command[0])
+    if executable is None:
         what = "is not an executable file" if Path(command[0]).exists() else "no such program"
         raise UsageError(what, place=command[0], remedy="give the program as you would start it: ./program")
     sys.stdout.flush()
     try:
-        return subprocess.Popen([command[0], *command[1:]], executable=found, env=environment, stdout=stdout)
+        return subprocess.Popen(command, executable=executable, env=environment, stdout=stdout)
     except OSError as error:
         what, remedy = f"cannot be started: {error.strerror}", "give a program of this machine"
         raise UsageError(what, place=command[0], remedy=remedy) from error
@@ -175,7 +169,7 @@ class _Host:
             while True:
                 ready = [key for key, _ in self._selector.select()]
                 for key in ready:
-                    self._answer(key)
+                    self._serve_ready(key)
                 if all(key.fd == ended for key in ready):
                     code = self._child.wait()
                     return code if code >= 0 else 128 - code
@@ -183,7 +177,7 @@ class _Host:
             os.close(ended)
             self._selector.close()
 
-    def _answer(self, key: selectors.SelectorKey) -> None:
+    def _serve_ready(self, key: selectors.SelectorKey) -> None:
         if key.fileobj is self._listener:
             connection, _ = self._listener.accept()
             self.connected = True

@@ -66,11 +66,11 @@ def read_entries(content: bytes, place: str) -> list[Entry]:
     return entries
 
 
-def _read_entry(content: bytes, at: int, end: int, place: str) -> tuple[Entry, int]:
-    fields = _ENTRY.unpack_from(content, at)
+def _read_entry(content: bytes, start: int, end: int, place: str) -> tuple[Entry, int]:
+    fields = _ENTRY.unpack_from(content, start)
     kind, header_bytes, size, compressed, architecture = fields[0], fields[2], fields[3], fields[4], fields[8]
     flags, plain_bytes = fields[11], fields[13]
-    payload = at + header_bytes
+    payload = start + header_bytes
     if header_bytes < _ENTRY.size or payload + size > end:
         raise _damaged(place, f"an entry of {size:,} bytes is truncated")
     data = content[payload : payload + size]
@@ -92,29 +92,23 @@ def _damaged(place: str, why: str) -> FormatError:
     return FormatError(f"the fat binary in the program cannot be read: {why}", place=place, remedy="build the program again")
 
 
-def best_ptx(content: bytes, place: str) -> str:
-    """The PTX for the highest virtual architecture. Raises UnsupportedError where there is only machine code, and FormatError."""
-    return ptx_choices(content, place)[0]
-
-
 def ptx_choices(content: bytes, place: str) -> list[str]:
-    """All PTX of a fat binary, the highest virtual architecture first; at least one. Raises as `best_ptx` does."""
+    """All PTX of a fat binary, the highest virtual architecture first; at least one.
+
+    Raises UnsupportedError where there is only machine code, and FormatError.
+    """
     entries = read_entries(content, place)
     texts = sorted((e for e in entries if e.kind == "ptx"), key=lambda e: -e.architecture)
     if not texts:
-        found = ", ".join(sorted({f"sm_{e.architecture}" for e in entries if e.kind == "elf"})) or "nothing"
-        raise UnsupportedError(f"only machine code is embedded in the program ({found}), no PTX", place=place, remedy=_REMEDY)
-    return [_text(entry, place) for entry in texts]
-
-
-def _text(entry: Entry, place: str) -> str:
+        native = ", ".join(sorted({f"sm_{e.architecture}" for e in entries if e.kind == "elf"})) or "nothing"
+        raise UnsupportedError(f"only machine code is embedded in the program ({native}), no PTX", place=place, remedy=_REMEDY)
     try:
-        return entry.data.rstrip(b"\0").decode()
+        return [entry.data.rstrip(b"\0").decode() for entry in texts]
     except UnicodeDecodeError as error:
         raise _damaged(place, "its PTX is not text") from error
 
 
-# -- The modules and kernels of one running program: parsed when loaded, compiled when first launched.
+# -- The modules and kernels of one running program.
 
 MODULE_ZONE = 0x40000000
 """Bytes at the start of the arena that no `cudaMalloc` gives, as in runtime.h: variables of modules in the first half, then the

@@ -42,25 +42,13 @@ def device_bytes(gpu: GpuSpec) -> bytes:
     """The answer to HELLO: 64 int64 in the order of `enum device_value` in runtime.h, then the name."""
     sm = gpu.sm
     largest = sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes
-    bandwidth = int(gpu.dram.bandwidth_bytes_per_s)
+    bandwidth, threads = int(gpu.dram.bandwidth_bytes_per_s), sm.max_warps * WARP_SIZE
+    memory_clock = bandwidth * 8 // (2 * _BUS_BITS) // 1000  # kHz; two transfers a clock
     values = [
-        *COMPUTE_CAPABILITY,
-        gpu.sm_count,
-        int(gpu.core_clock_hz / 1e3),
-        MEMORY_BYTES,
-        min(_DEFAULT_SHARED, largest),
-        largest,
-        sm.shared_memory_bytes,
-        sm.shared_memory_reserved_bytes,
-        sm.registers,
-        min(sm.max_threads_per_block, sm.max_warps * WARP_SIZE),
-        sm.max_warps * WARP_SIZE,
-        sm.max_blocks,
-        gpu.l2.size_bytes,
-        _BUS_BITS,
-        bandwidth * 8 // (2 * _BUS_BITS) // 1000,  # two transfers a clock
-        bandwidth,
-    ]
+        *COMPUTE_CAPABILITY, gpu.sm_count, int(gpu.core_clock_hz / 1e3), MEMORY_BYTES, min(_DEFAULT_SHARED, largest), largest,
+        sm.shared_memory_bytes, sm.shared_memory_reserved_bytes, sm.registers, min(sm.max_threads_per_block, threads), threads,
+        sm.max_blocks, gpu.l2.size_bytes, _BUS_BITS, memory_clock, bandwidth,
+    ]  # fmt: skip
     values += [0] * (_VALUES - len(values))
     name = f"{gpu.name} (warpsight)".encode()[: _NAME_BYTES - 1]
     return struct.pack(f"<{_VALUES}q{_NAME_BYTES}s", *values, name)
@@ -98,18 +86,14 @@ def _sampled(image: Descriptor, fields: list[float]) -> Descriptor:
 # -- One program that is connected: answers what its runtime library asks, and executes its launches.
 
 _OF_FAULT = {
-    "misaligned": Status.MISALIGNED,
-    "trap": Status.LAUNCH_FAILURE,
-    "breakpoint": Status.LAUNCH_FAILURE,
-    "assertion": Status.ASSERT,
-    "barriers-differ": Status.LAUNCH_FAILURE,
-    "deadlock": Status.TIMEOUT,
+    "misaligned": Status.MISALIGNED, "trap": Status.LAUNCH_FAILURE, "breakpoint": Status.LAUNCH_FAILURE,
+    "assertion": Status.ASSERT, "barriers-differ": Status.LAUNCH_FAILURE, "deadlock": Status.TIMEOUT,
     "stack-overflow": Status.LAUNCH_FAILURE,
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Ran:
+class ExecutedLaunch:
     """A launch that has been executed. `number` counts from 1 over the whole run; `trace` is None where none was wanted."""
 
     number: int
@@ -126,7 +110,7 @@ class Observer(Protocol):
     def sink(self, number: int, kernel: str) -> TraceSink | None:
         """Where the trace of launch `number` goes; None if it needs none."""
 
-    def ran(self, launch: Ran) -> float:
+    def ran(self, launch: ExecutedLaunch) -> float:
         """A launch has been executed; its time on the GPU in seconds, 0 if that is not known."""
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
@@ -143,15 +127,10 @@ class Session:
         self._memory: SharedMemory | None = None
         self._objects = DescriptorTable()
         self._heap: DeviceHeap | None = None  # made when a kernel first needs it, of the size that the program has set until then
-        self._answers = {
-            Kind.LOAD: self._load,
-            Kind.RESOLVE: self._resolve,
-            Kind.LAUNCH: self._launch,
-            Kind.OCCUPANCY: self._occupancy,
-            Kind.RESET: self._reset,
-            Kind.MAKE_OBJECT: self._make_object,
-            Kind.REMOVE_OBJECT: self._remove_object,
-        }
+        self._handlers = {
+            Kind.LOAD: self._load, Kind.RESOLVE: self._resolve, Kind.LAUNCH: self._launch, Kind.OCCUPANCY: self._occupancy,
+            Kind.RESET: self._reset, Kind.MAKE_OBJECT: self._make_object, Kind.REMOVE_OBJECT: self._remove_object,
+        }  # fmt: skip
 
     def serve(self, counter: list[int]) -> None:
         """Answer the next message. Raises Closed when the program has gone."""
@@ -161,24 +140,23 @@ class Session:
             return
         kind, payload = self.wire.receive()
         self._counter = counter
-        status, answer = self._answers[Kind(kind)](payload)
-        self.wire.answer(status, answer)
+        status, reply = self._handlers[Kind(kind)](payload)
+        self.wire.answer(status, reply)
 
     def _load(self, payload: bytes) -> tuple[int, bytes]:
         assert self._memory is not None
         try:
             number = self._modules.load(payload)
         except WarpsightError as error:
-            self._observer.refused(0, "", error)
-            self._complain(error)
+            self._refuse(0, "", error)
             return Status.NO_KERNEL_IMAGE, b""
         rows = self._modules.modules[number].data.rows
-        answer = struct.pack("<2q", number, len(rows))
+        reply = struct.pack("<2q", number, len(rows))
         for name, address, size, writable, content in rows:
             self._memory.write(address, content)
             encoded = name.encode()
-            answer += struct.pack("<4q", address, size, writable, len(encoded)) + encoded
-        return Status.SUCCESS, answer
+            reply += struct.pack("<4q", address, size, writable, len(encoded)) + encoded
+        return Status.SUCCESS, reply
 
     def _resolve(self, payload: bytes) -> tuple[int, bytes]:
         (module,) = struct.unpack_from("<q", payload)
@@ -189,11 +167,9 @@ class Session:
             kernel = self._modules.kernels[number]
             registers = kernel.registers
         except WarpsightError as error:
-            self._observer.refused(0, "", error)
-            self._complain(error)
+            self._refuse(0, "", error)
             return Status.NOT_SUPPORTED, b""
-        layout = kernel.layout
-        version = kernel.source.module.version
+        layout, version = kernel.layout, kernel.source.module.version
         architecture = int("".join(c for c in kernel.source.target if c.isdigit()) or 0)
         constants = sum(v.size for v in kernel.source.module.variables.values() if v.space == "const")
         end = layout[-1][0] + layout[-1][1] if layout else 0
@@ -221,7 +197,7 @@ class Session:
         try:
             return Status.SUCCESS, struct.pack("<q", make_object(self._objects, payload))
         except WarpsightError as error:
-            self._complain(error)
+            _complain(error)
             return Status.INVALID_VALUE if isinstance(error, UsageError) else Status.NOT_SUPPORTED, b""
 
     def _remove_object(self, payload: bytes) -> tuple[int, bytes]:
@@ -251,8 +227,7 @@ class Session:
         try:
             seconds = self._run(kernel, launch, parameters, allocations, RunOptions(output=printed))
         except WarpsightError as error:
-            self._observer.refused(self._counter[0], kernel.name, error)
-            self._complain(error)
+            self._refuse(self._counter[0], kernel.name, error)
             status = status_of(error)
         return status, struct.pack("<d", seconds) + printed.getvalue().encode("utf-8", "surrogateescape")
 
@@ -267,18 +242,23 @@ class Session:
         sink = self._observer.sink(self._counter[0], kernel.name)
         if sink is None:
             count = execute(kernel.prepared, launch, memory, max_instructions=self._limit, options=options)
-            ran = Ran(self._counter[0], kernel.name, launch, count, kernel.registers, None)
+            trace = None
         else:
             trace = emulate(
                 kernel.source, launch, registers=kernel.registers, sink=sink, max_instructions=self._limit, options=options,
                 prepared=kernel.prepared, memory=memory,
             )
-            ran = Ran(self._counter[0], kernel.name, launch, trace.header.warp_instructions, kernel.registers, trace)
-        return self._observer.ran(ran)
+            count = trace.header.warp_instructions
+        return self._observer.ran(ExecutedLaunch(self._counter[0], kernel.name, launch, count, kernel.registers, trace))
 
-    def _complain(self, error: WarpsightError) -> None:
-        """Everything about a failure goes to stderr; the program learns only the code."""
-        print(f"error: {error}", file=sys.stderr, flush=True)
+    def _refuse(self, number: int, kernel: str, error: WarpsightError) -> None:
+        """Everything about a failure goes to the observer and to stderr; the program learns only the code."""
+        self._observer.refused(number, kernel, error)
+        _complain(error)
+
+
+def _complain(error: WarpsightError) -> None:
+    print(f"error: {error}", file=sys.stderr, flush=True)
 
 
 def status_of(error: WarpsightError) -> Status:

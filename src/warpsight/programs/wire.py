@@ -24,14 +24,7 @@ SOCKET_VARIABLE, MEMORY_VARIABLE = "WARPSIGHT_SOCKET", "WARPSIGHT_MEMORY"
 class Kind(IntEnum):
     """What a message asks."""
 
-    HELLO = 1
-    LOAD = 2
-    RESOLVE = 3
-    LAUNCH = 4
-    OCCUPANCY = 5
-    RESET = 6
-    MAKE_OBJECT = 7
-    REMOVE_OBJECT = 8
+    HELLO, LOAD, RESOLVE, LAUNCH, OCCUPANCY, RESET, MAKE_OBJECT, REMOVE_OBJECT = range(1, 9)
 
 
 class Status(IntEnum):
@@ -39,7 +32,6 @@ class Status(IntEnum):
 
     SUCCESS = 0
     INVALID_VALUE = 1
-    INVALID_CONFIGURATION = 9
     INVALID_DEVICE_FUNCTION = 98
     NO_KERNEL_IMAGE = 209
     ILLEGAL_ADDRESS = 700

@@ -17,7 +17,7 @@ from warpsight.caches.reuse import state as at
 from warpsight.caches.reuse.access_stream import of_trace
 from warpsight.caches.reuse.model import Placement, evaluate
 from warpsight.caches.reuse.settings import settings_of
-from warpsight.emulator.codegen.recording import LaneAddresses, Wanted
+from warpsight.emulator.codegen.recording import LaneAddresses, ProbedAccess
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import input_hash, kernel_hash
 from warpsight.pipeline.evaluate import ProfiledTrace
@@ -146,7 +146,7 @@ def _run_again(
     if now != (header.kernel_hash, header.input_hash, header.sampled_blocks):
         return None
     warps = _warps_of_launch(ready, header.warps_per_block, [access.warp for access in accesses])
-    wanted = [Wanted(access.pc, warp, access.before) for access, warp in zip(accesses, warps, strict=True)]
+    wanted = [ProbedAccess(access.pc, warp, access.before) for access, warp in zip(accesses, warps, strict=True)]
     addresses: list[LaneAddresses | None] | None = emulator.lane_addresses(
         ready.source,
         ready.launch,

@@ -6,6 +6,7 @@ gathers or scatters, one per shape of access.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +28,6 @@ from warpsight.emulator.codegen.lanes import (
     splat,
     splat_constant,
     store_as,
-    trailing_zeros,
     vector,
     vector_suffix,
 )
@@ -67,16 +67,11 @@ class Access:
         name = f"{space}_{shape}{'' if self.record else '_quiet'}"
 
         def inside(helper: HelperFrame) -> list[Value]:
-            where, *values = helper.arguments
-            return list(body(helper, where, replace(self, values=tuple(values) if self.writes else None)))
+            lane_addresses, *values = helper.arguments
+            return list(body(helper, lane_addresses, replace(self, values=tuple(values) if self.writes else None)))
 
         results = [] if self.writes else [vector(self.element)] * self.count
         return call_helper(frame, name, site, [addresses, *(self.values or ())], results, inside)
-
-
-def iota(step: int) -> Value:
-    """0, step, 2 step, ... as <32 x i64>."""
-    return ir.Constant(vector(I64), [step * k for k in range(WARP)])
 
 
 # -- global memory -----------------------------------------------------------------------------------------------------------
@@ -91,30 +86,45 @@ def global_access(frame: Frame, addresses: Value, access: Access, site: Value) -
     builder, size = frame.builder, access.size
     if size > 16:
         return access.outside(frame, "global", site, addresses, scattered_global)
-    first = builder.extract_element(addresses, I32(0))
-    in_order = lanes_to_mask(builder, builder.icmp_signed("==", addresses, builder.add(splat(builder, first), iota(size))))
+    first, straight = _consecutive(frame, addresses, size)
     low, high = _site_bounds(frame, site)
-    last = builder.add(first, I64(size * WARP))
     # By subtraction: the last address could pass 2^64. The room is negative where the allocation is smaller than the access.
     room = builder.sub(builder.sub(high, low), I64(size * WARP))
-    straight = builder.icmp_unsigned("<=", builder.sub(first, low), room)
+    straight = builder.and_(straight, builder.icmp_unsigned("<=", builder.sub(first, low), room))
     straight = builder.and_(straight, builder.icmp_signed(">=", room, I64(0)))
-    straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(in_order, frame.active_mask), FULL))
-    if size > 1:
-        straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(first, I64(size - 1)), I64(0)))
-    fast, slow, done = (builder.append_basic_block(n) for n in ("straight", "scattered", "accessed"))
-    builder.cbranch(straight, fast, slow)
-    builder.position_at_end(fast)
-    pointer = builder.inttoptr(builder.add(first, frame.slot(Slot.ARENA_DELTA)), PTR)
-    fast_values = _straight(frame, pointer, access)
-    if access.record:
-        sector, end = builder.lshr(first, I64(5)), builder.lshr(builder.sub(last, I64(1)), I64(5))
-        emit_sector_run(frame, sector, builder.trunc(builder.add(builder.sub(end, sector), I64(1)), I32))
-    fast_end = builder.block
+
+    def move() -> list[Value]:
+        values = _move_straight(frame, builder.inttoptr(builder.add(first, frame.slot(Slot.ARENA_DELTA)), PTR), access)
+        if access.record:
+            sector, end = builder.lshr(first, I64(5)), builder.lshr(builder.add(first, I64(size * WARP - 1)), I64(5))
+            emit_sector_run(frame, sector, builder.trunc(builder.add(builder.sub(end, sector), I64(1)), I32))
+        return values
+
+    return _either(frame, straight, move, lambda: access.outside(frame, "global", site, addresses, scattered_global))
+
+
+def _consecutive(frame: Frame, addresses: Value, size: int) -> tuple[Value, Value]:
+    """The address of lane 0, and whether (i1) all lanes are active and access `size` bytes each, aligned, one after the other."""
+    builder, kind = frame.builder, addresses.type.element
+    first = builder.extract_element(addresses, I32(0))
+    steps = ir.Constant(addresses.type, [size * lane for lane in range(WARP)])
+    in_order = lanes_to_mask(builder, builder.icmp_signed("==", addresses, builder.add(splat(builder, first), steps)))
+    straight = builder.icmp_signed("==", builder.and_(in_order, frame.active_mask), FULL)
+    aligned = builder.icmp_signed("==", builder.and_(first, kind(size - 1)), kind(0))
+    return first, builder.and_(straight, aligned)
+
+
+def _either(frame: Frame, straight: Value, fast: Callable[[], list[Value]], slow: Callable[[], list[Value]]) -> list[Value]:
+    """The values of `fast` where the i1 holds, else those of `slow`."""
+    builder = frame.builder
+    ways = [builder.append_basic_block(name) for name in ("straight", "scattered")]
+    done = builder.append_basic_block("accessed")
+    builder.cbranch(straight, *ways)
+    builder.position_at_end(ways[0])
+    fast_values, fast_end = fast(), builder.block
     builder.branch(done)
-    builder.position_at_end(slow)
-    slow_values = access.outside(frame, "global", site, addresses, scattered_global)
-    return merge(frame, done, [(fast_end, fast_values)], slow_values)
+    builder.position_at_end(ways[1])
+    return merge(frame, done, [(fast_end, fast_values)], slow())
 
 
 def scattered_global(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:
@@ -122,8 +132,7 @@ def scattered_global(helper: HelperFrame, addresses: Value, access: Access) -> l
     builder = helper.builder
     check_global(helper, addresses, access.size, access.writes, helper.site)
     host = builder.add(addresses, splat(builder, helper.slot(Slot.ARENA_DELTA)))
-    _note(helper, "global", host, addresses, access)
-    values = _scattered(helper, host, access)
+    values = _move_scattered(helper, "global", host, addresses, access)
     if access.record:
         record_sectors(helper, addresses)
     return values
@@ -164,12 +173,16 @@ def _site_bounds(frame: Frame, site: Value) -> tuple[Value, Value]:
     return load_as(builder, entry, I64, 8), load_as(builder, at(builder, entry, 8), I64, 8)
 
 
-def record_sectors(frame: Frame, addresses: Value) -> None:
-    """Append the distinct sectors of the active lanes and their number as an event byte. An aligned access lies in one sector."""
+def _append_sectors(frame: Frame, addresses: Value) -> Value:
+    """Append the distinct sectors of the active lanes; their number (i32). An aligned access lies in one sector."""
     builder = frame.builder
     numbers = builder.trunc(builder.lshr(addresses, splat_constant(I64, 5)), vector(I32))
-    count = builder.call(scattered_sectors(builder.module), [frame.context, numbers, frame.active_mask])
-    emit_event_byte(frame, count)
+    return builder.call(scattered_sectors(builder.module), [frame.context, numbers, frame.active_mask])
+
+
+def record_sectors(frame: Frame, addresses: Value) -> None:
+    """Append the distinct sectors of the active lanes and their number as an event byte."""
+    emit_event_byte(frame, _append_sectors(frame, addresses))
 
 
 # -- shared memory -----------------------------------------------------------------------------------------------------------
@@ -182,26 +195,17 @@ def shared_access(frame: Frame, offsets: Value, access: Access, site: Value) -> 
     if frame.is_compact:
         return access.outside(frame, "any_shared", site, offsets, lambda h, a, x: shared_access(h, a, x, h.site))
     builder, size = frame.builder, access.size
-    first = builder.extract_element(offsets, I32(0))
-    step = ir.Constant(vector(I32), [size * k for k in range(WARP)])
-    in_order = lanes_to_mask(builder, builder.icmp_signed("==", offsets, builder.add(splat(builder, first), step)))
+    first, straight = _consecutive(frame, offsets, size)
     wide = builder.zext(first, I64)
-    straight = builder.icmp_signed("==", builder.and_(in_order, frame.active_mask), FULL)
     fits = builder.icmp_unsigned("<=", builder.add(wide, I64(size * WARP)), frame.slot(Slot.SHARED_SIZE))
     straight = builder.and_(straight, fits)
-    if size > 1:
-        straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(first, I32(size - 1)), I32(0)))
-    fast, slow, done = (builder.append_basic_block(n) for n in ("straight", "scattered", "accessed"))
-    builder.cbranch(straight, fast, slow)
-    builder.position_at_end(fast)
-    pointer = builder.inttoptr(builder.add(frame.slot(Slot.SHARED_PTR), wide), PTR)
-    fast_values = _straight(frame, pointer, access)
-    emit_event_byte(frame, I32(max(1, size // 4)))
-    fast_end = builder.block
-    builder.branch(done)
-    builder.position_at_end(slow)
-    slow_values = access.outside(frame, "shared", site, offsets, scattered_shared)
-    return merge(frame, done, [(fast_end, fast_values)], slow_values)
+
+    def move() -> list[Value]:
+        values = _move_straight(frame, builder.inttoptr(builder.add(frame.slot(Slot.SHARED_PTR), wide), PTR), access)
+        emit_event_byte(frame, I32(max(1, size // 4)))
+        return values
+
+    return _either(frame, straight, move, lambda: access.outside(frame, "shared", site, offsets, scattered_shared))
 
 
 def scattered_shared(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
@@ -210,8 +214,7 @@ def scattered_shared(helper: HelperFrame, offsets: Value, access: Access) -> lis
     check_window(helper, offsets, access.size, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
     base = splat(builder, helper.slot(Slot.SHARED_PTR))
     host = builder.add(builder.zext(offsets, vector(I64)), base)
-    _note(helper, "shared", host, offsets, access)
-    values = _scattered(helper, host, access)
+    values = _move_scattered(helper, "shared", host, offsets, access)
     emit_event_byte(helper, remembered_degree(helper, offsets, access.size))
     return values
 
@@ -226,21 +229,19 @@ def check_window(frame: Frame, offsets: Value, size: int, limit: Value, kind: Fa
     stop_on(frame, builder.not_(builder.and_(inside, fits)), offsets, kind)
     if align > 1:
         low_bits = builder.and_(offsets, splat_constant(I32, align - 1))
-        crooked = lanes_to_mask(builder, builder.icmp_signed("!=", low_bits, splat_constant(I32, 0)))
+        misaligned = lanes_to_mask(builder, builder.icmp_signed("!=", low_bits, splat_constant(I32, 0)))
         window = {Fault.SHARED_BOUNDS: SHARED_WINDOW, Fault.LOCAL_BOUNDS: LOCAL_WINDOW}.get(kind, 0)
-        stop_on(frame, crooked, offsets, Fault.MISALIGNED, window)
+        stop_on(frame, misaligned, offsets, Fault.MISALIGNED, window)
 
 
 def stop_on(frame: Frame, mask: Value, offsets: Value, kind: Fault, window: int = 0) -> None:
     """Stop when an active lane is in the i32 mask, naming the first such lane and its offset, from `window` on."""
     builder = frame.builder
-    wrong = builder.and_(mask, frame.active_mask)
 
-    def details() -> tuple[Value, Value]:
-        lane = trailing_zeros(builder, wrong)
-        return lane, builder.add(builder.zext(builder.extract_element(offsets, lane), I64), I64(window))
+    def address(lane: Value) -> Value:
+        return builder.add(builder.zext(builder.extract_element(offsets, lane), I64), I64(window))
 
-    frame.stop_if(builder.icmp_signed("!=", wrong, I32(0)), kind, details)
+    frame.stop_lanes(builder.and_(mask, frame.active_mask), kind, address)
 
 
 def remembered_degree(helper: HelperFrame, offsets: Value, size: int) -> Value:
@@ -256,15 +257,11 @@ def remembered_degree(helper: HelperFrame, offsets: Value, size: int) -> Value:
     known_mask = load_as(builder, at(builder, entry, 128), I32, 4)
     differ = builder.not_(lanes_to_mask(builder, builder.icmp_signed("==", known, relative)))
     new = builder.or_(builder.and_(differ, helper.active_mask), builder.xor(known_mask, helper.active_mask))
-    fresh, after = builder.append_basic_block("pattern"), builder.append_basic_block("known")
-    builder.cbranch(builder.icmp_signed("!=", new, I32(0)), fresh, after)
-    builder.position_at_end(fresh)
-    degree = conflict_degree(helper, offsets, size)
-    store_as(builder, relative, entry, 64)
-    store_as(builder, helper.active_mask, at(builder, entry, 128), 4)
-    store_as(builder, degree, at(builder, entry, 132), 4)
-    builder.branch(after)
-    builder.position_at_end(after)
+    with builder.if_then(builder.icmp_signed("!=", new, I32(0))):
+        degree = conflict_degree(helper, offsets, size)
+        store_as(builder, relative, entry, 64)
+        store_as(builder, helper.active_mask, at(builder, entry, 128), 4)
+        store_as(builder, degree, at(builder, entry, 132), 4)
     return load_as(builder, at(builder, entry, 132), I32, 4)
 
 
@@ -272,13 +269,11 @@ def conflict_degree(frame: Frame, offsets: Value, size: int) -> Value:
     """Passes through the banks: 8-byte accesses go by half-warps, 16-byte ones by quarters (i32)."""
     builder = frame.builder
     words = builder.lshr(offsets, splat_constant(I32, 2))
-    function, mask = bank_degree(builder.module), frame.active_mask
-    parts = max(1, size // 4)
-    share = WARP // parts
+    share = WARP // max(1, size // 4)
     total: Value = I32(0)
-    for part in range(parts):
-        window = ((1 << share) - 1) << (part * share)
-        total = builder.add(total, builder.call(function, [words, builder.and_(mask, I32(window))]))
+    for first in range(0, WARP, share):
+        part = builder.and_(frame.active_mask, I32(((1 << share) - 1) << first))
+        total = builder.add(total, builder.call(bank_degree(builder.module), [words, part]))
     return total
 
 
@@ -298,15 +293,12 @@ def local_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Valu
     wide = builder.zext(offsets, vector(I64))
     whole = builder.add(builder.mul(helper.slot(Slot.BLOCK), helper.slot(Slot.WARPS_PER_BLOCK)), helper.slot(Slot.WARP))
     rows = builder.mul(whole, builder.mul(limit, I64(WARP)))
-    base = builder.add(splat(builder, builder.add(rows, I64(LOCAL_TRACE_BASE))), iota(4))
+    base = builder.add(splat(builder, builder.add(rows, I64(LOCAL_TRACE_BASE))), builder.shl(IOTA64, splat_constant(I64, 2)))
     total: Value = I32(0)
     for word in range(max(1, access.size // 4)):
-        row = builder.shl(
-            builder.add(builder.lshr(wide, splat_constant(I64, 2)), splat_constant(I64, word)), splat_constant(I64, 7)
-        )
-        numbers = builder.trunc(builder.lshr(builder.add(row, base), splat_constant(I64, 5)), vector(I32))
-        count = builder.call(scattered_sectors(builder.module), [helper.context, numbers, helper.active_mask])
-        total = builder.add(total, count)
+        number = builder.add(builder.lshr(wide, splat_constant(I64, 2)), splat_constant(I64, word))
+        row = builder.shl(number, splat_constant(I64, 7))
+        total = builder.add(total, _append_sectors(helper, builder.add(row, base)))
     emit_event_byte(helper, total)
     return values
 
@@ -318,14 +310,13 @@ def private_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Va
     warp = builder.mul(helper.slot(Slot.WARP), I64(WARP))
     lane_base = builder.mul(builder.add(splat(builder, warp), IOTA64), splat(builder, limit))
     addresses = builder.add(builder.add(lane_base, builder.zext(offsets, vector(I64))), splat(builder, helper.slot(Slot.LOCAL_PTR)))
-    _note(helper, "local", addresses, offsets, access)
-    return _scattered(helper, addresses, access)
+    return _move_scattered(helper, "local", addresses, offsets, access)
 
 
 # -- moving the data ---------------------------------------------------------------------------------------------------------
 
 
-def _straight(frame: Frame, pointer: Value, access: Access) -> list[Value]:
+def _move_straight(frame: Frame, pointer: Value, access: Access) -> list[Value]:
     """All lanes, consecutive: one wide load or store; several elements per lane are (de)interleaved."""
     builder, count = frame.builder, access.count
     total = ir.VectorType(access.element, WARP * count)
@@ -338,11 +329,9 @@ def _straight(frame: Frame, pointer: Value, access: Access) -> list[Value]:
         return [builder.shuffle_vector(whole, undefined, ir.Constant(vector(I32), order)) for order in orders]
     whole = access.values[0]
     for k in range(1, count):  # concatenate: both sides of a shuffle must be equally long, so stretch the new one first
-        order = [lane if lane < WARP else 0 for lane in range(WARP * k)]
-        stretched = _shuffle(frame, access.values[k], order)
-        whole = builder.shuffle_vector(
-            whole, stretched, ir.Constant(ir.VectorType(I32, WARP * (k + 1)), list(range(WARP * (k + 1))))
-        )
+        stretched = _shuffle(frame, access.values[k], [lane if lane < WARP else 0 for lane in range(WARP * k)])
+        lanes = WARP * (k + 1)
+        whole = builder.shuffle_vector(whole, stretched, ir.Constant(ir.VectorType(I32, lanes), list(range(lanes))))
     if count > 1:
         whole = _shuffle(frame, whole, [k * WARP + lane for lane in range(WARP) for k in range(count)])
     store_as(builder, whole, pointer, 1)
@@ -354,14 +343,10 @@ def _shuffle(frame: Frame, value: Value, order: list[int]) -> Value:
     return frame.builder.shuffle_vector(value, undefined, ir.Constant(ir.VectorType(I32, len(order)), order))
 
 
-def _note(frame: Frame, space: str, host: Value, addresses: Value, access: Access) -> None:
-    reads, writes = not access.writes, access.writes
-    note_access(frame, space, host, addresses, access.element_bytes, access.count, reads=reads, writes=writes)
-
-
-def _scattered(frame: Frame, host: Value, access: Access) -> list[Value]:
+def _move_scattered(frame: Frame, space: str, host: Value, addresses: Value, access: Access) -> list[Value]:
     """Masked gather or scatter at <32 x i64> host addresses."""
-    builder = frame.builder
+    builder, reads = frame.builder, not access.writes
+    note_access(frame, space, host, addresses, access.element_bytes, access.count, reads=reads, writes=access.writes)
     values = []
     for k in range(access.count):
         shifted = builder.add(host, splat_constant(I64, k * access.element_bytes)) if k else host

@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from warpsight.emulator.codegen import layout
 from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.frame import record_fault
 from warpsight.emulator.codegen.lanes import (
     I1,
     I32,
@@ -22,9 +23,12 @@ from warpsight.emulator.codegen.lanes import (
     Builder,
     Value,
     at,
+    get_slot,
     lanes_to_mask,
     load_as,
+    loop,
     population,
+    set_slot,
     splat,
     splat_constant,
     store_as,
@@ -64,7 +68,7 @@ class Barriers:
         kernel.entry.store(I1(0), self._scattered)
         builder = ir.IRBuilder(self.entry_block)
         mask = builder.load(kernel.mask, typ=I32)
-        present = builder.and_(self._word(builder, layout.START), builder.not_(self._word(builder, layout.GONE)))
+        present = builder.and_(kernel.word(builder, layout.START), builder.not_(kernel.word(builder, layout.GONE)))
         together, missing = builder.append_basic_block("together"), builder.append_basic_block("missing")
         builder.cbranch(builder.icmp_signed("==", present, mask), together, missing)
         builder.position_at_end(missing)
@@ -81,27 +85,25 @@ class Barriers:
         kernel = self.kernel
         builder.store(absent, absent_slot := kernel.buffer("absent", I32))
         _for_each_entry(kernel, builder, lambda inner, entry, _: self._strike_parked(inner, entry, absent_slot))
-        found = kernel.buffer("found", I32)
-        builder.store(I32(0), found)
         chosen, inward = kernel.buffer("chosen", I32), kernel.buffer("chosen block", I32)
+        builder.store(I32(0), chosen)
         leaving = [b for b in range(len(kernel.bodies)) if kernel.only_leaves(b)]
 
         def choose(inner: Builder, entry: Value, block: Value) -> None:
             lanes = inner.and_(load_as(inner, at(inner, entry, 4), I32, 4), inner.load(absent_slot, typ=I32))
-            wanted = inner.and_(inner.icmp_signed("!=", lanes, I32(0)), inner.icmp_signed("<", block, I32(PARKED)))
-            wanted = inner.and_(wanted, inner.icmp_signed("==", inner.load(found, typ=I32), I32(0)))
+            suits = inner.and_(inner.icmp_signed("!=", lanes, I32(0)), inner.icmp_signed("<", block, I32(PARKED)))
+            suits = inner.and_(suits, inner.icmp_signed("==", inner.load(chosen, typ=I32), I32(0)))
             for b in leaving:
-                wanted = inner.and_(wanted, inner.icmp_signed("!=", block, I32(b)))
-            with inner.if_then(wanted):
-                inner.store(I32(1), found)
+                suits = inner.and_(suits, inner.icmp_signed("!=", block, I32(b)))
+            with inner.if_then(suits):
                 inner.store(lanes, chosen)
                 inner.store(block, inward)
 
         _for_each_entry(kernel, builder, choose)
         some = builder.append_basic_block("others")
-        builder.cbranch(builder.icmp_signed("==", builder.load(found, typ=I32), I32(0)), together, some)
-        builder.position_at_end(some)
         lanes = builder.load(chosen, typ=I32)
+        builder.cbranch(builder.icmp_signed("==", lanes, I32(0)), together, some)
+        builder.position_at_end(some)
         _for_each_entry(kernel, builder, lambda inner, entry, _: _strike(inner, at(inner, entry, 4), lanes))
         parked = builder.or_(builder.load(self._place, typ=I32), I32(PARKED))
         kernel.push(builder, parked, builder.load(kernel.mask, typ=I32), builder.load(self._pc, typ=I32))
@@ -121,51 +123,37 @@ class Barriers:
     def _gather(self, builder: Builder) -> None:
         """Lanes that ran apart go on together; nothing waits for them any more. Refused when they are at different barriers."""
         kernel = self.kernel
-        joined, done = builder.append_basic_block("joined"), builder.append_basic_block("complete")
-        builder.cbranch(builder.load(self._scattered, typ=I1), joined, done)
-        builder.position_at_end(joined)
-        place = builder.or_(builder.load(self._place, typ=I32), I32(PARKED))
-        elsewhere = kernel.buffer("elsewhere", I32)
-        builder.store(I32(0), elsewhere)
+        with builder.if_then(builder.load(self._scattered, typ=I1)):
+            place = builder.or_(builder.load(self._place, typ=I32), I32(PARKED))
+            elsewhere = kernel.buffer("elsewhere", I32)
+            builder.store(I32(0), elsewhere)
 
-        def join(inner: Builder, entry: Value, block: Value) -> None:
-            lanes = load_as(inner, at(inner, entry, 4), I32, 4)
-            here, parked = inner.icmp_signed("==", block, place), inner.icmp_signed(">=", block, I32(PARKED))
-            joining = inner.select(here, lanes, I32(0))
-            inner.store(inner.or_(inner.load(kernel.mask, typ=I32), joining), kernel.mask)
-            apart = inner.select(inner.and_(parked, inner.not_(here)), lanes, I32(0))
-            inner.store(inner.or_(inner.load(elsewhere, typ=I32), apart), elsewhere)
+            def join(inner: Builder, entry: Value, block: Value) -> None:
+                lanes = load_as(inner, at(inner, entry, 4), I32, 4)
+                here, parked = inner.icmp_signed("==", block, place), inner.icmp_signed(">=", block, I32(PARKED))
+                joining = inner.select(here, lanes, I32(0))
+                inner.store(inner.or_(inner.load(kernel.mask, typ=I32), joining), kernel.mask)
+                apart = inner.select(inner.and_(parked, inner.not_(here)), lanes, I32(0))
+                inner.store(inner.or_(inner.load(elsewhere, typ=I32), apart), elsewhere)
 
-        _for_each_entry(kernel, builder, join)
-        apart = builder.load(elsewhere, typ=I32)
-        with builder.if_then(builder.icmp_signed("!=", apart, I32(0)), likely=False):
-            for slot, value in (
-                (Slot.FAULT_KIND, I32(Fault.BARRIERS_DIFFER)),
-                (Slot.FAULT_PC, builder.load(self._pc, typ=I32)),
-                (Slot.FAULT_LANE, trailing_zeros(builder, apart)),
-                (Slot.FAULT_ADDRESS, I32(0)),
-            ):
-                store_as(builder, builder.zext(value, I64), at(builder, kernel.context, 8 * slot), 8)
-            builder.branch(kernel.fault_block)
-        store_as(builder, I32(0), at(builder, kernel.state, 4 * layout.DEPTH), 4)
-        mask = builder.load(kernel.mask, typ=I32)
-        gone = builder.and_(self._word(builder, layout.START), builder.not_(mask))
-        store_as(builder, gone, at(builder, kernel.state, 4 * layout.GONE), 4)
-        builder.store(I32(layout.NO_BLOCK), kernel.reconverge)
-        builder.store(I1(0), self._scattered)
-        builder.branch(done)
-        builder.position_at_end(done)
+            _for_each_entry(kernel, builder, join)
+            apart = builder.load(elsewhere, typ=I32)
+            with builder.if_then(builder.icmp_signed("!=", apart, I32(0)), likely=False):
+                pc, lane = builder.load(self._pc, typ=I32), trailing_zeros(builder, apart)
+                record_fault(builder, kernel.context, Fault.BARRIERS_DIFFER, pc, lane, I64(0))
+                builder.branch(kernel.fault_block)
+            kernel.set_word(builder, layout.DEPTH, I32(0))
+            gone = builder.and_(kernel.word(builder, layout.START), builder.not_(builder.load(kernel.mask, typ=I32)))
+            kernel.set_word(builder, layout.GONE, gone)
+            builder.store(I32(layout.NO_BLOCK), kernel.reconverge)
+            builder.store(I1(0), self._scattered)
 
     def _stop(self, builder: Builder) -> None:
         """Save the warp, by where it continues, and return."""
         kernel = self.kernel
         place = builder.load(self._place, typ=I32)
-        for word, value in (
-            (layout.RESUME, place),
-            (layout.MASK, builder.load(kernel.mask, typ=I32)),
-            (layout.RECONVERGE, builder.load(kernel.reconverge, typ=I32)),
-        ):
-            store_as(builder, value, at(builder, kernel.state, 4 * word), 4)
+        kernel.set_word(builder, layout.RESUME, place)
+        kernel.save_group(builder)
         nowhere = builder.append_basic_block("no_barrier")
         ir.IRBuilder(nowhere).unreachable()
         switch = builder.switch(place, nowhere)
@@ -187,28 +175,17 @@ class Barriers:
         builder.store(I32(layout.NO_BLOCK), kernel.reconverge)
         builder.branch(self.entry_block)
 
-    def _word(self, builder: Builder, word: int) -> Value:
-        return load_as(builder, at(builder, self.kernel.state, 4 * word), I32, 4)
-
 
 def _for_each_entry(kernel: WarpFunction, builder: Builder, body: Callable[[Builder, Value, Value], None]) -> None:
     """Emit a loop over the stack, youngest entry first: `body(builder, entry pointer, its block)`."""
-    depth = load_as(builder, at(builder, kernel.state, 4 * layout.DEPTH), I32, 4)
-    before = builder.block
-    head, inside, after = (builder.append_basic_block(n) for n in ("entries", "entry", "entries_end"))
-    builder.branch(head)
-    builder.position_at_end(head)
-    left = builder.phi(I32)
-    left.add_incoming(depth, before)
-    builder.cbranch(builder.icmp_signed(">", left, I32(0)), inside, after)
-    builder.position_at_end(inside)
-    index = builder.sub(left, I32(1))
-    offset = builder.add(builder.mul(builder.zext(index, I64), I64(layout.STACK_ENTRY_BYTES)), I64(layout.STATE_HEADER_BYTES))
-    entry = at(builder, kernel.state, offset)
-    body(builder, entry, load_as(builder, entry, I32, 4))
-    left.add_incoming(index, builder.block)
-    builder.branch(head)
-    builder.position_at_end(after)
+
+    def visit(left: Value) -> tuple[Value]:
+        index = builder.sub(left, I32(1))
+        entry = kernel.stack_entry(builder, index)
+        body(builder, entry, load_as(builder, entry, I32, 4))
+        return (index,)
+
+    loop(builder, [kernel.word(builder, layout.DEPTH)], lambda left: builder.icmp_signed(">", left, I32(0)), visit)
 
 
 def _strike(builder: Builder, place: Value, lanes: Value) -> None:
@@ -219,23 +196,21 @@ def _strike(builder: Builder, place: Value, lanes: Value) -> None:
 def cast_votes(kernel: WarpFunction, builder: Builder, votes: Value, mask: Value) -> None:
     """Count the running lanes and those of them that vote yes (i32 masks) for the barrier that the block is coming to."""
     for slot, lanes in ((Slot.VOTES_COMING, votes), (Slot.VOTERS_COMING, mask)):
-        pointer = at(builder, kernel.context, 8 * slot)
         count = builder.zext(population(builder, lanes), I64)
-        store_as(builder, builder.add(load_as(builder, pointer, I64, 8), count), pointer, 8)
+        set_slot(builder, kernel.context, slot, builder.add(get_slot(builder, kernel.context, slot), count))
 
 
 def outcome(kernel: WarpFunction, builder: Builder, how: str) -> Value:
     """What the block voted at the barrier that it has left: an i32 count for `popc`, else an i1."""
-    yes, voters = (load_as(builder, at(builder, kernel.context, 8 * s), I64, 8) for s in (Slot.VOTES, Slot.VOTERS))
-    return _result(builder, how, yes, voters)
+    return _result(builder, how, *(get_slot(builder, kernel.context, slot) for slot in (Slot.VOTES, Slot.VOTERS)))
 
 
 def outcome_of(kernel: WarpFunction, builder: Builder, how: str, number: Value) -> Value:
     """The same for barrier `number` (i32) of a block whose barriers are counted one by one."""
     record = load_as(builder, at(builder, kernel.context, 8 * Slot.RECORD_PTR), PTR, 8)
     row = at(builder, record, builder.mul(builder.zext(number, I64), I64(8 * layout.RECORD_WORDS)))
-    yes, voters = (load_as(builder, at(builder, row, 8 * w), I64, 8) for w in (layout.VOTES_PASSED, layout.VOTERS_PASSED))
-    return _result(builder, how, yes, voters)
+    words = (layout.VOTES_PASSED, layout.VOTERS_PASSED)
+    return _result(builder, how, *(load_as(builder, at(builder, row, 8 * word), I64, 8) for word in words))
 
 
 def _result(builder: Builder, how: str, yes: Value, voters: Value) -> Value:
@@ -253,30 +228,24 @@ def emit_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction:
     guard = emitter.guard_lanes
     emitter.leave_block(block)
     if guard is None or taken == block + 1:
-        _enter(kernel, builder, taken, block)
+        kernel.go_on(builder, taken, block)
         return
     mask_taken = lanes_to_mask(builder, guard)
     mask_fallen = builder.xor(emitter.mask, mask_taken)
-    follow, some, split = (builder.append_basic_block(n) for n in ("follow", "some", "split"))
-    builder.cbranch(builder.icmp_signed("==", mask_taken, I32(0)), follow, some)
-    builder.position_at_end(follow)
-    _enter(kernel, builder, block + 1)
-    builder.position_at_end(some)
-    whole = builder.append_basic_block("taken")
-    builder.cbranch(builder.icmp_signed("==", mask_fallen, I32(0)), whole, split)
-    builder.position_at_end(whole)
-    _enter(kernel, builder, taken, block)
-    builder.position_at_end(split)
+    with builder.if_then(builder.icmp_signed("==", mask_taken, I32(0))):
+        kernel.go_on(builder, block + 1)
+    with builder.if_then(builder.icmp_signed("==", mask_fallen, I32(0))):
+        kernel.go_on(builder, taken, block)
     meet = kernel.graph.post_dominator[block]
     _leave_entry_for(kernel, builder, emitter.mask, meet)
     if taken == meet:
         builder.store(mask_fallen, kernel.mask)
-        _enter(kernel, builder, block + 1)
+        kernel.go_on(builder, block + 1)
         return
     if block + 1 != meet:
         _push_or_leave(kernel, builder, block + 1, mask_fallen, meet)
     builder.store(mask_taken, kernel.mask)
-    _enter(kernel, builder, taken, block)
+    kernel.go_on(builder, taken, block)
 
 
 def emit_indexed_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction: Instruction) -> None:
@@ -290,12 +259,8 @@ def emit_indexed_branch(kernel: WarpFunction, emitter: Emitter, block: int, inst
     if not labels:
         raise emitter.unsupported(f'no .branchtargets list "{table.name}"')
     beyond = builder.and_(builder.icmp_unsigned(">=", index, splat_constant(I32, len(labels))), emitter.active)
-    beyond_mask = lanes_to_mask(builder, beyond)
-    lane = trailing_zeros(builder, beyond_mask)
-    emitter.stop_if(
-        builder.icmp_signed("!=", beyond_mask, I32(0)),
-        Fault.BRANCH_INDEX,
-        lambda: (lane, builder.zext(builder.extract_element(index, lane), I64)),
+    emitter.stop_lanes(
+        lanes_to_mask(builder, beyond), Fault.BRANCH_INDEX, lambda lane: builder.zext(builder.extract_element(index, lane), I64)
     )
     targets: dict[int, list[int]] = {}
     for k, label in enumerate(labels):
@@ -325,23 +290,18 @@ def emit_exit(kernel: WarpFunction, emitter: Emitter, block: int) -> None:
         return
     ending = lanes_to_mask(builder, guard)
     staying = builder.xor(emitter.mask, ending)
-    gone, rest = builder.append_basic_block("gone"), builder.append_basic_block("rest")
-    builder.cbranch(builder.icmp_signed("==", staying, I32(0)), gone, rest)
-    builder.position_at_end(gone)
-    kernel.leave(builder, ending)
-    builder.position_at_end(rest)
+    with builder.if_then(builder.icmp_signed("==", staying, I32(0))):
+        kernel.leave(builder, ending)
     kernel.note_gone(builder, ending)
     builder.store(staying, kernel.mask)
-    _enter(kernel, builder, block + 1)
+    kernel.go_on(builder, block + 1)
 
 
 def emit_trap(kernel: WarpFunction, emitter: Emitter, block: int) -> None:
     """`trap`: stop the launch when any lane gets here."""
-    builder = emitter.builder
-    mask = emitter.active_mask
-    emitter.stop_if(builder.icmp_signed("!=", mask, I32(0)), Fault.TRAP, lambda: (trailing_zeros(builder, mask), I64(0)))
+    emitter.stop_lanes(emitter.active_mask, Fault.TRAP)
     emitter.leave_block(block)
-    _enter(kernel, builder, block + 1)
+    kernel.go_on(emitter.builder, block + 1)
 
 
 def emit_barrier(kernel: WarpFunction, barriers: Barriers, emitter: Emitter, block: int, instruction: Instruction) -> None:
@@ -370,28 +330,14 @@ def emit_barrier(kernel: WarpFunction, barriers: Barriers, emitter: Emitter, blo
     barriers.arrive(emitter.builder, block + 1, instruction.index, vote)
 
 
-def _enter(kernel: WarpFunction, builder: Builder, block: int, source: int = -1) -> None:
-    """Go to `block` with the current mask, by a branch of block `source` if that is given; past the last block the lanes end."""
-    if kernel.close_loop(builder, source, block):
-        return
-    if block >= len(kernel.bodies):
-        kernel.leave(builder, builder.load(kernel.mask, typ=I32))
-    else:
-        builder.branch(kernel.target(block))
-
-
 def _leave_entry_for(kernel: WarpFunction, builder: Builder, mask: Value, meet: int) -> None:
     """Before a split: unless the lanes already wait for `meet`, push the entry under which all of them continue there."""
     if meet < 0:
         return  # they meet only at the end of the kernel, where nothing waits
     current = builder.load(kernel.reconverge, typ=I32)
-    fresh, go = builder.append_basic_block("fresh"), builder.append_basic_block("go")
-    builder.cbranch(builder.icmp_signed("!=", current, I32(meet)), fresh, go)
-    builder.position_at_end(fresh)
-    kernel.push(builder, meet, mask, current)
-    builder.store(I32(meet), kernel.reconverge)
-    builder.branch(go)
-    builder.position_at_end(go)
+    with builder.if_then(builder.icmp_signed("!=", current, I32(meet))):
+        kernel.push(builder, meet, mask, current)
+        builder.store(I32(meet), kernel.reconverge)
 
 
 def _push_or_leave(kernel: WarpFunction, builder: Builder, block: int, mask: Value, meet: int) -> None:

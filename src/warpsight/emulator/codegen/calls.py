@@ -17,16 +17,15 @@ from warpsight.emulator.codegen.access import Access, private_body
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import HelperFrame, call_helper
 from warpsight.emulator.codegen.lanes import (
-    I1,
     I32,
     I64,
     Builder,
     Value,
-    at,
     lanes_to_mask,
-    load_as,
+    loop,
     reduce_vector,
     scalar_type,
+    set_slot,
     splat,
     splat_constant,
     store_as,
@@ -80,7 +79,8 @@ class Calls:
         new = builder.add(frame, splat_constant(I64, site.frame))
         self._check_room(emitter, new, max((kernel.function.callables[t].frame for t in site.targets), default=0))
         for name, offset in site.saved:
-            _store(emitter, _offset(emitter, frame, offset), _plain(emitter, name))
+            plain = emitter.reinterpret(emitter.register(name), _plain_kind(emitter, name))
+            _store(emitter, _offset(emitter, frame, offset), plain)
         for here, there, size in site.arguments:
             _copy(emitter, _offset(emitter, frame, here), _offset(emitter, new, there), size)
         emitter.set_register(FRAME, new)
@@ -90,7 +90,7 @@ class Calls:
         kernel.push_raw(builder, I32(token), emitter.mask, builder.load(kernel.reconverge, typ=I32))
         builder.store(I32(token), kernel.reconverge)
         if chosen is None:
-            builder.branch(kernel.target(self._target(site.targets[0])))
+            builder.branch(kernel.arrivals[self._target(site.targets[0])])
             return
         for target, lanes in chosen:
             kernel.push(builder, self._target(target), lanes, I32(token))
@@ -106,21 +106,17 @@ class Calls:
         chosen: list[tuple[str, Value]] = []
         left = emitter.mask
         for target in site.targets:
-            address = self.kernel.symbols.function_address(target)
+            address = self.kernel.symbols.functions[target]
             equal = lanes_to_mask(builder, builder.icmp_signed("==", values, splat_constant(I64, address)))
             chosen.append((target, builder.and_(equal, emitter.mask)))
             left = builder.and_(left, builder.not_(equal))
-        lane = trailing_zeros(builder, left)
-        emitter.stop_if(
-            builder.icmp_signed("!=", left, I32(0)), Fault.CALL_TARGET, lambda: (lane, builder.extract_element(values, lane))
-        )
+        emitter.stop_lanes(left, Fault.CALL_TARGET, lambda lane: builder.extract_element(values, lane))
         return chosen
 
     def _check_room(self, emitter: Emitter, new: Value, need: int) -> None:
         """Stop when a frame would pass the end of a lane's stack, or the warp's reconvergence stack has no room for the call."""
         builder = emitter.builder
-        depth = load_as(builder, at(builder, self.kernel.state, 4 * layout.DEPTH), I32, 4)
-        static = I64(self.kernel.symbols.local_bytes)
+        depth, static = self.kernel.word(builder, layout.DEPTH), I64(self.kernel.symbols.local_bytes)
         call_helper(emitter, "check_room", I64(0), [builder.add(new, splat_constant(I64, need)), static, depth], [], _room_body)
 
     # -- the return ----------------------------------------------------------------------------------------------------------
@@ -142,28 +138,22 @@ class Calls:
             return
         staying = builder.xor(emitter.mask, returning)
         builder.store(staying, kernel.mask)
-        none = builder.icmp_signed("==", staying, I32(0))
-        builder.cbranch(none, kernel.pop_block, kernel.target(block + 1))
+        builder.cbranch(builder.icmp_signed("==", staying, I32(0)), kernel.pop_block, kernel.arrivals[block + 1])
 
     def _return_apart(self, emitter: Emitter, tokens: Value, apart: Value) -> None:
         """Push an entry for each distinct token. A number that is none has been overwritten on the call stack."""
         builder, kernel = emitter.builder, self.kernel
-        left = kernel.buffer("returning", I32)
-        builder.store(apart, left)
-        again, done = builder.append_basic_block("returns"), builder.append_basic_block("returned")
-        builder.branch(again)
-        builder.position_at_end(again)
-        mask = builder.load(left, typ=I32)
-        lane = trailing_zeros(builder, mask)
-        token = builder.extract_element(tokens, lane)
-        wrong = builder.icmp_unsigned(">=", builder.sub(token, I32(RETURN_TOKENS)), I32(len(self.sites)))
-        emitter.stop_if(wrong, Fault.RETURN_TARGET, lambda: (lane, builder.zext(token, I64)))
-        same = lanes_to_mask(builder, builder.icmp_signed("==", tokens, splat(builder, token)))
-        kernel.push_raw(builder, token, builder.and_(same, mask), I32(layout.NO_BLOCK))
-        rest = builder.and_(mask, builder.not_(same))
-        builder.store(rest, left)
-        builder.cbranch(builder.icmp_signed("==", rest, I32(0)), done, again)
-        builder.position_at_end(done)
+
+        def push_first(left: Value) -> tuple[Value]:
+            lane = trailing_zeros(builder, left)
+            token = builder.extract_element(tokens, lane)
+            overwritten = builder.icmp_unsigned(">=", builder.sub(token, I32(RETURN_TOKENS)), I32(len(self.sites)))
+            emitter.stop_if(overwritten, Fault.RETURN_TARGET, lambda: (lane, builder.zext(token, I64)))
+            same = lanes_to_mask(builder, builder.icmp_signed("==", tokens, splat(builder, token)))
+            kernel.push_raw(builder, token, builder.and_(same, left), I32(layout.NO_BLOCK))
+            return (builder.and_(left, builder.not_(same)),)
+
+        loop(builder, [apart], lambda left: builder.icmp_signed("!=", left, I32(0)), push_first)
 
     def build(self) -> None:
         """Emit the end of each call: results and saved registers come back, and the caller goes on."""
@@ -176,7 +166,8 @@ class Calls:
             for here, there, size in site.results:
                 _copy(emitter, _offset(emitter, inner, there), _offset(emitter, frame, here), size)
             for name, offset in site.saved:
-                _set_plain(emitter, name, _load(emitter, _offset(emitter, frame, offset), _plain_kind(emitter, name)))
+                saved = _load(emitter, _offset(emitter, frame, offset), _plain_kind(emitter, name))
+                emitter.set_register(name, emitter.reinterpret(saved, scalar_type(self.kernel.function.registers[name])))
             emitter.set_register(FRAME, frame)
             emitter.flush(frozenset(emitter.written))
             self.kernel.go_on(builder, self._after(index))
@@ -196,21 +187,6 @@ def _plain_kind(emitter: Emitter, name: str) -> Any:
     return ir.IntType(max(32, type_bits(emitter.kernel.function.registers[name])))
 
 
-def _plain(emitter: Emitter, name: str) -> Value:
-    value = emitter.register(name)
-    kind = _plain_kind(emitter, name)
-    element = value.type.element
-    bits = I1.width if element == I1 else type_bits(emitter.kernel.function.registers[name])
-    whole = value if isinstance(element, ir.IntType) else emitter.builder.bitcast(value, vector(ir.IntType(bits)))
-    return whole if bits == kind.width else emitter.builder.zext(whole, vector(kind))
-
-
-def _set_plain(emitter: Emitter, name: str, value: Value) -> None:
-    builder, kind = emitter.builder, emitter.kernel.function.registers[name]
-    element = scalar_type(kind)
-    bits = 1 if element == I1 else type_bits(kind)
-    cut = value if bits == value.type.element.width else builder.trunc(value, vector(ir.IntType(bits)))
-    emitter.set_register(name, cut if isinstance(element, ir.IntType) else builder.bitcast(cut, vector(element)))
 
 
 def _store(emitter: Emitter, offsets: Value, value: Value) -> None:
@@ -236,15 +212,10 @@ def _room_body(helper: HelperFrame) -> list[Value]:
     higher = builder.select(builder.icmp_unsigned(">", highest, cleared), highest, cleared)
     limit = helper.slot(Slot.LOCAL_SIZE)
     used = builder.select(builder.icmp_unsigned("<", higher, limit), higher, limit)
-    store_as(builder, used, at(builder, helper.context, 8 * Slot.LOCAL_CLEARED), 8)
+    set_slot(builder, helper.context, Slot.LOCAL_CLEARED, used)
     beyond = builder.icmp_unsigned(">", end, splat(builder, limit))
     full = builder.and_(lanes_to_mask(builder, beyond), mask)
-    lane = trailing_zeros(builder, full)
-
-    def bytes_needed() -> tuple[Value, Value]:
-        return lane, builder.sub(builder.extract_element(end, lane), static)
-
-    helper.stop_if(builder.icmp_signed("!=", full, I32(0)), Fault.STACK_OVERFLOW, bytes_needed)
+    helper.stop_lanes(full, Fault.STACK_OVERFLOW, lambda lane: builder.sub(builder.extract_element(end, lane), static))
     deep = builder.icmp_signed(">=", depth, I32(layout.CALL_ENTRIES))
     helper.stop_if(deep, Fault.CALL_DEPTH, lambda: (trailing_zeros(builder, mask), builder.zext(depth, I64)))
     return []
@@ -253,17 +224,12 @@ def _room_body(helper: HelperFrame) -> list[Value]:
 def _copy_body(helper: HelperFrame) -> list[Value]:
     source, target, size = helper.arguments
     builder = helper.builder
-    before = builder.block
-    head, after = builder.append_basic_block("words"), builder.append_basic_block("copied")
-    builder.branch(head)
-    builder.position_at_end(head)
-    done = builder.phi(I32)
-    done.add_incoming(I32(0), before)
-    step = splat(builder, done)
-    moved = private_body(helper, builder.add(source, step), Access(I64, 8, 1, record=False))
-    private_body(helper, builder.add(target, step), Access(I64, 8, 1, tuple(moved), record=False))
-    following = builder.add(done, I32(8))
-    done.add_incoming(following, builder.block)
-    builder.cbranch(builder.icmp_unsigned("<", following, size), head, after)
-    builder.position_at_end(after)
+
+    def copy_word(done: Value) -> tuple[Value]:
+        step = splat(builder, done)
+        moved = private_body(helper, builder.add(source, step), Access(I64, 8, 1, record=False))
+        private_body(helper, builder.add(target, step), Access(I64, 8, 1, tuple(moved), record=False))
+        return (builder.add(done, I32(8)),)
+
+    loop(builder, [I32(0)], lambda done: builder.icmp_unsigned("<", done, size), copy_word)
     return []

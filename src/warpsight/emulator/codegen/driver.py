@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -14,29 +15,34 @@ from llvmlite import ir
 from warpsight.emulator.codegen import lane_scheduler as scheduler
 from warpsight.emulator.codegen import layout
 from warpsight.emulator.codegen.independent_lanes import call_scheduler
-from warpsight.emulator.codegen.lanes import I1, I8, I32, I64, PTR, Builder, Value, at, intrinsic, load_as, store_as
+from warpsight.emulator.codegen.lanes import (
+    I1,
+    I8,
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    at,
+    get_slot,
+    intrinsic,
+    load_as,
+    loop,
+    set_slot,
+    store_as,
+)
 from warpsight.emulator.codegen.layout import Slot
+from warpsight.emulator.codegen.recording import ask_host
 
 
-class _Loop:
-    """A counting loop `for i in range(start, end)`; `body` positions the builder inside, `close` after."""
+def _for_range(builder: Builder, start: Value, end: Value, body: Callable[[Value], None]) -> None:
+    """`for i in range(start, end): body(i)` over i64. Continues in a new LLVM block."""
 
-    def __init__(self, builder: Builder, start: Value, end: Value, name: str) -> None:
-        self.builder = builder
-        before = builder.block
-        self.head, self.inner, self.after = (builder.append_basic_block(f"{name}_{p}") for p in ("head", "body", "end"))
-        builder.branch(self.head)
-        builder.position_at_end(self.head)
-        self.index = builder.phi(I64)
-        self.index.add_incoming(start, before)
-        builder.cbranch(builder.icmp_unsigned("<", self.index, end), self.inner, self.after)
-        builder.position_at_end(self.inner)
+    def count(index: Value) -> tuple[Value]:
+        body(index)
+        return (builder.add(index, I64(1)),)
 
-    def close(self) -> None:
-        """Count on and continue behind the loop."""
-        self.index.add_incoming(self.builder.add(self.index, I64(1)), self.builder.block)
-        self.builder.branch(self.head)
-        self.builder.position_at_end(self.after)
+    loop(builder, [start], lambda index: builder.icmp_unsigned("<", index, end), count)
 
 
 def build_driver(module: Any, warp_function: Any, independent: bool, checks: bool = False) -> None:
@@ -48,65 +54,53 @@ def build_driver(module: Any, warp_function: Any, independent: bool, checks: boo
     context, first, end = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     alive = builder.alloca(I32)
-    warps = _get(builder, context, Slot.WARPS_PER_BLOCK)
-    blocks = _Loop(builder, first, end, "block")
-    block = blocks.index
-    _check_buffers(builder, context, block)
-    _place_block(builder, context, block)
-    rounds = builder.append_basic_block("round")
-    if independent:
-        fresh = builder.append_basic_block("fresh")
-        resuming = builder.icmp_signed("!=", _get(builder, context, Slot.RESUMING), I64(0))
-        _set(builder, context, Slot.RESUMING, I64(0))
-        builder.cbranch(resuming, rounds, fresh)
-        builder.position_at_end(fresh)
-    _clear_memory(builder, context)
-    if checks:
-        _clear_memory(builder, context, Slot.SHARED_SHADOW, Slot.LOCAL_SHADOW)
-    starts = _Loop(builder, I64(0), warps, "start")
-    _start_warp(builder, context, starts.index, warps)
-    starts.close()
-    builder.branch(rounds)
-    builder.position_at_end(rounds)
-    builder.store(I32(0), alive)
-    turn = _Loop(builder, I64(0), warps, "warp")
-    _run_warp(builder, context, block, turn.index, warp_function, None if independent else alive)
-    turn.close()
-    finished = builder.append_basic_block("finished")
-    if independent:
-        _end_round(builder, context, block, rounds, finished)
-    else:
-        for passed, coming in ((Slot.VOTES, Slot.VOTES_COMING), (Slot.VOTERS, Slot.VOTERS_COMING)):
-            _set(builder, context, passed, _get(builder, context, coming))
-            _set(builder, context, coming, I64(0))
-        again = builder.icmp_signed("!=", builder.load(alive, typ=I32), I32(0))
-        builder.cbranch(again, rounds, finished)
-    builder.position_at_end(finished)
-    blocks.close()
+    warps = get_slot(builder, context, Slot.WARPS_PER_BLOCK)
+
+    def run_block(block: Value) -> None:
+        _check_buffers(builder, context, block)
+        _place_block(builder, context, block)
+        rounds = builder.append_basic_block("round")
+        if independent:
+            fresh = builder.append_basic_block("fresh")
+            resuming = builder.icmp_signed("!=", get_slot(builder, context, Slot.RESUMING), I64(0))
+            set_slot(builder, context, Slot.RESUMING, I64(0))
+            builder.cbranch(resuming, rounds, fresh)
+            builder.position_at_end(fresh)
+        _clear_memory(builder, context)
+        if checks:
+            _clear_memory(builder, context, Slot.SHARED_SHADOW, Slot.LOCAL_SHADOW)
+        _for_range(builder, I64(0), warps, lambda warp: _start_warp(builder, context, warp, warps))
+        builder.branch(rounds)
+        builder.position_at_end(rounds)
+        builder.store(I32(0), alive)
+        results = None if independent else alive
+        _for_range(builder, I64(0), warps, lambda warp: _run_warp(builder, context, block, warp, warp_function, results))
+        finished = builder.append_basic_block("finished")
+        if independent:
+            _end_round(builder, context, block, rounds, finished)
+        else:
+            for passed, coming in ((Slot.VOTES, Slot.VOTES_COMING), (Slot.VOTERS, Slot.VOTERS_COMING)):
+                set_slot(builder, context, passed, get_slot(builder, context, coming))
+                set_slot(builder, context, coming, I64(0))
+            builder.cbranch(builder.icmp_signed("!=", builder.load(alive, typ=I32), I32(0)), rounds, finished)
+        builder.position_at_end(finished)
+
+    _for_range(builder, first, end, run_block)
     builder.ret(end)
 
 
 def _end_round(builder: Builder, context: Value, block: Value, rounds: Any, finished: Any) -> None:
     """Each warp has had its turn: the scheduler opens barriers and says whether the block goes on."""
     nobody = _state(builder, context, I64(0))
-    answer = call_scheduler(builder, context, nobody, scheduler.ROUND)
     stalled, deadlocked = builder.append_basic_block("stalled"), builder.append_basic_block("deadlocked")
-    switch = builder.switch(answer, rounds)
+    switch = builder.switch(call_scheduler(builder, context, nobody, scheduler.ROUND), rounds)
     for value, target in ((scheduler.FINISHED, finished), (scheduler.STALLED, stalled), (scheduler.DEADLOCKED, deadlocked)):
         switch.add_case(I32(value), target)
     builder.position_at_end(stalled)
-    _set(builder, context, Slot.STALLED, I64(1))
+    set_slot(builder, context, Slot.STALLED, I64(1))
     builder.ret(block)
     builder.position_at_end(deadlocked)
     builder.ret(builder.sub(I64(-1), block))
-
-
-def _get(builder: Builder, context: Value, slot: Slot) -> Value:
-    return load_as(builder, at(builder, context, 8 * slot), I64, 8)
-
-
-def _set(builder: Builder, context: Value, slot: Slot, value: Value) -> None:
-    store_as(builder, value, at(builder, context, 8 * slot), 8)
 
 
 def _check_buffers(builder: Builder, context: Value, block: Value) -> None:
@@ -117,24 +111,21 @@ def _check_buffers(builder: Builder, context: Value, block: Value) -> None:
         (Slot.EVENT_CURSOR, Slot.EVENT_SOFT_END),
         (Slot.PATH_CURSOR, Slot.PATH_SOFT_END),
     ):
-        passed = builder.icmp_unsigned(">", _get(builder, context, cursor), _get(builder, context, soft))
+        passed = builder.icmp_unsigned(">", get_slot(builder, context, cursor), get_slot(builder, context, soft))
         full = builder.or_(full, passed)
-    full = builder.and_(full, builder.icmp_signed("==", _get(builder, context, Slot.HOLD), I64(0)))
-    drain, go = builder.append_basic_block("drain"), builder.append_basic_block("go")
-    builder.cbranch(full, drain, go)
-    builder.position_at_end(drain)
-    builder.ret(block)
-    builder.position_at_end(go)
+    full = builder.and_(full, builder.icmp_signed("==", get_slot(builder, context, Slot.HOLD), I64(0)))
+    with builder.if_then(full):
+        builder.ret(block)
 
 
 def _place_block(builder: Builder, context: Value, block: Value) -> None:
     """%ctaid from the linear number, x fastest."""
-    nx, ny = _get(builder, context, Slot.NCTAID_X), _get(builder, context, Slot.NCTAID_Y)
+    nx, ny = get_slot(builder, context, Slot.NCTAID_X), get_slot(builder, context, Slot.NCTAID_Y)
     rest = builder.udiv(block, nx)
-    _set(builder, context, Slot.BLOCK, block)
-    _set(builder, context, Slot.CTAID_X, builder.urem(block, nx))
-    _set(builder, context, Slot.CTAID_Y, builder.urem(rest, ny))
-    _set(builder, context, Slot.CTAID_Z, builder.udiv(rest, ny))
+    set_slot(builder, context, Slot.BLOCK, block)
+    set_slot(builder, context, Slot.CTAID_X, builder.urem(block, nx))
+    set_slot(builder, context, Slot.CTAID_Y, builder.urem(rest, ny))
+    set_slot(builder, context, Slot.CTAID_Z, builder.udiv(rest, ny))
 
 
 def _clear_memory(builder: Builder, context: Value, *shadows: Slot) -> None:
@@ -143,44 +134,38 @@ def _clear_memory(builder: Builder, context: Value, *shadows: Slot) -> None:
     Of call stacks, what any block has used so far. With `shadows`, those of shared and local memory are cleared instead.
     """
     memset = intrinsic(builder.module, "llvm.memset.p0.i64", ir.VoidType(), [PTR, I8, I64, I1])
-    starts = [_get(builder, context, slot) for slot in (Slot.SHARED_PTR, Slot.LOCAL_PTR)]
+    starts = [get_slot(builder, context, slot) for slot in (Slot.SHARED_PTR, Slot.LOCAL_PTR)]
     for k, shadow in enumerate(shadows):
-        starts[k] = builder.add(starts[k], _get(builder, context, shadow))
-    shared = builder.inttoptr(starts[0], PTR)
-    builder.call(memset, [shared, I8(0), _get(builder, context, Slot.SHARED_SIZE), I1(0)])
-    local = builder.inttoptr(starts[1], PTR)
-    lanes = builder.mul(_get(builder, context, Slot.WARPS_PER_BLOCK), I64(layout.WARP))
-    size, cleared = _get(builder, context, Slot.LOCAL_SIZE), _get(builder, context, Slot.LOCAL_CLEARED)
+        starts[k] = builder.add(starts[k], get_slot(builder, context, shadow))
+    shared, local = (builder.inttoptr(start, PTR) for start in starts)
+    builder.call(memset, [shared, I8(0), get_slot(builder, context, Slot.SHARED_SIZE), I1(0)])
+    lanes = builder.mul(get_slot(builder, context, Slot.WARPS_PER_BLOCK), I64(layout.WARP))
+    size, cleared = get_slot(builder, context, Slot.LOCAL_SIZE), get_slot(builder, context, Slot.LOCAL_CLEARED)
     at_once = builder.icmp_signed("==", size, cleared)
-    pieces = _Loop(builder, I64(0), builder.select(at_once, I64(1), lanes), "clear")
     piece = builder.select(at_once, builder.mul(lanes, size), cleared)
-    builder.call(memset, [at(builder, local, builder.mul(pieces.index, size)), I8(0), piece, I1(0)])
-    pieces.close()
-    record = builder.inttoptr(_get(builder, context, Slot.RECORD_PTR), PTR)
+
+    def clear(lane: Value) -> None:
+        builder.call(memset, [at(builder, local, builder.mul(lane, size)), I8(0), piece, I1(0)])
+
+    _for_range(builder, I64(0), builder.select(at_once, I64(1), lanes), clear)
+    record = builder.inttoptr(get_slot(builder, context, Slot.RECORD_PTR), PTR)
     builder.call(memset, [record, I8(0), I64(8 * layout.RECORD_ROWS * layout.RECORD_WORDS), I1(0)])
 
 
 def _state(builder: Builder, context: Value, warp: Value) -> Value:
-    base = builder.inttoptr(_get(builder, context, Slot.STATE_PTR), PTR)
-    return at(builder, base, builder.mul(warp, _get(builder, context, Slot.STATE_STRIDE)))
+    base = builder.inttoptr(get_slot(builder, context, Slot.STATE_PTR), PTR)
+    return at(builder, base, builder.mul(warp, get_slot(builder, context, Slot.STATE_STRIDE)))
 
 
 def _start_warp(builder: Builder, context: Value, warp: Value, warps: Value) -> None:
     state = _state(builder, context, warp)
     last = builder.icmp_unsigned("==", warp, builder.sub(warps, I64(1)))
-    partial = builder.trunc(_get(builder, context, Slot.LAST_WARP_MASK), I32)
+    partial = builder.trunc(get_slot(builder, context, Slot.LAST_WARP_MASK), I32)
     mask = builder.select(last, partial, I32(0xFFFFFFFF))
-    for word, value in (
-        (layout.RESUME, I32(0)),
-        (layout.MASK, mask),
-        (layout.RECONVERGE, I32(layout.NO_BLOCK)),
-        (layout.DEPTH, I32(0)),
-        (layout.GONE, I32(0)),
-        (layout.START, mask),
-        *((word, I32(0)) for word in range(layout.BUDGET + 1, layout.CLUSTER_GENERATION + 1)),
-        (layout.BUDGET, I32(scheduler.FIRST_BUDGET)),
-    ):
-        store_as(builder, value, at(builder, state, 4 * word), 4)
+    first = {layout.MASK: mask, layout.START: mask, layout.RECONVERGE: layout.NO_BLOCK, layout.BUDGET: scheduler.FIRST_BUDGET}
+    for word in range(layout.CLUSTER_GENERATION + 1):
+        value = first.get(word, 0)
+        store_as(builder, I32(value) if isinstance(value, int) else value, at(builder, state, 4 * word), 4)
 
 
 def _run_warp(builder: Builder, context: Value, block: Value, warp: Value, warp_function: Any, alive: Value | None) -> None:
@@ -191,58 +176,48 @@ def _run_warp(builder: Builder, context: Value, block: Value, warp: Value, warp_
     state = _state(builder, context, warp)
     run, skip = builder.append_basic_block("run_warp"), builder.append_basic_block("next_warp")
     if alive is None:
-        builder.cbranch(builder.icmp_signed("==", call_scheduler(builder, context, state, scheduler.READY), I32(0)), skip, run)
+        ended = builder.icmp_signed("==", call_scheduler(builder, context, state, scheduler.READY), I32(0))
     else:
         resume = load_as(builder, at(builder, state, 4 * layout.RESUME), I32, 4)
-        builder.cbranch(builder.icmp_signed("==", resume, I32(layout.DONE_RESUME)), skip, run)
+        ended = builder.icmp_signed("==", resume, I32(layout.DONE_RESUME))
+    builder.cbranch(ended, skip, run)
     builder.position_at_end(run)
-    _set(builder, context, Slot.WARP, warp)
-    room = builder.icmp_unsigned(
-        ">",
-        builder.add(_get(builder, context, Slot.PATH_CURSOR), I64(layout.PATH_ENTRY_BYTES)),
-        _get(builder, context, Slot.PATH_END),
-    )
-    segment_room = builder.icmp_unsigned(
-        ">",
-        builder.add(_get(builder, context, Slot.SEGMENT_CURSOR), I64(8 * layout.SEGMENT_WORDS)),
-        _get(builder, context, Slot.SEGMENT_END),
-    )
-    ask, go, failed = (builder.append_basic_block(n) for n in ("ask", "go", "failed"))
-    builder.cbranch(builder.or_(room, segment_room), ask, go)
-    builder.position_at_end(ask)
-    host = intrinsic(builder.module, "warpsight_host", I32, [PTR, I64])
-    answer = builder.call(host, [context, I64(8 * layout.SEGMENT_WORDS)])
-    builder.cbranch(builder.icmp_signed("==", answer, I32(0)), failed, go)
-    builder.position_at_end(go)
+    set_slot(builder, context, Slot.WARP, warp)
+    path_end = builder.add(get_slot(builder, context, Slot.PATH_CURSOR), I64(layout.PATH_ENTRY_BYTES))
+    full = builder.icmp_unsigned(">", path_end, get_slot(builder, context, Slot.PATH_END))
+    segment_end = builder.add(get_slot(builder, context, Slot.SEGMENT_CURSOR), I64(8 * layout.SEGMENT_WORDS))
+    full = builder.or_(full, builder.icmp_unsigned(">", segment_end, get_slot(builder, context, Slot.SEGMENT_END)))
+    failed = builder.append_basic_block("failed")
+    with builder.if_then(full):
+        room_made = builder.append_basic_block("room_made")
+        made = ask_host(builder, context, I64(8 * layout.SEGMENT_WORDS))
+        builder.cbranch(builder.icmp_signed("==", made, I32(0)), failed, room_made)
+        builder.position_at_end(room_made)
     _mark_segment(builder, context, block, warp)
     result = builder.call(warp_function, [context, state])
     if alive is not None:
         builder.store(builder.or_(builder.load(alive, typ=I32), builder.and_(result, I32(layout.BARRIER))), alive)
     else:
-        record = builder.inttoptr(_get(builder, context, Slot.RECORD_PTR), PTR)
+        record = builder.inttoptr(get_slot(builder, context, Slot.RECORD_PTR), PTR)
         opened = at(builder, record, 8 * (layout.PROGRESS_ROW * layout.RECORD_WORDS + layout.OPENED))
         store_as(builder, builder.trunc(load_as(builder, opened, I64, 8), I32), at(builder, state, 4 * layout.SEEN), 4)
         store_as(builder, result, at(builder, state, 4 * layout.STATUS), 4)
-    stopped = builder.icmp_signed("==", result, I32(layout.FAULTED))
-    ok = builder.append_basic_block("ok")
-    builder.cbranch(stopped, failed, ok)
+    builder.cbranch(builder.icmp_signed("==", result, I32(layout.FAULTED)), failed, skip)
     builder.position_at_end(failed)
-    _set(builder, context, Slot.FAULT_WARP, warp)
+    set_slot(builder, context, Slot.FAULT_WARP, warp)
     builder.ret(builder.sub(I64(-1), block))
-    builder.position_at_end(ok)
-    builder.branch(skip)
     builder.position_at_end(skip)
 
 
 def _mark_segment(builder: Builder, context: Value, block: Value, warp: Value) -> None:
-    whole = builder.add(builder.mul(block, _get(builder, context, Slot.WARPS_PER_BLOCK)), warp)
-    segment = builder.inttoptr(_get(builder, context, Slot.SEGMENT_CURSOR), PTR)
-    path = _get(builder, context, Slot.PATH_CURSOR)
-    words = (whole, path, _get(builder, context, Slot.EVENT_CURSOR), _get(builder, context, Slot.SECTOR_CURSOR))
+    whole = builder.add(builder.mul(block, get_slot(builder, context, Slot.WARPS_PER_BLOCK)), warp)
+    segment = builder.inttoptr(get_slot(builder, context, Slot.SEGMENT_CURSOR), PTR)
+    path = get_slot(builder, context, Slot.PATH_CURSOR)
+    words = (whole, path, get_slot(builder, context, Slot.EVENT_CURSOR), get_slot(builder, context, Slot.SECTOR_CURSOR))
     for k, value in enumerate(words):
         store_as(builder, value, at(builder, segment, 8 * k), 8)
-    _set(builder, context, Slot.SEGMENT_CURSOR, builder.ptrtoint(at(builder, segment, 8 * len(words)), I64))
+    set_slot(builder, context, Slot.SEGMENT_CURSOR, builder.ptrtoint(at(builder, segment, 8 * len(words)), I64))
     entry = builder.inttoptr(path, PTR)
     store_as(builder, I32(layout.SEGMENT_MARK), entry, 4)
     store_as(builder, I32(0), at(builder, entry, 4), 4)
-    _set(builder, context, Slot.PATH_CURSOR, builder.add(path, I64(layout.PATH_ENTRY_BYTES)))
+    set_slot(builder, context, Slot.PATH_CURSOR, builder.add(path, I64(layout.PATH_ENTRY_BYTES)))

@@ -21,7 +21,6 @@ from warpsight.emulator.codegen.lanes import (
     I64,
     Builder,
     Value,
-    bits_of,
     is_float,
     is_signed,
     lanes_to_mask,
@@ -32,6 +31,7 @@ from warpsight.emulator.codegen.lanes import (
     splat_constant,
     store_as,
     vector,
+    width,
 )
 from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.isa.ptx.names import SINK
@@ -50,25 +50,15 @@ class Emitter(Frame):
         self.values: dict[str, Value] = {}
         self.written: set[str] = set()
         self.instruction: Instruction | None = None
-        self.guard_lanes: Value | None = None  # lanes of this block whose guard holds, or None without a guard
+        self._guard(None)
 
     # -- context -------------------------------------------------------------------------------------------------------------
 
-    @property
-    def active(self) -> Value:
-        """<32 x i1>: lanes for which the current instruction takes effect."""
-        return self.lanes if self.guard_lanes is None else self.guard_lanes
-
-    @property
-    def active_mask(self) -> Value:
-        """The same as an i32."""
-        return self.mask if self.guard_lanes is None else lanes_to_mask(self.builder, self.guard_lanes)
-
-    @property
-    def pc(self) -> Value:
-        """i64: index of the current instruction."""
-        assert self.instruction is not None
-        return I64(self.instruction.index)
+    def _guard(self, lanes: Value | None) -> None:
+        """Code that follows takes effect for the lanes whose guard holds; None without a guard."""
+        self.guard_lanes = lanes
+        self.active = self.lanes if lanes is None else lanes
+        self.active_mask = self.mask if lanes is None else lanes_to_mask(self.builder, lanes)
 
     def buffer(self, name: str, kind: Any) -> Value:
         """A named stack slot of the warp function."""
@@ -89,13 +79,13 @@ class Emitter(Frame):
 
     def begin(self, instruction: Instruction) -> None:
         """Make `instruction` current and evaluate its guard."""
-        self.instruction = instruction
-        self.guard_lanes = None
+        self.instruction, self.pc = instruction, I64(instruction.index)
+        self._guard(None)
         if instruction.guard is not None:
             holds = self.register(instruction.guard.register.name)
             if instruction.guard.negated:
                 holds = self.builder.not_(holds)
-            self.guard_lanes = self.builder.and_(self.lanes, holds)
+            self._guard(self.builder.and_(self.lanes, holds))
 
     def register(self, name: str) -> Value:
         """Current value of a register in its declared type."""
@@ -120,16 +110,15 @@ class Emitter(Frame):
             slot = self.kernel.slot_of(name, None)
             old = load_as(self.builder, slot.pointer, slot.stored, 4)
             if slot.is_predicate:
-                new = lanes_to_mask(self.builder, self.values[name])
-                kept = self.builder.and_(old, self.builder.not_(self.mask))
-                merged = self.builder.or_(self.builder.and_(new, self.mask), kept)
+                new = self.builder.and_(lanes_to_mask(self.builder, self.values[name]), self.mask)
+                merged = self.builder.or_(new, self.builder.and_(old, self.builder.not_(self.mask)))
             else:
                 merged = self.builder.select(self.lanes, self.values[name], old)
             store_as(self.builder, merged, slot.pointer, 4)
 
     def leave_block(self, block: int) -> None:
         """`flush` at the end of basic block `block`, guarded or not."""
-        self.guard_lanes = None
+        self._guard(None)
         self.flush(self.kernel.live_out[block])
 
     # -- operands ------------------------------------------------------------------------------------------------------------
@@ -151,7 +140,7 @@ class Emitter(Frame):
 
     def symbol_address(self, symbol: Symbol) -> int:
         """Address of a variable in its own state space."""
-        address = self.kernel.symbols.address(symbol.name)
+        address = self.kernel.symbols.addresses.get(symbol.name)
         if address is None:
             raise self.unsupported(f'"{symbol.name}" is not a variable or function that this kernel can use')
         return address + symbol.offset
@@ -164,8 +153,8 @@ class Emitter(Frame):
 
     def _agree(self, register: Register, have: Any, kind: Any) -> None:
         if (have == I1) != (kind == I1):
-            what = "a predicate, which cannot be a number" if have == I1 else "no predicate"
-            raise self.unsupported(f'"{register.name}" is {what}')
+            description = "a predicate, which cannot be a number" if have == I1 else "no predicate"
+            raise self.unsupported(f'"{register.name}" is {description}')
 
     def immediate(self, operand: Immediate, ptx_type: str) -> Value:
         """A literal in every lane."""
@@ -185,12 +174,12 @@ class Emitter(Frame):
         have = value.type.element
         if have == kind:
             return value
-        have_bits, want_bits = _width(have), _width(kind)
-        if have_bits == want_bits:
+        have_bits, bits = width(have), width(kind)
+        if have_bits == bits:
             return self.builder.bitcast(value, vector(kind))
         as_int = value if isinstance(have, ir.IntType) else self.builder.bitcast(value, vector(ir.IntType(have_bits)))
-        resize = self.builder.trunc if have_bits > want_bits else self.builder.zext
-        sized = resize(as_int, vector(ir.IntType(want_bits)))
+        resize = self.builder.trunc if have_bits > bits else self.builder.zext
+        sized = resize(as_int, vector(ir.IntType(bits)))
         return sized if isinstance(kind, ir.IntType) else self.builder.bitcast(sized, vector(kind))
 
     def convert_float(self, pattern: Value, source: Any, target: Any) -> Value:
@@ -198,7 +187,7 @@ class Emitter(Frame):
         value = self.builder.bitcast(pattern, vector(source))
         if source == target:
             return value
-        resize = self.builder.fpext if _width(source) < _width(target) else self.builder.fptrunc
+        resize = self.builder.fpext if width(source) < width(target) else self.builder.fptrunc
         return resize(value, vector(target))
 
     def write(self, operand: Operand | Negated | None, value: Value, ptx_type: str) -> None:
@@ -207,31 +196,24 @@ class Emitter(Frame):
             return
         if not isinstance(operand, Register):
             raise self.unsupported("its destination is not a register")
-        want = self.kernel.slot_of(operand.name, self.instruction).element
+        declared = self.kernel.slot_of(operand.name, self.instruction).element
         have = value.type.element
-        self._agree(operand, want, have)
-        if isinstance(have, ir.IntType) and have != I1 and is_signed(ptx_type) and _width(have) < _width(want):
-            value = self.builder.sext(value, vector(ir.IntType(_width(want))))
-        self.set_register(operand.name, self.reinterpret(value, want))
+        self._agree(operand, declared, have)
+        if isinstance(have, ir.IntType) and have != I1 and is_signed(ptx_type) and width(have) < width(declared):
+            value = self.builder.sext(value, vector(ir.IntType(width(declared))))
+        self.set_register(operand.name, self.reinterpret(value, declared))
 
     def effective_address(self, operand: Operand | Negated, bits: int = 64) -> Value:
         """Address operand `[base+offset]` as 32 lanes of an integer of `bits`."""
         if not isinstance(operand, Address):
             raise self.unsupported("its address is not in brackets")
-        kind = ir.IntType(bits)
         base = self.read(operand.base, f"u{bits}")
         if not operand.offset:
             return base
-        return self.builder.add(base, splat_constant(kind, operand.offset & ((1 << bits) - 1)))
+        return self.builder.add(base, splat_constant(ir.IntType(bits), operand.offset & ((1 << bits) - 1)))
 
     def immediate_value(self, operand: Operand | Negated) -> int:
         """An operand that must be an integer literal."""
         if not isinstance(operand, Immediate) or operand.is_float:
             raise self.unsupported("needs an integer literal here")
         return int(operand.value)
-
-
-def _width(kind: Any) -> int:
-    if isinstance(kind, ir.IntType):
-        return int(kind.width)
-    return bits_of({"half": "f16", "float": "f32", "double": "f64"}[str(kind)])

@@ -11,37 +11,50 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpsight.emulator.codegen.lanes import I32, I64, PTR, Builder, Value, at, load_as, mask_to_lanes, store_as
-from warpsight.emulator.codegen.layout import Slot
+from warpsight.emulator.codegen.lanes import (
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    at,
+    get_slot,
+    intrinsic,
+    load_as,
+    mask_to_lanes,
+    set_slot,
+    store_as,
+    trailing_zeros,
+)
+from warpsight.emulator.codegen.layout import Fault, Slot
+
+
+def record_fault(builder: Builder, context: Value, kind: int, pc: Value, lane: Value, address: Value) -> None:
+    """Write a fault of `kind` into the context; the numbers are i32 or i64."""
+    fault = ((Slot.FAULT_KIND, I64(kind)), (Slot.FAULT_PC, pc), (Slot.FAULT_LANE, lane), (Slot.FAULT_ADDRESS, address))
+    for slot, value in fault:
+        set_slot(builder, context, slot, value if value.type == I64 else builder.zext(value, I64))
 
 
 class Frame(ABC):
-    """Base of everything that emits code. Subclasses say which lanes are active and which instruction is being done."""
+    """Base of everything that emits code. Subclasses say which lanes are active and which instruction is being done.
+
+    `active` are the lanes for which the current instruction takes effect (<32 x i1>), `active_mask` the same as an i32, `pc` (i64)
+    is the index of that instruction.
+    """
 
     builder: Builder
     context: Value
     fault_block: Any
+    active: Value
+    active_mask: Value
+    pc: Value
     checks = False  # reads of memory that was never written are faults (`check`)
     is_compact = False  # accesses call functions, rather than being in line
 
-    @property
-    @abstractmethod
-    def active_mask(self) -> Value:
-        """i32: lanes for which the current instruction takes effect."""
-
-    @property
-    @abstractmethod
-    def active(self) -> Value:
-        """The same as <32 x i1>."""
-
-    @property
-    @abstractmethod
-    def pc(self) -> Value:
-        """i64: index of the current instruction."""
-
     def slot(self, slot: Slot) -> Value:
         """Load a context slot as i64."""
-        return load_as(self.builder, at(self.builder, self.context, 8 * slot), I64, 8)
+        return get_slot(self.builder, self.context, slot)
 
     def slot_pointer(self, slot: Slot) -> Value:
         """Load a context slot as a pointer."""
@@ -68,16 +81,18 @@ class Frame(ABC):
         failing, following = self.builder.append_basic_block("fault"), self.builder.append_basic_block("ok")
         self.builder.cbranch(failed, failing, following).set_weights([1, 1000])
         self.builder.position_at_end(failing)
-        lane, address = details()
-        for slot, value in (
-            (Slot.FAULT_KIND, I64(kind)),
-            (Slot.FAULT_PC, self.pc),
-            (Slot.FAULT_LANE, self.builder.zext(lane, I64)),
-            (Slot.FAULT_ADDRESS, address),
-        ):
-            store_as(self.builder, value, at(self.builder, self.context, 8 * slot), 8)
+        record_fault(self.builder, self.context, kind, self.pc, *details())
         self.builder.branch(self.fault_block)
         self.builder.position_at_end(following)
+
+    def stop_lanes(self, lanes: Value, kind: Fault, address: Callable[[Value], Value] = lambda lane: I64(0)) -> None:
+        """When a lane is in the i32 mask, record a fault of the first one and leave. `address(lane)` emits its i64 there."""
+
+        def details() -> tuple[Value, Value]:
+            lane = trailing_zeros(self.builder, lanes)
+            return lane, address(lane)
+
+        self.stop_if(self.builder.icmp_signed("!=", lanes, I32(0)), kind, details)
 
 
 class HelperFrame(Frame):
@@ -85,11 +100,11 @@ class HelperFrame(Frame):
 
     def __init__(self, function: ir.Function) -> None:
         self.function = function
-        self.context, self._mask, self._pc, self.site, *self.arguments = function.args
+        self.context, self.active_mask, self.pc, self.site, *self.arguments = function.args
         self._entry = ir.IRBuilder(function.append_basic_block("entry"))
         body = function.append_basic_block("body")
         self.builder = ir.IRBuilder(body)
-        self._active = mask_to_lanes(self.builder, self._mask)
+        self.active = mask_to_lanes(self.builder, self.active_mask)
         self._buffers: dict[str, Value] = {}
         self._body = body
         self.fault_block = function.append_basic_block("faulted")
@@ -100,25 +115,10 @@ class HelperFrame(Frame):
         else:
             failing.ret(ir.Constant(result, None))
 
-    @property
-    def active_mask(self) -> Value:
-        """The mask that the caller passed."""
-        return self._mask
-
-    @property
-    def active(self) -> Value:
-        """The same as <32 x i1>."""
-        return self._active
-
-    @property
-    def pc(self) -> Value:
-        """The caller's instruction."""
-        return self._pc
-
     def narrow(self, lanes: int) -> None:
         """From here on only those active lanes count that are in the constant mask `lanes`."""
-        self._mask = self.builder.and_(self._mask, I32(lanes))
-        self._active = mask_to_lanes(self.builder, self._mask)
+        self.active_mask = self.builder.and_(self.active_mask, I32(lanes))
+        self.active = mask_to_lanes(self.builder, self.active_mask)
 
     def buffer(self, name: str, kind: Any) -> Value:
         """A stack slot of this function."""
@@ -130,13 +130,12 @@ class HelperFrame(Frame):
 
     def close(self, results: list[Value]) -> None:
         """Return nothing, one vector, or several as a struct."""
-        kind = self.function.function_type.return_type
         if not results:
             self.builder.ret_void()
         elif len(results) == 1:
             self.builder.ret(results[0])
         else:
-            whole = ir.Constant(kind, ir.Undefined)
+            whole = ir.Constant(self.function.function_type.return_type, ir.Undefined)
             for k, value in enumerate(results):
                 whole = self.builder.insert_value(whole, value, k)
             self.builder.ret(whole)
@@ -165,10 +164,7 @@ def call_helper(
 
 def call_library(frame: Frame, name: str, site: Value | int, arguments: list[Value]) -> None:
     """Call the function `name` of `library`, which all kernels share and which returns nothing; leave if it recorded a fault."""
-    module = frame.builder.module
-    function = module.globals.get(name)
-    if function is None:
-        function = ir.Function(module, helper_type([a.type for a in arguments], []), name)
+    function = intrinsic(frame.builder.module, name, ir.VoidType(), helper_type([a.type for a in arguments], []).args)
     _call(frame, function, site, arguments, [])
 
 
@@ -193,24 +189,9 @@ class PartFrame(Frame):
     """`whole`, with only the lanes of an i32 mask active."""
 
     def __init__(self, whole: Frame, mask: Value) -> None:
-        self._whole, self._mask = whole, mask
-        self.builder, self.context, self.fault_block = whole.builder, whole.context, whole.fault_block
-        self._lanes = mask_to_lanes(self.builder, mask)
-
-    @property
-    def active_mask(self) -> Value:
-        """The part."""
-        return self._mask
-
-    @property
-    def active(self) -> Value:
-        """The same as <32 x i1>."""
-        return self._lanes
-
-    @property
-    def pc(self) -> Value:
-        """The instruction of the whole."""
-        return self._whole.pc
+        self._whole = whole
+        self.builder, self.context, self.fault_block, self.pc = whole.builder, whole.context, whole.fault_block, whole.pc
+        self.active_mask, self.active = mask, mask_to_lanes(self.builder, mask)
 
     def buffer(self, name: str, kind: Any) -> Value:
         """A stack slot of the same function."""

@@ -6,10 +6,12 @@ They are the slow paths: each loops over lanes. All take the context first.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
+from warpsight.emulator.codegen.frame import record_fault
 from warpsight.emulator.codegen.lanes import (
     I32,
     I64,
@@ -19,8 +21,10 @@ from warpsight.emulator.codegen.lanes import (
     at,
     compress_store,
     gather,
+    get_slot,
     lanes_to_mask,
     load_as,
+    loop,
     mask_to_lanes,
     population,
     scatter,
@@ -36,48 +40,26 @@ from warpsight.emulator.codegen.recording import internal_function
 
 def for_each_lane(builder: Builder, mask: Value, body: Callable[[Builder, Value], None]) -> None:
     """Run `body(builder, lane)` for each set bit of an i32 mask, lowest first. Continues in a new LLVM block."""
-    before = builder.block
-    head, inner, after = (builder.append_basic_block(n) for n in ("lane_head", "lane", "lane_end"))
-    builder.branch(head)
-    builder.position_at_end(head)
-    left = builder.phi(I32)
-    left.add_incoming(mask, before)
-    builder.cbranch(builder.icmp_signed("==", left, I32(0)), after, inner)
-    builder.position_at_end(inner)
-    lane = trailing_zeros(builder, left)
-    body(builder, lane)
-    left.add_incoming(builder.and_(left, builder.sub(left, I32(1))), builder.block)
-    builder.branch(head)
-    builder.position_at_end(after)
+
+    def visit_first(left: Value) -> tuple[Value]:
+        body(builder, trailing_zeros(builder, left))
+        return (builder.and_(left, builder.sub(left, I32(1))),)
+
+    loop(builder, [mask], lambda left: builder.icmp_signed("!=", left, I32(0)), visit_first)
 
 
 def until_no_lane_is_left(builder: Builder, mask: Value, serve: Callable[[Builder, Value, Value], tuple[Value, Value]]) -> Value:
     """Rounds of `serve(builder, lanes left, result so far)`, which gives the lanes served and the new result (i32, 0 at first)."""
-    before = builder.block
-    head, body, after = (builder.append_basic_block(n) for n in ("head", "round", "end"))
-    builder.branch(head)
-    builder.position_at_end(head)
-    left, result = builder.phi(I32), builder.phi(I32)
-    left.add_incoming(mask, before)
-    result.add_incoming(I32(0), before)
-    builder.cbranch(builder.icmp_signed("==", left, I32(0)), after, body)
-    builder.position_at_end(body)
-    served, following = serve(builder, left, result)
-    left.add_incoming(builder.and_(left, builder.not_(served)), builder.block)
-    result.add_incoming(following, builder.block)
-    builder.branch(head)
-    builder.position_at_end(after)
-    return result
+
+    def serve_some(left: Value, result: Value) -> tuple[Value, Value]:
+        served, following = serve(builder, left, result)
+        return builder.and_(left, builder.not_(served)), following
+
+    return loop(builder, [mask, I32(0)], lambda left, _: builder.icmp_signed("!=", left, I32(0)), serve_some)[1]
 
 
 def _element(builder: Builder, pointer: Value, lane: Value, kind: Any, size: int) -> Value:
     return load_as(builder, at(builder, pointer, builder.mul(builder.zext(lane, I64), I64(size))), kind, size)
-
-
-def _record_fault(builder: Builder, context: Value, kind: Value, pc: Value, lane: Value, address: Value) -> None:
-    for slot, value in ((Slot.FAULT_KIND, kind), (Slot.FAULT_PC, pc), (Slot.FAULT_LANE, lane), (Slot.FAULT_ADDRESS, address)):
-        wide = value if value.type == I64 else builder.zext(value, I64)
-        store_as(builder, wide, at(builder, context, 8 * slot), 8)
 
 
 def check_lanes(module: ir.Module) -> ir.Function:
@@ -93,68 +75,48 @@ def check_lanes(module: ir.Module) -> ir.Function:
     builder = ir.IRBuilder(function.append_basic_block())
 
     def fail(inner: Builder, kind: int, lane: Value, address: Value) -> None:
-        _record_fault(inner, context, I64(kind), pc, lane, address)
+        record_fault(inner, context, kind, pc, lane, address)
         inner.ret(I32(1))
 
     def lane_body(inner: Builder, lane: Value) -> None:
         address = _element(inner, addresses, lane, I64, 8)
-        bad, fine = inner.append_basic_block("misaligned"), inner.append_basic_block("aligned")
-        inner.cbranch(inner.icmp_signed("!=", inner.and_(address, inner.sub(align, I64(1))), I64(0)), bad, fine)
-        inner.position_at_end(bad)
-        fail(inner, Fault.MISALIGNED, lane, address)
-        inner.position_at_end(fine)
-        table = load_as(inner, at(inner, context, 8 * Slot.ALLOC_PTR), PTR, 8)
-        count = load_as(inner, at(inner, context, 8 * Slot.ALLOC_COUNT), I64, 8)
-        _search(inner, table, count, address, size, write, lane, fail, context, site)
+        with inner.if_then(inner.icmp_signed("!=", inner.and_(address, inner.sub(align, I64(1))), I64(0))):
+            fail(inner, Fault.MISALIGNED, lane, address)
+        start, end = _search(inner, address, size, write, partial(fail, lane=lane, address=address), context)
+        sites = load_as(inner, at(inner, context, 8 * Slot.SITE_PTR), PTR, 8)
+        entry = at(inner, sites, inner.mul(site, I64(16)))
+        store_as(inner, start, entry, 8)
+        store_as(inner, end, at(inner, entry, 8), 8)
 
     for_each_lane(builder, mask, lane_body)
     builder.ret(I32(0))
     return function
 
 
-def _search(
-    builder: Builder, table: Value, count: Value, address: Value, size: Value, write: Value, lane: Value, fail: Any, context: Value,
-    site: Value,
-) -> None:
-    """Binary search for the last allocation that starts at or below `address`; then check its end and its permission."""
-    before = builder.block
-    head, body, found = (builder.append_basic_block(n) for n in ("search", "halve", "found"))
-    builder.branch(head)
-    builder.position_at_end(head)
-    low, high = builder.phi(I64), builder.phi(I64)
-    low.add_incoming(I64(0), before)
-    high.add_incoming(count, before)
-    builder.cbranch(builder.icmp_unsigned("<", low, high), body, found)
-    builder.position_at_end(body)
-    middle = builder.lshr(builder.add(low, high), I64(1))
-    start = load_as(builder, at(builder, table, builder.mul(middle, I64(24))), I64, 8)
-    below = builder.icmp_unsigned("<=", start, address)
-    low.add_incoming(builder.select(below, builder.add(middle, I64(1)), low), body)
-    high.add_incoming(builder.select(below, high, middle), body)
-    builder.branch(head)
-    builder.position_at_end(found)
-    outside, some = builder.append_basic_block("outside"), builder.append_basic_block("some")
-    builder.cbranch(builder.icmp_unsigned("==", low, I64(0)), outside, some)
-    builder.position_at_end(some)
+def _search(builder: Builder, address: Value, size: Value, write: Value, fail: Any, context: Value) -> tuple[Value, Value]:
+    """Bounds of the last allocation that starts at or below `address`, by binary search. Checks them and the permission."""
+    table = load_as(builder, at(builder, context, 8 * Slot.ALLOC_PTR), PTR, 8)
+
+    def halve(low: Value, high: Value) -> tuple[Value, Value]:
+        middle = builder.lshr(builder.add(low, high), I64(1))
+        start = load_as(builder, at(builder, table, builder.mul(middle, I64(24))), I64, 8)
+        below = builder.icmp_unsigned("<=", start, address)
+        return builder.select(below, builder.add(middle, I64(1)), low), builder.select(below, high, middle)
+
+    bounds = [I64(0), get_slot(builder, context, Slot.ALLOC_COUNT)]
+    low, _ = loop(builder, bounds, lambda low, high: builder.icmp_unsigned("<", low, high), halve)
+    with builder.if_then(builder.icmp_unsigned("==", low, I64(0))):
+        fail(builder, Fault.OUT_OF_BOUNDS)
     row = at(builder, table, builder.mul(builder.sub(low, I64(1)), I64(24)))
     start, end, writable = (load_as(builder, at(builder, row, 8 * k), I64, 8) for k in range(3))
-    inside, readonly, good = (builder.append_basic_block(n) for n in ("inside", "readonly", "good"))
     # By subtraction: address plus size could pass 2^64.
     offset, length = builder.sub(address, start), builder.sub(end, start)
     fits = builder.and_(builder.icmp_unsigned("<", offset, length), builder.icmp_unsigned(">=", builder.sub(length, offset), size))
-    builder.cbranch(fits, inside, outside)
-    builder.position_at_end(inside)
-    refused = builder.and_(builder.icmp_signed("!=", write, I64(0)), builder.icmp_signed("==", writable, I64(0)))
-    builder.cbranch(refused, readonly, good)
-    builder.position_at_end(outside)
-    fail(builder, Fault.OUT_OF_BOUNDS, lane, address)
-    builder.position_at_end(readonly)
-    fail(builder, Fault.READ_ONLY, lane, address)
-    builder.position_at_end(good)
-    sites = load_as(builder, at(builder, context, 8 * Slot.SITE_PTR), PTR, 8)
-    entry = at(builder, sites, builder.mul(site, I64(16)))
-    store_as(builder, start, entry, 8)
-    store_as(builder, end, at(builder, entry, 8), 8)
+    with builder.if_then(builder.not_(fits)):
+        fail(builder, Fault.OUT_OF_BOUNDS)
+    with builder.if_then(builder.and_(builder.icmp_signed("!=", write, I64(0)), builder.icmp_signed("==", writable, I64(0)))):
+        fail(builder, Fault.READ_ONLY)
+    return start, end
 
 
 def scattered_sectors(module: ir.Module) -> ir.Function:
@@ -172,15 +134,12 @@ def scattered_sectors(module: ir.Module) -> ir.Function:
     cursor = load_as(builder, pointer, PTR, 8)
     first = builder.extract_element(numbers, builder.and_(trailing_zeros(builder, mask), I32(31)))
     alike = lanes_to_mask(builder, builder.icmp_signed("==", numbers, splat(builder, first)))
-    differ = builder.icmp_signed("!=", builder.and_(mask, builder.not_(alike)), I32(0))
-    several, one = builder.append_basic_block("several"), builder.append_basic_block("one")
-    builder.cbranch(differ, several, one)
-    builder.position_at_end(one)  # one sector, or none when no lane is active
-    some = builder.zext(builder.icmp_signed("!=", mask, I32(0)), I32)
-    store_as(builder, first, cursor, 4)
-    store_as(builder, at(builder, cursor, builder.zext(builder.shl(some, I32(2)), I64)), pointer, 8)
-    builder.ret(some)
-    builder.position_at_end(several)
+    same = builder.icmp_signed("==", builder.and_(mask, builder.not_(alike)), I32(0))
+    with builder.if_then(same):  # one sector, or none when no lane is active
+        some = builder.zext(builder.icmp_signed("!=", mask, I32(0)), I32)
+        store_as(builder, first, cursor, 4)
+        store_as(builder, at(builder, cursor, builder.zext(builder.shl(some, I32(2)), I64)), pointer, 8)
+        builder.ret(some)
     duplicate: Value = I32(0)
     undefined = ir.Constant(lanes32, ir.Undefined)
     for distance in range(1, WARP):

@@ -13,7 +13,6 @@ from warpsight.emulator.codegen.branching import outcome_of
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import (
     I32,
-    I64,
     PTR,
     Builder,
     Value,
@@ -24,7 +23,6 @@ from warpsight.emulator.codegen.lanes import (
     reduce_vector,
     splat,
     splat_constant,
-    store_as,
     trailing_zeros,
 )
 from warpsight.emulator.codegen.layout import Fault, Slot
@@ -66,18 +64,17 @@ class Scheduling:
 
     # -- what other parts of the kernel ask for ---------------------------------------------------------------------------------
 
-    def spins(self, source: int, target: int) -> bool:
-        """Does this edge close a loop that may wait for another thread?"""
-        return (source, target) in self._edges
-
-    def close_loop(self, builder: Builder, target: int) -> None:
-        """Go to `target` by such an edge."""
+    def close_loop(self, builder: Builder, source: int, target: int) -> bool:
+        """Go to `target` by an edge that closes a loop that may wait for another thread; False where the edge is not such a one."""
         kernel = self.kernel
-        if kernel.is_meet(target):
+        if (source, target) not in self._edges:
+            return False
+        if target in kernel.meets:
             here = builder.icmp_signed("==", builder.load(kernel.reconverge, typ=I32), I32(target))
             builder.cbranch(here, kernel.pop_block, self._counted[target])
         else:
             builder.branch(self._counted[target])
+        return True
 
     def enter(self, block: int, builder: Builder) -> Builder:
         """At the start of a block: wait if its first instruction is a meeting. Count blocks that store, as a sign of progress."""
@@ -86,8 +83,7 @@ class Scheduling:
         if instructions and instructions[0].index in self._meetings:
             builder = self._wait_for_members(block, builder, instructions[0])
         if any(i.opcode in ("st", "red") and "local" not in i.modifiers for i in instructions):
-            stores = at(builder, kernel.state, 4 * layout.STORES)
-            store_as(builder, builder.add(load_as(builder, stores, I32, 4), I32(1)), stores, 4)
+            kernel.set_word(builder, layout.STORES, builder.add(kernel.word(builder, layout.STORES), I32(1)))
         return builder
 
     def barrier(self, emitter: Emitter, block: int, instruction: Instruction) -> None:
@@ -107,66 +103,52 @@ class Scheduling:
             self._part(builder, emitter.mask, lanes_to_mask(builder, guard), block + 1)
         kernel.may_be_resumed_at(block + 1)
         self._woken.setdefault(block + 1, ("", ""))
-        self._save_group(builder)
-        answer = call_scheduler(builder, kernel.context, kernel.state, operation, I32(block + 1), use, yes, I32(instruction.index))
-        self._follow(builder, answer)
+        kernel.save_group(builder)
+        self._ask_scheduler(builder, operation, I32(block + 1), use, yes, I32(instruction.index))
 
     def cases(self, targets: set[int]) -> dict[int, ir.Block]:
         """Which LLVM block runs which code of a group, for all blocks that groups may stand at."""
-        found = {target: self._counted.get(target, self.kernel.bodies[target]) for target in targets}
-        for target in self._woken:
-            found[target | layout.WAKING] = self.kernel.llvm.append_basic_block(f"wake{target}")
-        found.update((target | layout.GRANTED, self._admitted[target]) for target in self._admitted)
-        return found
+        cases = {target: self._counted.get(target, self.kernel.bodies[target]) for target in targets}
+        cases |= {target | layout.WAKING: self.kernel.llvm.append_basic_block(f"wake{target}") for target in self._woken}
+        return cases | {target | layout.GRANTED: block for target, block in self._admitted.items()}
 
     def build(self, cases: dict[int, ir.Block]) -> None:
         """Emit what the points share."""
         kernel = self.kernel
         for block, operation in ((self.choose_block, scheduler.CHOOSE), (self.turn_block, scheduler.TURN)):
-            builder = ir.IRBuilder(block)
-            self._follow(builder, call_scheduler(builder, kernel.context, kernel.state, operation))
+            self._ask_scheduler(ir.IRBuilder(block), operation)
         builder = ir.IRBuilder(self._yield_block)
-        self._save_group(builder)
-        place = builder.load(self._code, typ=I32)
-        self._follow(builder, call_scheduler(builder, kernel.context, kernel.state, scheduler.YIELD, place))
+        kernel.save_group(builder)
+        self._ask_scheduler(builder, scheduler.YIELD, builder.load(self._code, typ=I32))
         for target, block in self._counted.items():
             self._build_counter(ir.IRBuilder(block), target)
         for target, vote in self._woken.items():
             builder = ir.IRBuilder(cases[target | layout.WAKING])
-            number = load_as(builder, at(builder, kernel.state, 4 * layout.WOKEN_BY), I32, 4)
             if vote[1]:
+                number = kernel.word(builder, layout.WOKEN_BY)
                 kernel.give_outcome(builder, vote[0], outcome_of(kernel, builder, vote[1], number))
             builder.branch(self._counted.get(target, kernel.bodies[target]))
         self._build_follow()
 
     # -- parts ------------------------------------------------------------------------------------------------------------------
 
-    def _save_group(self, builder: Builder) -> None:
-        kernel = self.kernel
-        for word, place in ((layout.MASK, kernel.mask), (layout.RECONVERGE, kernel.reconverge)):
-            store_as(builder, builder.load(place, typ=I32), at(builder, kernel.state, 4 * word), 4)
-
-    def _follow(self, builder: Builder, answer: Value) -> None:
-        builder.store(answer, self._code)
+    def _ask_scheduler(self, builder: Builder, operation: int, *operands: Value) -> None:
+        """End an LLVM block with a call of the scheduler, and do what it answers."""
+        builder.store(call_scheduler(builder, self.kernel.context, self.kernel.state, operation, *operands), self._code)
         builder.branch(self._follow_block)
 
     def _build_follow(self) -> None:
         """Run the group that the scheduler has chosen, or return to the driver."""
         kernel, builder = self.kernel, ir.IRBuilder(self._follow_block)
         code = builder.load(self._code, typ=I32)
-        leave, run = builder.append_basic_block("leave"), builder.append_basic_block("run_group")
-        builder.cbranch(builder.icmp_signed("<", code, I32(0)), leave, run)
-        builder.position_at_end(leave)
-        builder.ret(builder.sub(I32(-1), code))
-        builder.position_at_end(run)
-        for word, place in ((layout.MASK, kernel.mask), (layout.RECONVERGE, kernel.reconverge)):
-            builder.store(load_as(builder, at(builder, kernel.state, 4 * word), I32, 4), place)
+        with builder.if_then(builder.icmp_signed("<", code, I32(0))):
+            builder.ret(builder.sub(I32(-1), code))
+        kernel.restore_group(builder)
         kernel.jump(builder, code)
 
     def _build_counter(self, builder: Builder, target: int) -> None:
-        place = at(builder, self.kernel.state, 4 * layout.BUDGET)
-        left = builder.sub(load_as(builder, place, I32, 4), I32(1))
-        store_as(builder, left, place, 4)
+        left = builder.sub(self.kernel.word(builder, layout.BUDGET), I32(1))
+        self.kernel.set_word(builder, layout.BUDGET, left)
         spent = builder.append_basic_block("spent")
         builder.cbranch(builder.icmp_signed("<", left, I32(0)), spent, self.kernel.bodies[target]).set_weights([1, 1000])
         builder.position_at_end(spent)
@@ -176,31 +158,26 @@ class Scheduling:
     def _part(self, builder: Builder, mask: Value, arriving: Value, following: int) -> None:
         """Lanes whose guard does not hold pass the barrier; when some do and some do not, those that pass wait on the stack."""
         kernel = self.kernel
-        none, some, split, go = (builder.append_basic_block(n) for n in ("none", "some", "split", "arrive"))
-        builder.cbranch(builder.icmp_signed("==", arriving, I32(0)), none, some)
-        builder.position_at_end(none)
-        builder.branch(kernel.target(following))
-        builder.position_at_end(some)
+        with builder.if_then(builder.icmp_signed("==", arriving, I32(0))):
+            builder.branch(kernel.arrivals[following])
         passing = builder.xor(mask, arriving)
-        builder.cbranch(builder.icmp_signed("==", passing, I32(0)), go, split)
-        builder.position_at_end(split)
-        kernel.push(builder, following, passing, builder.load(kernel.reconverge, typ=I32))
-        builder.store(arriving, kernel.mask)
-        builder.branch(go)
-        builder.position_at_end(go)
+        with builder.if_then(builder.icmp_signed("!=", passing, I32(0))):
+            kernel.push(builder, following, passing, builder.load(kernel.reconverge, typ=I32))
+            builder.store(arriving, kernel.mask)
 
     def _use(self, emitter: Emitter, block: int, instruction: Instruction) -> tuple[Value, Value]:
         """The barrier's number, kind and thread count as the scheduler wants them, and the lanes that vote yes."""
         modifiers, operands, builder = instruction.modifiers, instruction.operands, emitter.builder
         unknown = set(modifiers) - {"cta", "sync", "arrive", "red", "aligned", "pred", "u32", *_VOTES}
-        what = [m for m in modifiers if m in ("sync", "arrive", "red")]
-        if unknown or len(what) != 1:
+        forms = [m for m in modifiers if m in ("sync", "arrive", "red")]
+        if unknown or len(forms) != 1:
             raise emitter.unsupported("this form of it is not modelled")
-        flags, yes = scheduler.ALIGNED if is_aligned(instruction) else 0, I32(0)
-        low, high = {"sync": (1, 2), "arrive": (2, 2), "red": (3, 4)}[what[0]]
+        form, yes = forms[0], I32(0)
+        flags = scheduler.ALIGNED if is_aligned(instruction) else 0
+        low, high = {"sync": (1, 2), "arrive": (2, 2), "red": (3, 4)}[form]
         if not low <= len(operands) <= high:
             raise emitter.unsupported(f"it has {len(operands)} operands; {low} to {high} expected")
-        if what[0] == "red":
+        if form == "red":
             how = next((m for m in modifiers if m in _VOTES), "")
             if not how or not isinstance(operands[0], Register):
                 raise emitter.unsupported("its result is not recognized")
@@ -209,7 +186,7 @@ class Scheduling:
             self.kernel.slot_of(operands[0].name, instruction)
             self._woken[block + 1] = (operands[0].name, how)
             operands = operands[1:-1]
-        elif what[0] == "arrive":
+        elif form == "arrive":
             flags |= scheduler.ARRIVE_ONLY
         number = self._same_in_all(emitter, operands[0])
         # What no barrier can be called stays so in five bits.
@@ -226,11 +203,8 @@ class Scheduling:
         builder, values = emitter.builder, emitter.read(operand, "u32")  # type: ignore[arg-type]
         lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(31))
         chosen = builder.extract_element(values, lane)
-        other = builder.and_(builder.icmp_signed("!=", values, splat(builder, chosen)), emitter.active)
-        others = lanes_to_mask(builder, other)
-        emitter.stop_if(
-            builder.icmp_signed("!=", others, I32(0)), Fault.BARRIERS_DIFFER, lambda: (trailing_zeros(builder, others), I64(0)),
-        )
+        others = builder.and_(builder.icmp_signed("!=", values, splat(builder, chosen)), emitter.active)
+        emitter.stop_lanes(lanes_to_mask(builder, others), Fault.BARRIERS_DIFFER)
         return chosen
 
     def _cluster_operation(self, emitter: Emitter, instruction: Instruction) -> int:
@@ -245,17 +219,15 @@ class Scheduling:
         kernel = self.kernel
         emitter = Emitter(kernel, builder, builder.load(kernel.mask, typ=I32))
         emitter.begin(instruction)
-        named = reduce_vector(
-            builder, "or", builder.select(emitter.active, emitter.read(instruction.operands[-1], "b32"), splat_constant(I32, 0)),
-        )
-        start, gone = (load_as(builder, at(builder, kernel.state, 4 * w), I32, 4) for w in (layout.START, layout.GONE))
+        members = emitter.read(instruction.operands[-1], "b32")
+        named = reduce_vector(builder, "or", builder.select(emitter.active, members, splat_constant(I32, 0)))
+        start, gone = (kernel.word(builder, word) for word in (layout.START, layout.GONE))
         absent = builder.and_(builder.and_(named, start), builder.not_(builder.or_(gone, emitter.mask)))
         wait, go = builder.append_basic_block("wait"), builder.append_basic_block("admitted")
         builder.cbranch(builder.icmp_signed("==", absent, I32(0)), go, wait).set_weights([1000, 1])
         builder.position_at_end(wait)
         kind = 2 * self._kinds.setdefault(instruction.text, len(self._kinds)) + (not is_warp_barrier(instruction))
-        self._save_group(builder)
-        operands = (I32(block), named, I32(kind), I32(instruction.index))
-        self._follow(builder, call_scheduler(builder, kernel.context, kernel.state, scheduler.MEET, *operands))
+        kernel.save_group(builder)
+        self._ask_scheduler(builder, scheduler.MEET, I32(block), named, I32(kind), I32(instruction.index))
         self._admitted[block] = go
         return ir.IRBuilder(go)

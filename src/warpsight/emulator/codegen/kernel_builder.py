@@ -11,8 +11,8 @@ from warpsight.emulator.codegen.calls import Calls
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.independent_lanes import Scheduling
 from warpsight.emulator.codegen.instruction_set import InstructionSet
-from warpsight.emulator.codegen.lanes import I32, I64, Builder, at, load_as, store_as, vector
-from warpsight.emulator.codegen.recording import BlockRecord, emit_block_entry, emit_probe
+from warpsight.emulator.codegen.lanes import I32, Builder, at, load_as, store_as, vector
+from warpsight.emulator.codegen.recording import emit_block_entry, emit_probe
 from warpsight.emulator.codegen.symbols import SymbolTable
 from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.isa.ptx.cfg import ControlFlowGraph
@@ -39,11 +39,7 @@ def loop_depths(graph: ControlFlowGraph) -> list[int]:
         for head in following:
             if head <= block:
                 ends[head] = max(ends.get(head, head), block)
-    depths = [0] * len(graph)
-    for head, end in ends.items():
-        for block in range(head, end + 1):
-            depths[block] += 1
-    return depths
+    return [sum(head <= block <= end for head, end in ends.items()) for block in range(len(graph))]
 
 
 def is_quick(function: Function) -> bool:
@@ -64,7 +60,7 @@ def blocks_in_line(function: Function, graph: ControlFlowGraph) -> frozenset[int
     return frozenset(chosen)
 
 
-# -- Emits one LLVM function that runs one warp of a kernel to its next barrier or its end.
+# -- The function of one warp.
 #
 # Control flow follows the reconvergence stack on immediate post-dominators: `mask` are the running lanes, `reconverge` the block at
 # which they wait for others. A divergent branch leaves an entry for the lanes that run later and, unless one exists, an entry for
@@ -119,20 +115,16 @@ class KernelBuilder(WarpFunction):
         builder = ir.IRBuilder(self.bodies[block])
         if self.scheduling is not None:
             builder = self.scheduling.enter(block, builder)
-        record = BlockRecord.of(self.function, self.graph, block)
-        mask = builder.load(self.mask, typ=I32)
-        emitter = Emitter(self, builder, mask)
-        emitter.checks = self.checks
-        emitter.is_compact = block not in self._in_line
-        emit_block_entry(emitter, record)
-        first, last = int(self.graph.block_start[block]), int(self.graph.block_start[block + 1])
-        for index in range(first, last):
-            instruction = self.function.instructions[index]
+        emitter = Emitter(self, builder, builder.load(self.mask, typ=I32))
+        emitter.checks, emitter.is_compact = self.checks, block not in self._in_line
+        code = self.instructions_of(block)
+        emit_block_entry(emitter, block, code)
+        for instruction in code:
             emitter.begin(instruction)
             if self.probes:
                 emit_probe(emitter, instruction)
             control = instruction.opcode != "call" or instruction.index in self.calls.sites
-            if index == last - 1 and control and self._ends_block(emitter, block, instruction):
+            if instruction is code[-1] and control and self._ends_block(emitter, block, instruction):
                 return
             self.instructions.emit(emitter, instruction)
         emitter.leave_block(block)
@@ -163,13 +155,10 @@ class KernelBuilder(WarpFunction):
 
     def close_loop(self, builder: Builder, source: int, target: int) -> bool:
         """See `WarpFunction`: of a kernel whose lanes are scheduled independently some edges count turns."""
-        if self.scheduling is None or not self.scheduling.spins(source, target):
-            return False
-        self.scheduling.close_loop(builder, target)
-        return True
+        return self.scheduling is not None and self.scheduling.close_loop(builder, source, target)
 
     def _build_meets(self) -> None:
-        for block in self._meets:
+        for block in self.meets:
             builder = ir.IRBuilder(self.arrivals[block])
             here = builder.icmp_signed("==", builder.load(self.reconverge, typ=I32), I32(block))
             builder.cbranch(here, self.pop_block, self.bodies[block])
@@ -177,21 +166,15 @@ class KernelBuilder(WarpFunction):
     def _build_pop(self) -> None:
         """Take the youngest entry that still has lanes; with none left the warp has ended."""
         builder = ir.IRBuilder(self.pop_block)
-        depth_pointer = at(builder, self.state, 4 * layout.DEPTH)
-        depth = load_as(builder, depth_pointer, I32, 4)
-        ended, take = builder.append_basic_block("ended"), builder.append_basic_block("take")
-        builder.cbranch(builder.icmp_signed("==", depth, I32(0)), ended, take)
-        builder.position_at_end(ended)
-        store_as(builder, I32(layout.DONE_RESUME), at(builder, self.state, 4 * layout.RESUME), 4)
-        builder.ret(I32(layout.EXITED))
-        builder.position_at_end(take)
+        depth = self.word(builder, layout.DEPTH)
+        with builder.if_then(builder.icmp_signed("==", depth, I32(0))):
+            self.set_word(builder, layout.RESUME, I32(layout.DONE_RESUME))
+            builder.ret(I32(layout.EXITED))
         depth = builder.sub(depth, I32(1))
-        store_as(builder, depth, depth_pointer, 4)
-        offset = builder.add(builder.mul(builder.zext(depth, I64), I64(layout.STACK_ENTRY_BYTES)), I64(layout.STATE_HEADER_BYTES))
-        entry = at(builder, self.state, offset)
+        self.set_word(builder, layout.DEPTH, depth)
+        entry = self.stack_entry(builder, depth)
         block, mask, reconverge = (load_as(builder, at(builder, entry, 4 * k), I32, 4) for k in range(3))
-        gone = load_as(builder, at(builder, self.state, 4 * layout.GONE), I32, 4)
-        mask = builder.and_(mask, builder.not_(gone))
+        mask = builder.and_(mask, builder.not_(self.word(builder, layout.GONE)))
         builder.store(mask, self.mask)
         builder.store(reconverge, self.reconverge)
         run = builder.append_basic_block("run")
@@ -217,11 +200,9 @@ class KernelBuilder(WarpFunction):
         builder = self.entry
         if not self._in_memory:
             self._clear_registers(builder)
-        for word, place in ((layout.MASK, self.mask), (layout.RECONVERGE, self.reconverge)):
-            builder.store(load_as(builder, at(builder, self.state, 4 * word), I32, 4), place)
-        resume = load_as(builder, at(builder, self.state, 4 * layout.RESUME), I32, 4)
+        self.restore_group(builder)
         begin = ir.IRBuilder(self.llvm.append_basic_block("begin"))
-        switch = builder.switch(resume, begin.block)
+        switch = builder.switch(self.word(builder, layout.RESUME), begin.block)
         if self._in_memory:
             self._clear_registers(begin)
         for offset in self._storage.values():

@@ -1,8 +1,19 @@
-"""Which lanes of a warp run next, when lanes are scheduled independently (Volta and later), and the groups of lanes that it
-chooses from.
+"""Which lanes of a warp run next, when lanes are scheduled independently (Volta and later), and when barriers open.
 
-Each entry has four words: the block where the lanes stand, with a flag when they wait there; the lanes; for lanes that can run, the
-block where others wait for them, else what they wait for; and more of that. Compiled by Numba; `state` is the warp's int32 array.
+A warp's stack (see `warp_function.py`) is then a list of groups of lanes. Each entry has four words: the block where the lanes
+stand, with a flag when they wait there; the lanes; for lanes that can run, the block where others wait for them, else what they
+wait for; and more of that.
+
+A group that closed a loop many times without a store gives way: first to the other warps of its block; then, if that did not help,
+to the lanes of its own warp, which no longer wait for it where they would have met, but one level further out. Groups that stand
+at the same block become one again. Groups that wait at a barrier (`PARKED`) or for lanes of their warp (`MEETING`) lie in the same
+list and belong to no level.
+
+A warp arrives at a barrier as a whole (PTX ISA, barrier: a thread waits for all threads of its warp that have not exited, and the
+warp counts as 32). Warps that have ended no longer count at a barrier without a thread count.
+
+All of it is one C function, `schedule`, compiled by Numba, that native code calls; what it knows lies in the context, the block's
+record and the states of the block's warps, int32 arrays.
 """
 
 from __future__ import annotations
@@ -27,6 +38,29 @@ ALL = 0xFFFFFFFF
 
 # Enumerations do not compile to plain numbers everywhere.
 _KIND, _PC, _LANE, _ADDRESS = (int(s) for s in (Slot.FAULT_KIND, Slot.FAULT_PC, Slot.FAULT_LANE, Slot.FAULT_ADDRESS))
+_FAULT_WARP, _WARPS, _STRIDE, _STALL_ROUNDS, _SLOTS = (
+    int(s) for s in (Slot.FAULT_WARP, Slot.WARPS_PER_BLOCK, Slot.STATE_STRIDE, Slot.STALL_ROUNDS, Slot.COUNT)
+)
+_DIFFER, _APART, _DEADLOCK, _OPERAND = (
+    int(f) for f in (Fault.BARRIERS_DIFFER, Fault.MEETING_APART, Fault.DEADLOCK, Fault.BARRIER_OPERAND)
+)
+
+FIRST_BUDGET = 1024  # retreating edges before the first yield of a warp
+SPIN_BUDGET = 64  # before the next; twice as many as before, up to the first number, as long as the warp stores in between
+
+# Operations, the fifth argument. CHOOSE: the running lanes have ended or met others. TURN: it is this warp's turn again.
+CHOOSE, YIELD, AT_BARRIER, MEET, READY, ROUND, TURN, CLUSTER_ARRIVE, CLUSTER_WAIT = range(9)
+
+# Answers other than the block to run: -1 - result of the warp function.
+EXIT, BLOCK, FAIL, GIVE_WAY = (-1 - r for r in (lay.EXITED, lay.BARRIER, lay.FAULTED, lay.YIELDED))
+# Answers to ROUND.
+AGAIN, FINISHED, STALLED, DEADLOCKED = range(4)
+
+# How a barrier is used: bits of the operand of AT_BARRIER, above the barrier's number. The thread count starts at COUNT_SHIFT.
+ALIGNED, ARRIVE_ONLY, VOTING, COUNT_SHIFT = 1 << 5, 1 << 6, 1 << 7, 8
+
+_FLAGS = lay.GRANTED - 1
+_ASSEMBLING = -1  # third word of a parked entry until its whole warp has arrived; then the generation that it waits for
 
 
 @jit()
@@ -84,15 +118,15 @@ def insert(state, entry, block, mask, third, fourth):  # type: ignore[no-untyped
     """Put a group below entry number `entry`, or into one that stands at the same place and waits for the same."""
     depth = state[lay.DEPTH]
     for k in range(depth):
-        at = FIRST + WORDS * k
-        alike = state[at] == block and state[at + 2] == third
-        if alike and (state[at + 3] == fourth or not block & (lay.PARKED | lay.MEETING)):
-            state[at + 1] = np.int32(state[at + 1] | mask)
+        word = FIRST + WORDS * k
+        alike = state[word] == block and state[word + 2] == third
+        if alike and (state[word + 3] == fourth or not block & (lay.PARKED | lay.MEETING)):
+            state[word + 1] = np.int32(state[word + 1] | mask)
             return
     for k in range(FIRST + WORDS * depth - 1, FIRST + WORDS * entry - 1, -1):
         state[k + WORDS] = state[k]
-    at = FIRST + WORDS * entry
-    state[at], state[at + 1], state[at + 2], state[at + 3] = block, np.int32(mask), third, fourth
+    word = FIRST + WORDS * entry
+    state[word], state[word + 1], state[word + 2], state[word + 3] = block, np.int32(mask), third, fourth
     state[lay.DEPTH] = depth + 1
 
 
@@ -109,47 +143,6 @@ def strike(state, mask):  # type: ignore[no-untyped-def]
             state[target + 1] = np.int32(lanes)
             kept += 1
     state[lay.DEPTH] = kept
-
-
-# -- Which lanes of a warp run next, when lanes are scheduled independently (Volta and later), and when barriers open.
-#
-# A warp's stack (see `warp_function.py`) is then a list of groups of lanes. A group that closed a loop many times without a store
-# gives way: first to the other warps of its block; then, if that did not help, to the lanes of its own warp,
-# which no longer wait for it where they would have met, but one level further out. Groups that stand at the same block become one
-# again. Groups that wait at a barrier (`PARKED`) or for lanes of their warp (`MEETING`) lie in the same list and belong to no
-# level.
-#
-# A warp arrives at a barrier as a whole (PTX ISA, barrier: a thread waits for all threads of its warp that have not exited, and the
-# warp counts as 32). Warps that have ended no longer count at a barrier without a thread count.
-#
-# All of it is one C function, `schedule`, that native code calls; what it knows lies in the context, the block's record and the
-# states of the block's warps.
-
-FIRST_BUDGET = 1024  # retreating edges before the first yield of a warp
-SPIN_BUDGET = 64  # before the next; twice as many as before, up to the first number, as long as the warp stores in between
-
-# Operations, the fifth argument. CHOOSE: the running lanes have ended or met others. TURN: it is this warp's turn again.
-CHOOSE, YIELD, AT_BARRIER, MEET, READY, ROUND, TURN, CLUSTER_ARRIVE, CLUSTER_WAIT = range(9)
-
-# Answers other than the block to run: -1 - result of the warp function.
-EXIT, BLOCK, FAIL, GIVE_WAY = (-1 - r for r in (lay.EXITED, lay.BARRIER, lay.FAULTED, lay.YIELDED))
-# Answers to ROUND.
-AGAIN, FINISHED, STALLED, DEADLOCKED = range(4)
-
-# How a barrier is used: bits of the operand of AT_BARRIER, above the barrier's number. The thread count starts at COUNT_SHIFT.
-ALIGNED, ARRIVE_ONLY, VOTING, COUNT_SHIFT = 1 << 5, 1 << 6, 1 << 7, 8
-
-_FLAGS = lay.GRANTED - 1
-_ASSEMBLING = -1  # third word of a parked entry until its whole warp has arrived; then the generation that it waits for
-
-# Enumerations do not compile to plain numbers everywhere.
-_WARPS, _STRIDE = int(Slot.WARPS_PER_BLOCK), int(Slot.STATE_STRIDE)
-_FAULT_ADDRESS, _STALL_ROUNDS, _WARP, _SLOTS = (
-    int(s) for s in (Slot.FAULT_ADDRESS, Slot.STALL_ROUNDS, Slot.FAULT_WARP, Slot.COUNT)
-)
-_DIFFER, _APART, _DEADLOCK, _OPERAND = (
-    int(f) for f in (Fault.BARRIERS_DIFFER, Fault.MEETING_APART, Fault.DEADLOCK, Fault.BARRIER_OPERAND)
-)
 
 
 @jit()
@@ -195,15 +188,15 @@ def _assemble(context, states, record, state):  # type: ignore[no-untyped-def]
     """When all lanes of a warp are at one barrier, the warp arrives there. False when that is a fault."""
     present, parked, use, block = present_lanes(state), np.int64(0), -1, -1
     for k in range(state[lay.DEPTH]):
-        at = FIRST + WORDS * k
-        if state[at] & lay.PARKED and state[at + 2] == _ASSEMBLING:
-            mine = state[at + 3] & ~(ARRIVE_ONLY | VOTING)
+        entry = FIRST + WORDS * k
+        if state[entry] & lay.PARKED and state[entry + 2] == _ASSEMBLING:
+            mine = state[entry + 3] & ~(ARRIVE_ONLY | VOTING)
             if use >= 0 and (mine ^ use) & ~ALIGNED:
                 return True  # at another barrier, or with another count
-            if use >= 0 and (mine | use) & ALIGNED and state[at] != block:
+            if use >= 0 and (mine | use) & ALIGNED and state[entry] != block:
                 fail(context, state, _DIFFER, lanes_of(state, k))
                 return False
-            use, block = mine, state[at]
+            use, block = mine, state[entry]
             parked |= lanes_of(state, k)
     if use < 0 or present & ~parked:
         return True
@@ -215,13 +208,13 @@ def _assemble(context, states, record, state):  # type: ignore[no-untyped-def]
     row[lay.VOTERS_NOW] += population(present)
     state[lay.YES] = 0
     for k in range(state[lay.DEPTH]):
-        at = FIRST + WORDS * k
-        if state[at] & lay.PARKED and state[at + 2] == _ASSEMBLING:
-            if state[at + 3] & ARRIVE_ONLY:
-                state[at] &= _FLAGS
-                state[at + 2], state[at + 3] = lay.NO_BLOCK, 0
+        entry = FIRST + WORDS * k
+        if state[entry] & lay.PARKED and state[entry + 2] == _ASSEMBLING:
+            if state[entry + 3] & ARRIVE_ONLY:
+                state[entry] &= _FLAGS
+                state[entry + 2], state[entry + 3] = lay.NO_BLOCK, 0
             else:
-                state[at + 2] = np.int32(row[lay.GENERATION])
+                state[entry + 2] = np.int32(row[lay.GENERATION])
     _open_if_complete(context, states, record, number)
     return True
 
@@ -232,24 +225,24 @@ def _grant(context, state):  # type: ignore[no-untyped-def]
     depth, present = state[lay.DEPTH], present_lanes(state)
     granted = np.int64(0)
     for k in range(depth):
-        at = FIRST + WORDS * k
-        if not state[at] & lay.MEETING:
+        entry = FIRST + WORDS * k
+        if not state[entry] & lay.MEETING:
             continue
-        needed, here = np.int64(state[at + 2]) & present, np.int64(0)
+        needed, here = np.int64(state[entry + 2]) & present, np.int64(0)
         for j in range(depth):
             other = FIRST + WORDS * j
-            if state[other] & lay.MEETING and state[other + 3] == state[at + 3]:
+            if state[other] & lay.MEETING and state[other + 3] == state[entry + 3]:
                 here |= lanes_of(state, j)
         if needed & ~here:
             continue
-        if state[at + 3] & 1 and needed & ~lanes_of(state, k):
+        if state[entry + 3] & 1 and needed & ~lanes_of(state, k):
             fail(context, state, _APART, lanes_of(state, k))
             return False
         granted |= np.int64(1) << k if k < 62 else 0
     for k in range(min(depth, 62)):
         if (granted >> k) & 1:
-            at = FIRST + WORDS * k
-            state[at] = (state[at] & _FLAGS) | lay.GRANTED
+            entry = FIRST + WORDS * k
+            state[entry] = (state[entry] & _FLAGS) | lay.GRANTED
     return True
 
 
@@ -260,19 +253,19 @@ def _choose(context, states, record, state):  # type: ignore[no-untyped-def]
     if not (_grant(context, state) and _assemble(context, states, record, state)):
         return FAIL
     for k in range(state[lay.DEPTH] - 1, -1, -1):
-        at = FIRST + WORDS * k
-        block, reconverge = state[at], np.int32(lay.NO_BLOCK)
+        entry = FIRST + WORDS * k
+        block, reconverge = state[entry], np.int32(lay.NO_BLOCK)
         if block & lay.MEETING:
             continue
         if block & lay.PARKED:
-            number = state[at + 3] & 31
-            if state[at + 2] == _ASSEMBLING or state[at + 2] == record[number, lay.GENERATION]:
+            number = state[entry + 3] & 31
+            if state[entry + 2] == _ASSEMBLING or state[entry + 2] == record[number, lay.GENERATION]:
                 continue
             state[lay.WOKEN_BY] = number
             block = (block & _FLAGS) | lay.WAKING
         elif not block & lay.GRANTED:
-            reconverge = state[at + 2]
-        state[lay.MASK], state[lay.RECONVERGE] = state[at + 1], reconverge
+            reconverge = state[entry + 2]
+        state[lay.MASK], state[lay.RECONVERGE] = state[entry + 1], reconverge
         remove(state, k)
         return block
     if state[lay.DEPTH]:
@@ -287,8 +280,8 @@ def _yield(context, states, record, state, block):  # type: ignore[no-untyped-de
     """The running group has spun at `block`."""
     stored = state[lay.STORES] != state[lay.STORES_SEEN]
     state[lay.STORES_SEEN] = state[lay.STORES]
-    given = min(2 * state[lay.GIVEN], FIRST_BUDGET) if stored and state[lay.GIVEN] else SPIN_BUDGET
-    state[lay.BUDGET] = state[lay.GIVEN] = given
+    budget = min(2 * state[lay.GIVEN], FIRST_BUDGET) if stored and state[lay.GIVEN] else SPIN_BUDGET
+    state[lay.BUDGET] = state[lay.GIVEN] = budget
     if stored:
         record[lay.PROGRESS_ROW, lay.ADVANCED] += 1
     mask = np.int64(state[lay.MASK]) & ALL
@@ -299,10 +292,10 @@ def _yield(context, states, record, state, block):  # type: ignore[no-untyped-de
         return GIVE_WAY
     state[lay.PATIENCE] = 0
     for k in range(state[lay.DEPTH] - 1, -1, -1):
-        at = FIRST + WORDS * k
+        entry = FIRST + WORDS * k
         if lanes_of(state, k) & mask:  # where the others wait for these lanes
-            outer = state[at + 2]
-            state[at + 1] = np.int32(lanes_of(state, k) & ~mask)
+            outer = state[entry + 2]
+            state[entry + 1] = np.int32(lanes_of(state, k) & ~mask)
             insert(state, k, block, mask, outer, 0)
             return _choose(context, states, record, state)
     insert(state, 0, block, mask, lay.NO_BLOCK, 0)
@@ -354,7 +347,7 @@ def _round(context, states, record):  # type: ignore[no-untyped-def]
     if not spinning:
         state = states[first * stride : first * stride + FIRST]
         fail(context, state, _DEADLOCK, present_lanes(state))
-        context[_WARP] = first
+        context[_FAULT_WARP] = first
         return DEADLOCKED
     progress[lay.STALLS] += 1
     if progress[lay.STALLS] < context[_STALL_ROUNDS]:
@@ -370,7 +363,7 @@ def _park(context, states, record, state, block, use, yes, pc):  # type: ignore[
     count = use >> COUNT_SHIFT
     if use & 31 > 15 or count % 32 or (use & ARRIVE_ONLY and not count):
         fail(context, state, _OPERAND, mask)
-        context[_FAULT_ADDRESS] = count
+        context[_ADDRESS] = count
         return FAIL
     state[lay.YES] = np.int32((np.int64(state[lay.YES]) & ~mask) | (np.int64(yes) & mask))
     strike(state, mask)
@@ -384,10 +377,10 @@ def _meet(context, states, record, state, block, named, kind, pc):  # type: igno
     state[lay.WAIT_PC] = pc
     strike(state, mask)
     for k in range(state[lay.DEPTH]):
-        at = FIRST + WORDS * k
-        if state[at] == block | lay.MEETING and state[at + 2] & named:
-            state[at + 1] = np.int32(state[at + 1] | mask)
-            state[at + 2] = np.int32(state[at + 2] | named)
+        entry = FIRST + WORDS * k
+        if state[entry] == block | lay.MEETING and state[entry + 2] & named:
+            state[entry + 1] = np.int32(state[entry + 1] | mask)
+            state[entry + 2] = np.int32(state[entry + 2] | named)
             return _choose(context, states, record, state)
     insert(state, 0, block | lay.MEETING, mask, named, kind)
     return _choose(context, states, record, state)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
 
-from warpsight.emulator.codegen.layout import WARP
+from warpsight.emulator.codegen.layout import WARP, Slot
 
 I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 F16, F32, F64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
@@ -67,6 +68,11 @@ def bits_of(ptx_type: str) -> int:
     return int(ptx_type.lstrip("busfl") if not ptx_type.startswith("bf") else ptx_type[2:])
 
 
+def width(scalar: Any) -> int:
+    """Width in bits of an LLVM scalar type."""
+    return int(scalar.width) if isinstance(scalar, ir.IntType) else {"half": 16, "float": 32, "double": 64}[str(scalar)]
+
+
 def is_float(ptx_type: str) -> bool:
     """f16, f32 or f64: held as an LLVM float."""
     return ptx_type in _FLOATS
@@ -103,9 +109,9 @@ def intrinsic(module: Any, name: str, result: Any, arguments: list[Any]) -> Valu
 def call_same(builder: Builder, name: str, *arguments: Value, flag: bool | None = None) -> Value:
     """Call `llvm.<name>.<vector>` whose result and overloaded arguments share one vector type; `flag` is a last i1 argument."""
     kind = arguments[0].type
-    given = [*arguments, *([] if flag is None else [I1(int(flag))])]
-    function = intrinsic(builder.module, f"llvm.{name}.{vector_suffix(kind)}", kind, [a.type for a in given])
-    return builder.call(function, given)
+    operands = [*arguments, *([] if flag is None else [I1(int(flag))])]
+    function = intrinsic(builder.module, f"llvm.{name}.{vector_suffix(kind)}", kind, [a.type for a in operands])
+    return builder.call(function, operands)
 
 
 def gather(builder: Builder, pointers: Value, mask: Value, element: Any) -> Value:
@@ -164,3 +170,33 @@ def load_as(builder: Builder, pointer: Value, kind: Any, align: int = 1) -> Valu
 def store_as(builder: Builder, value: Value, pointer: Value, align: int = 1) -> None:
     """Store with a stated alignment, so that LLVM never assumes more."""
     builder.store(value, pointer, align=align)
+
+
+def get_slot(builder: Builder, context: Value, slot: Slot) -> Value:
+    """Load a slot of the context as i64."""
+    return load_as(builder, at(builder, context, 8 * slot), I64, 8)
+
+
+def set_slot(builder: Builder, context: Value, slot: Slot, value: Value) -> None:
+    """Store an i64 in a slot of the context."""
+    store_as(builder, value, at(builder, context, 8 * slot), 8)
+
+
+def loop(
+    builder: Builder, values: Sequence[Value], goes_on: Callable[..., Value], body: Callable[..., Sequence[Value]]
+) -> list[Value]:
+    """`while goes_on(*values): values = body(*values)`; the values after it. Continues in a new LLVM block."""
+    before = builder.block
+    head, inner, after = (builder.append_basic_block(name) for name in ("head", "body", "end"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    phis = [builder.phi(value.type) for value in values]
+    for phi, value in zip(phis, values, strict=True):
+        phi.add_incoming(value, before)
+    builder.cbranch(goes_on(*phis), inner, after)
+    builder.position_at_end(inner)
+    for phi, value in zip(phis, body(*phis), strict=True):
+        phi.add_incoming(value, builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
+    return phis

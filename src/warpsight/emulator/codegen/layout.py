@@ -5,7 +5,7 @@ The context is an array of int64 slots. The state of a warp is a byte record, on
 
 from __future__ import annotations
 
-from enum import IntEnum, auto
+from enum import IntEnum
 
 WARP = 32
 
@@ -25,112 +25,53 @@ LOCAL_TRACE_BASE = 1 << 36
 class Slot(IntEnum):
     """Index of an int64 in the context. `*_CURSOR`, `*_END` and `*_PTR` are host addresses."""
 
-    ARENA_DELTA = 0  # host address minus device address of global memory
-    PARAM_PTR = auto()
-    SHARED_PTR = auto()
-    SHARED_SIZE = auto()
-    LOCAL_PTR = auto()  # of the running block: [warp][lane][local_size]
-    LOCAL_SIZE = auto()
-    ALLOC_PTR = auto()  # live allocations, int64 rows (low, high, writable)
-    ALLOC_COUNT = auto()
-    SITE_PTR = auto()  # per memory instruction, int64 rows (low, high): the allocation it last hit
-    PATTERN_PTR = auto()  # per shared-memory instruction, its last pattern of words and that pattern's conflict degree
-    PATH_CURSOR = auto()
-    PATH_END = auto()
-    EVENT_CURSOR = auto()
-    EVENT_END = auto()
-    SECTOR_CURSOR = auto()
-    SECTOR_END = auto()
-    SEGMENT_CURSOR = auto()
-    SEGMENT_END = auto()
-    SECTOR_SOFT_END = auto()  # the driver returns to Python after the block that passes it
-    EVENT_SOFT_END = auto()
-    PATH_SOFT_END = auto()
-    INSTRUCTIONS = auto()  # warp instructions so far
-    POLL_AT = auto()  # instruction count at which native code asks Python whether to go on
-    FAULT_KIND = auto()
-    FAULT_PC = auto()
-    FAULT_LANE = auto()
-    FAULT_ADDRESS = auto()
-    FAULT_WARP = auto()
-    CTAID_X = auto()
-    CTAID_Y = auto()
-    CTAID_Z = auto()
-    NCTAID_X = auto()
-    NCTAID_Y = auto()
-    NCTAID_Z = auto()
-    NTID_X = auto()
-    NTID_Y = auto()
-    NTID_Z = auto()
-    BLOCK = auto()  # linear number of the running block
-    WARP = auto()  # number of the running warp in its block
-    WARPS_PER_BLOCK = auto()
-    STATE_PTR = auto()
-    STATE_STRIDE = auto()
-    TID_PTR = auto()  # int32 [warp][3][32]
-    LAST_WARP_MASK = auto()
-    DYNAMIC_SHARED = auto()
-    VOTES = auto()  # lanes that voted yes, and all that voted, at the barrier that the block has passed
-    VOTERS = auto()
-    VOTES_COMING = auto()  # the same for the barrier that it is coming to
-    VOTERS_COMING = auto()
-    PARAM_SIZE = auto()  # bytes
-    IMAGE_PTR = auto()  # packed descriptors of textures, surfaces and samplers: see `textures/objects.py`
-    IMAGE_COUNT = auto()
-    LOCAL_CLEARED = auto()  # bytes at the start of each lane's local memory that blocks have used: what the next one clears
-    RECORD_PTR = auto()  # the running block's barriers and progress, int64 [RECORD_ROWS][RECORD_WORDS]
-    RESUMING = auto()  # not 0: the block named first has run before; native code clears it
-    STALLED = auto()  # native code sets it when it returns a block whose warps all spin
-    STALL_ROUNDS = auto()  # turns of all warps without progress after which a block counts as stalled
-    HOLD = auto()  # not 0: blocks are suspended, so that nothing can be drained
-    WORKSPACE = auto()  # device address of what cooperative groups synchronise the grid with, 0 if the kernel does not ask for it
-    SHARED_SHADOW = auto()  # with --check: from a byte of that memory to its shadow, as a distance between host addresses
-    LOCAL_SHADOW = auto()
-    HEAP_SHADOW = auto()
-    HEAP_START = auto()  # device addresses of the kernel's own malloc
-    HEAP_SIZE = auto()
-    PROBE_PTR = auto()  # of code compiled with probes: what they look for and find (see `recording.py`)
-    COUNT = auto()
+    (
+        ARENA_DELTA,  # host address minus device address of global memory
+        PARAM_PTR, SHARED_PTR, SHARED_SIZE,
+        LOCAL_PTR,  # of the running block: [warp][lane][local_size]
+        LOCAL_SIZE,
+        ALLOC_PTR, ALLOC_COUNT,  # live allocations, int64 rows (low, high, writable)
+        SITE_PTR,  # per memory instruction, int64 rows (low, high): the allocation it last hit
+        PATTERN_PTR,  # per shared-memory instruction, its last pattern of words and that pattern's conflict degree
+        PATH_CURSOR, PATH_END, EVENT_CURSOR, EVENT_END, SECTOR_CURSOR, SECTOR_END, SEGMENT_CURSOR, SEGMENT_END,
+        SECTOR_SOFT_END, EVENT_SOFT_END, PATH_SOFT_END,  # the driver returns to Python after the block that passes one
+        INSTRUCTIONS,  # warp instructions so far
+        POLL_AT,  # instruction count at which native code asks Python whether to go on
+        FAULT_KIND, FAULT_PC, FAULT_LANE, FAULT_ADDRESS, FAULT_WARP, CTAID_X, CTAID_Y, CTAID_Z, NCTAID_X, NCTAID_Y, NCTAID_Z,
+        NTID_X, NTID_Y, NTID_Z,
+        BLOCK,  # linear number of the running block
+        WARP,  # number of the running warp in its block
+        WARPS_PER_BLOCK, STATE_PTR, STATE_STRIDE,
+        TID_PTR,  # int32 [warp][3][32]
+        LAST_WARP_MASK, DYNAMIC_SHARED,
+        VOTES, VOTERS,  # lanes that voted yes, and all that voted, at the barrier that the block has passed
+        VOTES_COMING, VOTERS_COMING,  # the same for the barrier that it is coming to
+        PARAM_SIZE,  # bytes
+        IMAGE_PTR, IMAGE_COUNT,  # packed descriptors of textures, surfaces and samplers: see `textures/objects.py`
+        LOCAL_CLEARED,  # bytes at the start of each lane's local memory that blocks have used: what the next one clears
+        RECORD_PTR,  # the running block's barriers and progress, int64 [RECORD_ROWS][RECORD_WORDS]
+        RESUMING,  # not 0: the block named first has run before; native code clears it
+        STALLED,  # native code sets it when it returns a block whose warps all spin
+        STALL_ROUNDS,  # turns of all warps without progress after which a block counts as stalled
+        HOLD,  # not 0: blocks are suspended, so that nothing can be drained
+        WORKSPACE,  # device address of what cooperative groups synchronise the grid with, 0 if the kernel does not ask for it
+        # With --check: from a byte of that memory to its shadow, as a distance between host addresses.
+        SHARED_SHADOW, LOCAL_SHADOW, HEAP_SHADOW,
+        HEAP_START, HEAP_SIZE,  # device addresses of the kernel's own malloc
+        PROBE_PTR,  # of code compiled with probes: what they look for and find (see `recording.py`)
+        COUNT,
+    ) = range(66)  # fmt: skip
 
 
 class Fault(IntEnum):
     """Why a launch was stopped. Zero is none."""
 
-    OUT_OF_BOUNDS = 1
-    MISALIGNED = auto()
-    READ_ONLY = auto()
-    SHARED_BOUNDS = auto()
-    LOCAL_BOUNDS = auto()
-    PARAM_BOUNDS = auto()
-    TRAP = auto()
-    LIMIT = auto()
-    INTERRUPTED = auto()
-    NO_MEMORY = auto()
-    BRANCH_INDEX = auto()
-    MIXED_SPACES = auto()
-    BARRIERS_DIFFER = auto()
-    MBARRIER_STATE = auto()
-    MBARRIER_COUNT = auto()
-    ALLOCA_OVERFLOW = auto()
-    BULK_SIZE = auto()
-    BULK_EVENT = auto()
-    WARP_INCOMPLETE = auto()
-    BAD_IMAGE = auto()
-    IMAGE_KIND = auto()
-    SURFACE_BOUNDS = auto()
-    STACK_OVERFLOW = auto()
-    CALL_DEPTH = auto()
-    CALL_TARGET = auto()
-    RETURN_TARGET = auto()
-    DEADLOCK = auto()
-    BARRIER_OPERAND = auto()
-    MEETING_APART = auto()
-    BREAKPOINT = auto()
-    ASSERTION = auto()
-    USE_AFTER_FREE = auto()
-    DOUBLE_FREE = auto()
-    BAD_FREE = auto()
-    UNWRITTEN = auto()
+    (
+        OUT_OF_BOUNDS, MISALIGNED, READ_ONLY, SHARED_BOUNDS, LOCAL_BOUNDS, PARAM_BOUNDS, TRAP, LIMIT, INTERRUPTED, NO_MEMORY,
+        BRANCH_INDEX, MIXED_SPACES, BARRIERS_DIFFER, MBARRIER_STATE, MBARRIER_COUNT, ALLOCA_OVERFLOW, BULK_SIZE, BULK_EVENT,
+        WARP_INCOMPLETE, BAD_IMAGE, IMAGE_KIND, SURFACE_BOUNDS, STACK_OVERFLOW, CALL_DEPTH, CALL_TARGET, RETURN_TARGET, DEADLOCK,
+        BARRIER_OPERAND, MEETING_APART, BREAKPOINT, ASSERTION, USE_AFTER_FREE, DOUBLE_FREE, BAD_FREE, UNWRITTEN,
+    ) = range(1, 36)  # fmt: skip
 
 
 # A remembered pattern: 32 int32 word offsets from lane 0's, int32 mask, int32 degree.

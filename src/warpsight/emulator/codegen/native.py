@@ -49,8 +49,8 @@ def undefined_functions(code: bytes) -> list[str]:
         if section[1] != _SYMBOL_TABLE:
             continue
         strings = sections[section[6]][4]
-        for at in range(section[4], section[4] + section[5], _SYMBOL.size):
-            name, _, _, home, _, _ = _SYMBOL.unpack_from(code, at)
+        for offset in range(section[4], section[4] + section[5], _SYMBOL.size):
+            name, _, _, home, _, _ = _SYMBOL.unpack_from(code, offset)
             if name and home == 0:
                 names.append(code[strings + name : code.index(b"\0", strings + name)].decode())
     return sorted(names)
@@ -67,19 +67,13 @@ def check_resolved(code: bytes, kernel: str, path: str) -> None:
         )
 
 
-# -- From a PTX kernel to machine code: builds the LLVM module, optimises it, and keeps the object code on disk between runs.
-
 _LOCK = threading.Lock()
-_READY = False
 _HEAD = "<qqq"  # sites, bytes of a warp's state, bytes of the names of library functions that the kernel calls
 _LIBRARY: dict[str, Any] = {}  # engines of the library functions in use, by name
 HOST_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
 RUN_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
-EXTERNAL_TYPE = ctypes.CFUNCTYPE(
-    ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32, ctypes.c_int64, ctypes.c_void_p
-)
-
+EXTERNAL_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32, ctypes.c_int64, ctypes.c_void_p)
 
 # Native code calls back with its context; the launch that owns the context answers: 0 to stop, which is also what native code gets
 # when an exception escapes, else room has been made.
@@ -133,23 +127,50 @@ def compile_kernel(
     symbols = SymbolTable(module, function, global_base)
     quickly = budget.is_quick(function)
     machine, host = _machine(quickly)
-    how = f"{quickly} {budget.BUDGET} {budget.QUICK_BUDGET}{' check' if checks else ''}{' probes' if probes else ''}"
-    identity = (__version__, str(llvm.llvm_version_info), host, _generator(), instructions.level, how, function.name, text)
-    key = hashlib.sha256("\0".join(identity).encode()).hexdigest()
-    stored = diskcache.get("native", key)
-    if stored is None:
-        stored = _compile(module, function, graph, symbols, instructions, machine, quickly, checks, probes)
-        diskcache.put("native", key, stored)
+
+    def build() -> bytes:
+        """A small head, the names of library functions, then the object file."""
+        llvm_module = ir.Module(name="kernel")
+        builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, instructions, checks, probes)
+        builder.build()
+        build_driver(llvm_module, builder.llvm, graph.waits.independent, checks)
+        code = _emit(llvm_module, machine, _clean_up if quickly else _optimise)
+        called = instructions.library_functions_of(llvm_module)
+        _announce(code, called, graph, instructions)
+        check_resolved(code, function.name, module.path)
+        names = " ".join(called).encode()
+        return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
+
+    options = f"{quickly} {budget.BUDGET} {budget.QUICK_BUDGET}{' check' if checks else ''}{' probes' if probes else ''}"
+    stored = _kept(build, host, instructions.level, options, function.name, text)
     site_count, state_stride, named = struct.unpack_from(_HEAD, stored)
     start = struct.calcsize(_HEAD) + named
-    _announce_host(graph)
-    for name in stored[struct.calcsize(_HEAD) : start].decode().split():
-        _provide(name, instructions)
-    _announce_callbacks(stored[start:], instructions)
+    called = stored[struct.calcsize(_HEAD) : start].decode().split()
+    _announce(stored[start:], called, graph, instructions)
     with _LOCK:
         engine = _load(stored[start:], machine)
         run = RUN_TYPE(engine.get_function_address("run"))
     return NativeKernel(run, graph, symbols, site_count, state_stride, function.frame, engine)
+
+
+def _kept(build: Callable[[], bytes], host: str, *identity: str) -> bytes:
+    """What `build` makes, or what it made before of the same, from the disk cache."""
+    parts = (__version__, str(llvm.llvm_version_info), host, _generator(), *identity)
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    code = diskcache.get("native", key)
+    if code is None:
+        code = build()
+        diskcache.put("native", key, code)
+    return code
+
+
+def _emit(module: ir.Module, machine: Any, improve: Callable[[Any, Any], None]) -> bytes:
+    """The object file of a module."""
+    module.triple = llvm.get_default_triple()
+    parsed = llvm.parse_assembly(str(module))
+    parsed.verify()
+    improve(parsed, machine)
+    return bytes(machine.emit_object(parsed))
 
 
 def _load(code: bytes, machine: Any) -> Any:
@@ -162,78 +183,46 @@ def _load(code: bytes, machine: Any) -> Any:
 def _provide(name: str, instructions: InstructionSet) -> None:
     """Let native code find a function of the library: compile it, or take it from the disk cache, once per process."""
     machine, host = _machine(False)
-    identity = (__version__, str(llvm.llvm_version_info), host, _generator(), instructions.level, name)
-    key = hashlib.sha256("\0".join(identity).encode()).hexdigest()
+
+    def build() -> bytes:
+        code = _emit(instructions.build_library_function(name), machine, _optimise)
+        check_resolved(code, name, "library")
+        return code
+
     with _LOCK:
-        if name in _LIBRARY:
-            return
-        code = diskcache.get("native", key)
-        if code is None:
-            module = instructions.build_library_function(name)
-            module.triple = llvm.get_default_triple()
-            parsed = llvm.parse_assembly(str(module))
-            parsed.verify()
-            _optimise(parsed, machine)
-            code = bytes(machine.emit_object(parsed))
-            check_resolved(code, name, "library")
-            diskcache.put("native", key, code)
-        _LIBRARY[name] = _load(code, machine)
-        llvm.add_symbol(name, _LIBRARY[name].get_function_address(name))
+        if name not in _LIBRARY:
+            _LIBRARY[name] = _load(_kept(build, host, instructions.level, name), machine)
+            llvm.add_symbol(name, _LIBRARY[name].get_function_address(name))
 
 
-def _compile(
-    module: Module, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, instructions: InstructionSet, machine: Any,
-    quickly: bool, checks: bool, probes: bool,
-) -> bytes:
-    """Build, optimise and emit: a small head, the names of library functions, then the object file."""
-    llvm_module = ir.Module(name="kernel")
-    llvm_module.triple = llvm.get_default_triple()
-    builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, instructions, checks, probes)
-    builder.build()
-    build_driver(llvm_module, builder.llvm, graph.waits.independent, checks)
-    parsed = llvm.parse_assembly(str(llvm_module))
-    parsed.verify()
-    (_clean_up if quickly else _optimise)(parsed, machine)
-    code = bytes(machine.emit_object(parsed))
-    _announce_host(graph)
-    called = instructions.library_functions_of(llvm_module)
-    for name in called:
-        _provide(name, instructions)
-    _announce_callbacks(code, instructions)
-    check_resolved(code, function.name, module.path)
-    names = " ".join(called).encode()
-    return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
+def _announce(code: bytes, called: list[str], graph: ControlFlowGraph, instructions: InstructionSet) -> None:
+    """Let native code find what it calls: Python, the functions `called` of the library, and the level's own in Numba.
 
-
-def _announce_host(graph: ControlFlowGraph) -> None:
-    """Let native code find the functions that it calls back."""
+    What is compiled of these is compiled, and then kept, when a kernel needs it.
+    """
     llvm.add_symbol("warpsight_host", ctypes.cast(_CALLBACK, ctypes.c_void_p).value)
     llvm.add_symbol("warpsight_external", ctypes.cast(_EXTERNAL_CALLBACK, ctypes.c_void_p).value)
     if graph.waits.independent:
         llvm.add_symbol("warpsight_schedule", schedule_address())
-
-
-def _announce_callbacks(code: bytes, instructions: InstructionSet) -> None:
-    """The same for the level's own functions, which are compiled (and then kept) when a kernel needs one."""
+    for name in called:
+        _provide(name, instructions)
     for name, address in instructions.callbacks.items():
         if name.encode() in code:
             llvm.add_symbol(name, address())
 
 
+@functools.cache
 def _initialise() -> None:
-    global _READY  # noqa: PLW0603  LLVM's own initialisation is global
-    with _LOCK:
-        if not _READY:
-            llvm.initialize_native_target()
-            llvm.initialize_native_asmprinter()
-            # LLVM turns its own operations into calls of these, and does not always look into the C library by itself.
-            library = ctypes.CDLL(None)
-            for name in ("memset", "memcpy", "memmove"):
-                llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
-            # Mathematical functions are in a library of their own, except with C libraries that have one library for all.
-            with suppress(RuntimeError):
-                llvm.load_library_permanently("libm.so.6")
-            _READY = True
+    with _LOCK:  # twice does no harm
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        # LLVM turns its own operations into calls of these, and does not always look into the C library by itself.
+        library = ctypes.CDLL(None)
+        for name in ("memset", "memcpy", "memmove"):
+            llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+        # Mathematical functions are in a library of their own, except with C libraries that have one library for all.
+        with suppress(RuntimeError):
+            llvm.load_library_permanently("libm.so.6")
 
 
 def _machine(quickly: bool) -> tuple[Any, str]:

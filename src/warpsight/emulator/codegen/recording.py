@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,17 @@ from warpsight.emulator.codegen.lanes import (
     Builder,
     Value,
     at,
+    get_slot,
     intrinsic,
     load_as,
     population,
+    set_slot,
     splat,
     store_as,
     vector,
 )
 from warpsight.emulator.codegen.layout import MAX_REPEAT, PATH_ENTRY_BYTES, WARP, Slot
-from warpsight.isa.ptx.cfg import ControlFlowGraph
-from warpsight.isa.ptx.program import Address, Function, Instruction
+from warpsight.isa.ptx.program import Address, Instruction
 from warpsight.isa.ptx.rules import is_async_copy, memory_access
 from warpsight.traces.path_store import LANES_SHIFT
 from warpsight.traces.schema import SECTOR_SPACES
@@ -45,29 +47,13 @@ SECTORS_PER_ACCESS = 288
 EVENT_BYTES_PER_ACCESS = 4
 
 
-@dataclass(frozen=True)
-class BlockRecord:
-    """What one execution of a basic block adds at most. `instructions` counts all of them, guarded off or not."""
-
-    number: int
-    instructions: int
-    accesses: int
-
-    @classmethod
-    def of(cls, function: Function, graph: ControlFlowGraph, block: int) -> BlockRecord:
-        """Count what block `block` can record."""
-        first, last = int(graph.block_start[block]), int(graph.block_start[block + 1])
-        found = [memory_access(function.instructions[k]) for k in range(first, last)]
-        accesses = sum(1 for a in found if a is not None and a.space not in ("param", "const"))
-        # A texture fetch touches up to 255 sectors: room for two.
-        accesses += sum(function.instructions[k].opcode == "tex" for k in range(first, last))
-        return cls(block, last - first, accesses)
-
-
-def emit_block_entry(emitter: Emitter, record: BlockRecord) -> None:
+def emit_block_entry(emitter: Emitter, block: int, code: Sequence[Instruction]) -> None:
     """Count instructions, ask Python whether to go on where due, reserve room, and append the block to the path."""
     builder = emitter.builder
-    arguments = (emitter.context, emitter.mask, I64(record.instructions), I64(record.accesses), I32(record.number))
+    accesses = sum(access is not None and access.space not in ("param", "const") for access in map(memory_access, code))
+    # A texture fetch touches up to 255 sectors: room for two.
+    accesses += sum(instruction.opcode == "tex" for instruction in code)
+    arguments = (emitter.context, emitter.mask, I64(len(code)), I64(accesses), I32(block))
     if not emitter.is_compact:
         _enter_block(builder, arguments, emitter.fault_block)
         return
@@ -85,13 +71,9 @@ def emit_block_entry(emitter: Emitter, record: BlockRecord) -> None:
 def _enter_block(builder: Builder, arguments: tuple[Value, ...], failing: Any) -> None:
     """`emit_block_entry` with numbers that may be arguments of a function."""
     context, mask, instructions, accesses, number = arguments
-
-    def slot(slot: Slot) -> Value:
-        return load_as(builder, at(builder, context, 8 * slot), I64, 8)
-
-    counter = at(builder, context, 8 * Slot.INSTRUCTIONS)
-    count = builder.add(load_as(builder, counter, I64, 8), instructions)
-    store_as(builder, count, counter, 8)
+    slot = partial(get_slot, builder, context)
+    count = builder.add(slot(Slot.INSTRUCTIONS), instructions)
+    set_slot(builder, context, Slot.INSTRUCTIONS, count)
     due = builder.icmp_unsigned(">=", count, slot(Slot.POLL_AT))
     need = builder.icmp_unsigned(">", builder.add(slot(Slot.PATH_CURSOR), I64(PATH_ENTRY_BYTES)), slot(Slot.PATH_END))
     if not isinstance(accesses, ir.Constant) or accesses.constant:
@@ -105,15 +87,14 @@ def _enter_block(builder: Builder, arguments: tuple[Value, ...], failing: Any) -
     builder.cbranch(builder.or_(due, need), ask, go).set_weights([1, 1000])
     builder.position_at_end(ask)
     room = builder.mul(builder.add(accesses, I64(1)), I64(4 * SECTORS_PER_ACCESS))
-    answer = builder.call(host_callback(builder), [context, room])
-    builder.cbranch(builder.icmp_signed("==", answer, I32(0)), failing, go)
+    builder.cbranch(builder.icmp_signed("==", ask_host(builder, context, room), I32(0)), failing, go)
     builder.position_at_end(go)
     _append_path(builder, context, mask, number)
 
 
-def host_callback(builder: Builder) -> Value:
-    """`i32 host(context, bytes)`: Python makes room or says stop. Bound when the module is loaded."""
-    return intrinsic(builder.module, "warpsight_host", I32, [PTR, I64])
+def ask_host(builder: Builder, context: Value, room: Value) -> Value:
+    """Let Python make room for so many bytes (i64); the i32 is 0 when it says stop. Bound when the module is loaded."""
+    return builder.call(intrinsic(builder.module, "warpsight_host", I32, [PTR, I64]), [context, room])
 
 
 def _append_path(builder: Builder, context: Value, mask: Value, number: Value) -> None:
@@ -126,17 +107,13 @@ def _append_path(builder: Builder, context: Value, mask: Value, number: Value) -
     repeat_pointer = at(builder, cursor, 4 - PATH_ENTRY_BYTES)
     repeat = load_as(builder, repeat_pointer, I32, 4)
     same = builder.and_(builder.icmp_signed("==", last_key, key), builder.icmp_unsigned("<", repeat, I32(MAX_REPEAT)))
-    again, fresh, done = (builder.append_basic_block(n) for n in ("again", "fresh", "recorded"))
-    builder.cbranch(same, again, fresh)
-    builder.position_at_end(again)
-    store_as(builder, builder.add(repeat, I32(1)), repeat_pointer, 4)
-    builder.branch(done)
-    builder.position_at_end(fresh)
-    store_as(builder, key, cursor, 4)
-    store_as(builder, I32(1), at(builder, cursor, 4), 4)
-    store_as(builder, at(builder, cursor, PATH_ENTRY_BYTES), cursor_pointer, 8)
-    builder.branch(done)
-    builder.position_at_end(done)
+    with builder.if_else(same) as (again, fresh):
+        with again:
+            store_as(builder, builder.add(repeat, I32(1)), repeat_pointer, 4)
+        with fresh:
+            store_as(builder, key, cursor, 4)
+            store_as(builder, I32(1), at(builder, cursor, 4), 4)
+            store_as(builder, at(builder, cursor, PATH_ENTRY_BYTES), cursor_pointer, 8)
 
 
 def emit_event_byte(emitter: Frame, value: Value) -> None:
@@ -183,7 +160,7 @@ _PLAIN = ("ld", "ldu", "st", "atom", "red")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ProbedAccess:
     """The access of warp `warp` of the launch at instruction `pc`, after `before` earlier ones of that warp there."""
 
     pc: int
@@ -205,19 +182,19 @@ class LaneAddresses:
 class Probes:
     """What probes look for, and what they have found: memory that native code reads and writes."""
 
-    def __init__(self, instructions: int, wanted: Sequence[Wanted]) -> None:
-        self._wanted = list(wanted)
+    def __init__(self, instructions: int, accesses: Sequence[ProbedAccess]) -> None:
+        self._accesses = list(accesses)
         self._table = np.zeros((instructions, PER_INSTRUCTION, _WORDS), dtype=np.int64)
         self._table[:, :, _SOUGHT] = -1
         taken = [0] * instructions
         self._rows = []
-        for each in self._wanted:
-            if taken[each.pc] == PER_INSTRUCTION:
-                raise ValueError(f"instruction {each.pc} can have at most {PER_INSTRUCTION} probes")
-            row = self._table[each.pc, taken[each.pc]]
-            row[_SOUGHT], row[_BEFORE] = each.warp, each.before
+        for access in self._accesses:
+            if taken[access.pc] == PER_INSTRUCTION:
+                raise ValueError(f"instruction {access.pc} can have at most {PER_INSTRUCTION} probes")
+            row = self._table[access.pc, taken[access.pc]]
+            row[_SOUGHT], row[_BEFORE] = access.warp, access.before
             self._rows.append(row)
-            taken[each.pc] += 1
+            taken[access.pc] += 1
 
     @property
     def pointer(self) -> int:
@@ -226,10 +203,10 @@ class Probes:
 
     def end_block(self, warps_per_block: int) -> int:
         """Blocks up to this one have all that is looked for."""
-        return max((each.warp // warps_per_block + 1 for each in self._wanted), default=0)
+        return max((access.warp // warps_per_block + 1 for access in self._accesses), default=0)
 
-    def found(self) -> list[LaneAddresses | None]:
-        """What was found of each that was looked for, in order."""
+    def results(self) -> list[LaneAddresses | None]:
+        """The addresses of each access that was looked for, in order; None where it was not made."""
         return [
             LaneAddresses(int(row[_MASK]) & 0xFFFFFFFF, row[_ADDRESSES:].copy()) if row[_BEFORE] < 0 else None for row in self._rows
         ]
@@ -253,8 +230,8 @@ def _address(instruction: Instruction) -> Address | None:
     access = memory_access(instruction)
     if access is None or access.space not in SECTOR_SPACES:
         return None
-    found = [operand for operand in instruction.operands if isinstance(operand, Address)]
-    return found[-1] if len(found) == 1 + copies else None
+    addresses = [operand for operand in instruction.operands if isinstance(operand, Address)]
+    return addresses[-1] if len(addresses) == 1 + copies else None
 
 
 def _probe(module: ir.Module) -> ir.Function:
@@ -264,10 +241,7 @@ def _probe(module: ir.Module) -> ir.Function:
         return function
     context, pc, mask, addresses = function.args
     builder = ir.IRBuilder(function.append_basic_block())
-
-    def slot(slot: Slot) -> Value:
-        return load_as(builder, at(builder, context, 8 * slot), I64, 8)
-
+    slot = partial(get_slot, builder, context)
     warp = builder.add(builder.mul(slot(Slot.BLOCK), slot(Slot.WARPS_PER_BLOCK)), slot(Slot.WARP))
     table = load_as(builder, at(builder, context, 8 * Slot.PROBE_PTR), PTR, 8)
     for number in range(PER_INSTRUCTION):
@@ -279,15 +253,10 @@ def _probe(module: ir.Module) -> ir.Function:
 
 def _look(builder: Builder, row: Value, warp: Value, mask: Value, addresses: Value) -> None:
     """Count an access of the warp that `row` looks for, and keep it when it is the one. Continues in a new LLVM block."""
-    own, keep, after = (builder.append_basic_block(name) for name in ("own", "keep", "after"))
-    builder.cbranch(builder.icmp_signed("==", load_as(builder, row, I64, 8), warp), own, after)
-    builder.position_at_end(own)
-    left_at = at(builder, row, 8 * _BEFORE)
-    left = load_as(builder, left_at, I64, 8)
-    store_as(builder, builder.sub(left, I64(1)), left_at, 8)
-    builder.cbranch(builder.icmp_signed("==", left, I64(0)), keep, after)
-    builder.position_at_end(keep)
-    store_as(builder, builder.zext(mask, I64), at(builder, row, 8 * _MASK), 8)
-    store_as(builder, addresses, at(builder, row, 8 * _ADDRESSES), 8)
-    builder.branch(after)
-    builder.position_at_end(after)
+    with builder.if_then(builder.icmp_signed("==", load_as(builder, row, I64, 8), warp)):
+        before = at(builder, row, 8 * _BEFORE)
+        left = load_as(builder, before, I64, 8)
+        store_as(builder, builder.sub(left, I64(1)), before, 8)
+        with builder.if_then(builder.icmp_signed("==", left, I64(0))):
+            store_as(builder, builder.zext(mask, I64), at(builder, row, 8 * _MASK), 8)
+            store_as(builder, addresses, at(builder, row, 8 * _ADDRESSES), 8)

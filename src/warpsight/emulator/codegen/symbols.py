@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warpsight.base.errors import UnsupportedError
-from warpsight.emulator.codegen.layout import ARENA_BASE, FUNCTION_BASE, FUNCTION_STEP, WINDOW_BYTES
+from warpsight.emulator.codegen.layout import ARENA_BASE, FUNCTION_BASE, FUNCTION_STEP
 from warpsight.isa.ptx.program import Address, Function, Module, Symbol, Variable, Vector
 
 GLOBAL_ALIGN = 256  # as cudaMalloc
@@ -39,25 +40,20 @@ class Placed:
 
 def used_symbols(function: Function) -> set[str]:
     """Names of all symbols that the function's operands mention."""
-    names: set[str] = set()
 
-    def visit(operand: object) -> None:
+    def names_in(operand: object) -> set[str]:
         if isinstance(operand, Symbol):
-            names.add(operand.name)
-        elif isinstance(operand, Address):
-            visit(operand.base)
-        elif isinstance(operand, Vector):
-            for element in operand.elements:
-                visit(element)
+            return {operand.name}
+        if isinstance(operand, Address):
+            return names_in(operand.base)
+        return set().union(*map(names_in, operand.elements)) if isinstance(operand, Vector) else set()
 
-    for instruction in function.instructions:
-        for operand in instruction.operands:
-            visit(operand)
-    return names
+    return {name for instruction in function.instructions for operand in instruction.operands for name in names_in(operand)}
 
 
 class SymbolTable:
-    """Lays out every variable that a kernel can name. Offsets are within the state space; global and constant data have addresses.
+    """Lays out every variable that a kernel can name: `addresses` are offsets within the state space, of global and constant data
+    addresses, of functions (also in `functions`) what a pointer to them holds.
 
     `static_shared_bytes`, `local_bytes` (per lane, the stack from `stack_start` on included) and `param_bytes` are the sizes of
     those spaces. Global and constant data begin at device address `global_base`: the module's own first, in their order, so that
@@ -67,86 +63,53 @@ class SymbolTable:
     def __init__(self, module: Module, function: Function, global_base: int = ARENA_BASE) -> None:
         # The same in every kernel of the module, since one may write a pointer into memory and another call through it.
         numbers = {name: number for number, name in enumerate(module.functions)}
-        self._function = {name: FUNCTION_BASE + FUNCTION_STEP * numbers[each.name] for name, each in module.functions.items()}
-        self._address: dict[str, int] = dict(self._function)
+        self.functions = {name: FUNCTION_BASE + FUNCTION_STEP * numbers[f.name] for name, f in module.functions.items()}
+        self.addresses: dict[str, int] = dict(self.functions)
         self.placed: list[Placed] = []
-        self._place_parameters(function)
+        self.param_bytes = self._place(function.parameters)
         used = used_symbols(function)
-        local_variables = list(function.variables.values())
-        shared = [v for v in (*module.variables.values(), *local_variables) if v.space == "shared" and v.name in used]
-        self._place_shared(shared)
-        self.local_bytes = self._place([v for v in local_variables if v.space == "local"], 0)
+        variables = (*module.variables.values(), *function.variables.values())
+        self._place_shared([v for v in variables if v.space == "shared" and v.name in used])
+        self.local_bytes = self._place([v for v in function.variables.values() if v.space == "local"])
         self.local_bytes = self.stack_start = align_up(self.local_bytes, 16)
         if any(i.opcode in _STACK_OPCODES for i in function.instructions):
             self.local_bytes += STACK_LIMIT
         self.global_data: list[GlobalData] = []
-        everywhere = [v for v in (*module.variables.values(), *local_variables) if v.space in ("global", "const")]
-        self._place_global(everywhere, global_base)
+        self._place_global([v for v in variables if v.space in ("global", "const")], global_base)
 
-    def _place_parameters(self, function: Function) -> None:
+    def _place(self, variables: Iterable[Variable]) -> int:
+        """Place variables one after the other; the offset where they end."""
         end = 0
-        for parameter in function.parameters:
-            end = align_up(end, max(1, parameter.align))
-            self._address[parameter.name] = end
-            self.placed.append(Placed("param", parameter.name, end, parameter.size))
-            end += parameter.size
-        self.param_bytes = end
-
-    def _place(self, variables: list[Variable], start: int) -> int:
         for variable in variables:
-            start = align_up(start, max(1, variable.align))
-            self._address[variable.name] = start
-            self.placed.append(Placed(variable.space, variable.name, start, variable.size))
-            start += variable.size
-        return start
+            end = align_up(end, max(1, variable.align))
+            self.addresses[variable.name] = end
+            self.placed.append(Placed(variable.space, variable.name, end, variable.size))
+            end += variable.size
+        return end
 
     def _place_shared(self, variables: list[Variable]) -> None:
         """Static variables first; all dynamic (extern) ones begin where those end."""
-        self.static_shared_bytes = self._place([v for v in variables if not v.extern], 0)
+        self.static_shared_bytes = self._place([v for v in variables if not v.extern])
         dynamic = [v for v in variables if v.extern]
         self.dynamic_shared_offset = align_up(self.static_shared_bytes, max((v.align for v in dynamic), default=1))
         for variable in dynamic:
-            self._address[variable.name] = self.dynamic_shared_offset
-        self.uses_dynamic_shared = bool(dynamic)
+            self.addresses[variable.name] = self.dynamic_shared_offset
 
     def _place_global(self, variables: list[Variable], address: int) -> None:
         for variable in variables:
             address = align_up(address, max(GLOBAL_ALIGN, variable.align))
-            self._address[variable.name] = address
+            self.addresses[variable.name] = address
             self.global_data.append(GlobalData(variable, address, variable.space == "global"))
             address += variable.size
         self.arena_start = align_up(address, GLOBAL_ALIGN)
-
-    def address(self, name: str) -> int | None:
-        """Offset or address of a variable; None for a name that is not data of this kernel."""
-        return self._address.get(name)
-
-    def function_address(self, name: str) -> int:
-        """What a pointer to a function of the module holds."""
-        return self._function[name]
-
-    def parameter_offset(self, name: str) -> int:
-        """Where a parameter lies among the parameter bytes."""
-        return self._address[name]
-
-    def address_of(self, name: str, place: str) -> int:
-        """Generic address of a module variable, for initialisers."""
-        if name not in self._address:
-            what = f'an initialiser needs the address of "{name}", which is neither data nor a function of this PTX'
-            raise UnsupportedError(what, place=place)
-        return self._address[name]
 
 
 def initial_bytes(symbols: SymbolTable, data: GlobalData, place: str) -> bytes:
     """The first contents of a module variable, symbol addresses filled in, zero-extended to its size."""
     content = bytearray(data.variable.initial.ljust(data.variable.size, b"\0"))
     for offset, name, addend in data.variable.initial_symbols:
-        content[offset : offset + 8] = (symbols.address_of(name, place) + addend).to_bytes(8, "little")
+        if name not in symbols.addresses:
+            what = f'an initialiser needs the address of "{name}", which is neither data nor a function of this PTX'
+            raise UnsupportedError(what, place=place)
+        content[offset : offset + 8] = (symbols.addresses[name] + addend).to_bytes(8, "little")
     return bytes(content)
-
-
-def too_large(local_bytes: int, shared_bytes: int) -> str:
-    """Why a kernel's on-chip memory cannot be laid out, or nothing."""
-    if shared_bytes > WINDOW_BYTES or local_bytes > WINDOW_BYTES:
-        return f"{shared_bytes} bytes of shared and {local_bytes} of local memory exceed the 16 MiB windows"
-    return ""

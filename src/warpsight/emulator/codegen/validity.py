@@ -20,7 +20,6 @@ from warpsight.emulator.codegen.lanes import (
     scatter,
     splat,
     splat_constant,
-    trailing_zeros,
     vector,
 )
 from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, Fault, Slot
@@ -66,13 +65,7 @@ def note_access(
         if writes:
             scatter(builder, written, pointers, lanes)
     if reads:
-        missing = builder.and_(missing, mask)
-
-        def details() -> tuple[Value, Value]:
-            lane = trailing_zeros(builder, missing)
-            return lane, builder.extract_element(shown, lane)
-
-        frame.stop_if(builder.icmp_signed("!=", missing, I32(0)), Fault.UNWRITTEN, details)
+        frame.stop_lanes(builder.and_(missing, mask), Fault.UNWRITTEN, lambda lane: builder.extract_element(shown, lane))
 
 
 def require_seen(function: Function, path: str) -> None:

@@ -28,8 +28,9 @@ from warpsight.emulator.codegen.lanes import (
     splat,
     store_as,
     vector,
+    width,
 )
-from warpsight.emulator.codegen.symbols import SymbolTable
+from warpsight.emulator.codegen.symbols import SymbolTable, align_up
 from warpsight.isa.ptx.cfg import ControlFlowGraph, with_calls
 from warpsight.isa.ptx.dataflow import live_in, live_out
 from warpsight.isa.ptx.program import Function, Instruction
@@ -50,8 +51,9 @@ class RegisterSlot:
 class WarpFunction:
     """Base of `KernelBuilder`: what code that is being emitted asks of the warp function.
 
-    `bodies` are the LLVM blocks of the basic blocks, `arrivals` those to jump to. `mask` (the running lanes), `reconverge` (the
-    block at which they wait for others) and `popped` are i32 stack slots. `special(emitter, name)` emits a special register.
+    `bodies` are the LLVM blocks of the basic blocks, `arrivals` those to jump to; diverged lanes wait for each other at the blocks
+    `meets`. `mask` (the running lanes), `reconverge` (the block at which they wait for others) and `popped` are i32 stack slots.
+    `special(emitter, name)` emits a special register.
     """
 
     def __init__(
@@ -79,17 +81,15 @@ class WarpFunction:
         flow = with_calls(function, graph)
         self.live_in, self.live_out = live_in(function, flow), live_out(function, flow)
         entries = layout.STACK_ENTRIES + (layout.CALL_ENTRIES if function.call_sites else 0)
-        self._save_offset = _align_128(layout.STATE_HEADER_BYTES + layout.STACK_ENTRY_BYTES * entries)
+        self._save_offset = align_up(layout.STATE_HEADER_BYTES + layout.STACK_ENTRY_BYTES * entries, 128)
 
     def append_bodies(self) -> None:
         """Append the LLVM blocks of the basic blocks, behind those that all of them share."""
         graph = self.graph
         self.bodies = [self.llvm.append_basic_block(f"b{b}") for b in range(len(graph))]
-        self._meets = {d for b, d in enumerate(graph.post_dominator) if d >= 0 and len(graph.successors[b]) > 1}
-        self.arrivals = [
-            self.llvm.append_basic_block(f"meet{b}") if b in self._meets else body for b, body in enumerate(self.bodies)
-        ]
-        self._jump_targets: set[int] = set(self._meets)
+        self.meets = {d for b, d in enumerate(graph.post_dominator) if d >= 0 and len(graph.successors[b]) > 1}
+        self.arrivals = [self.llvm.append_basic_block(f"meet{b}") if b in self.meets else self.bodies[b] for b in range(len(graph))]
+        self._jump_targets: set[int] = set(self.meets)
 
     # -- registers and storage -----------------------------------------------------------------------------------------------
 
@@ -98,10 +98,8 @@ class WarpFunction:
         if name not in self._slots:
             declared = "pred" if name == CARRY else self.function.registers.get(name)
             if declared is None:
-                line = instruction.ptx_line if instruction else self.function.ptx_line
-                raise UnsupportedError(
-                    f'register "{name}" is not declared', place=f"{self.path}:{line}", remedy="declare it with .reg"
-                )
+                place = f"{self.path}:{(instruction or self.function).ptx_line}"
+                raise UnsupportedError(f'register "{name}" is not declared', place=place, remedy="declare it with .reg")
             element = scalar_type(declared)
             stored = I32 if element == I1 else vector(element)
             if self._in_memory:
@@ -110,7 +108,7 @@ class WarpFunction:
                 pointer = self.entry.alloca(stored)
                 pointer.align = 64
             self._slots[name] = RegisterSlot(pointer, element, stored, element == I1, self._save_bytes)
-            self._save_bytes += 64 if element == I1 else max(64, 32 * scalar_bytes(element))
+            self._save_bytes += max(64, layout.WARP * width(element) // 8)
         return self._slots[name]
 
     def buffer(self, name: str, kind: Any) -> Value:
@@ -144,7 +142,7 @@ class WarpFunction:
     @property
     def state_stride(self) -> int:
         """Bytes of one warp's state."""
-        return _align_128(self._save_offset + self._save_bytes)
+        return align_up(self._save_offset + self._save_bytes, 128)
 
     # -- basic blocks --------------------------------------------------------------------------------------------------------
 
@@ -155,21 +153,15 @@ class WarpFunction:
 
     def only_leaves(self, block: int) -> bool:
         """Does `block` do nothing but leave the kernel?"""
-        first, last = int(self.graph.block_start[block]), int(self.graph.block_start[block + 1])
-        instruction = self.function.instructions[first]
-        ends = instruction.opcode == "exit" or (instruction.opcode == "ret" and not instruction.operands)
-        return last == first + 1 and ends and instruction.guard is None
+        code = self.instructions_of(block)
+        if len(code) != 1 or code[0].guard is not None:
+            return False
+        return code[0].opcode == "exit" or (code[0].opcode == "ret" and not code[0].operands)
 
-    def target(self, block: int) -> Any:
-        """The LLVM block to jump to in order to run `block`."""
-        return self.arrivals[block]
-
-    def is_meet(self, block: int) -> bool:
-        """Do diverged lanes wait for each other at `block`?"""
-        return block in self._meets
-
-    def go_on(self, builder: Builder, block: int) -> None:
-        """Jump to a block, or leave the kernel when it lies past the end."""
+    def go_on(self, builder: Builder, block: int, source: int = -1) -> None:
+        """Go to `block` with the current mask, by a branch of block `source` if that is given; past the last block lanes end."""
+        if self.close_loop(builder, source, block):
+            return
         if block >= len(self.bodies):
             self.leave(builder, builder.load(self.mask, typ=I32))
         else:
@@ -179,7 +171,30 @@ class WarpFunction:
         """Emit the edge of a loop that may wait for another thread; False where the edge is an ordinary one."""
         return False
 
-    # -- the reconvergence stack ---------------------------------------------------------------------------------------------
+    # -- the warp's state and its reconvergence stack ------------------------------------------------------------------------
+
+    def word(self, builder: Builder, word: int) -> Value:
+        """Load a word of the warp's state (i32)."""
+        return load_as(builder, at(builder, self.state, 4 * word), I32, 4)
+
+    def set_word(self, builder: Builder, word: int, value: Value) -> None:
+        """Store a word of the warp's state."""
+        store_as(builder, value, at(builder, self.state, 4 * word), 4)
+
+    def save_group(self, builder: Builder) -> None:
+        """Save the running lanes, and where others wait for them, in the warp's state."""
+        self.set_word(builder, layout.MASK, builder.load(self.mask, typ=I32))
+        self.set_word(builder, layout.RECONVERGE, builder.load(self.reconverge, typ=I32))
+
+    def restore_group(self, builder: Builder) -> None:
+        """Run the lanes that the warp's state names."""
+        builder.store(self.word(builder, layout.MASK), self.mask)
+        builder.store(self.word(builder, layout.RECONVERGE), self.reconverge)
+
+    def stack_entry(self, builder: Builder, number: Value) -> Value:
+        """Pointer to an entry of the reconvergence stack."""
+        offset = builder.add(builder.mul(builder.zext(number, I64), I64(layout.STACK_ENTRY_BYTES)), I64(layout.STATE_HEADER_BYTES))
+        return at(builder, self.state, offset)
 
     def may_be_resumed_at(self, block: int) -> None:
         """Note that a stack entry can name `block`."""
@@ -194,14 +209,12 @@ class WarpFunction:
 
     def push_raw(self, builder: Builder, block: Value, mask: Value, reconverge: Value) -> None:
         """Push a waiting entry whose block, an i32, may also be a return token. Without lanes the next one takes its place."""
-        depth_pointer = at(builder, self.state, 4 * layout.DEPTH)
-        depth = load_as(builder, depth_pointer, I32, 4)
-        offset = builder.add(builder.mul(builder.zext(depth, I64), I64(layout.STACK_ENTRY_BYTES)), I64(layout.STATE_HEADER_BYTES))
-        entry = at(builder, self.state, offset)
+        depth = self.word(builder, layout.DEPTH)
+        entry = self.stack_entry(builder, depth)
         for k, value in enumerate((block, mask, reconverge, *([I32(0)] if self.graph.waits.independent else []))):
             store_as(builder, value, at(builder, entry, 4 * k), 4)
         count = builder.zext(builder.icmp_signed("!=", mask, I32(0)), I32)
-        store_as(builder, builder.add(depth, count), depth_pointer, 4)
+        self.set_word(builder, layout.DEPTH, builder.add(depth, count))
 
     def jump(self, builder: Builder, block: Value) -> None:
         """Go to the block whose number was taken from the stack."""
@@ -215,8 +228,7 @@ class WarpFunction:
 
     def note_gone(self, builder: Builder, lanes: Value) -> None:
         """Remember lanes that have ended, so that no waiting entry revives them."""
-        gone = at(builder, self.state, 4 * layout.GONE)
-        store_as(builder, builder.or_(load_as(builder, gone, I32, 4), lanes), gone, 4)
+        self.set_word(builder, layout.GONE, builder.or_(self.word(builder, layout.GONE), lanes))
 
     def give_outcome(self, builder: Builder, name: str, result: Value) -> None:
         """After a barrier with a vote, write its result into register `name` of the running lanes."""
@@ -228,14 +240,3 @@ class WarpFunction:
         else:
             result = builder.select(lanes, builder.bitcast(result, slot.stored), old)
         store_as(builder, result, slot.pointer, 4)
-
-
-def scalar_bytes(element: Any) -> int:
-    """Bytes of one lane of an LLVM scalar type."""
-    if isinstance(element, ir.IntType):
-        return max(1, int(element.width) // 8)
-    return {"half": 2, "float": 4, "double": 8}[str(element)]
-
-
-def _align_128(size: int) -> int:
-    return (size + 127) // 128 * 128

@@ -83,9 +83,8 @@ class Recorder:
 
     def make_room(self, room: int) -> None:
         """Grow whatever lacks `room` bytes. Segments hold cursors, so they follow a buffer that moves."""
-        for column, buffer in ((1, self.path), (2, self.events), (3, self.sectors)):
-            moved = buffer.reserve(room)
-            if moved:
+        for column, buffer in enumerate((self.path, self.events, self.sectors), 1):
+            if moved := buffer.reserve(room):
                 self.segments.array[: self.segments.used, column] += moved
         self.segments.reserve(room)
 
@@ -94,7 +93,7 @@ class Recorder:
         rows = np.empty((self.segments.used + 1, SEGMENT_WORDS), dtype=np.int64)
         rows[:-1] = self.segments.array[: self.segments.used]
         rows[-1] = (-1, *(self._context[s] for s in (Slot.PATH_CURSOR, Slot.EVENT_CURSOR, Slot.SECTOR_CURSOR)))
-        for column, buffer in ((1, self.path), (2, self.events), (3, self.sectors)):
+        for column, buffer in enumerate((self.path, self.events, self.sectors), 1):
             rows[:, column] = (rows[:, column] - buffer.base) // buffer.row_bytes
         return rows
 
@@ -124,8 +123,7 @@ def count_per_warp(segments, first_warp, totals):  # type: ignore[no-untyped-def
 
 @jit(
     "void(int64[:, ::1], int64, uint32[:, ::1], uint8[::1], uint32[::1], int64[:, ::1], uint32[:, ::1], uint8[::1], uint32[::1])",
-    cache=True,
-    nogil=True,
+    cache=True, nogil=True,
 )
 def gather_streams(  # type: ignore[no-untyped-def]
     segments, first_warp, path, events, sectors, place, out_path, out_events, out_sectors
@@ -133,12 +131,12 @@ def gather_streams(  # type: ignore[no-untyped-def]
     """Copy each segment to its warp's place; `place` [warps, 3] holds the next free position of each stream, and is advanced."""
     for k in range(len(segments) - 1):
         warp = segments[k, 0] - first_warp
-        at, count = place[warp, 0], segments[k + 1, 1] - segments[k, 1] - 1
-        out_path[at : at + count] = path[segments[k, 1] + 1 : segments[k + 1, 1]]
-        place[warp, 0] = at + count
-        at, count = place[warp, 1], segments[k + 1, 2] - segments[k, 2]
-        out_events[at : at + count] = events[segments[k, 2] : segments[k + 1, 2]]
-        place[warp, 1] = at + count
-        at, count = place[warp, 2], segments[k + 1, 3] - segments[k, 3]
-        out_sectors[at : at + count] = sectors[segments[k, 3] : segments[k + 1, 3]]
-        place[warp, 2] = at + count
+        first, count = place[warp, 0], segments[k + 1, 1] - segments[k, 1] - 1
+        out_path[first : first + count] = path[segments[k, 1] + 1 : segments[k + 1, 1]]
+        place[warp, 0] = first + count
+        first, count = place[warp, 1], segments[k + 1, 2] - segments[k, 2]
+        out_events[first : first + count] = events[segments[k, 2] : segments[k + 1, 2]]
+        place[warp, 1] = first + count
+        first, count = place[warp, 2], segments[k + 1, 3] - segments[k, 3]
+        out_sectors[first : first + count] = sectors[segments[k, 3] : segments[k + 1, 3]]
+        place[warp, 2] = first + count

@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from warpsight.base.errors import Assertion
 from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP, Fault, Slot
+from warpsight.emulator.codegen.symbols import align_up
 from warpsight.emulator.ptx.system import MOST_EXTERNAL_ARGUMENTS
-from warpsight.emulator.run.faults import coordinates, place_of
+from warpsight.emulator.run.faults import place_of, thread_of
 from warpsight.emulator.run.memory import HEAP_ALIGN, Memory
 from warpsight.isa.ptx.linking import ALIGNED_MALLOCS, ASSERTION, EXTERNALS, FREE, MALLOC, PRINTF
 from warpsight.isa.ptx.program import Function
@@ -44,7 +45,7 @@ class ArgumentReader(Protocol):
 
 
 @dataclass(frozen=True)
-class _Spec:
+class _Conversion:
     """One conversion with its stars filled in; `precision` is -1 when not given."""
 
     flags: bytes
@@ -60,8 +61,7 @@ class _Spec:
         """`sign` and `body` in the field: zeros go between them."""
         missing = self.width - len(sign) - len(body)
         if missing <= 0 or not (zeros and self.has("0") and not self.has("-")):
-            whole = sign + body
-            return whole.ljust(self.width) if self.has("-") else whole.rjust(self.width)
+            return (sign + body).ljust(self.width) if self.has("-") else (sign + body).rjust(self.width)
         return sign + b"0" * missing + body
 
     def sign(self, negative: bool) -> bytes:
@@ -74,10 +74,10 @@ def format_printf(form: bytes, arguments: ArgumentReader) -> tuple[bytes, int]:
     Conversions past the 32nd argument stay as they are too, as CUDA has it.
     """
     pieces: list[bytes] = []
-    taken = at = 0
+    taken = end = 0
     for match in _CONVERSION.finditer(form):
-        pieces.append(form[at : match.start()])
-        at = match.end()
+        pieces.append(form[end : match.start()])
+        end = match.end()
         flags, width, dot, precision, length, kind = match.groups()
         if kind == b"%":
             pieces.append(b"%")
@@ -88,20 +88,18 @@ def format_printf(form: bytes, arguments: ArgumentReader) -> tuple[bytes, int]:
             continue
         taken += needs
         pieces.append(_converted(flags, width, precision if dot else None, length or b"", kind.decode(), arguments))
-    pieces.append(form[at:])
+    pieces.append(form[end:])
     return b"".join(pieces), taken
 
 
-def _converted(
-    flags: bytes, width: bytes, precision: bytes | None, length: bytes, kind: str, arguments: ArgumentReader
-) -> bytes:
+def _converted(flags: bytes, width: bytes, precision: bytes | None, length: bytes, kind: str, arguments: ArgumentReader) -> bytes:
     wide = _signed(arguments.word(4), 32) if width == b"*" else int(width or b"0")
     if wide < 0:
         flags, wide = flags + b"-", -wide
     exact = -1
     if precision is not None:
         exact = _signed(arguments.word(4), 32) if precision == b"*" else int(precision) if precision not in (b"", b"-") else 0
-    spec = _Spec(flags, min(wide, _WIDEST), max(-1, min(exact, _WIDEST)), length, kind)
+    spec = _Conversion(flags, min(wide, _WIDEST), max(-1, min(exact, _WIDEST)), length, kind)
     if kind in "diouxX":
         return _integer(spec, arguments.word(8 if length in _LONG else 4))
     if kind == "c":
@@ -114,8 +112,7 @@ def _converted(
     if kind == "n":
         arguments.word(8)
         return b""
-    value = struct.unpack("<d", struct.pack("<Q", arguments.word(8)))[0]
-    return _float(spec, value)
+    return _float(spec, struct.unpack("<d", struct.pack("<Q", arguments.word(8)))[0])
 
 
 def _signed(value: int, bits: int) -> int:
@@ -123,14 +120,14 @@ def _signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def _integer(spec: _Spec, value: int) -> bytes:
+def _integer(spec: _Conversion, value: int) -> bytes:
     bits = {b"hh": 8, b"h": 16}.get(spec.length, 64 if spec.length in _LONG else 32)
     value &= (1 << bits) - 1
     sign = b""
     if spec.kind in "di":
         value = _signed(value, bits)
         sign = spec.sign(value < 0)
-    digits = format(abs(value), {"d": "d", "i": "d", "u": "d"}.get(spec.kind, spec.kind)).encode()
+    digits = format(abs(value), "d" if spec.kind in "diu" else spec.kind).encode()
     if spec.precision >= 0:
         digits = b"" if value == 0 and spec.precision == 0 else digits.rjust(spec.precision, b"0")
     if spec.has("#") and spec.kind == "o" and not digits.startswith(b"0"):
@@ -140,7 +137,7 @@ def _integer(spec: _Spec, value: int) -> bytes:
     return spec.padded(digits, sign, zeros=spec.precision < 0)
 
 
-def _float(spec: _Spec, value: float) -> bytes:
+def _float(spec: _Conversion, value: float) -> bytes:
     negative = math.copysign(1.0, value) < 0
     sign, size = spec.sign(negative), abs(value)
     if not math.isfinite(value):
@@ -175,9 +172,7 @@ def _hexadecimal(size: float, precision: int, point: bool) -> bytes:
     return f"0x{lead}{'.' if digits or point else ''}{digits}p{power:+d}".encode()
 
 
-# -- What the functions of the device runtime do: `printf`, `malloc`, `free`, a failed `assert`. Native code calls back with a warp.
-#
-# Lanes are served in order, each as if it had called alone.
+# -- Native code calls back with a warp. Lanes are served in order, each as if it had called alone.
 
 _Rows = npt.NDArray[np.int64]
 _STEP = 64  # bytes read at once while looking for the end of a string
@@ -195,11 +190,11 @@ class _Arguments:
     """The buffer of one `printf` call: each argument at the next multiple of its size."""
 
     def __init__(self, read: Callable[[int, int], bytes], text: Callable[[int, int | None], bytes], address: int) -> None:
-        self._read, self._at, self.text = read, address, text
+        self._read, self._next, self.text = read, address, text
 
     def word(self, size: int) -> int:
-        start = -(-self._at // size) * size
-        self._at = start + size
+        start = align_up(self._next, size)
+        self._next = start + size
         return int.from_bytes(self._read(start, size), "little")
 
 
@@ -229,21 +224,15 @@ class Externals:
                 try:
                     rows[0, lane] = self._calls[number](self, rows[:, lane])
                 except DeviceStop as stop:
-                    address = stop.address - (1 << 64) if stop.address >> 63 else stop.address
-                    for slot, value in (
-                        (Slot.FAULT_KIND, stop.kind), (Slot.FAULT_PC, pc), (Slot.FAULT_LANE, lane), (Slot.FAULT_ADDRESS, address),
-                    ):  # fmt: skip
-                        self._context[slot] = value
+                    self._context[Slot.FAULT_KIND : Slot.FAULT_ADDRESS + 1] = stop.kind, pc, lane, _signed(stop.address, 64)
                     return 0
         return 1
 
     def _where(self) -> str:
         """The calling thread and its line, for the name of an allocation."""
-        warp = int(self._context[Slot.WARP])
-        block = coordinates(int(self._context[Slot.BLOCK]), self._launch.grid)
-        thread = coordinates(warp * WARP + self._lane, self._launch.block)
-        line = place_of(self._path, self._function.instructions[self._pc])
-        return f"{line}, block ({block[0]},{block[1]},{block[2]}) thread ({thread[0]},{thread[1]},{thread[2]})"
+        thread = int(self._context[Slot.WARP]) * WARP + self._lane
+        *_, text = thread_of(int(self._context[Slot.BLOCK]), thread, self._launch)
+        return f"{place_of(self._path, self._function.instructions[self._pc])}, {text}"
 
     # -- device memory -------------------------------------------------------------------------------------------------------
 
@@ -266,17 +255,16 @@ class Externals:
 
     def _text(self, address: int, limit: int | None) -> bytes:
         """The string at an address: up to its zero byte, or `limit` bytes."""
-        found = b""
-        while limit is None or len(found) < limit:
-            host, room = self._room(address + len(found))
+        text = b""
+        while limit is None or len(text) < limit:
+            host, room = self._room(address + len(text))
             if room < 1:
-                raise DeviceStop(Fault.OUT_OF_BOUNDS, address + len(found))
-            piece = ctypes.string_at(host, min(room, _STEP if limit is None else limit - len(found)))
-            end = piece.find(b"\0")
-            found += piece if end < 0 else piece[:end]
-            if end >= 0:
+                raise DeviceStop(Fault.OUT_OF_BOUNDS, address + len(text))
+            piece, zero, _ = ctypes.string_at(host, min(room, _STEP if limit is None else limit - len(text))).partition(b"\0")
+            text += piece
+            if zero:
                 break
-        return found
+        return text
 
     # -- the functions -------------------------------------------------------------------------------------------------------
 
@@ -300,14 +288,14 @@ class Externals:
     def _allocate(self, size: int, align: int) -> int:
         if align < 1 or align & (align - 1):
             return 0
-        found = self._memory.heap.allocate(size, max(align, HEAP_ALIGN), f"{size:,} bytes from malloc at {self._where()},")
-        if found is None:
+        allocation = self._memory.heap.allocate(size, max(align, HEAP_ALIGN), f"{size:,} bytes from malloc at {self._where()},")
+        if allocation is None:
             return 0
-        self._memory.table.add(found)
-        first = found.address - self._memory.heap.start
+        self._memory.table.add(allocation)
+        first = allocation.address - self._memory.heap.start
         self._memory.heap_written[first : first + size] = 0  # nothing to forget without --check
         self._publish()
-        return found.address
+        return allocation.address
 
     def _free(self, row: _Rows) -> int:
         """`void free(void *address)`: nothing for 0; a fault for an address that `malloc` did not give, or that is free already."""
@@ -337,9 +325,8 @@ def _unsigned(value: np.int64) -> int:
 
 def uses_heap(functions: list[Function]) -> bool:
     """Does one of the functions call `malloc`?"""
-    names = (MALLOC, *ALIGNED_MALLOCS)
     calls = (i for f in functions for i in f.instructions if i.opcode == "call" and len(i.operands) > 1)
-    return any(getattr(i.operands[1], "name", "") in names for i in calls)
+    return any(getattr(call.operands[1], "name", "") in (MALLOC, *ALIGNED_MALLOCS) for call in calls)
 
 
 def show_printed(output: TextIO | None) -> None:

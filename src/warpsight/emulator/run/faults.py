@@ -20,7 +20,7 @@ from warpsight.isa.ptx.rules import memory_access
 from warpsight.kernels.launch import Launch
 
 # Kind to (name for programs, words for people).
-_WHAT = {
+_DESCRIPTIONS = {
     Fault.OUT_OF_BOUNDS: ("out-of-bounds", "access out of bounds"),
     Fault.MISALIGNED: ("misaligned", "misaligned access"),
     Fault.READ_ONLY: ("read-only", "write to constant memory"),
@@ -124,6 +124,13 @@ def coordinates(number: int, shape: tuple[int, int, int]) -> tuple[int, int, int
     return number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1])
 
 
+def thread_of(block: int, thread: int, launch: Launch) -> tuple[tuple[int, int, int], tuple[int, int, int], str]:
+    """The coordinates of a block, and of a thread of it, from their linear numbers; and both as text."""
+    at_block, at_thread = coordinates(block, launch.grid), coordinates(thread, launch.block)
+    (bx, by, bz), (x, y, z) = at_block, at_thread
+    return at_block, at_thread, f"block ({bx},{by},{bz}) thread ({x},{y},{z})"
+
+
 def place_of(path: str, instruction: Instruction) -> str:
     """Source line if known, else the PTX line."""
     return f"{instruction.file}:{instruction.line}" if instruction.file else f"{path}:{instruction.ptx_line}"
@@ -133,25 +140,22 @@ def describe_fault(record: dict[str, int], scene: FaultScene) -> WarpsightError:
     """The error for a recorded fault. `record` has kind, pc, lane, address, warp, block; the error's `details` say it in fields."""
     kind, address = Fault(record["kind"]), record["address"] % (1 << 64)
     instruction = scene.function.instructions[record["pc"]]
-    block = coordinates(record["block"], scene.launch.grid)
-    thread = coordinates(record["warp"] * WARP + record["lane"], scene.launch.block)
-    where = f"block ({block[0]},{block[1]},{block[2]}) thread ({thread[0]},{thread[1]},{thread[2]})"
+    place = place_of(scene.path, instruction)
+    block, thread, where = thread_of(record["block"], record["warp"] * WARP + record["lane"], scene.launch)
     if kind in _UNSUPPORTED:
-        what, remedy = _UNSUPPORTED[kind]
-        message = what.format(f'"{instruction.text}"', where, address)
-        return UnsupportedError(f"kernel {scene.name}: {message}", place=place_of(scene.path, instruction), remedy=remedy)
+        description, remedy = _UNSUPPORTED[kind]
+        message = description.format(f'"{instruction.text}"', where, address)
+        return UnsupportedError(f"kernel {scene.name}: {message}", place=place, remedy=remedy)
     if kind == Fault.OUT_OF_BOUNDS and scene.memory.heap.freed_at(address) is not None:
         kind = Fault.USE_AFTER_FREE
     near = _nearby(kind, instruction, address, scene)
     if kind in _NUMBERED_FAULTS:
         near = _Near(", " + _NUMBERED_FAULTS[kind].format(address, record.get("stack", 0)), address)
-    name, words = _WHAT[kind]
-    detail = f'kernel {scene.name}: {words} by "{instruction.text}" (PTX line {instruction.ptx_line}), {where}{near.text}'
+    name, description = _DESCRIPTIONS[kind]
+    detail = f'kernel {scene.name}: {description} by "{instruction.text}" (PTX line {instruction.ptx_line}), {where}{near.text}'
     if kind == Fault.ASSERTION and scene.assertion is not None:
         detail = f"kernel {scene.name}: {assertion_text(scene.assertion, block, thread)} (PTX line {instruction.ptx_line})"
-    error = LaunchFault(
-        detail, place=place_of(scene.path, instruction), remedy=_REMEDY.get(kind, "check the index against the array's size")
-    )
+    error = LaunchFault(detail, place=place, remedy=_REMEDY.get(kind, "check the index against the array's size"))
     error.details = FaultDetails(
         name, scene.name, instruction.ptx_line, instruction.file, instruction.line, block, thread, near.address, near.allocation,
         near.distance, scene.assertion if kind == Fault.ASSERTION else None,
@@ -161,8 +165,7 @@ def describe_fault(record: dict[str, int], scene: FaultScene) -> WarpsightError:
 
 def assertion_text(assertion: Assertion, block: tuple[int, int, int], thread: tuple[int, int, int]) -> str:
     """The line that CUDA's runtime prints for a failed assertion."""
-    bx, by, bz = block
-    x, y, z = thread
+    (bx, by, bz), (x, y, z) = block, thread
     head = f"{assertion.file}:{assertion.line}: {assertion.function}: block: [{bx},{by},{bz}], thread: [{x},{y},{z}]"
     return f"{head} Assertion `{assertion.message}` failed."
 
@@ -199,11 +202,7 @@ def _in_window(space: str, offset: int, scene: FaultScene) -> _Near:
     if space == "shared" and scene.launch.shared_bytes:
         known.append(Allocation(symbols.dynamic_shared_offset, scene.launch.shared_bytes, True, "dynamic shared memory"))
     text = f", offset {offset:,} of {total:,} bytes"
-    found = nearest(known, offset)
-    if found is None:
-        return _Near(text, offset)
-    allocation, distance = found
-    return _Near(text + _distance_text(allocation, distance, f"offset {allocation.address:,}"), offset, allocation.name, distance)
+    return _beside(text, nearest(known, offset), offset, "offset {:,}")
 
 
 def _in_device_memory(memory: Memory, address: int) -> _Near:
@@ -213,34 +212,31 @@ def _in_device_memory(memory: Memory, address: int) -> _Near:
         block = freed.allocation
         text += f", byte {address - block.address:,} of {block.name} at 0x{block.address:x}, freed at {freed.by}"
         return _Near(text, address, block.name, 0)
-    found = memory.nearest(address - (1 << 64) if address >> 63 else address)  # a negative index leads below zero
-    if found is None:
-        return _Near(f"{text}; the launch has no device memory at all", address)
-    allocation, distance = found
-    return _Near(text + _distance_text(allocation, distance, f"0x{allocation.address:x}"), address, allocation.name, distance)
+    neighbour = memory.nearest(address - (1 << 64) if address >> 63 else address)  # a negative index leads below zero
+    return _beside(text if neighbour else f"{text}; the launch has no device memory at all", neighbour, address, "0x{:x}")
 
 
-def _distance_text(allocation: Allocation, distance: int, start: str) -> str:
-    if distance > 0:
-        return f", {distance - 1:,} bytes past the end of the {allocation.name} at {start}"
-    if distance < 0:
-        return f", {-distance:,} bytes before the {allocation.name} at {start}"
-    return f", in the {allocation.name} at {start}"
+def _beside(text: str, neighbour: tuple[Allocation, int] | None, address: int, form: str) -> _Near:
+    """`text`, and how far the address is from its nearest allocation, whose start is written in `form`."""
+    if neighbour is None:
+        return _Near(text, address)
+    allocation, distance = neighbour
+    side = f"{distance - 1:,} bytes past the end of" if distance > 0 else f"{-distance:,} bytes before" if distance < 0 else "in"
+    return _Near(f"{text}, {side} the {allocation.name} at {form.format(allocation.address)}", address, allocation.name, distance)
 
 
 def limit_error(limit: int, record: dict[str, int], scene: FaultScene) -> LimitError:
     """The launch ran more instructions than it was allowed. `record` as for a fault; its lane is the warp's first."""
     instruction = scene.function.instructions[record["pc"]]
-    block = coordinates(record["block"], scene.launch.grid)
-    thread = coordinates(record["warp"] * WARP, scene.launch.block)
+    block, thread, where = thread_of(record["block"], record["warp"] * WARP, scene.launch)
     error = LimitError(
-        f"kernel {scene.name} passed {limit:,} warp instructions near PTX line {instruction.ptx_line}, in the warp of "
-        f"block ({block[0]},{block[1]},{block[2]}) thread ({thread[0]},{thread[1]},{thread[2]}); it may never end",
+        f"kernel {scene.name} passed {limit:,} warp instructions near PTX line {instruction.ptx_line}, in the warp of {where}; "
+        "it may never end",
         place=place_of(scene.path, instruction),
         remedy="raise `max_instructions` if it is meant to run that long",
     )
     error.details = FaultDetails(
-        _WHAT[Fault.LIMIT][0], scene.name, instruction.ptx_line, instruction.file, instruction.line, block, thread
+        _DESCRIPTIONS[Fault.LIMIT][0], scene.name, instruction.ptx_line, instruction.file, instruction.line, block, thread
     )
     return error
 
@@ -263,20 +259,20 @@ class Waiting:
 
 def find_waiting(states: npt.NDArray[np.int32], graph: ControlFlowGraph) -> list[Waiting]:
     """All that wait in a block, from its warps' states (int32 [warps, words]), in the order of the warps."""
-    found = []
+    waiting = []
     for warp, state in enumerate(states.tolist()):
         if state[layout.RESUME] == layout.DONE_RESUME:
             continue
-        present = state[layout.START] & ~state[layout.GONE]
+        present = state[layout.START] & ~state[layout.GONE] & 0xFFFFFFFF
         for entry in range(state[layout.DEPTH]):
             first = layout.STATE_HEADER_BYTES // 4 + layout.STACK_ENTRY_WORDS * entry
             block, mask, _, use = state[first : first + layout.STACK_ENTRY_WORDS]
             number = block & _BLOCK_NUMBER_MASK
             if block & layout.PARKED:  # continues behind the barrier, which ends its block
-                found.append(Waiting(warp, mask & present & 0xFFFFFFFF, int(graph.block_start[number]) - 1, use & 31))
+                waiting.append(Waiting(warp, mask & present, int(graph.block_start[number]) - 1, use & 31))
             elif block & layout.MEETING:
-                found.append(Waiting(warp, mask & present & 0xFFFFFFFF, int(graph.block_start[number]), None))
-    return found
+                waiting.append(Waiting(warp, mask & present, int(graph.block_start[number]), None))
+    return waiting
 
 
 def describe_deadlock(waiting: list[Waiting], block: int, function: Function, name: str, path: str, launch: Launch) -> LaunchFault:
@@ -285,12 +281,12 @@ def describe_deadlock(waiting: list[Waiting], block: int, function: Function, na
     lines = []
     for wait in waiting[:_SHOWN]:
         instruction = function.instructions[wait.pc]
-        at = f"{place_of(path, instruction)}, PTX line {instruction.ptx_line}"
+        place = f"{place_of(path, instruction)}, PTX line {instruction.ptx_line}"
         if wait.barrier is None:
-            what = f'for lanes of its warp at "{instruction.text}"'
+            reason = f'for lanes of its warp at "{instruction.text}"'
         else:
-            what = "at the cluster's barrier" if wait.barrier == layout.CLUSTER_ROW else f"at barrier {wait.barrier}"
-        lines.append(f"warp {wait.warp} {lanes_text(wait.lanes)} {what} ({at})")
+            reason = "at the cluster's barrier" if wait.barrier == layout.CLUSTER_ROW else f"at barrier {wait.barrier}"
+        lines.append(f"warp {wait.warp} {lanes_text(wait.lanes)} {reason} ({place})")
     if len(waiting) > _SHOWN:
         lines.append(f"and {len(waiting) - _SHOWN} more")
     return LaunchFault(
@@ -302,12 +298,7 @@ def describe_deadlock(waiting: list[Waiting], block: int, function: Function, na
 
 def lanes_text(mask: int) -> str:
     """The lanes of a mask as ranges: `lanes 0-3,7`."""
-    ranges: list[list[int]] = []
-    for lane in range(layout.WARP):
-        if mask >> lane & 1:
-            if ranges and ranges[-1][1] == lane - 1:
-                ranges[-1][1] = lane
-            else:
-                ranges.append([lane, lane])
-    text = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
+    firsts = [lane for lane in range(WARP) if mask >> lane & 1 and not mask << 1 >> lane & 1]
+    lasts = [lane for lane in range(WARP) if mask >> lane & 1 and not mask >> lane + 1 & 1]
+    text = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(firsts, lasts, strict=True))
     return f"{'lane' if mask.bit_count() == 1 else 'lanes'} {text}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import FrameType, TracebackType
 
@@ -15,10 +15,11 @@ import numpy.typing as npt
 from warpsight._version import __version__
 from warpsight.base.compiled import jit
 from warpsight.base.errors import LimitError, UsageError
-from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, Fault, Slot
+from warpsight.base.progress import Progress
+from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
-from warpsight.emulator.codegen.recording import LaneAddresses, Probes, Wanted
-from warpsight.emulator.codegen.symbols import align_up, too_large
+from warpsight.emulator.codegen.recording import LaneAddresses, ProbedAccess, Probes
+from warpsight.emulator.codegen.symbols import align_up
 from warpsight.emulator.ptx.instruction_set import PTX
 from warpsight.emulator.ptx.static import static_instructions
 from warpsight.emulator.ptx.system import needs_workspace
@@ -27,7 +28,7 @@ from warpsight.emulator.run.externals import Externals, show_printed, uses_heap
 from warpsight.emulator.run.faults import FaultScene, describe_deadlock, describe_fault, find_waiting, limit_error
 from warpsight.emulator.run.memory import DeviceMemory, Memory
 from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, why_in_order
-from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker
+from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, empty_streams
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.lexer import lines_of
 from warpsight.isa.ptx.program import Function
@@ -85,36 +86,30 @@ def choose_blocks(blocks: int, count: int, seed: int) -> npt.NDArray[np.bool_]:
 
 @jit(
     "void(int64[:, ::1], boolean[::1], uint32[:, ::1], uint8[::1], uint32[::1], uint32[:, ::1], uint8[::1], uint32[::1])",
-    cache=True,
-    nogil=True,
+    cache=True, nogil=True,
 )
 def _copy(offsets, kept, entries, events, sectors, out_entries, out_events, out_sectors):  # type: ignore[no-untyped-def]
-    at = np.zeros(3, np.int64)
+    end = np.zeros(3, np.int64)
     for warp in range(len(kept)):
         if kept[warp]:
             low, high = offsets[warp], offsets[warp + 1]
-            out_entries[at[0] : at[0] + high[0] - low[0]] = entries[low[0] : high[0]]
-            out_events[at[1] : at[1] + high[1] - low[1]] = events[low[1] : high[1]]
-            out_sectors[at[2] : at[2] + high[2] - low[2]] = sectors[low[2] : high[2]]
-            at += high - low
+            out_entries[end[0] : end[0] + high[0] - low[0]] = entries[low[0] : high[0]]
+            out_events[end[1] : end[1] + high[1] - low[1]] = events[low[1] : high[1]]
+            out_sectors[end[2] : end[2] + high[2] - low[2]] = sectors[low[2] : high[2]]
+            end += high - low
 
 
 def keep_blocks(part: Streams, chosen: npt.NDArray[np.bool_], warps_per_block: int) -> Streams:
     """The streams of the chosen blocks alone. Their warps are numbered as if there were no others."""
     first = part.first_warp // warps_per_block
     kept = np.repeat(chosen[first : part.end_block], warps_per_block)
-    counts = np.diff(part.offsets, axis=0)[kept]
-    offsets = np.zeros((len(counts) + 1, 3), np.int64)
-    np.cumsum(counts, axis=0, out=offsets[1:])
-    entries = np.empty((int(offsets[-1, 0]), 2), np.uint32)
-    events, sectors = np.empty(int(offsets[-1, 1]), np.uint8), np.empty(int(offsets[-1, 2]), np.uint32)
-    _copy(part.offsets, kept, part.entries, part.events, part.sectors, entries, events, sectors)
-    return Streams(int(chosen[:first].sum()) * warps_per_block, part.end_block, offsets, entries, events, sectors)
+    streams = empty_streams(int(chosen[:first].sum()) * warps_per_block, part.end_block, np.diff(part.offsets, axis=0)[kept])
+    _copy(part.offsets, kept, part.entries, part.events, part.sectors, streams.entries, streams.events, streams.sectors)
+    return streams
 
 
-# -- Runs a launch in native code and gives its trace. Python only sets up, drains buffers, and turns faults into errors.
+# -- A launch.
 
-Progress = Callable[[int, int], None]
 DEFAULT_MAX_INSTRUCTIONS = 10**10
 
 
@@ -145,20 +140,15 @@ def execute(
     progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
 ) -> int:
     """Execute `launch` on device memory that exists, with no trace; the number of warp instructions. Raises as `emulate` does."""
-    run = _Run(prepared, launch, memory, max_instructions, progress, options)
-    try:
-        with run.interruption:
-            return run.execute_unrecorded()
-    finally:
-        show_printed(options.output)
-        run.workers.clear()
+    with _Run(prepared, launch, memory, max_instructions, progress, options) as run, run.interruption:
+        return run.execute_unrecorded()
 
 
 def lane_addresses(
-    source: KernelSource, launch: Launch, wanted: Sequence[Wanted], *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    source: KernelSource, launch: Launch, accesses: Sequence[ProbedAccess], *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
 ) -> list[LaneAddresses | None]:
-    """Execute the launch as far as its last `wanted` access; of each the lanes' addresses, None where it was not made.
+    """Execute the launch as far as the last of `accesses`; of each the lanes' addresses, None where it was not made.
 
     Blocks run in order, on one thread; array arguments stay as they are. What is not a plain load, store or atomic has no probe,
     and nothing is found of a kernel whose blocks may wait for each other, as their order is not that of the trace.
@@ -166,16 +156,11 @@ def lane_addresses(
     """
     prepared = prepare_kernel(source, launch.kernel, checks=options.check, probes=True)
     if prepared.native.graph.waits.spinning:
-        return [None] * len(wanted)
-    probes = Probes(len(prepared.function.instructions), wanted)
-    run = _Run(prepared, launch, None, max_instructions, progress, options)
-    try:
-        with run.interruption:
-            run.execute_unrecorded(probes)
-    finally:
-        run.memory.close()
-        run.workers.clear()
-    return probes.found()
+        return [None] * len(accesses)
+    probes = Probes(len(prepared.function.instructions), accesses)
+    with _Run(prepared, launch, None, max_instructions, progress, options) as run, run.interruption:
+        run.execute_unrecorded(probes)
+    return probes.results()
 
 
 class _Run:
@@ -187,27 +172,31 @@ class _Run:
     ) -> None:
         source, function, native = prepared.source, prepared.function, prepared.native
         self.source, self.launch, self.function, self.native = source, launch, function, native
-        self.limit, self.progress = limit, progress
+        self.limit, self.progress, self.options = limit, progress, options
         self.name = display_name(launch.kernel)
-        self.stack_bytes = align_up(max(options.stack_bytes, function.frame), 16) if function.frame else 0
-        self.local_bytes = native.symbols.local_bytes + self.stack_bytes
         symbols = native.symbols
-        self.shared_bytes = (
-            symbols.dynamic_shared_offset if launch.shared_bytes else symbols.static_shared_bytes
-        ) + launch.shared_bytes
-        problem = too_large(symbols.local_bytes + self.stack_bytes, self.shared_bytes)
-        if problem:
-            raise UsageError(f"kernel {self.name}: {problem}", remedy="use less shared or local memory")
-        names = [(p.name, symbols.parameter_offset(p.name)) for p in function.parameters]
-        self.options = options
+        self.stack_bytes = align_up(max(options.stack_bytes, function.frame), 16) if function.frame else 0
+        self.local_bytes = symbols.local_bytes + self.stack_bytes
+        static = symbols.dynamic_shared_offset if launch.shared_bytes else symbols.static_shared_bytes
+        self.shared_bytes = static + launch.shared_bytes
+        if max(self.local_bytes, self.shared_bytes) > WINDOW_BYTES:
+            what = f"{self.shared_bytes} bytes of shared and {self.local_bytes} of local memory exceed the 16 MiB windows"
+            raise UsageError(f"kernel {self.name}: {what}", remedy="use less shared or local memory")
         heap_bytes = options.heap_bytes if uses_heap([function, *source.module.functions.values()]) else 0
         self.memory = memory or DeviceMemory(
-            symbols, launch, names, source.path, with_workspace=needs_workspace(function), heap_bytes=heap_bytes,
-            checks=options.check,
+            symbols, launch, source.path, with_workspace=needs_workspace(function), heap_bytes=heap_bytes, checks=options.check,
         )
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
         self.interruption = Interruption()
+
+    def __enter__(self) -> _Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        show_printed(self.options.output)
+        self.memory.close()
+        self.workers.clear()
 
     @property
     def instructions(self) -> int:
@@ -282,8 +271,7 @@ class _Run:
             raise self._fault(stopped.worker, stopped.block) from None
 
     def _collect(self, streams: Iterable[Streams], sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
-        paths = PathStore()
-        taken: list[npt.NDArray[np.int32]] = []
+        paths, taken = PathStore(), []
         for part in streams:
             if self.chosen is not None:
                 part = keep_blocks(part, self.chosen, self.workers[0].warps_per_block)  # noqa: PLW2901
@@ -302,23 +290,14 @@ class _Run:
             return worker.stopped_by or KeyboardInterrupt()
         kind = Fault(int(c[Slot.FAULT_KIND]))
         if kind == Fault.NO_MEMORY:
-            return LimitError(
-                f"kernel {self.name}: the trace of one block is larger than {MAX_BUFFER_BYTES >> 30} GiB",
-                remedy="use a smaller input",
-            )
+            what = f"kernel {self.name}: the trace of one block is larger than {MAX_BUFFER_BYTES >> 30} GiB"
+            return LimitError(what, remedy="use a smaller input")
         if kind == Fault.DEADLOCK:
             waiting = find_waiting(worker.residents.states(), self.native.graph)
             return describe_deadlock(waiting, block, self.function, self.name, self.source.path, self.launch)
-        record = {
-            "kind": kind,
-            "pc": int(c[Slot.FAULT_PC]),
-            "lane": int(c[Slot.FAULT_LANE]),
-            "address": int(c[Slot.FAULT_ADDRESS]),
-            "warp": int(c[Slot.FAULT_WARP]),
-            "block": block,
-            "stack": self.stack_bytes,
-        }
-        return describe_fault(record, self._scene(worker))
+        slots = {"pc": Slot.FAULT_PC, "lane": Slot.FAULT_LANE, "address": Slot.FAULT_ADDRESS, "warp": Slot.FAULT_WARP}
+        record = {name: int(c[slot]) for name, slot in slots.items()}
+        return describe_fault(record | {"kind": kind, "block": block, "stack": self.stack_bytes}, self._scene(worker))
 
     def _scene(self, worker: Worker) -> FaultScene:
         return FaultScene(
@@ -350,22 +329,17 @@ def emulate(
     """
     prepared = prepared or prepare_kernel(source, launch.kernel, checks=options.check)
     native = prepared.native
-    run = _Run(prepared, launch, memory, max_instructions, progress, options)
-    if sample:
-        run.chosen = choose_blocks(launch.blocks, sample, seed)
     sink = sink if sink is not None else SpillingSink()
     inputs = input_hash(launch)
-    started = time.perf_counter()
-    try:
+    with _Run(prepared, launch, memory, max_instructions, progress, options) as run:
+        if sample:
+            run.chosen = choose_blocks(launch.blocks, sample, seed)
+        started = time.perf_counter()
         with run.interruption:
             paths, warps_of_path = run.execute(sink, threads)
         seconds = time.perf_counter() - started
         run.memory.write_back()
         header = _header(run, registers, paths, warps_of_path, inputs, seconds)
-    finally:
-        show_printed(options.output)
-        run.memory.close()
-        run.workers.clear()
     return sink.finish(header, static_instructions(prepared.function), native.graph.block_start.astype(np.int32), paths)
 
 
@@ -390,7 +364,7 @@ def _recorded(native: NativeKernel, paths: PathTable, warps: npt.NDArray[np.int6
     """Warp instructions in the trace, and those times active lanes at the entry of their block."""
     work = np.diff(native.graph.block_start).astype(np.int64)[paths.block] * paths.repeat
     totals = []
-    for each in (work, work * paths.lanes.astype(np.int64)):
-        per_path = np.add.reduceat(each, paths.offset[:-1]) if len(each) else np.zeros(len(paths), dtype=np.int64)
+    for counts in (work, work * paths.lanes.astype(np.int64)):
+        per_path = np.add.reduceat(counts, paths.offset[:-1]) if len(counts) else np.zeros(len(paths), dtype=np.int64)
         totals.append(int((per_path * warps).sum()))
     return totals[0], totals[1]

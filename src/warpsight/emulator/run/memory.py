@@ -8,7 +8,6 @@ import mmap
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -76,23 +75,24 @@ class LiveTable:
         """A new allocation."""
         if self.count == len(self._rows):
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-        at = self._place(allocation.address)
-        self._rows[at + 1 : self.count + 1] = self._rows[at : self.count].copy()
-        self._rows[at] = allocation.address, allocation.end, int(allocation.writable)
+        row = self._row(allocation.address)
+        self._rows[row + 1 : self.count + 1] = self._rows[row : self.count].copy()
+        self._rows[row] = allocation.address, allocation.end, int(allocation.writable)
         self.count += 1
 
     def remove(self, address: int) -> None:
         """Forget the allocation that starts there."""
-        at = self._place(address)
-        self._rows[at : self.count - 1] = self._rows[at + 1 : self.count].copy()
+        row = self._row(address)
+        self._rows[row : self.count - 1] = self._rows[row + 1 : self.count].copy()
         self.count -= 1
 
-    def _place(self, address: int) -> int:
+    def _row(self, address: int) -> int:
+        """The first row whose allocation does not start below an address."""
         return int(np.searchsorted(self._rows[: self.count, 0], address))
 
     def room_at(self, address: int) -> int:
         """Bytes from an address to the end of the allocation that it lies in, 0 in none."""
-        row = int(np.searchsorted(self._rows[: self.count, 0], address, side="right")) - 1
+        row = self._row(address + 1) - 1
         return max(0, int(self._rows[row, 1]) - address) if row >= 0 else 0
 
 
@@ -127,11 +127,10 @@ class DeviceHeap:
         low = align_up(self._fresh, align)
         if low + need <= self.end:
             self._fresh = low + need
+        elif (hole := self._take_hole(need, align)) is not None:
+            low = hole
         else:
-            found = self._take_hole(need, align)
-            if found is None:
-                return None
-            low = found
+            return None
         allocation = Allocation(low, size, True, name)
         self._live[low] = (allocation, low + need)
         return allocation
@@ -140,8 +139,7 @@ class DeviceHeap:
         for k, (low, high) in enumerate(self._holes):
             start = align_up(low, align)
             if start + need <= high:
-                pieces = [(a, b) for a, b in ((low, start), (start + need, high)) if a < b]
-                self._holes[k : k + 1] = pieces
+                self._holes[k : k + 1] = [(a, b) for a, b in ((low, start), (start + need, high)) if a < b]
                 first = max(0, bisect_right(self._freed_at, start) - 1)
                 last = bisect_left(self._freed_at, start + need)
                 if first < last and self._freed[self._freed_at[first]].allocation.end <= start:
@@ -154,25 +152,24 @@ class DeviceHeap:
 
     def free(self, address: int, by: str) -> Allocation | None:
         """Give a block back, None when none that is live starts there."""
-        known = self._live.pop(address, None)
-        if known is None:
+        if address not in self._live:
             return None
-        allocation, high = known
+        allocation, high = self._live.pop(address)
         self._freed[address] = Freed(allocation, by)
         insort(self._freed_at, address)
         low = address
-        at = bisect_left(self._holes, (low, high))
-        if at < len(self._holes) and self._holes[at][0] == high:
-            high = self._holes.pop(at)[1]
-        if at > 0 and self._holes[at - 1][1] == low:
-            low = self._holes.pop(at - 1)[0]
+        index = bisect_left(self._holes, (low, high))
+        if index < len(self._holes) and self._holes[index][0] == high:
+            high = self._holes.pop(index)[1]
+        if index > 0 and self._holes[index - 1][1] == low:
+            low = self._holes.pop(index - 1)[0]
         insort(self._holes, (low, high))
         return allocation
 
     def freed_at(self, address: int) -> Freed | None:
         """The freed block, not handed out again since, that an address lies in."""
-        at = bisect_right(self._freed_at, address) - 1
-        freed = self._freed[self._freed_at[at]] if at >= 0 else None
+        index = bisect_right(self._freed_at, address) - 1
+        freed = self._freed[self._freed_at[index]] if index >= 0 else None
         return freed if freed and address < freed.allocation.end else None
 
     def live(self) -> list[Allocation]:
@@ -180,13 +177,14 @@ class DeviceHeap:
         return [allocation for allocation, _ in self._live.values()]
 
 
-# -- Device memory: one mapped arena in which module data and the launch's arrays lie, at the same addresses every time.
+# -- The memory of a launch.
 
-class Memory(Protocol):
+class Memory:
     """Device memory of a launch. `delta` is host minus device address; `parameters` are the bytes of the kernel's parameters.
 
-    `table` are the live allocations, `heap` is behind the kernel's own `malloc`, `objects` are textures and surfaces, `workspace`
-    the address of what synchronises a cooperative grid (0 without).
+    `table` are the live allocations; `heap` is behind the kernel's own `malloc`; `objects` are textures and surfaces; `workspace`
+    is the address of what synchronises a cooperative grid, all zeros at first, 0 without. With `check`, `heap_written` has a byte
+    for each of the heap: 255 where the kernel has written since it got the memory.
     """
 
     delta: int
@@ -199,6 +197,7 @@ class Memory(Protocol):
 
     def nearest(self, address: int) -> tuple[Allocation, int] | None:
         """The allocation nearest to an address, and how far past its end (positive) or before its start (negative)."""
+        raise NotImplementedError
 
     def write_back(self) -> None:
         """The launch has succeeded: let the caller see its results."""
@@ -207,16 +206,11 @@ class Memory(Protocol):
         """The launch is over."""
 
 
-class DeviceMemory:
-    """The arena of one launch. `delta` is host minus device address; `parameters` are the bytes of the kernel's parameters.
-
-    With a workspace, as a cooperative launch has one, `workspace` is its address: zeros, for the barrier of the grid.
-    `heap_bytes` lie behind the arrays for the kernel's own `malloc`; 0 for a kernel that has none. With `checks`, `heap_written`
-    has a byte for each of them: 255 where the kernel has written since it got the memory.
-    """
+class DeviceMemory(Memory):
+    """The arena of one launch. `heap_bytes` lie behind the arrays for the kernel's own `malloc`; 0 for a kernel that has none."""
 
     def __init__(
-        self, symbols: SymbolTable, launch: Launch, parameter_names: list[tuple[str, int]], place: str, *,
+        self, symbols: SymbolTable, launch: Launch, place: str, *,
         with_workspace: bool = False, heap_bytes: int = 0, checks: bool = False,
     ) -> None:
         self.allocations: list[Allocation] = [
@@ -228,7 +222,7 @@ class DeviceMemory:
         self._images: list[tuple[int, Image]] = []
         self.objects = DescriptorTable()
         self.parameters = bytearray(symbols.param_bytes or 1)
-        end = self._place_arguments(symbols, launch, parameter_names)
+        end = self._place_arguments(symbols, launch)
         self.workspace = end if with_workspace else 0
         if with_workspace:
             self.allocations.append(Allocation(end, GLOBAL_ALIGN, True, "workspace of the grid's barrier"))
@@ -267,16 +261,18 @@ class DeviceMemory:
         for address, image in self._images:
             copy_in(image, self._view(address, image_bytes(image)))
 
-    def _place_arguments(self, symbols: SymbolTable, launch: Launch, names: list[tuple[str, int]]) -> int:
+    def _place_arguments(self, symbols: SymbolTable, launch: Launch) -> int:
         address = symbols.arena_start
-        for argument, (name, offset) in zip(launch.arguments, names, strict=True):
+        parameters = [variable for variable in symbols.placed if variable.space == "param"]
+        for argument, parameter in zip(launch.arguments, parameters, strict=True):
+            name = parameter.name
             if isinstance(argument, ScalarArgument):
                 data = argument.data
             elif isinstance(argument, Image):
                 size = image_bytes(argument)
                 data = self.objects.add(describe(argument, address)).to_bytes(8, "little")
-                what = f'{type(argument).__name__.lower()} of parameter "{name}" ({size:,} bytes)'
-                self.allocations.append(Allocation(address, size, isinstance(argument, Surface), what))
+                title = f'{type(argument).__name__.lower()} of parameter "{name}" ({size:,} bytes)'
+                self.allocations.append(Allocation(address, size, isinstance(argument, Surface), title))
                 self._images.append((address, argument))
                 address = align_up(address + size, GLOBAL_ALIGN)
             else:
@@ -284,12 +280,11 @@ class DeviceMemory:
                 if not array.flags.c_contiguous:
                     raise UsageError(f'array for parameter "{name}" is not C-contiguous', remedy="pass np.ascontiguousarray(...)")
                 data = address.to_bytes(8, "little")
-                self.allocations.append(
-                    Allocation(address, array.nbytes, True, f'array of parameter "{name}" ({array.nbytes:,} bytes)')
-                )
+                title = f'array of parameter "{name}" ({array.nbytes:,} bytes)'
+                self.allocations.append(Allocation(address, array.nbytes, True, title))
                 self._arrays.append((address, argument))
                 address = align_up(address + max(1, array.nbytes), GLOBAL_ALIGN)
-            self.parameters[offset : offset + len(data)] = data
+            self.parameters[parameter.offset : parameter.offset + len(data)] = data
         return address
 
     def _view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
@@ -315,14 +310,11 @@ class DeviceMemory:
         self._map.close()
 
 
-# -- Device memory that outlives a launch: an arena that is mapped already, and someone else's table of live allocations.
+class ResidentMemory(Memory):
+    """Memory that outlives a launch: an arena that is mapped already, and someone else's table of live allocations.
 
-class ResidentMemory:
-    """Device memory for one launch as it is: `table` int64 [n, 3] (start, end, writable) sorted, `delta` host minus device.
-
-    `parameters` are the raw bytes of the kernel's parameters; `names` are the names of addresses, for messages; `objects` are
-    the live textures and surfaces; `heap` is behind the kernel's own `malloc` and outlives the launch too; `workspace` is the
-    address of the barrier of a cooperative grid, all zeros, or 0 where there is none.
+    `table` are int64 [n, 3] (start, end, writable), sorted; `names` are the names of addresses, for messages; `heap` outlives the
+    launch too. Results are where the caller sees them, so `write_back` and `close` have nothing to do.
     """
 
     def __init__(
@@ -350,12 +342,6 @@ class ResidentMemory:
         start, end, writable = (int(value) for value in self._table[row])
         name = self._names.get(start, f"device memory of {end - start:,} bytes")
         return Allocation(start, end - start, bool(writable), name)
-
-    def write_back(self) -> None:
-        """Nothing to do: results are where the caller sees them."""
-
-    def close(self) -> None:
-        """Nothing to do: memory stays."""
 
 
 class ModuleData:

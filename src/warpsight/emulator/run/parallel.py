@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.addressing.coalescing import SECTOR_BYTES
 from warpsight.base.compiled import jit
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.ptx.static import static_instructions
@@ -30,7 +31,7 @@ from warpsight.traces.path_store import LANES_SHIFT
 from warpsight.traces.schema import ATOMIC, LOAD, STORE, StaticInstruction
 
 READ, WRITTEN = 1, 2
-SECTOR_BYTES = 32
+_FIRST_SECTOR = ARENA_BASE // SECTOR_BYTES
 _BLOCK_MASK = (1 << LANES_SHIFT) - 1
 _TALKS = frozenset({"membar", "fence", "mbarrier", "red", "sured", "griddepcontrol"})
 _ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
@@ -40,13 +41,13 @@ _COUNTERS = ("%clock", "%globaltimer", "%gridid", "%smid")
 def why_in_order(function: Function) -> str:
     """Why the blocks of a kernel must run one after the other; empty if it does not say that they must."""
     for instruction in function.instructions:
-        words = set(instruction.modifiers)
+        modifiers = set(instruction.modifiers)
         if instruction.opcode == "call" and all(getattr(o, "name", "") != ASSERTION for o in instruction.operands[1:2]):
             return f'"{instruction.text}" may print, allocate or exchange data between blocks'
-        on_chip = bool(words & {"shared", "shared::cta", "local", "param", "param::func", "const"})
-        if (instruction.opcode in _TALKS or "reduce" in words) and not on_chip and "cta" not in words:
+        on_chip = bool(modifiers & {"shared", "shared::cta", "local", "param", "param::func", "const"})
+        if (instruction.opcode in _TALKS or "reduce" in modifiers) and not on_chip and "cta" not in modifiers:
             return f'"{instruction.text}" may order memory between blocks'
-        if instruction.opcode in ("atom", "ld", "st") and not on_chip and (instruction.opcode == "atom" or words & _ORDERED):
+        if instruction.opcode in ("atom", "ld", "st") and not on_chip and (instruction.opcode == "atom" or modifiers & _ORDERED):
             return f'"{instruction.text}" may exchange data between blocks'
         if any(isinstance(o, SpecialRegister) and o.name.startswith(_COUNTERS) for o in instruction.operands):
             return f'"{instruction.text}" counts what ran before'
@@ -66,14 +67,10 @@ class AccessTable:
     @classmethod
     def of(cls, function: Function, graph: ControlFlowGraph) -> AccessTable:
         """The table of a kernel."""
-        found: list[tuple[int, int, int]] = []
-        start = [0]
         code = static_instructions(function)
-        for block in range(len(graph)):
-            first, end = int(graph.block_start[block]), int(graph.block_start[block + 1])
-            found += [_row(instruction) for instruction in code[first:end] if instruction.event_bytes]
-            start.append(len(found))
-        return cls(np.array(start, np.int64), np.array(found, np.int64).reshape(-1, 3))
+        rows = [_row(instruction) for instruction in code if instruction.event_bytes]
+        before = np.cumsum([0, *(instruction.event_bytes > 0 for instruction in code)])  # rows before each instruction
+        return cls(before[graph.block_start].astype(np.int64), np.array(rows, np.int64).reshape(-1, 3))
 
 
 def _row(instruction: StaticInstruction) -> tuple[int, int, int]:
@@ -83,8 +80,7 @@ def _row(instruction: StaticInstruction) -> tuple[int, int, int]:
 
 @jit(
     "void(uint32[:, ::1], uint8[::1], uint32[::1], int64[:, ::1], int64[::1], int64[:, ::1], uint8[::1], int64)",
-    cache=True,
-    nogil=True,
+    cache=True, nogil=True,
 )
 def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):  # type: ignore[no-untyped-def]
     """Mark in `touched` (a byte a sector, from `first_sector` on) what warps did, from their three streams.
@@ -109,14 +105,6 @@ def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):
                                 touched[place] |= np.uint8(rows[row, 0])
                         sector += count
                     event += rows[row, 2]
-
-
-def new_marks(arena_bytes: int) -> npt.NDArray[np.uint8]:
-    """An empty table for the sectors of `arena_bytes` of device memory."""
-    return np.zeros(-(-arena_bytes // SECTOR_BYTES), np.uint8)
-
-
-FIRST_SECTOR = ARENA_BASE // SECTOR_BYTES
 
 
 def conflict(tables: list[npt.NDArray[np.uint8]]) -> bool:
@@ -153,7 +141,8 @@ class Apart:
 
     def __init__(self, workers: list[Worker], table: AccessTable, arena_bytes: int, blocks: int) -> None:
         self._workers, self._table, self._blocks = workers, table, blocks
-        self._marks = {id(worker): new_marks(arena_bytes) for worker in workers}
+        sectors = -(-arena_bytes // SECTOR_BYTES)
+        self._marks = {id(worker): np.zeros(sectors, np.uint8) for worker in workers}
         share = -(-blocks // (len(workers) * CHUNKS_PER_WORKER))
         self._chunk = -(-share // CHUNK_MULTIPLE) * CHUNK_MULTIPLE
 
@@ -167,13 +156,11 @@ class Apart:
         done = 2 * self._chunk
         left = self._blocks - done
         self._check()
-        if left <= 0:
-            return
-        if per_block * left < MIN_SECONDS:
+        if left > 0 and per_block * left < MIN_SECONDS:
             yield from second.streams(done, self._blocks)
-            return
-        yield from self._spread(done)
-        self._check()
+        elif left > 0:
+            yield from self._spread(done)
+            self._check()
 
     def _check(self) -> None:
         if conflict(list(self._marks.values())):
@@ -181,14 +168,11 @@ class Apart:
 
     def _work(self, worker: Worker, block: int) -> list[Streams]:
         """One chunk on one worker."""
-        found = []
-        for part in worker.streams(block, min(block + self._chunk, self._blocks)):
-            mark(
-                part.entries, part.events, part.sectors, part.offsets,
-                self._table.start, self._table.rows, self._marks[id(worker)], FIRST_SECTOR,
-            )  # fmt: skip
-            found.append(part)
-        return found
+        parts = list(worker.streams(block, min(block + self._chunk, self._blocks)))
+        table, touched = self._table, self._marks[id(worker)]
+        for part in parts:
+            mark(part.entries, part.events, part.sectors, part.offsets, table.start, table.rows, touched, _FIRST_SECTOR)
+        return parts
 
     def _spread(self, block: int) -> Iterator[Streams]:
         """All chunks from `block` on; at most three per worker are begun and not yet taken."""
@@ -201,13 +185,13 @@ class Apart:
             while True:
                 room.acquire()
                 with take:  # chunk and place in the queue at once, so that a worker's chunks, and the results, are in order
-                    at = None if stop.is_set() else next(chunks, None)
+                    chunk = None if stop.is_set() else next(chunks, None)
                     future: Future[list[Streams]] = Future()
-                    begun.put(None if at is None else future)
-                if at is None:
+                    begun.put(None if chunk is None else future)
+                if chunk is None:
                     return
                 try:
-                    future.set_result(self._work(worker, at))
+                    future.set_result(self._work(worker, chunk))
                 except BaseException as error:  # raised again where the result is taken
                     future.set_exception(error)
                     return

@@ -36,6 +36,15 @@ class Streams(NamedTuple):
     sectors: npt.NDArray[np.uint32]
 
 
+def empty_streams(first_warp: int, end_block: int, totals: npt.NDArray[np.int64]) -> Streams:
+    """Streams to be filled: `totals` [warps, 3] are each warp's path entries, events and sectors."""
+    offsets = np.zeros((len(totals) + 1, 3), np.int64)
+    np.cumsum(totals, axis=0, out=offsets[1:])
+    entries, events, sectors = offsets[-1].tolist()
+    arrays = np.empty((entries, 2), np.uint32), np.empty(events, np.uint8), np.empty(sectors, np.uint32)
+    return Streams(first_warp, end_block, offsets, *arrays)
+
+
 class Stopped(Exception):
     """A worker's block has faulted, or has to stop; the context holds the reason."""
 
@@ -84,32 +93,21 @@ class Worker:
         warps = self.warps_per_block
         patterns = np.zeros((native.site_count + 1) * PATTERN_BYTES + 64, dtype=np.uint8)
         parameters = np.frombuffer(self.memory.parameters, dtype=np.uint8)
-        tids = np.zeros((warps, 3, WARP), dtype=np.int32)
-        thread = np.arange(warps * WARP)
-        x, y, z = launch.block
-        tids[:] = np.stack([thread % x, thread // x % y, thread // (x * y) % max(z, 1)]).reshape(3, warps, WARP).swapaxes(0, 1)
+        thread, (x, y, z) = np.arange(warps * WARP), launch.block
+        axes = np.stack([thread % x, thread // x % y, thread // (x * y) % max(z, 1)]).reshape(3, warps, WARP)
+        tids = np.ascontiguousarray(axes.swapaxes(0, 1), dtype=np.int32)
         partial = launch.threads_per_block % WARP
         for slot, value in {
-            Slot.ARENA_DELTA: self.memory.delta,
-            Slot.PARAM_PTR: parameters.ctypes.data,
-            Slot.PARAM_SIZE: native.symbols.param_bytes,
-            Slot.SHARED_SIZE: self.shared_bytes,
-            Slot.LOCAL_SIZE: self.local_bytes,
-            Slot.LOCAL_CLEARED: native.symbols.local_bytes + native.frame,
-            Slot.ALLOC_PTR: self.memory.table.pointer,
-            Slot.ALLOC_COUNT: self.memory.table.count,
-            Slot.SITE_PTR: self.sites.ctypes.data,
-            Slot.PATTERN_PTR: align_up(patterns.ctypes.data, 64),
-            Slot.POLL_AT: POLL_INSTRUCTIONS,
-            Slot.WARPS_PER_BLOCK: warps,
-            Slot.STATE_STRIDE: native.state_stride,
-            Slot.TID_PTR: tids.ctypes.data,
-            Slot.LAST_WARP_MASK: (1 << partial) - 1 if partial else 0xFFFFFFFF,
-            Slot.DYNAMIC_SHARED: launch.shared_bytes,
-            Slot.IMAGE_PTR: self.memory.objects.rows.ctypes.data,
-            Slot.IMAGE_COUNT: self.memory.objects.count,
+            Slot.ARENA_DELTA: self.memory.delta, Slot.PARAM_PTR: parameters.ctypes.data,
+            Slot.PARAM_SIZE: native.symbols.param_bytes, Slot.SHARED_SIZE: self.shared_bytes, Slot.LOCAL_SIZE: self.local_bytes,
+            Slot.LOCAL_CLEARED: native.symbols.local_bytes + native.frame, Slot.ALLOC_PTR: self.memory.table.pointer,
+            Slot.ALLOC_COUNT: self.memory.table.count, Slot.SITE_PTR: self.sites.ctypes.data,
+            Slot.PATTERN_PTR: align_up(patterns.ctypes.data, 64), Slot.POLL_AT: POLL_INSTRUCTIONS, Slot.WARPS_PER_BLOCK: warps,
+            Slot.STATE_STRIDE: native.state_stride, Slot.TID_PTR: tids.ctypes.data,
+            Slot.LAST_WARP_MASK: (1 << partial) - 1 if partial else 0xFFFFFFFF, Slot.DYNAMIC_SHARED: launch.shared_bytes,
+            Slot.IMAGE_PTR: self.memory.objects.rows.ctypes.data, Slot.IMAGE_COUNT: self.memory.objects.count,
             Slot.WORKSPACE: self.memory.workspace,
-        }.items():
+        }.items():  # fmt: skip
             c[slot] = value
         c[Slot.NCTAID_X : Slot.NCTAID_Z + 1] = launch.grid
         c[Slot.NTID_X : Slot.NTID_Z + 1] = launch.block
@@ -118,10 +116,10 @@ class Worker:
     def _add_shadows(self) -> list[npt.NDArray[np.generic]]:
         """For `check`: a byte of shadow for each byte of shared, local and allocated memory."""
         c, keep = self.context, []
+        local = self.warps_per_block * WARP * self.local_bytes
         for pointer, size, shadow in (
-            (Slot.SHARED_PTR, self.shared_bytes, Slot.SHARED_SHADOW),
-            (Slot.LOCAL_PTR, self.warps_per_block * WARP * self.local_bytes, Slot.LOCAL_SHADOW),
-        ):
+            (Slot.SHARED_PTR, self.shared_bytes, Slot.SHARED_SHADOW), (Slot.LOCAL_PTR, local, Slot.LOCAL_SHADOW),
+        ):  # fmt: skip
             keep.append(np.zeros(size + 64, dtype=np.uint8))
             c[shadow] = int(keep[-1].ctypes.data) - int(c[pointer])
         written, heap = self.memory.heap_written, self.memory.heap
@@ -129,7 +127,7 @@ class Worker:
         c[Slot.HEAP_SHADOW] = int(written.ctypes.data) - (heap.start + self.memory.delta)
         return [*keep, written]
 
-    def _answer(self, room: int) -> int:
+    def _make_room(self, room: int) -> int:
         """Native code asks: make room, and say 1 to go on. Nothing may be raised through native frames; if it is, they get 0."""
         try:
             self._poll(self)
@@ -141,8 +139,8 @@ class Worker:
             return self._stop(error)
         return 1
 
-    def _answer_external(self, number: int, mask: int, pc: int, arguments: int) -> int:
-        """Native code calls a function of the device runtime; as for `_answer`, errors wait until it has returned."""
+    def _call_external(self, number: int, mask: int, pc: int, arguments: int) -> int:
+        """Native code calls a function of the device runtime; as for `_make_room`, errors wait until it has returned."""
         try:
             assert self.externals is not None
             return self.externals.call(number, mask, pc, arguments)
@@ -175,7 +173,7 @@ class Worker:
     def _run(self, block: int, end: int) -> int:
         """Run blocks from `block` on; gives the block to go on with after a drain, or, with STALLED set, without progress."""
         address = int(self.context.ctypes.data)
-        HOSTS[address], EXTERNAL_HOSTS[address] = self._answer, self._answer_external
+        HOSTS[address], EXTERNAL_HOSTS[address] = self._make_room, self._call_external
         try:
             following = int(self.native.run(address, block, end))
         finally:
@@ -199,17 +197,11 @@ class Worker:
         segments = recorder.take_segments()
         totals = np.empty((warps, 3), dtype=np.int64)
         count_per_warp(segments, first, totals)
-        offsets = np.zeros((warps + 1, 3), dtype=np.int64)
-        np.cumsum(totals, axis=0, out=offsets[1:])
-        entries = np.empty((int(offsets[-1, 0]), 2), dtype=np.uint32)
-        events = np.empty(int(offsets[-1, 1]), dtype=np.uint8)
-        sectors = np.empty(int(offsets[-1, 2]), dtype=np.uint32)
-        place = offsets[:-1].copy()
-        gather_streams(
-            segments, first, recorder.path.array, recorder.events.array, recorder.sectors.array, place, entries, events, sectors
-        )
+        streams = empty_streams(first, following, totals)
+        recorded = recorder.path.array, recorder.events.array, recorder.sectors.array
+        gather_streams(segments, first, *recorded, streams.offsets[:-1].copy(), streams.entries, streams.events, streams.sectors)
         recorder.rewind()
-        return Streams(first, following, offsets, entries, events, sectors)
+        return streams
 
 
 # -- Blocks that are suspended because all of their warps wait for something that another block does.
@@ -222,9 +214,6 @@ MAX_BYTES = 1 << 32  # of all suspended blocks of a launch together
 FIRST_ROUNDS = 16  # turns of its warps that a block has without progress before it is suspended
 NEXT_ROUNDS, MOST_ROUNDS = 4, 1 << 12  # and once blocks have been suspended; twice as many after each turn of all in vain
 _MOST_VAIN_TURNS = 16  # of all blocks, when no further block can be started
-
-_Array = npt.NDArray[np.generic]
-
 
 class _Residence:
     """Memory of one block: shared and local memory, the states of its warps and its record."""
@@ -263,7 +252,6 @@ class Residents:
         self._sizes = (shared, local, states)
         self._most = max(2, MAX_BYTES // (shared + local + states + 1024))
         self._home = _Residence(*self._sizes)
-        self._current = self._home
         self._enter(self._home)
         self._free: list[_Residence] = []
         context[Slot.STALL_ROUNDS] = FIRST_ROUNDS
@@ -293,11 +281,11 @@ class Residents:
 
     def _take_turns(self, block: int, end: int, run: Callable[[int], bool]) -> int:
         waiting = {block: self._home}
-        following, wanted, vain = block + 1, 1, 0
+        following, to_start, vain = block + 1, 1, 0
         while waiting:
             ended = 0
-            while wanted and following < end and len(waiting) < self._most:
-                wanted -= 1
+            while to_start and following < end and len(waiting) < self._most:
+                to_start -= 1
                 residence = self._free.pop() if self._free else _Residence(*self._sizes)
                 self._enter(residence)
                 if run(following):
@@ -316,13 +304,13 @@ class Residents:
                     if residence is not self._home:
                         self._free.append(residence)
             if ended or sum(r.progress for r in waiting.values()) != before:
-                wanted, vain = 0, 0
+                to_start, vain = 0, 0
                 self._context[Slot.STALL_ROUNDS] = NEXT_ROUNDS
                 continue
             if following == end:
                 self._context[Slot.STALL_ROUNDS] = min(2 * int(self._context[Slot.STALL_ROUNDS]), MOST_ROUNDS)
             elif len(waiting) < self._most:
-                wanted, vain = len(waiting), 0
+                to_start, vain = len(waiting), 0
             elif (vain := vain + 1) > _MOST_VAIN_TURNS:
                 raise LimitError(
                     f"kernel {self._kernel}: {len(waiting):,} blocks wait for one that has not been started, "

@@ -16,52 +16,10 @@ import numpy as np
 
 from warpsight.base.compiled import compiled
 from warpsight.emulator.textures import objects as descriptors
-from warpsight.emulator.textures.texels import (
-    BAD_HANDLE,
-    COORDINATES,
-    COUNT,
-    DELTA,
-    FAILURE,
-    FINE,
-    FLOAT_FORMAT,
-    HANDLES,
-    MASK,
-    ONE,
-    REQUEST_WORDS,
-    ROW_WORDS,
-    SAMPLERS,
-    SIGNED_FORMAT,
-    SOURCES,
-    TABLE,
-    TABLE_COUNT,
-    USE,
-    VALUES,
-    WHAT,
-    WRONG_KIND,
-    fail,
-    find,
-    float_of,
-    load,
-    pattern_of,
-    pointer,
-    reach,
-    touch,
-    warp_function,
-    widen,
-)
+from warpsight.emulator.textures import texels as tx
 
 numba = lazy.load("numba")
 
-_ROW = descriptors.Row
-(
-    KIND, ADDRESS_WORD, WIDTH, HEIGHT, DEPTH, LAYERS, ROW_PITCH, SLICE_PITCH, CHANNELS, CHANNEL_BITS, FORMAT, NORMALIZED_READ,
-    FILTER, ADDRESS_X, NORMALIZED, BORDER,
-) = (int(word) for word in (
-    _ROW.KIND, _ROW.ADDRESS, _ROW.WIDTH, _ROW.HEIGHT, _ROW.DEPTH, _ROW.LAYERS, _ROW.ROW_PITCH, _ROW.SLICE_PITCH, _ROW.CHANNELS,
-    _ROW.CHANNEL_BITS, _ROW.FORMAT, _ROW.NORMALIZED_READ, _ROW.FILTER, _ROW.ADDRESS_X, _ROW.NORMALIZED, _ROW.BORDER,
-))  # fmt: skip
-TEXTURE, SURFACE, SAMPLER = (int(use) for use in descriptors.Use)
-ONE_D, TWO_D, THREE_D, LAYERED_1D, LAYERED_2D, CUBE, LAYERED_CUBE, LINEAR_MEMORY = (int(kind) for kind in descriptors.Kind)
 WRAP, CLAMP, MIRROR, BORDER_MODE = (int(mode) for mode in descriptors.AddressMode)
 LINEAR = int(descriptors.Filter.LINEAR)
 
@@ -115,18 +73,18 @@ def _face(x: Any, y: Any, z: Any) -> Any:
 @compiled
 def _channel(address: Any, row: Any) -> Any:
     """The 32-bit pattern that a channel at a host address reads as."""
-    bits = row[CHANNEL_BITS]
-    raw = load(address, bits // 8)
+    bits = row[tx.CHANNEL_BITS]
+    raw = tx.load(address, bits // 8)
     if bits == 32:
         return raw
-    if row[FORMAT] == FLOAT_FORMAT:
-        return widen(raw)
-    if row[FORMAT] == SIGNED_FORMAT and raw >> (bits - 1):
+    if row[tx.FORMAT] == tx.FLOAT_FORMAT:
+        return tx.widen(raw)
+    if row[tx.FORMAT] == tx.SIGNED_FORMAT and raw >> (bits - 1):
         raw -= 1 << bits
-    if not row[NORMALIZED_READ]:
+    if not row[tx.NORMALIZED_READ]:
         return raw & 0xFFFFFFFF
-    largest = (1 << (bits - 1 if row[FORMAT] == SIGNED_FORMAT else bits)) - 1
-    return pattern_of(numba.float32(max(raw / largest, -1.0)))
+    largest = (1 << (bits - 1 if row[tx.FORMAT] == tx.SIGNED_FORMAT else bits)) - 1
+    return tx.pattern_of(numba.float32(max(raw / largest, -1.0)))
 
 
 @compiled
@@ -134,27 +92,27 @@ def _missing(channel: Any, row: Any) -> Any:
     """What a channel that the format lacks reads as: 0, and 1 for the fourth."""
     if channel < 3:
         return numba.int64(0)
-    return numba.int64(ONE if row[FORMAT] == FLOAT_FORMAT or row[NORMALIZED_READ] else 1)
+    return numba.int64(tx.ONE if row[tx.FORMAT] == tx.FLOAT_FORMAT or row[tx.NORMALIZED_READ] else 1)
 
 
 @compiled
 def _texel(request: Any, lane: Any, row: Any, x: Any, y: Any, z: Any, out: Any) -> Any:
     """Patterns of the texel's four channels into `out`; an index of -1 is the border. False when the memory is not there."""
-    channels = row[CHANNELS]
+    channels = row[tx.CHANNELS]
     if x < 0 or y < 0 or z < 0:
         for channel in range(4):
-            out[channel] = row[BORDER + channel] if channel < channels else _missing(channel, row)
+            out[channel] = row[tx.BORDER + channel] if channel < channels else _missing(channel, row)
         return True
-    step = row[CHANNEL_BITS] // 8
+    step = row[tx.CHANNEL_BITS] // 8
     size = channels * step
-    address = row[ADDRESS_WORD] + z * row[SLICE_PITCH] + y * row[ROW_PITCH] + x * size
-    wrong = reach(request, address, size, False)
-    if wrong != FINE:
-        fail(request, wrong, lane, address)
+    address = row[tx.ADDRESS_WORD] + z * row[tx.SLICE_PITCH] + y * row[tx.ROW_PITCH] + x * size
+    failure = tx.reach(request, address, size, False)
+    if failure != tx.FINE:
+        tx.fail(request, failure, lane, address)
         return False
-    touch(request, address)
+    tx.touch(request, address)
     for channel in range(4):
-        out[channel] = _channel(address + request[DELTA] + channel * step, row) if channel < channels else _missing(channel, row)
+        out[channel] = _channel(address + request[tx.DELTA] + channel * step, row) if channel < channels else _missing(channel, row)
     return True
 
 
@@ -163,17 +121,17 @@ def _locate(request: Any, lane: Any, row: Any, position: Any) -> Any:
     """The lane's coordinates of up to three filtered axes into `position`; returns the layer (or face), 0 without layers.
 
     On a face they are s, t and m."""
-    geometry, integers = request[WHAT] & 0xFF, request[WHAT] & INTEGER_COORDINATES
-    given = numba.carray(pointer(request[COORDINATES]), (4, 32), numba.int32)
-    layered = geometry in (LAYERED_1D, LAYERED_2D, LAYERED_CUBE)
+    geometry, integers = request[tx.WHAT] & 0xFF, request[tx.WHAT] & INTEGER_COORDINATES
+    coordinates = numba.carray(tx.pointer(request[tx.COORDINATES]), (4, 32), numba.int32)
+    layered = geometry in (tx.LAYERED_1D, tx.LAYERED_2D, tx.LAYERED_CUBE)
     first = 1 if layered else 0
     for axis in range(3):
-        pattern = numba.int64(given[min(first + axis, 3), lane])
-        position[axis] = numba.float64(pattern) if integers else numba.float64(float_of(pattern))
+        pattern = numba.int64(coordinates[min(first + axis, 3), lane])
+        position[axis] = numba.float64(pattern) if integers else numba.float64(tx.float_of(pattern))
     layer = numba.int64(0)
     if layered:
-        layer = min(numba.int64(given[0, lane]) & 0xFFFFFFFF, row[LAYERS] // (6 if geometry == LAYERED_CUBE else 1) - 1)
-    if geometry in (CUBE, LAYERED_CUBE):
+        layer = min(numba.int64(coordinates[0, lane]) & 0xFFFFFFFF, row[tx.LAYERS] // (6 if geometry == tx.LAYERED_CUBE else 1) - 1)
+    if geometry in (tx.CUBE, tx.LAYERED_CUBE):
         face, position[0], position[1], position[2] = _face(position[0], position[1], position[2])
         layer = 6 * layer + face
     return layer
@@ -182,28 +140,28 @@ def _locate(request: Any, lane: Any, row: Any, position: Any) -> Any:
 @compiled
 def _axes(geometry: Any) -> Any:
     """How many axes are filtered."""
-    if geometry == THREE_D:
+    if geometry == tx.THREE_D:
         return 3
-    return 1 if geometry in (ONE_D, LAYERED_1D) else 2
+    return 1 if geometry in (tx.ONE_D, tx.LAYERED_1D) else 2
 
 
 @compiled
 def _mode(geometry: Any, sampler: Any, axis: Any) -> Any:
     """Address mode of an axis. Faces of a cube map are clamped: their edges are not joined."""
-    return CLAMP if geometry in (CUBE, LAYERED_CUBE) else sampler[ADDRESS_X + axis]
+    return CLAMP if geometry in (tx.CUBE, tx.LAYERED_CUBE) else sampler[tx.ADDRESS_X + axis]
 
 
 @compiled
 def _footprint(request: Any, row: Any, sampler: Any, smooth: Any, normalized: Any, position: Any, low: Any, share: Any) -> Any:
     """From coordinates to the lowest texel of the footprint and the weight, in 1/256, of the next one along each axis."""
-    geometry = request[WHAT] & 0xFF
+    geometry = request[tx.WHAT] & 0xFF
     low[:], share[:] = 0, 0
     for axis in range(_axes(geometry)):
-        if geometry in (CUBE, LAYERED_CUBE):  # (s / m + 1) / 2 * size, rounded once
-            share_of_face = (position[axis] + position[2]) * row[WIDTH + axis] / (2.0 * position[2])
-            here = _position(share_of_face, row[WIDTH + axis], CLAMP, False)
+        if geometry in (tx.CUBE, tx.LAYERED_CUBE):  # (s / m + 1) / 2 * size, rounded once
+            share_of_face = (position[axis] + position[2]) * row[tx.WIDTH + axis] / (2.0 * position[2])
+            here = _position(share_of_face, row[tx.WIDTH + axis], CLAMP, False)
         else:
-            here = _position(position[axis], row[WIDTH + axis], _mode(geometry, sampler, axis), normalized)
+            here = _position(position[axis], row[tx.WIDTH + axis], _mode(geometry, sampler, axis), normalized)
         if smooth:
             fixed = numba.int64(np.floor((here - 0.5) * 256.0 + 0.5))
             low[axis], share[axis] = fixed >> 8, fixed & 255
@@ -214,21 +172,21 @@ def _footprint(request: Any, row: Any, sampler: Any, smooth: Any, normalized: An
 @compiled
 def _corner(request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, low: Any, corner: Any, layer: Any, out: Any) -> Any:
     """Patterns of texel `corner` of the footprint: bits 0 to 2 say whether it is the next one in x, y, z."""
-    geometry = request[WHAT] & 0xFF
+    geometry = request[tx.WHAT] & 0xFF
     axes = _axes(geometry)
-    x = _index(low[0] + (corner & 1), row[WIDTH], _mode(geometry, sampler, 0), normalized)
+    x = _index(low[0] + (corner & 1), row[tx.WIDTH], _mode(geometry, sampler, 0), normalized)
     y, z = numba.int64(0), layer
     if axes > 1:
-        y = _index(low[1] + (corner >> 1 & 1), row[HEIGHT], _mode(geometry, sampler, 1), normalized)
+        y = _index(low[1] + (corner >> 1 & 1), row[tx.HEIGHT], _mode(geometry, sampler, 1), normalized)
     if axes > 2:
-        z = _index(low[2] + (corner >> 2), row[DEPTH], _mode(geometry, sampler, 2), normalized)
+        z = _index(low[2] + (corner >> 2), row[tx.DEPTH], _mode(geometry, sampler, 2), normalized)
     return _texel(request, lane, row, x, y, z, out)
 
 
 @compiled
 def _filtered(request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, low: Any, share: Any, layer: Any, out: Any) -> Any:
     """The weighted mean of a footprint. False when the memory is not there."""
-    axes = _axes(request[WHAT] & 0xFF)
+    axes = _axes(request[tx.WHAT] & 0xFF)
     sums = (0.0, 0.0, 0.0, 0.0)
     for corner in range(1 << axes):
         if not _corner(request, lane, row, sampler, normalized, low, corner, layer, out):
@@ -237,11 +195,11 @@ def _filtered(request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, 
         for axis in range(axes):
             weight *= share[axis] if corner >> axis & 1 else 256 - share[axis]
         if weight:
-            r, g, b, a = float_of(out[0]), float_of(out[1]), float_of(out[2]), float_of(out[3])
+            r, g, b, a = tx.float_of(out[0]), tx.float_of(out[1]), tx.float_of(out[2]), tx.float_of(out[3])
             sums = (sums[0] + weight * r, sums[1] + weight * g, sums[2] + weight * b, sums[3] + weight * a)
     whole = 256.0**axes
-    out[0], out[1] = pattern_of(numba.float32(sums[0] / whole)), pattern_of(numba.float32(sums[1] / whole))
-    out[2], out[3] = pattern_of(numba.float32(sums[2] / whole)), pattern_of(numba.float32(sums[3] / whole))
+    out[0], out[1] = tx.pattern_of(numba.float32(sums[0] / whole)), tx.pattern_of(numba.float32(sums[1] / whole))
+    out[2], out[3] = tx.pattern_of(numba.float32(sums[2] / whole)), tx.pattern_of(numba.float32(sums[3] / whole))
     return True
 
 
@@ -261,15 +219,15 @@ def _gathered(
 @compiled
 def _fetch(request: Any, lane: Any, row: Any, sampler: Any, reals: Any, whole: Any) -> Any:
     """One lane of `tex` or `tld4`: four patterns into `whole[0]`. False when the memory is not there."""
-    geometry, gather = request[WHAT] & 0xFF, request[WHAT] >> GATHER_SHIFT
-    integers = (request[WHAT] & INTEGER_COORDINATES) != 0
+    geometry, gather = request[tx.WHAT] & 0xFF, request[tx.WHAT] >> GATHER_SHIFT
+    integers = (request[tx.WHAT] & INTEGER_COORDINATES) != 0
     out, low, share = whole[0], whole[1], whole[2]
     layer = _locate(request, lane, row, reals)
-    if geometry == ONE_D and integers and not 0 <= reals[0] < row[WIDTH]:
+    if geometry == tx.ONE_D and integers and not 0 <= reals[0] < row[tx.WIDTH]:
         out[:] = 0
         return True
-    normalized = (sampler[NORMALIZED] != 0 or geometry in (CUBE, LAYERED_CUBE)) and not integers
-    smooth = (sampler[FILTER] == LINEAR and not integers) or gather > 0
+    normalized = (sampler[tx.NORMALIZED] != 0 or geometry in (tx.CUBE, tx.LAYERED_CUBE)) and not integers
+    smooth = (sampler[tx.FILTER] == LINEAR and not integers) or gather > 0
     _footprint(request, row, sampler, smooth, normalized, reals, low, share)
     if gather:
         return _gathered(request, lane, row, sampler, normalized, low, layer, gather - 1, out, whole[3])
@@ -282,50 +240,50 @@ def _fetch(request: Any, lane: Any, row: Any, sampler: Any, reals: Any, whole: A
 def _suits(row: Any, sampler: Any, what: Any) -> Any:
     """May this object and this sampler be used by the instruction?"""
     geometry = what & 0xFF
-    if row[USE] != TEXTURE or sampler[USE] == SURFACE:
+    if row[tx.USE] != tx.TEXTURE or sampler[tx.USE] == tx.SURFACE:
         return False
     # A sampler object may ask for a filter that the texture's format has not.
-    exact = row[FORMAT] != FLOAT_FORMAT and not row[NORMALIZED_READ]
-    if exact and sampler[FILTER] == LINEAR and not what & INTEGER_COORDINATES and not what >> GATHER_SHIFT:
+    exact = row[tx.FORMAT] != tx.FLOAT_FORMAT and not row[tx.NORMALIZED_READ]
+    if exact and sampler[tx.FILTER] == LINEAR and not what & INTEGER_COORDINATES and not what >> GATHER_SHIFT:
         return False
-    return row[KIND] == geometry or (row[KIND] == LINEAR_MEMORY and geometry == ONE_D and what & INTEGER_COORDINATES != 0)
+    linear = row[tx.KIND] == tx.LINEAR_MEMORY and geometry == tx.ONE_D and what & INTEGER_COORDINATES != 0
+    return row[tx.KIND] == geometry or linear
 
 
 @cache
-def fetch_function(sources: int = SOURCES) -> Any:
+def fetch_function(sources: int = tx.SOURCES) -> Any:
     """The C function of `tex` and `tld4`. `sources` is a constant in it, so that a copy on disk is used for these sources only."""
 
     def fetch_warp(place):  # type: ignore[no-untyped-def]
         """`tex` or `tld4` of a warp: VALUES of the request get four patterns per lane, lanes that are off get 0."""
         if sources < 0:
             return
-        request = numba.carray(place, REQUEST_WORDS, numba.int64)
-        values = numba.carray(pointer(request[VALUES]), (4, 32), numba.int64)
-        table = numba.carray(pointer(request[TABLE]), (request[TABLE_COUNT], ROW_WORDS), numba.int64)
+        request = numba.carray(place, tx.REQUEST_WORDS, numba.int64)
+        values = numba.carray(tx.pointer(request[tx.VALUES]), (4, 32), numba.int64)
+        table = numba.carray(tx.pointer(request[tx.TABLE]), (request[tx.TABLE_COUNT], tx.ROW_WORDS), numba.int64)
         values[:] = 0
-        request[FAILURE], request[COUNT] = FINE, 0
+        request[tx.FAILURE], request[tx.COUNT] = tx.FINE, 0
         reals, whole = np.zeros(3, np.float64), np.zeros((4, 4), np.int64)
         for lane in range(32):
-            if not request[MASK] >> lane & 1:
+            if not request[tx.MASK] >> lane & 1:
                 continue
-            number, other = find(request, lane, HANDLES), find(request, lane, SAMPLERS)
+            number, other = tx.find(request, lane, tx.HANDLES), tx.find(request, lane, tx.SAMPLERS)
             if number < 0 or other < 0:
-                wrong = request[HANDLES] if number < 0 else request[SAMPLERS]
-                fail(request, BAD_HANDLE, lane, load(wrong + 8 * lane, 8))
+                tx.refuse(request, tx.BAD_HANDLE, lane, tx.HANDLES if number < 0 else tx.SAMPLERS)
                 return
-            if not _suits(table[number], table[other], request[WHAT]):
-                fail(request, WRONG_KIND, lane, load(request[HANDLES] + 8 * lane, 8))
+            if not _suits(table[number], table[other], request[tx.WHAT]):
+                tx.refuse(request, tx.WRONG_KIND, lane, tx.HANDLES)
                 return
             if not _fetch(request, lane, table[number], table[other], reals, whole):
                 return
             for channel in range(4):
                 values[channel, lane] = whole[0, channel]
 
-    return warp_function(fetch_warp)
+    return tx.warp_function(fetch_warp)
 
 
 @cache
-def query_function(sources: int = SOURCES) -> Any:
+def query_function(sources: int = tx.SOURCES) -> Any:
     """The C function of `txq`, `suq` and `istypep`."""
 
     def query_warp(place):  # type: ignore[no-untyped-def]
@@ -335,20 +293,20 @@ def query_function(sources: int = SOURCES) -> Any:
         """
         if sources < 0:
             return
-        request = numba.carray(place, REQUEST_WORDS, numba.int64)
-        values = numba.carray(pointer(request[VALUES]), (4, 32), numba.int64)
-        table = numba.carray(pointer(request[TABLE]), (request[TABLE_COUNT], ROW_WORDS), numba.int64)
+        request = numba.carray(place, tx.REQUEST_WORDS, numba.int64)
+        values = numba.carray(tx.pointer(request[tx.VALUES]), (4, 32), numba.int64)
+        table = numba.carray(tx.pointer(request[tx.TABLE]), (request[tx.TABLE_COUNT], tx.ROW_WORDS), numba.int64)
         values[:] = 0
-        request[FAILURE] = FINE
+        request[tx.FAILURE] = tx.FINE
         for lane in range(32):
-            if not request[MASK] >> lane & 1:
+            if not request[tx.MASK] >> lane & 1:
                 continue
-            number = find(request, lane, HANDLES)
-            known = number >= 0 and request[WHAT] >> USES_SHIFT >> table[number, USE] & 1 != 0
+            number = tx.find(request, lane, tx.HANDLES)
+            known = number >= 0 and request[tx.WHAT] >> USES_SHIFT >> table[number, tx.USE] & 1 != 0
             if known:
-                values[0, lane] = table[number, request[WHAT] & 0xFF]
-            elif not request[WHAT] & OPTIONAL:
-                fail(request, BAD_HANDLE if number < 0 else WRONG_KIND, lane, load(request[HANDLES] + 8 * lane, 8))
+                values[0, lane] = table[number, request[tx.WHAT] & 0xFF]
+            elif not request[tx.WHAT] & OPTIONAL:
+                tx.refuse(request, tx.BAD_HANDLE if number < 0 else tx.WRONG_KIND, lane, tx.HANDLES)
                 return
 
-    return warp_function(query_warp)
+    return tx.warp_function(query_warp)

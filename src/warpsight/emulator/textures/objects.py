@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, replace
-from enum import IntEnum, auto
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -21,73 +21,53 @@ from warpsight.kernels.images import ADDRESS_MODES, FILTERS, Image, Texture
 class Use(IntEnum):
     """Which instructions may use the object."""
 
-    TEXTURE = 1
-    SURFACE = auto()
-    SAMPLER = auto()
+    TEXTURE, SURFACE, SAMPLER = range(1, 4)
 
 
 class Kind(IntEnum):
-    """How texels are arranged. The first seven are also the geometries of PTX's `tex`: 1d 2d 3d a1d a2d cube acube."""
+    """How texels are arranged. The first seven are also the geometries of PTX's `tex`: 1d 2d 3d a1d a2d cube acube.
 
-    ONE_D = 0
-    TWO_D = auto()
-    THREE_D = auto()
-    LAYERED_1D = auto()
-    LAYERED_2D = auto()
-    CUBE = auto()
-    LAYERED_CUBE = auto()
-    LINEAR = auto()  # plain device memory: read by integer coordinates, zero outside
+    LINEAR is plain device memory: read by integer coordinates, zero outside.
+    """
+
+    ONE_D, TWO_D, THREE_D, LAYERED_1D, LAYERED_2D, CUBE, LAYERED_CUBE, LINEAR = range(8)
 
 
 class Format(IntEnum):
     """What a channel holds."""
 
-    UNSIGNED = 0
-    SIGNED = auto()
-    FLOAT = auto()
+    UNSIGNED, SIGNED, FLOAT = range(3)
 
 
 class Filter(IntEnum):
     """cudaTextureFilterMode."""
 
-    POINT = 0
-    LINEAR = auto()
+    POINT, LINEAR = range(2)
 
 
 class AddressMode(IntEnum):
     """cudaTextureAddressMode."""
 
-    WRAP = 0
-    CLAMP = auto()
-    MIRROR = auto()
-    BORDER = auto()
+    WRAP, CLAMP, MIRROR, BORDER = range(4)
 
 
 class Row(IntEnum):
     """The words of a packed descriptor."""
 
-    USE = 0
-    KIND = auto()
-    ADDRESS = auto()  # device address of the first texel
-    WIDTH = auto()  # in texels
-    HEIGHT = auto()  # 1 where there is none
-    DEPTH = auto()  # 1 where there is none
-    LAYERS = auto()  # of a cube map: faces, six a cube
-    ROW_PITCH = auto()  # bytes from row to row
-    SLICE_PITCH = auto()  # bytes from slice, layer or face to the next
-    CHANNELS = auto()
-    CHANNEL_BITS = auto()
-    FORMAT = auto()
-    NORMALIZED_READ = auto()
-    FILTER = auto()
-    ADDRESS_X = auto()
-    ADDRESS_Y = auto()
-    ADDRESS_Z = auto()
-    NORMALIZED = auto()  # coordinates
-    HANDLE = auto()  # 0 while the row is free
-    DATA_TYPE = auto()  # what txq and suq answer, as numbers of OpenCL
-    ORDER = auto()
-    BORDER = auto()  # four words: the result's 32-bit patterns
+    (
+        USE, KIND,
+        ADDRESS,  # device address of the first texel
+        WIDTH,  # in texels
+        HEIGHT, DEPTH,  # 1 where there is none
+        LAYERS,  # of a cube map: faces, six a cube
+        ROW_PITCH,  # bytes from row to row
+        SLICE_PITCH,  # bytes from slice, layer or face to the next
+        CHANNELS, CHANNEL_BITS, FORMAT, NORMALIZED_READ, FILTER, ADDRESS_X, ADDRESS_Y, ADDRESS_Z,
+        NORMALIZED,  # coordinates
+        HANDLE,  # 0 while the row is free
+        DATA_TYPE, ORDER,  # what txq and suq answer, as numbers of OpenCL
+        BORDER,  # four words: the result's 32-bit patterns
+    ) = range(22)  # fmt: skip
 
 
 ROW_WORDS = 32
@@ -133,10 +113,8 @@ class Descriptor:
     border: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        if self.use != Use.SAMPLER:
-            problem = self._problem()
-            if problem:
-                raise UsageError(f"{self.use.name.lower()}: {problem}", remedy="give a format, a size and modes that CUDA allows")
+        if self.use != Use.SAMPLER and (problem := self._problem()):
+            raise UsageError(f"{self.use.name.lower()}: {problem}", remedy="give a format, a size and modes that CUDA allows")
 
     @property
     def texel_bytes(self) -> int:
@@ -231,12 +209,6 @@ class DescriptorTable:
         if handle not in self._descriptors:
             raise UsageError(f"{handle:#x} is not a texture or surface object", remedy="pass the handle that its creation returned")
         return self._descriptors[handle]
-
-    def move(self, handle: int, address: int) -> None:
-        """Let the object's texels begin at another device address."""
-        descriptor = replace(self.get(handle), address=address)
-        self.rows[handle & 0xFFFFFFFF] = descriptor.pack(handle)
-        self._descriptors[handle] = descriptor
 
 
 # -- Puts the textures and surfaces of a launch into device memory and its table of objects.

@@ -1,6 +1,6 @@
 """`suld`, `sust` and `sured` for a warp, compiled by Numba: PTX ISA, section "Surface Instructions".
 
-`.b` takes x in bytes, `.p` in texels. Outside of the surface `.trap` is a fault, `.clamp` the nearest place, `.zero` loads 0 and
+`.b` takes x in bytes, `.p` in tx. Outside of the surface `.trap` is a fault, `.clamp` the nearest place, `.zero` loads 0 and
 stores nothing. An access that is not aligned is a fault (the ISA leaves it open). Lanes act lowest first.
 """
 
@@ -13,59 +13,7 @@ import lazy_loader as lazy
 import numpy as np
 
 from warpsight.base.compiled import compiled
-from warpsight.emulator.textures.fetch import (
-    ADDRESS_WORD,
-    CHANNEL_BITS,
-    CHANNELS,
-    CUBE,
-    DEPTH,
-    FORMAT,
-    HEIGHT,
-    KIND,
-    LAYERED_1D,
-    LAYERED_2D,
-    LAYERED_CUBE,
-    LAYERS,
-    ONE_D,
-    ROW_PITCH,
-    SLICE_PITCH,
-    SURFACE,
-    THREE_D,
-    WIDTH,
-)
-from warpsight.emulator.textures.texels import (
-    BAD_HANDLE,
-    COORDINATES,
-    COUNT,
-    DELTA,
-    FAILURE,
-    FINE,
-    FLOAT_FORMAT,
-    HANDLES,
-    MASK,
-    MISALIGNED,
-    REQUEST_WORDS,
-    ROW_WORDS,
-    SHARING,
-    SIGNED_FORMAT,
-    SOURCES,
-    SURFACE_BOUNDS,
-    TABLE,
-    TABLE_COUNT,
-    USE,
-    VALUES,
-    WHAT,
-    WRONG_KIND,
-    fail,
-    find,
-    load,
-    narrow,
-    pointer,
-    reach,
-    store,
-    touch,
-    warp_function,
-)
+from warpsight.emulator.textures import texels as tx
 
 numba = lazy.load("numba")
 
@@ -78,15 +26,15 @@ TRAP, NEAREST, ZERO = range(3)
 @compiled
 def _suits(row: Any, geometry: Any) -> Any:
     """May this object be used with this geometry? A cube map is an array of faces."""
-    if row[USE] != SURFACE:
+    if row[tx.USE] != tx.SURFACE:
         return False
-    return row[KIND] == geometry or (geometry == LAYERED_2D and row[KIND] in (CUBE, LAYERED_CUBE))
+    return row[tx.KIND] == geometry or (geometry == tx.LAYERED_2D and row[tx.KIND] in (tx.CUBE, tx.LAYERED_CUBE))
 
 
 @compiled
 def _extent(row: Any, geometry: Any, place: Any, bounds: Any, width: Any, size: Any) -> Any:
     """Brings x (bytes), y and z into the surface as BOUNDS asks. 0: inside; 1: outside and nothing is done; 2: a fault."""
-    extent = (width, row[HEIGHT], row[LAYERS] if geometry in (LAYERED_1D, LAYERED_2D) else row[DEPTH])
+    extent = (width, row[tx.HEIGHT], row[tx.LAYERS] if geometry in (tx.LAYERED_1D, tx.LAYERED_2D) else row[tx.DEPTH])
     room = (size, 1, 1)
     for axis in range(3):
         last = extent[axis] - room[axis]
@@ -101,31 +49,31 @@ def _extent(row: Any, geometry: Any, place: Any, bounds: Any, width: Any, size: 
 @compiled
 def _place(request: Any, lane: Any, row: Any, size: Any, place: Any) -> Any:
     """The lane's x in bytes, y, and z or layer into `place`."""
-    geometry = request[WHAT] & 0xFF
-    given = numba.carray(pointer(request[COORDINATES]), (4, 32), numba.int32)
+    geometry = request[tx.WHAT] & 0xFF
+    coordinates = numba.carray(tx.pointer(request[tx.COORDINATES]), (4, 32), numba.int32)
     place[:] = 0
-    if geometry in (LAYERED_1D, LAYERED_2D):
-        place[2] = given[0, lane]
-        place[0] = given[1, lane]
-        if geometry == LAYERED_2D:
-            place[1] = given[2, lane]
+    if geometry in (tx.LAYERED_1D, tx.LAYERED_2D):
+        place[2] = coordinates[0, lane]
+        place[0] = coordinates[1, lane]
+        if geometry == tx.LAYERED_2D:
+            place[1] = coordinates[2, lane]
     else:
-        place[0] = given[0, lane]
-        if geometry != ONE_D:
-            place[1] = given[1, lane]
-        if geometry == THREE_D:
-            place[2] = given[2, lane]
-    if request[WHAT] >> FORMATTED & 1:
+        place[0] = coordinates[0, lane]
+        if geometry != tx.ONE_D:
+            place[1] = coordinates[1, lane]
+        if geometry == tx.THREE_D:
+            place[2] = coordinates[2, lane]
+    if request[tx.WHAT] >> FORMATTED & 1:
         place[0] *= size
 
 
 @compiled
 def _formatted(pattern: Any, row: Any) -> Any:
     """A 32-bit source as a channel of the surface's format: floats rounded, integers saturated."""
-    bits = row[CHANNEL_BITS]
-    if row[FORMAT] == FLOAT_FORMAT:
-        return pattern if bits == 32 else narrow(pattern)
-    if row[FORMAT] == SIGNED_FORMAT:
+    bits = row[tx.CHANNEL_BITS]
+    if row[tx.FORMAT] == tx.FLOAT_FORMAT:
+        return pattern if bits == 32 else tx.narrow(pattern)
+    if row[tx.FORMAT] == tx.SIGNED_FORMAT:
         value = pattern - (1 << 32) if pattern >> 31 else pattern
         return min(max(value, -(1 << (bits - 1))), (1 << (bits - 1)) - 1)
     return min(pattern, (1 << bits) - 1)
@@ -151,76 +99,73 @@ def _combined(operation: Any, signed: Any, size: Any, old: Any, operand: Any) ->
 @compiled
 def _act(request: Any, lane: Any, row: Any, address: Any, values: Any) -> Any:
     """Load, store or combine at a device address that has been checked."""
-    what = request[WHAT]
+    what = request[tx.WHAT]
     operation, size, elements = what >> OPERATION & 0xFF, what >> BYTES & 0xFF, what >> ELEMENTS & 0xFF
-    host = address + request[DELTA]
+    host = address + request[tx.DELTA]
     if operation == LOAD:
         for k in range(elements):
-            values[k, lane] = load(host + k * size, size)
+            values[k, lane] = tx.load(host + k * size, size)
     elif operation == STORE and what >> FORMATTED & 1:
-        step = row[CHANNEL_BITS] // 8
-        for k in range(row[CHANNELS]):
-            given = values[k, lane] & 0xFFFFFFFF if k < elements else numba.int64(0)
-            store(host + k * step, step, _formatted(given, row))
+        step = row[tx.CHANNEL_BITS] // 8
+        for k in range(row[tx.CHANNELS]):
+            pattern = values[k, lane] & 0xFFFFFFFF if k < elements else numba.int64(0)
+            tx.store(host + k * step, step, _formatted(pattern, row))
     elif operation == STORE:
         for k in range(elements):
-            store(host + k * size, size, values[k, lane])
+            tx.store(host + k * size, size, values[k, lane])
     else:
-        store(host, size, _combined(operation, what >> SIGNED & 1, size, load(host, size), values[0, lane]))
+        tx.store(host, size, _combined(operation, what >> SIGNED & 1, size, tx.load(host, size), values[0, lane]))
 
 
 @compiled
 def _access(request: Any, lane: Any, row: Any, place: Any, values: Any) -> Any:
     """One lane. Returns its device address, 0 when it is outside and does nothing, -1 after a failure."""
-    what = request[WHAT]
-    texel = row[CHANNELS] * row[CHANNEL_BITS] // 8
+    what = request[tx.WHAT]
+    texel = row[tx.CHANNELS] * row[tx.CHANNEL_BITS] // 8
     operation, formatted = what >> OPERATION & 0xFF, what >> FORMATTED & 1
     size = texel if formatted and operation == STORE else (what >> BYTES & 0xFF) * (what >> ELEMENTS & 0xFF)
     _place(request, lane, row, texel, place)
     x = place[0]
-    outside = _extent(row, what & 0xFF, place, what >> BOUNDS & 0xF, row[WIDTH] * texel, size)
+    outside = _extent(row, what & 0xFF, place, what >> BOUNDS & 0xF, row[tx.WIDTH] * texel, size)
     if outside == 2:
-        fail(request, SURFACE_BOUNDS, lane, x)
+        tx.fail(request, tx.SURFACE_BOUNDS, lane, x)
         return -1
     if outside == 1:
         return 0
-    address = row[ADDRESS_WORD] + place[2] * row[SLICE_PITCH] + place[1] * row[ROW_PITCH] + place[0]
+    address = row[tx.ADDRESS_WORD] + place[2] * row[tx.SLICE_PITCH] + place[1] * row[tx.ROW_PITCH] + place[0]
     if address % size:
-        fail(request, MISALIGNED, lane, address)
+        tx.fail(request, tx.MISALIGNED, lane, address)
         return -1
-    wrong = reach(request, address, size, operation != LOAD)
-    if wrong != FINE:
-        fail(request, wrong, lane, address)
+    failure = tx.reach(request, address, size, operation != LOAD)
+    if failure != tx.FINE:
+        tx.fail(request, failure, lane, address)
         return -1
-    touch(request, address)
+    tx.touch(request, address)
     _act(request, lane, row, address, values)
     return address
 
 
 @cache
-def surface_function(sources: int = SOURCES) -> Any:
+def surface_function(sources: int = tx.SOURCES) -> Any:
     """The C function of `suld`, `sust` and `sured`. For `sources` see `fetch_function`."""
 
     def surface_warp(place):  # type: ignore[no-untyped-def]
         """A surface instruction of a warp on VALUES of the request; a load's lanes that are off or outside get 0."""
         if sources < 0:
             return
-        request = numba.carray(place, REQUEST_WORDS, numba.int64)
-        values = numba.carray(pointer(request[VALUES]), (4, 32), numba.int64)
-        table = numba.carray(pointer(request[TABLE]), (request[TABLE_COUNT], ROW_WORDS), numba.int64)
-        request[FAILURE], request[COUNT], request[SHARING] = FINE, 0, 0
-        if request[WHAT] >> OPERATION & 0xFF == LOAD:
+        request = numba.carray(place, tx.REQUEST_WORDS, numba.int64)
+        values = numba.carray(tx.pointer(request[tx.VALUES]), (4, 32), numba.int64)
+        table = numba.carray(tx.pointer(request[tx.TABLE]), (request[tx.TABLE_COUNT], tx.ROW_WORDS), numba.int64)
+        request[tx.FAILURE], request[tx.COUNT], request[tx.SHARING] = tx.FINE, 0, 0
+        if request[tx.WHAT] >> OPERATION & 0xFF == LOAD:
             values[:] = 0
         where, touched = np.zeros(3, np.int64), np.zeros(32, np.int64)
         for lane in range(32):
-            if not request[MASK] >> lane & 1:
+            if not request[tx.MASK] >> lane & 1:
                 continue
-            number = find(request, lane, HANDLES)
-            if number < 0:
-                fail(request, BAD_HANDLE, lane, load(request[HANDLES] + 8 * lane, 8))
-                return
-            if not _suits(table[number], request[WHAT] & 0xFF):
-                fail(request, WRONG_KIND, lane, load(request[HANDLES] + 8 * lane, 8))
+            number = tx.find(request, lane, tx.HANDLES)
+            if number < 0 or not _suits(table[number], request[tx.WHAT] & 0xFF):
+                tx.refuse(request, tx.BAD_HANDLE if number < 0 else tx.WRONG_KIND, lane, tx.HANDLES)
                 return
             touched[lane] = _access(request, lane, table[number], where, values)
             if touched[lane] < 0:
@@ -229,6 +174,6 @@ def surface_function(sources: int = SOURCES) -> Any:
             same = 0
             for other in range(32):
                 same += touched[lane] != 0 and touched[other] == touched[lane]
-            request[SHARING] = max(request[SHARING], same)
+            request[tx.SHARING] = max(request[tx.SHARING], same)
 
-    return warp_function(surface_warp)
+    return tx.warp_function(surface_warp)

@@ -35,8 +35,14 @@ FINE, OUT_OF_BOUNDS, READ_ONLY, MISALIGNED, BAD_HANDLE, WRONG_KIND, SURFACE_BOUN
 
 MAX_SECTORS = 255  # an event counts them in a byte: of 32 lanes x 8 texels that all lie apart, the last is not recorded
 
-ROW_WORDS, HANDLE = descriptors.ROW_WORDS, int(descriptors.Row.HANDLE)
-USE = int(descriptors.Row.USE)
+# The words of a descriptor and the numbers in it. Enumerations do not compile to plain numbers everywhere.
+ROW_WORDS = descriptors.ROW_WORDS
+(
+    USE, KIND, ADDRESS_WORD, WIDTH, HEIGHT, DEPTH, LAYERS, ROW_PITCH, SLICE_PITCH, CHANNELS, CHANNEL_BITS, FORMAT, NORMALIZED_READ,
+    FILTER, ADDRESS_X, ADDRESS_Y, ADDRESS_Z, NORMALIZED, HANDLE, DATA_TYPE, ORDER, BORDER,
+) = (int(word) for word in descriptors.Row)  # fmt: skip
+TEXTURE, SURFACE, SAMPLER = (int(use) for use in descriptors.Use)
+ONE_D, TWO_D, THREE_D, LAYERED_1D, LAYERED_2D, CUBE, LAYERED_CUBE, LINEAR_MEMORY = (int(kind) for kind in descriptors.Kind)
 FLOAT_FORMAT, SIGNED_FORMAT = int(descriptors.Format.FLOAT), int(descriptors.Format.SIGNED)
 ONE = 0x3F800000
 
@@ -150,6 +156,12 @@ def find(request: Any, lane: Any, word: Any) -> Any:
     if handle <= 0 or row >= request[TABLE_COUNT] or table[row, HANDLE] != handle:
         return -1
     return row
+
+
+@compiled
+def refuse(request: Any, what: Any, lane: Any, word: Any) -> Any:
+    """`fail` with the handle that lane `lane` has in `word` of the request."""
+    return fail(request, what, lane, load(request[word] + 8 * lane, 8))
 
 
 @compiled
