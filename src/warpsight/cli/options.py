@@ -33,8 +33,7 @@ _KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder,
                 "list or kernel-N.traceg.xz; PPT-GPU, AMALI, MDM: a folder), or - for source on stdin")
 
 
-def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False,
-               any_number: bool = False) -> None:
+def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False, any_number: bool = False) -> None:
     """Declare KERNEL, or with `several` one or more, and the options that say how it is compiled and launched.
 
     With `any_number` there may be none; with `studies` a study file or nothing may take their place.
@@ -149,8 +148,7 @@ def add_static(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--uncoalesced", metavar="LINE|all", action="append", default=[],
                        help="PTX lines of uncoalesced memory instructions, if the text does not determine it")
     group.add_argument("--coalesced", metavar="LINE|all", action="append", default=[], help="PTX lines of coalesced ones")
-    group.add_argument("--both-paths", action="store_true",
-                       help="count both sides of data-dependent branches (an upper bound)")
+    group.add_argument("--both-paths", action="store_true", help="count both sides of data-dependent branches (an upper bound)")
 
 
 def static_hints(arguments: argparse.Namespace) -> StaticHints | None:

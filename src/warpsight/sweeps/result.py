@@ -17,14 +17,7 @@ from warpsight.sweeps.answers.best import best, pareto
 from warpsight.sweeps.answers.energy import UTILISATION, PowerCurve, energy
 from warpsight.sweeps.answers.maps import design_map, speedups
 from warpsight.sweeps.answers.results import GEOMEAN, Results, figure_names, results_of
-from warpsight.sweeps.answers.selection import (
-    CONDITION_WORDS,
-    COST_NUMBERS,
-    PERFORMANCE,
-    Selection,
-    Term,
-    select,
-)
+from warpsight.sweeps.answers.selection import CONDITION_WORDS, COST_NUMBERS, PERFORMANCE, Selection, Term, select
 from warpsight.sweeps.answers.sensitivity import sensitivity
 from warpsight.sweeps.expressions import parse_expression
 from warpsight.sweeps.folder import StudyFolder, open_folder

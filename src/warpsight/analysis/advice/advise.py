@@ -28,9 +28,7 @@ LEAST_GAIN = 0.001
 MOST_OF_A_RULE = 12
 
 # Our rules in the order in which they are tried.
-OURS: tuple[Rule, ...] = (
-    Coalescing(), L1Hits(), BankConflicts(), Atomics(), OccupancyStep(), Balance(), Divergence(), Doubled(),
-)  # fmt: skip
+OURS: tuple[Rule, ...] = (Coalescing(), L1Hits(), BankConflicts(), Atomics(), OccupancyStep(), Balance(), Divergence(), Doubled())
 
 for _rule in OURS:
     RULES.add(_rule.name, _rule)

@@ -41,9 +41,7 @@ def next_step(case: Case) -> tuple[TraceHeader, Occupancy] | None:
         while not raised(registers, shared):
             shared = max(0, shared - unit)
     static = min(header.static_shared_bytes, shared)
-    changed = replace(
-        header, registers_per_thread=registers, static_shared_bytes=static, dynamic_shared_bytes=shared - static
-    )
+    changed = replace(header, registers_per_thread=registers, static_shared_bytes=static, dynamic_shared_bytes=shared - static)
     return changed, occupancy(case.gpu, header.threads_per_block, registers, shared)
 
 

@@ -43,9 +43,7 @@ class Case:
     def with_gpu(self, gpu: GpuSpec) -> Prediction:
         """On another GPU: evaluates occupancy, caches, profile and model again."""
         profiled = self.profiled
-        return self._only(
-            predict_trace(self.trace, gpu, [self.model], profiled.method, store=profiled.store, watch=self.watch)
-        )
+        return self._only(predict_trace(self.trace, gpu, [self.model], profiled.method, store=profiled.store, watch=self.watch))
 
     def with_misses(self, misses: MissProfile, trace: KernelTrace | None = None) -> Prediction:
         """With other cache counts, and optionally another trace that is not simulated again: evaluates profile and model again."""

@@ -330,9 +330,7 @@ def _placed(access: Access, lanes: Lanes | None, line_bytes: int) -> dict[str, A
     lowest = min(access.sectors) * SECTOR_BYTES // line_bytes * line_bytes
     sectors = [sector - lowest // SECTOR_BYTES for sector in access.sectors]
     placed = None if lanes is None else [None if address is None else _within(address, lowest) for address in lanes]
-    return {
-        "warp": access.warp, "before": access.before, "sectors": sectors, "lines": _lines(sectors, line_bytes), "lanes": placed,
-    }  # fmt: skip
+    return {"warp": access.warp, "before": access.before, "sectors": sectors, "lines": _lines(sectors, line_bytes), "lanes": placed}
 
 
 def _within(address: int, lowest: int) -> int:

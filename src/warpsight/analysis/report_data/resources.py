@@ -74,8 +74,7 @@ def speed_of_light(needs: Sequence[Need], gpu: GpuSpec, prediction: Prediction) 
 
 def alone(needs: Sequence[Need], profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
     """The cycles of the launch with each resource as the only limit; the last row is latency, with every resource unlimited."""
-    rows = [{"name": need.name, "label": need.label, "cycles": need.cycles, "equation": need.equation}
-            for need in needs]  # fmt: skip
+    rows = [{"name": need.name, "label": need.label, "cycles": need.cycles, "equation": need.equation} for need in needs]
     latency = get_model(LATENCY_MODEL).predict(profiled.profile, gpu)
     equation = "intervals of the representative warp and multithreading (GPUMech eqs. 4-16), without queueing"
     rows.append({"name": "latency", "label": "latency", "cycles": latency.cycles, "equation": equation})

@@ -57,8 +57,7 @@ def pareto(selection: Selection, costs: Sequence[Term]) -> dict[str, Any]:
     not finite on a chosen design.
     """
     if not costs:
-        raise UsageError("a Pareto front needs a cost", place="pareto",
-                         remedy="give an expression to minimize, such as sm_count")  # fmt: skip
+        raise UsageError("a Pareto front needs a cost", place="pareto", remedy="give an expression to minimize, such as sm_count")
     columns = selection.columns()
     for term in costs:
         check_names(term, columns, "cost")
