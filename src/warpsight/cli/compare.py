@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style, write_output
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.comparison import compare
 from warpsight.reports.comparison import comparison_csv, comparison_svg, comparison_text
@@ -60,21 +59,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "-":
         print(comparison_csv(document), end="")
     elif arguments.output:
-        _write(arguments.output, comparison_csv(document), "-o")
+        write_output(arguments.output, comparison_csv(document), "-o")
     if arguments.plot:
-        _write(arguments.plot, comparison_svg(document), "--plot")
+        write_output(arguments.plot, comparison_svg(document), "--plot")
     if arguments.json:
         print_json([document])
     elif arguments.output != "-":
         print_answer(comparison_text(document, terminal_style()), _next(document, arguments))
     return 0 if found.passed() else GATE_FAILED
-
-
-def _write(path: str, text: str, option: str) -> None:
-    try:
-        Path(path).write_text(text, "utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy=f"name another file with {option}") from None
 
 
 def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:

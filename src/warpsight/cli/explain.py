@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 
 from warpsight.analysis.explanation import explain_kernel
-from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.cli.output import ProgressBar, print_result, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.reports.explanation import explanation_text
 from warpsight.reports.formats import plain
@@ -36,17 +35,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain and print."""
-    models = options.model_names(arguments)
-    if len(models) > 1:
-        raise UsageError("takes one model", place="--model", remedy="run once for each, or use `warpsight compare`")
+    model = options.one_model(arguments)
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     with ProgressBar() as bar:
         request, method = options.kernel_request(arguments), options.method(arguments)
-        document = explain_kernel(request, gpu, models[0], arguments.by, method, watch=bar.watch).to_json()
-    if arguments.json:
-        print_json([document])
-    else:
-        following = followed_by("advise", arguments.command_line, models[0], "what would change it, and by how much",
-                                without=("--by",))
-        print_answer(explanation_text(plain(document), terminal_style()), following)
-    return 0
+        document = explain_kernel(request, gpu, model, arguments.by, method, watch=bar.watch).to_json()
+    why = "what would change it, and by how much"
+    following = followed_by("advise", arguments.command_line, model, why, without=("--by",))
+    return print_result(arguments, document, lambda: explanation_text(plain(document), terminal_style()), following)

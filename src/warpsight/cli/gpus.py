@@ -10,7 +10,7 @@ from typing import Any
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.base.units import SIZE, parse_quantity
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json
+from warpsight.cli.output import print_answer, print_json, write_output
 from warpsight.cli.parser import Parser
 from warpsight.gpu.describe import Imported, dump_yaml, list_gpus, made_yaml, resolved
 from warpsight.gpu.document import value_text
@@ -68,11 +68,7 @@ def _answer_import(arguments: argparse.Namespace, made: Imported) -> int:
     """Write the description to its file or to stdout; the answer lists every key with its source."""
     text = made_yaml(made)
     if arguments.output:
-        try:
-            Path(arguments.output).write_text(text, "utf-8")
-        except OSError as error:
-            what = f"cannot be written: {error.strerror}"
-            raise UsageError(what, place=arguments.output, remedy="name another file with -o") from None
+        write_output(arguments.output, text, "-o")
     rows = {key: {"value": value_text(key, value.content), "source": value.source} for key, value in made.values.items()}
     document = {
         "name": made.name, "description": made.description, "files": list(made.files), "output": arguments.output,
@@ -85,9 +81,6 @@ def _answer_import(arguments: argparse.Namespace, made: Imported) -> int:
     else:
         print(f"{text.rstrip()}\n# {line([*arguments.command_line, '-o', 'mine.yaml'], 'save it as a GPU description')}")
     return 0
-
-
-_IMPORT_PARTS = {"import": _import, "from-device": _from_device}
 
 
 # -- The command and its other subcommands.
@@ -121,8 +114,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the subcommand."""
-    own = {"list": _list, "show": _show, "check": _check}
-    return (own | _IMPORT_PARTS)[arguments.part](arguments)
+    parts = {"list": _list, "show": _show, "check": _check, "import": _import, "from-device": _from_device}
+    return parts[arguments.part](arguments)
 
 
 def _list(arguments: argparse.Namespace) -> int:

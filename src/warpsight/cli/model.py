@@ -6,7 +6,7 @@ import argparse
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json
+from warpsight.cli.output import print_result
 from warpsight.cli.predict import show
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_profile
@@ -60,8 +60,5 @@ def _from_parameters(arguments: argparse.Namespace) -> int:
         what = "is for the model mwp-cwp only"
         raise UsageError(what, place="--params", remedy="add --model mwp-cwp, and no other model")
     document = evaluate_parameters(arguments.params)
-    if arguments.json:
-        print_json([document])
-    else:
-        print_answer(parameters_text(document, RESULTS), line(["models", "show", "mwp-cwp"], "the model's assumptions"))
-    return 0
+    following = line(["models", "show", "mwp-cwp"], "the model's assumptions")
+    return print_result(arguments, document, lambda: parameters_text(document, RESULTS), following)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json
+from warpsight.cli.output import print_answer, print_result
 from warpsight.cli.parser import Parser
 from warpsight.pipeline.installation import describe_model, list_models
 from warpsight.reports.catalogue import model_list_text, model_text
@@ -40,8 +40,5 @@ def run(arguments: argparse.Namespace) -> int:
             print_answer(model_list_text(documents), line(["models", "show", documents[0]["name"]], "its equations and inputs"))
         return 0
     document = describe_model(arguments.model)
-    if arguments.json:
-        print_json([document])
-    else:
-        print_answer(model_text(document), line(["demo", "--model", arguments.model], "its predictions for two access patterns"))
-    return 0
+    following = line(["demo", "--model", arguments.model], "its predictions for two access patterns")
+    return print_result(arguments, document, lambda: model_text(document), following)

@@ -82,17 +82,14 @@ def kernel_request(arguments: argparse.Namespace) -> KernelRequest:
     """The values of `add_kernel`'s options; None for those not given."""
     given = {each.name: getattr(arguments, each.key) for each in REQUEST_FIELDS}
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    return KernelRequest(arguments.path, output=sys.stderr if _answers_on_stdout_for_programs(arguments) else None, **values)
+    # where a program reads stdout, the kernel's own output must go elsewhere
+    answer_on_stdout = any(getattr(arguments, name, False) for name in ("json", "csv")) or getattr(arguments, "output", "") == "-"
+    return KernelRequest(arguments.path, output=sys.stderr if answer_on_stdout else None, **values)
 
 
 def kernel_requests(arguments: argparse.Namespace) -> list[KernelRequest]:
     """One request for each kernel of `add_kernel`, all with the same options."""
     return [kernel_request(argparse.Namespace(**vars(arguments), path=path)) for path in arguments.paths]
-
-
-def _answers_on_stdout_for_programs(arguments: argparse.Namespace) -> bool:
-    """Whether stdout is read by a program, so that a kernel's own output must go elsewhere."""
-    return any(getattr(arguments, name, False) for name in ("json", "csv")) or getattr(arguments, "output", "") == "-"
 
 
 def add_gpu(parser: argparse.ArgumentParser) -> None:
@@ -113,6 +110,14 @@ def model_names(arguments: argparse.Namespace) -> tuple[str, ...]:
     """The requested models, in order, each once."""
     given = ",".join(arguments.models or [DEFAULT_MODEL]).split(",")
     return tuple(dict.fromkeys(name.strip() for name in given))
+
+
+def one_model(arguments: argparse.Namespace) -> str:
+    """The requested model. Raises UsageError for several."""
+    models = model_names(arguments)
+    if len(models) > 1:
+        raise UsageError("takes one model", place="--model", remedy="run once for each, or use `warpsight compare`")
+    return models[0]
 
 
 ALL = "all"
@@ -217,10 +222,5 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
 
 def chosen_executor(arguments: argparse.Namespace) -> Executor:
     """The executor of the options; nothing is started before it is used. Raises UsageError for options that do not fit."""
-    return make_executor(
-        arguments.executor,
-        jobs=arguments.jobs,
-        scheduler=arguments.scheduler,
-        slurm=arguments.slurm,
-        worker_timeout=arguments.worker_timeout,
-    )
+    settings = {name: getattr(arguments, name) for name in ("jobs", "scheduler", "slurm", "worker_timeout")}
+    return make_executor(arguments.executor, **settings)

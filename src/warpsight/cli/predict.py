@@ -46,7 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict and print: with --warps, --representative all or several launches, one prediction per model and row."""
-    _refuse_two_sweeps(arguments)
+    if arguments.warps and arguments.representative == options.ALL:
+        raise UsageError("cannot be combined with --representative all", place="--warps", remedy="run once for each")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     request, models, method = options.kernel_request(arguments), options.model_names(arguments), options.method(arguments)
     hints = options.static_hints(arguments)
@@ -76,12 +77,6 @@ def _has_launches(request: KernelRequest, arguments: argparse.Namespace) -> bool
     if not request.is_foreign or arguments.warps or arguments.representative == options.ALL:
         return False
     return len(launches_of(request)) > 1
-
-
-def _refuse_two_sweeps(arguments: argparse.Namespace) -> None:
-    if arguments.warps and arguments.representative == options.ALL:
-        what = "cannot be combined with --representative all"
-        raise UsageError(what, place="--warps", remedy="run once for each")
 
 
 def show(documents: list[dict[str, Any]], arguments: argparse.Namespace, papers: Sequence[dict[str, Any]] = ()) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.cli.output import print_result, terminal_style
 from warpsight.reports.formats import write_text
 from warpsight.reports.next_step import line
 from warpsight.reports.sweep_answers import answer_text
@@ -73,12 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
             what = "this answer has no picture"
             raise UsageError(what, place="--svg", remedy="`warpsight sweep pareto`, `map`, `sensitivity` and `speedups` have one")
         write_text(arguments.svg, picture)
-    if arguments.json:
-        print_json([document])
-    else:
-        following = _NEXT[arguments.part_of_command]
-        print_answer(answer_text(document, terminal_style()), line(["sweep", following, arguments.folder]))
-    return 0
+    following = line(["sweep", _NEXT[arguments.part_of_command], arguments.folder])
+    return print_result(arguments, document, lambda: answer_text(document, terminal_style()), following)
 
 
 def _answer(sweep: Sweep, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import sys
 
 from warpsight.cli import options
 from warpsight.cli.options import add_executor, chosen_executor
-from warpsight.cli.output import ProgressBar, print_answer, print_json
+from warpsight.cli.output import ProgressBar, print_answer, print_json, print_result
 from warpsight.papers.results import cast_of
 from warpsight.papers.validate import chosen_figures, figure_list, validate
 from warpsight.pipeline.suites import load_suite
@@ -42,11 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List, or compute and write."""
     if arguments.list:
-        if arguments.json:
-            print_json([figure_list()])
-        else:
-            print_answer(list_text(figure_list()), line(["validate", "--figure", "mdm-5"], "the models' errors at the baseline"))
-        return 0
+        following = line(["validate", "--figure", "mdm-5"], "the models' errors at the baseline")
+        return print_result(arguments, figure_list(), lambda: list_text(figure_list()), following)
     executor = chosen_executor(arguments)
     figures = chosen_figures(_names(arguments.figures))
     suite = load_suite(arguments.suite)
