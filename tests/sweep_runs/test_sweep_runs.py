@@ -44,7 +44,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def wanted_and_known(case: Study, results: Path) -> dict[str, tuple[int, int]]:
-    return {step.what: (step.wanted, step.known) for step in steps_of(plan_sweep(case, open_store(results)))}
+    return {step["what"]: (step["wanted"], step["known"]) for step in steps_of(plan_sweep(case, open_store(results)))}
 
 
 def test_plan_says_what_is_shared_and_what_is_known(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def entry() -> Callable[[bytes, Expected], Answer]:
 def run_here(payload: bytes, expected: Expected) -> Answer:
     """Run the pickled work and task, if this installation is the one `expected`.
 
-    Returns "done", the reason and the end of an `Outcome`; or "refused" and in what this worker differs: then nothing was run, nor
+    Returns "done", the reason and the end of a `TaskOutcome`; or "refused" and in what this worker differs: then nothing was run, nor
     even unpickled.
     """
     if differences := _differences(expected):

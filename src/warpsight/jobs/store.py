@@ -41,6 +41,12 @@ def default_folder(name: str) -> Path:
     return diskcache.folder() / name
 
 
+def remove_if_stale(path: Path) -> None:
+    """Removes what a run that was killed a day ago or more had begun to write. Raises OSError."""
+    if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
 def _new_file(folder: Path) -> tuple[int, str]:
     """A file of its own in `folder`, open for writing. A folder may be shared, and mkstemp would keep the file to one user."""
     name = str(folder / secrets.token_hex(16))
@@ -176,8 +182,7 @@ class ResultStore:
         """What runs that were killed a day ago or more had begun."""
         with suppress(OSError):
             for path in (self.folder / _NEW).iterdir():
-                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
-                    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+                remove_if_stale(path)
 
     def _refused(self, error: OSError | ValueError) -> NotKept:
         if isinstance(error, OSError) and error.errno in _FULL:

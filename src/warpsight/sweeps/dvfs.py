@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from warpsight.base.errors import UsageError
 from warpsight.base.units import FREQUENCY, parse_quantity
@@ -51,10 +52,7 @@ def dvfs_study(
     if memory:
         axes.append(_memory_axis(gpu, memory))
     kept = tuple(text for text in study.overrides if text.partition("=")[0] not in (CORE, MEMORY if memory else CORE))
-    changed = Study(
-        name="dvfs", kernels=study.kernels, gpu=name, overrides=kept, axes=tuple(axes), derived=_derived(gpu, l2_clock, kept),
-        models=study.models, method=method,
-    )  # fmt: skip
+    changed = replace(study, overrides=kept, axes=tuple(axes), derived=_derived(gpu, l2_clock, kept))
     check_study(changed)
     return changed
 
@@ -64,8 +62,7 @@ def _memory_axis(gpu: GpuSpec, factors: Sequence[float]) -> Axis:
         if not 0 < factor <= 100:
             what = f"{factor:g} is not a valid factor of the memory bandwidth"
             raise UsageError(what, place="memory", remedy="give factors above 0, as 0.5,0.75,1")
-    values = tuple(gpu.dram.bandwidth_bytes_per_s * factor for factor in dict.fromkeys(factors))
-    return Axis(MEMORY, values)
+    return Axis(MEMORY, tuple(gpu.dram.bandwidth_bytes_per_s * factor for factor in dict.fromkeys(factors)))
 
 
 def _derived(gpu: GpuSpec, l2_clock: str, kept: Sequence[str]) -> tuple[tuple[str, Expression], ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warpsight.jobs.store import remove_if_stale
 from warpsight.models.base import STACK_PREFIX
 from warpsight.pipeline.rows import NUMBERS, WORDS
 from warpsight.sweeps.names import FAILED, KERNEL, MODEL
-
-_STALE_SECONDS = 24 * 3600.0
 
 
 def temporary_beside(path: Path) -> Path:
@@ -46,8 +44,8 @@ def forget_the_unfinished(folder: Path) -> None:
     """Removes what runs that were killed a day ago or more had begun to write in `folder`."""
     with suppress(OSError):
         for path in folder.iterdir():
-            if is_unfinished(path) and time.time() - path.stat().st_mtime > _STALE_SECONDS:
-                path.unlink(missing_ok=True)
+            if is_unfinished(path):
+                remove_if_stale(path)
 
 
 # -- Rows as Parquet: parts as they are computed, and a study's whole table.

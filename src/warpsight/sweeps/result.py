@@ -16,7 +16,7 @@ from warpsight.gpu.key import WORD
 from warpsight.sweeps.answers.best import best, pareto
 from warpsight.sweeps.answers.energy import UTILISATION, PowerCurve, energy
 from warpsight.sweeps.answers.maps import design_map, speedups
-from warpsight.sweeps.answers.results import GEOMEAN, Results, figure_names, results_of
+from warpsight.sweeps.answers.results import GEOMEAN, figure_names, results_of
 from warpsight.sweeps.answers.selection import CONDITION_WORDS, COST_NUMBERS, PERFORMANCE, Selection, Term, select
 from warpsight.sweeps.answers.sensitivity import sensitivity
 from warpsight.sweeps.expressions import parse_expression
@@ -32,7 +32,7 @@ _IN_COSTS = dict.fromkeys(COST_NUMBERS, NUMBER)
 
 @dataclass(frozen=True)
 class Question:
-    """Of which designs is asked, and what counts as performance.
+    """Which designs a question is about, and what counts as performance.
 
     `model` None: the study's first. `metric`: `geomean`, `total`, `worst`, or a kernel's name (`answers/performance.py`);
     `baseline` the design that speed-ups are over, None: the lowest number with a value. `where`: conditions on keys and columns of
@@ -64,9 +64,9 @@ class Sweep:
 
         FormatError too when its tables are not of its study, as after a run over other designs that was ended before it wrote them.
         """
-        found: StudyFolder = open_folder(folder)
-        table, designs = _read(found.table, found), _read(found.designs, found)
-        return cls(found.study, table, designs, checked_constants(found, table, designs))
+        kept: StudyFolder = open_folder(folder)
+        table, designs = _read(kept.table, kept), _read(kept.designs, kept)
+        return cls(kept.study, table, designs, checked_constants(kept, table, designs))
 
     @classmethod
     def of(cls, plan: Plan) -> Sweep:
@@ -118,20 +118,17 @@ class Sweep:
         return self._select(about)
 
     def _select(self, about: Question, costs: Sequence[Term] = ()) -> Selection:
-        """What is asked about, with every key that `costs` read."""
+        """As `selection`, with every key that `costs` read; keys equal on all designs only if an expression reads them."""
         known = {**_IN_COSTS, **dict.fromkeys(figure_names(self.table), NUMBER), **dict.fromkeys(CONDITION_WORDS, WORD)}
         where = [Term(text, parse_expression(text, "where", known)) for text in about.where]
         names = {name for term in (*where, *costs) for name in term.formula.names}
-        return select(self._results(about, names), metric=about.metric, baseline=about.baseline, where=where)
-
-    def _results(self, about: Question, names: set[str]) -> Results:
-        """One model's rows; keys that are the same on every design are there if an expression reads them."""
         designs = self.designs
         for name in sorted(names & self.constants.keys() - set(designs.column_names)):
             designs = designs.append_column(name, pa.array([self.constants[name]] * designs.num_rows))
         axes = [axis.key for axis in self.study.axes]
         model = about.model or (self.study.models[0] if self.study.models else "simulator")
-        return results_of(self.table, designs, model=model, axes=axes, kernels=about.kernels)
+        results = results_of(self.table, designs, model=model, axes=axes, kernels=about.kernels)
+        return select(results, metric=about.metric, baseline=about.baseline, where=where)
 
 
 def _read(path: Path, folder: StudyFolder) -> pa.Table:
