@@ -38,8 +38,8 @@ def entry() -> Callable[[bytes, Expected], Answer]:
 def run_here(payload: bytes, expected: Expected) -> Answer:
     """Run the pickled work and task, if this installation is the one `expected`.
 
-    Returns "done", the reason and the end of a `TaskOutcome`; or "refused" and in what this worker differs: then nothing was run, nor
-    even unpickled.
+    Returns "done", the reason and the end of a `TaskOutcome`; or "refused" and how this worker differs: then nothing was run or
+    unpickled.
     """
     if differences := _differences(expected):
         return "refused", f"{socket.gethostname()}: {differences}", None

@@ -92,10 +92,10 @@ class ResultStore:
         """The document under `kind` and `key`; None when it is absent, cut or damaged."""
         body = self.get_bytes(kind, key, ".json")
         try:
-            found: dict[str, Any] | None = None if body is None else json.loads(body)
+            document = None if body is None else json.loads(body)
         except (ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
+        return document if isinstance(document, dict) else None
 
     def put(self, kind: str, key: str, document: dict[str, Any]) -> None:
         """Keep `document`. A reader sees all of it or nothing, whenever this process ends. Raises NotKept."""

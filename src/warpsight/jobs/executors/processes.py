@@ -30,17 +30,17 @@ class ProcessesExecutor(Executor):
     def run(self, work: Callable[[Task], str], tasks: Sequence[Task], progress: Progress | None = None) -> dict[Task, str]:
         """As `Executor.run`."""
         reasons: dict[Task, str] = {}
-        wanted = list(dict.fromkeys(tasks))
+        distinct = list(dict.fromkeys(tasks))
         if progress is not None:
-            progress(0, len(wanted))
-        if not wanted:
+            progress(0, len(distinct))
+        if not distinct:
             return reasons
-        left = _in_parallel(work, wanted, min(self.jobs, len(wanted)), reasons, progress)
-        for at, task in enumerate(left, 1):  # a process died: one by one, to know which task it was
+        left = _in_parallel(work, distinct, min(self.jobs, len(distinct)), reasons, progress)
+        for number, task in enumerate(left, 1):  # a process died: one by one, to know which task it was
             if _in_parallel(work, [task], 1, reasons, None):
                 reasons[task] = _DIED
             if progress is not None:
-                progress(len(wanted) - len(left) + at, len(wanted))
+                progress(len(distinct) - len(left) + number, len(distinct))
         return reasons
 
 
@@ -84,11 +84,5 @@ def _leave_with(parent: multiprocessing.process.BaseProcess) -> None:
     os._exit(1)
 
 
-EXECUTORS.add(
-    "processes",
-    ExecutorKind(
-        "several processes on this machine",
-        frozenset({"jobs"}),
-        lambda settings, tell: ProcessesExecutor(settings.jobs or default_jobs()),
-    ),
-)
+EXECUTORS.add("processes", ExecutorKind("several processes on this machine", frozenset({"jobs"}),
+                                        lambda settings, tell: ProcessesExecutor(settings.jobs or default_jobs())))

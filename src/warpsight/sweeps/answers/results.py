@@ -59,11 +59,11 @@ class Results:
 
     def position(self, design: int) -> int:
         """The place of a design number. Raises UsageError if there is no such design."""
-        found = int(np.searchsorted(self.designs, design))
-        if found == len(self.designs) or self.designs[found] != design:
+        position = int(np.searchsorted(self.designs, design))
+        if position == len(self.designs) or self.designs[position] != design:
             raise UsageError(f"there is no design {design}", place=_PLACE,
                              remedy=f"designs are numbered from {self.designs[0]} to {self.designs[-1]}")  # fmt: skip
-        return found
+        return position
 
     def described(self, position: int) -> dict[str, Any]:
         """Number and keys of the design at that place, for a document."""
@@ -103,17 +103,17 @@ def results_of(
     check_one_of(model, _distinct(rows[MODEL]), "model")
     table = rows.filter(pc.equal(rows[MODEL], model)).combine_chunks()
     known = _distinct(table[KERNEL])
-    wanted = tuple(known) if kernels is None else tuple(dict.fromkeys(kernels))
-    for kernel in wanted:
+    names = tuple(known) if kernels is None else tuple(dict.fromkeys(kernels))
+    for kernel in names:
         check_one_of(kernel, known, "kernel")
-    if len(wanted) < len(known):
-        table = table.filter(pc.is_in(table[KERNEL], value_set=pa.array(wanted, pa.string()))).combine_chunks()
-    spots = _spots(table, numbers, wanted)
-    state = np.full(len(wanted) * len(numbers), MISSING, np.int8)
+    if len(names) < len(known):
+        table = table.filter(pc.is_in(table[KERNEL], value_set=pa.array(names, pa.string()))).combine_chunks()
+    spots = _spots(table, numbers, names)
+    state = np.full(len(names) * len(numbers), MISSING, np.int8)
     done = _array(pc.equal(pc.fill_null(table[FAILED], ""), "")).astype(bool)
     state[spots] = np.where(done, DONE, BROKEN)
     _check_seconds(_floats(table["seconds"])[done], numbers[spots[done] % len(numbers)])
-    return Results(model, wanted, numbers, keys, chosen, state.reshape(len(wanted), len(numbers)), table, spots)
+    return Results(model, names, numbers, keys, chosen, state.reshape(len(names), len(numbers)), table, spots)
 
 
 def figure_names(table: pa.Table) -> tuple[str, ...]:
@@ -194,10 +194,10 @@ def _spots(table: pa.Table, designs: NDArray[np.int64], kernels: Sequence[str]) 
 
 
 def _check_seconds(seconds: NDArray[np.float64], designs: NDArray[np.int64]) -> None:
-    wrong = np.flatnonzero(~(np.isfinite(seconds) & (seconds > 0)))
-    if wrong.size:
-        raise FormatError(f"design {designs[wrong[0]]} takes {seconds[wrong[0]]} seconds in a row that did not fail", place=_PLACE,
-                          remedy="run `warpsight sweep collect` again")  # fmt: skip
+    invalid = np.flatnonzero(~(np.isfinite(seconds) & (seconds > 0)))
+    if invalid.size:
+        what = f"design {designs[invalid[0]]} takes {seconds[invalid[0]]} seconds in a row that did not fail"
+        raise FormatError(what, place=_PLACE, remedy="run `warpsight sweep collect` again")
 
 
 def _array(column: pa.ChunkedArray) -> NDArray[Any]:
@@ -254,9 +254,9 @@ def performance(results: Results, metric: str = GEOMEAN, baseline: int | None = 
     done = np.all(states == DONE, axis=0)
     # where none has a value, argmax gives the first, which is then refused
     place = int(np.argmax(done)) if baseline is None else results.position(baseline)
-    wrong = np.flatnonzero(states[:, place] != DONE)
-    if wrong.size:
-        _refuse_baseline(results, kernels[int(wrong[0])], place, int(results.designs[np.argmax(done)]) if done.any() else None)
+    missing = np.flatnonzero(states[:, place] != DONE)
+    if missing.size:
+        _refuse_baseline(results, kernels[int(missing[0])], place, int(results.designs[np.argmax(done)]) if done.any() else None)
     seconds[results.state != DONE] = np.nan
     speeds = seconds[:, place : place + 1] / seconds
     counted = speeds[list(kernels)]
