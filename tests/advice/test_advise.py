@@ -89,7 +89,7 @@ def test_gain_of_coalescing_is_that_of_the_rewritten_trace(kernels: dict[str, Ke
     line = trace.instructions[loads[0]].line
     assert change.what_if.title == f"loads of line {line} coalesced"
     assert change.what_if.place == f"kernels.cu:{line}"
-    assert change.prediction.cycles == warpsight.predict(coalesced(trace, loads, GPU.l1.line_bytes), GPU).cycles
+    assert change.prediction.cycles == warpsight.predict(coalesced(trace, loads, GPU.l1.line_bytes), GPU, "mdm").cycles
     assert change.gain > 0.5
 
 
@@ -100,7 +100,7 @@ def test_gain_of_occupancy_is_that_of_the_launch_with_fewer_registers(kernels: d
     now, registers = case.profiled.occupancy, trace.header.registers_per_thread
     assert now.limiter == "registers"
     fewer = next(n for n in range(registers, 0, -1) if occupancy(GPU, 128, n, 0).blocks_per_sm > now.blocks_per_sm)
-    explicit = warpsight.predict(replace(trace, header=replace(trace.header, registers_per_thread=fewer)), GPU)
+    explicit = warpsight.predict(replace(trace, header=replace(trace.header, registers_per_thread=fewer)), GPU, "mdm")
     assert change.evaluate().cycles == explicit.cycles
     assert f"{fewer} registers per thread instead of {registers}" in change.title
 
@@ -110,7 +110,7 @@ def test_occupancy_bound_by_shared_memory_is_raised_by_taking_some_away(kernels:
     header = replace(trace.header, dynamic_shared_bytes=40_000, static_shared_bytes=1_000)
     (change,) = next(rule for rule in all_rules() if rule.name == "occupancy").propose(_case(replace(trace, header=header)))
     # 96 KiB hold two blocks of 41,000 bytes; three may have a third each, in units of 256 bytes
-    assert "32,768 bytes of shared memory a block instead of 41,000" in change.title
+    assert "32,768 bytes of shared memory per block instead of 41,000" in change.title
 
 
 def test_occupancy_bound_by_threads_has_no_next_step(kernels: dict[str, KernelTrace]) -> None:
@@ -179,7 +179,7 @@ def test_blocks_of_unequal_work_are_advised_to_share_it_equally(kernels: dict[st
     prediction = get_model("warpsight").predict(unequal.profile, gpu)
     (change,) = Balance().propose(Case(unequal, gpu, "warpsight", prediction, ()))
     assert "equally over the 32 blocks" in change.title
-    assert "1.50 times the mean's work" in change.reason
+    assert "1.50 times the mean work" in change.reason
     assert change.evaluate().cycles == pytest.approx(get_model("warpsight").predict(profiled.profile, gpu).cycles)
 
 

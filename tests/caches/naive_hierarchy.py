@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from warpsight.gpu.spec import CacheSpec, GpuSpec
+from warpsight.gpu.spec import CacheSpec, GpuSpec, L2Spec
 from warpsight.traces.schema import KernelTrace
 
 Access = tuple[int, list[int]]  # pc, sectors
@@ -29,9 +29,9 @@ class Cache:
         self.sets: dict[Any, list[Line]] = {}
 
     def place(self, line: int) -> list[Line]:
-        address, piece, slices = line * self.spec.line_bytes, self.spec.slice_interleave_bytes, self.spec.slices
-        inner = line
-        if slices > 1:
+        address, inner, piece, slices = line * self.spec.line_bytes, line, 1, self.spec.slices
+        if isinstance(self.spec, L2Spec) and slices > 1:
+            piece = self.spec.slice_interleave_bytes
             inner = (address // (piece * slices) * piece + address % piece) // self.spec.line_bytes
         row = inner % self.spec.sets
         if self.spec.index == "xor":

@@ -56,6 +56,6 @@ def test_a_lane_merges_with_lanes_of_its_own_group_whatever_their_size():
 
 def test_threads_beyond_what_can_be_modelled_are_refused():
     given_list = list_of((32, 1, 1), [(2**31 - 1, 0, BASE, 4)])
-    with pytest.raises(LimitError, match="max-threads"):
+    with pytest.raises(LimitError, match="max_threads"):
         of_list(given_list, 128)
     assert of_list(given_list, 128, most_threads=64).transactions == 0

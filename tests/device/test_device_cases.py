@@ -144,7 +144,7 @@ def test_only_what_can_differ_is_named(product: str, total: str, added: str, exp
 def test_settings_out_of_range_are_refused() -> None:
     with pytest.raises(UsageError, match="runs: 0 is out of range"):
         Settings(runs=0)
-    with pytest.raises(UsageError, match="--hold-microseconds"):
+    with pytest.raises(UsageError, match="hold_microseconds: 5 is out of range"):
         Settings(hold_microseconds=5)
 
 

@@ -96,7 +96,7 @@ def test_fault_of_a_kernel_is_told_with_the_drivers_words(fake_gpu: Path, suite_
 
 
 def test_assemblers_log_is_shown(fake_gpu: Path) -> None:
-    said = r"(?s)does not take mine: CUDA_ERROR_INVALID_PTX \(218\).*line 7; error"
+    said = r"(?s)the driver's assembler refuses mine: CUDA_ERROR_INVALID_PTX \(218\).*line 7; error"
     with Gpu() as gpu, pytest.raises(DeviceError, match=said) as caught:
         gpu.load(".version 9.0\n.target sm_75\nunknown.opcode;", [], "mine")
     assert "\n" in caught.value.what

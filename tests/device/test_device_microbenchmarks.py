@@ -97,11 +97,11 @@ def test_calibrate_refuses_what_cannot_be_meant(
     fake_gpu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "t.csv").write_text("")
-    assert_one_error(run(capsys, "calibrate", tmp_path / "t.csv", "--run"), 2, "t.csv: exists, and --run would write over it")
-    assert_one_error(run(capsys, "calibrate", tmp_path / "t.csv", "--device", 1), 2, "--device: says on which GPU")
-    assert_one_error(run(capsys, "calibrate", "--run"), 2, "--run: there is no file in which the timings are kept")
-    assert_one_error(run(capsys, "calibrate", "--run", "--kernels", tmp_path), 2, "--run: there is no file")
-    assert_one_error(run(capsys, "calibrate", "n.csv", "--run", "--kernels", tmp_path), 2, "--kernels: writes the sources")
+    assert_one_error(run(capsys, "calibrate", tmp_path / "t.csv", "--run"), 2, "t.csv: exists, and --run would overwrite it")
+    assert_one_error(run(capsys, "calibrate", tmp_path / "t.csv", "--device", 1), 2, "--device: needs --run")
+    assert_one_error(run(capsys, "calibrate", "--run"), 2, "--run: needs a file for the timings")
+    assert_one_error(run(capsys, "calibrate", "--run", "--kernels", tmp_path), 2, "--run: needs a file for the timings")
+    assert_one_error(run(capsys, "calibrate", "n.csv", "--run", "--kernels", tmp_path), 2, "--kernels: cannot be combined with --run")
     assert_one_error(run(capsys, "calibrate", tmp_path / "n.csv", "--run", "--device", "x"), 2, '"x" is not a whole number')
     assert_one_error(run(capsys, "calibrate", tmp_path / "n.csv", "--run", "--device", 4), 2, "there is no GPU 4")
     monkeypatch.setenv("FAKE_GPU_NAME", "NVIDIA H800")

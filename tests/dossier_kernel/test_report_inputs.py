@@ -91,7 +91,7 @@ def test_report_is_no_folder_and_leaves_a_device_what_it_is(folder: Path) -> Non
 
 def test_predictions_of_a_report_are_of_one_kernel(result: str, folder: Path) -> None:
     predictions = [warpsight.predict(warpsight.trace(name, grid=1, block=32)) for name in ("empty.ptx",)]
-    with pytest.raises(UsageError, match="no prediction"):
+    with pytest.raises(UsageError, match="needs at least one prediction"):
         warpsight.report([], folder / "r.html")
     Path("other.ptx").write_text(EMPTY.replace("empty", "other"))
     predictions.append(warpsight.predict(warpsight.trace("other.ptx", grid=1, block=32)))

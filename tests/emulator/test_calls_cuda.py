@@ -128,7 +128,7 @@ def test_pointer_written_by_one_kernel_is_called_by_another() -> None:
 
 @pytest.mark.parametrize("number", [0, 5, 1 << 40])
 def test_call_of_a_number_that_is_no_function_is_a_fault_that_names_it(number: int) -> None:
-    with pytest.raises(LaunchFault, match=rf"no function.*block \(0,0,0\) thread \(0,0,0\), value {number:#x}"):
+    with pytest.raises(LaunchFault, match=rf"not a function.*block \(0,0,0\) thread \(0,0,0\), value {number:#x}"):
         launch(cuda(SOURCE), "call_number", 1, 1, [np.zeros(1, np.int32), number])
 
 

@@ -139,7 +139,7 @@ def test_handle_of_a_destroyed_object_is_a_fault_also_when_its_row_is_used_again
         if again:
             new = table.add(texture(linear_image(ARENA, 16, ONE_FLOAT), TextureSettings()))
             assert new != old and on_memory(FETCH_1D, np.ones(4, np.uint32), new, np.zeros((8, 1)))[0, 0] == 1
-        with pytest.raises(LaunchFault, match="no texture"):
+        with pytest.raises(LaunchFault, match="not a texture"):
             on_memory(FETCH_1D, np.ones(4, np.uint32), old, np.zeros((8, 1)))
 
 

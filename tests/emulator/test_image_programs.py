@@ -168,7 +168,7 @@ def test_texture_variable_holds_the_object_that_it_is_bound_to() -> None:
         body = f"{bind} tex.1d.v4.u32.s32 {{%r0, %r1, %r2, %r3}}, [{name}, {{%c0}}];"
         got, _ = run(body, warpsight.Texture(np.array([5, 6, 7, 8], np.uint8)), at, more=more)
         assert got[:, 0].tolist() == [5, 6, 7, 8]
-    with pytest.raises(LaunchFault, match="no texture"):
+    with pytest.raises(LaunchFault, match="not a texture"):
         run("tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [image, {%c0}];", warpsight.Texture(np.zeros(4, F32)), at, more=more)
 
 
@@ -208,7 +208,7 @@ def test_sampler_operand_decides_filter_and_address_mode() -> None:
 @pytest.mark.parametrize("handle", [0, 1, HANDLE_BASE + 1, HANDLE_BASE + (1 << 32), 1 << 32, (1 << 32) + 8, (1 << 64) - 1])
 def test_number_that_is_no_object_is_a_fault(handle: int) -> None:
     for body in (fetch("tex", "2d"), "txq.width.b32 %r0, [%t];", "suld.b.1d.b32.trap {%r0}, [%t, {%c0}];"):
-        with pytest.raises(LaunchFault, match="no texture, surface or sampler object") as caught:
+        with pytest.raises(LaunchFault, match="not a texture, surface or sampler object") as caught:
             run(f"{body}", np.uint64(handle), np.zeros((32, 2), np.int32))
         assert f"0x{handle:x}" in str(caught.value) and "thread (0,0,0)" in str(caught.value)
 

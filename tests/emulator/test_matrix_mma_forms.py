@@ -149,7 +149,7 @@ _F = "{%f1, %f2, %f3, %f4}"
     [
         (f"mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 {_F}, {{%r1,%r2,%r3,%r4}}, {{%r5,%r6}}, {_F};", "row.row"),
         (f"mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {_F}, {{%r1,%r2,%r3,%r4}}, {{%r5,%r6}}, {_F};", "f16 and .bf16"),
-        (f"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {_F}, {{%r1,%r2,%r3,%r4}}, {{%r5}}, {_F};", "4 registers where 2"),
+        (f"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {_F}, {{%r1,%r2,%r3,%r4}}, {{%r5}}, {_F};", "4 registers; 2 expected"),
         (f"mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {_F}, {{%r1,%r2}}, {{%r5}}, {_F};", "shape .m16n8k32"),
         (f"mma.sync.aligned.m16n8k8.row.col.satfinite.f32.f16.f16.f32 {_F}, {{%r1,%r2}}, {{%r5}}, {_F};", "satfinite"),
         (f"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f16 {_F}, {{%r1,%r2}}, {{%r5}}, {{%r6,%r7}};", "sum of .f16 into .f32"),

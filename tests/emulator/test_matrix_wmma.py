@@ -222,7 +222,7 @@ def test_load_under_a_guard_that_no_lane_passes_touches_nothing() -> None:
         ("wmma.load.a.sync.aligned.col.m8n8k32.s4 {%r1}, [%out];", "layout .col"),
         ("wmma.load.c.sync.aligned.row.m16n16k16.global.L1::no_allocate.f32 {%r1}, [%out];", "no_allocate"),
         ("wmma.load.a.sync.aligned.row.m16n16k16.local.f16 {%r1}, [%out];", "local"),
-        ("wmma.load.b.sync.aligned.row.m16n16k16.s8 {%r1, %r2, %r3}, [%out];", "3 registers where 2"),
+        ("wmma.load.b.sync.aligned.row.m16n16k16.s8 {%r1, %r2, %r3}, [%out];", "3 registers; 2 expected"),
         ("wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.u8.s32 {%r1}, {%r1}, {%r1}, {%r1};", "s8 and .u8"),
         ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32.satfinite {%f1}, {%r1}, {%r1}, {%f1};", "satfinite"),
     ],

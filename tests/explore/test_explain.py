@@ -195,7 +195,7 @@ def test_source_that_is_gone_is_told_and_the_numbers_stay(kernels: dict[str, Ker
     explanation = warpsight.explain(trace, by="source")
     assert [Path(file).name for file in explanation.missing] == ["gone.cu"]
     assert_sums_are_the_prediction(explanation)
-    assert "gone.cu is not at hand" in explanation_text(plain(explanation.to_json()))
+    assert "gone.cu was not found" in explanation_text(plain(explanation.to_json()))
 
 
 @pytest.mark.property

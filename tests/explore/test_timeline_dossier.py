@@ -85,7 +85,7 @@ def test_timeline_that_was_cut_is_known_up_to_its_last_instruction() -> None:
     cut = simulation(truncated=True, cycles=5000)
     part = timeline_part(kernel(), cut, Window())
     assert (part["cycles"], part["simulated_cycles"], part["truncated"]) == ([0, 12], 5000, True)
-    with pytest.raises(UsageError, match="cycle 12 is behind the 12 cycles"):
+    with pytest.raises(UsageError, match="cycle 12 is after the 12 recorded cycles"):
         timeline_part(kernel(), cut, Window(0, 12))
 
 

@@ -44,7 +44,7 @@ def test_process_that_dies_takes_only_its_own_task_and_names_it(store: ResultSto
     reasons = make_executor("processes", jobs=2).run(keep, list(chores.values()), lambda done, total: told.append((done, total)))
     assert set(reasons) == {chores["b"], chores["c"]}
     assert reasons[chores["c"]] == "it failed"
-    assert "ended without a word" in reasons[chores["b"]]
+    assert "terminated without an error message" in reasons[chores["b"]]
     assert len(kept(store.folder)) == 6
     assert told[0] == (0, 5)
     assert told[-1] == (5, 5)

@@ -88,7 +88,7 @@ def test_task_that_kills_its_workers_is_refused_by_name_and_the_others_are_done(
     with make_executor("dask", jobs=2) as executor:
         reasons = executor.run(keep, [*chores[:4], deadly, *chores[4:]], lambda done, total: told.append((done, total)))
     assert list(reasons) == [deadly]
-    assert "ended without a word, also when it ran alone" in reasons[deadly]
+    assert "terminated without an error message, even when it ran alone" in reasons[deadly]
     assert len(kept(store.folder)) == 16
     assert told == [(done, 9) for done in range(10)]
     assert len(pids(traces)["deadly"]) == 6  # three times among others, three times alone
@@ -101,7 +101,7 @@ def test_run_without_workers_says_so_waits_and_ends_with_an_error(cluster: TestC
         pytest.raises(UsageError, match=r"worker_timeout: no worker was available for 1.5 s\n.*finished results are kept"),
     ):
         executor.run(keep, [Chore(store.address, "one")])
-    assert said == ["no worker is there; waiting for one, at most 1.5 s (--worker-timeout)"]
+    assert said == ["no worker is available; waiting up to 1.5 s for one"]
 
 
 def test_run_whose_only_worker_is_lost_waits_for_the_next(cluster: TestCluster, store: ResultStore) -> None:
@@ -114,7 +114,7 @@ def test_run_whose_only_worker_is_lost_waits_for_the_next(cluster: TestCluster, 
         assert executor.run(keep, chores) == {}
     killer.join()
     helper.join()
-    assert said[0].startswith("no worker is there; waiting for one, at most 60 s")
+    assert said[0].startswith("no worker is available; waiting up to 60 s for one")
     assert len(kept(store.folder)) == 12
 
 
@@ -158,7 +158,7 @@ def test_scheduler_of_another_dask_is_refused(
 
     there = distributed.__version__
     monkeypatch.setattr(distributed, "__version__", "2020.1")
-    with pytest.raises(UsageError, match=f"the scheduler has distributed {there}, and here is 2020.1"):
+    with pytest.raises(UsageError, match=f"the scheduler has distributed {there}, this machine has 2020.1"):
         make_executor("dask", scheduler=cluster.address).run(keep, [Chore(store.address, "one")])
 
 
@@ -187,7 +187,7 @@ def test_worker_without_warpsight_is_one_clear_error_and_a_scheduler_needs_none(
         wrong = cluster.add(sources=empty)
         with (
             make_executor("dask", scheduler=cluster.address) as executor,
-            pytest.raises(UsageError, match=r"not compute the same: .*: ModuleNotFoundError: .*\n.*install the same"),
+            pytest.raises(UsageError, match=r"a different installation: .*: ModuleNotFoundError: .*\n.*install the same"),
         ):
             executor.run(keep, [Chore(store.address, "one")])
         assert kept(store.folder) == {}

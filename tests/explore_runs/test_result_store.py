@@ -124,7 +124,7 @@ def test_folder_is_known_again_by_its_address_and_another_one_is_refused(tmp_pat
     assert again.get("simulator", "abcd") == {"cycles": 1}
     assert _store(tmp_path / "a").address == store.address
     (tmp_path / "a").rename(tmp_path / "b")
-    with pytest.raises(UsageError, match="is not here, on "):
+    with pytest.raises(UsageError, match="does not exist on "):
         ResultStore.reopen(store.address)
     assert not (tmp_path / "a").exists()
     _store(tmp_path / "a")

@@ -262,7 +262,7 @@ def test_told_trips_that_contradict_the_text_are_refused() -> None:
 
 def test_line_that_was_told_for_nothing_is_refused() -> None:
     ready = _ready(OURS, "saxpy", (1,), (32,), [2.0, Z, Z, 32])
-    with pytest.raises(UsageError, match="stands in PTX line 3"):
+    with pytest.raises(UsageError, match="is in PTX line 3"):
         static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, StaticHints(uncoalesced=frozenset({3})))
 
 

@@ -83,7 +83,7 @@ def test_suite_that_is_nowhere_is_refused_with_those_that_there_are(suite: str, 
 
 
 def test_folder_without_kernels_is_no_suite(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no suite"):
+    with pytest.raises(UsageError, match="is not a suite"):
         load_suite(tmp_path)
 
 

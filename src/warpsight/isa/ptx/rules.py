@@ -36,7 +36,7 @@ def lookup(instruction: Instruction) -> Opcode:
     row = OPCODES.get(instruction.opcode)
     if row is None or _has_other_meaning(instruction):
         raise UnsupportedError(
-            f'opcode "{instruction.text}" is not modelled{_hint(instruction)}: the results would be wrong, so nothing is run',
+            f'opcode "{instruction.text}" is not modelled{_hint(instruction)}. The results would be wrong, so nothing is run.',
             place=f"ptx:{instruction.ptx_line}",
             remedy="compile the kernel for an older architecture (`arch='compute_75'`), or without this instruction",
         )
