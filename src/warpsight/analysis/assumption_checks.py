@@ -47,9 +47,9 @@ class CheckInput:
     @property
     def demands(self) -> ResourceDemands:
         """The resource demands of a mean warp."""
-        found = self.profiled.profile.demands
-        assert found is not None, "a profile made from a trace has its demands"
-        return found
+        demands = self.profiled.profile.demands
+        assert demands is not None, "a profile made from a trace has its demands"
+        return demands
 
     @property
     def warps(self) -> int:
@@ -397,5 +397,5 @@ def _caches(case: CheckInput) -> Figure | None:
         return None
     beyond = float((misses.l2_read_misses + misses.l2_read_merges)[reads].sum())
     served = 1 - min(beyond / requests, 1.0)
-    detail = f"of {thousands(requests)} line requests {thousands(missed)} miss in the L1 and {thousands(beyond)} in the L2"
-    return Figure(served, detail)
+    counts = f"{thousands(missed)} miss in the L1 and {thousands(beyond)} in the L2"
+    return Figure(served, f"of {thousands(requests)} line requests {counts}")

@@ -60,14 +60,14 @@ def _order(case: CheckInput) -> Figure | None:
 )
 def _edge(case: CheckInput) -> Figure | None:
     rows = case.what_if["one_at_a_time"] if case.what_if else []
-    found = [row for row in rows if row["key"] in ("l1.size", "l2.size") and row["factor"] in (0.5, 2.0) and row["cycles"]]
-    if not found:
+    near = [row for row in rows if row["key"] in ("l1.size", "l2.size") and row["factor"] in (0.5, 2.0) and row["cycles"]]
+    if not near:
         return None
 
     def change(row: dict[str, float]) -> float:
         return abs(row["cycles"] / case.prediction.cycles - 1)
 
-    most = max(found, key=change)
+    most = max(near, key=change)
     return Figure(change(most), f"{most['key']}={most['setting']}: {thousands(most['cycles'])} cycles")
 
 
@@ -83,14 +83,14 @@ def _edge(case: CheckInput) -> Figure | None:
 def _estimated(case: CheckInput) -> Figure | None:
     keys = [key for key in estimated_keys(case) if key_of(key).step != SIMULATOR]
     tried = keys[: int(_MOST_SECONDS / simulation_seconds(case.profiled))]
-    found = [(abs(change), key) for key in tried for change in (_elasticity(case, key),) if change is not None]
-    if not found:
+    changes = [(abs(change), key) for key in tried if (change := _elasticity(case, key)) is not None]
+    if not changes:
         return None
-    most, key = max(found)
-    left = f"; {len(keys) - len(found)} not tried" if len(keys) > len(found) else ""
+    most, key = max(changes)
+    left = f"; {len(keys) - len(changes)} not tried" if len(keys) > len(changes) else ""
     if most == 0:
-        return Figure(0.0, f"none of {len(found)} estimated values changes the cycles{left}")
-    return Figure(most, f"of {len(found)} estimated values {key} has the largest effect: {percent(0.1 * most)} for +10 %{left}")
+        return Figure(0.0, f"none of {len(changes)} estimated values changes the cycles{left}")
+    return Figure(most, f"of {len(changes)} estimated values {key} has the largest effect: {percent(0.1 * most)} for +10 %{left}")
 
 
 def estimated_keys(case: CheckInput) -> list[str]:
@@ -110,16 +110,15 @@ def _elasticity(case: CheckInput, key: str) -> float | None:
     more = float(ceil(value * _MORE)) if key_of(key).kind in WHOLE else value * _MORE
     profiled = case.profiled
     design = Designs(case.gpu, profiled.method, (f"{key}={key_text(key, more)}",))
-    (found,) = evaluate(profiled.trace, [design], [case.prediction.model], profiled.store)
+    (evaluation,) = evaluate(profiled.trace, [design], [case.prediction.model], profiled.store)
     try:
-        cycles = found.predictions()[0].cycles
+        cycles = evaluation.predictions()[0].cycles
     except WarpsightError:
         return None
     return (cycles / case.prediction.cycles - 1) / (more / value - 1)
 
 
 # -- The checks of a model, made for a kernel.
-
 
 def checks_of(model: str) -> list[Check]:
     """The checks of a model: its own in the order in which it names them, then the common ones. Raises UsageError."""
