@@ -82,13 +82,8 @@ def executor_names() -> list[str]:
 
 
 def make_executor(
-    name: str | None,
-    *,
-    jobs: int | None = None,
-    scheduler: str | None = None,
-    slurm: Sequence[str] = (),
-    worker_timeout: float | None = None,
-    tell: Tell | None = None,
+    name: str | None, *, jobs: int | None = None, scheduler: str | None = None, slurm: Sequence[str] = (),
+    worker_timeout: float | None = None, tell: Tell | None = None,
 ) -> Executor:
     """The executor called `name`; None: `inline` for one job, else `processes`. `jobs` None: one for each core.
 

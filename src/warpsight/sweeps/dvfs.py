@@ -21,16 +21,8 @@ OWN_CLOCK, CORE_CLOCK = "own", "core"
 
 
 def dvfs_study(
-    kernels: Sequence[KernelRequest | StudyKernel],
-    gpu: GpuSpec,
-    name: str,
-    *,
-    clocks: str,
-    memory: Sequence[float] = (),
-    l2_clock: str = OWN_CLOCK,
-    models: Sequence[str] = (DEFAULT_MODEL,),
-    method: Method = DEFAULT_METHOD,
-    suite: str | None = None,
+    kernels: Sequence[KernelRequest | StudyKernel], gpu: GpuSpec, name: str, *, clocks: str, memory: Sequence[float] = (),
+    l2_clock: str = OWN_CLOCK, models: Sequence[str] = (DEFAULT_MODEL,), method: Method = DEFAULT_METHOD, suite: str | None = None,
     settings: Sequence[str] = (),
 ) -> Study:
     """The study of `kernels` on `gpu`, which is the description called `name` with `settings`, over core clocks.

@@ -32,17 +32,9 @@ GRID_OF_ALL = Sampling()
 
 
 def study_of_options(
-    kernels: Sequence[KernelRequest | StudyKernel] = (),
-    *,
-    suite: str | None = None,
-    name: str = "sweep",
-    gpu: str = DEFAULT_GPU,
-    settings: Sequence[str] = (),
-    constraints: Sequence[str] = (),
-    models: Sequence[str] = (DEFAULT_MODEL,),
-    sampling: Sampling = GRID_OF_ALL,
-    method: Method = DEFAULT_METHOD,
-    simulator: SimulatorRuns | None = None,
+    kernels: Sequence[KernelRequest | StudyKernel] = (), *, suite: str | None = None, name: str = "sweep", gpu: str = DEFAULT_GPU,
+    settings: Sequence[str] = (), constraints: Sequence[str] = (), models: Sequence[str] = (DEFAULT_MODEL,),
+    sampling: Sampling = GRID_OF_ALL, method: Method = DEFAULT_METHOD, simulator: SimulatorRuns | None = None,
 ) -> Study:
     """The study of kernels, and of a suite by name or folder, around `gpu`.
 
@@ -91,18 +83,9 @@ Kernel = Any
 
 
 def study_of_arguments(
-    kernels: Kernel | Sequence[Kernel] | Mapping[str, Kernel],
-    gpu: str | os.PathLike[str] | GpuSpec,
-    axes: Mapping[str, str | Sequence[Any]],
-    store: ResultStore,
-    *,
-    suite: str | None,
-    models: Sequence[str],
-    overrides: Sequence[str],
-    derived: Mapping[str, str],
-    constraints: Sequence[str],
-    sampling: Sampling,
-    method: Method,
+    kernels: Kernel | Sequence[Kernel] | Mapping[str, Kernel], gpu: str | os.PathLike[str] | GpuSpec,
+    axes: Mapping[str, str | Sequence[Any]], store: ResultStore, *, suite: str | None, models: Sequence[str],
+    overrides: Sequence[str], derived: Mapping[str, str], constraints: Sequence[str], sampling: Sampling, method: Method,
     simulator: SimulatorRuns | None,
 ) -> Study:
     """The study of the arguments, checked. Traces in memory and descriptions are kept in `store`, which every worker can read.

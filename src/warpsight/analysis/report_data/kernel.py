@@ -141,15 +141,8 @@ DEFAULT_PARTS = Parts()
 
 
 def kernel_report_data(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    model: str,
-    method: Method = DEFAULT_METHOD,
-    *,
-    beside: Sequence[str] | None = None,
-    parts: Parts = DEFAULT_PARTS,
-    request: KernelRequest | None = None,
-    watch: Watch | None = None,
+    trace: KernelTrace, gpu: GpuSpec, model: str, method: Method = DEFAULT_METHOD, *, beside: Sequence[str] | None = None,
+    parts: Parts = DEFAULT_PARTS, request: KernelRequest | None = None, watch: Watch | None = None,
 ) -> dict[str, Any]:
     """`profiled_report_data` of `trace`, profiled on `gpu`. Also raises UsageError if a block does not fit on an SM."""
     check_asked(model, beside, parts)
@@ -164,14 +157,8 @@ def check_asked(model: str, beside: Sequence[str] | None, parts: Parts) -> None:
 
 
 def profiled_report_data(
-    profiled: ProfiledTrace,
-    gpu: GpuSpec,
-    model: str,
-    *,
-    beside: Sequence[str] | None = None,
-    parts: Parts = DEFAULT_PARTS,
-    request: KernelRequest | None = None,
-    watch: Watch | None = None,
+    profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, beside: Sequence[str] | None = None, parts: Parts = DEFAULT_PARTS,
+    request: KernelRequest | None = None, watch: Watch | None = None,
 ) -> dict[str, Any]:
     """The document of a profiled trace on `gpu`, about `model`; the models `beside` it (None: all others) predict too.
 
@@ -274,15 +261,8 @@ def predictions_report_data(documents: list[dict[str, Any]]) -> dict[str, Any]:
 # -- The report data of a kernel with advice: all parts of its report.
 
 def advised_report_data(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    model: str,
-    method: Method = DEFAULT_METHOD,
-    *,
-    beside: Sequence[str] | None = None,
-    parts: Parts = DEFAULT_PARTS,
-    request: KernelRequest | None = None,
-    watch: Watch | None = None,
+    trace: KernelTrace, gpu: GpuSpec, model: str, method: Method = DEFAULT_METHOD, *, beside: Sequence[str] | None = None,
+    parts: Parts = DEFAULT_PARTS, request: KernelRequest | None = None, watch: Watch | None = None,
 ) -> dict[str, Any]:
     """`kernel_report_data` with `advice`: the document of `advise` without the prediction. The trace is profiled once for both."""
     check_asked(model, beside, parts)

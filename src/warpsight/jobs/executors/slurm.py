@@ -177,22 +177,13 @@ def _connect(distributed: ModuleType, jobqueue: ModuleType, options: SlurmOption
 def slurm_cluster(jobqueue: ModuleType, options: SlurmOptions, jobs: Jobs) -> Any:
     """The `SLURMCluster`, without a job yet; those to come are entered in `jobs`."""
     return jobqueue.SLURMCluster(
-        job_cls=_job_class(jobs),
-        cores=options.cores,
-        processes=options.cores,
-        memory=options.memory,
-        walltime=options.walltime,
-        queue=options.queue,
-        account=options.account,
-        interface=options.interface,
-        python=options.python,
-        log_directory=options.logs,
-        job_name="warpsight",
-        job_extra_directives=list(options.directives) or None,
+        job_cls=_job_class(jobs), cores=options.cores, processes=options.cores, memory=options.memory, walltime=options.walltime,
+        queue=options.queue, account=options.account, interface=options.interface, python=options.python,
+        log_directory=options.logs, job_name="warpsight", job_extra_directives=list(options.directives) or None,
         job_script_prologue=list(options.prologue) or None,
         scheduler_options={"dashboard": False, "dashboard_address": ":0", "allowed_failures": DEATHS - 1},
         silence_logs=logging.CRITICAL,
-    )
+    )  # fmt: skip
 
 
 def _job_class(jobs: Jobs) -> type:
