@@ -33,10 +33,8 @@ _MORE = 1.1
 
 
 @check(
-    "order",
-    "The caches see accesses in the same order as on hardware.",
-    "change of the predicted cycles with the other order of accesses (round-robin instead of clocked, or vice versa)",
-    0.05,
+    "order", "The caches see accesses in the same order as on hardware.",
+    "change of the predicted cycles with the other order of accesses (round-robin instead of clocked, or vice versa)", 0.05,
     "the order is itself an estimate: a prediction that depends on it by more than 5 % is not known better than that",
     always=True,
 )
@@ -51,10 +49,8 @@ def _order(case: CheckInput) -> Figure | None:
 
 
 @check(
-    "cache-edge",
-    "The kernel's data either fit into a cache or exceed it by far.",
-    "the largest change of the predicted cycles with half or twice the L1 or the L2",
-    0.2,
+    "cache-edge", "The kernel's data either fit into a cache or exceed it by far.",
+    "the largest change of the predicted cycles with half or twice the L1 or the L2", 0.2,
     "between fitting and thrashing, a small error of the simulated caches causes a large error of the prediction",
     always=True,
 )
@@ -72,13 +68,10 @@ def _edge(case: CheckInput) -> Figure | None:
 
 
 @check(
-    "estimated",
-    "The estimated values in the GPU description are correct.",
-    "relative change of the predicted cycles per relative change of the estimated value with the largest effect",
-    0.2,
+    "estimated", "The estimated values in the GPU description are correct.",
+    "relative change of the predicted cycles per relative change of the estimated value with the largest effect", 0.2,
     "an estimate may be off by 50 %: at 0.2, that changes the cycles by 10 %",
-    unit="ratio",
-    always=True,
+    unit="ratio", always=True,
 )
 def _estimated(case: CheckInput) -> Figure | None:
     keys = [key for key in estimated_keys(case) if key_of(key).step != SIMULATOR]

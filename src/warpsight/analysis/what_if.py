@@ -116,16 +116,15 @@ def slider_axes(gpu: GpuSpec, order: str = BY_REFERENCE) -> tuple[list[SliderAxi
     described, refused, axes = flatten(gpu), list[dict[str, str]](), []
     own = model_only((key for key, _, _ in SLIDERS), order)
     for key, label, factors in SLIDERS:
-        found = {float(described[key]): 0}
+        ranks = {float(described[key]): 0}
         for factor in factors:
             value = float(described[key]) * factor
-            why = _refusal(gpu, key, value)
-            if why:
+            if why := _refusal(gpu, key, value):
                 refused.append({"setting": f"{key}={value:.6g}", "why": why})
-            elif value not in found:
-                found[value] = len(found)
-        values = tuple(sorted(found))
-        axes.append(SliderAxis(key, label, values, tuple(found[value] for value in values), key not in own))
+            else:
+                ranks.setdefault(value, len(ranks))
+        values = tuple(sorted(ranks))
+        axes.append(SliderAxis(key, label, values, tuple(ranks[value] for value in values), key not in own))
     return axes, refused
 
 
@@ -177,10 +176,10 @@ def point(space: Space, places: dict[str, int]) -> int | None:
     geometry = tuple(places.get(axis.key, axis.own) for axis in space.simulated)
     if geometry not in space.geometries:
         return None
-    at = space.geometries.index(geometry)
+    number = space.geometries.index(geometry)
     for axis in space.free:
-        at = at * len(axis.values) + places.get(axis.key, axis.own)
-    return at
+        number = number * len(axis.values) + places.get(axis.key, axis.own)
+    return number
 
 
 def axis_document(axis: SliderAxis) -> dict[str, Any]:
@@ -195,7 +194,7 @@ def axis_document(axis: SliderAxis) -> dict[str, Any]:
     }
 
 
-# -- A grid of designs around the GPU, evaluated in advance for the sliders of a report.
+# -- The grid.
 #
 # The evaluation is that of sweeps: designs with the same caches share a profile, and the model takes their other values as arrays.
 # So each point equals `predict` with the same overrides.
@@ -218,7 +217,9 @@ def what_if(
     if mode == NONE:
         return None
     axes, refused = slider_axes(gpu, profiled.method.order)
-    simulations = _affordable(profiled) if mode == QUICK else _FULL_MOST
+    # the GPU's own geometry needs no simulation
+    affordable = min(_QUICK_MOST, 1 + int(_QUICK_SECONDS / simulation_seconds(profiled)))
+    simulations = affordable if mode == QUICK else _FULL_MOST
     space = space_of(axes, simulations, _most_points(gpu, model, mode))
     rows = evaluate_space(space, profiled, gpu, model, watch)
     return {
@@ -259,11 +260,6 @@ def simulation_seconds(profiled: ProfiledTrace) -> float:
     return _AT_ALL + _OF_REQUEST * requests + _OF_INSTRUCTION * header.warp_instructions
 
 
-def _affordable(profiled: ProfiledTrace) -> int:
-    """Geometries of a quick grid; the GPU's own needs no simulation."""
-    return min(_QUICK_MOST, 1 + int(_QUICK_SECONDS / simulation_seconds(profiled)))
-
-
 def _most_points(gpu: GpuSpec, model: str, mode: str) -> int:
     """Designs whose columns fit: cycles 8 bytes, a component 4, the bottleneck 1; base64.
 
@@ -283,32 +279,33 @@ def _packed(rows: dict[str, Any], space: Space, gpu: GpuSpec) -> dict[str, Any]:
     bounds = sorted(set(words))
     if len(bounds) > 256:  # reasons with numbers in them: there are never so many bottlenecks
         raise ValueError(f"{len(bounds)} different bottlenecks")
-    columns = [_column("cycles", cycles, "<f8")]
+    columns = [_column("cycles", cycles, "float64")]
     clock = space.columns().get("core_clock", gpu.core_clock_hz)
     if not np.allclose(seconds[answered], (cycles / clock)[answered], rtol=_IS_CLOCK, atol=0.0):
-        columns.append(_column("seconds", seconds, "<f8"))
+        columns.append(_column("seconds", seconds, "float64"))
     whole = np.where(answered, sum(stacks.values()), 1.0)
     for name, values in stacks.items():
         shares = np.where(answered, values, 0.0) / whole
         if shares.any():
-            columns.append(_column(f"share.{name}", np.rint(shares * _SHARE), "<u4"))
-    columns.append(_column("bound_by", np.array([bounds.index(word) for word in words]), "u1"))
+            columns.append(_column(f"share.{name}", np.rint(shares * _SHARE), "uint32"))
+    columns.append(_column("bound_by", np.array([bounds.index(word) for word in words]), "uint8"))
     return {"share_of": _SHARE, "bounds": bounds, "columns": columns}
 
 
+_TYPES = {"float64": "<f8", "uint32": "<u4", "uint8": "u1"}  # of columns, as NumPy writes them
+
+
 def _column(name: str, values: npt.NDArray[Any], kind: str) -> dict[str, str]:
-    types = {"<f8": "float64", "<u4": "uint32", "u1": "uint8"}
-    return {"name": name, "type": types[kind], "data": base64.b64encode(values.astype(kind).tobytes()).decode("ascii")}
+    return {"name": name, "type": kind, "data": base64.b64encode(values.astype(_TYPES[kind]).tobytes()).decode("ascii")}
 
 
 def unpacked(document: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
     """The columns of a grid's document by name, [points]: decodes them. Shares are float64, 0 to 1."""
-    types = {"float64": "<f8", "uint32": "<u4", "uint8": "u1"}
-    found: dict[str, npt.NDArray[Any]] = {}
+    columns: dict[str, npt.NDArray[Any]] = {}
     for column in document["columns"]:
-        values = np.frombuffer(base64.b64decode(column["data"]), dtype=types[column["type"]])
-        found[column["name"]] = values / document["share_of"] if column["name"].startswith("share.") else values
-    return found
+        values = np.frombuffer(base64.b64decode(column["data"]), dtype=_TYPES[column["type"]])
+        columns[column["name"]] = values / document["share_of"] if column["name"].startswith("share.") else values
+    return columns
 
 
 def _one_at_a_time(space: Space, rows: dict[str, Any]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from warpsight.reports.explanation import advice_text
 from warpsight.reports.formats import plain
 from warpsight.reports.next_step import followed_by
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight advise launch.yaml
   warpsight advise saxpy.trace --gpu gpumech --model gpumech --top 3
@@ -26,7 +26,6 @@ _TOP = 10
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
     options.add_models(parser)

@@ -25,7 +25,7 @@ from warpsight.reports.formats import csv_table, write_parquet, write_text
 from warpsight.reports.intermediate import cache_sweep_svg, cache_sweep_text, cache_text, curve_svg
 from warpsight.reports.next_step import line
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight cache launch.yaml --gpu gtx470-16k
   warpsight cache accesses.trc.gz --gpu gtx470-16k --set l1.ways=8 --sigma 0 --json
@@ -36,7 +36,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
     group = parser.add_argument_group("the cache model (--seed also seeds the latencies, default 1 there)")

@@ -24,7 +24,7 @@ from warpsight.pipeline.request import DEFAULT_GPU
 from warpsight.reports.gpus import calibration_text, microbenchmarks_text
 from warpsight.reports.next_step import line
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight calibrate timings.csv --run -o mine.yaml
   warpsight calibrate --kernels microbenchmarks
@@ -37,7 +37,6 @@ Describe = Callable[[dict[str, Any], str, str], str]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     parser.add_argument("timings", metavar="CSV", nargs="?", help="timings written by the micro-benchmarks; or timings for "
                         "MWP-CWP, one per line: launch, instruction counts, cycles; with --run, the file to create")
     parser.add_argument("--run", action="store_true", help="run the micro-benchmarks on a GPU of this machine first; needs "

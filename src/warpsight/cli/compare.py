@@ -14,7 +14,7 @@ from warpsight.reports.comparison import comparison_csv, comparison_svg, compari
 from warpsight.reports.formats import plain
 from warpsight.reports.next_step import followed_by, line
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight compare launch.yaml
   warpsight compare saxpy.trace gemm.trace --model mdm,gpumech --against measured.csv --gate mdm:15
@@ -26,7 +26,6 @@ GATE_FAILED = 1
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser, several=True)
     options.add_gpu(parser)
     parser.add_argument("--model", metavar="NAME[,NAME]", dest="models", action="append",

@@ -12,7 +12,7 @@ from warpsight.pipeline.demo.run import LAUNCHES, predictions, save
 from warpsight.reports.next_step import line
 from warpsight.reports.prediction import demo_text
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight demo
   warpsight demo --gpu gpumech --json
@@ -23,7 +23,6 @@ _MODEL = "mdm"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_gpu(parser)
     parser.add_argument("--model", metavar="NAME", default=_MODEL, help=f"the performance model (default {_MODEL}, the paper's)")
     parser.add_argument("--save", metavar="DIR", help="write the kernel and its launch files into DIR instead of running them")

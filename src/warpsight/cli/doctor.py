@@ -12,7 +12,7 @@ from warpsight.reports.catalogue import environment_text, instructions_text, nat
 from warpsight.reports.formats import json_text
 from warpsight.reports.next_step import line
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight doctor
   warpsight doctor --isa
@@ -22,7 +22,6 @@ examples:
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     parser.add_argument("--isa", nargs="?", const="ptx", choices=("ptx", "sass"), help="list all PTX opcodes: supported or not, op "
                         "class, and why not; with sass the opcodes of imported traces")
     options.add_json(parser)

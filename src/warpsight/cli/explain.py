@@ -13,7 +13,7 @@ from warpsight.reports.formats import plain
 from warpsight.reports.next_step import followed_by
 
 _VIEWS = ("line", "source", "block")
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight explain launch.yaml
   warpsight explain saxpy.trace --by line --gpu gpumech --model gpumech
@@ -23,7 +23,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
     options.add_models(parser)

@@ -85,7 +85,7 @@ def _answer_import(arguments: argparse.Namespace, made: Imported) -> int:
 
 # -- The command and its other subcommands.
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight gpus list
   warpsight gpus show mdm-pascal > my-gpu.yaml
@@ -98,7 +98,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
-    parser.epilog = _EXAMPLES
     parts = parser.add_subparsers(dest="part", metavar="list|show|check|import|from-device", required=True, parser_class=Parser)
     listing = parts.add_parser("list", help="list the catalogue")
     show = parts.add_parser("show", help="print a GPU's description as YAML: every value with its source")

@@ -21,7 +21,7 @@ from warpsight.cli.parser import Parser, name_options
 
 @dataclass(frozen=True)
 class Command:
-    """A command. Its module has `configure(parser)` and `run(arguments) -> exit code`.
+    """A command. Its module has `configure(parser)`, `run(arguments) -> exit code`, and `EXAMPLES` if its help shows some.
 
     `parts` are its subcommands by their second word, for commands that also work without one.
     """
@@ -45,7 +45,7 @@ _SWEEP_PARTS = (
     Command("speedups", _ANSWERS, "show the speedup of each kernel over a baseline design"),
 )
 
-_TRACE_PARTS = (Command("export", "warpsight.cli.trace_export", "export a trace in Accel-Sim's format"),)
+_TRACE_PARTS = (Command("export", "warpsight.cli.trace", "export a trace in Accel-Sim's format"),)
 
 COMMANDS = (
     Command("demo", "warpsight.cli.demo", "predict a loop at stride 1 and 32: the same work, very different times, and why"),
@@ -142,7 +142,8 @@ def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     if rest and rest[0] in command.parts:
         name, command, rest = f"{name} {rest[0]}", command.parts[rest[0]], rest[1:]
     module = importlib.import_module(command.module)
-    parser = Parser(prog=f"warpsight {name}", description=f"{command.summary[0].upper()}{command.summary[1:]}.")
+    description = f"{command.summary[0].upper()}{command.summary[1:]}."
+    parser = Parser(prog=f"warpsight {name}", description=description, epilog=getattr(module, "EXAMPLES", None))
     module.configure(parser)
     arguments = parser.parse_strictly(rest)
     arguments.part_of_command = command.name

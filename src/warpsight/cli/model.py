@@ -16,7 +16,7 @@ from warpsight.pipeline.request import DEFAULT_GPU
 from warpsight.reports.next_step import line
 from warpsight.reports.prediction import parameters_text
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight model --profile saxpy.json --gpu mdm-pascal --model mdm,gpumech
   warpsight profile launch.yaml -o - | warpsight model --profile - --gpu my-gpu.yaml --json
@@ -26,7 +26,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     parser.add_argument("--profile", metavar="FILE|-", help="interval profile JSON, as `warpsight profile -o` writes it")
     parser.add_argument("--params", metavar="FILE", help="instead of a profile: the parameters of Table 1 of the MWP-CWP paper "
                         "(YAML or JSON), for --model mwp-cwp; no GPU is needed")

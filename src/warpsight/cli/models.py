@@ -12,7 +12,7 @@ from warpsight.reports.catalogue import model_list_text, model_text
 from warpsight.reports.formats import json_text
 from warpsight.reports.next_step import line
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight models list
   warpsight models show mdm
@@ -21,7 +21,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
-    parser.epilog = _EXAMPLES
     parts = parser.add_subparsers(dest="part", metavar="list|show", required=True, parser_class=Parser)
     listing = parts.add_parser("list", help="list all models, including plug-ins")
     show = parts.add_parser("show", help="show a model: equations, inputs, assumptions and limitations")

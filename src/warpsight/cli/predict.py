@@ -19,7 +19,7 @@ from warpsight.reports.formats import predictions_csv
 from warpsight.reports.next_step import after_prediction
 from warpsight.reports.prediction import predictions_text, rows_text
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight predict saxpy.cu --grid 4096 --block 256 --arg f32:2 --arg 'f32[1048576]:uniform' --arg 'f32[1048576]:zeros'
   warpsight predict launch.yaml --gpu gpumech --model mdm,gpumech
@@ -32,7 +32,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
     options.add_models(parser)

@@ -172,7 +172,7 @@ def _simulate_command(arguments: argparse.Namespace) -> str:
 
 # -- The command.
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight report launch.yaml -o spmv.html
   warpsight report spmv.trace --gpu v100 --model warpsight --simulator -o spmv.html --open
@@ -186,7 +186,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser, several=True)
     options.add_gpu(parser)
     options.add_models(parser)

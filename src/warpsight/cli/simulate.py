@@ -14,7 +14,7 @@ from warpsight.reports.formats import predictions_csv
 from warpsight.reports.next_step import followed_by
 from warpsight.reports.prediction import predictions_text
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight simulate saxpy.cu --grid 4096 --block 256 --arg f32:2 --arg 'f32[1048576]:uniform' --arg 'f32[1048576]:zeros'
   warpsight simulate launch.yaml --gpu gpumech --set l1.mshrs=64 --json
@@ -24,7 +24,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
     group = parser.add_argument_group("the simulation")

@@ -14,7 +14,7 @@ from warpsight.pipeline.suites import load_suite
 from warpsight.reports.next_step import line
 from warpsight.reports.paper_figures import figures_text, list_text, ready_folder, write_figures
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight validate --list
   warpsight validate --suite warpsight --figure mdm-5
@@ -26,7 +26,6 @@ _OUT = "warpsight-figures"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     parser.add_argument("--list", action="store_true", help="list the figures, and do nothing else")
     parser.add_argument("--suite", metavar="NAME|DIR", default="warpsight", help="a suite shipped with Warpsight, or a "
                         "folder of kernels (default warpsight)")

@@ -31,20 +31,11 @@ def provenance(profiled: ProfiledTrace, gpu: GpuSpec, command: Sequence[str] = (
     header = profiled.trace.header
     return {
         "gpu": [
-            {
-                "key": row.key,
-                "value": row.value,
-                "source": row.source,
-                "estimated": is_estimated(row.source),
-                "meaning": row.meaning,
-            }
+            {"key": row.key, "value": row.value, "source": row.source, "estimated": is_estimated(row.source), "meaning": row.meaning}
             for row in describe(gpu)
         ],
         "hashes": {
-            "kernel": header.kernel_hash,
-            "inputs": header.input_hash,
-            "trace": trace_hash(profiled),
-            "GPU": spec_hash(gpu),
+            "kernel": header.kernel_hash, "inputs": header.input_hash, "trace": trace_hash(profiled), "GPU": spec_hash(gpu),
         },
         "versions": {
             "report made by": TOOL,

@@ -65,11 +65,9 @@ def speed_of_light(needs: Sequence[Need], gpu: GpuSpec, prediction: Prediction) 
     ]
     slots = gpu.sm.max_warps
     occupied = prediction.occupancy * slots
-    rows.append(
-        {"name": "occupancy", "label": f"occupancy, limited by {prediction.occupancy_limiter}", "value": occupied,
-         "peak": float(slots), "unit": "warps/SM", "percent": 100.0 * prediction.occupancy}
-    )  # fmt: skip
-    return rows
+    last = {"name": "occupancy", "label": f"occupancy, limited by {prediction.occupancy_limiter}", "value": occupied,
+            "peak": float(slots), "unit": "warps/SM", "percent": 100.0 * prediction.occupancy}  # fmt: skip
+    return [*rows, last]
 
 
 def alone(needs: Sequence[Need], profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
@@ -140,7 +138,6 @@ _SASS = {"FADD": 1, "FMUL": 1, "FFMA": 2, "FADD32I": 1, "FMUL32I": 1, "FFMA32I":
 _PTX_TYPES = {"f32": ("fp32", 1), "f64": ("fp64", 1), "f16": ("fp16", 1), "bf16": ("fp16", 1), "f16x2": ("fp16", 2),
               "bf16x2": ("fp16", 2), "f32x2": ("fp32", 2)}  # fmt: skip
 _TILE = re.compile(r"(?i)\.?m(\d+)n(\d+)k(\d+)")
-_SASS_TILE = re.compile(r"^[A-Z]*MMA\.(\d{2,})(\d)?")
 WARP = 32
 
 
@@ -186,10 +183,6 @@ def flops(trace: KernelTrace) -> dict[str, float]:
 
 
 # -- The roofline of a launch: its work per byte at L1, L2 and DRAM, and the GPU's limit for that.
-#
-# Williams, Waterman and Patterson: Roofline, CACM 2009; by warp instructions: Ding and Williams, An instruction roofline model for
-# GPUs, PMBS 2019. L1 bytes count the 32 B sectors touched, L2 bytes what crosses the NoC, DRAM bytes what is read and
-# written there.
 
 def rooflines(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction) -> list[dict[str, Any]]:
     """A roofline by warp instructions and, if the kernel has floating-point arithmetic, one by operations.
@@ -203,18 +196,16 @@ def rooflines(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction) -> 
         return []
     issue = gpu.sm_count * gpu.sm.schedulers * gpu.sm.issue_width * gpu.core_clock_hz
     instructions = float(header.warp_instructions)
-    drawn = [_roofline("warp instructions", instructions, [{"name": "issue", "per_s": issue}], levels, prediction)]
+
+    def roofline(unit: str, work: float, ceilings: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"unit": unit, "work": work, "per_s": work / prediction.seconds, "ceilings": ceilings, "levels": levels}
+
+    drawn = [roofline("warp instructions", instructions, [{"name": "issue", "per_s": issue}])]
     counted = flops(profiled.trace)
     ceilings = [{"name": name, "per_s": peak_flops(gpu, name)} for name in counted if name in gpu.initiation_cycles]
     if ceilings:
-        drawn.append(_roofline("floating-point operations", sum(counted.values()), ceilings, levels, prediction))
+        drawn.append(roofline("floating-point operations", sum(counted.values()), ceilings))
     return drawn
-
-
-def _roofline(
-    unit: str, work: float, ceilings: list[dict[str, Any]], levels: list[dict[str, Any]], prediction: Prediction
-) -> dict[str, Any]:
-    return {"unit": unit, "work": work, "per_s": work / prediction.seconds, "ceilings": ceilings, "levels": levels}
 
 
 def _levels(profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:

@@ -44,11 +44,11 @@ def window_of(text: str | None, sm: int | None) -> Window:
     """The window `BEGIN:END` of that SM (default 0). Raises UsageError."""
     if text is None:
         return Window(sm or 0)
-    found = re.fullmatch(r"(\d+):(\d*)", text, re.ASCII)
-    if not found or (found[2] and int(found[2]) <= int(found[1])):
+    cycles = re.fullmatch(r"(\d+):(\d*)", text, re.ASCII)
+    if not cycles or (cycles[2] and int(cycles[2]) <= int(cycles[1])):
         remedy = "give BEGIN:END in cycles, as in 0:2000, or BEGIN: for as many cycles as fit"
         raise UsageError(f'"{text}" is not a range of cycles', place="timeline_cycles", remedy=remedy)
-    return Window(sm or 0, int(found[1]), int(found[2]) if found[2] else None)
+    return Window(sm or 0, int(cycles[1]), int(cycles[2]) if cycles[2] else None)
 
 
 def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) -> dict[str, Any]:
@@ -126,5 +126,4 @@ def _text(runs: list[tuple[str, int]]) -> str:
 
 
 def _instruction(trace: KernelTrace, pc: int) -> dict[str, Any]:
-    found = trace.instructions[pc]
-    return {"opcode": found.opcode, "file": found.file, "line": found.line, "ptx_line": found.ptx_line}
+    return {name: getattr(trace.instructions[pc], name) for name in ("opcode", "file", "line", "ptx_line")}
