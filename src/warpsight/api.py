@@ -68,9 +68,9 @@ def trace(
     return obtain_trace(request) if out is None else store.trace_into(request, fspath(out))
 
 
-def _tuple(given: Any) -> Any:
+def _tuple(value: Any) -> Any:
     # Anything else is refused, with its place, where the request is checked.
-    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else given
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else value
 
 
 def load_trace(folder: str | PathLike[str]) -> KernelTrace:
@@ -78,11 +78,8 @@ def load_trace(folder: str | PathLike[str]) -> KernelTrace:
 
     Or the trace of another tool (docs/reference/importing-traces.md): a kernel's file, or a folder with one launch.
     """
-    path = fspath(folder)
-    request = KernelRequest(path=path)
-    if request.is_foreign:
-        return import_one(request)
-    return open_trace(path)
+    request = KernelRequest(path=fspath(folder))
+    return import_one(request) if request.is_foreign else open_trace(fspath(folder))
 
 
 def profile(
@@ -162,12 +159,12 @@ def report(
     """
     if isinstance(what, Sweep):
         return write_report(out, page(study_report_data(what)))
-    given = [what] if isinstance(what, Prediction) else what
-    if isinstance(given, (list, tuple)):
-        return write_report(out, page(predictions_report_data([prediction.to_json() for prediction in given])))
+    inputs = [what] if isinstance(what, Prediction) else what
+    if isinstance(inputs, (list, tuple)):
+        return write_report(out, page(predictions_report_data([prediction.to_json() for prediction in inputs])))
     spec = load_gpu(gpu, overrides=overrides)
-    found = advised_report_data(_opened(given), spec, model, parts=Parts(simulator, what_if))  # type: ignore[arg-type]
-    return write_report(out, page(found))
+    document = advised_report_data(_opened(inputs), spec, model, parts=Parts(simulator, what_if))  # type: ignore[arg-type]
+    return write_report(out, page(document))
 
 
 def _opened(trace: KernelTrace | str | PathLike[str]) -> KernelTrace:
@@ -222,7 +219,7 @@ def cache_model(
     issue.
     Raises UsageError, SpecError or FormatError.
     """
-    found = source if not isinstance(source, (str, PathLike)) else KernelRequest(path=fspath(source))
+    request = source if not isinstance(source, (str, PathLike)) else KernelRequest(path=fspath(source))
     changes = checked_changes({**changes, "without": frozenset(without)})
     options = CacheOptions(cores, max_threads, stores, l2, changes)
-    return cache_result(accesses_of(found, load_gpu(gpu, overrides=overrides), options))
+    return cache_result(accesses_of(request, load_gpu(gpu, overrides=overrides), options))

@@ -128,15 +128,15 @@ def assumptions(
     `speed` and `alone` are the report data of these names, `what_if` its grid.
     """
     case = CheckInput(profiled, gpu, prediction, {row["name"]: row for row in speed}, {row["name"]: row for row in alone}, what_if)
-    found, untouched = [], []
+    documents, untouched = [], []
     for each in checks_of(prediction.model):
         figure = each.find(case)
         if figure is None:
             untouched.append({"key": each.key, "assumption": each.assumption})
         else:
-            found.append(each.document(figure))
-    found.sort(key=lambda document: not document["violated"])
-    return {"model": prediction.model, "checks": found, "untouched": untouched}
+            documents.append(each.document(figure))
+    documents.sort(key=lambda document: not document["violated"])
+    return {"model": prediction.model, "checks": documents, "untouched": untouched}
 
 
 def all_checks() -> list[Check]:

@@ -83,8 +83,8 @@ class Explanation:
 
 def explain_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, by: str = "line") -> Explanation:
     """The explanation of `model`'s prediction for a profiled trace. Raises UsageError for an unknown model or view."""
-    (found,) = explain_views(profiled, gpu, model, (by,))
-    return found
+    (explanation,) = explain_views(profiled, gpu, model, (by,))
+    return explanation
 
 
 def explain_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str, views: Sequence[str]) -> list[Explanation]:

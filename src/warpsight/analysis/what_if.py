@@ -244,8 +244,8 @@ def evaluate_space(space: Space, profiled: ProfiledTrace, gpu: GpuSpec, model: s
     groups = groups_of(columns, np.arange(len(space)), own)
     designs = [group.on(gpu, own, profiled.method) for group in groups]
     progress, parts = stage(watch, "evaluating designs"), list[Rows]()
-    for number, found in enumerate(evaluate(profiled.trace, designs, [model], profiled.store), 1):
-        parts += found.rows()
+    for number, evaluation in enumerate(evaluate(profiled.trace, designs, [model], profiled.store), 1):
+        parts += evaluation.rows()
         if progress is not None:
             progress(number, len(groups))
     rows = joined(parts)
@@ -312,25 +312,25 @@ def _one_at_a_time(space: Space, rows: dict[str, Any]) -> list[dict[str, Any]]:
     """Each value of each key, all others unchanged: cycles, speedup (above 1: faster), bottleneck."""
     own = point(space, {})
     assert own is not None, "the GPU itself is the first geometry"
-    found = []
+    values = []
     for axis in (*space.simulated, *space.free):
         for place in range(len(axis.values)):
-            at = point(space, {axis.key: place})
-            if place == axis.own or at is None:
+            number = point(space, {axis.key: place})
+            if place == axis.own or number is None:
                 continue
             document = axis_document(axis)
-            answered = bool(np.isfinite(rows["cycles"][at]))
-            found.append({
+            answered = bool(np.isfinite(rows["cycles"][number]))
+            values.append({
                 "key": axis.key,
                 "label": axis.label,
                 "setting": document["settings"][place],
                 "factor": axis.values[place] / axis.values[axis.own],
-                "cycles": float(rows["cycles"][at]) if answered else None,
-                "seconds": float(rows["seconds"][at]) if answered else None,
-                "speedup": float(rows["seconds"][own] / rows["seconds"][at]) if answered else None,
-                "bound_by": rows["bound_by"][at] if answered else rows["failed"][at],
+                "cycles": float(rows["cycles"][number]) if answered else None,
+                "seconds": float(rows["seconds"][number]) if answered else None,
+                "speedup": float(rows["seconds"][own] / rows["seconds"][number]) if answered else None,
+                "bound_by": rows["bound_by"][number] if answered else rows["failed"][number],
             })  # fmt: skip
-    return found
+    return values
 
 
 def _left_out(axes: list[SliderAxis], space: Space) -> list[dict[str, Any]]:

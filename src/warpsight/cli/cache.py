@@ -102,19 +102,19 @@ def _options(arguments: argparse.Namespace, line_bytes: int) -> Any:
 
 
 def _once(arguments: argparse.Namespace, accesses: Accesses) -> None:
-    found = cache_result(accesses)
-    rows = [{"distance": distance, "transactions": count} for distance, count in found.histogram.items()]
+    result = cache_result(accesses)
+    rows = [{"distance": distance, "transactions": count} for distance, count in result.histogram.items()]
     if arguments.curve:
-        write_text(arguments.curve, curve_svg(found.curve(), found.kernel, found.settings))
+        write_text(arguments.curve, curve_svg(result.curve(), result.kernel, result.settings))
     if arguments.parquet:
         write_parquet(arguments.parquet, rows)
     if arguments.json:
-        print_json([found.to_json()])
+        print_json([result.to_json()])
     elif arguments.csv:
         print(csv_table(rows), end="")
     else:
         following = [*arguments.command_line, "--sweep", "size=4K:64K"]
-        print_answer(cache_text(found.to_json(), terminal_style()), line(following, "what other sizes would miss"))
+        print_answer(cache_text(result.to_json(), terminal_style()), line(following, "what other sizes would miss"))
 
 
 def _sweep(arguments: argparse.Namespace, accesses: Accesses, axes: dict[str, list[int]]) -> None:

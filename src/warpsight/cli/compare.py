@@ -50,11 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     models = options.model_names(arguments) if arguments.models else None
     with ProgressBar() as bar:
-        found = compare(
+        comparison = compare(
             options.kernel_requests(arguments), gpu, models, options.method(arguments), against=arguments.against,
             gates=arguments.gates, watch=bar.watch,
         )  # fmt: skip
-    document = plain(found.to_json())
+    document = plain(comparison.to_json())
     if arguments.output == "-":
         print(comparison_csv(document), end="")
     elif arguments.output:
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json([document])
     elif arguments.output != "-":
         print_answer(comparison_text(document, terminal_style()), _next(document, arguments))
-    return 0 if found.passed() else GATE_FAILED
+    return 0 if comparison.passed() else GATE_FAILED
 
 
 def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:

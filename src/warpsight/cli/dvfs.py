@@ -60,9 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     power = arguments.power if arguments.power_curve is None else power_points(arguments.power_curve)
     with chosen_executor(arguments) as executor, ProgressBar() as bar:
-        found = Sweep.of(run_sweep(study, executor, results=arguments.results, watch=bar.watch).plan)
+        results = Sweep.of(run_sweep(study, executor, results=arguments.results, watch=bar.watch).plan)
     memory = MEMORY if factors else None
-    documents = [found.energy(memory=memory, power=power, about=Question(model)) for model in study.models]
+    documents = [results.energy(memory=memory, power=power, about=Question(model)) for model in study.models]
     if arguments.svg:
         write_text(arguments.svg, energy_picture(documents[0]))
     if arguments.json:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.base.units import SIZE, parse_quantity
@@ -21,24 +20,6 @@ from warpsight.gpu.loader import check_gpu, load_gpu
 from warpsight.reports.formats import json_text
 from warpsight.reports.gpus import gpu_list_text, made_text, problems_text
 from warpsight.reports.next_step import line
-
-
-def _add_import_parts(parts: Any) -> None:
-    """Declare the two subcommands among `parts`."""
-    imported = parts.add_parser("import", help="import a GPGPU-Sim or Accel-Sim configuration")
-    imported.add_argument("files", metavar="FILE", nargs="+",
-                          help="gpgpusim.config, trace.config and interconnect file, in any order")
-    imported.add_argument("--shared-memory", metavar="SIZE", dest="carve_out",
-                          help="shared memory of an SM with a unified L1 and shared memory (default: the maximum)")
-    imported.add_argument("--policy", choices=("lrr", "gto"), help="the warp scheduler, if the configuration's is not supported")
-    imported.add_argument("--pipeline-stages", metavar="N", default="2", dest="stages",
-                          help="cycles between dependent instructions in addition to the unit latencies of trace.config "
-                               "(default: 2; 2 of the unit plus 2 are the 4 measured on Volta and Turing)")
-    device = parts.add_parser("from-device", help="describe a GPU of this machine, from its driver")
-    device.add_argument("--device", metavar="N", default="0", help="the GPU's number (default: 0)")
-    for part in (imported, device):
-        part.add_argument("-o", "--output", metavar="FILE", help="write the description to FILE (default: stdout)")
-        options.add_json(part)
 
 
 def _import(arguments: argparse.Namespace) -> int:
@@ -108,7 +89,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     check.add_argument("gpu", metavar="NAME|FILE")
     for part in (listing, show, check):
         options.add_json(part)
-    _add_import_parts(parts)
+    imported = parts.add_parser("import", help="import a GPGPU-Sim or Accel-Sim configuration")
+    imported.add_argument("files", metavar="FILE", nargs="+",
+                          help="gpgpusim.config, trace.config and interconnect file, in any order")
+    imported.add_argument("--shared-memory", metavar="SIZE", dest="carve_out",
+                          help="shared memory of an SM with a unified L1 and shared memory (default: the maximum)")
+    imported.add_argument("--policy", choices=("lrr", "gto"), help="the warp scheduler, if the configuration's is not supported")
+    imported.add_argument("--pipeline-stages", metavar="N", default="2", dest="stages",
+                          help="cycles between dependent instructions in addition to the unit latencies of trace.config "
+                               "(default: 2; 2 of the unit plus 2 are the 4 measured on Volta and Turing)")
+    device = parts.add_parser("from-device", help="describe a GPU of this machine, from its driver")
+    device.add_argument("--device", metavar="N", default="0", help="the GPU's number (default: 0)")
+    for part in (imported, device):
+        part.add_argument("-o", "--output", metavar="FILE", help="write the description to FILE (default: stdout)")
+        options.add_json(part)
 
 
 def run(arguments: argparse.Namespace) -> int:

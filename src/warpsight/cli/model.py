@@ -52,8 +52,8 @@ def _from_parameters(arguments: argparse.Namespace) -> int:
     """MWP-CWP from its paper's parameters."""
     other_gpu = arguments.gpu != DEFAULT_GPU
     unused = ((arguments.profile, "--profile"), (other_gpu, "--gpu"), (arguments.overrides, "--set"), (arguments.csv, "--csv"))
-    for given, option in unused:
-        if given:
+    for value, option in unused:
+        if value:
             raise UsageError("cannot be combined with --params", place=option, remedy="leave it out; the file has every value")
     if options.model_names(arguments) != ("mwp-cwp",):
         what = "is for the model mwp-cwp only"

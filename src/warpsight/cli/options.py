@@ -80,8 +80,8 @@ def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studie
 
 def kernel_request(arguments: argparse.Namespace) -> KernelRequest:
     """The values of `add_kernel`'s options; None for those not given."""
-    given = {each.name: getattr(arguments, each.key) for each in REQUEST_FIELDS}
-    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    parsed = {each.name: getattr(arguments, each.key) for each in REQUEST_FIELDS}
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in parsed.items()}
     # where a program reads stdout, the kernel's own output must go elsewhere
     answer_on_stdout = any(getattr(arguments, name, False) for name in ("json", "csv")) or getattr(arguments, "output", "") == "-"
     return KernelRequest(arguments.path, output=sys.stderr if answer_on_stdout else None, **values)
@@ -108,8 +108,8 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 
 def model_names(arguments: argparse.Namespace) -> tuple[str, ...]:
     """The requested models, in order, each once."""
-    given = ",".join(arguments.models or [DEFAULT_MODEL]).split(",")
-    return tuple(dict.fromkeys(name.strip() for name in given))
+    names = ",".join(arguments.models or [DEFAULT_MODEL]).split(",")
+    return tuple(dict.fromkeys(name.strip() for name in names))
 
 
 def one_model(arguments: argparse.Namespace) -> str:
@@ -158,10 +158,10 @@ def add_static(parser: argparse.ArgumentParser) -> None:
 
 def static_hints(arguments: argparse.Namespace) -> StaticHints | None:
     """The hints of `add_static`; None without --static."""
-    given = [option for option in ("trips", "uncoalesced", "coalesced", "both_paths") if getattr(arguments, option)]
+    hint_options = [option for option in ("trips", "uncoalesced", "coalesced", "both_paths") if getattr(arguments, option)]
     if not arguments.static:
-        if given:
-            option = f"--{given[0].replace('_', '-')}"
+        if hint_options:
+            option = f"--{hint_options[0].replace('_', '-')}"
             raise UsageError("needs --static", place=option, remedy="add --static")
         return None
     _refuse_executions(arguments)
@@ -176,11 +176,11 @@ def static_hints(arguments: argparse.Namespace) -> StaticHints | None:
 def _refuse_executions(arguments: argparse.Namespace) -> None:
     """Raise UsageError for an option about the execution of a kernel, as --static executes nothing."""
     of_runs = ("max_instructions", "heap", "stack", "threads", "sample", "check", "warps")
-    given = [option for option in of_runs if getattr(arguments, option)]
+    used = [option for option in of_runs if getattr(arguments, option)]
     methods = ("representative", "interleaving")
-    given += [option for option in methods if getattr(arguments, option) != getattr(DEFAULT_METHOD, option)]
-    if given:
-        option = f"--{given[0].replace('_', '-')}"
+    used += [option for option in methods if getattr(arguments, option) != getattr(DEFAULT_METHOD, option)]
+    if used:
+        option = f"--{used[0].replace('_', '-')}"
         raise UsageError("is about the execution, and --static executes nothing", place=option, remedy="leave out one of the two")
 
 

@@ -78,8 +78,8 @@ def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
 def _refuse(arguments: argparse.Namespace, kind: str, name: str) -> None:
     """Raise UsageError for options that do not apply to an input of that kind."""
     for option in (*_OF_STUDY, *_OF_KERNEL, "--other-gpu"):
-        given = getattr(arguments, option[2:].replace("-", "_"))
-        if option not in _TAKES[kind] and given not in (None, False):
+        value = getattr(arguments, option[2:].replace("-", "_"))
+        if option not in _TAKES[kind] and value not in (None, False):
             remedy = "leave it out"
             if option == "--perfetto":
                 remedy = "create that file with `warpsight simulate --timeline`"
@@ -92,14 +92,14 @@ def _refuse(arguments: argparse.Namespace, kind: str, name: str) -> None:
 
 def _refuse_making(request: KernelRequest, arguments: argparse.Namespace, kind: str, also: tuple[str, ...] = ()) -> None:
     """Raise UsageError for options that say how a result is computed, if the input is a result."""
-    given = {
+    changed = {
         "--gpu": arguments.gpu != DEFAULT_GPU,
         "--set": bool(arguments.overrides),
         "--model": "--model" in also and bool(arguments.models),
         **{f"--{name}": getattr(arguments, name) != default for name, default in asdict(DEFAULT_METHOD).items()},
         **{each.name: getattr(request, each.name) is not None for each in fields(request) if each.name not in ("path", "output")},
     }
-    for option, is_given in given.items():
+    for option, is_given in changed.items():
         if is_given:
             what = f"cannot change {kind}: {request.path}"
             raise UsageError(what, place=option, remedy="leave it out, or give the kernel or its trace")
@@ -140,12 +140,12 @@ def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namesp
         )  # fmt: skip
         beside = models[1:] if len(models) > 1 else None
         make, method = kernel_report_data if side else advised_report_data, options.method(arguments)
-        found = make(trace, gpu, models[0], method, beside=beside, parts=parts, request=request, watch=bar.watch)
+        document = make(trace, gpu, models[0], method, beside=beside, parts=parts, request=request, watch=bar.watch)
     if side:
-        found.pop("timeline", None)  # a comparison shows none
-    elif "timeline" in found and request.path != "-":
-        found["timeline"]["command"] = _simulate_command(arguments)
-    return found
+        document.pop("timeline", None)  # a comparison shows none
+    elif "timeline" in document and request.path != "-":
+        document["timeline"]["command"] = _simulate_command(arguments)
+    return document
 
 
 def plain_words(arguments: argparse.Namespace) -> list[str]:

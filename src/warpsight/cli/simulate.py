@@ -43,10 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
     watch_sm = (arguments.timeline_sm or 0) if arguments.timeline else None
     with ProgressBar() as bar:
         trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
-        found = simulate_trace(trace, gpu, max_cycles=arguments.max_cycles, watch_sm=watch_sm, watch=bar.watch)
-    if found.simulation.timeline is not None:
-        write_timeline(arguments.timeline, trace, found.simulation.timeline)
-    document = found.prediction.to_json()
+        simulated = simulate_trace(trace, gpu, max_cycles=arguments.max_cycles, watch_sm=watch_sm, watch=bar.watch)
+    if simulated.simulation.timeline is not None:
+        write_timeline(arguments.timeline, trace, simulated.simulation.timeline)
+    document = simulated.prediction.to_json()
     if arguments.json:
         print_json([document])
     elif arguments.csv:

@@ -101,14 +101,14 @@ def _question(arguments: argparse.Namespace) -> Question:
 
 def _fixed(texts: list[str]) -> dict[str, float | str]:
     """`KEY=VALUE` with a value as `--set` has it."""
-    found: dict[str, float | str] = {}
+    fixed: dict[str, float | str] = {}
     for text in texts:
         axis = parse_axis(text, f"--fix {text}")
         if len(axis.values) != 1:
             raise UsageError("has several values", place=f"--fix {text}", remedy="give one value")
         value = axis.values[0]
-        found[axis.key] = value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else float(value)
-    return found
+        fixed[axis.key] = value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else float(value)
+    return fixed
 
 
 def _whole(text: str) -> int:

@@ -169,8 +169,8 @@ def partings(trace: KernelTrace) -> list[Parting]:
     executed = (warps[path] * table.repeat.astype(np.int64) * length).astype(np.float64)
     needed = executed * table.lanes / most[path]
     blocks = np.unique(runs[runs >= 0]).tolist()
-    found = [Parting(block, float(executed[runs == block].sum()), float(needed[runs == block].sum())) for block in blocks]
-    return sorted(found, key=lambda part: part.needed - part.executed)
+    branches = [Parting(block, float(executed[runs == block].sum()), float(needed[runs == block].sum())) for block in blocks]
+    return sorted(branches, key=lambda part: part.needed - part.executed)
 
 
 # -- The rule.

@@ -110,9 +110,9 @@ def _hashes(own: Longs, place: Longs, sectors: Longs, count: int) -> npt.NDArray
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(32)
-    found = np.zeros(count, dtype=np.uint64)
-    np.add.at(found, own, mixed)
-    return found
+    hashes = np.zeros(count, dtype=np.uint64)
+    np.add.at(hashes, own, mixed)
+    return hashes
 
 
 def _turns(warp: Longs, store: Longs, hashes: npt.NDArray[np.uint64]) -> Longs:

@@ -83,12 +83,12 @@ class Rule(Protocol):
 
 def heaviest_lines(case: Case, chosen: Callable[[int], bool], weight: Counts) -> list[tuple[int, ExplanationRow, list[int]]]:
     """The lines with chosen pcs, as (total weight of these pcs, row, pcs), the heaviest first."""
-    found = []
+    lines = []
     for row in case.rows:
         pcs = [pc for pc in row.pcs if chosen(pc)]
         if pcs:
-            found.append((int(weight[pcs].sum()), row, pcs))
-    return sorted(found, key=lambda item: -item[0])
+            lines.append((int(weight[pcs].sum()), row, pcs))
+    return sorted(lines, key=lambda item: -item[0])
 
 
 def place_of(row: ExplanationRow) -> str:

@@ -52,7 +52,8 @@ def alone_of_file(path: str) -> dict[str, Any]:
     """The report data of one kernel in a file, for a comparison. Raises as `report_data_of_file`; UsageError for other kinds."""
     document = report_data_of_file(path)
     if document["kind"] != KERNEL_REPORT:
-        raise UsageError(f"is a {document['kind']} and cannot be compared", place=path, remedy="give results of one kernel on one GPU")
+        remedy = "give results of one kernel on one GPU"
+        raise UsageError(f"is a {document['kind']} and cannot be compared", place=path, remedy=remedy)
     return document
 
 

@@ -75,13 +75,13 @@ def typical_and_worst(sectors: Longs) -> dict[str, Longs]:
 
 def examples(trace: KernelTrace, pcs: Sequence[int], counts: Longs) -> dict[int, Access]:
     """For each of `pcs` the access with `counts[pc]` sectors nearest to the middle of the recorded launch."""
-    wanted = np.full(len(trace.instructions), -1, np.int64)
-    wanted[list(pcs)] = counts[list(pcs)]
+    target = np.full(len(trace.instructions), -1, np.int64)
+    target[list(pcs)] = counts[list(pcs)]
     middle, best, nearest = trace.header.warps // 2, dict[int, Access](), dict[int, int]()
     reader = EventReader(trace)
     for chunk in trace.chunks:
         events = reader.read(chunk)
-        for number in _nearest(events, wanted, middle - chunk.first_warp):
+        for number in _nearest(events, target, middle - chunk.first_warp):
             pc, warp = int(events.pc[number]), int(events.warp[number])
             distance = abs(warp + chunk.first_warp - middle)
             if pc not in best or distance < nearest[pc]:
@@ -89,9 +89,9 @@ def examples(trace: KernelTrace, pcs: Sequence[int], counts: Longs) -> dict[int,
     return best
 
 
-def _nearest(events: ChunkEvents, wanted: Longs, middle: int) -> Iterator[int]:
+def _nearest(events: ChunkEvents, target: Longs, middle: int) -> Iterator[int]:
     """For each pc the number of the first event with the wanted sectors, of the warp nearest to `middle`."""
-    fitting = np.flatnonzero((events.sectors > 0) & (events.sectors == wanted[events.pc]))
+    fitting = np.flatnonzero((events.sectors > 0) & (events.sectors == target[events.pc]))
     order = fitting[np.lexsort((np.abs(events.warp[fitting] - middle), events.pc[fitting]))]
     _, first = np.unique(events.pc[order], return_index=True)
     yield from order[first].tolist()
@@ -146,11 +146,11 @@ def _run_again(
     if now != (header.kernel_hash, header.input_hash, header.sampled_blocks):
         return None
     warps = _warps_of_launch(ready, header.warps_per_block, [access.warp for access in accesses])
-    wanted = [Wanted(access.pc, warp, access.before) for access, warp in zip(accesses, warps, strict=True)]
+    probes = [Wanted(access.pc, warp, access.before) for access, warp in zip(accesses, warps, strict=True)]
     addresses: list[LaneAddresses | None] | None = emulator.lane_addresses(
         ready.source,
         ready.launch,
-        wanted,
+        probes,
         max_instructions=ready.max_instructions,
         progress=stage(watch, "finding the lanes of accesses"),
         options=replace(ready.options, output=StringIO()),  # its output was printed the first time

@@ -173,13 +173,13 @@ def flops(trace: KernelTrace) -> dict[str, float]:
     runs = np.repeat(warps, np.diff(trace.paths.offset)) * trace.paths.repeat.astype(np.float64) * trace.paths.lanes
     lanes = np.bincount(trace.paths.block, runs, len(trace.block_start) - 1)
     scale = trace.header.blocks / trace.header.recorded_blocks
-    found: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for block, (begin, end) in enumerate(zip(trace.block_start[:-1].tolist(), trace.block_start[1:].tolist(), strict=True)):
         for instruction in trace.instructions[begin:end]:
             precision, each = operations(instruction.opcode)
             if each:
-                found[precision] = found.get(precision, 0.0) + each * float(lanes[block]) * scale
-    return {precision: count for precision, count in found.items() if count}
+                counts[precision] = counts.get(precision, 0.0) + each * float(lanes[block]) * scale
+    return {precision: count for precision, count in counts.items() if count}
 
 
 # -- The roofline of a launch: its work per byte at L1, L2 and DRAM, and the GPU's limit for that.
@@ -215,9 +215,9 @@ def _levels(profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
     warps, scale = header.blocks * header.warps_per_block, header.blocks / header.recorded_blocks
     # atomics bypass the L1
     touched = float(misses.sectors[~atomics(trace.instructions)].sum()) * SECTOR_BYTES * scale
-    found = [
+    levels = [
         {"name": "L1", "bytes": touched, "bytes_per_s": gpu.sm_count * gpu.l1.line_bytes * gpu.core_clock_hz},
         {"name": "L2", "bytes": (demands.fetched_bytes + demands.sent_bytes) * warps, "bytes_per_s": gpu.noc.bandwidth_bytes_per_s},
         {"name": "DRAM", "bytes": demands.dram_bytes * warps, "bytes_per_s": gpu.dram.bandwidth_bytes_per_s},
     ]
-    return [level for level in found if level["bytes"]]
+    return [level for level in levels if level["bytes"]]

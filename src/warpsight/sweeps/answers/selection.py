@@ -121,27 +121,28 @@ def select(results: Results, *, metric: str = GEOMEAN, baseline: int | None = No
     before it hold. The baseline need not be among the chosen. Raises UsageError as `performance` does, for a term that names
     something else or is no condition, and where no design is left.
     """
-    found = performance(results, metric, baseline)
-    chosen = np.isfinite(found.values)
-    shared = _shared(results, found)
+    measured = performance(results, metric, baseline)
+    chosen = np.isfinite(measured.values)
+    shared = _shared(results, measured)
     for term in where:
         check_names(term, {*shared, *COST_NUMBERS, *results.names, *CONDITION_WORDS}, "constraint")
-        chosen[chosen] = _holds(term, results, found, shared, chosen)
+        chosen[chosen] = _holds(term, results, measured, shared, chosen)
     positions = np.flatnonzero(chosen)
     if not positions.size:
-        left = found.left_out["designs"]
+        left = measured.left_out["designs"]
         what = f"none of {len(results.designs)} designs remains: {left} without a result, {len(results.designs) - left} excluded"
         raise UsageError(what, place="results", remedy="loosen a constraint, or check why designs failed")
-    return Selection(results, found, tuple(term.text for term in where), positions)
+    return Selection(results, measured, tuple(term.text for term in where), positions)
 
 
-def _shared(results: Results, found: Performance) -> dict[str, NDArray[Any]]:
+def _shared(results: Results, measured: Performance) -> dict[str, NDArray[Any]]:
     """Columns that all kernels of a design have in common. A key has precedence over a column with its name."""
-    return {DESIGN: results.designs.astype(np.float64), PERFORMANCE: found.values, TOTAL_SECONDS: found.seconds, **results.keys}
+    numbers = results.designs.astype(np.float64)
+    return {DESIGN: numbers, PERFORMANCE: measured.values, TOTAL_SECONDS: measured.seconds, **results.keys}
 
 
 def _holds(
-    term: Term, results: Results, found: Performance, shared: Mapping[str, NDArray[Any]], among: NDArray[np.bool_]
+    term: Term, results: Results, measured: Performance, shared: Mapping[str, NDArray[Any]], among: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Whether the term holds on each design of `among`: those left out have no numbers to be judged by."""
     size = int(among.sum())
@@ -152,6 +153,6 @@ def _holds(
         return truth(term, common, size)
     matrices = {name: results.words(_COLUMNS.get(name, name)) if name in CONDITION_WORDS else results.figures(name) for name in own}
     holds = np.ones(size, np.bool_)
-    for kernel in found.kernels:
+    for kernel in measured.kernels:
         holds &= truth(term, {**common, **{name: each[kernel][among] for name, each in matrices.items()}}, size)
     return holds
