@@ -216,8 +216,7 @@ def cache_model(
     `source` is a trace, the folder of one, or an access list (.trc, .trc.gz). `without` switches off extensions: latency,
     associativity, mshr, divergence. `cores` (all SMs; of a list: 1) and `max_threads` bound what is modelled. `stores` count as
     loads do. `l2` feeds the misses on. `changes` are fields of `ReuseSettings`: hit_latency, miss_latency, sigma, seed, clip and
-    issue.
-    Raises UsageError, SpecError or FormatError.
+    issue. Raises UsageError, SpecError or FormatError.
     """
     request = source if not isinstance(source, (str, PathLike)) else KernelRequest(path=fspath(source))
     changes = checked_changes({**changes, "without": frozenset(without)})

@@ -163,28 +163,30 @@ def profiled_report_data(
 ) -> dict[str, Any]:
     """The document of a profiled trace on `gpu`, about `model`; the models `beside` it (None: all others) predict too.
 
-    Its keys, if available: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with
-    the simulator its second), `references` (see `references`), `refused` (models that cannot answer, and why), `models`
-    (documentation of each), `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there
-    are any, by source line: `code_views`), `loads` and `loads_about` (memory instructions: `loads.loads`), `what_if`
-    (designs around the GPU, evaluated), `assumptions` (which of the model's the kernel violates), `provenance`, with the simulator
-    `timeline`. docs/reference/report.md describes them all.
-    `request` is the origin of the trace, to run it again for the addresses of lanes.
-    Raises UsageError for an unknown model, and as `model` if it cannot predict.
+    Its keys, if available: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with the simulator its
+    second), `references` (see `references`), `refused` (models that cannot answer, and why), `models` (documentation of each),
+    `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line:
+    `code_views`), `loads` and `loads_about` (memory instructions: `loads.loads`), `what_if` (designs around the GPU, evaluated),
+    `assumptions` (which of the model's the kernel violates), `provenance`, with the simulator `timeline`. docs/reference/report.md
+    describes them all. `request` is the origin of the trace, to run it again for the addresses of lanes. Raises UsageError for an
+    unknown model, and as `model` if it cannot predict.
     """
     check_request(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
     predictions, refused = _predictions(profiled, gpu, model, others)
     needs = needs_of(profiled, gpu)
     speed, each_alone = speed_of_light(needs, gpu, predictions[0]), alone(needs, profiled, gpu)
-    about = {prediction.model: _about(prediction.model) for prediction in predictions}
+    models = [get_model(prediction.model) for prediction in predictions]
+    about = {each.name: {"title": each.title, "source": each.source, **asdict(each.about)} for each in models}
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
     simulated: dict[str, Any] = {}
     if parts.simulator:
         run = simulated_prediction(profiled.trace, gpu, profiled.occupancy, parts.window, parts.perfetto, watch)
         predictions.insert(1, run[0])
         simulated["timeline"] = run[1]
-    documents = [_beside_first(prediction.to_json(), number) for number, prediction in enumerate(predictions)]
+    documents = [prediction.to_json() for prediction in predictions]
+    for other in documents[1:]:  # the first is complete; the rest of the provenance is the same
+        other["provenance"] = {key: other["provenance"][key] for key in ("model", "notes", "varied") if key in other["provenance"]}
     document = {
         **report_head(KERNEL_REPORT, f"{profiled.trace.header.kernel} on {gpu.name}"),
         "model": model,
@@ -216,20 +218,6 @@ def _predictions(
         except WarpsightError as error:
             refused.append({"model": name, "why": error.what})
     return predictions, refused
-
-
-def _beside_first(document: dict[str, Any], number: int) -> dict[str, Any]:
-    """The first document is complete; of the others' provenance only the model's own part is kept, as the rest is the same."""
-    if number:
-        provenance = document["provenance"]
-        document["provenance"] = {key: provenance[key] for key in ("model", "notes", "varied") if key in provenance}
-    return document
-
-
-def _about(name: str) -> dict[str, Any]:
-    """The documentation of a model."""
-    model = get_model(name)
-    return {"title": model.title, "source": model.source, **asdict(model.about)}
 
 
 def predictions_report_data(documents: list[dict[str, Any]]) -> dict[str, Any]:

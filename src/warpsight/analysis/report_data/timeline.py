@@ -55,11 +55,10 @@ def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) ->
     """The states of each warp slot of the watched SM over the cycles of `window`, or as much of it as fits on a page.
 
     Keys: `sm`; the `cycles` [begin, end) shown, of the `simulated_cycles`; `issued` instructions in them, of the `issued_of`
-    recorded ones, `truncated` if there were more; `states` [{letter, name, warp_cycles}]; `rows`, for each slot its
-    `runs` (a letter and a number of cycles, default 1: "-2IA5I2M340"; I is one instruction per cycle),
-    `pcs` (of each I in order, and of the instruction that waits at the end), `warps` ([first index in pcs, number in the
-    launch]); `instructions` by pc.
-    Raises UsageError if the window starts after the recorded cycles.
+    recorded ones, `truncated` if there were more; `states` [{letter, name, warp_cycles}]; `rows`, for each slot its `runs` (a
+    letter and a number of cycles, default 1: "-2IA5I2M340"; I is one instruction per cycle), `pcs` (of each I in order, and of the
+    instruction that waits at the end), `warps` ([first index in pcs, number in the launch]); `instructions` by pc. Raises
+    UsageError if the window starts after the recorded cycles.
     """
     timeline = simulation.timeline
     assert timeline is not None, "the simulation recorded an SM"

@@ -26,10 +26,9 @@ def design_map(
 
     `fixed` holds other keys at a value, in base units. Where designs still differ in other keys, `others` says what a cell shows:
     the arithmetic "mean" of its designs, or the value of its "best" design, the one of most performance (of equal ones the lowest
-    number). `kernel` is needed for a column of results where several count; with a kernel, `performance` is that kernel's speed.
-    In the document `values`, `shown` (the number of the design shown, None for a mean) and `counts` are lists of a row per y
-    value and a column per x value; a cell without a design holds None. Numbers ascend, words come in the order of their first
-    design.
+    number). `kernel` is needed for a column of results where several count; with a kernel, `performance` is that kernel's speed. In
+    the document `values`, `shown` (the number of the design shown, None for a mean) and `counts` are lists of a row per y value and
+    a column per x value; a cell without a design holds None. Numbers ascend, words come in the order of their first design.
 
     Raises UsageError for what is not there, more than 100 values on an axis, and cells of several designs without `others`.
     """

@@ -135,10 +135,14 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _damaged(what: str, place: str = _PLACE) -> FormatError:
+    return FormatError(what, place=place, remedy="run `warpsight sweep collect` again")
+
+
 def _need(table: pa.Table, names: Sequence[str], place: str) -> None:
     missing = [name for name in names if name not in table.column_names]
     if missing:
-        raise FormatError(f"the column {missing[0]} is missing", place=place, remedy="run `warpsight sweep collect` again")
+        raise _damaged(f"the column {missing[0]} is missing", place)
 
 
 def _designs(table: pa.Table) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
@@ -150,23 +154,21 @@ def _designs(table: pa.Table) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]
         raise UsageError("there are no designs", place="designs", remedy="loosen the study's constraints")
     twice = np.flatnonzero(numbers[1:] == numbers[:-1])
     if twice.size:
-        what = f"design {numbers[twice[0]]} is given twice"
-        raise FormatError(what, place="designs", remedy="run `warpsight sweep collect` again")
+        raise _damaged(f"design {numbers[twice[0]]} is given twice", "designs")
     return numbers, {name: _key(table[name], name)[order] for name in table.column_names if name != DESIGN}
 
 
 def _key(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if column.null_count:
-        raise FormatError(f"{name} has no value on {column.null_count} designs", place="designs",
-                          remedy="run `warpsight sweep collect` again")  # fmt: skip
+        raise _damaged(f"{name} has no value on {column.null_count} designs", "designs")
     if pa.types.is_boolean(kind):
         return np.where(_array(column).astype(bool), "true", "false").astype(object)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _floats(column)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _texts(pc.cast(column, pa.string()))
-    raise FormatError(f"{name} is neither a number nor text", place="designs", remedy="run `warpsight sweep collect` again")
+    raise _damaged(f"{name} is neither a number nor text", "designs")
 
 
 def _distinct(column: pa.ChunkedArray) -> list[str]:
@@ -188,16 +190,14 @@ def _spots(table: pa.Table, designs: NDArray[np.int64], kernels: Sequence[str]) 
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])
     if twice.size:
         kernel, place = divmod(int(ordered[twice[0]]), len(designs))
-        raise FormatError(f"design {designs[place]} and kernel {kernels[kernel]} have two rows of one model", place=_PLACE,
-                          remedy="run `warpsight sweep collect` again")  # fmt: skip
+        raise _damaged(f"design {designs[place]} and kernel {kernels[kernel]} have two rows of one model")
     return spots
 
 
 def _check_seconds(seconds: NDArray[np.float64], designs: NDArray[np.int64]) -> None:
     invalid = np.flatnonzero(~(np.isfinite(seconds) & (seconds > 0)))
     if invalid.size:
-        what = f"design {designs[invalid[0]]} takes {seconds[invalid[0]]} seconds in a row that did not fail"
-        raise FormatError(what, place=_PLACE, remedy="run `warpsight sweep collect` again")
+        raise _damaged(f"design {designs[invalid[0]]} takes {seconds[invalid[0]]} seconds in a row that did not fail")
 
 
 def _array(column: pa.ChunkedArray) -> NDArray[Any]:
