@@ -76,10 +76,6 @@ class SliderAxis:
         """The index of the GPU's own value."""
         return self.ranks.index(0)
 
-    def first(self, count: int) -> SliderAxis:
-        """With the `count` most informative values."""
-        return self.only([place for place, rank in enumerate(self.ranks) if rank < count])
-
     def only(self, places: Sequence[int]) -> SliderAxis:
         """With the values at some places (ascending)."""
         return replace(self, values=tuple(self.values[k] for k in places), ranks=tuple(self.ranks[k] for k in places))
@@ -168,7 +164,8 @@ def _fitting(axes: Sequence[SliderAxis], most: int) -> list[SliderAxis]:
         # the first of the axes with the most values, none below `least`
         longest = max(range(len(counts)), key=lambda k: (counts[k] > least, counts[k]))
         counts[longest] -= 1
-    return [axis.first(count) for axis, count in zip(axes, counts, strict=True)]
+    most_informative = ([k for k, rank in enumerate(axis.ranks) if rank < count] for axis, count in zip(axes, counts, strict=True))
+    return [axis.only(places) for axis, places in zip(axes, most_informative, strict=True)]
 
 
 def point(space: Space, places: dict[str, int]) -> int | None:
@@ -184,14 +181,9 @@ def point(space: Space, places: dict[str, int]) -> int | None:
 
 def axis_document(axis: SliderAxis) -> dict[str, Any]:
     """An axis as in the report data."""
-    return {
-        "key": axis.key,
-        "label": axis.label,
-        "values": list(axis.values),
-        "settings": [key_text(axis.key, value) for value in axis.values],
-        "own": axis.own,
-        "simulated": axis.simulated,
-    }
+    settings = [key_text(axis.key, value) for value in axis.values]
+    return {"key": axis.key, "label": axis.label, "values": list(axis.values), "settings": settings, "own": axis.own,
+            "simulated": axis.simulated}  # fmt: skip
 
 
 # -- The grid.
@@ -318,12 +310,11 @@ def _one_at_a_time(space: Space, rows: dict[str, Any]) -> list[dict[str, Any]]:
             number = point(space, {axis.key: place})
             if place == axis.own or number is None:
                 continue
-            document = axis_document(axis)
             answered = bool(np.isfinite(rows["cycles"][number]))
             values.append({
                 "key": axis.key,
                 "label": axis.label,
-                "setting": document["settings"][place],
+                "setting": key_text(axis.key, axis.values[place]),
                 "factor": axis.values[place] / axis.values[axis.own],
                 "cycles": float(rows["cycles"][number]) if answered else None,
                 "seconds": float(rows["seconds"][number]) if answered else None,
@@ -337,8 +328,4 @@ def _left_out(axes: list[SliderAxis], space: Space) -> list[dict[str, Any]]:
     """Valid values that are not in the grid, by key."""
     kept = {axis.key: set(axis.values) for axis in (*space.simulated, *space.free)}
     missing = [(axis, [value for value in axis.values if value not in kept[axis.key]]) for axis in axes]
-    return [
-        {"key": axis.key, "settings": [axis_document(axis)["settings"][axis.values.index(value)] for value in values]}
-        for axis, values in missing
-        if values
-    ]
+    return [{"key": axis.key, "settings": [key_text(axis.key, value) for value in values]} for axis, values in missing if values]

@@ -76,7 +76,7 @@ def design_table(study: Study, base: GpuSpec) -> DesignTable:
     reasons: list[tuple[str, str]] = []
     for name, expression in study.derived:
         key = study_key(name, expression.place)
-        values = _evaluated(expression, columns, base, study.method, drawn)
+        values = evaluate_on(expression, columns, base, study.method, drawn)
         columns[name] = _checked(key, values, expression)
         for broken, reason in _out_of_bounds(key, columns[name]):
             reasons.append((name, reason))
@@ -85,7 +85,7 @@ def design_table(study: Study, base: GpuSpec) -> DesignTable:
             columns[name] = _texts(key, columns[name])
     keep = np.ones(drawn, dtype=np.bool_)
     for constraint in study.constraints:
-        keep &= _evaluated(constraint, columns, base, study.method, drawn)
+        keep &= evaluate_on(constraint, columns, base, study.method, drawn)
     kept = int(keep.sum())
     if kept == 0:
         place = study.constraints[0].place if study.constraints else "axes"
@@ -96,11 +96,6 @@ def design_table(study: Study, base: GpuSpec) -> DesignTable:
     return DesignTable(kept, columns, drawn, drawn - kept, refused, tuple(reasons))
 
 
-def evaluate_on(expression: Expression, table: DesignTable, base: GpuSpec, method: Method) -> Column:
-    """An expression on every design of a table: [D]. Errors as for `Expression.evaluate`."""
-    return _evaluated(expression, table.columns, base, method, len(table))
-
-
 def simulator_designs(simulator: SimulatorRuns, table: DesignTable, base: GpuSpec, method: Method) -> NDArray[np.int64]:
     """The designs, ascending, that the simulator runs: of those accepted where `simulator.where` holds, `simulator.designs`.
 
@@ -108,7 +103,7 @@ def simulator_designs(simulator: SimulatorRuns, table: DesignTable, base: GpuSpe
     """
     eligible = table.refused == 0
     if simulator.where is not None:
-        eligible = eligible & evaluate_on(simulator.where, table, base, method)
+        eligible = eligible & evaluate_on(simulator.where, table.columns, base, method, len(table))
     designs = np.flatnonzero(eligible).astype(np.int64)
     if simulator.designs and simulator.designs < designs.size:
         designs = np.sort(np.random.default_rng(simulator.seed).choice(designs, simulator.designs, replace=False))
@@ -127,7 +122,8 @@ def readable(columns: Mapping[str, Column], base: GpuSpec, method: Method) -> di
     return values | dict(columns)
 
 
-def _evaluated(expression: Expression, columns: Mapping[str, Column], base: GpuSpec, method: Method, designs: int) -> Column:
+def evaluate_on(expression: Expression, columns: Mapping[str, Column], base: GpuSpec, method: Method, designs: int) -> Column:
+    """An expression on every design of a table: [D]. Errors as for `Expression.evaluate`."""
     values = readable(columns, base, method)
     unstated = {name: find_key(name) for name in expression.names - values.keys()}
     # a parameter of a model that the description does not state has its default
