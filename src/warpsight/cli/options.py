@@ -161,27 +161,21 @@ def static_hints(arguments: argparse.Namespace) -> StaticHints | None:
     hint_options = [option for option in ("trips", "uncoalesced", "coalesced", "both_paths") if getattr(arguments, option)]
     if not arguments.static:
         if hint_options:
-            option = f"--{hint_options[0].replace('_', '-')}"
-            raise UsageError("needs --static", place=option, remedy="add --static")
+            raise UsageError("needs --static", place=f"--{hint_options[0].replace('_', '-')}", remedy="add --static")
         return None
-    _refuse_executions(arguments)
+    # options about the execution of a kernel, as --static executes nothing
+    of_runs = ("max_instructions", "heap", "stack", "threads", "sample", "check", "warps")
+    used = [option for option in of_runs if getattr(arguments, option)]
+    used += [name for name in ("representative", "interleaving") if getattr(arguments, name) != getattr(DEFAULT_METHOD, name)]
+    if used:
+        what = "is about the execution, and --static executes nothing"
+        raise UsageError(what, place=f"--{used[0].replace('_', '-')}", remedy="leave out one of the two")
     coalesced, uncoalesced = (loops.parse_lines(getattr(arguments, name), f"--{name}") for name in ("coalesced", "uncoalesced"))
     if coalesced & uncoalesced:
         what = "the same instruction is listed as coalesced and as uncoalesced"
         raise UsageError(what, place="--uncoalesced", remedy="remove it from one of the two")
     hints: StaticHints = loops.StaticHints(loops.parse_trips(arguments.trips), coalesced, uncoalesced, arguments.both_paths)
     return hints
-
-
-def _refuse_executions(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for an option about the execution of a kernel, as --static executes nothing."""
-    of_runs = ("max_instructions", "heap", "stack", "threads", "sample", "check", "warps")
-    used = [option for option in of_runs if getattr(arguments, option)]
-    methods = ("representative", "interleaving")
-    used += [option for option in methods if getattr(arguments, option) != getattr(DEFAULT_METHOD, option)]
-    if used:
-        option = f"--{used[0].replace('_', '-')}"
-        raise UsageError("is about the execution, and --static executes nothing", place=option, remedy="leave out one of the two")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -205,8 +199,6 @@ def whole(text: str) -> int:
         raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of 0 or more')
     return int(digits)
 
-
-# -- The executor of commands that compute many results.
 
 def add_executor(parser: argparse.ArgumentParser) -> None:
     """--executor and its options: this process, other processes, or a cluster."""

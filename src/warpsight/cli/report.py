@@ -52,17 +52,17 @@ def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
         _refuse_making(options.kernel_requests(arguments)[0], arguments, _STUDY)
         return _of_study(arguments)
     labels, requests = zip(*map(labelled, options.kernel_requests(arguments)), strict=True)
-    gpus = [arguments.gpu]
+    gpus = [arguments.gpu, *([arguments.other_gpu] if arguments.other_gpu else [])]
     if all(is_result(request.path) for request in requests):
         _refuse_making(requests[0], arguments, _RESULT, ("--model",))
-    if arguments.other_gpu:
-        gpus.append(arguments.other_gpu)
     if len(requests) * len(gpus) > 2:
         what = f"{len(requests)} inputs on {len(gpus)} GPUs are more than two results"
         raise UsageError(what, place="report", remedy="give two inputs, or one and --other-gpu; `warpsight compare` takes more")
     side = len(requests) * len(gpus) > 1
-    named = list(zip(labels, requests, strict=True))
-    sides = [_of_kernel(request, gpu, arguments, label=label, side=side) for label, request in named for gpu in gpus]
+    sides = [
+        _of_kernel(request, gpu, arguments, label=label, side=side)
+        for label, request in zip(labels, requests, strict=True) for gpu in gpus
+    ]  # fmt: skip
     if not side:
         return sides[0]
     try:
@@ -80,13 +80,11 @@ def _refuse(arguments: argparse.Namespace, kind: str, name: str) -> None:
     for option in (*_OF_STUDY, *_OF_KERNEL, "--other-gpu"):
         value = getattr(arguments, option[2:].replace("-", "_"))
         if option not in _TAKES[kind] and value not in (None, False):
-            remedy = "leave it out"
+            remedy = "leave it out" if kind == _SIDE else "leave it out, or give a kernel or its trace"
             if option == "--perfetto":
                 remedy = "create that file with `warpsight simulate --timeline`"
             elif option in _OF_STUDY:
                 remedy = "leave it out, or give the folder that `warpsight sweep` wrote"
-            elif kind != _SIDE:
-                remedy = "leave it out, or give a kernel or its trace"
             raise UsageError(f"does not apply to {kind}: {name}", place=option, remedy=remedy)
 
 

@@ -6,7 +6,7 @@ import argparse
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.cli.output import ProgressBar, print_result, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.simulation import simulate_trace, write_timeline
 from warpsight.pipeline.tracing import obtain_trace
@@ -47,12 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     if simulated.simulation.timeline is not None:
         write_timeline(arguments.timeline, trace, simulated.simulation.timeline)
     document = simulated.prediction.to_json()
-    if arguments.json:
-        print_json([document])
-    elif arguments.csv:
+    if arguments.csv and not arguments.json:
         print(predictions_csv([document]))
-    else:
-        without = ("--max-cycles", "--timeline", "--timeline-sm")
-        hint = followed_by("compare", arguments.command_line, "warpsight", "compare the models", without=without)
-        print_answer(predictions_text([document], terminal_style()), hint)
-    return 0
+        return 0
+    without = ("--max-cycles", "--timeline", "--timeline-sm")
+    hint = followed_by("compare", arguments.command_line, "warpsight", "compare the models", without=without)
+    return print_result(arguments, document, lambda: predictions_text([document], terminal_style()), hint)

@@ -137,7 +137,7 @@ class _Presence:
     def __init__(self, connection: Connection, timeout: float, tell: Tell) -> None:
         self._connection, self._timeout, self._tell = connection, timeout, tell
         self._alone_since: float | None = None
-        self._told = self._told_of_threads = False
+        self._announced = self._announced_threads = False
 
     def look(self) -> None:
         """Raises UsageError when the scheduler does not answer, or when no worker has been there for the time limit."""
@@ -149,20 +149,20 @@ class _Presence:
         except (OSError, RuntimeError, AttributeError, TimeoutError):
             raise lost() from None
         if threads:
-            if self._told:
+            if self._announced:
                 self._tell("a worker is available")
-            self._alone_since, self._told = None, False
+            self._alone_since, self._announced = None, False
             most = max(threads.values())
-            if most > 1 and not self._told_of_threads:
-                self._told_of_threads = True
+            if most > 1 and not self._announced_threads:
+                self._announced_threads = True
                 self._tell(f"a worker has {most} threads, of which one is used: start workers with --nworkers {most} --nthreads 1")
             return
         if trouble := self._connection.trouble():
             raise UsageError(f"no worker starts: {trouble}", place="executor", remedy=_GO_ON)
         now = monotonic()
         self._alone_since = self._alone_since or now
-        if now - self._alone_since > _PATIENCE_SECONDS and not self._told:
-            self._told = True
+        if now - self._alone_since > _PATIENCE_SECONDS and not self._announced:
+            self._announced = True
             self._tell(f"no worker is available; waiting up to {self._timeout:g} s for one")
         if now - self._alone_since > self._timeout:
             what = f"no worker was available for {self._timeout:g} s"
