@@ -62,7 +62,7 @@ DEATHS = 3
 """After how many deaths of its workers a task is suspected; suspects then run alone, and after as many are refused."""
 _CLIENT_TRIES = 3
 _LOOK_SECONDS = 1.0
-_PATIENCE_SECONDS = 3.0  # a worker that died is there again by then
+_PATIENCE_SECONDS = 3.0  # by then a worker that died has restarted
 _ANSWER_SECONDS = 30.0
 _GO_ON = "finished results are kept; the same command continues"
 _KILLER = "its workers terminated without an error message, even when it ran alone; they may have run out of memory"
@@ -94,8 +94,8 @@ def new_client(distributed: ModuleType, to: Any, **settings: Any) -> Any:
 class ClusterExecutor(Executor):
     """Runs tasks on the workers of the scheduler that `connect` connects to, on the first run; the connection is kept.
 
-    Where no worker is there, it says so by `tell` and waits `worker_timeout` seconds for one. Raises UsageError when none comes,
-    when the scheduler is lost, and when a worker is not of the installation of this process.
+    If no worker is available, it reports that by `tell` and waits `worker_timeout` seconds. Raises UsageError when none comes, when
+    the scheduler is lost, and when a worker has another installation than this process.
     """
 
     def __init__(self, name: str, connect: Callable[[], Connection], worker_timeout: float, tell: Tell) -> None:
@@ -132,7 +132,7 @@ class ClusterExecutor(Executor):
 
 
 class _Presence:
-    """Looks from time to time whether somebody is there to work."""
+    """Checks from time to time whether a worker is available."""
 
     def __init__(self, connection: Connection, timeout: float, tell: Tell) -> None:
         self._connection, self._timeout, self._tell = connection, timeout, tell
@@ -193,7 +193,7 @@ class _Run(Generic[Task]):
         out: dict[int, Future] = dict(enumerate(self._client.map(entry(), payloads, key=keys, pure=False, expected=identity())))
         try:
             return [tasks[number] for number in sorted(self._collect(tasks, out))]
-        except BaseException:  # above all KeyboardInterrupt: nothing goes on behind the user's back
+        except BaseException:  # above all KeyboardInterrupt: no task continues without the user
             with suppress(Exception):
                 self._client.cancel(list(out.values()), force=True)
             raise
@@ -219,7 +219,7 @@ class _Run(Generic[Task]):
                 suspects.append(number)
             else:
                 self._take(tasks[number], result)
-            del out[number]  # the scheduler forgets a task that nobody holds
+            del out[number]  # the scheduler drops a task whose future is deleted
         return suspects
 
     def _take(self, task: Task, result: Any) -> None:

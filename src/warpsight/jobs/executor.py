@@ -33,7 +33,7 @@ class Executor(Protocol):
         folder that all workers reach, and returns nothing or the reason why it has none; an exception is a reason too. A task may
         run more than once, where a worker was lost, so that running it again must change nothing. Equal tasks run once.
 
-        Raises NotKept when `work` does, and UsageError where no task can go on; what is finished until then is kept.
+        Raises NotKept when `work` does, and UsageError if no task can continue; finished results are kept.
         """
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ def make_executor(
 ) -> Executor:
     """The executor called `name`; None: `inline` for one job, else `processes`. `jobs` None: one for each core.
 
-    `tell` takes what is to be said while it runs (None: to stderr). Raises UsageError for an unknown name, a setting that this
+    `tell` takes messages during the run (None: to stderr). Raises UsageError for an unknown name, a setting that this
     executor does not take or that is wrong, and a library that is not installed.
     """
     if jobs is not None and jobs < 1:

@@ -1,4 +1,4 @@
-"""What a worker of a cluster does with a task. A worker with a wrong installation, or with none, must still be able to say so."""
+"""Running a task on a worker of a cluster. A worker with a wrong installation, or with none, must still be able to report that."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Results that are kept: a file for each, named by the hash of everything that it depends on, written whole or not at all.
 
-A folder may be used by several runs and machines at once, and by a run that goes on where another was stopped.
+A folder may be used by several runs and machines at once, and by a run that continues one that was stopped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def remove_if_stale(path: Path) -> None:
 
 
 def _new_file(folder: Path) -> tuple[int, str]:
-    """A file of its own in `folder`, open for writing. A folder may be shared, and mkstemp would keep the file to one user."""
+    """A new file in `folder`, open for writing. The folder may be shared, and a file of mkstemp is readable by one user only."""
     name = str(folder / secrets.token_hex(16))
     return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), name
 

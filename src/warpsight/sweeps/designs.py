@@ -99,7 +99,7 @@ def design_table(study: Study, base: GpuSpec) -> DesignTable:
 def simulator_designs(simulator: SimulatorRuns, table: DesignTable, base: GpuSpec, method: Method) -> NDArray[np.int64]:
     """The designs, ascending, that the simulator runs: of those accepted where `simulator.where` holds, `simulator.designs`.
 
-    All of them where it asks for none or for more than there are. Errors as for `Expression.evaluate`.
+    All of them for 0, or for more than exist. Errors as for `Expression.evaluate`.
     """
     eligible = table.refused == 0
     if simulator.where is not None:

@@ -30,7 +30,7 @@ def dvfs_study(
     `clocks` as an axis has them (`1GHz:2GHz:100MHz`); `memory` factors of the described DRAM bandwidth (none: as described). The
     latency of DRAM is the same in seconds at every core clock, and at every factor: its cells do not get faster. The L2 and the
     network have a clock of their `own`, or the `core`'s: then their cycles stay and the network's bandwidth goes with the clock.
-    Raises UsageError for a clock or factor that is none, and what `study_of_options` raises.
+    Raises UsageError for an invalid clock or factor, and as `study_of_options`.
     """
     if l2_clock not in (OWN_CLOCK, CORE_CLOCK):
         raise UsageError(f'there is no clock "{l2_clock}"', place="l2_clock", remedy=f"give {OWN_CLOCK} or {CORE_CLOCK}")

@@ -56,7 +56,7 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`first` compared with the next, and that with the one after it, as far as the chain goes; all must hold."""
+    """A chain of comparisons: `first` with the next, that with the one after it, and so on; all must hold."""
 
     first: Node
     rest: tuple[tuple[str, Node], ...]

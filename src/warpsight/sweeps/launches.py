@@ -41,7 +41,7 @@ def members_of(kernel: StudyKernel) -> list[StudyKernel]:
 
 
 def foreign_key(request: KernelRequest) -> str:
-    """The key of the trace that the launch's files become: their bytes, what the user says of it, and the reading code.
+    """The key of the trace that the launch's files become: their bytes, the user's launch options, and the code that reads them.
 
     Raises OSError for a file that cannot be read, UsageError and FormatError where there is no such launch.
     """
@@ -64,7 +64,7 @@ Choice = tuple[tuple[str, str], ...]
 class StudyLaunch:
     """A kernel of the study under one choice of the launch axes.
 
-    `key` names its trace among kept ones, `folder` is where that is or will be; both empty when `refused` says why there is none.
+    `key` is the key of its trace, `folder` its place, now or later; both are empty if `refused` says why there is no trace.
     """
 
     kernel: str
@@ -76,7 +76,7 @@ class StudyLaunch:
 
     @property
     def known(self) -> bool:
-        """Whether the trace is there."""
+        """Whether the trace exists."""
         return bool(self.folder) and Path(self.folder).is_dir()
 
 

@@ -1,4 +1,4 @@
-"""What a study takes: launches, groups of designs and tasks, which of their results are kept already, and how far the study is."""
+"""The plan of a study: launches, groups of designs and tasks, which of their results are kept, and the progress of the study."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Plan:
         return [TraceTask(self.store.address, key, request) for key, request in missing.items()]
 
     def row_tasks(self) -> list[RowsTask]:
-        """Batches whose rows are not kept and whose trace is there."""
+        """Batches whose rows are not kept and whose trace exists."""
         return [
             RowsTask(self.store.address, batch.key, batch.launch.key, batch.launch.folder, self.designs(batch),
                      self.study.models, fingerprint(PROFILE))
@@ -104,7 +104,7 @@ class Plan:
         ]  # fmt: skip
 
     def simulator_tasks(self) -> list[SimulatorTask]:
-        """Simulations that are not kept and whose trace is there."""
+        """Simulations that are not kept and whose trace exists."""
         limit = self.study.simulator.max_cycles if self.study.simulator else None
         return [
             SimulatorTask(self.store.address, each.key, each.launch.folder, self.base, self.overrides(each.design), limit)
@@ -113,7 +113,7 @@ class Plan:
         ]
 
     def is_kept(self, each: Batch | Simulation) -> bool:
-        """Whether its rows are there, or its answer."""
+        """Whether its rows, or its simulation, are kept."""
         if not each.key:
             return False
         if isinstance(each, Batch):
@@ -131,7 +131,7 @@ class Plan:
 
 
 def plan_sweep(study: Study, store: ResultStore) -> Plan:
-    """What `study` takes. Raises what the base GPU, the axes and an unknown model raise; a kernel that fails says so itself."""
+    """The plan of `study`. Raises as `load_gpu` and `design_table`, and for an unknown model; a kernel that fails is refused."""
     known_models(study.models)
     base = load_gpu(study.gpu)
     around = load_gpu(base, study.overrides)
@@ -196,7 +196,7 @@ def _simulations(plan: Plan) -> Iterator[Simulation]:
             yield Simulation(launch, design, key if launch.key else "")
 
 
-# -- How far a study is: what it takes, step by step, and what is kept of it already.
+# -- The progress of a study: the results that it needs, step by step, and how many of them are kept.
 
 def steps_of(plan: Plan) -> list[dict[str, Any]]:
     """Traces, cache simulations, interval profiles, rows, simulator runs: how many are `wanted`, and how many are `known` (kept).
@@ -228,7 +228,7 @@ def _shared(plan: Plan) -> tuple[dict[str, bool], dict[str, bool]]:
         kept = KeptStages(plan.store, launch.key, code)
         for each in plan.designs(batch) if launch.key else ():
             if each.overrides not in specs:
-                with suppress(WarpsightError):  # its rows will say so
+                with suppress(WarpsightError):  # the reason will be in its rows
                     specs[each.overrides] = each.gpu()
             gpu = specs.setdefault(each.overrides, None)
             if gpu is None:
@@ -252,7 +252,7 @@ def _blocks_per_sm(launch: StudyLaunch, gpu: GpuSpec) -> int:
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """What a study takes and what is known, as JSON."""
+    """What a study needs and what is known, as JSON."""
     table, study = plan.table, plan.study
 
     def called(launch: StudyLaunch) -> str:

@@ -56,7 +56,7 @@ class Sweep:
         self.study = study
         self.table = table
         self.designs = designs
-        self.constants = constants  # of the keys that are the same on every design, and may be read all the same
+        self.constants = constants  # the keys that are equal on all designs, which expressions may read too
 
     @classmethod
     def open(cls, folder: str | Path) -> Sweep:
@@ -70,7 +70,7 @@ class Sweep:
 
     @classmethod
     def of(cls, plan: Plan) -> Sweep:
-        """From what is kept of a plan; rows that are not there yet say so."""
+        """From the kept results of a plan; rows that are not computed yet have that as their reason."""
         schema = empty_table(plan).schema
         rows = pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in result_tables(plan, missing=NOT_YET))])
         return cls(plan.study, rows.unify_dictionaries(), designs_table(plan), constants_of(plan.around))
@@ -114,7 +114,7 @@ class Sweep:
         return DISPLAY.html(self)
 
     def selection(self, about: Question = EVERYTHING) -> Selection:
-        """The designs that are asked about, with their performance."""
+        """The designs of the question, with their performance."""
         return self._select(about)
 
     def _select(self, about: Question, costs: Sequence[Term] = ()) -> Selection:
@@ -133,7 +133,7 @@ class Sweep:
 
 def _read(path: Path, folder: StudyFolder) -> pa.Table:
     try:
-        # each part of the file has words of its own, and Arrow groups by words only where all parts share them
+        # each part of the file has its own dictionary, and Arrow groups by words only if all parts share one
         return pq.read_table(path).unify_dictionaries()
     except FileNotFoundError:
         remedy = f"`warpsight sweep resume {folder.path}` computes them"

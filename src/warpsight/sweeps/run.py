@@ -24,13 +24,13 @@ from warpsight.sweeps.study import Study
 from warpsight.sweeps.tables import NOT_YET, designs_table, empty_table, kept_if_better, labelled, result_tables
 from warpsight.sweeps.tasks import run_rows, run_simulator, run_trace
 
-# What of a study failed when it was last tried. It is tried again; until then its rows say why.
+# Traces and tasks that failed in the last run, with the reason. The next run tries them again.
 _FAILURES = "failures"
 
 
 @dataclass
 class SweepRun:
-    """What a run did. `reasons` by what failed as a whole (a trace, a task); rows that were refused say so themselves."""
+    """A finished run. `reasons` are those of traces and tasks that failed as a whole, by key; refused rows have their own."""
 
     plan: Plan
     computed: dict[str, int] = field(default_factory=dict)

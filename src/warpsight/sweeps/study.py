@@ -1,6 +1,6 @@
 """A study: kernels on designs around a base GPU, by models and, on some designs, by the simulator.
 
-Its parts, the designs that its axes and sampling stand for, and the checks that the parts fit together.
+Its parts, the designs that its axes and sampling define, and the checks that the parts fit together.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SimulatorRuns:
 
 @dataclass(frozen=True)
 class StudyKernel:
-    """One kernel of a study. `name` tells it from the others in rows; `request` is what `explore.pipeline` takes."""
+    """One kernel of a study. `name` identifies it in rows; `request` is the input of the pipeline."""
 
     name: str
     request: KernelRequest

@@ -1,4 +1,4 @@
-"""Many tasks on several processes on this machine: an end in the middle loses only what runs just then."""
+"""Many tasks on several processes on this machine: an interruption loses only the tasks that are running."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _in_parallel(
         pool.shutdown()
     except BrokenProcessPool:
         pool.shutdown(wait=False, cancel_futures=True)
-    except BaseException:  # above all KeyboardInterrupt: nothing goes on behind the user's back
+    except BaseException:  # above all KeyboardInterrupt: no task continues without the user
         pool.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()

@@ -145,7 +145,7 @@ class Jobs:
 
 
 def _connect(distributed: ModuleType, jobqueue: ModuleType, options: SlurmOptions) -> Connection:
-    """Starts the scheduler and asks for jobs; these come when Slurm pleases. Raises UsageError when it does not start."""
+    """Starts the scheduler and submits jobs, which Slurm starts later. Raises UsageError when it does not start."""
     import dask
 
     loud, jobs = quiet(), Jobs()

@@ -51,7 +51,7 @@ def pareto(selection: Selection, costs: Sequence[Term]) -> dict[str, Any]:
     """The front of most performance and least of each cost, in ascending order of the first cost.
 
     A design betters another if it is at least as good in every objective and better in one; the front holds those that none
-    betters. Designs equal in every objective are one point: the lowest number stands for them, `equal` counts the others. Costs may
+    betters. Designs equal in every objective are one point: the lowest number represents them, `equal` counts the others. Costs may
     name what `Selection.columns` has. `others` are points off the front, for a picture: at most 1,000, evenly taken along the first
     cost, with the design of each in `others_designs`. Raises UsageError without a cost, for unknown names, and for a cost that is
     not finite on a chosen design.
@@ -93,7 +93,7 @@ def pareto(selection: Selection, costs: Sequence[Term]) -> dict[str, Any]:
 
 
 def pareto_front(points: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which of (n, m) points none betters, (n,): every column is to be small, and all values are finite.
+    """Which of (n, m) points none betters, (n,): smaller is better in every column, and all values are finite.
 
     j betters i if it is nowhere larger and somewhere smaller; equal points do not better each other. Two columns take
     O(n log n) time: sorted by the first, then the second, a point is on the front if its second is below all before it (Kung,

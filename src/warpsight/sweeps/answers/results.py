@@ -24,7 +24,7 @@ _MOST_REASONS = 5
 
 @dataclass(frozen=True)
 class Results:
-    """What one model says of D designs and K kernels.
+    """The results of one model for D designs and K kernels.
 
     `designs` are design numbers, (D,) int64, ascending. `keys` are the designs' columns, each (D,), float64 in base units or text;
     `axes` are those that the study varied, the others are derived. `state` is (K, D) int8: `DONE`, `BROKEN` (the row says why) or

@@ -95,7 +95,7 @@ class Selection:
         return {name: each[self.positions] for name, each in _shared(self.results, self.performance).items()}
 
     def head(self, answer: str) -> dict[str, Any]:
-        """What every document begins with: what was asked, of which designs, and how many were left out."""
+        """The first keys of every answer: the question, its designs, and how many were left out."""
         results, chosen = self.results, self.performance
         left = chosen.left_out
         return {
