@@ -130,6 +130,5 @@ def _sources(trace: KernelTrace) -> tuple[dict[str, dict[int, str]], tuple[str, 
         except (OSError, ValueError):
             missing.append(file)
             continue
-        span = range(max(1, min(lines)), min(len(text), max(lines)) + 1)
-        sources[file] = {line: text[line - 1] for line in span}
+        sources[file] = {line: text[line - 1] for line in range(max(1, min(lines)), min(len(text), max(lines)) + 1)}
     return sources, tuple(missing)

@@ -262,8 +262,7 @@ def groups(trace: KernelTrace, view: str) -> list[list[int]]:
     if view == "line":
         return [[instruction.pc] for instruction in trace.instructions]
     if view == "block":
-        edges = trace.block_start.tolist()
-        return [list(range(begin, end)) for begin, end in pairwise(edges) if end > begin]
+        return [list(range(begin, end)) for begin, end in pairwise(trace.block_start.tolist()) if end > begin]
     lines: dict[tuple[str, int], list[int]] = {}
     for instruction in trace.instructions:
         lines.setdefault((instruction.file, instruction.line), []).append(instruction.pc)

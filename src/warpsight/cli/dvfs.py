@@ -61,8 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     power = arguments.power if arguments.power_curve is None else power_points(arguments.power_curve)
     with chosen_executor(arguments) as executor, ProgressBar() as bar:
         results = Sweep.of(run_sweep(study, executor, results=arguments.results, watch=bar.watch).plan)
-    memory = MEMORY if factors else None
-    documents = [results.energy(memory=memory, power=power, about=Question(model)) for model in study.models]
+    documents = [results.energy(memory=MEMORY if factors else None, power=power, about=Question(model)) for model in study.models]
     if arguments.svg:
         write_text(arguments.svg, energy_picture(documents[0]))
     if arguments.json:

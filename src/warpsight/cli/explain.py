@@ -39,6 +39,5 @@ def run(arguments: argparse.Namespace) -> int:
     with ProgressBar() as bar:
         request, method = options.kernel_request(arguments), options.method(arguments)
         document = explain_kernel(request, gpu, model, arguments.by, method, watch=bar.watch).to_json()
-    why = "what would change it, and by how much"
-    following = followed_by("advise", arguments.command_line, model, why, without=("--by",))
+    following = followed_by("advise", arguments.command_line, model, "what would change it, and by how much", without=("--by",))
     return print_result(arguments, document, lambda: explanation_text(plain(document), terminal_style()), following)

@@ -56,8 +56,7 @@ def _from_parameters(arguments: argparse.Namespace) -> int:
         if value:
             raise UsageError("cannot be combined with --params", place=option, remedy="leave it out; the file has every value")
     if options.model_names(arguments) != ("mwp-cwp",):
-        what = "is for the model mwp-cwp only"
-        raise UsageError(what, place="--params", remedy="add --model mwp-cwp, and no other model")
+        raise UsageError("is for the model mwp-cwp only", place="--params", remedy="add --model mwp-cwp, and no other model")
     document = evaluate_parameters(arguments.params)
     following = line(["models", "show", "mwp-cwp"], "the model's assumptions")
     return print_result(arguments, document, lambda: parameters_text(document, RESULTS), following)

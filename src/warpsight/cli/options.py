@@ -108,8 +108,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 
 def model_names(arguments: argparse.Namespace) -> tuple[str, ...]:
     """The requested models, in order, each once."""
-    names = ",".join(arguments.models or [DEFAULT_MODEL]).split(",")
-    return tuple(dict.fromkeys(name.strip() for name in names))
+    return tuple(dict.fromkeys(name.strip() for name in ",".join(arguments.models or [DEFAULT_MODEL]).split(",")))
 
 
 def one_model(arguments: argparse.Namespace) -> str:

@@ -45,8 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         return print_result(arguments, figure_list(), lambda: list_text(figure_list()), following)
     executor = chosen_executor(arguments)
     figures = chosen_figures(_names(arguments.figures))
-    suite = load_suite(arguments.suite)
-    cast = cast_of(suite, _names(arguments.kernels))
+    cast = cast_of(load_suite(arguments.suite), _names(arguments.kernels))
     out = arguments.out if arguments.out or arguments.json else _OUT
     folder = ready_folder(out) if out else None
     try:

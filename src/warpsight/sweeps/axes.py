@@ -123,8 +123,7 @@ def _dimensions(key: Key, text: str, place: str) -> str:
     if key.name == "launch.block" and threads > key.most:
         what = f'{key.name}: "{text}" has {threads:,} threads, above CUDA\'s limit of {key.most:,.0f}'
         raise UsageError(what, place=place, remedy=f"use at most {key.most:,.0f} threads a block")
-    kept = sizes[: max((axis + 1 for axis in range(3) if sizes[axis] > 1), default=1)]
-    return "x".join(map(str, kept))
+    return "x".join(map(str, sizes[: max((axis + 1 for axis in range(3) if sizes[axis] > 1), default=1)]))
 
 
 def _exact(key: Key, text: str, place: str) -> Fraction:
@@ -231,5 +230,4 @@ def _continuous(key: Key, text: str, place: str) -> Axis:
     if first >= last:
         raise UsageError(f'{key.name}: "{text}" is not a range: its first value is not below its last', place=place,
                          remedy="write the smaller value first")
-    ends = (int(first), int(last)) if key.kind in WHOLE else (float(first), float(last))
-    return Axis(key.name, ends, continuous=True)
+    return Axis(key.name, (int(first), int(last)) if key.kind in WHOLE else (float(first), float(last)), continuous=True)

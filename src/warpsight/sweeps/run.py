@@ -125,8 +125,7 @@ def outcome_document(done: SweepRun, folder: StudyFolder) -> dict[str, Any]:
 def collected_document(folder: StudyFolder) -> dict[str, Any]:
     """What is in a study's table: numbers of rows, and the reasons of those that failed, the most frequent first."""
     table = pq.read_table(folder.table, columns=[DESIGN, KERNEL, MODEL, FAILED])
-    reasons = pc.value_counts(table[FAILED].cast("string")).to_pylist()
-    failed = {row["values"]: row["counts"] for row in reasons if row["values"]}
+    failed = {row["values"]: row["counts"] for row in pc.value_counts(table[FAILED].cast("string")).to_pylist() if row["values"]}
     return {
         "study": folder.study.name,
         "folder": str(folder.path),

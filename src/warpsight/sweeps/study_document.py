@@ -31,8 +31,7 @@ class _ObjectReader:
         self.values: Mapping[str, Any] = values
 
     def refuse(self, what: str) -> NoReturn:
-        remedy = "the document of the study is damaged; run the study again from its file"
-        raise FormatError(what, place=self.place, remedy=remedy)
+        raise FormatError(what, place=self.place, remedy="the document of the study is damaged; run the study again from its file")
 
     def field(self, name: str, *types: type) -> Any:
         if name not in self.values:

@@ -15,15 +15,7 @@ from warpsight.gpu.keys import find_key
 from warpsight.kernels.launch_check import parse_dim3
 from warpsight.kernels.launch_file import relative_argument
 from warpsight.models.base import get_model
-from warpsight.pipeline.request import (
-    ARGUMENTS,
-    DIMENSIONS,
-    PATHS,
-    REQUEST_FIELDS,
-    KernelRequest,
-    Method,
-    RequestField,
-)
+from warpsight.pipeline.request import ARGUMENTS, DIMENSIONS, PATHS, REQUEST_FIELDS, KernelRequest, Method, RequestField
 from warpsight.pipeline.suites import MANIFEST, Suite, SuiteKernel, load_suite, shipped_suites
 from warpsight.sweeps.axes import axis_of_list, axis_of_text
 from warpsight.sweeps.expressions import Expression, parse_expression
@@ -168,8 +160,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     value of the wrong kind, a kernel, suite, GPU or model that is not there, and whatever `check_study` refuses.
     """
     shown = os.fspath(path)
-    root = YamlNode(compose(Path(shown), shown, _FILE), "the study", shown)
-    return _StudyReader(root, Path(shown)).study()
+    return _StudyReader(YamlNode(compose(Path(shown), shown, _FILE), "the study", shown), Path(shown)).study()
 
 
 class _StudyReader:

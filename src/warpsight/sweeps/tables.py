@@ -56,14 +56,12 @@ def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
 
 def designs_table(plan: Plan) -> pa.Table:
     """The number, axes and derived keys of every design."""
-    numbers = np.arange(len(plan.table), dtype=np.int64)
-    return rows_table({DESIGN: numbers, **plan.table.columns})
+    return rows_table({DESIGN: np.arange(len(plan.table), dtype=np.int64), **plan.table.columns})
 
 
 def empty_table(plan: Plan) -> pa.Table:
     """No rows, with the columns and types of all of them."""
-    none = np.zeros(0, dtype=np.int64)
-    return _with_design(plan, "", none, rows_table(failed_rows("", 0, "", _numbers(plan))))
+    return _with_design(plan, "", np.zeros(0, dtype=np.int64), rows_table(failed_rows("", 0, "", _numbers(plan))))
 
 
 def _rows(plan: Plan, batch: Batch, missing: str) -> pa.Table | None:

@@ -128,8 +128,7 @@ def loaded(folder: str) -> KernelTrace:
     """The trace in `folder`, its chunks in memory if they are not many: a profile goes over them four times, for each design."""
     trace, chunks, size = opened(folder), [], 0
     for chunk in trace.chunks:
-        arrays = (chunk.path, chunk.events, chunk.sectors, chunk.event_offset, chunk.sector_offset)
-        size += sum(array.nbytes for array in arrays)
+        size += sum(array.nbytes for array in (chunk.path, chunk.events, chunk.sectors, chunk.event_offset, chunk.sector_offset))
         if size > MOST_LOADED_BYTES:
             return trace
         chunks.append(chunk)

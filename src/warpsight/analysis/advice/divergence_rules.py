@@ -40,8 +40,7 @@ def divergent_runs(trace: KernelTrace) -> Longs:
     whole = table.lanes >= most[path]
     last = np.maximum.accumulate(np.where(whole, np.arange(len(path)), -1)) if len(path) else np.zeros(0, np.int64)
     # a path starts with all its lanes, or the branch that diverged is not in it
-    known = ~whole & (last >= table.offset[path])
-    return np.where(known, np.asarray(table.block, dtype=np.int64)[last], -1)
+    return np.where(~whole & (last >= table.offset[path]), np.asarray(table.block, dtype=np.int64)[last], -1)
 
 
 def compacted(trace: KernelTrace, misses: MissProfile, block: int) -> tuple[KernelTrace, MissProfile]:

@@ -69,8 +69,7 @@ def histograms(trace: KernelTrace) -> tuple[Longs, Longs]:
 
 def typical_and_worst(sectors: Longs) -> dict[str, Longs]:
     """For each pc the most frequent number of sectors (of ties the smallest), and the largest; 0 without an access."""
-    places = np.arange(sectors.shape[1])
-    return {TYPICAL: sectors.argmax(axis=1), WORST: np.where(sectors > 0, places, 0).max(axis=1)}
+    return {TYPICAL: sectors.argmax(axis=1), WORST: np.where(sectors > 0, np.arange(sectors.shape[1]), 0).max(axis=1)}
 
 
 def examples(trace: KernelTrace, pcs: Sequence[int], counts: Longs) -> dict[int, Access]:

@@ -73,8 +73,7 @@ def _most_important(answers: list[dict[str, Any]], selection: Selection) -> list
     if sensitivity is None:
         return _axes_of_numbers(selection)[:2]
     index = "total" if sensitivity["estimator"] == "grid" else "first"
-    rows = sorted(sensitivity["of"][0]["keys"], key=lambda row: -(row[index] or 0.0))
-    return [row["key"] for row in rows][:2]
+    return [row["key"] for row in sorted(sensitivity["of"][0]["keys"], key=lambda row: -(row[index] or 0.0))][:2]
 
 
 def _about(sweep: Sweep, selection: Selection) -> dict[str, Any]:

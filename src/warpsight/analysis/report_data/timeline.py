@@ -67,8 +67,7 @@ def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) ->
         what = f"cycle {window.begin:,} is after the {kept:,} recorded cycles of SM {window.sm}"
         raise UsageError(what, place="timeline_cycles", remedy="start earlier")
     end = min(kept, kept if window.end is None else window.end, _room(timeline, window.begin, kept))
-    slots = np.unique(timeline.slot).tolist()
-    rows = [_row(timeline, slot, window.begin, end) for slot in slots]
+    rows = [_row(timeline, slot, window.begin, end) for slot in np.unique(timeline.slot).tolist()]
     counted = dict.fromkeys(STATES, 0)
     for row in rows:
         for letter, cycles in row["runs"]:

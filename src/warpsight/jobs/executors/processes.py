@@ -50,8 +50,7 @@ def _in_parallel(
     """Run the tasks; those that are left when a process died, in order."""
     before = set(multiprocessing.active_children())
     # a fresh interpreter: the threads of this one (progress, compilers) must not be forked
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin)
+    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
     done: set[Task] = set()
     try:
         futures: dict[Future[TaskOutcome], Task] = {pool.submit(attempt, work, task): task for task in tasks}

@@ -131,8 +131,7 @@ def _watts(
         negative = np.flatnonzero(out[k] <= 0)
         if negative.size:
             what = f"is {out[k, negative[0]]:g} W on design {results.designs[places[negative[0]]]}"
-            remedy = "write an expression that is above 0 at every clock"
-            raise UsageError(what, place=f'power "{power.text}"', remedy=remedy)
+            raise UsageError(what, place=f'power "{power.text}"', remedy="write an expression that is above 0 at every clock")
     return out
 
 

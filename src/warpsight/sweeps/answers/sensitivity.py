@@ -132,8 +132,7 @@ def rank_correlation(each: Factor, values: NDArray[np.float64]) -> float | None:
     """Spearman's rank correlation of an axis of numbers with (n,) values, ties by mean rank: the direction. None for text."""
     if not each.numeric or len(each.values) < 2:
         return None
-    pair = [_ranks(each.codes), _ranks(np.unique(values, return_inverse=True)[1].ravel())]
-    one, other = (ranks - ranks.mean() for ranks in pair)
+    one, other = (ranks - ranks.mean() for ranks in [_ranks(each.codes), _ranks(np.unique(values, return_inverse=True)[1].ravel())])
     scale = sqrt(float((one**2).sum()) * float((other**2).sum()))
     return float((one * other).sum()) / scale if scale > 0 else None
 
