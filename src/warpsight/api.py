@@ -39,27 +39,12 @@ from warpsight.traces.store import open_trace
 
 
 def trace(
-    source: Any,
-    kernel: str | None = None,
-    *,
-    grid: Dimensions | None = None,
-    block: Dimensions | None = None,
-    args: Sequence[Any] | None = None,
-    shared: int | None = None,
-    registers: int | None = None,
-    seed: int | None = None,
-    max_instructions: int | None = None,
-    threads: int | None = None,
-    sample: int | str | None = None,
-    out: str | PathLike[str] | None = None,
-    arch: str | None = None,
-    defines: Sequence[str] | None = None,
-    include_dirs: Sequence[str] | None = None,
-    heap_bytes: int | None = None,
-    stack_bytes: int | None = None,
-    output: TextIO | None = None,
-    check: bool | None = None,
-    constants: Mapping[str, Any] | None = None,
+    source: Any, kernel: str | None = None, *, grid: Dimensions | None = None, block: Dimensions | None = None,
+    args: Sequence[Any] | None = None, shared: int | None = None, registers: int | None = None, seed: int | None = None,
+    max_instructions: int | None = None, threads: int | None = None, sample: int | str | None = None,
+    out: str | PathLike[str] | None = None, arch: str | None = None, defines: Sequence[str] | None = None,
+    include_dirs: Sequence[str] | None = None, heap_bytes: int | None = None, stack_bytes: int | None = None,
+    output: TextIO | None = None, check: bool | None = None, constants: Mapping[str, Any] | None = None,
 ) -> KernelTrace:
     """Run one launch of a kernel functionally and give its trace, kept in memory or, with `out`, in that new folder.
 
@@ -75,32 +60,17 @@ def trace(
     Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
     """
     request = KernelRequest(
-        path=source,
-        kernel=kernel,
-        grid=grid,
-        block=block,
-        shared=shared,
-        args=_tuple(args),
-        seed=seed,
-        registers=registers,
-        max_instructions=max_instructions,
-        threads=threads,
-        sample=sample,
-        arch=arch,
-        defines=_tuple(defines),
-        include_dirs=_tuple(include_dirs),
-        heap_bytes=heap_bytes,
-        stack_bytes=stack_bytes,
-        output=output,
-        check=check,
+        path=source, kernel=kernel, grid=grid, block=block, shared=shared, args=_tuple(args), seed=seed, registers=registers,
+        max_instructions=max_instructions, threads=threads, sample=sample, arch=arch, defines=_tuple(defines),
+        include_dirs=_tuple(include_dirs), heap_bytes=heap_bytes, stack_bytes=stack_bytes, output=output, check=check,
         constants=constants,
-    )
+    )  # fmt: skip
     return obtain_trace(request) if out is None else store.trace_into(request, fspath(out))
 
 
-def _tuple(given: Any) -> Any:
+def _tuple(value: Any) -> Any:
     # Anything else is refused, with its place, where the request is checked.
-    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else given
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else value
 
 
 def load_trace(folder: str | PathLike[str]) -> KernelTrace:
@@ -108,20 +78,13 @@ def load_trace(folder: str | PathLike[str]) -> KernelTrace:
 
     Or the trace of another tool (docs/reference/importing-traces.md): a kernel's file, or a folder with one launch.
     """
-    path = fspath(folder)
-    request = KernelRequest(path=path)
-    if request.is_foreign:
-        return import_one(request)
-    return open_trace(path)
+    request = KernelRequest(path=fspath(folder))
+    return import_one(request) if request.is_foreign else open_trace(fspath(folder))
 
 
 def profile(
-    trace: KernelTrace | str | PathLike[str],
-    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
-    *,
-    overrides: Sequence[str] = (),
-    representative: str = DEFAULT_METHOD.representative,
-    interleaving: str = DEFAULT_METHOD.interleaving,
+    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, *, overrides: Sequence[str] = (),
+    representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
     order: str = DEFAULT_METHOD.order,
 ) -> IntervalProfile:
     """The interval profile of the representative warp on `gpu` (a name, a YAML file, a `GpuSpec`), after exact caches.
@@ -135,15 +98,9 @@ def profile(
 
 
 def predict(
-    trace: KernelTrace | str | PathLike[str],
-    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
-    model: str = DEFAULT_MODEL,
-    overrides: Sequence[str] = (),
-    *,
-    representative: str = DEFAULT_METHOD.representative,
-    interleaving: str = DEFAULT_METHOD.interleaving,
-    order: str = DEFAULT_METHOD.order,
-    caches: str = DEFAULT_METHOD.caches,
+    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, model: str = DEFAULT_MODEL,
+    overrides: Sequence[str] = (), *, representative: str = DEFAULT_METHOD.representative,
+    interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order, caches: str = DEFAULT_METHOD.caches,
 ) -> Prediction:
     """Cycles, IPC and the CPI stack of `trace` (or a trace folder) on `gpu` by one model; attributes as the JSON keys.
 
@@ -154,10 +111,7 @@ def predict(
 
 
 def simulate(
-    trace: KernelTrace | str | PathLike[str],
-    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
-    overrides: Sequence[str] = (),
-    *,
+    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, overrides: Sequence[str] = (), *,
     max_cycles: int | None = None,
 ) -> Prediction:
     """`trace` (or a trace folder) on `gpu` cycle by cycle, by the simulator that models are held against; answers as `predict`.
@@ -170,15 +124,9 @@ def simulate(
 
 
 def explain(
-    trace: KernelTrace | str | PathLike[str],
-    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
-    model: str = DEFAULT_MODEL,
-    overrides: Sequence[str] = (),
-    *,
-    by: str = "line",
-    representative: str = DEFAULT_METHOD.representative,
-    interleaving: str = DEFAULT_METHOD.interleaving,
-    order: str = DEFAULT_METHOD.order,
+    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, model: str = DEFAULT_MODEL,
+    overrides: Sequence[str] = (), *, by: str = "line", representative: str = DEFAULT_METHOD.representative,
+    interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order,
 ) -> Explanation:
     """Which lines the cycles of `predict` come from: its `rows` by PTX line (`line`), `source` line or basic `block`.
 
@@ -189,14 +137,9 @@ def explain(
 
 
 def advise(
-    trace: KernelTrace | str | PathLike[str],
-    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
-    model: str = DEFAULT_MODEL,
-    overrides: Sequence[str] = (),
-    *,
-    representative: str = DEFAULT_METHOD.representative,
-    interleaving: str = DEFAULT_METHOD.interleaving,
-    order: str = DEFAULT_METHOD.order,
+    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, model: str = DEFAULT_MODEL,
+    overrides: Sequence[str] = (), *, representative: str = DEFAULT_METHOD.representative,
+    interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order,
 ) -> Advice:
     """What would make `trace` faster: `changes`, each evaluated again, the largest gain first. Arguments as for `predict`."""
     spec = load_gpu(gpu, overrides=overrides)
@@ -204,14 +147,9 @@ def advise(
 
 
 def report(
-    what: KernelTrace | Sweep | Prediction | Sequence[Prediction] | str | PathLike[str],
-    out: str | PathLike[str],
-    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
-    model: str = DEFAULT_MODEL,
-    overrides: Sequence[str] = (),
-    *,
-    simulator: bool = False,
-    what_if: str = "quick",
+    what: KernelTrace | Sweep | Prediction | Sequence[Prediction] | str | PathLike[str], out: str | PathLike[str],
+    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, model: str = DEFAULT_MODEL, overrides: Sequence[str] = (), *,
+    simulator: bool = False, what_if: str = "quick",
 ) -> Path:
     """Write the report of a trace, a study, or predictions of one kernel on one GPU to the HTML file `out`, and give its path.
 
@@ -221,12 +159,12 @@ def report(
     """
     if isinstance(what, Sweep):
         return write_report(out, page(study_report_data(what)))
-    given = [what] if isinstance(what, Prediction) else what
-    if isinstance(given, (list, tuple)):
-        return write_report(out, page(predictions_report_data([prediction.to_json() for prediction in given])))
+    inputs = [what] if isinstance(what, Prediction) else what
+    if isinstance(inputs, (list, tuple)):
+        return write_report(out, page(predictions_report_data([prediction.to_json() for prediction in inputs])))
     spec = load_gpu(gpu, overrides=overrides)
-    found = advised_report_data(_opened(given), spec, model, parts=Parts(simulator, what_if))  # type: ignore[arg-type]
-    return write_report(out, page(found))
+    document = advised_report_data(_opened(inputs), spec, model, parts=Parts(simulator, what_if))  # type: ignore[arg-type]
+    return write_report(out, page(document))
 
 
 def _opened(trace: KernelTrace | str | PathLike[str]) -> KernelTrace:
@@ -234,28 +172,13 @@ def _opened(trace: KernelTrace | str | PathLike[str]) -> KernelTrace:
 
 
 def sweep(
-    kernels: Any = (),
-    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
-    axes: Mapping[str, str | Sequence[Any]] | None = None,
-    *,
-    suite: str | None = None,
-    models: Sequence[str] = (DEFAULT_MODEL,),
-    overrides: Sequence[str] = (),
-    derived: Mapping[str, str] | None = None,
-    constraints: Sequence[str] = (),
-    sampling: str = "grid",
-    designs: int = 0,
-    seed: int = 0,
-    representative: str = DEFAULT_METHOD.representative,
-    interleaving: str = DEFAULT_METHOD.interleaving,
-    order: str = DEFAULT_METHOD.order,
-    caches: str = DEFAULT_METHOD.caches,
-    simulator: int | None = None,
-    out: str | PathLike[str] | None = None,
-    results: str | PathLike[str] | None = None,
-    executor: str = "inline",
-    jobs: int | None = None,
-    scheduler: str | None = None,
+    kernels: Any = (), gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, axes: Mapping[str, str | Sequence[Any]] | None = None, *,
+    suite: str | None = None, models: Sequence[str] = (DEFAULT_MODEL,), overrides: Sequence[str] = (),
+    derived: Mapping[str, str] | None = None, constraints: Sequence[str] = (), sampling: str = "grid", designs: int = 0,
+    seed: int = 0, representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
+    order: str = DEFAULT_METHOD.order, caches: str = DEFAULT_METHOD.caches, simulator: int | None = None,
+    out: str | PathLike[str] | None = None, results: str | PathLike[str] | None = None, executor: str = "inline",
+    jobs: int | None = None, scheduler: str | None = None,
 ) -> Sweep:
     """Kernels on many designs around `gpu`: a `Sweep` with `table` and `designs` (Arrow), to be asked `best`, `pareto` and so on.
 
@@ -284,15 +207,8 @@ def sweep(
 
 
 def cache_model(
-    source: KernelTrace | str | PathLike[str],
-    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
-    *,
-    overrides: Sequence[str] = (),
-    without: Sequence[str] = (),
-    stores: bool = False,
-    cores: int | None = None,
-    max_threads: int | None = None,
-    l2: bool = False,
+    source: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, *, overrides: Sequence[str] = (),
+    without: Sequence[str] = (), stores: bool = False, cores: int | None = None, max_threads: int | None = None, l2: bool = False,
     **changes: Any,
 ) -> CacheResult:
     """L1 misses by class from reuse distances (Nugteren et al., HPCA 2014); attributes are the keys of `warpsight cache --json`.
@@ -300,10 +216,9 @@ def cache_model(
     `source` is a trace, the folder of one, or an access list (.trc, .trc.gz). `without` switches off extensions: latency,
     associativity, mshr, divergence. `cores` (all SMs; of a list: 1) and `max_threads` bound what is modelled. `stores` count as
     loads do. `l2` feeds the misses on. `changes` are fields of `ReuseSettings`: hit_latency, miss_latency, sigma, seed, clip and
-    issue.
-    Raises UsageError, SpecError or FormatError.
+    issue. Raises UsageError, SpecError or FormatError.
     """
-    found = source if not isinstance(source, (str, PathLike)) else KernelRequest(path=fspath(source))
+    request = source if not isinstance(source, (str, PathLike)) else KernelRequest(path=fspath(source))
     changes = checked_changes({**changes, "without": frozenset(without)})
     options = CacheOptions(cores, max_threads, stores, l2, changes)
-    return cache_result(accesses_of(found, load_gpu(gpu, overrides=overrides), options))
+    return cache_result(accesses_of(request, load_gpu(gpu, overrides=overrides), options))

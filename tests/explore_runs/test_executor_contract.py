@@ -10,7 +10,7 @@ import pytest
 from runs_work import Chore, keep, kept, pids
 
 from warpsight.base.errors import UsageError
-from warpsight.jobs.executor import EXECUTORS, Executor, ExecutorKind, executor_names, make_executor
+from warpsight.jobs.executor import EXECUTORS, Executor, ExecutorKind, make_executor
 from warpsight.jobs.store import NotKept, ResultStore
 
 pytestmark = pytest.mark.unit
@@ -76,7 +76,7 @@ def test_folder_that_workers_do_not_share_is_refused(executor: Executor, store: 
 def test_executor_is_chosen_by_the_jobs_when_none_is_named() -> None:
     assert make_executor(None, jobs=1).name == "inline"
     assert make_executor(None, jobs=2).name == "processes"
-    assert {"inline", "processes", "dask", "slurm"} <= set(executor_names())
+    assert {"inline", "processes", "dask", "slurm"} <= set(EXECUTORS.names())
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_missing_library_names_the_extra_to_install(name: str, monkeypatch: pyte
 
 
 def test_executor_of_another_distribution_is_found_by_its_name(store: ResultStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    executor_names()
+    EXECUTORS.names()
     monkeypatch.setattr(EXECUTORS, "_objects", dict(EXECUTORS._objects))
     inline = EXECUTORS.get("inline")
     EXECUTORS.add("theirs", ExecutorKind("somebody's", frozenset({"jobs"}), inline.make))

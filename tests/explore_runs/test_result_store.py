@@ -128,7 +128,7 @@ def test_folder_is_known_again_by_its_address_and_another_one_is_refused(tmp_pat
         ResultStore.reopen(store.address)
     assert not (tmp_path / "a").exists()
     _store(tmp_path / "a")
-    with pytest.raises(NotKept, match="is not here"):
+    with pytest.raises(NotKept, match="does not exist on"):
         ResultStore.reopen(store.address)
 
 

@@ -18,7 +18,7 @@ from runs_cluster import environment
 from runs_work import Chore, keep, kept
 
 from warpsight.base.errors import UsageError
-from warpsight.jobs.cluster import jobqueue_library
+from warpsight.jobs.cluster import cluster_library
 from warpsight.jobs.executor import make_executor
 from warpsight.jobs.executors.slurm import Jobs, SlurmOptions, slurm_cluster, slurm_options
 from warpsight.jobs.store import ResultStore
@@ -120,7 +120,7 @@ def test_job_script_asks_for_what_was_asked() -> None:
         "python=/shared/venv/bin/python", "directive=--qos=night", "directive=--constraint=skylake", "prologue=module load cuda",
         "prologue=ulimit -c 0",
     ]  # fmt: skip
-    cluster = slurm_cluster(jobqueue_library(), slurm_options(texts), Jobs())
+    cluster = slurm_cluster(cluster_library("dask_jobqueue"), slurm_options(texts), Jobs())
     try:
         script = cluster.job_script().splitlines()
     finally:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from warpsight.pipeline.rows import STACK_PREFIX, WORDS
+from warpsight.models.base import STACK_PREFIX
+from warpsight.pipeline.rows import WORDS
 from warpsight.result.prediction import COMPONENTS
 from warpsight.sweeps.answers.results import Results, results_of
 from warpsight.sweeps.answers.selection import Selection, Term, select

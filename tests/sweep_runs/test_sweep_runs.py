@@ -20,7 +20,7 @@ from warpsight.pipeline import evaluate
 from warpsight.pipeline.request import KernelRequest
 from warpsight.sweeps.folder import StudyFolder, make_folder, open_folder
 from warpsight.sweeps.plan import plan_sweep, steps_of
-from warpsight.sweeps.run import Outcome, open_store, run_sweep, write_results
+from warpsight.sweeps.run import SweepRun, open_store, run_sweep, write_results
 from warpsight.sweeps.study import SimulatorRuns, Study, StudyKernel
 from warpsight.sweeps.study_arguments import study_of_options
 
@@ -28,11 +28,11 @@ pytestmark = pytest.mark.unit
 AXES = ("sm_count=7,28", "noc.bandwidth=500GB/s,1TB/s", "l2.latency=120cycles,200cycles")
 
 
-def run(case: Study, results: Path) -> Outcome:
+def run(case: Study, results: Path) -> SweepRun:
     return run_sweep(case, make_executor("inline"), results=results)
 
 
-def table(case: Study, outcome: Outcome, folder: Path) -> bytes:
+def table(case: Study, outcome: SweepRun, folder: Path) -> bytes:
     found = make_folder(folder, case, str(outcome.plan.store.folder))
     write_results(outcome.plan, found)
     return found.table.read_bytes()
@@ -44,7 +44,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def wanted_and_known(case: Study, results: Path) -> dict[str, tuple[int, int]]:
-    return {step.what: (step.wanted, step.known) for step in steps_of(plan_sweep(case, open_store(results)))}
+    return {step["what"]: (step["wanted"], step["known"]) for step in steps_of(plan_sweep(case, open_store(results)))}
 
 
 def test_plan_says_what_is_shared_and_what_is_known(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from warpsight.pipeline.tracing import trace_kernel
 from warpsight.sweeps.folder import StudyFolder, make_folder, open_folder
 from warpsight.sweeps.plan import plan_document, plan_sweep
 from warpsight.sweeps.result import Sweep
-from warpsight.sweeps.run import Outcome, open_store, run_sweep, write_results
+from warpsight.sweeps.run import SweepRun, open_store, run_sweep, write_results
 from warpsight.sweeps.study import SimulatorRuns, Study, StudyKernel
 from warpsight.sweeps.study_arguments import study_of_options
 from warpsight.sweeps.tables import result_tables
@@ -27,7 +27,7 @@ from warpsight.sweeps.tables import result_tables
 pytestmark = pytest.mark.unit
 
 
-def run(case: Study, results: Path) -> Outcome:
+def run(case: Study, results: Path) -> SweepRun:
     return run_sweep(case, make_executor("inline"), results=results)
 
 

@@ -230,7 +230,8 @@ def test_method_can_be_an_axis_and_be_read() -> None:
     asked = study("method.caches=exact,reuse-distance", constraints=(condition,))
     assert rows(design_table(asked, BASE)) == [("exact",)]
     clocked = parse_expression("method.interleaving == 'clocked'", "")
-    assert evaluate_on(clocked, design_table(asked, BASE), BASE, Method()).tolist() == [True]
+    table = design_table(asked, BASE)
+    assert evaluate_on(clocked, table.columns, BASE, Method(), len(table)).tolist() == [True]
 
 
 def test_derived_value_out_of_bounds_refuses_that_design_alone_and_says_why() -> None:

@@ -47,9 +47,9 @@ class CheckInput:
     @property
     def demands(self) -> ResourceDemands:
         """The resource demands of a mean warp."""
-        found = self.profiled.profile.demands
-        assert found is not None, "a profile made from a trace has its demands"
-        return found
+        demands = self.profiled.profile.demands
+        assert demands is not None, "a profile made from a trace has its demands"
+        return demands
 
     @property
     def warps(self) -> int:
@@ -142,10 +142,8 @@ def instructions_of_paths(trace: KernelTrace) -> Floats:
 
 
 @check(
-    "alike-warps",
-    "All warps execute about the same number of instructions.",
-    "coefficient of variation of the warps' instruction counts",
-    0.1,
+    "alike-warps", "All warps execute about the same number of instructions.",
+    "coefficient of variation of the warps' instruction counts", 0.1,
     "a warp's cycles are proportional to its instructions: above 10 %, most warps differ from the mean warp",
 )
 def _alike(case: CheckInput) -> Figure:
@@ -162,10 +160,8 @@ def _alike(case: CheckInput) -> Figure:
 
 
 @check(
-    "mean-warp",
-    "The representative warp takes as long as a mean warp.",
-    "cycles alone on an SM, relative to the mean warp's: difference from 1",
-    0.1,
+    "mean-warp", "The representative warp takes as long as a mean warp.",
+    "cycles alone on an SM, relative to the mean warp's: difference from 1", 0.1,
     "the warp's cycles enter every term of the model, so the prediction is off by the same factor",
 )
 def _mean(case: CheckInput) -> Figure:
@@ -175,10 +171,8 @@ def _mean(case: CheckInput) -> Figure:
 
 
 @check(
-    "slowest-warp",
-    "No single warp delays the launch.",
-    "cycles of the slowest warp alone on an SM, over the predicted cycles",
-    0.5,
+    "slowest-warp", "No single warp delays the launch.",
+    "cycles of the slowest warp alone on an SM, over the predicted cycles", 0.5,
     "above half of the launch, few other warps remain to hide its stalls; above 1 the prediction is too low",
 )
 def _slowest(case: CheckInput) -> Figure:
@@ -188,10 +182,8 @@ def _slowest(case: CheckInput) -> Figure:
 
 
 @check(
-    "equal-blocks",
-    "All blocks take the same time.",
-    "time that unequal blocks add, relative to equal blocks",
-    0.05,
+    "equal-blocks", "All blocks take the same time.",
+    "time that unequal blocks add, relative to equal blocks", 0.05,
     "SMs with longer blocks finish later, and so does the launch",
 )
 def _equal(case: CheckInput) -> Figure:
@@ -201,10 +193,8 @@ def _equal(case: CheckInput) -> Figure:
 
 
 @check(
-    "last-wave",
-    "Blocks run in whole waves; each wave starts when the previous one has finished.",
-    "block slots that the last wave leaves empty, of those of all waves",
-    0.1,
+    "last-wave", "Blocks run in whole waves; each wave starts when the previous one has finished.",
+    "block slots that the last wave leaves empty, of those of all waves", 0.1,
     "on hardware a block starts as soon as another one ends; the emptier the last wave, the larger the difference",
 )
 def _waves(case: CheckInput) -> Figure | None:
@@ -221,10 +211,8 @@ def _waves(case: CheckInput) -> Figure | None:
 
 
 @check(
-    "barriers",
-    "Barriers cost nothing.",
-    "instructions that the other warps of a block still have to issue at its barriers, over a warp's own",
-    0.05,
+    "barriers", "Barriers cost nothing.",
+    "instructions that the other warps of a block still have to issue at its barriers, over a warp's own", 0.05,
     "at a barrier the first warp waits at least until the other warps of its block have issued as many instructions",
 )
 def _barriers(case: CheckInput) -> Figure | None:
@@ -236,13 +224,10 @@ def _barriers(case: CheckInput) -> Figure | None:
 
 
 @check(
-    "divergence",
-    "The paths of a divergent branch run one after the other until they reconverge.",
-    "active lanes, averaged over all warp instructions",
-    0.75,
+    "divergence", "The paths of a divergent branch run one after the other until they reconverge.",
+    "active lanes, averaged over all warp instructions", 0.75,
     "GPUs since Volta may interleave the paths and reconverge elsewhere; below 75 % much of the time is spent in them",
-    side=BELOW,
-    always=True,
+    side=BELOW, always=True,
 )
 def _divergence(case: CheckInput) -> Figure:
     header = case.profiled.trace.header
@@ -251,10 +236,8 @@ def _divergence(case: CheckInput) -> Figure:
 
 
 @check(
-    "sampled",
-    "The recorded blocks are representative of all blocks.",
-    "standard error of the recorded blocks' mean instructions, over the mean",
-    0.02,
+    "sampled", "The recorded blocks are representative of all blocks.",
+    "standard error of the recorded blocks' mean instructions, over the mean", 0.02,
     "cycles are proportional to instructions; above 2 % the sampling error is no longer small compared with model errors",
     always=True,
 )
@@ -294,10 +277,8 @@ for _key, _name, _what in (
 
 
 @check(
-    "peak",
-    "No resource exceeds its peak.",
-    "the highest utilization of a resource relative to its peak, in the predicted time",
-    1.005,
+    "peak", "No resource exceeds its peak.",
+    "the highest utilization of a resource relative to its peak, in the predicted time", 1.005,
     "a utilization above the peak is impossible: the model ignores this limit and predicts too few cycles (0.5 % is rounding)",
     always=True,
 )
@@ -307,10 +288,8 @@ def _peak(case: CheckInput) -> Figure:
 
 
 @check(
-    "latency-hidden",
-    "There are always enough warps to hide latency.",
-    "cycles due to latencies alone, with every resource unlimited, over the predicted cycles",
-    1.0,
+    "latency-hidden", "There are always enough warps to hide latency.",
+    "cycles due to latencies alone, with every resource unlimited, over the predicted cycles", 1.0,
     "the launch cannot be faster than its latencies, even with full multithreading",
 )
 def _latency(case: CheckInput) -> Figure:
@@ -319,10 +298,8 @@ def _latency(case: CheckInput) -> Figure:
 
 
 @check(
-    "bank-conflicts",
-    "Shared-memory accesses have no bank conflicts.",
-    "cycles of the additional passes, over the predicted cycles",
-    0.05,
+    "bank-conflicts", "Shared-memory accesses have no bank conflicts.",
+    "cycles of the additional passes, over the predicted cycles", 0.05,
     "the load-store unit does nothing else in these cycles; above 5 % they are noticeable",
 )
 def _conflicts(case: CheckInput) -> Figure | None:
@@ -335,10 +312,8 @@ def _conflicts(case: CheckInput) -> Figure | None:
 
 
 @check(
-    "atomics",
-    "Atomics of several lanes on one address are not serialized.",
-    "cycles of the L2 slices for the additional lanes, over the predicted cycles",
-    0.1,
+    "atomics", "Atomics of several lanes on one address are not serialized.",
+    "cycles of the L2 slices for the additional lanes, over the predicted cycles", 0.1,
     _TENTH,
 )
 def _atomics(case: CheckInput) -> Figure | None:
@@ -351,10 +326,8 @@ def _atomics(case: CheckInput) -> Figure | None:
 
 
 @check(
-    "spread-noc",
-    "Traffic spreads evenly over the L2 slices.",
-    "additional cycles of the slices' ports due to uneven traffic, over the predicted cycles",
-    0.1,
+    "spread-noc", "Traffic spreads evenly over the L2 slices.",
+    "additional cycles of the slices' ports due to uneven traffic, over the predicted cycles", 0.1,
     _TENTH,
 )
 def _spread_noc(case: CheckInput) -> Figure:
@@ -369,10 +342,8 @@ def _spread_noc(case: CheckInput) -> Figure:
 
 
 @check(
-    "spread-dram",
-    "Traffic spreads evenly over the memory channels.",
-    "additional cycles of the channels due to uneven traffic, over the predicted cycles",
-    0.1,
+    "spread-dram", "Traffic spreads evenly over the memory channels.",
+    "additional cycles of the channels due to uneven traffic, over the predicted cycles", 0.1,
     _TENTH,
 )
 def _spread_dram(case: CheckInput) -> Figure:
@@ -383,10 +354,8 @@ def _spread_dram(case: CheckInput) -> Figure:
 
 
 @check(
-    "caches-hit",
-    "Every memory instruction goes to DRAM.",
-    "read requests served by L1 or L2, of all reads",
-    0.1,
+    "caches-hit", "Every memory instruction goes to DRAM.",
+    "read requests served by L1 or L2, of all reads", 0.1,
     "the model charges each of them the latency and bandwidth of DRAM",
 )
 def _caches(case: CheckInput) -> Figure | None:
@@ -397,5 +366,5 @@ def _caches(case: CheckInput) -> Figure | None:
         return None
     beyond = float((misses.l2_read_misses + misses.l2_read_merges)[reads].sum())
     served = 1 - min(beyond / requests, 1.0)
-    detail = f"of {thousands(requests)} line requests {thousands(missed)} miss in the L1 and {thousands(beyond)} in the L2"
-    return Figure(served, detail)
+    counts = f"{thousands(missed)} miss in the L1 and {thousands(beyond)} in the L2"
+    return Figure(served, f"of {thousands(requests)} line requests {counts}")

@@ -33,10 +33,8 @@ _MORE = 1.1
 
 
 @check(
-    "order",
-    "The caches see accesses in the same order as on hardware.",
-    "change of the predicted cycles with the other order of accesses (round-robin instead of clocked, or vice versa)",
-    0.05,
+    "order", "The caches see accesses in the same order as on hardware.",
+    "change of the predicted cycles with the other order of accesses (round-robin instead of clocked, or vice versa)", 0.05,
     "the order is itself an estimate: a prediction that depends on it by more than 5 % is not known better than that",
     always=True,
 )
@@ -51,46 +49,41 @@ def _order(case: CheckInput) -> Figure | None:
 
 
 @check(
-    "cache-edge",
-    "The kernel's data either fit into a cache or exceed it by far.",
-    "the largest change of the predicted cycles with half or twice the L1 or the L2",
-    0.2,
+    "cache-edge", "The kernel's data either fit into a cache or exceed it by far.",
+    "the largest change of the predicted cycles with half or twice the L1 or the L2", 0.2,
     "between fitting and thrashing, a small error of the simulated caches causes a large error of the prediction",
     always=True,
 )
 def _edge(case: CheckInput) -> Figure | None:
     rows = case.what_if["one_at_a_time"] if case.what_if else []
-    found = [row for row in rows if row["key"] in ("l1.size", "l2.size") and row["factor"] in (0.5, 2.0) and row["cycles"]]
-    if not found:
+    near = [row for row in rows if row["key"] in ("l1.size", "l2.size") and row["factor"] in (0.5, 2.0) and row["cycles"]]
+    if not near:
         return None
 
     def change(row: dict[str, float]) -> float:
         return abs(row["cycles"] / case.prediction.cycles - 1)
 
-    most = max(found, key=change)
+    most = max(near, key=change)
     return Figure(change(most), f"{most['key']}={most['setting']}: {thousands(most['cycles'])} cycles")
 
 
 @check(
-    "estimated",
-    "The estimated values in the GPU description are correct.",
-    "relative change of the predicted cycles per relative change of the estimated value with the largest effect",
-    0.2,
+    "estimated", "The estimated values in the GPU description are correct.",
+    "relative change of the predicted cycles per relative change of the estimated value with the largest effect", 0.2,
     "an estimate may be off by 50 %: at 0.2, that changes the cycles by 10 %",
-    unit="ratio",
-    always=True,
+    unit="ratio", always=True,
 )
 def _estimated(case: CheckInput) -> Figure | None:
     keys = [key for key in estimated_keys(case) if key_of(key).step != SIMULATOR]
     tried = keys[: int(_MOST_SECONDS / simulation_seconds(case.profiled))]
-    found = [(abs(change), key) for key in tried for change in (_elasticity(case, key),) if change is not None]
-    if not found:
+    changes = [(abs(change), key) for key in tried if (change := _elasticity(case, key)) is not None]
+    if not changes:
         return None
-    most, key = max(found)
-    left = f"; {len(keys) - len(found)} not tried" if len(keys) > len(found) else ""
+    most, key = max(changes)
+    left = f"; {len(keys) - len(changes)} not tried" if len(keys) > len(changes) else ""
     if most == 0:
-        return Figure(0.0, f"none of {len(found)} estimated values changes the cycles{left}")
-    return Figure(most, f"of {len(found)} estimated values {key} has the largest effect: {percent(0.1 * most)} for +10 %{left}")
+        return Figure(0.0, f"none of {len(changes)} estimated values changes the cycles{left}")
+    return Figure(most, f"of {len(changes)} estimated values {key} has the largest effect: {percent(0.1 * most)} for +10 %{left}")
 
 
 def estimated_keys(case: CheckInput) -> list[str]:
@@ -110,16 +103,15 @@ def _elasticity(case: CheckInput, key: str) -> float | None:
     more = float(ceil(value * _MORE)) if key_of(key).kind in WHOLE else value * _MORE
     profiled = case.profiled
     design = Designs(case.gpu, profiled.method, (f"{key}={key_text(key, more)}",))
-    (found,) = evaluate(profiled.trace, [design], [case.prediction.model], profiled.store)
+    (evaluation,) = evaluate(profiled.trace, [design], [case.prediction.model], profiled.store)
     try:
-        cycles = found.predictions()[0].cycles
+        cycles = evaluation.predictions()[0].cycles
     except WarpsightError:
         return None
     return (cycles / case.prediction.cycles - 1) / (more / value - 1)
 
 
 # -- The checks of a model, made for a kernel.
-
 
 def checks_of(model: str) -> list[Check]:
     """The checks of a model: its own in the order in which it names them, then the common ones. Raises UsageError."""
@@ -136,15 +128,15 @@ def assumptions(
     `speed` and `alone` are the report data of these names, `what_if` its grid.
     """
     case = CheckInput(profiled, gpu, prediction, {row["name"]: row for row in speed}, {row["name"]: row for row in alone}, what_if)
-    found, untouched = [], []
+    documents, untouched = [], []
     for each in checks_of(prediction.model):
         figure = each.find(case)
         if figure is None:
             untouched.append({"key": each.key, "assumption": each.assumption})
         else:
-            found.append(each.document(figure))
-    found.sort(key=lambda document: not document["violated"])
-    return {"model": prediction.model, "checks": found, "untouched": untouched}
+            documents.append(each.document(figure))
+    documents.sort(key=lambda document: not document["violated"])
+    return {"model": prediction.model, "checks": documents, "untouched": untouched}
 
 
 def all_checks() -> list[Check]:

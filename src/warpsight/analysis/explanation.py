@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from warpsight.analysis.explanation_rows import VIEWS, Evidence, Row, Table, divided
+from warpsight.analysis.explanation_rows import VIEWS, Evidence, ExplanationRow, Table, divided
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.progress import Watch
 from warpsight.gpu.spec import GpuSpec
@@ -30,13 +30,16 @@ def language(text: str) -> str:
     return "SASS" if opcode[:1].isupper() else "PTX"
 
 
+def has_source_lines(trace: KernelTrace) -> bool:
+    """Whether an instruction has a source line."""
+    return any(instruction.file for instruction in trace.instructions)
+
+
 def place_of(file: str, line: int, instruction_line: int, text: str) -> str:
     """`kernel.cu:27`, or `PTX line 63` for an instruction without a source line; `text` tells PTX from SASS."""
     name = file.replace("\\", "/").rpartition("/")[2]
     return f"{name}:{line}" if file else f"{language(text)} line {instruction_line}"
 
-
-# -- An explanation: a prediction and the lines that its cycles come from.
 
 @dataclass(frozen=True)
 class Explanation:
@@ -48,7 +51,7 @@ class Explanation:
 
     prediction: Prediction
     by: str
-    rows: tuple[Row, ...]
+    rows: tuple[ExplanationRow, ...]
     rest: dict[str, float]
     sources: dict[str, dict[int, str]]
     missing: tuple[str, ...]
@@ -80,8 +83,8 @@ class Explanation:
 
 def explain_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, by: str = "line") -> Explanation:
     """The explanation of `model`'s prediction for a profiled trace. Raises UsageError for an unknown model or view."""
-    (found,) = explain_views(profiled, gpu, model, (by,))
-    return found
+    (explanation,) = explain_views(profiled, gpu, model, (by,))
+    return explanation
 
 
 def explain_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str, views: Sequence[str]) -> list[Explanation]:
@@ -91,52 +94,41 @@ def explain_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str, views: Sequ
             what = f'"{by}" is not a view of an explanation{suggestion(by, VIEWS)}'
             raise UsageError(what, place="by", remedy=f"known: {', '.join(VIEWS)}")
     (prediction,) = predict_profiled(profiled, gpu, [model])
-    evidence = evidence_of(profiled, gpu)
-    parts, rest = divided(prediction.cpi_stack, evidence, components_of(get_model(model)))
-    table = Table(evidence, parts, prediction.cpi, prediction.cycles)
-    sources, missing = _sources(profiled.trace)
-    return [Explanation(prediction, by, table.rows(by), rest, sources, missing) for by in views]
-
-
-def explain_kernel(
-    request: KernelRequest,
-    gpu: GpuSpec,
-    model: str,
-    by: str | None = None,
-    method: Method = DEFAULT_METHOD,
-    *,
-    watch: Watch | None = None,
-) -> Explanation:
-    """Explain a kernel or a trace folder; without `by`, source lines if the kernel has any, else PTX lines."""
-    get_model(model)
-    trace = obtain_trace(request, gpu=gpu, watch=watch)
-    view = by or ("source" if any(instruction.file for instruction in trace.instructions) else "line")
-    return explain_profiled(profile_trace(trace, gpu, method, watch=watch), gpu, model, view)
-
-
-def evidence_of(profiled: ProfiledTrace, gpu: GpuSpec) -> Evidence:
-    """The input of the rules that charge cycles to instructions."""
     trace, profile = profiled.trace, profiled.profile
     assert profile.path is not None, "a profile made from a trace has its path"
     warps, _ = path_use(trace)
     waiting = waiting_pcs(trace, profile.path, profile.instructions)
-    return Evidence(trace, profiled.misses, profile, gpu, warps, occurrences(trace, warps), waiting)
+    evidence = Evidence(trace, profiled.misses, profile, gpu, warps, occurrences(trace, warps), waiting)
+    parts, rest = divided(prediction.cpi_stack, evidence, components_of(get_model(model)))
+    table = Table(evidence, parts, prediction.cpi, prediction.cycles)
+    sources, missing = _sources(trace)
+    return [Explanation(prediction, by, table.rows(by), rest, sources, missing) for by in views]
+
+
+def explain_kernel(
+    request: KernelRequest, gpu: GpuSpec, model: str, by: str | None = None, method: Method = DEFAULT_METHOD,
+    *, watch: Watch | None = None,
+) -> Explanation:
+    """Explain a kernel or a trace folder; without `by`, source lines if the kernel has any, else PTX lines."""
+    get_model(model)
+    trace = obtain_trace(request, gpu=gpu, watch=watch)
+    view = by or ("source" if has_source_lines(trace) else "line")
+    return explain_profiled(profile_trace(trace, gpu, method, watch=watch), gpu, model, view)
 
 
 def _sources(trace: KernelTrace) -> tuple[dict[str, dict[int, str]], tuple[str, ...]]:
     """For each file, the lines from the first to the last with an instruction; and the files that were not found."""
-    wanted: dict[str, list[int]] = {}
+    lines_of: dict[str, list[int]] = {}
     for instruction in trace.instructions:
         if instruction.file:
-            wanted.setdefault(instruction.file, []).append(instruction.line)
-    found: dict[str, dict[int, str]] = {}
+            lines_of.setdefault(instruction.file, []).append(instruction.line)
+    sources: dict[str, dict[int, str]] = {}
     missing = []
-    for file, lines in sorted(wanted.items()):
+    for file, lines in sorted(lines_of.items()):
         try:
             text = Path(file).read_text("utf-8", errors="replace").splitlines()
         except (OSError, ValueError):
             missing.append(file)
             continue
-        span = range(max(1, min(lines)), min(len(text), max(lines)) + 1)
-        found[file] = {line: text[line - 1] for line in span}
-    return found, tuple(missing)
+        sources[file] = {line: text[line - 1] for line in range(max(1, min(lines)), min(len(text), max(lines)) + 1)}
+    return sources, tuple(missing)

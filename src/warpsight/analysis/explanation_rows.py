@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -55,12 +56,9 @@ def divided(
     for name, value in stack.items():
         weights = _weights(name, evidence, components) if value else np.zeros(len(evidence.times))
         total = float(weights.sum())
-        if total > 0:
-            parts[name] = value * (weights / total)
-        else:
-            parts[name] = np.zeros(len(weights))
-            if value:
-                rest[name] = value
+        parts[name] = value * (weights / total) if total > 0 else np.zeros(len(weights))
+        if value and total <= 0:
+            rest[name] = value
     return parts, rest
 
 
@@ -69,7 +67,12 @@ def _weights(name: str, evidence: Evidence, components: Mapping[str, Component])
     charged_to = name if name in RULES or name not in components else components[name].charged_to
     if charged_to in RULES:
         return RULES[charged_to](evidence)
-    of_class = [charged_to == instruction.op_class for instruction in evidence.trace.instructions]
+    return _executed(charged_to, evidence)
+
+
+def _executed(op_class: str, evidence: Evidence) -> Floats:
+    """The executions of instructions of one op class."""
+    of_class = [instruction.op_class == op_class for instruction in evidence.trace.instructions]
     return np.where(of_class, evidence.times, 0).astype(np.float64)
 
 
@@ -82,16 +85,15 @@ def _waited(cause: str) -> Callable[[Evidence], Floats]:
 
     def weights(evidence: Evidence) -> Floats:
         chosen = (evidence.profile.cause == CAUSES.index(cause)) & (evidence.waiting >= 0)
-        found = np.bincount(evidence.waiting[chosen], evidence.profile.stall_cycles[chosen], len(evidence.times))
-        return found.astype(np.float64)
+        return np.bincount(evidence.waiting[chosen], evidence.profile.stall_cycles[chosen], len(evidence.times)).astype(np.float64)
 
     return weights
 
 
 def _waited_for_memory(evidence: Evidence) -> Floats:
     """If no load stalls a warp, by execution: a model may still charge accesses to device memory, as MWP-CWP does."""
-    found = _waited("memory")(evidence)
-    return found if found.any() else evidence.misses.executions.astype(np.float64)
+    waited = _waited("memory")(evidence)
+    return waited if waited.any() else evidence.misses.executions.astype(np.float64)
 
 
 def _in_mshrs(evidence: Evidence) -> Floats:
@@ -135,11 +137,6 @@ def _initiation(op_class: str, gpu: GpuSpec) -> float:
     return float(gpu.initiation_cycles[op_class])
 
 
-def _at_barriers(evidence: Evidence) -> Floats:
-    barrier = [instruction.op_class == "barrier" for instruction in evidence.trace.instructions]
-    return np.where(barrier, evidence.times, 0).astype(np.float64)
-
-
 # Weights [instructions], 0 or more. `idle` has no rule: no instruction makes an SM idle.
 RULES: dict[str, Callable[[Evidence], Floats]] = {
     "base": _issued,
@@ -149,7 +146,7 @@ RULES: dict[str, Callable[[Evidence], Floats]] = {
     "mshr": _in_mshrs,
     "noc": _on_the_network,
     "dram": _at_dram,
-    "sync": _at_barriers,
+    "sync": partial(_executed, "barrier"),
 }
 
 
@@ -173,7 +170,7 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Row:
+class ExplanationRow:
     """A PTX line, a source line or a basic block; counts are of the recorded launch, warp instructions throughout.
 
     `cpi_stack` is this row's part of the prediction's, `cpi` their sum and `share` that over the prediction's CPI. `issue_cycles`
@@ -218,18 +215,19 @@ class Table:
         self._waits = _waits(evidence)
         self._ptx: dict[str, str] = evidence.trace.extra.get("ptx", {})
 
-    def rows(self, view: str) -> tuple[Row, ...]:
+    def rows(self, view: str) -> tuple[ExplanationRow, ...]:
         """One row per instruction, source line (in order of file and line, those without last) or basic block."""
         return tuple(self._row(group, view) for group in groups(self._evidence.trace, view))
 
-    def _row(self, group: Sequence[int], view: str) -> Row:
+    def _row(self, group: Sequence[int], view: str) -> ExplanationRow:
         pcs, trace = np.array(group), self._evidence.trace
         first = trace.instructions[group[0]]
         stack = {name: float(part[pcs].sum()) for name, part in self._parts.items()}
         cpi, times = sum(stack.values()), int(self._evidence.times[pcs].sum())
         lines = [trace.instructions[pc].ptx_line for pc in group]
         scale = self._cycles / self._cpi
-        return Row(
+        spans = self._spans[pcs][self._spans[pcs, 0] >= 0]
+        return ExplanationRow(
             pcs=tuple(group),
             block=int(np.searchsorted(trace.block_start, group[0], side="right")) - 1 if view != "source" else -1,
             file=first.file,
@@ -245,13 +243,9 @@ class Table:
             wait_cycles=(cpi - stack.get("base", 0.0)) * scale,
             cause=max(stack, key=lambda name: stack[name]) if cpi else "",
             **_memory(self._evidence, self._requests, pcs),
-            intervals=self._span(pcs),
+            intervals=(int(spans[:, 0].min()), int(spans[:, 1].max())) if len(spans) else None,
             waits_for=self._waits_of(group),
         )
-
-    def _span(self, pcs: Longs) -> tuple[int, int] | None:
-        here = self._spans[pcs][self._spans[pcs, 0] >= 0]
-        return (int(here[:, 0].min()), int(here[:, 1].max())) if len(here) else None
 
     def _waits_of(self, group: Sequence[int]) -> tuple[Wait, ...]:
         """The operands that these instructions wait for, longest stall first."""
@@ -259,11 +253,8 @@ class Table:
         for pc in group:
             for producer, stall in self._waits.get(pc, {}).items():
                 cycles[producer] = cycles.get(producer, 0.0) + stall
-        found = []
-        for producer in sorted(cycles, key=lambda pc: (-cycles[pc], pc)):
-            made = self._evidence.trace.instructions[producer]
-            found.append(Wait(producer, made.opcode, made.file, made.line, made.ptx_line, cycles[producer]))
-        return tuple(found)
+        producers = [self._evidence.trace.instructions[pc] for pc in sorted(cycles, key=lambda pc: (-cycles[pc], pc))]
+        return tuple(Wait(made.pc, made.opcode, made.file, made.line, made.ptx_line, cycles[made.pc]) for made in producers)
 
 
 def groups(trace: KernelTrace, view: str) -> list[list[int]]:
@@ -271,8 +262,7 @@ def groups(trace: KernelTrace, view: str) -> list[list[int]]:
     if view == "line":
         return [[instruction.pc] for instruction in trace.instructions]
     if view == "block":
-        edges = trace.block_start.tolist()
-        return [list(range(begin, end)) for begin, end in pairwise(edges) if end > begin]
+        return [list(range(begin, end)) for begin, end in pairwise(trace.block_start.tolist()) if end > begin]
     lines: dict[tuple[str, int], list[int]] = {}
     for instruction in trace.instructions:
         lines.setdefault((instruction.file, instruction.line), []).append(instruction.pc)
@@ -287,15 +277,15 @@ def instruction_text(trace: KernelTrace, pc: int) -> str:
     return " ".join(word for word in (instruction.opcode, made, "<-" if read else "", read) if word)
 
 
-def _memory(evidence: Evidence, asked_by: Longs, pcs: Longs) -> dict[str, Any]:
+def _memory(evidence: Evidence, requests_by_pc: Longs, pcs: Longs) -> dict[str, Any]:
     """The columns on device memory; a ratio without a denominator is None."""
     misses, instructions = evidence.misses, evidence.trace.instructions
     memory = np.array([pc for pc in pcs.tolist() if instructions[pc].has_sectors], dtype=np.int64)
     reading = np.array([pc for pc in memory.tolist() if instructions[pc].access != STORE], dtype=np.int64)
-    asked = int(asked_by[memory].sum())
+    requested = int(requests_by_pc[memory].sum())
     return {
-        "requests_per_execution": _ratio(asked, int(misses.executions[memory].sum())),
-        "sectors_per_request": _ratio(int(misses.sectors[memory].sum()), asked),
+        "requests_per_execution": _ratio(requested, int(misses.executions[memory].sum())),
+        "sectors_per_request": _ratio(int(misses.sectors[memory].sum()), requested),
         "l1_hit_rate": _ratio(int(misses.l1_hits[reading].sum()), int(misses.l1_reads[reading].sum())),
         "l2_hit_rate": _ratio(int(misses.l2_read_hits[reading].sum()), int(misses.l2_reads[reading].sum())),
     }
@@ -320,7 +310,7 @@ def _waits(evidence: Evidence) -> dict[int, dict[int, float]]:
     keys = evidence.waiting[stalled].astype(np.int64) * count + profile.pc[stalled]
     pairs, where = np.unique(keys, return_inverse=True)
     cycles = np.bincount(where, profile.stall_cycles[stalled], len(pairs))
-    found: dict[int, dict[int, float]] = {}
+    stalls: dict[int, dict[int, float]] = {}
     for key, stall in zip(pairs.tolist(), cycles.tolist(), strict=True):
-        found.setdefault(key // count, {})[key % count] = stall
-    return found
+        stalls.setdefault(key // count, {})[key % count] = stall
+    return stalls

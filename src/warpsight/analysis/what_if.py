@@ -76,10 +76,6 @@ class SliderAxis:
         """The index of the GPU's own value."""
         return self.ranks.index(0)
 
-    def first(self, count: int) -> SliderAxis:
-        """With the `count` most informative values."""
-        return self.only([place for place, rank in enumerate(self.ranks) if rank < count])
-
     def only(self, places: Sequence[int]) -> SliderAxis:
         """With the values at some places (ascending)."""
         return replace(self, values=tuple(self.values[k] for k in places), ranks=tuple(self.ranks[k] for k in places))
@@ -116,16 +112,15 @@ def slider_axes(gpu: GpuSpec, order: str = BY_REFERENCE) -> tuple[list[SliderAxi
     described, refused, axes = flatten(gpu), list[dict[str, str]](), []
     own = model_only((key for key, _, _ in SLIDERS), order)
     for key, label, factors in SLIDERS:
-        found = {float(described[key]): 0}
+        ranks = {float(described[key]): 0}
         for factor in factors:
             value = float(described[key]) * factor
-            why = _refusal(gpu, key, value)
-            if why:
+            if why := _refusal(gpu, key, value):
                 refused.append({"setting": f"{key}={value:.6g}", "why": why})
-            elif value not in found:
-                found[value] = len(found)
-        values = tuple(sorted(found))
-        axes.append(SliderAxis(key, label, values, tuple(found[value] for value in values), key not in own))
+            else:
+                ranks.setdefault(value, len(ranks))
+        values = tuple(sorted(ranks))
+        axes.append(SliderAxis(key, label, values, tuple(ranks[value] for value in values), key not in own))
     return axes, refused
 
 
@@ -169,7 +164,8 @@ def _fitting(axes: Sequence[SliderAxis], most: int) -> list[SliderAxis]:
         # the first of the axes with the most values, none below `least`
         longest = max(range(len(counts)), key=lambda k: (counts[k] > least, counts[k]))
         counts[longest] -= 1
-    return [axis.first(count) for axis, count in zip(axes, counts, strict=True)]
+    most_informative = ([k for k, rank in enumerate(axis.ranks) if rank < count] for axis, count in zip(axes, counts, strict=True))
+    return [axis.only(places) for axis, places in zip(axes, most_informative, strict=True)]
 
 
 def point(space: Space, places: dict[str, int]) -> int | None:
@@ -177,25 +173,20 @@ def point(space: Space, places: dict[str, int]) -> int | None:
     geometry = tuple(places.get(axis.key, axis.own) for axis in space.simulated)
     if geometry not in space.geometries:
         return None
-    at = space.geometries.index(geometry)
+    number = space.geometries.index(geometry)
     for axis in space.free:
-        at = at * len(axis.values) + places.get(axis.key, axis.own)
-    return at
+        number = number * len(axis.values) + places.get(axis.key, axis.own)
+    return number
 
 
 def axis_document(axis: SliderAxis) -> dict[str, Any]:
     """An axis as in the report data."""
-    return {
-        "key": axis.key,
-        "label": axis.label,
-        "values": list(axis.values),
-        "settings": [key_text(axis.key, value) for value in axis.values],
-        "own": axis.own,
-        "simulated": axis.simulated,
-    }
+    settings = [key_text(axis.key, value) for value in axis.values]
+    return {"key": axis.key, "label": axis.label, "values": list(axis.values), "settings": settings, "own": axis.own,
+            "simulated": axis.simulated}  # fmt: skip
 
 
-# -- A grid of designs around the GPU, evaluated in advance for the sliders of a report.
+# -- The grid.
 #
 # The evaluation is that of sweeps: designs with the same caches share a profile, and the model takes their other values as arrays.
 # So each point equals `predict` with the same overrides.
@@ -218,7 +209,9 @@ def what_if(
     if mode == NONE:
         return None
     axes, refused = slider_axes(gpu, profiled.method.order)
-    simulations = _affordable(profiled) if mode == QUICK else _FULL_MOST
+    # the GPU's own geometry needs no simulation
+    affordable = min(_QUICK_MOST, 1 + int(_QUICK_SECONDS / simulation_seconds(profiled)))
+    simulations = affordable if mode == QUICK else _FULL_MOST
     space = space_of(axes, simulations, _most_points(gpu, model, mode))
     rows = evaluate_space(space, profiled, gpu, model, watch)
     return {
@@ -243,8 +236,8 @@ def evaluate_space(space: Space, profiled: ProfiledTrace, gpu: GpuSpec, model: s
     groups = groups_of(columns, np.arange(len(space)), own)
     designs = [group.on(gpu, own, profiled.method) for group in groups]
     progress, parts = stage(watch, "evaluating designs"), list[Rows]()
-    for number, found in enumerate(evaluate(profiled.trace, designs, [model], profiled.store), 1):
-        parts += found.rows()
+    for number, evaluation in enumerate(evaluate(profiled.trace, designs, [model], profiled.store), 1):
+        parts += evaluation.rows()
         if progress is not None:
             progress(number, len(groups))
     rows = joined(parts)
@@ -257,11 +250,6 @@ def simulation_seconds(profiled: ProfiledTrace) -> float:
     header, misses = profiled.trace.header, profiled.misses
     requests = float((misses.l1_reads + misses.l1_writes + misses.l2_reads).sum())
     return _AT_ALL + _OF_REQUEST * requests + _OF_INSTRUCTION * header.warp_instructions
-
-
-def _affordable(profiled: ProfiledTrace) -> int:
-    """Geometries of a quick grid; the GPU's own needs no simulation."""
-    return min(_QUICK_MOST, 1 + int(_QUICK_SECONDS / simulation_seconds(profiled)))
 
 
 def _most_points(gpu: GpuSpec, model: str, mode: str) -> int:
@@ -283,65 +271,61 @@ def _packed(rows: dict[str, Any], space: Space, gpu: GpuSpec) -> dict[str, Any]:
     bounds = sorted(set(words))
     if len(bounds) > 256:  # reasons with numbers in them: there are never so many bottlenecks
         raise ValueError(f"{len(bounds)} different bottlenecks")
-    columns = [_column("cycles", cycles, "<f8")]
+    columns = [_column("cycles", cycles, "float64")]
     clock = space.columns().get("core_clock", gpu.core_clock_hz)
     if not np.allclose(seconds[answered], (cycles / clock)[answered], rtol=_IS_CLOCK, atol=0.0):
-        columns.append(_column("seconds", seconds, "<f8"))
+        columns.append(_column("seconds", seconds, "float64"))
     whole = np.where(answered, sum(stacks.values()), 1.0)
     for name, values in stacks.items():
         shares = np.where(answered, values, 0.0) / whole
         if shares.any():
-            columns.append(_column(f"share.{name}", np.rint(shares * _SHARE), "<u4"))
-    columns.append(_column("bound_by", np.array([bounds.index(word) for word in words]), "u1"))
+            columns.append(_column(f"share.{name}", np.rint(shares * _SHARE), "uint32"))
+    columns.append(_column("bound_by", np.array([bounds.index(word) for word in words]), "uint8"))
     return {"share_of": _SHARE, "bounds": bounds, "columns": columns}
 
 
+_TYPES = {"float64": "<f8", "uint32": "<u4", "uint8": "u1"}  # of columns, as NumPy writes them
+
+
 def _column(name: str, values: npt.NDArray[Any], kind: str) -> dict[str, str]:
-    types = {"<f8": "float64", "<u4": "uint32", "u1": "uint8"}
-    return {"name": name, "type": types[kind], "data": base64.b64encode(values.astype(kind).tobytes()).decode("ascii")}
+    return {"name": name, "type": kind, "data": base64.b64encode(values.astype(_TYPES[kind]).tobytes()).decode("ascii")}
 
 
 def unpacked(document: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
     """The columns of a grid's document by name, [points]: decodes them. Shares are float64, 0 to 1."""
-    types = {"float64": "<f8", "uint32": "<u4", "uint8": "u1"}
-    found: dict[str, npt.NDArray[Any]] = {}
+    columns: dict[str, npt.NDArray[Any]] = {}
     for column in document["columns"]:
-        values = np.frombuffer(base64.b64decode(column["data"]), dtype=types[column["type"]])
-        found[column["name"]] = values / document["share_of"] if column["name"].startswith("share.") else values
-    return found
+        values = np.frombuffer(base64.b64decode(column["data"]), dtype=_TYPES[column["type"]])
+        columns[column["name"]] = values / document["share_of"] if column["name"].startswith("share.") else values
+    return columns
 
 
 def _one_at_a_time(space: Space, rows: dict[str, Any]) -> list[dict[str, Any]]:
     """Each value of each key, all others unchanged: cycles, speedup (above 1: faster), bottleneck."""
     own = point(space, {})
     assert own is not None, "the GPU itself is the first geometry"
-    found = []
+    values = []
     for axis in (*space.simulated, *space.free):
         for place in range(len(axis.values)):
-            at = point(space, {axis.key: place})
-            if place == axis.own or at is None:
+            number = point(space, {axis.key: place})
+            if place == axis.own or number is None:
                 continue
-            document = axis_document(axis)
-            answered = bool(np.isfinite(rows["cycles"][at]))
-            found.append({
+            answered = bool(np.isfinite(rows["cycles"][number]))
+            values.append({
                 "key": axis.key,
                 "label": axis.label,
-                "setting": document["settings"][place],
+                "setting": key_text(axis.key, axis.values[place]),
                 "factor": axis.values[place] / axis.values[axis.own],
-                "cycles": float(rows["cycles"][at]) if answered else None,
-                "seconds": float(rows["seconds"][at]) if answered else None,
-                "speedup": float(rows["seconds"][own] / rows["seconds"][at]) if answered else None,
-                "bound_by": rows["bound_by"][at] if answered else rows["failed"][at],
+                "cycles": float(rows["cycles"][number]) if answered else None,
+                "seconds": float(rows["seconds"][number]) if answered else None,
+                "speedup": float(rows["seconds"][own] / rows["seconds"][number]) if answered else None,
+                "bound_by": rows["bound_by"][number] if answered else rows["failed"][number],
             })  # fmt: skip
-    return found
+    return values
 
 
 def _left_out(axes: list[SliderAxis], space: Space) -> list[dict[str, Any]]:
     """Valid values that are not in the grid, by key."""
     kept = {axis.key: set(axis.values) for axis in (*space.simulated, *space.free)}
     missing = [(axis, [value for value in axis.values if value not in kept[axis.key]]) for axis in axes]
-    return [
-        {"key": axis.key, "settings": [axis_document(axis)["settings"][axis.values.index(value)] for value in values]}
-        for axis, values in missing
-        if values
-    ]
+    return [{"key": axis.key, "settings": [key_text(axis.key, value) for value in values]} for axis, values in missing if values]

@@ -15,7 +15,7 @@ from warpsight.reports.explanation import advice_text
 from warpsight.reports.formats import plain
 from warpsight.reports.next_step import followed_by
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight advise launch.yaml
   warpsight advise saxpy.trace --gpu gpumech --model gpumech --top 3
@@ -26,7 +26,6 @@ _TOP = 10
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
     options.add_models(parser)
@@ -38,15 +37,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Advise and print."""
-    models = options.model_names(arguments)
-    if len(models) > 1:
-        raise UsageError("takes one model", place="--model", remedy="run once for each, or use `warpsight compare`")
+    model = options.one_model(arguments)
     if arguments.top == 0:
         raise UsageError("must be at least 1", place="--top", remedy="give 1 or more, or leave it out")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     with ProgressBar() as bar:
         request, method = options.kernel_request(arguments), options.method(arguments)
-        advice = advise_kernel(request, gpu, models[0], method, watch=bar.watch)
+        advice = advise_kernel(request, gpu, model, method, watch=bar.watch)
     if arguments.json:
         print_json([advice.to_json(arguments.top)])
         return 0

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.caches.reuse.access_list import is_access_list
 from warpsight.cli import options
-from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.cli.output import ProgressBar, print_result, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.cache_model import (
-    Accesses,
     CacheOptions,
     accesses_of,
     cache_result,
@@ -25,7 +26,7 @@ from warpsight.reports.formats import csv_table, write_parquet, write_text
 from warpsight.reports.intermediate import cache_sweep_svg, cache_sweep_text, cache_text, curve_svg
 from warpsight.reports.next_step import line
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight cache launch.yaml --gpu gtx470-16k
   warpsight cache accesses.trc.gz --gpu gtx470-16k --set l1.ways=8 --sigma 0 --json
@@ -36,7 +37,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
     group = parser.add_argument_group("the cache model (--seed also seeds the latencies, default 1 there)")
@@ -80,11 +80,28 @@ def run(arguments: argparse.Namespace) -> int:
     request = options.kernel_request(arguments)
     with ProgressBar() as bar:
         accesses = accesses_of(request, gpu, chosen, watch=bar.watch)
+    text: Callable[[], str]
     if axes:
-        _sweep(arguments, accesses, axes)
+        rows = cache_sweep(accesses, axes)
+        if arguments.picture:
+            write_text(arguments.picture, cache_sweep_svg(rows, list(axes), accesses.name))
+        document = {"kernel": accesses.name, "gpu": accesses.gpu.name, "rows": rows}
+        text = partial(cache_sweep_text, rows, accesses.name, accesses.gpu.name)
+        following = line([*arguments.command_line, "--picture", "sweep.svg"], "the same as a picture")
     else:
-        _once(arguments, accesses)
-    return 0
+        result = cache_result(accesses)
+        rows = [{"distance": distance, "transactions": count} for distance, count in result.histogram.items()]
+        if arguments.curve:
+            write_text(arguments.curve, curve_svg(result.curve(), result.kernel, result.settings))
+        document = result.to_json()
+        text = partial(cache_text, document, terminal_style())
+        following = line([*arguments.command_line, "--sweep", "size=4K:64K"], "what other sizes would miss")
+    if arguments.parquet:
+        write_parquet(arguments.parquet, rows)
+    if arguments.csv and not arguments.json:
+        print(csv_table(rows), end="")
+        return 0
+    return print_result(arguments, document, text, following)
 
 
 def _options(arguments: argparse.Namespace, line_bytes: int) -> Any:
@@ -100,34 +117,3 @@ def _options(arguments: argparse.Namespace, line_bytes: int) -> Any:
     if is_access_list(arguments.path) or Path(arguments.path).is_dir():
         arguments.seed = None
     return CacheOptions(arguments.cores, arguments.max_threads, arguments.stores, arguments.l2, changes)
-
-
-def _once(arguments: argparse.Namespace, accesses: Accesses) -> None:
-    found = cache_result(accesses)
-    rows = [{"distance": distance, "transactions": count} for distance, count in found.histogram.items()]
-    if arguments.curve:
-        write_text(arguments.curve, curve_svg(found.curve(), found.kernel, found.settings))
-    if arguments.parquet:
-        write_parquet(arguments.parquet, rows)
-    if arguments.json:
-        print_json([found.to_json()])
-    elif arguments.csv:
-        print(csv_table(rows), end="")
-    else:
-        following = [*arguments.command_line, "--sweep", "size=4K:64K"]
-        print_answer(cache_text(found.to_json(), terminal_style()), line(following, "what other sizes would miss"))
-
-
-def _sweep(arguments: argparse.Namespace, accesses: Accesses, axes: dict[str, list[int]]) -> None:
-    rows = cache_sweep(accesses, axes)
-    if arguments.picture:
-        write_text(arguments.picture, cache_sweep_svg(rows, list(axes), accesses.name))
-    if arguments.parquet:
-        write_parquet(arguments.parquet, rows)
-    if arguments.json:
-        print_json([{"kernel": accesses.name, "gpu": accesses.gpu.name, "rows": rows}])
-    elif arguments.csv:
-        print(csv_table(rows), end="")
-    else:
-        following = [*arguments.command_line, "--picture", "sweep.svg"]
-        print_answer(cache_sweep_text(rows, accesses.name, accesses.gpu.name), line(following, "the same as a picture"))

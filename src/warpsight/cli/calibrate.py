@@ -11,7 +11,7 @@ from warpsight.base.errors import UsageError
 from warpsight.base.progress import stage
 from warpsight.cli import options
 from warpsight.cli.gpus import count
-from warpsight.cli.output import ProgressBar, print_answer, print_json
+from warpsight.cli.output import ProgressBar, print_result, write_output
 from warpsight.gpu.importers.device import read_device
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
@@ -24,7 +24,7 @@ from warpsight.pipeline.request import DEFAULT_GPU
 from warpsight.reports.gpus import calibration_text, microbenchmarks_text
 from warpsight.reports.next_step import line
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight calibrate timings.csv --run -o mine.yaml
   warpsight calibrate --kernels microbenchmarks
@@ -37,7 +37,6 @@ Describe = Callable[[dict[str, Any], str, str], str]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     parser.add_argument("timings", metavar="CSV", nargs="?", help="timings written by the micro-benchmarks; or timings for "
                         "MWP-CWP, one per line: launch, instruction counts, cycles; with --run, the file to create")
     parser.add_argument("--run", action="store_true", help="run the micro-benchmarks on a GPU of this machine first; needs "
@@ -111,16 +110,13 @@ def _measure(arguments: argparse.Namespace) -> None:
 
 def _save(arguments: argparse.Namespace) -> int:
     paths = save(arguments.kernels)
-    if arguments.json:
-        print_json([{"files": [str(path) for path in paths]}])
-        return 0
     program = Path(arguments.kernels) / PROGRAM
     lines = [f"wrote {path}" for path in paths]
     build = f"nvcc -O2 -arch=native -o microbenchmarks {program}"
     lines += ["", " on the machine with the GPU:", f"   {build} && ./microbenchmarks > timings.csv"]
     command = ["calibrate", "timings.csv", "--like", DEFAULT_GPU, "-o", "mine.yaml"]
-    print_answer("\n".join(lines), line(command, "then, on any machine"))
-    return 0
+    document = {"files": [str(path) for path in paths]}
+    return print_result(arguments, document, lambda: "\n".join(lines), line(command, "then, on any machine"))
 
 
 def _fit_machine(arguments: argparse.Namespace, text: str) -> int:
@@ -128,36 +124,25 @@ def _fit_machine(arguments: argparse.Namespace, text: str) -> int:
     if not arguments.like and arguments.gpu == DEFAULT_GPU:
         what = "needs a similar GPU: the timings do not tell the number of SMs and the approximate cache sizes"
         raise UsageError(what, place=arguments.timings, remedy="name a similar GPU, as --like mdm-pascal")
-    gpu = _gpu(arguments)
-    document = fit(read_timings(text, arguments.timings), gpu)
-    _answer(arguments, document, description, microbenchmarks_text)
-    return 0
+    return _answer(arguments, fit(read_timings(text, arguments.timings), _gpu(arguments)), description, microbenchmarks_text)
 
 
 def _fit_mwp(arguments: argparse.Namespace) -> int:
     """Fit Mem_LD and the departure delays of MWP-CWP."""
-    gpu = _gpu(arguments)
-    _answer(arguments, calibrate(read_mwp_timings(arguments.timings), gpu), mwp_description, calibration_text)
-    return 0
+    return _answer(arguments, calibrate(read_mwp_timings(arguments.timings), _gpu(arguments)), mwp_description, calibration_text)
 
 
 def _gpu(arguments: argparse.Namespace) -> GpuSpec:
     return load_gpu(arguments.like or arguments.gpu, overrides=arguments.overrides)
 
 
-def _answer(arguments: argparse.Namespace, document: dict[str, Any], describe: Describe, text_of: Callable[[Any], str]) -> None:
+def _answer(arguments: argparse.Namespace, document: dict[str, Any], describe: Describe, text_of: Callable[[Any], str]) -> int:
     """Write the description, if requested, and print the document."""
     named = arguments.like or arguments.gpu
     if arguments.output:
-        path = Path(arguments.output)
         like = named if not Path(named).exists() else str(Path(named).resolve())
-        try:
-            path.write_text(describe(document, like, path.stem), "utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot be written: {error.strerror}", place=str(path), remedy="name another file with -o") from None
-    if arguments.json:
-        print_json([document])
-    elif arguments.output:
-        print_answer(text_of(document), line(["gpus", "show", arguments.output], "show the new description"))
+        write_output(arguments.output, describe(document, like, Path(arguments.output).stem), "-o")
+        following = line(["gpus", "show", arguments.output], "show the new description")
     else:
-        print_answer(text_of(document), line([*arguments.command_line, "-o", "mine.yaml"], "save it as a GPU description"))
+        following = line([*arguments.command_line, "-o", "mine.yaml"], "save it as a GPU description")
+    return print_result(arguments, document, lambda: text_of(document), following)

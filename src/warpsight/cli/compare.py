@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style, write_output
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.comparison import compare
 from warpsight.reports.comparison import comparison_csv, comparison_svg, comparison_text
 from warpsight.reports.formats import plain
 from warpsight.reports.next_step import followed_by, line
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight compare launch.yaml
   warpsight compare saxpy.trace gemm.trace --model mdm,gpumech --against measured.csv --gate mdm:15
@@ -27,7 +26,6 @@ GATE_FAILED = 1
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser, several=True)
     options.add_gpu(parser)
     parser.add_argument("--model", metavar="NAME[,NAME]", dest="models", action="append",
@@ -52,29 +50,22 @@ def run(arguments: argparse.Namespace) -> int:
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     models = options.model_names(arguments) if arguments.models else None
     with ProgressBar() as bar:
-        found = compare(
+        comparison = compare(
             options.kernel_requests(arguments), gpu, models, options.method(arguments), against=arguments.against,
             gates=arguments.gates, watch=bar.watch,
         )  # fmt: skip
-    document = plain(found.to_json())
+    document = plain(comparison.to_json())
     if arguments.output == "-":
         print(comparison_csv(document), end="")
     elif arguments.output:
-        _write(arguments.output, comparison_csv(document), "-o")
+        write_output(arguments.output, comparison_csv(document), "-o")
     if arguments.plot:
-        _write(arguments.plot, comparison_svg(document), "--plot")
+        write_output(arguments.plot, comparison_svg(document), "--plot")
     if arguments.json:
         print_json([document])
     elif arguments.output != "-":
         print_answer(comparison_text(document, terminal_style()), _next(document, arguments))
-    return 0 if found.passed() else GATE_FAILED
-
-
-def _write(path: str, text: str, option: str) -> None:
-    try:
-        Path(path).write_text(text, "utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy=f"name another file with {option}") from None
+    return 0 if comparison.passed() else GATE_FAILED
 
 
 def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:

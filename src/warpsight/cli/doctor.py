@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json
+from warpsight.cli.output import print_answer, print_result
 from warpsight.cli.parser import Parser
 from warpsight.pipeline.installation import environment, instruction_table, native_table
 from warpsight.reports.catalogue import environment_text, instructions_text, native_rows_text, native_text
 from warpsight.reports.formats import json_text
 from warpsight.reports.next_step import line
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight doctor
   warpsight doctor --isa
@@ -22,7 +22,6 @@ examples:
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     parser.add_argument("--isa", nargs="?", const="ptx", choices=("ptx", "sass"), help="list all PTX opcodes: supported or not, op "
                         "class, and why not; with sass the opcodes of imported traces")
     options.add_json(parser)
@@ -39,9 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
             text = native_rows_text(native) if arguments.isa == "sass" else instructions_text(rows)
             print_answer(f"{text}\n\n{native_text(native)}", line(["demo"], "run a kernel on this machine"))
         return 0
-    found = environment()
-    if arguments.json:
-        print_json([found])
-    else:
-        print_answer(environment_text(found), line(["doctor", "--isa"], "list the supported PTX instructions"))
-    return 0
+    document = environment()
+    following = line(["doctor", "--isa"], "list the supported PTX instructions")
+    return print_result(arguments, document, lambda: environment_text(document), following)

@@ -17,7 +17,7 @@ from warpsight.sweeps.dvfs import MEMORY, dvfs_study, power_points
 from warpsight.sweeps.result import Question, Sweep
 from warpsight.sweeps.run import run_sweep
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight dvfs launch.yaml --core-clock 0.8GHz:2GHz:200MHz
   warpsight dvfs launch.yaml --memory 0.5,0.75,1 --power-curve 0.8GHz=70W,1.4GHz=120W,2GHz=230W --svg dvfs.svg
@@ -27,7 +27,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser, any_number=True)
     parser.add_argument("--suite", metavar="NAME|DIR", help="all kernels of a suite (for example warpsight)")
     options.add_gpu(parser)
@@ -61,9 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     power = arguments.power if arguments.power_curve is None else power_points(arguments.power_curve)
     with chosen_executor(arguments) as executor, ProgressBar() as bar:
-        found = Sweep.of(run_sweep(study, executor, results=arguments.results, watch=bar.watch).plan)
-    memory = MEMORY if factors else None
-    documents = [found.energy(memory=memory, power=power, about=Question(model)) for model in study.models]
+        results = Sweep.of(run_sweep(study, executor, results=arguments.results, watch=bar.watch).plan)
+    documents = [results.energy(memory=MEMORY if factors else None, power=power, about=Question(model)) for model in study.models]
     if arguments.svg:
         write_text(arguments.svg, energy_picture(documents[0]))
     if arguments.json:

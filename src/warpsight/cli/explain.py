@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 
 from warpsight.analysis.explanation import explain_kernel
-from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.cli.output import ProgressBar, print_result, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.reports.explanation import explanation_text
 from warpsight.reports.formats import plain
 from warpsight.reports.next_step import followed_by
 
 _VIEWS = ("line", "source", "block")
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight explain launch.yaml
   warpsight explain saxpy.trace --by line --gpu gpumech --model gpumech
@@ -24,7 +23,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
     options.add_models(parser)
@@ -36,17 +34,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain and print."""
-    models = options.model_names(arguments)
-    if len(models) > 1:
-        raise UsageError("takes one model", place="--model", remedy="run once for each, or use `warpsight compare`")
+    model = options.one_model(arguments)
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     with ProgressBar() as bar:
         request, method = options.kernel_request(arguments), options.method(arguments)
-        document = explain_kernel(request, gpu, models[0], arguments.by, method, watch=bar.watch).to_json()
-    if arguments.json:
-        print_json([document])
-    else:
-        following = followed_by("advise", arguments.command_line, models[0], "what would change it, and by how much",
-                                without=("--by",))
-        print_answer(explanation_text(plain(document), terminal_style()), following)
-    return 0
+        document = explain_kernel(request, gpu, model, arguments.by, method, watch=bar.watch).to_json()
+    following = followed_by("advise", arguments.command_line, model, "what would change it, and by how much", without=("--by",))
+    return print_result(arguments, document, lambda: explanation_text(plain(document), terminal_style()), following)

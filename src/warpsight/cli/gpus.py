@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.base.units import SIZE, parse_quantity
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json
+from warpsight.cli.output import print_answer, print_json, write_output
 from warpsight.cli.parser import Parser
 from warpsight.gpu.describe import Imported, dump_yaml, list_gpus, made_yaml, resolved
 from warpsight.gpu.document import value_text
@@ -21,24 +20,6 @@ from warpsight.gpu.loader import check_gpu, load_gpu
 from warpsight.reports.formats import json_text
 from warpsight.reports.gpus import gpu_list_text, made_text, problems_text
 from warpsight.reports.next_step import line
-
-
-def _add_import_parts(parts: Any) -> None:
-    """Declare the two subcommands among `parts`."""
-    imported = parts.add_parser("import", help="import a GPGPU-Sim or Accel-Sim configuration")
-    imported.add_argument("files", metavar="FILE", nargs="+",
-                          help="gpgpusim.config, trace.config and interconnect file, in any order")
-    imported.add_argument("--shared-memory", metavar="SIZE", dest="carve_out",
-                          help="shared memory of an SM with a unified L1 and shared memory (default: the maximum)")
-    imported.add_argument("--policy", choices=("lrr", "gto"), help="the warp scheduler, if the configuration's is not supported")
-    imported.add_argument("--pipeline-stages", metavar="N", default="2", dest="stages",
-                          help="cycles between dependent instructions in addition to the unit latencies of trace.config "
-                               "(default: 2; 2 of the unit plus 2 are the 4 measured on Volta and Turing)")
-    device = parts.add_parser("from-device", help="describe a GPU of this machine, from its driver")
-    device.add_argument("--device", metavar="N", default="0", help="the GPU's number (default: 0)")
-    for part in (imported, device):
-        part.add_argument("-o", "--output", metavar="FILE", help="write the description to FILE (default: stdout)")
-        options.add_json(part)
 
 
 def _import(arguments: argparse.Namespace) -> int:
@@ -68,11 +49,7 @@ def _answer_import(arguments: argparse.Namespace, made: Imported) -> int:
     """Write the description to its file or to stdout; the answer lists every key with its source."""
     text = made_yaml(made)
     if arguments.output:
-        try:
-            Path(arguments.output).write_text(text, "utf-8")
-        except OSError as error:
-            what = f"cannot be written: {error.strerror}"
-            raise UsageError(what, place=arguments.output, remedy="name another file with -o") from None
+        write_output(arguments.output, text, "-o")
     rows = {key: {"value": value_text(key, value.content), "source": value.source} for key, value in made.values.items()}
     document = {
         "name": made.name, "description": made.description, "files": list(made.files), "output": arguments.output,
@@ -87,12 +64,9 @@ def _answer_import(arguments: argparse.Namespace, made: Imported) -> int:
     return 0
 
 
-_IMPORT_PARTS = {"import": _import, "from-device": _from_device}
-
-
 # -- The command and its other subcommands.
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight gpus list
   warpsight gpus show mdm-pascal > my-gpu.yaml
@@ -105,7 +79,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
-    parser.epilog = _EXAMPLES
     parts = parser.add_subparsers(dest="part", metavar="list|show|check|import|from-device", required=True, parser_class=Parser)
     listing = parts.add_parser("list", help="list the catalogue")
     show = parts.add_parser("show", help="print a GPU's description as YAML: every value with its source")
@@ -116,13 +89,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     check.add_argument("gpu", metavar="NAME|FILE")
     for part in (listing, show, check):
         options.add_json(part)
-    _add_import_parts(parts)
+    imported = parts.add_parser("import", help="import a GPGPU-Sim or Accel-Sim configuration")
+    imported.add_argument("files", metavar="FILE", nargs="+",
+                          help="gpgpusim.config, trace.config and interconnect file, in any order")
+    imported.add_argument("--shared-memory", metavar="SIZE", dest="carve_out",
+                          help="shared memory of an SM with a unified L1 and shared memory (default: the maximum)")
+    imported.add_argument("--policy", choices=("lrr", "gto"), help="the warp scheduler, if the configuration's is not supported")
+    imported.add_argument("--pipeline-stages", metavar="N", default="2", dest="stages",
+                          help="cycles between dependent instructions in addition to the unit latencies of trace.config "
+                               "(default: 2; 2 of the unit plus 2 are the 4 measured on Volta and Turing)")
+    device = parts.add_parser("from-device", help="describe a GPU of this machine, from its driver")
+    device.add_argument("--device", metavar="N", default="0", help="the GPU's number (default: 0)")
+    for part in (imported, device):
+        part.add_argument("-o", "--output", metavar="FILE", help="write the description to FILE (default: stdout)")
+        options.add_json(part)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the subcommand."""
-    own = {"list": _list, "show": _show, "check": _check}
-    return (own | _IMPORT_PARTS)[arguments.part](arguments)
+    parts = {"list": _list, "show": _show, "check": _check, "import": _import, "from-device": _from_device}
+    return parts[arguments.part](arguments)
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType
 
@@ -20,7 +21,7 @@ from warpsight.cli.parser import Parser, name_options
 
 @dataclass(frozen=True)
 class Command:
-    """A command. Its module has `configure(parser)` and `run(arguments) -> exit code`.
+    """A command. Its module has `configure(parser)`, `run(arguments) -> exit code`, and `EXAMPLES` if its help shows some.
 
     `parts` are its subcommands by their second word, for commands that also work without one.
     """
@@ -35,7 +36,7 @@ _STUDY = "warpsight.cli.sweep_study"
 _ANSWERS = "warpsight.cli.sweep_answers"
 _SWEEP_PARTS = (
     Command("status", _STUDY, "show the progress of a study"),
-    Command("resume", _STUDY, "continue a study that was interrupted, or whose code or kernels have changed"),
+    Command("resume", "warpsight.cli.sweep", "continue a study that was interrupted, or whose code or kernels have changed"),
     Command("collect", _STUDY, "write the table of the results computed so far"),
     Command("best", _ANSWERS, "list the best designs of a study under conditions"),
     Command("pareto", _ANSWERS, "list the designs that are Pareto-optimal in performance and cost"),
@@ -44,7 +45,7 @@ _SWEEP_PARTS = (
     Command("speedups", _ANSWERS, "show the speedup of each kernel over a baseline design"),
 )
 
-_TRACE_PARTS = (Command("export", "warpsight.cli.trace_export", "export a trace in Accel-Sim's format"),)
+_TRACE_PARTS = (Command("export", "warpsight.cli.trace", "export a trace in Accel-Sim's format"),)
 
 COMMANDS = (
     Command("demo", "warpsight.cli.demo", "predict a loop at stride 1 and 32: the same work, very different times, and why"),
@@ -98,11 +99,23 @@ example:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (default: the process's own) and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    option_names: dict[str, str] = {}
     try:
-        code = _dispatch(words)
+        if not words or words[0] in ("--help", "-h", "help"):
+            print(_HELP.format(commands="\n".join(f"  {c.name:<10} {c.summary}" for c in COMMANDS)), end="")
+            code = 0 if words else UsageError.exit_code
+        elif words[0] == "--version":
+            print(f"warpsight {__version__}")
+            code = 0
+        else:
+            module, arguments = parse(words)
+            option_names = arguments.option_names
+            code = module.run(arguments)
         sys.stdout.flush()
         return code
     except WarpsightError as error:
+        if option_names:
+            name_options(error, option_names, words)
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except SystemExit as leaving:  # argparse after --help
@@ -112,24 +125,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader closed the pipe (`| head`). Python would report it again when it flushes stdout at exit.
-        _silence_stdout()
+        with suppress(OSError, ValueError):  # a stdout without a file descriptor needs no silencing
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-
-
-def _dispatch(words: list[str]) -> int:
-    if not words or words[0] in ("--help", "-h", "help"):
-        print(_HELP.format(commands="\n".join(f"  {c.name:<10} {c.summary}" for c in COMMANDS)), end="")
-        return 0 if words else UsageError.exit_code
-    if words[0] == "--version":
-        print(f"warpsight {__version__}")
-        return 0
-    module, arguments = parse(words)
-    try:
-        code: int = module.run(arguments)
-    except WarpsightError as error:
-        name_options(error, arguments.option_names, words)
-        raise
-    return code
 
 
 def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
@@ -144,17 +142,11 @@ def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     if rest and rest[0] in command.parts:
         name, command, rest = f"{name} {rest[0]}", command.parts[rest[0]], rest[1:]
     module = importlib.import_module(command.module)
-    parser = Parser(prog=f"warpsight {name}", description=f"{command.summary[0].upper()}{command.summary[1:]}.")
+    description = f"{command.summary[0].upper()}{command.summary[1:]}."
+    parser = Parser(prog=f"warpsight {name}", description=description, epilog=getattr(module, "EXAMPLES", None))
     module.configure(parser)
     arguments = parser.parse_strictly(rest)
     arguments.part_of_command = command.name
     arguments.command_line = words  # for `next:` lines
     arguments.option_names = parser.option_names()  # for errors
     return module, arguments
-
-
-def _silence_stdout() -> None:
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # a stdout without a file descriptor needs no silencing
-        return

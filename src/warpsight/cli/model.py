@@ -6,7 +6,7 @@ import argparse
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json
+from warpsight.cli.output import print_result
 from warpsight.cli.predict import show
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_profile
@@ -16,7 +16,7 @@ from warpsight.pipeline.request import DEFAULT_GPU
 from warpsight.reports.next_step import line
 from warpsight.reports.prediction import parameters_text
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight model --profile saxpy.json --gpu mdm-pascal --model mdm,gpumech
   warpsight profile launch.yaml -o - | warpsight model --profile - --gpu my-gpu.yaml --json
@@ -26,7 +26,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     parser.add_argument("--profile", metavar="FILE|-", help="interval profile JSON, as `warpsight profile -o` writes it")
     parser.add_argument("--params", metavar="FILE", help="instead of a profile: the parameters of Table 1 of the MWP-CWP paper "
                         "(YAML or JSON), for --model mwp-cwp; no GPU is needed")
@@ -53,15 +52,11 @@ def _from_parameters(arguments: argparse.Namespace) -> int:
     """MWP-CWP from its paper's parameters."""
     other_gpu = arguments.gpu != DEFAULT_GPU
     unused = ((arguments.profile, "--profile"), (other_gpu, "--gpu"), (arguments.overrides, "--set"), (arguments.csv, "--csv"))
-    for given, option in unused:
-        if given:
+    for value, option in unused:
+        if value:
             raise UsageError("cannot be combined with --params", place=option, remedy="leave it out; the file has every value")
     if options.model_names(arguments) != ("mwp-cwp",):
-        what = "is for the model mwp-cwp only"
-        raise UsageError(what, place="--params", remedy="add --model mwp-cwp, and no other model")
+        raise UsageError("is for the model mwp-cwp only", place="--params", remedy="add --model mwp-cwp, and no other model")
     document = evaluate_parameters(arguments.params)
-    if arguments.json:
-        print_json([document])
-    else:
-        print_answer(parameters_text(document, RESULTS), line(["models", "show", "mwp-cwp"], "the model's assumptions"))
-    return 0
+    following = line(["models", "show", "mwp-cwp"], "the model's assumptions")
+    return print_result(arguments, document, lambda: parameters_text(document, RESULTS), following)

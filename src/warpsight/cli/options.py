@@ -33,8 +33,7 @@ _KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder,
                 "list or kernel-N.traceg.xz; PPT-GPU, AMALI, MDM: a folder), or - for source on stdin")
 
 
-def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False,
-               any_number: bool = False) -> None:
+def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False, any_number: bool = False) -> None:
     """Declare KERNEL, or with `several` one or more, and the options that say how it is compiled and launched.
 
     With `any_number` there may be none; with `studies` a study file or nothing may take their place.
@@ -81,19 +80,16 @@ def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studie
 
 def kernel_request(arguments: argparse.Namespace) -> KernelRequest:
     """The values of `add_kernel`'s options; None for those not given."""
-    given = {each.name: getattr(arguments, each.key) for each in REQUEST_FIELDS}
-    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    return KernelRequest(arguments.path, output=sys.stderr if _answers_on_stdout_for_programs(arguments) else None, **values)
+    parsed = {each.name: getattr(arguments, each.key) for each in REQUEST_FIELDS}
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in parsed.items()}
+    # where a program reads stdout, the kernel's own output must go elsewhere
+    answer_on_stdout = any(getattr(arguments, name, False) for name in ("json", "csv")) or getattr(arguments, "output", "") == "-"
+    return KernelRequest(arguments.path, output=sys.stderr if answer_on_stdout else None, **values)
 
 
 def kernel_requests(arguments: argparse.Namespace) -> list[KernelRequest]:
     """One request for each kernel of `add_kernel`, all with the same options."""
     return [kernel_request(argparse.Namespace(**vars(arguments), path=path)) for path in arguments.paths]
-
-
-def _answers_on_stdout_for_programs(arguments: argparse.Namespace) -> bool:
-    """Whether stdout is read by a program, so that a kernel's own output must go elsewhere."""
-    return any(getattr(arguments, name, False) for name in ("json", "csv")) or getattr(arguments, "output", "") == "-"
 
 
 def add_gpu(parser: argparse.ArgumentParser) -> None:
@@ -112,8 +108,15 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 
 def model_names(arguments: argparse.Namespace) -> tuple[str, ...]:
     """The requested models, in order, each once."""
-    given = ",".join(arguments.models or [DEFAULT_MODEL]).split(",")
-    return tuple(dict.fromkeys(name.strip() for name in given))
+    return tuple(dict.fromkeys(name.strip() for name in ",".join(arguments.models or [DEFAULT_MODEL]).split(",")))
+
+
+def one_model(arguments: argparse.Namespace) -> str:
+    """The requested model. Raises UsageError for several."""
+    models = model_names(arguments)
+    if len(models) > 1:
+        raise UsageError("takes one model", place="--model", remedy="run once for each, or use `warpsight compare`")
+    return models[0]
 
 
 ALL = "all"
@@ -149,36 +152,29 @@ def add_static(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--uncoalesced", metavar="LINE|all", action="append", default=[],
                        help="PTX lines of uncoalesced memory instructions, if the text does not determine it")
     group.add_argument("--coalesced", metavar="LINE|all", action="append", default=[], help="PTX lines of coalesced ones")
-    group.add_argument("--both-paths", action="store_true",
-                       help="count both sides of data-dependent branches (an upper bound)")
+    group.add_argument("--both-paths", action="store_true", help="count both sides of data-dependent branches (an upper bound)")
 
 
 def static_hints(arguments: argparse.Namespace) -> StaticHints | None:
     """The hints of `add_static`; None without --static."""
-    given = [option for option in ("trips", "uncoalesced", "coalesced", "both_paths") if getattr(arguments, option)]
+    hint_options = [option for option in ("trips", "uncoalesced", "coalesced", "both_paths") if getattr(arguments, option)]
     if not arguments.static:
-        if given:
-            option = f"--{given[0].replace('_', '-')}"
-            raise UsageError("needs --static", place=option, remedy="add --static")
+        if hint_options:
+            raise UsageError("needs --static", place=f"--{hint_options[0].replace('_', '-')}", remedy="add --static")
         return None
-    _refuse_executions(arguments)
+    # options about the execution of a kernel, as --static executes nothing
+    of_runs = ("max_instructions", "heap", "stack", "threads", "sample", "check", "warps")
+    used = [option for option in of_runs if getattr(arguments, option)]
+    used += [name for name in ("representative", "interleaving") if getattr(arguments, name) != getattr(DEFAULT_METHOD, name)]
+    if used:
+        what = "is about the execution, and --static executes nothing"
+        raise UsageError(what, place=f"--{used[0].replace('_', '-')}", remedy="leave out one of the two")
     coalesced, uncoalesced = (loops.parse_lines(getattr(arguments, name), f"--{name}") for name in ("coalesced", "uncoalesced"))
     if coalesced & uncoalesced:
         what = "the same instruction is listed as coalesced and as uncoalesced"
         raise UsageError(what, place="--uncoalesced", remedy="remove it from one of the two")
     hints: StaticHints = loops.StaticHints(loops.parse_trips(arguments.trips), coalesced, uncoalesced, arguments.both_paths)
     return hints
-
-
-def _refuse_executions(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for an option about the execution of a kernel, as --static executes nothing."""
-    of_runs = ("max_instructions", "heap", "stack", "threads", "sample", "check", "warps")
-    given = [option for option in of_runs if getattr(arguments, option)]
-    methods = ("representative", "interleaving")
-    given += [option for option in methods if getattr(arguments, option) != getattr(DEFAULT_METHOD, option)]
-    if given:
-        option = f"--{given[0].replace('_', '-')}"
-        raise UsageError("is about the execution, and --static executes nothing", place=option, remedy="leave out one of the two")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -203,8 +199,6 @@ def whole(text: str) -> int:
     return int(digits)
 
 
-# -- The executor of commands that compute many results.
-
 def add_executor(parser: argparse.ArgumentParser) -> None:
     """--executor and its options: this process, other processes, or a cluster."""
     group = parser.add_argument_group("execution (docs/reference/executors.md)")
@@ -219,10 +213,5 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
 
 def chosen_executor(arguments: argparse.Namespace) -> Executor:
     """The executor of the options; nothing is started before it is used. Raises UsageError for options that do not fit."""
-    return make_executor(
-        arguments.executor,
-        jobs=arguments.jobs,
-        scheduler=arguments.scheduler,
-        slurm=arguments.slurm,
-        worker_timeout=arguments.worker_timeout,
-    )
+    settings = {name: getattr(arguments, name) for name in ("jobs", "scheduler", "slurm", "worker_timeout")}
+    return make_executor(arguments.executor, **settings)

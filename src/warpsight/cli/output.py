@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
+from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch
 from warpsight.reports.formats import documents_json
 from warpsight.reports.terminal import Style
@@ -29,6 +33,23 @@ def print_json(documents: list[Any]) -> None:
 def print_answer(text: str, next_line: str) -> None:
     """The answer, then the line with the next useful command."""
     print(f"{text}\n\n{next_line}")
+
+
+def print_result(arguments: argparse.Namespace, document: Any, text: Callable[[], str], next_line: str) -> int:
+    """The document with `--json`, else the text with the next useful command. Returns the exit code 0."""
+    if arguments.json:
+        print_json([document])
+    else:
+        print_answer(text(), next_line)
+    return 0
+
+
+def write_output(path: str, text: str, option: str) -> None:
+    """Writes the file that `option` names. Raises UsageError."""
+    try:
+        Path(path).write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy=f"name another file with {option}") from None
 
 
 # -- A progress bar on stderr for work of more than two seconds; nothing at all when stderr is not a terminal.

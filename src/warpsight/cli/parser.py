@@ -73,10 +73,10 @@ def name_options(error: WarpsightError, options: Mapping[str, str], typed: Seque
         return options.get(_OTHER_NAMES.get(name, name)) or options.get(name)
 
     def replaced(match: re.Match[str]) -> str:
-        found, value = option(match[1]), match[2]
-        if found is None:
+        named_option, value = option(match[1]), match[2]
+        if named_option is None:
             return match[0]
-        return found if value is None else f"{found} {value.strip(chr(39))}"
+        return named_option if value is None else f"{named_option} {value.strip(chr(39))}"
 
     first, space, rest = error.place.partition(" ")
     named = None if error.place in typed else option(first)

@@ -12,14 +12,14 @@ from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import known_models, predict_trace
 from warpsight.pipeline.predict import over_representatives, over_warps, predict_launches
-from warpsight.pipeline.request import PAPERS_MODELS, KernelRequest
+from warpsight.pipeline.request import PAPERS_MODELS
 from warpsight.pipeline.static_prediction import predict_static
 from warpsight.pipeline.tracing import launches_of, obtain_trace
 from warpsight.reports.formats import predictions_csv
 from warpsight.reports.next_step import after_prediction
 from warpsight.reports.prediction import predictions_text, rows_text
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight predict saxpy.cu --grid 4096 --block 256 --arg f32:2 --arg 'f32[1048576]:uniform' --arg 'f32[1048576]:zeros'
   warpsight predict launch.yaml --gpu gpumech --model mdm,gpumech
@@ -32,7 +32,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
     options.add_models(parser)
@@ -46,7 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict and print: with --warps, --representative all or several launches, one prediction per model and row."""
-    _refuse_two_sweeps(arguments)
+    varied = arguments.warps or arguments.representative == options.ALL
+    if arguments.warps and arguments.representative == options.ALL:
+        raise UsageError("cannot be combined with --representative all", place="--warps", remedy="run once for each")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     request, models, method = options.kernel_request(arguments), options.model_names(arguments), options.method(arguments)
     hints = options.static_hints(arguments)
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     with ProgressBar() as bar:
         if hints is not None:
             predictions = predict_static(request, gpu, models, hints)
-        elif _has_launches(request, arguments):
+        elif request.is_foreign and not varied and len(launches_of(request)) > 1:  # a row for each launch
             predictions = predict_launches(request, gpu, models, method, watch=bar.watch)
         else:
             trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
@@ -69,19 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
     beside = [document for document in documents if document["model"] in papers]
     show([document for document in documents if document not in beside], arguments, beside)
     return 0
-
-
-def _has_launches(request: KernelRequest, arguments: argparse.Namespace) -> bool:
-    """Whether the input is a program's trace with several launches, which get a row each unless the table has other rows."""
-    if not request.is_foreign or arguments.warps or arguments.representative == options.ALL:
-        return False
-    return len(launches_of(request)) > 1
-
-
-def _refuse_two_sweeps(arguments: argparse.Namespace) -> None:
-    if arguments.warps and arguments.representative == options.ALL:
-        what = "cannot be combined with --representative all"
-        raise UsageError(what, place="--warps", remedy="run once for each")
 
 
 def show(documents: list[dict[str, Any]], arguments: argparse.Namespace, papers: Sequence[dict[str, Any]] = ()) -> None:

@@ -15,7 +15,7 @@ from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.intermediate import profile_text
 from warpsight.reports.next_step import line
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight profile launch.yaml
   warpsight profile saxpy.trace --gpu gpumech --representative max -o saxpy.json
@@ -25,7 +25,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
     options.add_method(parser)

@@ -52,17 +52,17 @@ def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
         _refuse_making(options.kernel_requests(arguments)[0], arguments, _STUDY)
         return _of_study(arguments)
     labels, requests = zip(*map(labelled, options.kernel_requests(arguments)), strict=True)
-    gpus = [arguments.gpu]
+    gpus = [arguments.gpu, *([arguments.other_gpu] if arguments.other_gpu else [])]
     if all(is_result(request.path) for request in requests):
         _refuse_making(requests[0], arguments, _RESULT, ("--model",))
-    if arguments.other_gpu:
-        gpus.append(arguments.other_gpu)
     if len(requests) * len(gpus) > 2:
         what = f"{len(requests)} inputs on {len(gpus)} GPUs are more than two results"
         raise UsageError(what, place="report", remedy="give two inputs, or one and --other-gpu; `warpsight compare` takes more")
     side = len(requests) * len(gpus) > 1
-    named = list(zip(labels, requests, strict=True))
-    sides = [_of_kernel(request, gpu, arguments, label=label, side=side) for label, request in named for gpu in gpus]
+    sides = [
+        _of_kernel(request, gpu, arguments, label=label, side=side)
+        for label, request in zip(labels, requests, strict=True) for gpu in gpus
+    ]  # fmt: skip
     if not side:
         return sides[0]
     try:
@@ -78,28 +78,26 @@ def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
 def _refuse(arguments: argparse.Namespace, kind: str, name: str) -> None:
     """Raise UsageError for options that do not apply to an input of that kind."""
     for option in (*_OF_STUDY, *_OF_KERNEL, "--other-gpu"):
-        given = getattr(arguments, option[2:].replace("-", "_"))
-        if option not in _TAKES[kind] and given not in (None, False):
-            remedy = "leave it out"
+        value = getattr(arguments, option[2:].replace("-", "_"))
+        if option not in _TAKES[kind] and value not in (None, False):
+            remedy = "leave it out" if kind == _SIDE else "leave it out, or give a kernel or its trace"
             if option == "--perfetto":
                 remedy = "create that file with `warpsight simulate --timeline`"
             elif option in _OF_STUDY:
                 remedy = "leave it out, or give the folder that `warpsight sweep` wrote"
-            elif kind != _SIDE:
-                remedy = "leave it out, or give a kernel or its trace"
             raise UsageError(f"does not apply to {kind}: {name}", place=option, remedy=remedy)
 
 
 def _refuse_making(request: KernelRequest, arguments: argparse.Namespace, kind: str, also: tuple[str, ...] = ()) -> None:
     """Raise UsageError for options that say how a result is computed, if the input is a result."""
-    given = {
+    changed = {
         "--gpu": arguments.gpu != DEFAULT_GPU,
         "--set": bool(arguments.overrides),
         "--model": "--model" in also and bool(arguments.models),
         **{f"--{name}": getattr(arguments, name) != default for name, default in asdict(DEFAULT_METHOD).items()},
         **{each.name: getattr(request, each.name) is not None for each in fields(request) if each.name not in ("path", "output")},
     }
-    for option, is_given in given.items():
+    for option, is_given in changed.items():
         if is_given:
             what = f"cannot change {kind}: {request.path}"
             raise UsageError(what, place=option, remedy="leave it out, or give the kernel or its trace")
@@ -140,12 +138,12 @@ def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namesp
         )  # fmt: skip
         beside = models[1:] if len(models) > 1 else None
         make, method = kernel_report_data if side else advised_report_data, options.method(arguments)
-        found = make(trace, gpu, models[0], method, beside=beside, parts=parts, request=request, watch=bar.watch)
+        document = make(trace, gpu, models[0], method, beside=beside, parts=parts, request=request, watch=bar.watch)
     if side:
-        found.pop("timeline", None)  # a comparison shows none
-    elif "timeline" in found and request.path != "-":
-        found["timeline"]["command"] = _simulate_command(arguments)
-    return found
+        document.pop("timeline", None)  # a comparison shows none
+    elif "timeline" in document and request.path != "-":
+        document["timeline"]["command"] = _simulate_command(arguments)
+    return document
 
 
 def plain_words(arguments: argparse.Namespace) -> list[str]:
@@ -172,7 +170,7 @@ def _simulate_command(arguments: argparse.Namespace) -> str:
 
 # -- The command.
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight report launch.yaml -o spmv.html
   warpsight report spmv.trace --gpu v100 --model warpsight --simulator -o spmv.html --open
@@ -186,7 +184,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser, several=True)
     options.add_gpu(parser)
     options.add_models(parser)

@@ -16,7 +16,7 @@ from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS
 from warpsight.reports.next_step import line
 from warpsight.reports.prediction import program_text
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   nvcc -cudart shared -gencode arch=compute_75,code=compute_75 saxpy.cu -o saxpy
   warpsight run ./saxpy 1000000
@@ -26,7 +26,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     parser.usage = "warpsight run [options] [--] PROGRAM [ARGUMENT ...]"
     parser.add_argument("program", metavar="PROGRAM", nargs=argparse.REMAINDER,
                         help="a program built with nvcc -cudart shared that embeds PTX, and its arguments")

@@ -11,7 +11,7 @@ from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.reports.html.serving import Server
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight serve results --open
   warpsight serve . --port 0
@@ -21,7 +21,6 @@ _PORT, _MOST_PORT = 8765, 65535
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     parser.add_argument("folder", metavar="DIR", nargs="?", default=".", help="a folder with `--json` results and studies "
                         "(default: the current folder)")
     parser.add_argument("--port", metavar="N", type=options.whole, default=_PORT, help=f"port (default {_PORT}; 0: any "

@@ -6,7 +6,7 @@ import argparse
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.cli.output import ProgressBar, print_result, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.simulation import simulate_trace, write_timeline
 from warpsight.pipeline.tracing import obtain_trace
@@ -14,7 +14,7 @@ from warpsight.reports.formats import predictions_csv
 from warpsight.reports.next_step import followed_by
 from warpsight.reports.prediction import predictions_text
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight simulate saxpy.cu --grid 4096 --block 256 --arg f32:2 --arg 'f32[1048576]:uniform' --arg 'f32[1048576]:zeros'
   warpsight simulate launch.yaml --gpu gpumech --set l1.mshrs=64 --json
@@ -24,7 +24,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
     group = parser.add_argument_group("the simulation")
@@ -44,16 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
     watch_sm = (arguments.timeline_sm or 0) if arguments.timeline else None
     with ProgressBar() as bar:
         trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
-        found = simulate_trace(trace, gpu, max_cycles=arguments.max_cycles, watch_sm=watch_sm, watch=bar.watch)
-    if found.simulation.timeline is not None:
-        write_timeline(arguments.timeline, trace, found.simulation.timeline)
-    document = found.prediction.to_json()
-    if arguments.json:
-        print_json([document])
-    elif arguments.csv:
+        simulated = simulate_trace(trace, gpu, max_cycles=arguments.max_cycles, watch_sm=watch_sm, watch=bar.watch)
+    if simulated.simulation.timeline is not None:
+        write_timeline(arguments.timeline, trace, simulated.simulation.timeline)
+    document = simulated.prediction.to_json()
+    if arguments.csv and not arguments.json:
         print(predictions_csv([document]))
-    else:
-        without = ("--max-cycles", "--timeline", "--timeline-sm")
-        hint = followed_by("compare", arguments.command_line, "warpsight", "compare the models", without=without)
-        print_answer(predictions_text([document], terminal_style()), hint)
-    return 0
+        return 0
+    without = ("--max-cycles", "--timeline", "--timeline-sm")
+    hint = followed_by("compare", arguments.command_line, "warpsight", "compare the models", without=without)
+    return print_result(arguments, document, lambda: predictions_text([document], terminal_style()), hint)

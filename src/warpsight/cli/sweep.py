@@ -10,12 +10,12 @@ from pathlib import Path
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.cli import options
 from warpsight.cli.options import add_executor, chosen_executor
-from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.cli.output import ProgressBar, print_result, terminal_style
 from warpsight.cli.parser import Parser
 from warpsight.pipeline.request import KernelRequest
 from warpsight.reports.next_step import line
 from warpsight.reports.sweep_plan import outcome_text, plan_text
-from warpsight.sweeps.folder import StudyFolder, make_folder
+from warpsight.sweeps.folder import make_folder, open_folder
 from warpsight.sweeps.launches import refuse_standard_input
 from warpsight.sweeps.plan import plan_document, plan_sweep
 from warpsight.sweeps.run import open_store, outcome_document, run_sweep, write_results
@@ -34,13 +34,21 @@ examples:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `sweep`, or of `sweep resume`, which takes the folder of a study."""
+    if parser.prog.endswith(" resume"):
+        parser.add_argument("folder", metavar="DIR", help="the study's folder (--out of `warpsight sweep`)")
+        add_running(parser, results=False)
+        return
     parser.epilog = _EXAMPLES + "\non a study's folder: status, resume, collect, best, pareto, sensitivity, map, speedups\n" \
                                 "(`warpsight sweep best --help`)"
     options.add_kernel(parser, studies=True)
     parser.add_argument("--suite", metavar="NAME|DIR", help="all kernels of a suite (for example warpsight)")
     options.add_gpu(parser)
-    _several_values(parser)
+    for action in parser._actions:
+        if "--set" in action.option_strings:
+            action.help = ("one value: a key of all designs; several values: an axis, as sm_count=15:80:5, "
+                           "noc.bandwidth=525GB/s,1050GB/s, l1.size=16KiB:64KiB:*2, core_clock=1GHz..2GHz (samples only), "
+                           "launch.block=128,256 (repeatable)")  # fmt: skip
     parser.add_argument("--where", metavar="EXPR", action="append", default=[], help="only designs that satisfy this condition, as "
                         "'sm_count * l1.size <= 4*MiB' (repeatable)")
     parser.add_argument("--sampling", metavar="KIND[:N[:SEED]]", default="grid", help="grid (all combinations, default), or "
@@ -54,14 +62,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_running(parser)
 
 
-def _several_values(parser: argparse.ArgumentParser) -> None:
-    for action in parser._actions:
-        if "--set" in action.option_strings:
-            action.help = ("one value: a key of all designs; several values: an axis, as sm_count=15:80:5, "
-                           "noc.bandwidth=525GB/s,1050GB/s, l1.size=16KiB:64KiB:*2, core_clock=1GHz..2GHz (samples only), "
-                           "launch.block=128,256 (repeatable)")  # fmt: skip
-
-
 def add_running(parser: argparse.ArgumentParser, *, results: bool = True) -> None:
     """--results (with `results`), the executor and --json."""
     if results:
@@ -72,23 +72,18 @@ def add_running(parser: argparse.ArgumentParser, *, results: bool = True) -> Non
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plan, or compute and write."""
-    study = study_asked_for(arguments)
-    store = open_store(arguments.results)
-    if arguments.plan:
-        document = plan_document(plan_sweep(study, store))
-        if arguments.json:
-            print_json([document])
-        else:
+    """Plan; or compute the missing results, write the table and print a summary: then 1 if nothing could be computed."""
+    if arguments.part_of_command == "resume":
+        folder = open_folder(arguments.folder)
+    else:
+        study = _study_of(arguments)
+        store = open_store(arguments.results)
+        if arguments.plan:
+            document = plan_document(plan_sweep(study, store))
             words = [word for word in arguments.command_line if word != "--plan"]
-            print_answer(plan_text(document, terminal_style()), line(words, "compute the missing results"))
-        return 0
-    folder = make_folder(arguments.out or f"{study.name}.sweep", study, str(store.folder))
-    return compute(folder, arguments)
-
-
-def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
-    """Compute the missing results of a study, write its table and print a summary; 1 if nothing could be computed."""
+            following = line(words, "compute the missing results")
+            return print_result(arguments, document, lambda: plan_text(document, terminal_style()), following)
+        folder = make_folder(arguments.out or f"{study.name}.sweep", study, str(store.folder))
     try:
         with chosen_executor(arguments) as executor, ProgressBar() as bar:
             outcome = run_sweep(folder.study, executor, results=folder.results, watch=bar.watch)
@@ -96,17 +91,14 @@ def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"the results so far are kept; `warpsight sweep resume {folder.path}` continues", file=sys.stderr)
         raise
-    document = outcome_document(outcome, folder)
-    if arguments.json:
-        print_json([document])
-    else:
-        best = line(["sweep", "best", str(folder.path)], "the best designs")
-        again = line(["sweep", "resume", str(folder.path)], "try again")
-        print_answer(outcome_text(document, terminal_style()), best if document["rows"] > document["failed_rows"] else again)
-    return 0 if document["rows"] > document["failed_rows"] else 1
+    result = outcome_document(outcome, folder)
+    computed = result["rows"] > result["failed_rows"]
+    part, why = ("best", "the best designs") if computed else ("resume", "try again")
+    print_result(arguments, result, lambda: outcome_text(result, terminal_style()), line(["sweep", part, str(folder.path)], why))
+    return 0 if computed else 1
 
 
-def study_asked_for(arguments: argparse.Namespace) -> Study:
+def _study_of(arguments: argparse.Namespace) -> Study:
     """The study of a study file, or of kernels and options. Raises UsageError for both, or neither."""
     studies = [path for path in arguments.paths if is_study_file(path)]
     if studies:
@@ -137,17 +129,18 @@ def _refuse_what_the_file_says(arguments: argparse.Namespace, path: str) -> None
 
 def named_kernels(arguments: argparse.Namespace) -> list[StudyKernel | KernelRequest]:
     """The kernels of `options.add_kernel`, with their names (`NAME=KERNEL`)."""
-    found: list[StudyKernel | KernelRequest] = []
+    kernels: list[StudyKernel | KernelRequest] = []
     for word in arguments.paths:
         name, equals, path = word.partition("=")
-        named = bool(equals) and "/" not in name
-        _check_there(path if named else word)
-        request = options.kernel_request(argparse.Namespace(**vars(arguments) | {"path": path if named else word}))
-        found.append(StudyKernel(name, request) if named else request)
-    return found
+        if not equals or "/" in name:
+            name, path = "", word
+        _check_exists(path)
+        request = options.kernel_request(argparse.Namespace(**vars(arguments) | {"path": path}))
+        kernels.append(StudyKernel(name, request) if path != word else request)
+    return kernels
 
 
-def _check_there(path: str) -> None:
+def _check_exists(path: str) -> None:
     """Raise UsageError for a missing file before anything is computed or written."""
     refuse_standard_input(path)
     if not os.path.exists(path):

@@ -7,7 +7,7 @@ from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.cli.output import print_result, terminal_style
 from warpsight.reports.formats import write_text
 from warpsight.reports.next_step import line
 from warpsight.reports.sweep_answers import answer_text
@@ -73,12 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
             what = "this answer has no picture"
             raise UsageError(what, place="--svg", remedy="`warpsight sweep pareto`, `map`, `sensitivity` and `speedups` have one")
         write_text(arguments.svg, picture)
-    if arguments.json:
-        print_json([document])
-    else:
-        following = _NEXT[arguments.part_of_command]
-        print_answer(answer_text(document, terminal_style()), line(["sweep", following, arguments.folder]))
-    return 0
+    following = line(["sweep", _NEXT[arguments.part_of_command], arguments.folder])
+    return print_result(arguments, document, lambda: answer_text(document, terminal_style()), following)
 
 
 def _answer(sweep: Sweep, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -105,14 +101,14 @@ def _question(arguments: argparse.Namespace) -> Question:
 
 def _fixed(texts: list[str]) -> dict[str, float | str]:
     """`KEY=VALUE` with a value as `--set` has it."""
-    found: dict[str, float | str] = {}
+    fixed: dict[str, float | str] = {}
     for text in texts:
         axis = parse_axis(text, f"--fix {text}")
         if len(axis.values) != 1:
             raise UsageError("has several values", place=f"--fix {text}", remedy="give one value")
         value = axis.values[0]
-        found[axis.key] = value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else float(value)
-    return found
+        fixed[axis.key] = value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else float(value)
+    return fixed
 
 
 def _whole(text: str) -> int:

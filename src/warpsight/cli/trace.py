@@ -1,16 +1,16 @@
-"""`warpsight trace`: executes a kernel on this machine and stores its trace, or converts the trace of another tool."""
+"""`warpsight trace`: executes a kernel on this machine and stores its trace, or converts or exports a trace."""
 
 from __future__ import annotations
 
 import argparse
 
 from warpsight.cli import options
-from warpsight.cli.output import ProgressBar, print_answer, print_json
-from warpsight.pipeline.files import convert_traces, store_trace
-from warpsight.reports.intermediate import trace_text
+from warpsight.cli.output import ProgressBar, print_answer, print_json, print_result
+from warpsight.pipeline.files import convert_traces, export_trace, store_trace
+from warpsight.reports.intermediate import export_text, trace_text
 from warpsight.reports.next_step import line
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight trace saxpy.cu --grid 4096 --block 256 --arg f32:2 --arg 'f32[1048576]:uniform' \\
     --arg 'f32[1048576]:zeros' -o saxpy.trace
@@ -20,18 +20,25 @@ examples:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.epilog = _EXAMPLES
+    """Declare the options of `trace`, or of `trace export`."""
     options.add_kernel(parser)
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to create")
-    parser.add_argument("--force", action="store_true", help="replace an existing trace")
+    folder, trace = "the folder to create", "trace"
+    if parser.prog.endswith(" export"):
+        parser.epilog = "example:\n  warpsight trace export saxpy.trace -o saxpy.accelsim\n"
+        folder, trace = "the folder to create, with kernelslist.g and kernel-1.traceg", "exported trace"
+    parser.add_argument("-o", "--output", metavar="DIR", required=True, help=folder)
+    parser.add_argument("--force", action="store_true", help=f"replace an existing {trace}")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Trace into the folder and print the summary."""
+    """Trace or export into the folder, and print the summary."""
     request = options.kernel_request(arguments)
     with ProgressBar() as bar:
+        if arguments.part_of_command == "export":
+            document = export_trace(request, arguments.output, overwrite=arguments.force, watch=bar.watch)
+            following = line(["predict", arguments.output], "predict from the exported trace")
+            return print_result(arguments, document, lambda: export_text(document), following)
         if request.is_foreign:
             summaries = convert_traces(request, arguments.output, overwrite=arguments.force, watch=bar.watch)
         else:

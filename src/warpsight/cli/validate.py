@@ -7,14 +7,14 @@ import sys
 
 from warpsight.cli import options
 from warpsight.cli.options import add_executor, chosen_executor
-from warpsight.cli.output import ProgressBar, print_answer, print_json
+from warpsight.cli.output import ProgressBar, print_answer, print_json, print_result
 from warpsight.papers.results import cast_of
 from warpsight.papers.validate import chosen_figures, figure_list, validate
 from warpsight.pipeline.suites import load_suite
 from warpsight.reports.next_step import line
 from warpsight.reports.paper_figures import figures_text, list_text, ready_folder, write_figures
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   warpsight validate --list
   warpsight validate --suite warpsight --figure mdm-5
@@ -26,7 +26,6 @@ _OUT = "warpsight-figures"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES
     parser.add_argument("--list", action="store_true", help="list the figures, and do nothing else")
     parser.add_argument("--suite", metavar="NAME|DIR", default="warpsight", help="a suite shipped with Warpsight, or a "
                         "folder of kernels (default warpsight)")
@@ -42,15 +41,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List, or compute and write."""
     if arguments.list:
-        if arguments.json:
-            print_json([figure_list()])
-        else:
-            print_answer(list_text(figure_list()), line(["validate", "--figure", "mdm-5"], "the models' errors at the baseline"))
-        return 0
+        following = line(["validate", "--figure", "mdm-5"], "the models' errors at the baseline")
+        return print_result(arguments, figure_list(), lambda: list_text(figure_list()), following)
     executor = chosen_executor(arguments)
     figures = chosen_figures(_names(arguments.figures))
-    suite = load_suite(arguments.suite)
-    cast = cast_of(suite, _names(arguments.kernels))
+    cast = cast_of(load_suite(arguments.suite), _names(arguments.kernels))
     out = arguments.out if arguments.out or arguments.json else _OUT
     folder = ready_folder(out) if out else None
     try:

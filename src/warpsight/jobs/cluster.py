@@ -27,17 +27,8 @@ _NOISY = ("distributed", "tornado", "asyncio", "dask_jobqueue")
 _QUIET: list[dict[str, int]] = []  # the levels from before, then an entry for each that wants quiet
 
 
-def distributed_library() -> ModuleType:
-    """The module `distributed`. Raises UsageError when it is not installed."""
-    return _library("distributed")
-
-
-def jobqueue_library() -> ModuleType:
-    """The module `dask_jobqueue`. Raises UsageError when it is not installed."""
-    return _library("dask_jobqueue")
-
-
-def _library(name: str) -> ModuleType:
+def cluster_library(name: str) -> ModuleType:
+    """The module `distributed` or `dask_jobqueue`. Raises UsageError when it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -65,13 +56,13 @@ def quiet() -> Callable[[], None]:
     return undo
 
 
-# -- Tasks on workers that come and go, through a scheduler of `dask.distributed`: lost ones run again, elsewhere.
+# -- The executor.
 
 DEATHS = 3
 """After how many deaths of its workers a task is suspected; suspects then run alone, and after as many are refused."""
 _CLIENT_TRIES = 3
 _LOOK_SECONDS = 1.0
-_PATIENCE_SECONDS = 3.0  # a worker that died is there again by then
+_PATIENCE_SECONDS = 3.0  # by then a worker that died has restarted
 _ANSWER_SECONDS = 30.0
 _GO_ON = "finished results are kept; the same command continues"
 _KILLER = "its workers terminated without an error message, even when it ran alone; they may have run out of memory"
@@ -103,8 +94,8 @@ def new_client(distributed: ModuleType, to: Any, **settings: Any) -> Any:
 class ClusterExecutor(Executor):
     """Runs tasks on the workers of the scheduler that `connect` connects to, on the first run; the connection is kept.
 
-    Where no worker is there, it says so by `tell` and waits `worker_timeout` seconds for one. Raises UsageError when none comes,
-    when the scheduler is lost, and when a worker is not of the installation of this process.
+    If no worker is available, it reports that by `tell` and waits `worker_timeout` seconds. Raises UsageError when none comes, when
+    the scheduler is lost, and when a worker has another installation than this process.
     """
 
     def __init__(self, name: str, connect: Callable[[], Connection], worker_timeout: float, tell: Tell) -> None:
@@ -115,17 +106,17 @@ class ClusterExecutor(Executor):
 
     def run(self, work: Callable[[Task], str], tasks: Sequence[Task], progress: Progress | None = None) -> dict[Task, str]:
         """As `Executor.run`. A task whose workers died, `DEATHS` of them also when it ran alone, has that as its reason."""
-        wanted = list(dict.fromkeys(tasks))
+        distinct = list(dict.fromkeys(tasks))
         if progress is not None:
-            progress(0, len(wanted))
-        if not wanted:
+            progress(0, len(distinct))
+        if not distinct:
             return {}
         try:
             self._connection = self._connection or self._connect()
             self._presence = self._presence or _Presence(self._connection, self._worker_timeout, self._tell)
-            run = _Run(self._connection, work, self._presence, progress, len(wanted))
+            run = _Run(self._connection, work, self._presence, progress, len(distinct))
             # a worker's death is blamed on all that it held: alone, a task shows whether it was to blame
-            for suspect in run.go(wanted):
+            for suspect in run.go(distinct):
                 if run.go([suspect]):
                     run.refuse(suspect, _KILLER)
         except BaseException:
@@ -141,12 +132,12 @@ class ClusterExecutor(Executor):
 
 
 class _Presence:
-    """Looks from time to time whether somebody is there to work."""
+    """Checks from time to time whether a worker is available."""
 
     def __init__(self, connection: Connection, timeout: float, tell: Tell) -> None:
         self._connection, self._timeout, self._tell = connection, timeout, tell
         self._alone_since: float | None = None
-        self._told = self._told_of_threads = False
+        self._announced = self._announced_threads = False
 
     def look(self) -> None:
         """Raises UsageError when the scheduler does not answer, or when no worker has been there for the time limit."""
@@ -158,26 +149,24 @@ class _Presence:
         except (OSError, RuntimeError, AttributeError, TimeoutError):
             raise lost() from None
         if threads:
-            if self._told:
+            if self._announced:
                 self._tell("a worker is available")
-            self._alone_since, self._told = None, False
-            self._speak_of_threads(max(threads.values()))
+            self._alone_since, self._announced = None, False
+            most = max(threads.values())
+            if most > 1 and not self._announced_threads:
+                self._announced_threads = True
+                self._tell(f"a worker has {most} threads, of which one is used: start workers with --nworkers {most} --nthreads 1")
             return
         if trouble := self._connection.trouble():
             raise UsageError(f"no worker starts: {trouble}", place="executor", remedy=_GO_ON)
         now = monotonic()
         self._alone_since = self._alone_since or now
-        if now - self._alone_since > _PATIENCE_SECONDS and not self._told:
-            self._told = True
+        if now - self._alone_since > _PATIENCE_SECONDS and not self._announced:
+            self._announced = True
             self._tell(f"no worker is available; waiting up to {self._timeout:g} s for one")
         if now - self._alone_since > self._timeout:
             what = f"no worker was available for {self._timeout:g} s"
             raise UsageError(what, place="worker_timeout", remedy=f"start workers, or read their output; {_GO_ON}")
-
-    def _speak_of_threads(self, most: int) -> None:
-        if most > 1 and not self._told_of_threads:
-            self._told_of_threads = True
-            self._tell(f"a worker has {most} threads, of which one is used: start workers with --nworkers {most} --nthreads 1")
 
 
 def lost() -> UsageError:
@@ -200,11 +189,11 @@ class _Run(Generic[Task]):
         self._presence.look()
         payloads = [pickle.dumps((self._work, task)) for task in tasks]
         name = f"warpsight-{uuid4().hex}"
-        keys = [(name, at) for at in range(len(tasks))]
+        keys = [(name, number) for number in range(len(tasks))]
         out: dict[int, Future] = dict(enumerate(self._client.map(entry(), payloads, key=keys, pure=False, expected=identity())))
         try:
-            return [tasks[at] for at in sorted(self._collect(tasks, out))]
-        except BaseException:  # above all KeyboardInterrupt: nothing goes on behind the user's back
+            return [tasks[number] for number in sorted(self._collect(tasks, out))]
+        except BaseException:  # above all KeyboardInterrupt: no task continues without the user
             with suppress(Exception):
                 self._client.cancel(list(out.values()), force=True)
             raise
@@ -214,8 +203,8 @@ class _Run(Generic[Task]):
         from distributed import KilledWorker
 
         arrived: SimpleQueue[tuple[int, Any]] = SimpleQueue()
-        for at, future in out.items():
-            self._client.loop.add_callback(_follow, at, future, arrived)
+        for number, future in out.items():
+            self._client.loop.add_callback(_follow, number, future, arrived)
         suspects: list[int] = []
         next_look = monotonic()
         while out:
@@ -223,26 +212,26 @@ class _Run(Generic[Task]):
                 self._presence.look()
                 next_look = monotonic() + _LOOK_SECONDS
             try:
-                at, answer = arrived.get(timeout=_LOOK_SECONDS)
+                number, result = arrived.get(timeout=_LOOK_SECONDS)
             except Empty:
                 continue
-            if isinstance(answer, KilledWorker):
-                suspects.append(at)
+            if isinstance(result, KilledWorker):
+                suspects.append(number)
             else:
-                self._take(tasks[at], answer)
-            del out[at]  # the scheduler forgets a task that nobody holds
+                self._take(tasks[number], result)
+            del out[number]  # the scheduler drops a task whose future is deleted
         return suspects
 
-    def _take(self, task: Task, answer: Any) -> None:
-        """Enter what a worker says of a task. Raises UsageError when it was not run."""
+    def _take(self, task: Task, result: Any) -> None:
+        """Enter a worker's result of a task. Raises UsageError when the task was not run."""
         from distributed import CancelledError
 
-        if isinstance(answer, (CancelledError, OSError)):  # of its connection: what a task raises does not come as an exception
+        if isinstance(result, (CancelledError, OSError)):  # of its connection: what a task raises does not come as an exception
             raise lost()
-        if isinstance(answer, BaseException):
-            what = f"a worker cannot run tasks: {type(answer).__name__}: {answer}"
+        if isinstance(result, BaseException):
+            what = f"a worker cannot run tasks: {type(result).__name__}: {result}"
             raise UsageError(what, place="executor", remedy=f"install the same packages everywhere; {_GO_ON}")
-        kind, text, end = answer
+        kind, text, end = result
         if kind == "refused":
             what = f"a worker has a different installation: {text}"
             raise UsageError(what, place="executor", remedy=f"install the same versions everywhere, or stop that worker; {_GO_ON}")
@@ -260,10 +249,10 @@ class _Run(Generic[Task]):
             self._progress(self._done, self._total)
 
 
-async def _follow(at: int, future: Future, arrived: SimpleQueue[tuple[int, Any]]) -> None:
-    """Runs beside the others in the client's loop, so that a result that must be computed again holds up nobody."""
+async def _follow(number: int, future: Future, arrived: SimpleQueue[tuple[int, Any]]) -> None:
+    """Runs beside the others in the client's loop, so that a result that must be computed again delays no other."""
     try:
-        answer: Any = await future
+        result: Any = await future
     except BaseException as error:
-        answer = error
-    arrived.put((at, answer))
+        result = error
+    arrived.put((number, result))

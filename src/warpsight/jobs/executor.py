@@ -5,9 +5,7 @@ Every executor runs a task by `attempt`, whose outcome is plain data, so that it
 
 from __future__ import annotations
 
-import importlib
 import os
-import pkgutil
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
@@ -17,11 +15,10 @@ from typing import NamedTuple, Protocol, TypeVar
 from warpsight.base.errors import NotKept, UsageError, WarpsightError
 from warpsight.base.progress import Progress
 from warpsight.base.registry import Registry
-from warpsight.jobs import executors
 
 Task = TypeVar("Task", bound=Hashable)
 Tell = Callable[[str], None]
-"""Takes a line for people, such as `no worker is there`, while a run goes on."""
+"""Takes a message for people, such as `no worker is available`, during a run."""
 
 
 class Executor(Protocol):
@@ -36,11 +33,11 @@ class Executor(Protocol):
         folder that all workers reach, and returns nothing or the reason why it has none; an exception is a reason too. A task may
         run more than once, where a worker was lost, so that running it again must change nothing. Equal tasks run once.
 
-        Raises NotKept when `work` does, and UsageError where no task can go on; what is finished until then is kept.
+        Raises NotKept when `work` does, and UsageError if no task can continue; finished results are kept.
         """
 
     def close(self) -> None:
-        """Let go of what is held. Nothing goes on afterwards."""
+        """Releases processes and connections. Nothing continues afterwards."""
         return
 
     def __enter__(self) -> Executor:
@@ -65,37 +62,25 @@ class Settings:
 
 @dataclass(frozen=True)
 class ExecutorKind:
-    """An executor that can be asked for: a line about it, the settings that it `takes`, and how it is made."""
+    """An executor: a line about it, the settings that it `takes`, and how it is made."""
 
     about: str
     takes: frozenset[str]
     make: Callable[[Settings, Tell], Executor]
 
 
-EXECUTORS: Registry[ExecutorKind] = Registry("executor", "warpsight.executors")
-
-
-def executor_names() -> list[str]:
-    """The names of all executors, sorted."""
-    _load_ours()
-    return EXECUTORS.names()
+EXECUTORS: Registry[ExecutorKind] = Registry("executor", "warpsight.executors", "warpsight.jobs.executors")
 
 
 def make_executor(
-    name: str | None,
-    *,
-    jobs: int | None = None,
-    scheduler: str | None = None,
-    slurm: Sequence[str] = (),
-    worker_timeout: float | None = None,
-    tell: Tell | None = None,
+    name: str | None, *, jobs: int | None = None, scheduler: str | None = None, slurm: Sequence[str] = (),
+    worker_timeout: float | None = None, tell: Tell | None = None,
 ) -> Executor:
     """The executor called `name`; None: `inline` for one job, else `processes`. `jobs` None: one for each core.
 
-    `tell` takes what is to be said while it runs (None: to stderr). Raises UsageError for an unknown name, a setting that this
+    `tell` takes messages during the run (None: to stderr). Raises UsageError for an unknown name, a setting that this
     executor does not take or that is wrong, and a library that is not installed.
     """
-    _load_ours()
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} processes is not a valid number", place="jobs", remedy="give 1 or more")
     if worker_timeout is not None and not 0 < worker_timeout < float("inf"):
@@ -116,11 +101,6 @@ def make_executor(
 def default_jobs() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _load_ours() -> None:
-    for module in pkgutil.iter_modules(executors.__path__):
-        importlib.import_module(f"{executors.__name__}.{module.name}")
 
 
 def _to_stderr(line: str) -> None:

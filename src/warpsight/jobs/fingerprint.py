@@ -49,9 +49,9 @@ def fingerprint(kind: str) -> str:
 @cache
 def identity() -> tuple[tuple[str, str], ...]:
     """What two processes must agree on for their results to be the same: names with versions, and the hash of all sources."""
-    words = {"warpsight": __version__, "sources": fingerprint(ALL)[:16], "Python": ".".join(platform.python_version_tuple()[:2])}
-    words["machine"] = platform.machine()
-    return tuple({**words, **{package: _version(package) or "none" for package in _PACKAGES}}.items())
+    python = ".".join(platform.python_version_tuple()[:2])
+    names = {"warpsight": __version__, "sources": fingerprint(ALL)[:16], "Python": python, "machine": platform.machine()}
+    return tuple({**names, **{package: _version(package) or "none" for package in _PACKAGES}}.items())
 
 
 def files_hash(folder: Path, *, without: Iterable[str] = ()) -> str:

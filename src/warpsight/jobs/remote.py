@@ -1,4 +1,4 @@
-"""What a worker of a cluster does with a task. A worker with a wrong installation, or with none, must still be able to say so."""
+"""Running a task on a worker of a cluster. A worker with a wrong installation, or with none, must still be able to report that."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def entry() -> Callable[[bytes, Expected], Answer]:
 def run_here(payload: bytes, expected: Expected) -> Answer:
     """Run the pickled work and task, if this installation is the one `expected`.
 
-    Returns "done", the reason and the end of an `Outcome`; or "refused" and in what this worker differs: then nothing was run, nor
-    even unpickled.
+    Returns "done", the reason and the end of a `TaskOutcome`; or "refused" and how this worker differs: then nothing was run or
+    unpickled.
     """
     if differences := _differences(expected):
         return "refused", f"{socket.gethostname()}: {differences}", None

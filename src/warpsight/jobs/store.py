@@ -1,6 +1,6 @@
 """Results that are kept: a file for each, named by the hash of everything that it depends on, written whole or not at all.
 
-A folder may be used by several runs and machines at once, and by a run that goes on where another was stopped.
+A folder may be used by several runs and machines at once, and by a run that continues one that was stopped.
 """
 
 from __future__ import annotations
@@ -41,8 +41,14 @@ def default_folder(name: str) -> Path:
     return diskcache.folder() / name
 
 
+def remove_if_stale(path: Path) -> None:
+    """Removes what a run that was killed a day ago or more had begun to write. Raises OSError."""
+    if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
 def _new_file(folder: Path) -> tuple[int, str]:
-    """A file of its own in `folder`, open for writing. A folder may be shared, and mkstemp would keep the file to one user."""
+    """A new file in `folder`, open for writing. The folder may be shared, and a file of mkstemp is readable by one user only."""
     name = str(folder / secrets.token_hex(16))
     return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), name
 
@@ -86,10 +92,10 @@ class ResultStore:
         """The document under `kind` and `key`; None when it is absent, cut or damaged."""
         body = self.get_bytes(kind, key, ".json")
         try:
-            found: dict[str, Any] | None = None if body is None else json.loads(body)
+            document = None if body is None else json.loads(body)
         except (ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
+        return document if isinstance(document, dict) else None
 
     def put(self, kind: str, key: str, document: dict[str, Any]) -> None:
         """Keep `document`. A reader sees all of it or nothing, whenever this process ends. Raises NotKept."""
@@ -176,8 +182,7 @@ class ResultStore:
         """What runs that were killed a day ago or more had begun."""
         with suppress(OSError):
             for path in (self.folder / _NEW).iterdir():
-                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
-                    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+                remove_if_stale(path)
 
     def _refused(self, error: OSError | ValueError) -> NotKept:
         if isinstance(error, OSError) and error.errno in _FULL:

@@ -73,8 +73,8 @@ def check_value(name: str, value: Content, place: str) -> None:
         if not isinstance(text, str) or _single(key, text, place) != value:
             raise UsageError(f"{name} cannot be {value!r}", place=place, remedy=f"{key.meaning}")
         return
-    right = isinstance(value, int) if key.kind in WHOLE else isinstance(value, (int, float))
-    if not right or isinstance(value, (bool, str)) or not math.isfinite(value):
+    fits = isinstance(value, int) if key.kind in WHOLE else isinstance(value, (int, float))
+    if not fits or isinstance(value, (bool, str)) or not math.isfinite(value):
         raise UsageError(f"{name} cannot be {value!r}", place=place, remedy=f"{key.meaning}")
     check_bounds(key, float(value), place)
 
@@ -94,16 +94,15 @@ def _axis(key: Key, values: Sequence[Content], place: str) -> Axis:
 def _split(text: str) -> list[str]:
     """The values between commas; a comma within brackets belongs to its value."""
     values, depth, start = [], 0, 0
-    for at, character in enumerate(text):
+    for index, character in enumerate(text):
         depth += (character in "([") - (character in ")]")
         if character == "," and depth <= 0:
-            values.append(text[start:at])
-            start = at + 1
+            values.append(text[start:index])
+            start = index + 1
     return [] if not text.strip() else [*values, text[start:]]
 
 
 def _single(key: Key, text: str, place: str) -> Content:
-    """One value."""
     if key.kind == ARGUMENT:
         return text
     if key.kind == DIMENSIONS:
@@ -117,15 +116,14 @@ def _dimensions(key: Key, text: str, place: str) -> str:
     """Grid or block as `32x8`: always the same text for the same dimensions."""
     sizes = parse_dim3(text, place)
     limits = MAX_BLOCK if key.name == "launch.block" else MAX_GRID
-    threads = sizes[0] * sizes[1] * sizes[2]
+    threads = math.prod(sizes)
     if not all(1 <= size <= most for size, most in zip(sizes, limits, strict=True)):
-        shown = "x".join(str(most) for most in limits)
+        shown = "x".join(map(str, limits))
         raise UsageError(f'{key.name}: "{text}" exceeds the launch limits of CUDA', place=place, remedy=f"give 1 to {shown}")
     if key.name == "launch.block" and threads > key.most:
         what = f'{key.name}: "{text}" has {threads:,} threads, above CUDA\'s limit of {key.most:,.0f}'
         raise UsageError(what, place=place, remedy=f"use at most {key.most:,.0f} threads a block")
-    kept = sizes[: max((axis + 1 for axis in range(3) if sizes[axis] > 1), default=1)]
-    return "x".join(str(size) for size in kept)
+    return "x".join(map(str, sizes[: max((axis + 1 for axis in range(3) if sizes[axis] > 1), default=1)]))
 
 
 def _exact(key: Key, text: str, place: str) -> Fraction:
@@ -143,14 +141,12 @@ def _exact(key: Key, text: str, place: str) -> Fraction:
 
 def _with_units(parts: list[str]) -> list[str]:
     """Parts of a range; those without a unit take that of the next part that has one."""
-    unit = ""
-    given = []
+    unit, completed = "", []
     for part in reversed(parts):
-        match = _WITH_UNIT.fullmatch(part)
-        if match:
+        if match := _WITH_UNIT.fullmatch(part):
             unit = match[1]
-        given.append(f"{part} {unit}" if unit and _BARE.fullmatch(part) else part)
-    return given[::-1]
+        completed.append(f"{part} {unit}" if unit and _BARE.fullmatch(part) else part)
+    return completed[::-1]
 
 
 def _range(key: Key, text: str, place: str) -> list[Content]:
@@ -168,13 +164,10 @@ def _range(key: Key, text: str, place: str) -> list[Content]:
     if step_text.startswith("*"):
         values = _factors(key, first, last, parts, place)
     else:
-        step = _exact_step(step_text, place) if plain else exact_quantity(step_text, key.kind, key=f"{key.name}, step", place=place)
+        step_key = f"{key.name}, step"
+        step = Fraction(parse_size(step_text, place)) if plain else exact_quantity(step_text, key.kind, key=step_key, place=place)
         values = _steps(key, first, last, step, text, place)
     return [str(value) for value in values] if key.kind in TEXTS else list(values)
-
-
-def _exact_step(text: str, place: str) -> Fraction:
-    return Fraction(parse_size(text, place))
 
 
 def _steps(key: Key, first: Fraction, last: Fraction, step: Fraction, text: str, place: str) -> Sequence[int | float]:
@@ -237,5 +230,4 @@ def _continuous(key: Key, text: str, place: str) -> Axis:
     if first >= last:
         raise UsageError(f'{key.name}: "{text}" is not a range: its first value is not below its last', place=place,
                          remedy="write the smaller value first")
-    ends = (int(first), int(last)) if key.kind in WHOLE else (float(first), float(last))
-    return Axis(key.name, ends, continuous=True)
+    return Axis(key.name, (int(first), int(last)) if key.kind in WHOLE else (float(first), float(last)), continuous=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,8 @@ class DesignTable:
 
     `columns`: axes, then derived keys, in the study's order; each [D], float64 in base units for numbers (whole where the key is),
     texts as objects for words, flags (`true`, `false`), grid, block and arguments. `drawn` designs came from the axes, of which
-    `excluded` broke a constraint. `refused` [D] int16: 0, or one more than the index in `reasons` of what is wrong with a derived
-    value of the design, which then is a row without numbers.
+    `excluded` broke a constraint. `refused` [D] int16: 0, or one more than the index in `reasons` (key, reason) of what is wrong
+    with a derived value of the design, which then is a row without numbers.
     """
 
     count: int
@@ -40,8 +40,7 @@ class DesignTable:
     drawn: int
     excluded: int
     refused: NDArray[np.int16]
-    reasons: tuple[str, ...] = ()
-    wrong_keys: tuple[str, ...] = field(default=(), repr=False)
+    reasons: tuple[tuple[str, str], ...] = ()
 
     def __len__(self) -> int:
         return self.count
@@ -59,8 +58,8 @@ class DesignTable:
         code = int(self.refused[design])
         if code == 0:
             return ""
-        name = self.wrong_keys[code - 1]
-        return f"{name} evaluates to {float(self.columns[name][design]):.17g}, {self.reasons[code - 1]}"
+        name, reason = self.reasons[code - 1]
+        return f"{name} evaluates to {float(self.columns[name][design]):.17g}, {reason}"
 
 
 def design_table(study: Study, base: GpuSpec) -> DesignTable:
@@ -74,21 +73,19 @@ def design_table(study: Study, base: GpuSpec) -> DesignTable:
     check_study(study)
     drawn, columns = draw(study.axes, study.sampling)
     refused = np.zeros(drawn, dtype=np.int16)
-    reasons: list[str] = []
-    wrong: list[str] = []
+    reasons: list[tuple[str, str]] = []
     for name, expression in study.derived:
         key = study_key(name, expression.place)
-        values = _evaluated(expression, columns, base, study.method, drawn)
+        values = evaluate_on(expression, columns, base, study.method, drawn)
         columns[name] = _checked(key, values, expression)
         for broken, reason in _out_of_bounds(key, columns[name]):
-            reasons.append(reason)
-            wrong.append(name)
+            reasons.append((name, reason))
             refused[broken & (refused == 0)] = len(reasons)
         if key.kind in TEXTS:
             columns[name] = _texts(key, columns[name])
     keep = np.ones(drawn, dtype=np.bool_)
     for constraint in study.constraints:
-        keep &= _evaluated(constraint, columns, base, study.method, drawn)
+        keep &= evaluate_on(constraint, columns, base, study.method, drawn)
     kept = int(keep.sum())
     if kept == 0:
         place = study.constraints[0].place if study.constraints else "axes"
@@ -96,26 +93,21 @@ def design_table(study: Study, base: GpuSpec) -> DesignTable:
         raise UsageError(what, place=place, remedy="loosen a constraint, or widen an axis")
     if kept < drawn:
         columns, refused = {name: column[keep] for name, column in columns.items()}, refused[keep]
-    return DesignTable(kept, columns, drawn, drawn - kept, refused, tuple(reasons), tuple(wrong))
-
-
-def evaluate_on(expression: Expression, table: DesignTable, base: GpuSpec, method: Method) -> Column:
-    """An expression on every design of a table: [D]. Errors as for `Expression.evaluate`."""
-    return _evaluated(expression, table.columns, base, method, len(table))
+    return DesignTable(kept, columns, drawn, drawn - kept, refused, tuple(reasons))
 
 
 def simulator_designs(simulator: SimulatorRuns, table: DesignTable, base: GpuSpec, method: Method) -> NDArray[np.int64]:
     """The designs, ascending, that the simulator runs: of those accepted where `simulator.where` holds, `simulator.designs`.
 
-    All of them where it asks for none or for more than there are. Errors as for `Expression.evaluate`.
+    All of them for 0, or for more than exist. Errors as for `Expression.evaluate`.
     """
     eligible = table.refused == 0
     if simulator.where is not None:
-        eligible = eligible & evaluate_on(simulator.where, table, base, method)
-    found = np.flatnonzero(eligible).astype(np.int64)
-    if simulator.designs and simulator.designs < found.size:
-        found = np.sort(np.random.default_rng(simulator.seed).choice(found, simulator.designs, replace=False))
-    return found
+        eligible = eligible & evaluate_on(simulator.where, table.columns, base, method, len(table))
+    designs = np.flatnonzero(eligible).astype(np.int64)
+    if simulator.designs and simulator.designs < designs.size:
+        designs = np.sort(np.random.default_rng(simulator.seed).choice(designs, simulator.designs, replace=False))
+    return designs
 
 
 def readable(columns: Mapping[str, Column], base: GpuSpec, method: Method) -> dict[str, Any]:
@@ -130,7 +122,8 @@ def readable(columns: Mapping[str, Column], base: GpuSpec, method: Method) -> di
     return values | dict(columns)
 
 
-def _evaluated(expression: Expression, columns: Mapping[str, Column], base: GpuSpec, method: Method, designs: int) -> Column:
+def evaluate_on(expression: Expression, columns: Mapping[str, Column], base: GpuSpec, method: Method, designs: int) -> Column:
+    """An expression on every design of a table: [D]. Errors as for `Expression.evaluate`."""
     values = readable(columns, base, method)
     unstated = {name: find_key(name) for name in expression.names - values.keys()}
     # a parameter of a model that the description does not state has its default
@@ -139,8 +132,8 @@ def _evaluated(expression: Expression, columns: Mapping[str, Column], base: GpuS
     if missing:
         what = f'"{expression.text}" reads {missing[0]}, which {base.name} does not have{suggestion(missing[0], values)}'
         raise UsageError(what, place=expression.place, remedy="make it an axis, or derive it earlier")
-    found = expression.evaluate(values)
-    return found if found.ndim else np.array(np.broadcast_to(found, (designs,)))
+    result = expression.evaluate(values)
+    return result if result.ndim else np.array(np.broadcast_to(result, (designs,)))
 
 
 def _checked(key: Key, values: Column, expression: Expression) -> Column:
@@ -156,27 +149,24 @@ def _checked(key: Key, values: Column, expression: Expression) -> Column:
     if key.kind in WHOLE or key.kind == DIMENSIONS:
         fractions = np.flatnonzero(values != np.rint(values))
         if fractions.size:
-            at = int(fractions[0])
-            what = f'"{expression.text}": {key.name} evaluates to {values[at]:.17g} on design {at}, and takes whole numbers'
+            design = int(fractions[0])
+            what = f'"{expression.text}": {key.name} evaluates to {values[design]:.17g} on design {design}, and takes whole numbers'
             raise UsageError(what, place=expression.place, remedy="round the result: round(...), floor(...) or ceil(...)")
     return values
 
 
 def _out_of_bounds(key: Key, values: Column) -> list[tuple[NDArray[np.bool_], str]]:
-    """Which values are below and above what the key can have, and the words for it."""
+    """Which values are below and above the bounds of the key, each with the reason."""
     if in_column(key) != NUMBER and key.kind not in TEXTS:
         return []
     # of an argument the kernel's own type is the bound
     least, most = (-key.most, key.most) if key.kind == ARGUMENT else (key.least, key.most)
-    found = []
-    for broken, bound, word in ((values < least, least, "at least"), (values > most, most, "at most")):
-        if broken.any():
-            found.append((broken, f"and must be {word} {_bound(key, bound)}"))
-    return found
 
+    def shown(bound: float) -> str:
+        return f"{bound:,.0f}" if key.name in LAUNCH or key.kind in TEXTS else format_quantity(bound, key.kind)
 
-def _bound(key: Key, bound: float) -> str:
-    return f"{bound:,.0f}" if key.name in LAUNCH or key.kind in TEXTS else format_quantity(bound, key.kind)
+    sides = ((values < least, f"and must be at least {shown(least)}"), (values > most, f"and must be at most {shown(most)}"))
+    return [(broken, reason) for broken, reason in sides if broken.any()]
 
 
 def _texts(key: Key, values: Column) -> Column:
@@ -195,7 +185,6 @@ def _content(key: Key, value: Any) -> Content:
 
 # -- Designs by what they share: those that differ in the models' own numbers alone have one interval profile.
 
-_LAUNCH_PREFIX, _METHOD_PREFIX = "launch.", "method."
 Longs = npt.NDArray[np.int64]
 
 
@@ -241,9 +230,11 @@ def groups_of(columns: Mapping[str, npt.NDArray[Any]], designs: Longs, own: Coll
 def _group(columns: Mapping[str, npt.NDArray[Any]], shared: Sequence[str], members: Longs) -> Group:
     row = {key: columns[key][members[0]] for key in shared}
     overrides = tuple(f"{key}={key_text(key, value)}" for key, value in row.items() if find_key(key))
-    launch = tuple((key.removeprefix(_LAUNCH_PREFIX), str(value)) for key, value in row.items() if key.startswith(_LAUNCH_PREFIX))
-    method = tuple((key.removeprefix(_METHOD_PREFIX), str(value)) for key, value in row.items() if key.startswith(_METHOD_PREFIX))
-    return Group(overrides, launch, method, members)
+
+    def without(prefix: str) -> tuple[tuple[str, str], ...]:
+        return tuple((key.removeprefix(prefix), str(value)) for key, value in row.items() if key.startswith(prefix))
+
+    return Group(overrides, without("launch."), without("method."), members)
 
 
 def key_text(key: str, value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from warpsight.base.errors import UsageError
 from warpsight.base.units import FREQUENCY, parse_quantity
@@ -20,16 +21,8 @@ OWN_CLOCK, CORE_CLOCK = "own", "core"
 
 
 def dvfs_study(
-    kernels: Sequence[KernelRequest | StudyKernel],
-    gpu: GpuSpec,
-    name: str,
-    *,
-    clocks: str,
-    memory: Sequence[float] = (),
-    l2_clock: str = OWN_CLOCK,
-    models: Sequence[str] = (DEFAULT_MODEL,),
-    method: Method = DEFAULT_METHOD,
-    suite: str | None = None,
+    kernels: Sequence[KernelRequest | StudyKernel], gpu: GpuSpec, name: str, *, clocks: str, memory: Sequence[float] = (),
+    l2_clock: str = OWN_CLOCK, models: Sequence[str] = (DEFAULT_MODEL,), method: Method = DEFAULT_METHOD, suite: str | None = None,
     settings: Sequence[str] = (),
 ) -> Study:
     """The study of `kernels` on `gpu`, which is the description called `name` with `settings`, over core clocks.
@@ -37,7 +30,7 @@ def dvfs_study(
     `clocks` as an axis has them (`1GHz:2GHz:100MHz`); `memory` factors of the described DRAM bandwidth (none: as described). The
     latency of DRAM is the same in seconds at every core clock, and at every factor: its cells do not get faster. The L2 and the
     network have a clock of their `own`, or the `core`'s: then their cycles stay and the network's bandwidth goes with the clock.
-    Raises UsageError for a clock or factor that is none, and what `study_of_options` raises.
+    Raises UsageError for an invalid clock or factor, and as `study_of_options`.
     """
     if l2_clock not in (OWN_CLOCK, CORE_CLOCK):
         raise UsageError(f'there is no clock "{l2_clock}"', place="l2_clock", remedy=f"give {OWN_CLOCK} or {CORE_CLOCK}")
@@ -51,10 +44,7 @@ def dvfs_study(
     if memory:
         axes.append(_memory_axis(gpu, memory))
     kept = tuple(text for text in study.overrides if text.partition("=")[0] not in (CORE, MEMORY if memory else CORE))
-    changed = Study(
-        name="dvfs", kernels=study.kernels, gpu=name, overrides=kept, axes=tuple(axes), derived=_derived(gpu, l2_clock, kept),
-        models=study.models, method=method,
-    )  # fmt: skip
+    changed = replace(study, overrides=kept, axes=tuple(axes), derived=_derived(gpu, l2_clock, kept))
     check_study(changed)
     return changed
 
@@ -64,8 +54,7 @@ def _memory_axis(gpu: GpuSpec, factors: Sequence[float]) -> Axis:
         if not 0 < factor <= 100:
             what = f"{factor:g} is not a valid factor of the memory bandwidth"
             raise UsageError(what, place="memory", remedy="give factors above 0, as 0.5,0.75,1")
-    values = tuple(gpu.dram.bandwidth_bytes_per_s * factor for factor in dict.fromkeys(factors))
-    return Axis(MEMORY, values)
+    return Axis(MEMORY, tuple(gpu.dram.bandwidth_bytes_per_s * factor for factor in dict.fromkeys(factors)))
 
 
 def _derived(gpu: GpuSpec, l2_clock: str, kept: Sequence[str]) -> tuple[tuple[str, Expression], ...]:

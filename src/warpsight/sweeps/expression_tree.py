@@ -6,11 +6,12 @@ the parts fit together.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NoReturn
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`first` compared with the next, and that with the one after it, as far as the chain goes; all must hold."""
+    """A chain of comparisons: `first` with the next, that with the one after it, and so on; all must hold."""
 
     first: Node
     rest: tuple[tuple[str, Node], ...]
@@ -136,7 +137,7 @@ def names_in(node: Node) -> Iterator[str]:
         yield from names_in(child)
 
 
-# -- Expressions over all designs at once. A part that a design does not take is not computed for it, so that it cannot fail there.
+# -- Expressions over all designs at once.
 
 Array = NDArray[Any]
 
@@ -160,8 +161,8 @@ def evaluate(root: Node, columns: Mapping[str, Any], text: str, place: str) -> A
     if len(lengths) > 1:
         raise UsageError(f"the columns of a table have {len(lengths)} lengths", place=place, remedy="give columns of one table")
     designs = _Designs(columns, text, place, tuple(dict.fromkeys(names_in(root))))
-    found = np.asarray(_value(root, designs))
-    return np.array(np.broadcast_to(found, (lengths.pop(),))) if lengths and found.ndim == 0 else found
+    result = np.asarray(_value(root, designs))
+    return np.array(np.broadcast_to(result, (lengths.pop(),))) if lengths and result.ndim == 0 else result
 
 
 @dataclass(frozen=True)
@@ -174,10 +175,9 @@ class _Designs:
     names: tuple[str, ...]
     rows: NDArray[np.intp] | None = None
 
-    def at(self, chosen: NDArray[np.intp]) -> _Designs:
+    def pick(self, chosen: NDArray[np.intp]) -> _Designs:
         """Some of these."""
-        rows = chosen if self.rows is None else self.rows[chosen]
-        return _Designs(self.columns, self.text, self.place, self.names, rows)
+        return replace(self, rows=chosen if self.rows is None else self.rows[chosen])
 
     def column(self, name: Name) -> Array:
         """The values of a key for these designs, or one value for all of them."""
@@ -195,12 +195,11 @@ class _Designs:
             return values if values.dtype == np.bool_ else np.asarray(values.astype(object) == "true", dtype=np.bool_)
         return values.astype(object)
 
-    def check(self, wrong: Array, what: str) -> None:
-        """Refuses when anything is wrong, naming the first design where it is."""
-        if wrong.any():
-            self.refuse(what, int(np.flatnonzero(wrong)[0]) if wrong.ndim else None)
-
-    def refuse(self, what: str, position: int | None) -> NoReturn:
+    def check(self, broken: Array, problem: str) -> None:
+        """Raises UsageError if the problem occurs, naming the first design where it does."""
+        if not broken.any():
+            return
+        position = int(np.flatnonzero(broken)[0]) if broken.ndim else None
         if position is None and self.rows is not None:
             position = 0  # of a constant, but only some designs come to it
         if position is None:
@@ -211,7 +210,7 @@ class _Designs:
             more = [*values[:_SHOWN_VALUES], "..."] if len(values) > _SHOWN_VALUES else values
             where = f" on design {design}" + (f" ({', '.join(more)})" if more else "")
         remedy = "exclude such values: A if CONDITION else B, or change the axis"
-        raise UsageError(f'"{self.text}": {what}{where}', place=self.place, remedy=remedy)
+        raise UsageError(f'"{self.text}": {problem}{where}', place=self.place, remedy=remedy)
 
     def _shown(self, name: str, design: int) -> str:
         values = np.asarray(self.columns[name])
@@ -262,11 +261,7 @@ def _arithmetic(node: Arithmetic, designs: _Designs) -> Array:
 
 def _call(function: str, arguments: list[Array], designs: _Designs) -> Array:
     if function in ("min", "max"):
-        pick = np.minimum if function == "min" else np.maximum
-        result = arguments[0]
-        for each in arguments[1:]:
-            result = pick(result, each)
-        return np.asarray(result)
+        return np.asarray(reduce(np.minimum if function == "min" else np.maximum, arguments))
     if function == "sqrt":
         designs.check(arguments[0] < 0, "square root of a negative number")
     if function in ("log", "log2"):
@@ -301,7 +296,7 @@ def _logic(every: bool, parts: list[Callable[[_Designs], Array]], designs: _Desi
             result = np.array(np.broadcast_to(part(designs), result.shape))
         elif still.size:
             result = result.copy()
-            result[still] = part(designs.at(still))
+            result[still] = part(designs.pick(still))
     return result
 
 
@@ -313,7 +308,7 @@ def _choice(node: Choice, designs: _Designs) -> Array:
     for chosen, side in zip(sides, (node.yes, node.no), strict=True):
         if chosen.size == taken.size:
             return _value(side, designs)
-    values = [_value(side, designs.at(chosen)) for chosen, side in zip(sides, (node.yes, node.no), strict=True)]
+    values = [_value(side, designs.pick(chosen)) for chosen, side in zip(sides, (node.yes, node.no), strict=True)]
     result = np.empty(taken.shape, dtype=values[0].dtype)
     for chosen, value in zip(sides, values, strict=True):
         result[chosen] = value
@@ -335,10 +330,7 @@ def _numbers(values: Array, key: str, designs: _Designs) -> Array:
 
 def _number(text: str, key: str, designs: _Designs) -> float:
     if key in LAUNCH:
-        product = 1
-        for part in text.split("x"):
-            product *= int(part)
-        return float(product)
+        return float(math.prod(map(int, text.split("x"))))
     match = _SCALAR_ARGUMENT.fullmatch(text.strip())
     if match is None:
         number = key.removeprefix(ARGUMENT_PREFIX)

@@ -99,8 +99,8 @@ def parse_expression(text: str, place: str, also: Mapping[str, str] | None = Non
     conditions belong and the other way round, a word that its key cannot have, too long, too deep.
     """
     written = text.strip()
-    reader = _Reader(written, place, also or {})
-    return Expression(written, reader.read(reader.tree(), 0), place)
+    parser = _TreeParser(written, place, also or {})
+    return Expression(written, parser.read(parser.tree(), 0), place)
 
 
 def _one_name(hyphenated: re.Match[str]) -> str:
@@ -112,7 +112,11 @@ def _as_written(source: str) -> str:
     return source.replace(_STAND_IN, known.ARGUMENT_PREFIX).replace(_HYPHEN, "-")
 
 
-class _Reader:
+def _cut(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+class _TreeParser:
     """From Python's syntax tree to ours."""
 
     def __init__(self, text: str, place: str, also: Mapping[str, str]) -> None:
@@ -130,7 +134,7 @@ class _Reader:
             what = f"the expression has {len(self.text):,} characters"
             raise self.refused(what, f"use at most {_LONGEST:,}, and derived keys for its parts")
         if "#" in self.text:
-            raise self.refused(f'"{self._cut()}" has a #', "put comments on lines of their own")
+            raise self.refused(f'"{_cut(self.text)}" has a #', "put comments on lines of their own")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -138,18 +142,14 @@ class _Reader:
         except SyntaxError as error:
             unit = _UNIT_AFTER_NUMBER.search(self.text)
             remedy = f"write a product: {unit[1]}*{unit[2]}" if unit else _REMEDY
-            raise self.refused(f'"{self._cut()}" is not a valid expression: {error.msg}', remedy) from None
+            raise self.refused(f'"{_cut(self.text)}" is not a valid expression: {error.msg}', remedy) from None
         except (ValueError, RecursionError, MemoryError) as error:
             reason = str(error).splitlines()[0] if str(error) else "it nests too deep"
-            raise self.refused(f'"{self._cut()}" is not a valid expression: {reason}') from None
-
-    def _cut(self) -> str:
-        return self.text if len(self.text) <= 80 else self.text[:77] + "..."
+            raise self.refused(f'"{_cut(self.text)}" is not a valid expression: {reason}') from None
 
     def part(self, node: ast.AST) -> str:
         """What `node` was written as."""
-        found = _as_written(ast.get_source_segment(self.source, node) or self._cut())
-        return found if len(found) <= 80 else found[:77] + "..."
+        return _cut(_as_written(ast.get_source_segment(self.source, node) or self.text))
 
     def read(self, node: ast.expr, depth: int) -> Node:
         """The checked part."""
@@ -181,11 +181,11 @@ class _Reader:
 
     def of(self, sort: str, node: ast.expr, depth: int) -> Node:
         """A part that must be of `sort`."""
-        found = self.read(node, depth)
-        if sort_of(found) != sort:
+        part = self.read(node, depth)
+        if sort_of(part) != sort:
             remedy = 'compare it: noc.bandwidth > 525*GB/s, sm.policy == "gto"' if sort == TRUTH else "write A if CONDITION else B"
-            raise self.refused(f'"{self.part(node)}" is {_SHOWN[sort_of(found)]}, but {_SHOWN[sort]} is needed', remedy)
-        return found
+            raise self.refused(f'"{self.part(node)}" is {_SHOWN[sort_of(part)]}, but {_SHOWN[sort]} is needed', remedy)
+        return part
 
     def constant(self, node: ast.expr, value: object) -> Node:
         if isinstance(value, (bool, str)):
@@ -199,13 +199,13 @@ class _Reader:
     def name(self, node: ast.expr) -> Node:
         """A key, a unit, or true or false."""
         parts: list[str] = []
-        at: ast.expr = node
-        while isinstance(at, ast.Attribute):
-            parts.append(at.attr)
-            at = at.value
-        if not isinstance(at, ast.Name):
+        owner = node
+        while isinstance(owner, ast.Attribute):
+            parts.append(owner.attr)
+            owner = owner.value
+        if not isinstance(owner, ast.Name):
             raise self.refused(f'"{self.part(node)}" is not allowed in an expression')
-        name = _as_written(".".join([at.id, *reversed(parts)]))
+        name = _as_written(".".join([owner.id, *reversed(parts)]))
         if name in self.also:
             return Name(name, self.also[name])
         if known.is_known(name):
@@ -256,9 +256,8 @@ class _Reader:
         if function not in FUNCTIONS:
             what = f"{function} is not a known function{suggestion(function, FUNCTIONS)}"
             raise self.refused(what, f"known: {', '.join(FUNCTIONS)}")
-        takes, given = FUNCTIONS[function], len(node.args)
-        if node.keywords or (given != takes if takes else given < 2):
-            wanted = "one number" if takes else "two numbers or more"
-            remedy = f"write {function}(a)" if takes else f"write {function}(a, b)"
-            raise self.refused(f'"{self.part(node)}": {function} takes {wanted}', remedy)
+        takes, count = FUNCTIONS[function], len(node.args)
+        if node.keywords or (count != takes if takes else count < 2):
+            arguments, example = ("one number", "a") if takes else ("two numbers or more", "a, b")
+            raise self.refused(f'"{self.part(node)}": {function} takes {arguments}', f"write {function}({example})")
         return Call(function, tuple(self.of(NUMBER, each, depth) for each in node.args))

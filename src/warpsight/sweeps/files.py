@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,21 +13,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warpsight.jobs.store import remove_if_stale
 from warpsight.models.base import STACK_PREFIX
 from warpsight.pipeline.rows import NUMBERS, WORDS
 from warpsight.sweeps.names import FAILED, KERNEL, MODEL
 
-_STALE_SECONDS = 24 * 3600.0
-
 
 def temporary_beside(path: Path) -> Path:
-    """A name of its own beside `path`, by which `forget_the_unfinished` knows what a killed run left."""
+    """A unique name beside `path`, which `forget_the_unfinished` recognizes after a run was killed."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """A file of a name of its own beside `path`, which takes its place at the end, and is gone after an error. Raises OSError."""
+    """A temporary file beside `path` that replaces it at the end, and is removed after an error. Raises OSError."""
     temporary = temporary_beside(path)
     try:
         yield temporary
@@ -38,16 +36,16 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 def is_unfinished(path: Path) -> bool:
-    """Whether `path` is what a run that was killed left of `written_whole`."""
+    """Whether `path` is a temporary file of `written_whole` that a killed run left."""
     return path.name.startswith(".") and path.suffix == ".new"
 
 
 def forget_the_unfinished(folder: Path) -> None:
-    """Removes what runs that were killed a day ago or more had begun to write in `folder`."""
+    """Removes temporary files in `folder` that runs killed a day ago or more left."""
     with suppress(OSError):
         for path in folder.iterdir():
-            if is_unfinished(path) and time.time() - path.stat().st_mtime > _STALE_SECONDS:
-                path.unlink(missing_ok=True)
+            if is_unfinished(path):
+                remove_if_stale(path)
 
 
 # -- Rows as Parquet: parts as they are computed, and a study's whole table.

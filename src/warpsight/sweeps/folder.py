@@ -43,7 +43,7 @@ class StudyFolder:
 
 
 def make_folder(path: str | Path, study: Study, results: str) -> StudyFolder:
-    """The folder with the study's description in it; one that is there already is taken when it is a study's or empty.
+    """The folder with the study's description in it; an existing folder is used if it is a study's or empty.
 
     Raises UsageError for a folder with something else in it, or that cannot be written.
     """

@@ -33,18 +33,15 @@ def members_of(kernel: StudyKernel) -> list[StudyKernel]:
     if not kernel.request.is_foreign:
         kernel.request.refuse_import_options()
         return [kernel]
-    found = launches_of(kernel.request)
-    return [
-        StudyKernel(
-            f"{kernel.name}.{launch.number}" if len(found) > 1 else kernel.name,
-            replace(kernel.request, path=str(launch.path), kernels=None, launches=None),
-        )
-        for launch in found
-    ]
+    launches = launches_of(kernel.request)
+    requests = [replace(kernel.request, path=str(launch.path), kernels=None, launches=None) for launch in launches]
+    if len(launches) == 1:
+        return [StudyKernel(kernel.name, requests[0])]
+    return [StudyKernel(f"{kernel.name}.{launch.number}", request) for launch, request in zip(launches, requests, strict=True)]
 
 
 def foreign_key(request: KernelRequest) -> str:
-    """The key of the trace that the launch's files become: their bytes, what the user says of it, and the reading code.
+    """The key of the trace that the launch's files become: their bytes, the user's launch options, and the code that reads them.
 
     Raises OSError for a file that cannot be read, UsageError and FormatError where there is no such launch.
     """
@@ -56,11 +53,9 @@ def foreign_key(request: KernelRequest) -> str:
             while piece := file.read(_PIECE):
                 digest.update(piece)
     opcodes = Path(request.isa_file).read_text("utf-8", "replace") if request.isa_file is not None else ""
-    told = repr((request.grid, request.block, request.shared, request.registers))
-    return content_key(TRACE, "imported", digest.hexdigest(), told, opcodes, fingerprint(TRACE))
+    settings = repr((request.grid, request.block, request.shared, request.registers))
+    return content_key(TRACE, "imported", digest.hexdigest(), settings, opcodes, fingerprint(TRACE))
 
-
-# -- The launches of a study: every kernel under every choice of its launch axes, each with the key of its trace.
 
 Choice = tuple[tuple[str, str], ...]
 
@@ -69,7 +64,7 @@ Choice = tuple[tuple[str, str], ...]
 class StudyLaunch:
     """A kernel of the study under one choice of the launch axes.
 
-    `key` names its trace among kept ones, `folder` is where that is or will be; both empty when `refused` says why there is none.
+    `key` is the key of its trace, `folder` its place, now or later; both are empty if `refused` says why there is no trace.
     """
 
     kernel: str
@@ -81,24 +76,24 @@ class StudyLaunch:
 
     @property
     def known(self) -> bool:
-        """Whether the trace is there."""
+        """Whether the trace exists."""
         return bool(self.folder) and Path(self.folder).is_dir()
 
 
 def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> StudyLaunch:
-    """The launch with its trace's key. A kernel or a choice that cannot be launched is told in `refused`."""
+    """The launch with its trace's key. `refused` says why a kernel or a choice cannot be launched."""
     try:
         refuse_standard_input(kernel.request.path)
         request = launched(kernel.request, choice)
         if request.is_foreign:
             key = foreign_key(request)
-            return StudyLaunch(kernel.name, choice, request, key, str(store.folder_of(key)))
-        request.refuse_import_options()
-        if request.is_trace:
-            folder = Path(request.path)
-            key = hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()
-            return StudyLaunch(kernel.name, choice, request, key, str(folder.absolute()))
-        key = trace_key(request)
+        else:
+            request.refuse_import_options()
+            if request.is_trace:
+                folder = Path(request.path)
+                key = hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()
+                return StudyLaunch(kernel.name, choice, request, key, str(folder.absolute()))
+            key = trace_key(request)
     except WarpsightError as error:
         return StudyLaunch(kernel.name, choice, kernel.request, refused=str(error))
     except OSError as error:
@@ -133,16 +128,16 @@ def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> Kerne
 
 
 def _with_argument(request: KernelRequest, args: tuple[Any, ...] | None, called: str, text: str) -> tuple[Any, ...]:
-    found = list(args if args is not None else launch_spec_of(request).args)
-    names = [str(number) for number in range(1, len(found) + 1)]
+    values = list(args if args is not None else launch_spec_of(request).args)
+    names = [str(number) for number in range(1, len(values) + 1)]
     if called not in names and not called.isdecimal():
         ready = prepare(request)
         names = [parameter.name for parameter in ready.source.module.kernels[ready.launch.kernel].parameters]
     if called not in names:
         what = f"launch.arg.{called}: the kernel has no argument {called}{suggestion(called, names)}"
         raise UsageError(what, place=str(request.path), remedy=f"it has {', '.join(names) or 'none'}; launch.arg.1 is the first")
-    found[names.index(called)] = text
-    return tuple(found)
+    values[names.index(called)] = text
+    return tuple(values)
 
 
 def trace_key(request: KernelRequest) -> str:

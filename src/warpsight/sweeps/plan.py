@@ -1,10 +1,11 @@
-"""What a study takes: launches, groups of designs and tasks, which of their results are kept already, and how far the study is."""
+"""The plan of a study: launches, groups of designs and tasks, which of their results are kept, and the progress of the study."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -94,7 +95,7 @@ class Plan:
         return [TraceTask(self.store.address, key, request) for key, request in missing.items()]
 
     def row_tasks(self) -> list[RowsTask]:
-        """Batches whose rows are not kept and whose trace is there."""
+        """Batches whose rows are not kept and whose trace exists."""
         return [
             RowsTask(self.store.address, batch.key, batch.launch.key, batch.launch.folder, self.designs(batch),
                      self.study.models, fingerprint(PROFILE))
@@ -103,8 +104,7 @@ class Plan:
         ]  # fmt: skip
 
     def simulator_tasks(self) -> list[SimulatorTask]:
-        """Simulations that are not kept and whose trace is there."""
-        assert self.study.simulator is not None or not self.simulations
+        """Simulations that are not kept and whose trace exists."""
         limit = self.study.simulator.max_cycles if self.study.simulator else None
         return [
             SimulatorTask(self.store.address, each.key, each.launch.folder, self.base, self.overrides(each.design), limit)
@@ -113,7 +113,7 @@ class Plan:
         ]
 
     def is_kept(self, each: Batch | Simulation) -> bool:
-        """Whether its rows are there, or its answer."""
+        """Whether its rows, or its simulation, are kept."""
         if not each.key:
             return False
         if isinstance(each, Batch):
@@ -131,7 +131,7 @@ class Plan:
 
 
 def plan_sweep(study: Study, store: ResultStore) -> Plan:
-    """What `study` takes. Raises what the base GPU, the axes and an unknown model raise; a kernel that fails says so itself."""
+    """The plan of `study`. Raises as `load_gpu` and `design_table`, and for an unknown model; a kernel that fails is refused."""
     known_models(study.models)
     base = load_gpu(study.gpu)
     around = load_gpu(base, study.overrides)
@@ -189,43 +189,32 @@ def _simulations(plan: Plan) -> Iterator[Simulation]:
     if simulator is None:
         return
     for design in simulator_designs(simulator, plan.table, plan.around, plan.study.method).tolist():
-        choice = _choice(plan, design)
+        choice = groups_of(plan.table.columns, np.array([design]), plan.own_keys)[0].launch
         for launch in (each for each in plan.launches if each.choice == choice):
             limit = str(simulator.max_cycles)
             key = content_key(SIMULATOR, launch.key, plan.base_hash, *plan.overrides(design), limit, fingerprint(SIMULATOR))
             yield Simulation(launch, design, key if launch.key else "")
 
 
-def _choice(plan: Plan, design: int) -> tuple[tuple[str, str], ...]:
-    return groups_of(plan.table.columns, np.array([design]), plan.own_keys)[0].launch
+# -- The progress of a study: the results that it needs, step by step, and how many of them are kept.
 
+def steps_of(plan: Plan) -> list[dict[str, Any]]:
+    """Traces, cache simulations, interval profiles, rows, simulator runs: how many are `wanted`, and how many are `known` (kept).
 
-# -- How far a study is: what it takes, step by step, and what is kept of it already.
-
-@dataclass(frozen=True)
-class Step:
-    """`wanted` things of a kind, of which `known` are kept."""
-
-    what: str
-    wanted: int
-    known: int
-
-
-def steps_of(plan: Plan) -> list[Step]:
-    """Traces, cache simulations, interval profiles, rows, simulator runs. What hangs on a trace that is not there is not known."""
-    launches = {each.key: each for each in plan.launches if each.key}
-    tasks = [(batch, plan.is_kept(batch)) for batch in plan.batches]
-    rows = len(plan.study.models) * sum(len(group.designs) for batch, _ in tasks for group in batch.groups)
-    kept = len(plan.study.models) * sum(len(group.designs) for batch, known in tasks if known for group in batch.groups)
-    simulated = sum(map(plan.is_kept, plan.simulations))
+    What depends on a trace that does not exist is not known.
+    """
+    launches = {each.key: each.known for each in plan.launches if each.key}
+    models = len(plan.study.models)
+    rows = [(plan.is_kept(batch), models * sum(len(group.designs) for group in batch.groups)) for batch in plan.batches]
     misses, profiles = _shared(plan)
-    return [
-        Step("traces", len(launches), sum(each.known for each in launches.values())),
-        Step("cache simulations", len(misses), sum(misses.values())),
-        Step("interval profiles", len(profiles), sum(profiles.values())),
-        Step("rows", rows, kept),
-        Step("simulator runs", len(plan.simulations), simulated),
-    ]
+    counts = (
+        ("traces", len(launches), sum(launches.values())),
+        ("cache simulations", len(misses), sum(misses.values())),
+        ("interval profiles", len(profiles), sum(profiles.values())),
+        ("rows", sum(count for _, count in rows), sum(count for kept, count in rows if kept)),
+        ("simulator runs", len(plan.simulations), sum(map(plan.is_kept, plan.simulations))),
+    )
+    return [{"what": what, "wanted": wanted, "known": known} for what, wanted, known in counts]
 
 
 def _shared(plan: Plan) -> tuple[dict[str, bool], dict[str, bool]]:
@@ -239,8 +228,9 @@ def _shared(plan: Plan) -> tuple[dict[str, bool], dict[str, bool]]:
         kept = KeptStages(plan.store, launch.key, code)
         for each in plan.designs(batch) if launch.key else ():
             if each.overrides not in specs:
-                specs[each.overrides] = _gpu(each)
-            gpu = specs[each.overrides]
+                with suppress(WarpsightError):  # the reason will be in its rows
+                    specs[each.overrides] = each.gpu()
+            gpu = specs.setdefault(each.overrides, None)
             if gpu is None:
                 continue
             key = profile_key(gpu, each.method, counts)
@@ -253,13 +243,6 @@ def _shared(plan: Plan) -> tuple[dict[str, bool], dict[str, bool]]:
     return misses, profiles
 
 
-def _gpu(designs: Designs) -> GpuSpec | None:
-    try:
-        return designs.gpu()
-    except WarpsightError:  # its rows will say so; it costs nothing
-        return None
-
-
 def _blocks_per_sm(launch: StudyLaunch, gpu: GpuSpec) -> int:
     """0 while the trace is not there, or when no block fits."""
     try:
@@ -268,14 +251,13 @@ def _blocks_per_sm(launch: StudyLaunch, gpu: GpuSpec) -> int:
         return 0
 
 
-def _called(launch: StudyLaunch) -> str:
-    """The kernel's name, with what the launch axes say."""
-    return " ".join([launch.kernel, *(f"launch.{name}={text}" for name, text in launch.choice)])
-
-
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """What a study takes and what is known, as JSON."""
+    """What a study needs and what is known, as JSON."""
     table, study = plan.table, plan.study
+
+    def called(launch: StudyLaunch) -> str:
+        return " ".join([launch.kernel, *(f"launch.{name}={text}" for name, text in launch.choice)])
+
     return {
         "study": study.name,
         "gpu": plan.around.name,
@@ -288,7 +270,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "excluded": table.excluded,
         "designs": len(table),
         "refused_designs": int((table.refused != 0).sum()),
-        "steps": [{"what": step.what, "wanted": step.wanted, "known": step.known} for step in steps_of(plan)],
-        "refused_kernels": {_called(each): each.refused for each in plan.launches if each.refused},
+        "steps": steps_of(plan),
+        "refused_kernels": {called(each): each.refused for each in plan.launches if each.refused},
         "results": str(plan.store.folder),
     }

@@ -16,15 +16,8 @@ from warpsight.gpu.key import WORD
 from warpsight.sweeps.answers.best import best, pareto
 from warpsight.sweeps.answers.energy import UTILISATION, PowerCurve, energy
 from warpsight.sweeps.answers.maps import design_map, speedups
-from warpsight.sweeps.answers.results import GEOMEAN, Results, figure_names, results_of
-from warpsight.sweeps.answers.selection import (
-    CONDITION_WORDS,
-    COST_NUMBERS,
-    PERFORMANCE,
-    Selection,
-    Term,
-    select,
-)
+from warpsight.sweeps.answers.results import GEOMEAN, figure_names, results_of
+from warpsight.sweeps.answers.selection import CONDITION_WORDS, COST_NUMBERS, PERFORMANCE, Selection, Term, select
 from warpsight.sweeps.answers.sensitivity import sensitivity
 from warpsight.sweeps.expressions import parse_expression
 from warpsight.sweeps.folder import StudyFolder, open_folder
@@ -39,7 +32,7 @@ _IN_COSTS = dict.fromkeys(COST_NUMBERS, NUMBER)
 
 @dataclass(frozen=True)
 class Question:
-    """Of which designs is asked, and what counts as performance.
+    """Which designs a question is about, and what counts as performance.
 
     `model` None: the study's first. `metric`: `geomean`, `total`, `worst`, or a kernel's name (`answers/performance.py`);
     `baseline` the design that speed-ups are over, None: the lowest number with a value. `where`: conditions on keys and columns of
@@ -63,7 +56,7 @@ class Sweep:
         self.study = study
         self.table = table
         self.designs = designs
-        self.constants = constants  # of the keys that are the same on every design, and may be read all the same
+        self.constants = constants  # the keys that are equal on all designs, which expressions may read too
 
     @classmethod
     def open(cls, folder: str | Path) -> Sweep:
@@ -71,13 +64,13 @@ class Sweep:
 
         FormatError too when its tables are not of its study, as after a run over other designs that was ended before it wrote them.
         """
-        found: StudyFolder = open_folder(folder)
-        table, designs = _read(found.table, found), _read(found.designs, found)
-        return cls(found.study, table, designs, checked_constants(found, table, designs))
+        kept: StudyFolder = open_folder(folder)
+        table, designs = _read(kept.table, kept), _read(kept.designs, kept)
+        return cls(kept.study, table, designs, checked_constants(kept, table, designs))
 
     @classmethod
     def of(cls, plan: Plan) -> Sweep:
-        """From what is kept of a plan; rows that are not there yet say so."""
+        """From the kept results of a plan; rows that are not computed yet have that as their reason."""
         schema = empty_table(plan).schema
         rows = pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in result_tables(plan, missing=NOT_YET))])
         return cls(plan.study, rows.unify_dictionaries(), designs_table(plan), constants_of(plan.around))
@@ -121,29 +114,26 @@ class Sweep:
         return DISPLAY.html(self)
 
     def selection(self, about: Question = EVERYTHING) -> Selection:
-        """The designs that are asked about, with their performance."""
+        """The designs of the question, with their performance."""
         return self._select(about)
 
     def _select(self, about: Question, costs: Sequence[Term] = ()) -> Selection:
-        """What is asked about, with every key that `costs` read."""
+        """As `selection`, with every key that `costs` read; keys equal on all designs only if an expression reads them."""
         known = {**_IN_COSTS, **dict.fromkeys(figure_names(self.table), NUMBER), **dict.fromkeys(CONDITION_WORDS, WORD)}
         where = [Term(text, parse_expression(text, "where", known)) for text in about.where]
         names = {name for term in (*where, *costs) for name in term.formula.names}
-        return select(self._results(about, names), metric=about.metric, baseline=about.baseline, where=where)
-
-    def _results(self, about: Question, names: set[str]) -> Results:
-        """One model's rows; keys that are the same on every design are there if an expression reads them."""
         designs = self.designs
         for name in sorted(names & self.constants.keys() - set(designs.column_names)):
             designs = designs.append_column(name, pa.array([self.constants[name]] * designs.num_rows))
         axes = [axis.key for axis in self.study.axes]
         model = about.model or (self.study.models[0] if self.study.models else "simulator")
-        return results_of(self.table, designs, model=model, axes=axes, kernels=about.kernels)
+        results = results_of(self.table, designs, model=model, axes=axes, kernels=about.kernels)
+        return select(results, metric=about.metric, baseline=about.baseline, where=where)
 
 
 def _read(path: Path, folder: StudyFolder) -> pa.Table:
     try:
-        # each part of the file has words of its own, and Arrow groups by words only where all parts share them
+        # each part of the file has its own dictionary, and Arrow groups by words only if all parts share one
         return pq.read_table(path).unify_dictionaries()
     except FileNotFoundError:
         remedy = f"`warpsight sweep resume {folder.path}` computes them"

@@ -19,18 +19,18 @@ from warpsight.sweeps.files import write_rows
 from warpsight.sweeps.folder import StudyFolder
 from warpsight.sweeps.launches import StudyLaunch
 from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, MODEL
-from warpsight.sweeps.plan import Plan, plan_sweep
+from warpsight.sweeps.plan import Batch, Plan, Simulation, plan_sweep
 from warpsight.sweeps.study import Study
 from warpsight.sweeps.tables import NOT_YET, designs_table, empty_table, kept_if_better, labelled, result_tables
 from warpsight.sweeps.tasks import run_rows, run_simulator, run_trace
 
-# What of a study failed when it was last tried. It is tried again; until then its rows say why.
+# Traces and tasks that failed in the last run, with the reason. The next run tries them again.
 _FAILURES = "failures"
 
 
 @dataclass
-class Outcome:
-    """What a run did. `reasons` by what failed as a whole (a trace, a task); rows that were refused say so themselves."""
+class SweepRun:
+    """A finished run. `reasons` are those of traces and tasks that failed as a whole, by key; refused rows have their own."""
 
     plan: Plan
     computed: dict[str, int] = field(default_factory=dict)
@@ -44,44 +44,42 @@ def open_store(results: str | Path | None) -> ResultStore:
     return ResultStore(results if results is not None else default_folder("sweeps"))
 
 
-def run_sweep(study: Study, executor: Executor, *, results: str | Path | None = None, watch: Watch | None = None) -> Outcome:
+def run_sweep(study: Study, executor: Executor, *, results: str | Path | None = None, watch: Watch | None = None) -> SweepRun:
     """Everything of `study` that is not kept yet. A design or kernel that fails takes no other with it.
 
     Raises what `plan_sweep` raises, and NotKept when results cannot be kept.
     """
     started = perf_counter()
     store = open_store(results)
-    outcome = Outcome(plan_sweep(study, store))
-    plan = outcome.plan
+    done = SweepRun(plan_sweep(study, store))
+    plan = done.plan
     distinct = list({each.key: each for each in plan.launches}.values())
     steps: tuple[tuple[str, str, Callable[[Any], str], Callable[[], list[Any]], Sequence[StudyLaunch]], ...] = (
         ("traces", "running the kernels", run_trace, plan.trace_tasks, distinct),
         ("tasks", "caches, profiles and models", run_rows, plan.row_tasks, [each.launch for each in plan.batches]),
         ("simulator runs", "simulating", run_simulator, plan.simulator_tasks, [each.launch for each in plan.simulations]),
     )
-    for name, said, work, tasks_of, launches in steps:
+    for name, activity, work, tasks_of, launches in steps:
         tasks = tasks_of()
         # a kernel that cannot run is neither known nor computed
         possible = sum(bool(each.key) and (name == "traces" or each.known) for each in launches)
-        outcome.known[name], outcome.computed[name] = possible - len(tasks), len(tasks)
+        done.known[name], done.computed[name] = possible - len(tasks), len(tasks)
         if tasks:
-            failed = executor.run(work, tasks, stage(watch, said))
-            found = {task.key: reason for task, reason in failed.items()}
-            for key, reason in found.items():
-                store.put(_FAILURES, key, {"reason": reason})
-            outcome.reasons |= found
-    _note_failures(plan, outcome.reasons)
-    outcome.seconds = perf_counter() - started
-    return outcome
+            for task, reason in executor.run(work, tasks, stage(watch, activity)).items():
+                store.put(_FAILURES, task.key, {"reason": reason})
+                done.reasons[task.key] = reason
+    _note_failures(plan, done.reasons)
+    done.seconds = perf_counter() - started
+    return done
 
 
 def with_known_failures(plan: Plan) -> Plan:
     """`plan` whose launches and tasks that are not kept say why an earlier run could not make them."""
     traces = [each.key for each in plan.launches if each.key and not each.known]
-    tasks = [each.key for each in plan.batches if each.key and not plan.is_kept(each)]
-    simulations = [each.key for each in plan.simulations if each.key and not plan.is_kept(each)]
-    kept = {key: plan.store.get(_FAILURES, key) for key in (*traces, *tasks, *simulations)}
-    _note_failures(plan, {key: str(found["reason"]) for key, found in kept.items() if found is not None})
+    parts: list[Batch | Simulation] = [*plan.batches, *plan.simulations]
+    tasks = [each.key for each in parts if each.key and not plan.is_kept(each)]
+    failures = {key: plan.store.get(_FAILURES, key) for key in (*traces, *tasks)}
+    _note_failures(plan, {key: str(failure["reason"]) for key, failure in failures.items() if failure is not None})
     return plan
 
 
@@ -110,16 +108,16 @@ def write_results(plan: Plan, folder: StudyFolder, *, missing: str = NOT_YET) ->
         raise UsageError(f"cannot be written: {error.strerror or error}", place=str(folder.table), remedy=remedy) from None
 
 
-def outcome_document(outcome: Outcome, folder: StudyFolder) -> dict[str, Any]:
+def outcome_document(done: SweepRun, folder: StudyFolder) -> dict[str, Any]:
     """What a run did and where its table is, as JSON."""
-    plan = outcome.plan
+    plan = done.plan
     return {
         **collected_document(folder),
         "gpu": plan.around.name,
         "excluded_designs": plan.table.excluded,
-        "computed": outcome.computed,
-        "known": outcome.known,
-        "seconds": outcome.seconds,
+        "computed": done.computed,
+        "known": done.known,
+        "seconds": done.seconds,
         "kept_in": str(plan.store.folder),
     }
 
@@ -127,8 +125,7 @@ def outcome_document(outcome: Outcome, folder: StudyFolder) -> dict[str, Any]:
 def collected_document(folder: StudyFolder) -> dict[str, Any]:
     """What is in a study's table: numbers of rows, and the reasons of those that failed, the most frequent first."""
     table = pq.read_table(folder.table, columns=[DESIGN, KERNEL, MODEL, FAILED])
-    reasons = pc.value_counts(table[FAILED].cast("string")).to_pylist()
-    failed = {row["values"]: row["counts"] for row in reasons if row["values"]}
+    failed = {row["values"]: row["counts"] for row in pc.value_counts(table[FAILED].cast("string")).to_pylist() if row["values"]}
     return {
         "study": folder.study.name,
         "folder": str(folder.path),

@@ -1,12 +1,12 @@
 """A study: kernels on designs around a base GPU, by models and, on some designs, by the simulator.
 
-Its parts, the designs that its axes and sampling stand for, and the checks that the parts fit together.
+Its parts, the designs that its axes and sampling define, and the checks that the parts fit together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -59,7 +59,7 @@ class SimulatorRuns:
 
 @dataclass(frozen=True)
 class StudyKernel:
-    """One kernel of a study. `name` tells it from the others in rows; `request` is what `explore.pipeline` takes."""
+    """One kernel of a study. `name` identifies it in rows; `request` is the input of the pipeline."""
 
     name: str
     request: KernelRequest
@@ -110,17 +110,17 @@ def draw(axes: Sequence[Axis], sampling: Sampling) -> tuple[int, dict[str, NDArr
         return _grid(axes)
     generator = np.random.default_rng(sampling.seed)
     latin = sampling.kind == LATIN_HYPERCUBE
-    floats = [axis for axis in axes if _is_float_range(axis)]
     discrete = [axis for axis in axes if not _is_float_range(axis)]
     sizes = [_size(axis) for axis in discrete]
-    codes = dict(zip((axis.key for axis in discrete), _codes(sizes, sampling.designs, latin, not floats, generator), strict=True))
-    columns = {}
-    for axis in axes:
-        if axis.key in codes:
-            columns[axis.key] = _of_codes(axis, codes[axis.key])
-        else:
-            columns[axis.key] = _float_range(axis, sampling.designs, latin, generator)
-    return sampling.designs, columns
+    codes = iter(_codes(sizes, sampling.designs, latin, len(discrete) == len(axes), generator))
+
+    def column(axis: Axis) -> NDArray[Any]:
+        if _is_float_range(axis):
+            return _float_range(axis, sampling.designs, latin, generator)
+        chosen = next(codes)
+        return chosen.astype(np.float64) + float(axis.values[0]) if axis.continuous else value_array(axis)[chosen]
+
+    return sampling.designs, {axis.key: column(axis) for axis in axes}
 
 
 def combinations(axes: Sequence[Axis]) -> int | None:
@@ -154,10 +154,6 @@ def _size(axis: Axis) -> int:
     return int(axis.values[1]) - int(axis.values[0]) + 1 if axis.continuous else len(axis.values)
 
 
-def _of_codes(axis: Axis, codes: Codes) -> NDArray[Any]:
-    return codes.astype(np.float64) + float(axis.values[0]) if axis.continuous else value_array(axis)[codes]
-
-
 def _float_range(axis: Axis, designs: int, latin: bool, generator: np.random.Generator) -> NDArray[np.float64]:
     least, most = float(axis.values[0]), float(axis.values[1])
     share = generator.random(designs)
@@ -186,8 +182,9 @@ def _one_axis(size: int, designs: int, latin: bool, generator: np.random.Generat
         return generator.integers(size, size=designs, dtype=np.int64)
     if designs < size:
         # one value of each of as many strata of whole values
-        at = np.arange(designs + 1)
-        edges = at * size // designs if designs * size < _LARGEST_CODE else np.floor(at * (size / designs)).astype(np.int64)
+        strata = np.arange(designs + 1)
+        exact = designs * size < _LARGEST_CODE
+        edges = strata * size // designs if exact else np.floor(strata * (size / designs)).astype(np.int64)
         edges[-1] = size
         codes = generator.integers(edges[:-1], edges[1:], dtype=np.int64)
     else:
@@ -232,19 +229,14 @@ def _repeats(codes: Sequence[Codes], sizes: Sequence[int]) -> NDArray[np.intp]:
 
 def _trade(codes: list[Codes], sizes: Sequence[int], generator: np.random.Generator) -> None:
     """Designs that come twice trade their value of one axis with another design's, in place."""
-    for _, axis in zip(range(_ROUNDS), _turns(len(sizes)), strict=False):
+    for turn in range(_ROUNDS):
         repeats = _repeats(codes, sizes)
         if not repeats.size:
             return
-        column = codes[axis]
+        column = codes[turn % len(sizes)]
         others = generator.integers(column.size, size=repeats.size)
         for one, other in zip(repeats.tolist(), others.tolist(), strict=True):
             column[one], column[other] = column[other], column[one]
-
-
-def _turns(count: int) -> Iterator[int]:
-    while True:
-        yield from range(count)
 
 
 def _replace_duplicates(codes: list[Codes], sizes: Sequence[int], generator: np.random.Generator) -> list[Codes]:
@@ -284,8 +276,8 @@ def check_study(study: Study, places: Mapping[str, str] = NOWHERE) -> None:
     _check_keys(study, places)
     _check_sampling(study, places)
     _check_expressions(study)
-    launched = [axis.key for axis in study.axes if axis.key.startswith("launch.")]
-    launched += [key for key, _ in study.derived if key.startswith("launch.")]
+    varied = [*(axis.key for axis in study.axes), *(key for key, _ in study.derived)]
+    launched = [key for key in varied if key.startswith("launch.")]
     traces = [kernel.name for kernel in study.kernels if kernel.request.is_trace]
     if launched and traces:
         what = f"{launched[0]} varies the launch, and {traces[0]} is a trace folder, whose launch cannot change"
@@ -299,14 +291,14 @@ def _check_kernels(kernels: tuple[StudyKernel, ...], places: Mapping[str, str]) 
         raise UsageError("there are no kernels", place=places.get("kernels", "kernels"), remedy=remedy)
     first: dict[str, int] = {}
     for index, kernel in enumerate(kernels):
+        place = places.get(f"kernels.{index}", "kernels")
         if not kernel.name.strip() or not kernel.name.isprintable():
             remedy = "give it a plain name: {path: ..., name: ...}, or NAME=KERNEL on the command line"
-            place = places.get(f"kernels.{index}", "kernels")
             raise UsageError(f"the kernel {_path(kernel)} has no name that can be printed", place=place, remedy=remedy)
         if kernel.name in first:
             what = f'two kernels are called "{kernel.name}": {_path(kernels[first[kernel.name]])} and {_path(kernel)}'
             remedy = "give one of them a name of its own: {path: ..., name: ...}, or NAME=KERNEL on the command line"
-            raise UsageError(what, place=places.get(f"kernels.{index}", "kernels"), remedy=remedy)
+            raise UsageError(what, place=place, remedy=remedy)
         first[kernel.name] = index
 
 
@@ -326,11 +318,11 @@ def _once(values: Iterable[str], where: str, what: str, places: Mapping[str, str
 
 def _check_keys(study: Study, places: Mapping[str, str]) -> None:
     """A key has one origin."""
-    given = [(override.partition("=")[0].strip(), "set") for override in study.overrides]
-    given += [(axis.key, "axes") for axis in study.axes] + [(key, "derived") for key, _ in study.derived]
+    keys = [(override.partition("=")[0].strip(), "set") for override in study.overrides]
+    keys += [(axis.key, "axes") for axis in study.axes] + [(key, "derived") for key, _ in study.derived]
     words = {"set": "set", "axes": "an axis", "derived": "derived"}
     origin: dict[str, str] = {}
-    for key, where in given:
+    for key, where in keys:
         place = places.get(f"{where}.{key}", f"{where}: {key}")
         if where == "set" and key.startswith(("launch.", "method.")):
             remedy = f"make it an axis of one value: axes: {{{key}: ...}}"
@@ -376,16 +368,14 @@ def _check_expressions(study: Study) -> None:
     available = {axis.key for axis in study.axes}
     derived = [key for key, _ in study.derived]
     for key, expression in study.derived:
-        wanted = sort_of_key(study_key(key, expression.place))
-        if expression.sort != wanted:
-            what = f'{key} is a {_kind(wanted)}, but "{expression.text}" evaluates to a {_kind(expression.sort)}'
-            raise UsageError(what, place=expression.place, remedy=f"write an expression that gives a {_kind(wanted)}")
+        sort = sort_of_key(study_key(key, expression.place))
+        if expression.sort != sort:
+            what = f'{key} is a {_kind(sort)}, but "{expression.text}" evaluates to a {_kind(expression.sort)}'
+            raise UsageError(what, place=expression.place, remedy=f"write an expression that gives a {_kind(sort)}")
         _check_reads(expression, available, derived)
         available.add(key)
-    conditions = [*study.constraints]
-    if study.simulator is not None and study.simulator.where is not None:
-        conditions.append(study.simulator.where)
-    for condition in conditions:
+    where = study.simulator.where if study.simulator is not None else None
+    for condition in (*study.constraints, *([] if where is None else [where])):
         if condition.sort != TRUTH:
             what = f'"{condition.text}" evaluates to a {_kind(condition.sort)}, not to true or false'
             raise UsageError(what, place=condition.place, remedy="compare it: l1.mshrs >= sm.max_warps")

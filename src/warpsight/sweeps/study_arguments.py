@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from warpsight.base.diskcache import content_key
@@ -33,17 +32,9 @@ GRID_OF_ALL = Sampling()
 
 
 def study_of_options(
-    kernels: Sequence[KernelRequest | StudyKernel] = (),
-    *,
-    suite: str | None = None,
-    name: str = "sweep",
-    gpu: str = DEFAULT_GPU,
-    settings: Sequence[str] = (),
-    constraints: Sequence[str] = (),
-    models: Sequence[str] = (DEFAULT_MODEL,),
-    sampling: Sampling = GRID_OF_ALL,
-    method: Method = DEFAULT_METHOD,
-    simulator: SimulatorRuns | None = None,
+    kernels: Sequence[KernelRequest | StudyKernel] = (), *, suite: str | None = None, name: str = "sweep", gpu: str = DEFAULT_GPU,
+    settings: Sequence[str] = (), constraints: Sequence[str] = (), models: Sequence[str] = (DEFAULT_MODEL,),
+    sampling: Sampling = GRID_OF_ALL, method: Method = DEFAULT_METHOD, simulator: SimulatorRuns | None = None,
 ) -> Study:
     """The study of kernels, and of a suite by name or folder, around `gpu`.
 
@@ -92,23 +83,14 @@ Kernel = Any
 
 
 def study_of_arguments(
-    kernels: Kernel | Sequence[Kernel] | Mapping[str, Kernel],
-    gpu: str | os.PathLike[str] | GpuSpec,
-    axes: Mapping[str, str | Sequence[Any]],
-    store: ResultStore,
-    *,
-    suite: str | None,
-    models: Sequence[str],
-    overrides: Sequence[str],
-    derived: Mapping[str, str],
-    constraints: Sequence[str],
-    sampling: Sampling,
-    method: Method,
+    kernels: Kernel | Sequence[Kernel] | Mapping[str, Kernel], gpu: str | os.PathLike[str] | GpuSpec,
+    axes: Mapping[str, str | Sequence[Any]], store: ResultStore, *, suite: str | None, models: Sequence[str],
+    overrides: Sequence[str], derived: Mapping[str, str], constraints: Sequence[str], sampling: Sampling, method: Method,
     simulator: SimulatorRuns | None,
 ) -> Study:
-    """The study that they say, checked. Traces in memory and descriptions are kept in `store`, where every worker reaches them.
+    """The study of the arguments, checked. Traces in memory and descriptions are kept in `store`, which every worker can read.
 
-    Where `kernels` is a study file it is that one's, and nothing else may be given: nobody would know which of the two holds.
+    If `kernels` is a study file, nothing else may be given: it would be unclear which of the two holds.
     """
     if isinstance(kernels, (str, os.PathLike)) and is_study_file(os.fspath(kernels)):
         refuse_beside_a_file(
@@ -138,26 +120,26 @@ _DEFAULTS = {name: getattr(Study("", ()), name) for name in ("gpu", "models", "s
 
 def _texts(**arguments: Any) -> None:
     """Refuses what is no sequence of texts; a single text is not taken for its letters."""
-    for name, given in arguments.items():
-        parts = [*given, *given.values()] if isinstance(given, Mapping) else given
-        wrong = isinstance(given, str) or not isinstance(parts, Iterable) or not all(isinstance(each, str) for each in parts)
-        if wrong or (name == "derived") != isinstance(given, Mapping):
+    for name, value in arguments.items():
+        parts = [*value, *value.values()] if isinstance(value, Mapping) else value
+        texts = not isinstance(value, str) and isinstance(parts, Iterable) and all(isinstance(each, str) for each in parts)
+        if not texts or (name == "derived") != isinstance(value, Mapping):
             remedy = 'write {"l2.mshrs": "4 * sm_count"}' if name == "derived" else 'write a list of texts, as ["..."]'
-            raise UsageError(f"{given!r} is not valid", place=name, remedy=remedy)
+            raise UsageError(f"{value!r} is not valid", place=name, remedy=remedy)
 
 
 def _wholes(**arguments: Any) -> None:
-    for name, given in arguments.items():
-        if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-            raise UsageError(f"{given!r} is not a whole number of 0 or more", place=name, remedy="write for example 10")
+    for name, value in arguments.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise UsageError(f"{value!r} is not a whole number of 0 or more", place=name, remedy="write for example 10")
 
 
 def refuse_beside_a_file(path: str, **arguments: Any) -> None:
-    """Refuses arguments beside a study file, which says all of it itself, unless they are as by default. Raises UsageError."""
-    usual = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
-    given = [name for name, value in usual.items() if (value != _DEFAULTS[name] if name in _DEFAULTS else value)]
-    if given:
-        what = f"is a study file and defines the sweep, but {', '.join(given)} is also given"
+    """Raises UsageError for arguments beside a study file, which defines all of them, unless they have their defaults."""
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
+    extra = [name for name, value in values.items() if (value != _DEFAULTS[name] if name in _DEFAULTS else value)]
+    if extra:
+        what = f"is a study file and defines the sweep, but {', '.join(extra)} is also given"
         raise UsageError(what, place=path, remedy="write it in the study file")
 
 
@@ -172,25 +154,22 @@ def _named(kernels: Any) -> Iterable[tuple[str, Any]]:
     return [("", each) for each in kernels]
 
 
-def _member(name: str, given: Any, store: ResultStore) -> StudyKernel:
-    if isinstance(given, StudyKernel):
-        return given
-    if isinstance(given, KernelTrace):
-        return StudyKernel(name or given.header.kernel, KernelRequest(path=str(_kept(given, store))))
-    if isinstance(given, (str, os.PathLike)):
-        given = KernelRequest(path=os.fspath(given))
-    if not isinstance(given, KernelRequest):
-        what = f"a {type(given).__name__} is not a kernel"
+def _member(name: str, kernel: Any, store: ResultStore) -> StudyKernel:
+    if isinstance(kernel, StudyKernel):
+        return kernel
+    if isinstance(kernel, KernelTrace):
+        header = kernel.header
+        counts = (header.registers_per_thread, header.sampled_blocks, header.warp_instructions)
+        parts = (header.kernel_hash, header.input_hash, *map(str, counts), header.tool_version, str(header.schema))
+        key = content_key("given", *parts)
+        folder = store.make_folder(key, lambda place: save_trace(kernel, place))
+        return StudyKernel(name or header.kernel, KernelRequest(path=str(folder)))
+    if isinstance(kernel, (str, os.PathLike)):
+        kernel = KernelRequest(path=os.fspath(kernel))
+    if not isinstance(kernel, KernelRequest):
+        what = f"a {type(kernel).__name__} is not a kernel"
         raise UsageError(what, place="kernels", remedy="give traces (warpsight.trace), launch files or trace folders")
-    return StudyKernel(name or default_name(given), given)
-
-
-def _kept(trace: KernelTrace, store: ResultStore) -> Path:
-    """The folder of a trace that is in memory."""
-    header = trace.header
-    parts = (header.kernel_hash, header.input_hash, header.registers_per_thread, header.sampled_blocks, header.warp_instructions)
-    key = content_key("given", *map(str, parts), header.tool_version, str(header.schema))
-    return store.make_folder(key, lambda place: save_trace(trace, place))
+    return StudyKernel(name or default_name(kernel), kernel)
 
 
 def _description(gpu: str | os.PathLike[str] | GpuSpec, store: ResultStore) -> str:

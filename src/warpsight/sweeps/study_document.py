@@ -31,8 +31,7 @@ class _ObjectReader:
         self.values: Mapping[str, Any] = values
 
     def refuse(self, what: str) -> NoReturn:
-        remedy = "the document of the study is damaged; run the study again from its file"
-        raise FormatError(what, place=self.place, remedy=remedy)
+        raise FormatError(what, place=self.place, remedy="the document of the study is damaged; run the study again from its file")
 
     def field(self, name: str, *types: type) -> Any:
         if name not in self.values:
@@ -49,6 +48,9 @@ class _ObjectReader:
             self.refuse(f"{name} is {value}, below {least}")
         return int(value)
 
+    def text(self, name: str) -> str:
+        return str(self.field(name, str))
+
     def texts(self, name: str) -> tuple[str, ...]:
         values: list[str] = self.field(name, list)
         if not all(map(_is_text, values)):
@@ -62,7 +64,7 @@ class _ObjectReader:
         return _ObjectReader(self.field(name, dict), f"{self.place}: {name}")
 
     def parts(self, name: str) -> list[_ObjectReader]:
-        return [_ObjectReader(each, f"{self.place}: {name} {at}") for at, each in enumerate(self.field(name, list))]
+        return [_ObjectReader(each, f"{self.place}: {name} {index}") for index, each in enumerate(self.field(name, list))]
 
 
 # -- Kernels.
@@ -75,11 +77,11 @@ def _written_kernel(kernel: StudyKernel) -> dict[str, Any]:
     written: dict[str, Any] = {"path": path if "\n" in path or path == "-" else os.path.abspath(path)}
     for name, value in vars(request).items():
         if value is not None and name not in ("path", "output"):
-            found, values = _REQUEST.get(name), value if isinstance(value, (list, tuple)) else [value]
-            if found is None or not all(map(_is_plain, values)):
+            field, values = _REQUEST.get(name), value if isinstance(value, (list, tuple)) else [value]
+            if field is None or not all(map(_is_plain, values)):
                 remedy = "write arguments as texts, 'f32[1024]:uniform' or 'data.npy', or give the folder of the kernel's trace"
                 _refuse_python_value(kernel, f"{name} of the kernel", remedy)
-            absolute = [_absolute(found, each) for each in values]
+            absolute = [_absolute(field, each) for each in values]
             written[name] = absolute if isinstance(value, (list, tuple)) else absolute[0]
     return {"name": kernel.name, "request": written}
 
@@ -89,11 +91,11 @@ def _refuse_python_value(kernel: StudyKernel, what: str, remedy: str) -> NoRetur
     raise UsageError(what, place=kernel.name, remedy=remedy)
 
 
-def _absolute(found: RequestField, value: Any) -> Any:
+def _absolute(field: RequestField, value: Any) -> Any:
     """The value, independent of the current folder."""
-    if found.holds == PATHS:
+    if field.holds == PATHS:
         return os.path.abspath(value)
-    if found.holds == ARGUMENTS and isinstance(value, str) and (value.startswith("@") or value.endswith(".npy")):
+    if field.holds == ARGUMENTS and isinstance(value, str) and (value.startswith("@") or value.endswith(".npy")):
         return "@" + os.path.abspath(value.removeprefix("@"))
     return value
 
@@ -122,7 +124,7 @@ def _kernel(read: _ObjectReader) -> StudyKernel:
                 request.refuse(f"{name} has a value of another type")
             value = tuple(value)
         values[name] = value
-    return StudyKernel(read.field("name", str), KernelRequest(**values))
+    return StudyKernel(read.text("name"), KernelRequest(**values))
 
 
 # -- Axes, derived keys, method, simulator.
@@ -148,16 +150,10 @@ def _derived(read: _ObjectReader, name: str) -> tuple[tuple[str, Expression], ..
 
 
 def _method(read: _ObjectReader) -> Method:
-    words = {}
-    for key in METHOD:
-        name = key.removeprefix("method.")
-        words[name] = read.field(name, str)
-        check_value(key, words[name], read.place)
+    words = {key.removeprefix("method."): read.text(key.removeprefix("method.")) for key in METHOD}
+    for name, word in words.items():
+        check_value(f"method.{name}", word, read.place)
     return Method(**words)
-
-
-def _written_simulator(runs: SimulatorRuns | None) -> dict[str, Any] | None:
-    return None if runs is None else {**vars(runs), "where": runs.where.text if runs.where else None}
 
 
 def _simulator(outer: _ObjectReader, name: str) -> SimulatorRuns | None:
@@ -167,6 +163,11 @@ def _simulator(outer: _ObjectReader, name: str) -> SimulatorRuns | None:
     where, limit = read.field("where", str, NoneType), read.field("max_cycles", int, NoneType)
     condition = None if where is None else read.expression("where", where)
     return SimulatorRuns(read.number("designs"), read.number("seed"), condition, limit)
+
+
+def _sampling(outer: _ObjectReader, name: str) -> Sampling:
+    read = outer.part(name)
+    return Sampling(read.text("kind"), read.number("designs"), read.number("seed"))
 
 
 # -- The fields of a study.
@@ -181,34 +182,24 @@ class StudyField:
     read: Callable[[_ObjectReader, str], Any]
 
 
-def _texts(read: _ObjectReader, name: str) -> tuple[str, ...]:
-    return read.texts(name)
-
-
-def _text(read: _ObjectReader, name: str) -> str:
-    return str(read.field(name, str))
-
-
 STUDY_FIELDS = (
-    StudyField("name", "name", str, _text),
+    StudyField("name", "name", str, _ObjectReader.text),
     StudyField("kernels", "kernels", lambda kernels: [_written_kernel(each) for each in kernels],
                lambda read, name: tuple(_kernel(each) for each in read.parts(name))),
-    StudyField("gpu", "gpu", lambda gpu: gpu if catalog_path(gpu) is not None else os.path.abspath(gpu), _text),
-    StudyField("set", "overrides", list, _texts),
+    StudyField("gpu", "gpu", lambda gpu: gpu if catalog_path(gpu) is not None else os.path.abspath(gpu),
+               _ObjectReader.text),
+    StudyField("set", "overrides", list, _ObjectReader.texts),
     StudyField("axes", "axes", lambda axes: [{**vars(axis), "values": list(axis.values)} for axis in axes],
                lambda read, name: tuple(_axis(each) for each in read.parts(name))),
-    StudyField("sampling", "sampling", asdict, lambda read, name: _sampling(read.part(name))),
+    StudyField("sampling", "sampling", asdict, _sampling),
     StudyField("derived", "derived", lambda pairs: [[key, expression.text] for key, expression in pairs], _derived),
     StudyField("constraints", "constraints", lambda expressions: [each.text for each in expressions],
                lambda read, name: tuple(read.expression(name, text) for text in read.texts(name))),
-    StudyField("models", "models", list, _texts),
+    StudyField("models", "models", list, _ObjectReader.texts),
     StudyField("method", "method", asdict, lambda read, name: _method(read.part(name))),
-    StudyField("simulator", "simulator", _written_simulator, _simulator),
+    StudyField("simulator", "simulator",
+               lambda runs: None if runs is None else {**vars(runs), "where": runs.where.text if runs.where else None}, _simulator),
 )  # fmt: skip
-
-
-def _sampling(read: _ObjectReader) -> Sampling:
-    return Sampling(read.field("kind", str), read.number("designs"), read.number("seed"))
 
 
 def study_document(study: Study) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +15,8 @@ from warpsight.gpu.keys import find_key
 from warpsight.kernels.launch_check import parse_dim3
 from warpsight.kernels.launch_file import relative_argument
 from warpsight.models.base import get_model
-from warpsight.pipeline.request import (
-    ARGUMENTS,
-    DEFAULT_GPU,
-    DEFAULT_METHOD,
-    DEFAULT_MODEL,
-    DIMENSIONS,
-    PATHS,
-    REQUEST_FIELDS,
-    KernelRequest,
-    Method,
-    RequestField,
-)
-from warpsight.pipeline.suites import MANIFEST, Suite, load_suite, shipped_suites
+from warpsight.pipeline.request import ARGUMENTS, DIMENSIONS, PATHS, REQUEST_FIELDS, KernelRequest, Method, RequestField
+from warpsight.pipeline.suites import MANIFEST, Suite, SuiteKernel, load_suite, shipped_suites
 from warpsight.sweeps.axes import axis_of_list, axis_of_text
 from warpsight.sweeps.expressions import Expression, parse_expression
 from warpsight.sweeps.launches import members_of
@@ -53,30 +42,26 @@ def read_kernels(node: YamlNode, folder: Path) -> Iterator[tuple[StudyKernel, st
 
 def suite_kernels(node: YamlNode, folder: Path) -> Iterator[tuple[StudyKernel, str]]:
     """Each kernel of `suite:`, with its place: a name or folder, or a mapping of it and `only` or `half`. Raises UsageError."""
-    if not node.is_mapping:
-        yield from _of_suite(_suite(node, folder), node.place)
-        return
-    entries = node.entries(SUITE_KEYS)
+    entries = node.entries(SUITE_KEYS) if node.is_mapping else {"name": node}
     if "name" not in entries:
         node.refuse("suite has no name", "write suite: {name: warpsight, half: development}")
     suite = _suite(entries["name"], folder)
     if "only" in entries and "half" in entries:
         entries["half"].refuse("only and half both choose kernels", "keep one of them")
-    if "half" in entries:
-        half = entries["half"].one_of(HALVES)
-        chosen = suite.holdout if half == "holdout" else suite.development
-        if not chosen:
-            entries["half"].refuse(f"the suite {suite.name} has no kernel in that half", "remove half")
-        yield from ((StudyKernel(kernel.name, kernel.request()), node.place) for kernel in chosen)
-    elif "only" in entries:
+    if "only" in entries:
         for item in entries["only"].items():
             try:
                 kernel = suite.kernel(item.text())
             except UsageError as error:
                 item.refuse(error.what, error.remedy)
             yield StudyKernel(kernel.name, kernel.request()), item.place
-    else:
-        yield from _of_suite(suite, node.place)
+        return
+    chosen: Iterable[SuiteKernel] = suite
+    if "half" in entries:
+        chosen = suite.holdout if entries["half"].one_of(HALVES) == "holdout" else suite.development
+        if not chosen:
+            entries["half"].refuse(f"the suite {suite.name} has no kernel in that half", "remove half")
+    yield from ((member, node.place) for member in members_of_suite(chosen))
 
 
 def default_name(request: KernelRequest) -> str:
@@ -93,14 +78,9 @@ def default_name(request: KernelRequest) -> str:
     return path.parent.name if path.name == MANIFEST else path.stem
 
 
-def _of_suite(suite: Suite, place: str) -> Iterator[tuple[StudyKernel, str]]:
-    for member in members_of_suite(suite):
-        yield member, place
-
-
-def members_of_suite(suite: Suite) -> list[StudyKernel]:
-    """The kernels of a suite as a study has them, in its order."""
-    return [StudyKernel(kernel.name, kernel.request()) for kernel in suite]
+def members_of_suite(kernels: Iterable[SuiteKernel]) -> list[StudyKernel]:
+    """Kernels of a suite as a study has them, in their order."""
+    return [StudyKernel(kernel.name, kernel.request()) for kernel in kernels]
 
 
 def _suite(node: YamlNode, folder: Path) -> Suite:
@@ -164,7 +144,7 @@ def _dimensions(node: YamlNode) -> str:
     return text
 
 
-# -- A study file: YAML, every message with its line. docs/reference/study-file.md has every key.
+# -- The file.
 
 SCHEMA = "1"
 STUDY_KEYS = ("schema", "suite", *(each.key for each in STUDY_FIELDS))
@@ -180,12 +160,14 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     value of the wrong kind, a kernel, suite, GPU or model that is not there, and whatever `check_study` refuses.
     """
     shown = os.fspath(path)
-    root = YamlNode(compose(Path(shown), shown, _FILE), "the study", shown)
-    return _StudyReader(root, Path(shown)).study()
+    return _StudyReader(YamlNode(compose(Path(shown), shown, _FILE), "the study", shown), Path(shown)).study()
 
 
 class _StudyReader:
-    """Reads the fields of one file, each by the method named after its key; `places` are their lines, for checks of the whole."""
+    """Reads the fields of one file, each by the method named after its key; those that are missing have the defaults of `Study`.
+
+    `places` are their lines, for checks of the whole.
+    """
 
     def __init__(self, root: YamlNode, path: Path) -> None:
         self.root, self.path, self.folder = root, path, path.parent
@@ -193,64 +175,60 @@ class _StudyReader:
         self.places: dict[str, str] = {name: node.place for name, node in self.entries.items()}
 
     def study(self) -> Study:
-        """Everything that the file says."""
-        self.schema()
-        study = Study(**{each.name: getattr(self, each.key)() for each in STUDY_FIELDS})
+        """Everything in the file."""
+        schema = self.entries.get("schema")
+        if schema is not None and schema.text() != SCHEMA:
+            schema.refuse(f'schema "{schema.text()}" is not known', f"this version reads schema {SCHEMA}")
+        values: dict[str, Any] = {"name": self.path.stem, "kernels": ()}
+        for field in STUDY_FIELDS:
+            if field.key == "kernels":
+                values["kernels"] = self.kernels()
+            elif field.key in self.entries:
+                values[field.name] = getattr(self, field.key)(self.entries[field.key])
+        study = Study(**values)
         check_study(study, {"kernels": str(self.path), **self.places})
         return study
 
-    def schema(self) -> None:
-        node = self.entries.get("schema")
-        if node is not None and node.text() != SCHEMA:
-            node.refuse(f'schema "{node.text()}" is not known', f"this version reads schema {SCHEMA}")
-
-    def name(self) -> str:
-        if "name" not in self.entries:
-            return self.path.stem
-        name = self.entries["name"].text()
+    def name(self, node: YamlNode) -> str:
+        name = node.text()
         if not name.isprintable():
-            self.entries["name"].refuse("name has characters that cannot be printed", "write a plain name")
+            node.refuse("name has characters that cannot be printed", "write a plain name")
         if not name.strip(" .") or "/" in name:
-            remedy = "write a plain name; `out` names the folder"
-            self.entries["name"].refuse(f'"{name}" cannot be the name of a folder', remedy)
+            node.refuse(f'"{name}" cannot be the name of a folder', "write a plain name; `out` names the folder")
         return name
 
     def kernels(self) -> tuple[StudyKernel, ...]:
-        found: list[tuple[StudyKernel, str]] = []
+        """Those of `kernels`, then those of `suite`."""
+        members: list[tuple[StudyKernel, str]] = []
         for key, read in (("kernels", read_kernels), ("suite", suite_kernels)):
             if key in self.entries:
                 for kernel, place in read(self.entries[key], self.folder):
-                    found += [(member, place) for member in members_of(kernel)]
-        self.places |= {f"kernels.{index}": place for index, (_, place) in enumerate(found)}
-        return tuple(kernel for kernel, _ in found)
+                    members += [(member, place) for member in members_of(kernel)]
+        self.places |= {f"kernels.{index}": place for index, (_, place) in enumerate(members)}
+        return tuple(kernel for kernel, _ in members)
 
-    def gpu(self) -> str:
+    def gpu(self, node: YamlNode) -> str:
         """A name of the catalogue, or a file beside the study."""
-        if "gpu" not in self.entries:
-            return DEFAULT_GPU
-        name = self.entries["gpu"].text()
+        name = node.text()
         if catalog_path(name) is not None:
             return name
         if not os.path.isfile(self.folder / name):
             what = f'"{name}" is neither a GPU of the catalogue nor a file{suggestion(name, catalog_names())}'
-            self.entries["gpu"].refuse(what, f"the catalogue has: {', '.join(catalog_names())}")
+            node.refuse(what, f"the catalogue has: {', '.join(catalog_names())}")
         return str(self.folder / name)
 
-    def set(self) -> tuple[str, ...]:
+    def set(self, node: YamlNode) -> tuple[str, ...]:
         """Overrides, as a mapping or as texts."""
-        if "set" not in self.entries:
-            return ()
-        node = self.entries["set"]
-        given: list[tuple[str, str, str]] = []
+        settings: list[tuple[str, str, str]] = []
         if node.is_list:
             for item in node.items():
                 key, equals, text = (part.strip() for part in item.text().partition("="))
                 if not equals or not key or not text:
                     item.refuse(f'"{item.text()[:80]}" is not key=value', "write for example l1.ways=4")
-                given.append((key, text, item.place))
+                settings.append((key, text, item.place))
         else:
-            given = [(key, entry.text(), entry.place) for key, entry in node.entries().items()]
-        for key, text, place in given:
+            settings = [(key, entry.text(), entry.place) for key, entry in node.entries().items()]
+        for key, text, place in settings:
             if f"set.{key}" in self.places:
                 raise UsageError(f"{key} is set twice", place=place, remedy="remove one of the two")
             self.places[f"set.{key}"] = place
@@ -258,27 +236,22 @@ class _StudyReader:
             known = find_key(key)
             if known is not None:
                 parse_value(known, Text(text, place))
-        return tuple(f"{key}={text}" for key, text, _ in given)
+        return tuple(f"{key}={text}" for key, text, _ in settings)
 
-    def axes(self) -> tuple[Axis, ...]:
-        if "axes" not in self.entries:
-            return ()
-        found = []
-        for key, node in self.entries["axes"].entries().items():
+    def axes(self, mapping: YamlNode) -> tuple[Axis, ...]:
+        axes = []
+        for key, node in mapping.entries().items():
             self.places[f"axes.{key}"] = node.place
             if node.is_mapping:
                 names = [name for name in known_names() if name.startswith(f"{key}.")]
                 node.refuse(f"{key} is a mapping, not values", f"write whole keys: {names[0] if names else 'l1.size'}: [...]")
             if node.is_list:
-                found.append(axis_of_list(key, [(item.text(), item.place) for item in node.items()], node.place))
+                axes.append(axis_of_list(key, [(item.text(), item.place) for item in node.items()], node.place))
             else:
-                found.append(axis_of_text(key, node.text(), node.place))
-        return tuple(found)
+                axes.append(axis_of_text(key, node.text(), node.place))
+        return tuple(axes)
 
-    def sampling(self) -> Sampling:
-        if "sampling" not in self.entries:
-            return Sampling()
-        node = self.entries["sampling"]
+    def sampling(self, node: YamlNode) -> Sampling:
         entries = node.entries(("kind", "designs", "seed"))
         if "kind" not in entries:
             node.refuse("sampling has no kind", f"write kind: {' or kind: '.join(KINDS)}")
@@ -288,29 +261,21 @@ class _StudyReader:
         designs = entries["designs"].whole(1, MOST_DESIGNS) if "designs" in entries else 0
         return Sampling(kind, designs, entries["seed"].whole(0) if "seed" in entries else 0)
 
-    def derived(self) -> tuple[tuple[str, Expression], ...]:
-        if "derived" not in self.entries:
-            return ()
-        found = []
-        for key, node in self.entries["derived"].entries().items():
+    def derived(self, mapping: YamlNode) -> tuple[tuple[str, Expression], ...]:
+        derived = []
+        for key, node in mapping.entries().items():
             self.places[f"derived.{key}"] = node.place
             study_key(key, node.place)
-            found.append((key, parse_expression(node.text(), node.place)))
-        return tuple(found)
+            derived.append((key, parse_expression(node.text(), node.place)))
+        return tuple(derived)
 
-    def constraints(self) -> tuple[Expression, ...]:
-        if "constraints" not in self.entries:
-            return ()
-        return tuple(parse_expression(item.text(), item.place) for item in self.entries["constraints"].items())
+    def constraints(self, node: YamlNode) -> tuple[Expression, ...]:
+        return tuple(parse_expression(item.text(), item.place) for item in node.items())
 
-    def models(self) -> tuple[str, ...]:
+    def models(self, node: YamlNode) -> tuple[str, ...]:
         """Names that the registry knows."""
-        if "models" not in self.entries:
-            return (DEFAULT_MODEL,)
-        node = self.entries["models"]
-        items = list(node.items()) if node.is_list else [node]
         names = []
-        for item in items:
+        for item in node.items() if node.is_list else (node,):
             for name in (part.strip() for part in item.text().split(",")):
                 try:
                     get_model(name)
@@ -321,20 +286,16 @@ class _StudyReader:
                 names.append(name)
         return tuple(names)
 
-    def method(self) -> Method:
-        if "method" not in self.entries:
-            return DEFAULT_METHOD
-        given = {}
-        for name, node in self.entries["method"].entries(_METHOD_KEYS).items():
-            given[name] = node.one_of(METHOD[f"method.{name}"].choices)
+    def method(self, mapping: YamlNode) -> Method:
+        words = {}
+        for name, node in mapping.entries(_METHOD_KEYS).items():
+            words[name] = node.one_of(METHOD[f"method.{name}"].choices)
             if f"axes.method.{name}" in self.places or f"derived.method.{name}" in self.places:
                 node.refuse(f"method.{name} is varied, and also given here", "remove one of the two")
-        return Method(**given)
+        return Method(**words)
 
-    def simulator(self) -> SimulatorRuns | None:
-        if "simulator" not in self.entries:
-            return None
-        entries = self.entries["simulator"].entries(("designs", "seed", "where", "max_cycles"))
+    def simulator(self, node: YamlNode) -> SimulatorRuns:
+        entries = node.entries(("designs", "seed", "where", "max_cycles"))
         where = entries.get("where")
         return SimulatorRuns(
             designs=entries["designs"].whole(1, MOST_DESIGNS) if "designs" in entries else 0,
@@ -351,5 +312,5 @@ def is_study_file(path: str) -> bool:
     """
     if not path.endswith((".yaml", ".yml")) or not os.path.isfile(path):
         return False
-    found = YamlNode(compose(Path(path), path, _EITHER), "the file", path).entries()
-    return any(name in found for name in ("kernels", "suite", "axes", "sampling"))
+    keys = YamlNode(compose(Path(path), path, _EITHER), "the file", path).entries()
+    return any(name in keys for name in ("kernels", "suite", "axes", "sampling"))

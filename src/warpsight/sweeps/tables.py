@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +42,9 @@ def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
 
     What is not kept is left out, or, with `missing`, a row that failed for that reason.
     """
-    for batch in plan.batches:
-        table = _rows(plan, batch, missing)
-        if table is not None:
-            yield table
-    for each in plan.simulations:
-        table = _simulator_row(plan, each, missing)
-        if table is not None:
-            yield table
+    batches = (_rows(plan, batch, missing) for batch in plan.batches)
+    simulations = (_simulator_row(plan, each, missing) for each in plan.simulations)
+    yield from (table for table in chain(batches, simulations) if table is not None)
     refused = np.flatnonzero(plan.table.refused)
     if len(refused):
         reasons = [plan.table.refusal(int(design)) for design in refused]
@@ -60,14 +56,12 @@ def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
 
 def designs_table(plan: Plan) -> pa.Table:
     """The number, axes and derived keys of every design."""
-    numbers = np.arange(len(plan.table), dtype=np.int64)
-    return rows_table({DESIGN: numbers, **plan.table.columns})
+    return rows_table({DESIGN: np.arange(len(plan.table), dtype=np.int64), **plan.table.columns})
 
 
 def empty_table(plan: Plan) -> pa.Table:
     """No rows, with the columns and types of all of them."""
-    none = np.zeros(0, dtype=np.int64)
-    return _with_design(plan, "", none, rows_table(failed_rows("", 0, "", _numbers(plan))))
+    return _with_design(plan, "", np.zeros(0, dtype=np.int64), rows_table(failed_rows("", 0, "", _numbers(plan))))
 
 
 def _rows(plan: Plan, batch: Batch, missing: str) -> pa.Table | None:
@@ -85,18 +79,18 @@ def _rows(plan: Plan, batch: Batch, missing: str) -> pa.Table | None:
 
 
 def _simulator_row(plan: Plan, each: Simulation, missing: str) -> pa.Table | None:
-    found = plan.store.get(SIMULATOR_KIND, each.key) if each.key else None
+    document = plan.store.get(SIMULATOR_KIND, each.key) if each.key else None
     reason = each.launch.refused or missing
-    if found is None and not reason:
+    if document is None and not reason:
         return None
-    if found is None or "failed" in found:
-        rows = failed_rows(found["failed"] if found else reason, 1, SIMULATOR, _numbers(plan))
+    if document is None or "failed" in document:
+        rows = failed_rows(document["failed"] if document else reason, 1, SIMULATOR, _numbers(plan))
     else:
-        values = {**found, **{f"{STACK_PREFIX}{name}": value for name, value in found["cpi_stack"].items()}}
+        values = {**document, **{f"{STACK_PREFIX}{name}": value for name, value in document["cpi_stack"].items()}}
         names = (*_numbers(plan), "dpki", "occupancy")
         floats = {name: np.array([values.get(name, 0.0)], dtype=np.float64) for name in names}
-        words = {name: [found[name]] for name in ("bound_by", "class", "occupancy_limiter")}
-        executed = np.array([found["warp_instructions"]], dtype=np.int64)
+        words = {name: [document[name]] for name in WORDS}
+        executed = np.array([document["warp_instructions"]], dtype=np.int64)
         rows = {"model": [SIMULATOR], **floats, "warp_instructions": executed, **words, "failed": [""]}
     return _with_design(plan, each.launch.kernel, np.array([each.design]), rows_table(rows))
 
@@ -116,7 +110,7 @@ def _with_design(plan: Plan, kernel: str, designs: Longs, rows: pa.Table) -> pa.
     return front
 
 
-# -- What the tables of a study's folder say of themselves: of which study and GPU they are, so that no two runs are taken for one.
+# -- The labels of the tables: the study and GPU that they belong to, so that no two runs are taken for one.
 #
 # A run that ends between the two tables, or before both, leaves tables of another study beside the new description.
 
@@ -134,9 +128,9 @@ def labelled(plan: Plan, folder: StudyFolder, schema: pa.Schema) -> pa.Schema:
 
 def checked_constants(folder: StudyFolder, table: pa.Table, designs: pa.Table) -> Constants:
     """The values of the GPU around which the designs lie. Raises FormatError for tables that are not of the folder's study."""
-    found, beside = ({**(each.schema.metadata or {})} for each in (table, designs))
-    same = all(found.get(label) == beside.get(label) for label in (_STUDY, _GPU))
-    if not same or found.get(_STUDY) != _study_hash(folder.study).encode():
+    labels, beside = ({**(each.schema.metadata or {})} for each in (table, designs))
+    same = all(labels.get(label) == beside.get(label) for label in (_STUDY, _GPU))
+    if not same or labels.get(_STUDY) != _study_hash(folder.study).encode():
         what = "belongs to another run than the rest of its folder: an earlier study, or another description of the GPU"
         raise FormatError(what, place=str(folder.table), remedy=f"`warpsight sweep resume {folder.path}` writes it again")
     try:
@@ -149,10 +143,11 @@ def checked_constants(folder: StudyFolder, table: pa.Table, designs: pa.Table) -
 
 def constants_of(gpu: GpuSpec) -> Constants:
     """The values of a GPU's keys as columns of designs have them: numbers in base units, words, flags as `true` and `false`."""
-    texts: dict[str, Any] = {
-        name: str(value).lower() if key_of(name).kind == FLAG else value for name, value in flatten(gpu).items()
+    values: dict[str, Any] = dict(flatten(gpu))
+    return {
+        name: value if isinstance(value, str) else str(value).lower() if key_of(name).kind == FLAG else float(value)
+        for name, value in values.items()
     }
-    return {name: value if isinstance(value, str) else float(value) for name, value in texts.items()}
 
 
 def _study_hash(study: Study) -> str:

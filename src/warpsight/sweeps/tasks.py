@@ -71,9 +71,9 @@ class SimulatorTask:
 
 
 def run_trace(task: TraceTask) -> str:
-    """Record a kernel, or convert the trace of another tool. Why that fails is its exception's to say (`runs/attempt.py`)."""
+    """Record a kernel, or convert the trace of another tool. An exception is the reason of a failure (`jobs.executor.attempt`)."""
     store = ResultStore.reopen(task.store)
-    # what the kernel prints must not stand among anybody's answer
+    # the output of the kernel must not mix with a result on stdout
     request = replace(task.request, output=sys.stderr)
     make = convert_launches if request.is_foreign else trace_into
     store.make_folder(task.key, lambda place: make(request, place))
@@ -86,8 +86,8 @@ def run_rows(task: RowsTask) -> str:
     kept = KeptStages(store, task.trace, task.profile_code)
     rows: list[Rows] = []
     try:
-        for found in evaluate(lambda: loaded(task.folder), task.designs, task.models, kept):
-            rows += found.rows()
+        for evaluation in evaluate(lambda: loaded(task.folder), task.designs, task.models, kept):
+            rows += evaluation.rows()
     except FormatError as error:
         return _forgotten(store, task.folder, error)
     store.put_bytes(ROWS, task.key, part_bytes(joined(rows)), PARQUET)
@@ -98,17 +98,17 @@ def run_simulator(task: SimulatorTask) -> str:
     """Simulate. A refusal is kept as a result too; of a damaged trace the reason is returned."""
     store = ResultStore.reopen(task.store)
     try:
-        found = simulation_document(opened(task.folder), load_gpu(task.gpu, task.overrides), task.max_cycles)
+        document = simulation_document(opened(task.folder), load_gpu(task.gpu, task.overrides), task.max_cycles)
     except FormatError as error:
         return _forgotten(store, task.folder, error)
     except WarpsightError as error:
-        found = {"failed": str(error)}
-    store.put(SIMULATOR, task.key, found)
+        document = {"failed": str(error)}
+    store.put(SIMULATOR, task.key, document)
     return ""
 
 
 def _forgotten(store: ResultStore, folder: str, error: FormatError) -> str:
-    """A trace that is damaged is the fault of no design, and no result. Of the store's own the next run makes a new one."""
+    """The reason for a damaged trace, which is no result. The next run makes a new one if the trace is in the store."""
     if store.folder_of(Path(folder).name) != Path(folder):
         return str(error)
     opened.cache_clear()
@@ -128,8 +128,7 @@ def loaded(folder: str) -> KernelTrace:
     """The trace in `folder`, its chunks in memory if they are not many: a profile goes over them four times, for each design."""
     trace, chunks, size = opened(folder), [], 0
     for chunk in trace.chunks:
-        size += chunk.path.nbytes + chunk.events.nbytes + chunk.sectors.nbytes
-        size += chunk.event_offset.nbytes + chunk.sector_offset.nbytes
+        size += sum(array.nbytes for array in (chunk.path, chunk.events, chunk.sectors, chunk.event_offset, chunk.sector_offset))
         if size > MOST_LOADED_BYTES:
             return trace
         chunks.append(chunk)

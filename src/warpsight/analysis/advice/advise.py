@@ -10,7 +10,7 @@ from warpsight.analysis.advice.divergence_rules import Divergence
 from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, Coalescing, L1Hits
 from warpsight.analysis.advice.resource_rules import Balance, Doubled, OccupancyStep
 from warpsight.analysis.advice.rule import RULES, Case, Rule, WhatIf
-from warpsight.analysis.explanation import explain_profiled
+from warpsight.analysis.explanation import explain_profiled, has_source_lines
 from warpsight.base.errors import WarpsightError
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.spec import GpuSpec
@@ -28,9 +28,7 @@ LEAST_GAIN = 0.001
 MOST_OF_A_RULE = 12
 
 # Our rules in the order in which they are tried.
-OURS: tuple[Rule, ...] = (
-    Coalescing(), L1Hits(), BankConflicts(), Atomics(), OccupancyStep(), Balance(), Divergence(), Doubled(),
-)  # fmt: skip
+OURS: tuple[Rule, ...] = (Coalescing(), L1Hits(), BankConflicts(), Atomics(), OccupancyStep(), Balance(), Divergence(), Doubled())
 
 for _rule in OURS:
     RULES.add(_rule.name, _rule)
@@ -118,9 +116,7 @@ def advise_trace(
 
 def advise_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, watch: Watch | None = None) -> Advice:
     """The same for a profiled trace. Raises as `predict_profiled`."""
-    trace = profiled.trace
-    view = "source" if any(instruction.file for instruction in trace.instructions) else "line"
-    explained = explain_profiled(profiled, gpu, model, view)
+    explained = explain_profiled(profiled, gpu, model, "source" if has_source_lines(profiled.trace) else "line")
     case = Case(profiled, gpu, model, explained.prediction, explained.rows, watch)
     changes, refused, without_gain, not_tried = [], [], 0, 0
     progress = stage(watch, "evaluating changes")
@@ -128,12 +124,14 @@ def advise_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, watch:
         proposals = iter(rule.propose(case))
         for change in islice(proposals, MOST_OF_A_RULE):
             try:
-                found = _evaluated(rule.name, change, case)
+                prediction = change.evaluate()
             except WarpsightError as error:
                 refused.append((change.title, error.what))
                 continue
-            if found.gain >= LEAST_GAIN:
-                changes.append(found)
+            saved = case.prediction.cycles - prediction.cycles
+            gain = saved / case.prediction.cycles
+            if gain >= LEAST_GAIN:
+                changes.append(Evaluated(rule.name, change, prediction, saved, gain))
             else:
                 without_gain += 1
             if progress is not None:
@@ -141,9 +139,3 @@ def advise_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, watch:
         not_tried += sum(1 for _ in proposals)
     changes.sort(key=lambda change: -change.gain_cycles)
     return Advice(case.prediction, tuple(changes), without_gain, tuple(refused), not_tried)
-
-
-def _evaluated(rule: str, change: WhatIf, case: Case) -> Evaluated:
-    prediction = change.evaluate()
-    fewer = case.prediction.cycles - prediction.cycles
-    return Evaluated(rule, change, prediction, fewer, fewer / case.prediction.cycles)

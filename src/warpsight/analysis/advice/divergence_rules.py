@@ -40,8 +40,7 @@ def divergent_runs(trace: KernelTrace) -> Longs:
     whole = table.lanes >= most[path]
     last = np.maximum.accumulate(np.where(whole, np.arange(len(path)), -1)) if len(path) else np.zeros(0, np.int64)
     # a path starts with all its lanes, or the branch that diverged is not in it
-    known = ~whole & (last >= table.offset[path])
-    return np.where(known, np.asarray(table.block, dtype=np.int64)[last], -1)
+    return np.where(~whole & (last >= table.offset[path]), np.asarray(table.block, dtype=np.int64)[last], -1)
 
 
 def compacted(trace: KernelTrace, misses: MissProfile, block: int) -> tuple[KernelTrace, MissProfile]:
@@ -53,7 +52,7 @@ def compacted(trace: KernelTrace, misses: MissProfile, block: int) -> tuple[Kern
     warps, _ = path_use(trace)
     before = occurrences(trace, warps)
     forms = _forms(trace, divergent_runs(trace) == block)
-    changed = replace(trace, paths=forms.table, chunks=_Dealt(trace, forms), origin="")
+    changed = replace(trace, paths=forms.table, chunks=_FormChunks(trace, forms), origin="")
     used, _ = path_use(changed)
     after = occurrences(changed, used)
     scale = int(after.sum()) / int(before.sum())
@@ -105,7 +104,7 @@ def _forms(trace: KernelTrace, parted: npt.NDArray[np.bool_]) -> _Forms:
     return _Forms(joined, np.cumsum(count) - count, count, kept)
 
 
-class _Dealt(ChunkSource):
+class _FormChunks(ChunkSource):
     """Chunks whose warps on one path are assigned to its forms in turn, with the events that these keep."""
 
     def __init__(self, trace: KernelTrace, forms: _Forms) -> None:
@@ -168,11 +167,9 @@ def partings(trace: KernelTrace) -> list[Parting]:
     length = np.diff(np.asarray(trace.block_start, dtype=np.int64))[table.block]
     executed = (warps[path] * table.repeat.astype(np.int64) * length).astype(np.float64)
     needed = executed * table.lanes / most[path]
-    found = []
-    for block in np.unique(runs[runs >= 0]).tolist():
-        here = runs == block
-        found.append(Parting(block, float(executed[here].sum()), float(needed[here].sum())))
-    return sorted(found, key=lambda part: part.needed - part.executed)
+    blocks = np.unique(runs[runs >= 0]).tolist()
+    branches = [Parting(block, float(executed[runs == block].sum()), float(needed[runs == block].sum())) for block in blocks]
+    return sorted(branches, key=lambda part: part.needed - part.executed)
 
 
 # -- The rule.
@@ -204,10 +201,10 @@ class Divergence:
             reason=f"{percent(part.executed / recorded)} of the instructions run in its divergent paths, with {lanes} of the lanes",
             cost="sort or group the work so that neighbouring threads take the same path",
             owner=PROGRAMMER,
-            evaluate=lambda: _agreed(case, part.block),
+            evaluate=lambda: self._evaluate(case, part.block),
         )
 
-
-def _agreed(case: Case, block: int) -> Prediction:
-    trace, misses = compacted(case.trace, case.profiled.misses, block)
-    return case.with_misses(misses, trace)
+    @staticmethod
+    def _evaluate(case: Case, block: int) -> Prediction:
+        trace, misses = compacted(case.trace, case.profiled.misses, block)
+        return case.with_misses(misses, trace)

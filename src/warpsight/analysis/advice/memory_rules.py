@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
-from warpsight.analysis.explanation_rows import Row
+from warpsight.analysis.explanation_rows import ExplanationRow
 from warpsight.base.errors import LimitError
 from warpsight.base.units import three_digits
 from warpsight.caches.miss_profile import COUNTS, MissProfile
@@ -60,8 +60,7 @@ class _Coalesced(ChunkSource):
             raise LimitError("the trace uses the whole address range, so its data cannot be moved", remedy="use a smaller launch")
 
     def __iter__(self) -> Iterator[TraceChunk]:
-        for chunk in self._trace.chunks:
-            yield self._rewritten(chunk)
+        return map(self._rewritten, self._trace.chunks)
 
     def _moved(self, chunk: TraceChunk, events: ChunkEvents) -> _Moved:
         chosen = np.flatnonzero(np.isin(events.pc, self._pcs) & (events.sectors > 0))
@@ -111,9 +110,9 @@ def _hashes(own: Longs, place: Longs, sectors: Longs, count: int) -> npt.NDArray
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(32)
-    found = np.zeros(count, dtype=np.uint64)
-    np.add.at(found, own, mixed)
-    return found
+    hashes = np.zeros(count, dtype=np.uint64)
+    np.add.at(hashes, own, mixed)
+    return hashes
 
 
 def _turns(warp: Longs, store: Longs, hashes: npt.NDArray[np.uint64]) -> Longs:
@@ -157,14 +156,14 @@ class Coalescing:
         lines, sectors = -(-warp_bytes // case.gpu.l1.line_bytes), -(-warp_bytes // SECTOR_BYTES)
         return requests > _EXCESS * lines * executions or int(misses.sectors[pc]) > _EXCESS * sectors * executions
 
-    def _change(self, case: Case, row: Row, pcs: list[int], requests: int) -> WhatIf:
+    def _change(self, case: Case, row: ExplanationRow, pcs: list[int], requests: int) -> WhatIf:
         accesses = {case.trace.instructions[pc].access for pc in pcs}
-        what = "loads and stores" if len(accesses) > 1 else "loads" if accesses == {LOAD} else "stores"
+        kinds = "loads and stores" if len(accesses) > 1 else "loads" if accesses == {LOAD} else "stores"
         misses = case.profiled.misses
         executions, sectors = int(misses.executions[pcs].sum()), int(misses.sectors[pcs].sum())
         seen = f"{three_digits(requests / executions)} requests and {three_digits(sectors / executions)} sectors"
         return WhatIf(
-            title=f"{what} of {line_name(row)} coalesced",
+            title=f"{kinds} of {line_name(row)} coalesced",
             place=place_of(row),
             reason=f"each warp access causes {seen}",
             cost="change the data layout or index order, or stage through shared memory",

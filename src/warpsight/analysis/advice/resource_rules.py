@@ -13,7 +13,6 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy, occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile, divided
-from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace, TraceHeader
 
 
@@ -22,11 +21,8 @@ def next_step(case: Case) -> tuple[TraceHeader, Occupancy] | None:
     threads or blocks limit it as well."""
     header, now = case.trace.header, case.profiled.occupancy.blocks_per_sm
 
-    def blocks(registers: int, shared: int) -> int:
-        return occupancy(case.gpu, header.threads_per_block, registers, shared).blocks_per_sm
-
     def raised(registers: int, shared: int) -> bool:
-        return blocks(registers, shared) > now
+        return occupancy(case.gpu, header.threads_per_block, registers, shared).blocks_per_sm > now
 
     shared = header.static_shared_bytes + header.dynamic_shared_bytes
     if not raised(1, 0):
@@ -41,9 +37,7 @@ def next_step(case: Case) -> tuple[TraceHeader, Occupancy] | None:
         while not raised(registers, shared):
             shared = max(0, shared - unit)
     static = min(header.static_shared_bytes, shared)
-    changed = replace(
-        header, registers_per_thread=registers, static_shared_bytes=static, dynamic_shared_bytes=shared - static
-    )
+    changed = replace(header, registers_per_thread=registers, static_shared_bytes=static, dynamic_shared_bytes=shared - static)
     return changed, occupancy(case.gpu, header.threads_per_block, registers, shared)
 
 
@@ -54,10 +48,10 @@ class OccupancyStep:
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
         """The next step, if registers or shared memory limit the occupancy."""
-        found = next_step(case)
-        if found is None:
+        step = next_step(case)
+        if step is None:
             return
-        header, reached = found
+        header, reached = step
         before, now = case.trace.header, case.profiled.occupancy
         less = []
         if header.registers_per_thread < before.registers_per_thread:
@@ -136,9 +130,9 @@ LEVERS = (
 def setting(gpu: GpuSpec, key: str) -> str:
     """`key=value` with twice the GPU's value, in its own unit: `dram.bandwidth=960 GB/s`."""
     section, name = key.split(".")
-    found = re.fullmatch(r"([\d.]+)(.*)", str(resolved(gpu)[section][name]))
-    assert found is not None, f"{key} is a number with a unit"
-    return f"{key}={2 * float(found[1]):.15g}{found[2]}"
+    value = re.fullmatch(r"([\d.]+)(.*)", str(resolved(gpu)[section][name]))
+    assert value is not None, f"{key} is a number with a unit"
+    return f"{key}={2 * float(value[1]):.15g}{value[2]}"
 
 
 class Doubled:
@@ -157,7 +151,7 @@ class Doubled:
                 reason=_reason(relieved, part / cpi),
                 cost="another GPU: area and power",
                 owner=ARCHITECT,
-                evaluate=lambda key=key: _on(case, key),  # type: ignore[misc]
+                evaluate=lambda key=key: case.with_gpu(load_gpu(case.gpu, [setting(case.gpu, key)])),  # type: ignore[misc]
                 setting=setting(case.gpu, key),
             )
 
@@ -167,7 +161,3 @@ def _reason(relieved: tuple[str, ...], share: float) -> str:
     if share == 0:
         return f"the CPI stack has no {' or '.join(relieved)}, but the model's other components depend on it"
     return f"{' and '.join(relieved)}: {percent(share)} of the cycles"
-
-
-def _on(case: Case, key: str) -> Prediction:
-    return case.with_gpu(load_gpu(case.gpu, overrides=[setting(case.gpu, key)]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from warpsight.analysis import explanation as places
-from warpsight.analysis.explanation_rows import Row
+from warpsight.analysis.explanation_rows import ExplanationRow
 from warpsight.base.progress import Watch
 from warpsight.base.registry import Registry
 from warpsight.caches.miss_profile import Counts, MissProfile
@@ -28,7 +28,7 @@ class Case:
     gpu: GpuSpec
     model: str
     prediction: Prediction
-    rows: tuple[Row, ...]
+    rows: tuple[ExplanationRow, ...]
     watch: Watch | None = field(default=None, compare=False)
 
     @property
@@ -38,27 +38,20 @@ class Case:
 
     def with_trace(self, trace: KernelTrace) -> Prediction:
         """For another trace: evaluates caches, profile and model again."""
-        return self._only(predict_trace(trace, self.gpu, [self.model], self.profiled.method, watch=self.watch))
+        return predict_trace(trace, self.gpu, [self.model], self.profiled.method, watch=self.watch)[0]
 
     def with_gpu(self, gpu: GpuSpec) -> Prediction:
         """On another GPU: evaluates occupancy, caches, profile and model again."""
         profiled = self.profiled
-        return self._only(
-            predict_trace(self.trace, gpu, [self.model], profiled.method, store=profiled.store, watch=self.watch)
-        )
+        return predict_trace(self.trace, gpu, [self.model], profiled.method, store=profiled.store, watch=self.watch)[0]
 
     def with_misses(self, misses: MissProfile, trace: KernelTrace | None = None) -> Prediction:
         """With other cache counts, and optionally another trace that is not simulated again: evaluates profile and model again."""
-        return self._only(predict_profiled(self.profiled.changed(self.gpu, misses, trace), self.gpu, [self.model]))
+        return predict_profiled(self.profiled.changed(self.gpu, misses, trace), self.gpu, [self.model])[0]
 
     def with_profile(self, profile: IntervalProfile) -> Prediction:
         """With another interval profile: evaluates the model again."""
-        return self._only(predict_profiled(replace(self.profiled, profile=profile), self.gpu, [self.model]))
-
-    @staticmethod
-    def _only(predictions: list[Prediction]) -> Prediction:
-        (prediction,) = predictions
-        return prediction
+        return predict_profiled(replace(self.profiled, profile=profile), self.gpu, [self.model])[0]
 
 
 @dataclass(frozen=True)
@@ -88,22 +81,22 @@ class Rule(Protocol):
         """The changes of this kind for this case, the most promising first."""
 
 
-def heaviest_lines(case: Case, chosen: Callable[[int], bool], weight: Counts) -> list[tuple[int, Row, list[int]]]:
+def heaviest_lines(case: Case, chosen: Callable[[int], bool], weight: Counts) -> list[tuple[int, ExplanationRow, list[int]]]:
     """The lines with chosen pcs, as (total weight of these pcs, row, pcs), the heaviest first."""
-    found = []
+    lines = []
     for row in case.rows:
         pcs = [pc for pc in row.pcs if chosen(pc)]
         if pcs:
-            found.append((int(weight[pcs].sum()), row, pcs))
-    return sorted(found, key=lambda item: -item[0])
+            lines.append((int(weight[pcs].sum()), row, pcs))
+    return sorted(lines, key=lambda item: -item[0])
 
 
-def place_of(row: Row) -> str:
+def place_of(row: ExplanationRow) -> str:
     """`file:line` without folders, or the instruction's line in a kernel without source lines."""
     return places.place_of(row.file, row.line, row.ptx_lines[0], row.text)
 
 
-def line_name(row: Row) -> str:
+def line_name(row: ExplanationRow) -> str:
     """`line 27`, or `PTX line 63`."""
     return f"line {row.line}" if row.file else place_of(row)
 

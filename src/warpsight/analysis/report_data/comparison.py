@@ -7,9 +7,8 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from warpsight.analysis.explanation import place_of
-from warpsight.analysis.report_data.kernel import COMPARISON_REPORT, SCHEMA
+from warpsight.analysis.report_data.kernel import COMPARISON_REPORT, report_head
 from warpsight.base.errors import UsageError
-from warpsight.pipeline.provenance import TOOL
 from warpsight.result.prediction import components_of
 
 # The values of a prediction that are compared, besides its stack.
@@ -29,10 +28,7 @@ def comparison_report_data(before: dict[str, Any], after: dict[str, Any], names:
     model = _common_model(before, after)
     first, second = _prediction(before, model), _prediction(after, model)
     return {
-        "schema": SCHEMA,
-        "kind": COMPARISON_REPORT,
-        "tool": TOOL,
-        "title": f"{names[0]} and {names[1]}",
+        **report_head(COMPARISON_REPORT, f"{names[0]} and {names[1]}"),
         "model": model,
         "names": list(names),
         "sides": [before, after],
@@ -52,8 +48,8 @@ def _common_model(before: dict[str, Any], after: dict[str, Any]) -> str:
     for model in ours:
         if model in theirs:
             return str(model)
-    what = f"have no model in common: {', '.join(dict.fromkeys(ours))} and {', '.join(sorted(theirs))}"
-    raise UsageError(f"the two results {what}", place="report", remedy="create both with the same `model`")
+    what = f"the two results have no model in common: {', '.join(dict.fromkeys(ours))} and {', '.join(sorted(theirs))}"
+    raise UsageError(what, place="report", remedy="create both with the same `model`")
 
 
 def _prediction(report_data: dict[str, Any], model: str) -> dict[str, Any]:
@@ -94,8 +90,8 @@ def _lines(before: dict[str, Any], after: dict[str, Any], model: str) -> list[di
             pairs += [(i, None) for i in range(i1, i2)] + [(None, j) for j in range(j1, j2)]
     nothing: dict[str, Any] = {"text": "", "place": "", "cycles": 0.0}
     rows = [(one[i] if i is not None else nothing, two[j] if j is not None else nothing) for i, j in pairs]
-    found = [{"before": old, "after": new, "difference": new["cycles"] - old["cycles"]} for old, new in rows]
-    counted = (row for row in found if row["before"]["cycles"] or row["after"]["cycles"])
+    lines = [{"before": old, "after": new, "difference": new["cycles"] - old["cycles"]} for old, new in rows]
+    counted = (row for row in lines if row["before"]["cycles"] or row["after"]["cycles"])
     return sorted(counted, key=lambda row: -abs(row["difference"]))
 
 
@@ -109,23 +105,23 @@ def _view(report_data: dict[str, Any], model: str) -> dict[str, Any] | None:
 def _texts(view: dict[str, Any]) -> list[dict[str, Any]]:
     """The text without indentation, place and cycles of each row."""
     scale = view["cycles"] / view["cpi"]
-    found = []
+    texts = []
     for row in view["rows"]:
         source = view["sources"].get(row["file"], {}).get(str(row["line"]), "") if row["file"] else row["text"]
         place = place_of(row["file"], row["line"], row["ptx_lines"][0], row["text"])
-        found.append({"text": source.strip(), "place": place, "cycles": row["cpi"] * scale})
-    return found
+        texts.append({"text": source.strip(), "place": place, "cycles": row["cpi"] * scale})
+    return texts
 
 
 def _of_gpu(report_data: dict[str, Any]) -> dict[str, Any]:
     """The keys of the GPU's description, dotted, without its name and sources."""
-    found: dict[str, Any] = {}
+    keys: dict[str, Any] = {}
     for name, content in (report_data["predictions"][0]["provenance"].get("gpu") or {}).items():
         if isinstance(content, dict):
-            found |= {f"{name}.{key}": value for key, value in content.items() if name != "sources"}
+            keys |= {f"{name}.{key}": value for key, value in content.items() if name != "sources"}
         elif name not in ("schema", "description"):
-            found[name] = content
-    return found
+            keys[name] = content
+    return keys
 
 
 def _of_launch(report_data: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -36,43 +37,43 @@ def is_result(path: str) -> bool:
 
 def report_data_of_file(path: str) -> dict[str, Any]:
     """The report data of a file: as stored, or built from the predictions in it. Raises UsageError and FormatError."""
-    found = _read(path)
-    if isinstance(found, dict) and "kind" in found:
-        if found.get("schema") != SCHEMA or found["kind"] not in (KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT):
+    document = _read(path)
+    if isinstance(document, dict) and "kind" in document:
+        if document.get("schema") != SCHEMA or document["kind"] not in (KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT):
             what = f"is not report data of schema {SCHEMA}"
             raise FormatError(what, place=path, remedy="create it again with `warpsight report --json`")
-        if found["kind"] == KERNEL_REPORT:
-            _predictions(found.get("predictions"), f"{path}: predictions")
-        return found
-    return predictions_report_data(_predictions(found, path))
+        if document["kind"] == KERNEL_REPORT:
+            _predictions(document.get("predictions"), f"{path}: predictions")
+        return document
+    return predictions_report_data(_predictions(document, path))
 
 
 def alone_of_file(path: str) -> dict[str, Any]:
     """The report data of one kernel in a file, for a comparison. Raises as `report_data_of_file`; UsageError for other kinds."""
-    found = report_data_of_file(path)
-    if found["kind"] != KERNEL_REPORT:
-        raise UsageError(f"is a {found['kind']} and cannot be compared", place=path, remedy="give results of one kernel on one GPU")
-    return found
+    document = report_data_of_file(path)
+    if document["kind"] != KERNEL_REPORT:
+        remedy = "give results of one kernel on one GPU"
+        raise UsageError(f"is a {document['kind']} and cannot be compared", place=path, remedy=remedy)
+    return document
 
 
 def _read(path: str) -> Any:
     try:
-        found = json.loads(Path(path).read_bytes())
+        document = json.loads(Path(path).read_bytes())
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_REMEDY) from None
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 0)
         place = f"{path}:{line}" if line else path
         raise FormatError(f"is not JSON: {getattr(error, 'msg', error)}", place=place, remedy=_REMEDY) from None
-    what = _unfit(found)
-    if what:
-        raise FormatError(what, place=path, remedy=_REMEDY)
-    return found
+    if problem := _unfit(document):
+        raise FormatError(problem, place=path, remedy=_REMEDY)
+    return document
 
 
-def _unfit(found: Any) -> str:
+def _unfit(document: Any) -> str:
     """Why JSON cannot be a result, whatever its keys (Python reads more than JSON allows); empty if it can."""
-    waiting = [(found, 0)]
+    waiting = [(document, 0)]
     while waiting:
         value, depth = waiting.pop()
         if depth > _DEEPEST:
@@ -88,20 +89,19 @@ def _unfit(found: Any) -> str:
     return ""
 
 
-def _predictions(found: Any, path: str) -> list[dict[str, Any]]:
+def _predictions(content: Any, path: str) -> list[dict[str, Any]]:
     """The prediction documents: one object, or a list of them."""
-    documents = found if isinstance(found, list) else [found]
+    documents = content if isinstance(content, list) else [content]
     if not documents:
         raise FormatError("has no prediction", place=path, remedy=_REMEDY)
     for number, document in enumerate(documents, 1):
-        place = f"{path}: prediction {number}" if isinstance(found, list) else path
-        what = _wrong(document)
-        if what:
-            raise FormatError(what, place=place, remedy=_REMEDY)
+        if problem := _problem(document):
+            place = f"{path}: prediction {number}" if isinstance(content, list) else path
+            raise FormatError(problem, place=place, remedy=_REMEDY)
     return documents
 
 
-def _wrong(document: Any) -> str:
+def _problem(document: Any) -> str:
     """Why `document` is not a prediction; empty if it is one."""
     if not isinstance(document, dict) or "cpi_stack" not in document:
         return "is not a prediction: it has no cpi_stack"
@@ -153,12 +153,12 @@ class ResultFolder:
 
     def items(self) -> list[ResultFile]:
         """The current results, by name. Other JSON files are listed too: their page shows the error."""
-        found = []
+        results = []
         for path, kind in self._paths():
             name = path.relative_to(self.folder).as_posix()
             ident = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-            found.append(ResultFile(ident, name, kind, _stamp(path, kind)))
-        return sorted(found, key=lambda item: item.name)
+            results.append(ResultFile(ident, name, kind, _stamp(path, kind)))
+        return sorted(results, key=lambda item: item.name)
 
     def item(self, ident: str) -> ResultFile | None:
         """The result with that ident; None if it does not exist (any more)."""
@@ -171,8 +171,8 @@ class ResultFolder:
 
     def _paths(self) -> Iterator[tuple[Path, str]]:
         """Studies and JSON files; not those within studies, traces and hidden folders, and no links, which may leave the folder."""
-        for at, folders, files in os.walk(self.folder):
-            here = Path(at)
+        for root, folders, files in os.walk(self.folder):
+            here = Path(root)
             if is_study(here):
                 folders.clear()
                 yield here, STUDY_KIND
@@ -195,14 +195,11 @@ def _is_own_file(path: Path) -> bool:
 
 def _stamp(path: Path, kind: str) -> str:
     """Changes whenever a file of the result is written."""
-    parts = [path / STUDY, path / RESULTS] if kind == STUDY_KIND else [path]
     stamps = []
-    for part in parts:
-        try:
+    for part in (path / STUDY, path / RESULTS) if kind == STUDY_KIND else (path,):
+        with suppress(OSError):
             status = part.stat()
-        except OSError:
-            continue
-        stamps.append(f"{status.st_mtime_ns}-{status.st_size}")
+            stamps.append(f"{status.st_mtime_ns}-{status.st_size}")
     return ".".join(stamps)
 
 

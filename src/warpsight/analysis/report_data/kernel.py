@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from warpsight.analysis.advice.advise import advise_profiled
 from warpsight.analysis.assumptions import assumptions
-from warpsight.analysis.explanation import explain_views
+from warpsight.analysis.explanation import explain_views, has_source_lines
 from warpsight.analysis.report_data.loads import loads
 from warpsight.analysis.report_data.provenance import provenance
 from warpsight.analysis.report_data.resources import alone, needs_of, rooflines, speed_of_light
@@ -22,7 +22,7 @@ from warpsight.models.base import get_model, model_names
 from warpsight.pipeline.evaluate import ProfiledTrace, known_models, predict_profiled, profile_trace
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
-from warpsight.pipeline.simulation import NAME, SimulatedLaunch, simulate_trace, write_timeline
+from warpsight.pipeline.simulation import NAME, simulate_trace, write_timeline
 from warpsight.result.prediction import Prediction, relative_error
 from warpsight.traces.schema import KernelTrace
 
@@ -32,15 +32,15 @@ def code_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, A
 
     They equal those of `explain --json` without the prediction; only the first one has `sources` and `missing_sources`.
     """
-    views = ["source"] if any(instruction.file for instruction in profiled.trace.instructions) else []
-    found: dict[str, Any] = {}
-    for explanation in explain_views(profiled, gpu, model, (*views, "line")):
+    views = ("source", "line") if has_source_lines(profiled.trace) else ("line",)
+    documents: dict[str, Any] = {}
+    for explanation in explain_views(profiled, gpu, model, views):
         document = explanation.to_json()
         del document["prediction"]
-        if found:
+        if documents:
             del document["sources"], document["missing_sources"]
-        found[explanation.by] = document
-    return found
+        documents[explanation.by] = document
+    return documents
 
 
 # -- The references of predictions: the simulator's cycles or a measurement, and each model's error.
@@ -52,20 +52,16 @@ def simulated_prediction(
 
     Raises as `simulate_launch`, and UsageError for a window outside the timeline or a file that cannot be written.
     """
-    found = simulate_trace(trace, gpu, resident=resident, watch_sm=window.sm, watch=watch)
-    timeline = found.simulation.timeline
+    simulated = simulate_trace(trace, gpu, resident=resident, watch_sm=window.sm, watch=watch)
+    timeline = simulated.simulation.timeline
     assert timeline is not None, "watch_sm was given"
-    part = timeline_part(trace, found.simulation, window)
+    part = timeline_part(trace, simulated.simulation, window)
     if perfetto:
         write_timeline(perfetto, trace, timeline)
-    return _timeless(found), part
-
-
-def _timeless(found: SimulatedLaunch) -> Prediction:
-    """The prediction without the simulation's run time, so that the same kernel gives the same document."""
-    provenance = dict(found.prediction.provenance)
+    # without the simulation's run time, so that the same kernel gives the same document
+    provenance = dict(simulated.prediction.provenance)
     provenance["model"] = {key: value for key, value in provenance["model"].items() if key != "simulation_seconds"}
-    return replace(found.prediction, provenance=provenance)
+    return replace(simulated.prediction, provenance=provenance), part
 
 
 class Measured(Protocol):
@@ -94,17 +90,17 @@ def references(documents: list[dict[str, Any]], measured: Measured | None = None
     Each has `name`, `kind` (measurement, table or simulation), `cycles` and `seconds` (None: unknown), `place` (file and line, ""
     for none), `by` (cycles, or seconds if cycles are unknown) and the models' signed relative `errors` by name.
     """
-    found = []
+    rows = []
     if measured is not None:
         kind = "measurement" if measured.measured else "table"
         by = "cycles" if measured.cycles else "seconds"
-        found.append({"name": "measured" if measured.measured else "given", "kind": kind, "cycles": measured.cycles,
-                      "seconds": measured.seconds, "place": measured.place, "by": by})  # fmt: skip
-    found += [
+        rows.append({"name": "measured" if measured.measured else "given", "kind": kind, "cycles": measured.cycles,
+                     "seconds": measured.seconds, "place": measured.place, "by": by})  # fmt: skip
+    rows += [
         {"name": NAME, "kind": "simulation", "cycles": each["cycles"], "seconds": each["seconds"], "place": "", "by": "cycles"}
         for each in documents if each["model"] == NAME
     ]  # fmt: skip
-    return [{**each, "errors": _errors(documents, each)} for each in found]
+    return [{**row, "errors": _errors(documents, row)} for row in rows]
 
 
 def _errors(documents: list[dict[str, Any]], reference: dict[str, Any]) -> dict[str, float]:
@@ -118,6 +114,11 @@ def _errors(documents: list[dict[str, Any]], reference: dict[str, Any]) -> dict[
 
 SCHEMA = 1
 KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT = "kernel", "study", "comparison"
+
+
+def report_head(kind: str, title: str) -> dict[str, Any]:
+    """The first keys of every report's data."""
+    return {"schema": SCHEMA, "kind": kind, "tool": TOOL, "title": title}
 
 
 @dataclass(frozen=True)
@@ -141,67 +142,53 @@ DEFAULT_PARTS = Parts()
 
 
 def kernel_report_data(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    model: str,
-    method: Method = DEFAULT_METHOD,
-    *,
-    beside: Sequence[str] | None = None,
-    parts: Parts = DEFAULT_PARTS,
-    request: KernelRequest | None = None,
-    watch: Watch | None = None,
+    trace: KernelTrace, gpu: GpuSpec, model: str, method: Method = DEFAULT_METHOD, *, beside: Sequence[str] | None = None,
+    parts: Parts = DEFAULT_PARTS, request: KernelRequest | None = None, watch: Watch | None = None,
 ) -> dict[str, Any]:
     """`profiled_report_data` of `trace`, profiled on `gpu`. Also raises UsageError if a block does not fit on an SM."""
-    check_asked(model, beside, parts)
+    check_request(model, beside, parts)
     profiled = profile_trace(trace, gpu, method, watch=watch)
     return profiled_report_data(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)
 
 
-def check_asked(model: str, beside: Sequence[str] | None, parts: Parts) -> None:
+def check_request(model: str, beside: Sequence[str] | None, parts: Parts) -> None:
     """Raise UsageError for an unknown model or size of the grid, before minutes are spent."""
     known_mode(parts.what_if)
     known_models([model, *(beside or ())])
 
 
 def profiled_report_data(
-    profiled: ProfiledTrace,
-    gpu: GpuSpec,
-    model: str,
-    *,
-    beside: Sequence[str] | None = None,
-    parts: Parts = DEFAULT_PARTS,
-    request: KernelRequest | None = None,
-    watch: Watch | None = None,
+    profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, beside: Sequence[str] | None = None, parts: Parts = DEFAULT_PARTS,
+    request: KernelRequest | None = None, watch: Watch | None = None,
 ) -> dict[str, Any]:
     """The document of a profiled trace on `gpu`, about `model`; the models `beside` it (None: all others) predict too.
 
-    Its keys, if available: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with
-    the simulator its second), `references` (see `references`), `refused` (models that cannot answer, and why), `models`
-    (documentation of each), `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there
-    are any, by source line: `code_views`), `loads` and `loads_about` (memory instructions: `loads.loads`), `what_if`
-    (designs around the GPU, evaluated), `assumptions` (which of the model's the kernel violates), `provenance`, with the simulator
-    `timeline`. docs/reference/report.md describes them all.
-    `request` is the origin of the trace, to run it again for the addresses of lanes.
-    Raises UsageError for an unknown model, and as `model` if it cannot predict.
+    Its keys, if available: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with the simulator its
+    second), `references` (see `references`), `refused` (models that cannot answer, and why), `models` (documentation of each),
+    `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line:
+    `code_views`), `loads` and `loads_about` (memory instructions: `loads.loads`), `what_if` (designs around the GPU, evaluated),
+    `assumptions` (which of the model's the kernel violates), `provenance`, with the simulator `timeline`. docs/reference/report.md
+    describes them all. `request` is the origin of the trace, to run it again for the addresses of lanes. Raises UsageError for an
+    unknown model, and as `model` if it cannot predict.
     """
-    check_asked(model, beside, parts)
+    check_request(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
     predictions, refused = _predictions(profiled, gpu, model, others)
     needs = needs_of(profiled, gpu)
     speed, each_alone = speed_of_light(needs, gpu, predictions[0]), alone(needs, profiled, gpu)
-    about = {prediction.model: _about(prediction.model) for prediction in predictions}
+    models = [get_model(prediction.model) for prediction in predictions]
+    about = {each.name: {"title": each.title, "source": each.source, **asdict(each.about)} for each in models}
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
     simulated: dict[str, Any] = {}
     if parts.simulator:
         run = simulated_prediction(profiled.trace, gpu, profiled.occupancy, parts.window, parts.perfetto, watch)
         predictions.insert(1, run[0])
         simulated["timeline"] = run[1]
-    documents = [_beside_first(prediction.to_json(), number) for number, prediction in enumerate(predictions)]
+    documents = [prediction.to_json() for prediction in predictions]
+    for other in documents[1:]:  # the first is complete; the rest of the provenance is the same
+        other["provenance"] = {key: other["provenance"][key] for key in ("model", "notes", "varied") if key in other["provenance"]}
     document = {
-        "schema": SCHEMA,
-        "kind": KERNEL_REPORT,
-        "tool": TOOL,
-        "title": f"{profiled.trace.header.kernel} on {gpu.name}",
+        **report_head(KERNEL_REPORT, f"{profiled.trace.header.kernel} on {gpu.name}"),
         "model": model,
         "predictions": documents,
         "references": references(documents, parts.measured),
@@ -224,27 +211,13 @@ def _predictions(
     profiled: ProfiledTrace, gpu: GpuSpec, model: str, others: Sequence[str]
 ) -> tuple[list[Prediction], list[dict[str, str]]]:
     """The prediction of `model`, those of the others, and the reasons of models that cannot predict."""
-    found, refused = predict_profiled(profiled, gpu, [model]), []
+    predictions, refused = predict_profiled(profiled, gpu, [model]), []
     for name in others:
         try:
-            found += predict_profiled(profiled, gpu, [name])
+            predictions += predict_profiled(profiled, gpu, [name])
         except WarpsightError as error:
             refused.append({"model": name, "why": error.what})
-    return found, refused
-
-
-def _beside_first(document: dict[str, Any], number: int) -> dict[str, Any]:
-    """The first document is complete; of the others' provenance only the model's own part is kept, as the rest is the same."""
-    if number:
-        provenance = document["provenance"]
-        document["provenance"] = {key: provenance[key] for key in ("model", "notes", "varied") if key in provenance}
-    return document
-
-
-def _about(name: str) -> dict[str, Any]:
-    """The documentation of a model."""
-    model = get_model(name)
-    return {"title": model.title, "source": model.source, **asdict(model.about)}
+    return predictions, refused
 
 
 def predictions_report_data(documents: list[dict[str, Any]]) -> dict[str, Any]:
@@ -261,10 +234,7 @@ def predictions_report_data(documents: list[dict[str, Any]]) -> dict[str, Any]:
             raise UsageError(f"the predictions are for several {what}s: {', '.join(names)}", place="report", remedy=remedy)
     first = documents[0]
     return {
-        "schema": SCHEMA,
-        "kind": KERNEL_REPORT,
-        "tool": TOOL,
-        "title": f"{first['kernel']} on {first['gpu']}",
+        **report_head(KERNEL_REPORT, f"{first['kernel']} on {first['gpu']}"),
         "model": first["model"],
         "predictions": documents,
         "references": references(documents),
@@ -274,18 +244,11 @@ def predictions_report_data(documents: list[dict[str, Any]]) -> dict[str, Any]:
 # -- The report data of a kernel with advice: all parts of its report.
 
 def advised_report_data(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    model: str,
-    method: Method = DEFAULT_METHOD,
-    *,
-    beside: Sequence[str] | None = None,
-    parts: Parts = DEFAULT_PARTS,
-    request: KernelRequest | None = None,
-    watch: Watch | None = None,
+    trace: KernelTrace, gpu: GpuSpec, model: str, method: Method = DEFAULT_METHOD, *, beside: Sequence[str] | None = None,
+    parts: Parts = DEFAULT_PARTS, request: KernelRequest | None = None, watch: Watch | None = None,
 ) -> dict[str, Any]:
     """`kernel_report_data` with `advice`: the document of `advise` without the prediction. The trace is profiled once for both."""
-    check_asked(model, beside, parts)
+    check_request(model, beside, parts)
     profiled = profile_trace(trace, gpu, method, watch=watch)
     document = profiled_report_data(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)
     advice = advise_profiled(profiled, gpu, model, watch=watch).to_json()

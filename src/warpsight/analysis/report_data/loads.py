@@ -69,19 +69,18 @@ def histograms(trace: KernelTrace) -> tuple[Longs, Longs]:
 
 def typical_and_worst(sectors: Longs) -> dict[str, Longs]:
     """For each pc the most frequent number of sectors (of ties the smallest), and the largest; 0 without an access."""
-    places = np.arange(sectors.shape[1])
-    return {TYPICAL: sectors.argmax(axis=1), WORST: np.where(sectors > 0, places, 0).max(axis=1)}
+    return {TYPICAL: sectors.argmax(axis=1), WORST: np.where(sectors > 0, np.arange(sectors.shape[1]), 0).max(axis=1)}
 
 
 def examples(trace: KernelTrace, pcs: Sequence[int], counts: Longs) -> dict[int, Access]:
     """For each of `pcs` the access with `counts[pc]` sectors nearest to the middle of the recorded launch."""
-    wanted = np.full(len(trace.instructions), -1, np.int64)
-    wanted[list(pcs)] = counts[list(pcs)]
+    target = np.full(len(trace.instructions), -1, np.int64)
+    target[list(pcs)] = counts[list(pcs)]
     middle, best, nearest = trace.header.warps // 2, dict[int, Access](), dict[int, int]()
     reader = EventReader(trace)
     for chunk in trace.chunks:
         events = reader.read(chunk)
-        for number in _nearest(events, wanted, middle - chunk.first_warp):
+        for number in _nearest(events, target, middle - chunk.first_warp):
             pc, warp = int(events.pc[number]), int(events.warp[number])
             distance = abs(warp + chunk.first_warp - middle)
             if pc not in best or distance < nearest[pc]:
@@ -89,9 +88,9 @@ def examples(trace: KernelTrace, pcs: Sequence[int], counts: Longs) -> dict[int,
     return best
 
 
-def _nearest(events: ChunkEvents, wanted: Longs, middle: int) -> Iterator[int]:
+def _nearest(events: ChunkEvents, target: Longs, middle: int) -> Iterator[int]:
     """For each pc the number of the first event with the wanted sectors, of the warp nearest to `middle`."""
-    fitting = np.flatnonzero((events.sectors > 0) & (events.sectors == wanted[events.pc]))
+    fitting = np.flatnonzero((events.sectors > 0) & (events.sectors == target[events.pc]))
     order = fitting[np.lexsort((np.abs(events.warp[fitting] - middle), events.pc[fitting]))]
     _, first = np.unique(events.pc[order], return_index=True)
     yield from order[first].tolist()
@@ -125,10 +124,10 @@ def lanes_of(
     """
     if request is None or request.is_trace:
         return [_from_sectors(access) for access in accesses], NO_KERNEL
-    found = _run_again(trace, request, accesses, watch)
-    if found is None:
+    probes = _run_again(trace, request, accesses, watch)
+    if probes is None:
         return [_from_sectors(access) for access in accesses], CHANGED
-    lanes = [_checked(access, each) or _from_sectors(access) for access, each in zip(accesses, found, strict=True)]
+    lanes = [_checked(access, each) or _from_sectors(access) for access, each in zip(accesses, probes, strict=True)]
     return lanes, NOT_FOUND if None in lanes else ""
 
 
@@ -146,11 +145,11 @@ def _run_again(
     if now != (header.kernel_hash, header.input_hash, header.sampled_blocks):
         return None
     warps = _warps_of_launch(ready, header.warps_per_block, [access.warp for access in accesses])
-    wanted = [ProbedAccess(access.pc, warp, access.before) for access, warp in zip(accesses, warps, strict=True)]
+    probes = [ProbedAccess(access.pc, warp, access.before) for access, warp in zip(accesses, warps, strict=True)]
     addresses: list[LaneAddresses | None] | None = emulator.lane_addresses(
         ready.source,
         ready.launch,
-        wanted,
+        probes,
         max_instructions=ready.max_instructions,
         progress=stage(watch, "finding the lanes of accesses"),
         options=replace(ready.options, output=StringIO()),  # its output was printed the first time
@@ -166,11 +165,11 @@ def _warps_of_launch(ready: ReadyLaunch, per_block: int, warps: Sequence[int]) -
     return [blocks[warp // per_block] * per_block + warp % per_block for warp in warps]
 
 
-def _checked(access: Access, found: LaneAddresses | None) -> Lanes | None:
+def _checked(access: Access, probe: LaneAddresses | None) -> Lanes | None:
     """A probe's result if its sectors are those of the access; else None: another access, or one recorded differently."""
-    if found is None:
+    if probe is None:
         return None
-    lanes = tuple(int(address) if found.mask >> lane & 1 else None for lane, address in enumerate(found.addresses))
+    lanes = tuple(int(address) if probe.mask >> lane & 1 else None for lane, address in enumerate(probe.addresses))
     return lanes if sectors_of(lanes) == access.sectors else None
 
 
@@ -201,7 +200,9 @@ def reuse_curves(
     line = gpu.l1.line_bytes
     if line % SECTOR_BYTES:
         return {}, f"no reuse distances: lines of {line} B are not a multiple of a sector"
-    threads = _most_threads(trace, requests)
+    threads = None  # a limit that keeps about `MOST_REQUESTS` of the launch's requests
+    if requests > MOST_REQUESTS:
+        threads = max(1, trace.header.recorded_blocks * MOST_REQUESTS // requests) * trace.header.threads_per_block
     stream = of_trace(trace, line, most_threads=threads)
     settings = settings_of(gpu.l1).off("associativity", "latency", "mshr")
     kept = evaluate(settings, stream, Placement(gpu.sm_count, blocks_per_sm), keep_all=True).misses
@@ -229,15 +230,6 @@ def curve(distances: Longs, lines: int) -> dict[str, Any]:
     }
 
 
-def _most_threads(trace: KernelTrace, requests: int) -> int | None:
-    """A limit that keeps about `MOST_REQUESTS` of the launch's requests; None if all are kept."""
-    if requests <= MOST_REQUESTS:
-        return None
-    header = trace.header
-    blocks = max(1, header.recorded_blocks * MOST_REQUESTS // requests)
-    return blocks * header.threads_per_block
-
-
 # -- The entries of all memory instructions.
 
 # Instructions that are drawn, those with the most sectors; fewer for long code, to keep a report small.
@@ -262,8 +254,8 @@ def loads(
     trace, misses = profiled.trace, profiled.misses
     sectors, passes = histograms(trace)
     memory = [instruction for instruction in trace.instructions if instruction.event_bytes]
-    asked = sectors @ np.arange(sectors.shape[1])
-    drawn = sorted((i.pc for i in memory if asked[i.pc]), key=lambda pc: (-int(asked[pc]), pc))
+    traffic = sectors @ np.arange(sectors.shape[1])
+    drawn = sorted((i.pc for i in memory if traffic[i.pc]), key=lambda pc: (-int(traffic[pc]), pc))
     drawn = drawn[: DRAWN if len(trace.instructions) <= LONG else DRAWN_OF_LONG]
     patterns, unknown = _patterns(profiled, gpu, drawn, sectors, request, watch)
     reading = [pc for pc in sorted(drawn) if trace.instructions[pc].access == LOAD]
@@ -289,8 +281,8 @@ def levels(misses: MissProfile, pc: int) -> dict[str, dict[str, int]]:
         "L2 writes": {"hit": misses.l2_write_hits, "miss": misses.l2_write_misses},
         "DRAM": {"read": misses.dram_reads, "written": misses.dram_writes},
     }
-    found = {level: {kind: int(count[pc]) for kind, count in kinds.items() if count[pc]} for level, kinds in counts.items()}
-    return {level: kinds for level, kinds in found.items() if kinds}
+    requests = {level: {kind: int(count[pc]) for kind, count in kinds.items() if count[pc]} for level, kinds in counts.items()}
+    return {level: kinds for level, kinds in requests.items() if kinds}
 
 
 def _described(instruction: StaticInstruction, misses: MissProfile) -> dict[str, Any]:
@@ -316,29 +308,20 @@ def _patterns(
         other = [pc for pc in pcs if kind == TYPICAL or count[pc] != counts[TYPICAL][pc]]
         chosen += [(kind, access) for _, access in sorted(examples(profiled.trace, other, count).items())]
     lanes, unknown = lanes_of(profiled.trace, request, [access for _, access in chosen], watch)
-    found: dict[int, list[dict[str, Any]]] = {}
+    patterns: dict[int, list[dict[str, Any]]] = {}
     for (kind, access), known in zip(chosen, lanes, strict=True):
         executions = int(sectors[access.pc, len(access.sectors)])
-        asked = None if known is None else len({*known} - {None}) * profiled.trace.instructions[access.pc].access_bytes
-        pattern = {"kind": kind, "executions": executions, **_placed(access, known, gpu.l1.line_bytes), "bytes_asked": asked}
-        found.setdefault(access.pc, []).append(pattern)
-    return found, unknown
+        requested = None if known is None else len({*known} - {None}) * profiled.trace.instructions[access.pc].access_bytes
+        pattern = {"kind": kind, "executions": executions, **_placed(access, known, gpu.l1.line_bytes), "bytes_asked": requested}
+        patterns.setdefault(access.pc, []).append(pattern)
+    return patterns, unknown
 
 
 def _placed(access: Access, lanes: Lanes | None, line_bytes: int) -> dict[str, Any]:
     """Sectors and lanes relative to the start of the first line, whose absolute address is meaningless."""
     lowest = min(access.sectors) * SECTOR_BYTES // line_bytes * line_bytes
     sectors = [sector - lowest // SECTOR_BYTES for sector in access.sectors]
-    placed = None if lanes is None else [None if address is None else _within(address, lowest) for address in lanes]
-    return {
-        "warp": access.warp, "before": access.before, "sectors": sectors, "lines": _lines(sectors, line_bytes), "lanes": placed,
-    }  # fmt: skip
-
-
-def _within(address: int, lowest: int) -> int:
-    # sectors are 32-bit numbers, so addresses wrap at 2^37
-    return address % (SECTOR_BYTES << 32) - lowest
-
-
-def _lines(sectors: list[int], line_bytes: int) -> int:
-    return len({sector * SECTOR_BYTES // line_bytes for sector in sectors})
+    lines = len({sector * SECTOR_BYTES // line_bytes for sector in sectors})
+    wrap = SECTOR_BYTES << 32  # sectors are 32-bit numbers, so addresses wrap at 2^37
+    placed = None if lanes is None else [None if address is None else address % wrap - lowest for address in lanes]
+    return {"warp": access.warp, "before": access.before, "sectors": sectors, "lines": lines, "lanes": placed}

@@ -31,26 +31,18 @@ def provenance(profiled: ProfiledTrace, gpu: GpuSpec, command: Sequence[str] = (
     header = profiled.trace.header
     return {
         "gpu": [
-            {
-                "key": row.key,
-                "value": row.value,
-                "source": row.source,
-                "estimated": is_estimated(row.source),
-                "meaning": row.meaning,
-            }
+            {"key": row.key, "value": row.value, "source": row.source, "estimated": is_estimated(row.source),
+             "meaning": row.meaning}
             for row in describe(gpu)
         ],
         "hashes": {
-            "kernel": header.kernel_hash,
-            "inputs": header.input_hash,
-            "trace": trace_hash(profiled),
-            "GPU": spec_hash(gpu),
+            "kernel": header.kernel_hash, "inputs": header.input_hash, "trace": trace_hash(profiled), "GPU": spec_hash(gpu),
         },
         "versions": {
             "report made by": TOOL,
             "trace made by": f"warpsight {header.tool_version}, schema {header.schema}",
             "Python": platform.python_version(),
-            **{name: found for name in _PACKAGES if (found := _version(name))},
+            **{name: release for name in _PACKAGES if (release := _version(name))},
         },
         "command": shlex.join(command) if command else None,
     }

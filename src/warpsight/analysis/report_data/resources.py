@@ -65,17 +65,14 @@ def speed_of_light(needs: Sequence[Need], gpu: GpuSpec, prediction: Prediction) 
     ]
     slots = gpu.sm.max_warps
     occupied = prediction.occupancy * slots
-    rows.append(
-        {"name": "occupancy", "label": f"occupancy, limited by {prediction.occupancy_limiter}", "value": occupied,
-         "peak": float(slots), "unit": "warps/SM", "percent": 100.0 * prediction.occupancy}
-    )  # fmt: skip
-    return rows
+    last = {"name": "occupancy", "label": f"occupancy, limited by {prediction.occupancy_limiter}", "value": occupied,
+            "peak": float(slots), "unit": "warps/SM", "percent": 100.0 * prediction.occupancy}  # fmt: skip
+    return [*rows, last]
 
 
 def alone(needs: Sequence[Need], profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
     """The cycles of the launch with each resource as the only limit; the last row is latency, with every resource unlimited."""
-    rows = [{"name": need.name, "label": need.label, "cycles": need.cycles, "equation": need.equation}
-            for need in needs]  # fmt: skip
+    rows = [{"name": need.name, "label": need.label, "cycles": need.cycles, "equation": need.equation} for need in needs]
     latency = get_model(LATENCY_MODEL).predict(profiled.profile, gpu)
     equation = "intervals of the representative warp and multithreading (GPUMech eqs. 4-16), without queueing"
     rows.append({"name": "latency", "label": "latency", "cycles": latency.cycles, "equation": equation})
@@ -141,7 +138,6 @@ _SASS = {"FADD": 1, "FMUL": 1, "FFMA": 2, "FADD32I": 1, "FMUL32I": 1, "FFMA32I":
 _PTX_TYPES = {"f32": ("fp32", 1), "f64": ("fp64", 1), "f16": ("fp16", 1), "bf16": ("fp16", 1), "f16x2": ("fp16", 2),
               "bf16x2": ("fp16", 2), "f32x2": ("fp32", 2)}  # fmt: skip
 _TILE = re.compile(r"(?i)\.?m(\d+)n(\d+)k(\d+)")
-_SASS_TILE = re.compile(r"^[A-Z]*MMA\.(\d{2,})(\d)?")
 WARP = 32
 
 
@@ -177,20 +173,16 @@ def flops(trace: KernelTrace) -> dict[str, float]:
     runs = np.repeat(warps, np.diff(trace.paths.offset)) * trace.paths.repeat.astype(np.float64) * trace.paths.lanes
     lanes = np.bincount(trace.paths.block, runs, len(trace.block_start) - 1)
     scale = trace.header.blocks / trace.header.recorded_blocks
-    found: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for block, (begin, end) in enumerate(zip(trace.block_start[:-1].tolist(), trace.block_start[1:].tolist(), strict=True)):
         for instruction in trace.instructions[begin:end]:
             precision, each = operations(instruction.opcode)
             if each:
-                found[precision] = found.get(precision, 0.0) + each * float(lanes[block]) * scale
-    return {precision: count for precision, count in found.items() if count}
+                counts[precision] = counts.get(precision, 0.0) + each * float(lanes[block]) * scale
+    return {precision: count for precision, count in counts.items() if count}
 
 
 # -- The roofline of a launch: its work per byte at L1, L2 and DRAM, and the GPU's limit for that.
-#
-# Williams, Waterman and Patterson: Roofline, CACM 2009; by warp instructions: Ding and Williams, An instruction roofline model for
-# GPUs, PMBS 2019. L1 bytes count the 32 B sectors touched, L2 bytes what crosses the NoC, DRAM bytes what is read and
-# written there.
 
 def rooflines(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction) -> list[dict[str, Any]]:
     """A roofline by warp instructions and, if the kernel has floating-point arithmetic, one by operations.
@@ -204,18 +196,16 @@ def rooflines(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction) -> 
         return []
     issue = gpu.sm_count * gpu.sm.schedulers * gpu.sm.issue_width * gpu.core_clock_hz
     instructions = float(header.warp_instructions)
-    drawn = [_roofline("warp instructions", instructions, [{"name": "issue", "per_s": issue}], levels, prediction)]
+
+    def roofline(unit: str, work: float, ceilings: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"unit": unit, "work": work, "per_s": work / prediction.seconds, "ceilings": ceilings, "levels": levels}
+
+    drawn = [roofline("warp instructions", instructions, [{"name": "issue", "per_s": issue}])]
     counted = flops(profiled.trace)
     ceilings = [{"name": name, "per_s": peak_flops(gpu, name)} for name in counted if name in gpu.initiation_cycles]
     if ceilings:
-        drawn.append(_roofline("floating-point operations", sum(counted.values()), ceilings, levels, prediction))
+        drawn.append(roofline("floating-point operations", sum(counted.values()), ceilings))
     return drawn
-
-
-def _roofline(
-    unit: str, work: float, ceilings: list[dict[str, Any]], levels: list[dict[str, Any]], prediction: Prediction
-) -> dict[str, Any]:
-    return {"unit": unit, "work": work, "per_s": work / prediction.seconds, "ceilings": ceilings, "levels": levels}
 
 
 def _levels(profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
@@ -225,9 +215,9 @@ def _levels(profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
     warps, scale = header.blocks * header.warps_per_block, header.blocks / header.recorded_blocks
     # atomics bypass the L1
     touched = float(misses.sectors[~atomics(trace.instructions)].sum()) * SECTOR_BYTES * scale
-    found = [
+    levels = [
         {"name": "L1", "bytes": touched, "bytes_per_s": gpu.sm_count * gpu.l1.line_bytes * gpu.core_clock_hz},
         {"name": "L2", "bytes": (demands.fetched_bytes + demands.sent_bytes) * warps, "bytes_per_s": gpu.noc.bandwidth_bytes_per_s},
         {"name": "DRAM", "bytes": demands.dram_bytes * warps, "bytes_per_s": gpu.dram.bandwidth_bytes_per_s},
     ]
-    return [level for level in found if level["bytes"]]
+    return [level for level in levels if level["bytes"]]

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpsight.analysis.report_data.kernel import SCHEMA, STUDY_REPORT
+from warpsight.analysis.report_data.kernel import STUDY_REPORT, report_head
 from warpsight.base.errors import WarpsightError
 from warpsight.models.base import STACK_PREFIX
-from warpsight.pipeline.provenance import TOOL
 from warpsight.sweeps.answers.maps import BEST
 from warpsight.sweeps.answers.selection import Selection
 from warpsight.sweeps.result import EVERYTHING, Question, Sweep
@@ -53,10 +52,7 @@ def study_report_data(sweep: Sweep, about: Question = EVERYTHING, costs: Sequenc
         for kernel in selection.head("map")["kernels"][:_MOST_MAPS]:
             ask(f"map of the bottleneck of {kernel}", partial(draw, value="bound_by", kernel=kernel))
     return {
-        "schema": SCHEMA,
-        "kind": STUDY_REPORT,
-        "tool": TOOL,
-        "title": f"study {sweep.study.name}",
+        **report_head(STUDY_REPORT, f"study {sweep.study.name}"),
         "study": _about(sweep, selection),
         "answers": answers,
         "unanswered": unanswered,
@@ -73,12 +69,11 @@ def _axes_of_numbers(selection: Selection) -> list[str]:
 
 def _most_important(answers: list[dict[str, Any]], selection: Selection) -> list[str]:
     """The two axes with the largest share of the variance, or if that is unknown with the most values; the more important first."""
-    known = next((answer for answer in answers if answer["answer"] == "sensitivity"), None)
-    if known is None:
+    sensitivity = next((answer for answer in answers if answer["answer"] == "sensitivity"), None)
+    if sensitivity is None:
         return _axes_of_numbers(selection)[:2]
-    index = "total" if known["estimator"] == "grid" else "first"
-    rows = sorted(known["of"][0]["keys"], key=lambda row: -(row[index] or 0.0))
-    return [row["key"] for row in rows][:2]
+    index = "total" if sensitivity["estimator"] == "grid" else "first"
+    return [row["key"] for row in sorted(sensitivity["of"][0]["keys"], key=lambda row: -(row[index] or 0.0))][:2]
 
 
 def _about(sweep: Sweep, selection: Selection) -> dict[str, Any]:

@@ -44,22 +44,21 @@ def window_of(text: str | None, sm: int | None) -> Window:
     """The window `BEGIN:END` of that SM (default 0). Raises UsageError."""
     if text is None:
         return Window(sm or 0)
-    found = re.fullmatch(r"(\d+):(\d*)", text, re.ASCII)
-    if not found or (found[2] and int(found[2]) <= int(found[1])):
+    cycles = re.fullmatch(r"(\d+):(\d*)", text, re.ASCII)
+    if not cycles or (cycles[2] and int(cycles[2]) <= int(cycles[1])):
         remedy = "give BEGIN:END in cycles, as in 0:2000, or BEGIN: for as many cycles as fit"
         raise UsageError(f'"{text}" is not a range of cycles', place="timeline_cycles", remedy=remedy)
-    return Window(sm or 0, int(found[1]), int(found[2]) if found[2] else None)
+    return Window(sm or 0, int(cycles[1]), int(cycles[2]) if cycles[2] else None)
 
 
 def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) -> dict[str, Any]:
     """The states of each warp slot of the watched SM over the cycles of `window`, or as much of it as fits on a page.
 
     Keys: `sm`; the `cycles` [begin, end) shown, of the `simulated_cycles`; `issued` instructions in them, of the `issued_of`
-    recorded ones, `truncated` if there were more; `states` [{letter, name, warp_cycles}]; `rows`, for each slot its
-    `runs` (a letter and a number of cycles, default 1: "-2IA5I2M340"; I is one instruction per cycle),
-    `pcs` (of each I in order, and of the instruction that waits at the end), `warps` ([first index in pcs, number in the
-    launch]); `instructions` by pc.
-    Raises UsageError if the window starts after the recorded cycles.
+    recorded ones, `truncated` if there were more; `states` [{letter, name, warp_cycles}]; `rows`, for each slot its `runs` (a
+    letter and a number of cycles, default 1: "-2IA5I2M340"; I is one instruction per cycle), `pcs` (of each I in order, and of the
+    instruction that waits at the end), `warps` ([first index in pcs, number in the launch]); `instructions` by pc. Raises
+    UsageError if the window starts after the recorded cycles.
     """
     timeline = simulation.timeline
     assert timeline is not None, "the simulation recorded an SM"
@@ -68,8 +67,7 @@ def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) ->
         what = f"cycle {window.begin:,} is after the {kept:,} recorded cycles of SM {window.sm}"
         raise UsageError(what, place="timeline_cycles", remedy="start earlier")
     end = min(kept, kept if window.end is None else window.end, _room(timeline, window.begin, kept))
-    slots = np.unique(timeline.slot).tolist()
-    rows = [_row(timeline, slot, window.begin, end) for slot in slots]
+    rows = [_row(timeline, slot, window.begin, end) for slot in np.unique(timeline.slot).tolist()]
     counted = dict.fromkeys(STATES, 0)
     for row in rows:
         for letter, cycles in row["runs"]:
@@ -126,5 +124,4 @@ def _text(runs: list[tuple[str, int]]) -> str:
 
 
 def _instruction(trace: KernelTrace, pc: int) -> dict[str, Any]:
-    found = trace.instructions[pc]
-    return {"opcode": found.opcode, "file": found.file, "line": found.line, "ptx_line": found.ptx_line}
+    return {name: getattr(trace.instructions[pc], name) for name in ("opcode", "file", "line", "ptx_line")}

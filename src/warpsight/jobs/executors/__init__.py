@@ -1,1 +1,1 @@
-"""The executors. A module of this package registers itself when it is imported; `jobs.executor` imports all of them."""
+"""The executors. A module of this package registers itself when imported; `jobs.executor.EXECUTORS` imports all of them."""

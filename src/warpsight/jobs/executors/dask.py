@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import ModuleType
 
 from warpsight.base.errors import UsageError
-from warpsight.jobs.cluster import DEATHS, ClusterExecutor, Connection, distributed_library, new_client, quiet
+from warpsight.jobs.cluster import DEATHS, ClusterExecutor, Connection, cluster_library, new_client, quiet
 from warpsight.jobs.executor import EXECUTORS, Executor, ExecutorKind, Settings, Tell, default_jobs
 
 WORKER_SECONDS = 300.0
@@ -15,7 +15,7 @@ _CONNECT_SECONDS = 10.0
 
 
 def _make(settings: Settings, tell: Tell) -> Executor:
-    distributed = distributed_library()
+    distributed = cluster_library("distributed")
     if settings.scheduler is not None and settings.jobs is not None:
         remedy = "start the number of workers that you want, and leave it out"
         raise UsageError("the workers of a running scheduler are not started here", place="jobs", remedy=remedy)
@@ -62,14 +62,9 @@ def _local(distributed: ModuleType, jobs: int) -> Connection:
     with dask.config.set({"distributed.scheduler.worker-ttl": None, "distributed.scheduler.allowed-failures": DEATHS - 1}):
         try:
             cluster = distributed.LocalCluster(
-                n_workers=jobs,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address="127.0.0.1:0",
-                memory_limit=0,
-                silence_logs=logging.CRITICAL,
-                preload=["warpsight.jobs.remote"],
-            )
+                n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", memory_limit=0,
+                silence_logs=logging.CRITICAL, preload=["warpsight.jobs.remote"],
+            )  # fmt: skip
             client = new_client(distributed, cluster)
         except (OSError, ValueError, RuntimeError) as error:
             loud()
@@ -86,11 +81,5 @@ def _local(distributed: ModuleType, jobs: int) -> Connection:
     return Connection(client, close)
 
 
-EXECUTORS.add(
-    "dask",
-    ExecutorKind(
-        "workers of a Dask cluster, at `scheduler`, or of this machine",
-        frozenset({"jobs", "scheduler", "worker_timeout"}),
-        _make,
-    ),
-)
+_ABOUT = "workers of a Dask cluster, at `scheduler`, or of this machine"
+EXECUTORS.add("dask", ExecutorKind(_ABOUT, frozenset({"jobs", "scheduler", "worker_timeout"}), _make))

@@ -16,13 +16,13 @@ class InlineExecutor(Executor):
     def run(self, work: Callable[[Task], str], tasks: Sequence[Task], progress: Progress | None = None) -> dict[Task, str]:
         """As `Executor.run`, in the order of the tasks."""
         reasons: dict[Task, str] = {}
-        wanted = list(dict.fromkeys(tasks))
+        distinct = list(dict.fromkeys(tasks))
         if progress is not None:
-            progress(0, len(wanted))
-        for done, task in enumerate(wanted, 1):
+            progress(0, len(distinct))
+        for done, task in enumerate(distinct, 1):
             record_outcome(reasons, task, attempt(work, task))
             if progress is not None:
-                progress(done, len(wanted))
+                progress(done, len(distinct))
         return reasons
 
 

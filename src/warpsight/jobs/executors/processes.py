@@ -1,4 +1,4 @@
-"""Many tasks on several processes on this machine: an end in the middle loses only what runs just then."""
+"""Many tasks on several processes on this machine: an interruption loses only the tasks that are running."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class ProcessesExecutor(Executor):
     def run(self, work: Callable[[Task], str], tasks: Sequence[Task], progress: Progress | None = None) -> dict[Task, str]:
         """As `Executor.run`."""
         reasons: dict[Task, str] = {}
-        wanted = list(dict.fromkeys(tasks))
+        distinct = list(dict.fromkeys(tasks))
         if progress is not None:
-            progress(0, len(wanted))
-        if not wanted:
+            progress(0, len(distinct))
+        if not distinct:
             return reasons
-        left = _in_parallel(work, wanted, min(self.jobs, len(wanted)), reasons, progress)
-        for at, task in enumerate(left, 1):  # a process died: one by one, to know which task it was
+        left = _in_parallel(work, distinct, min(self.jobs, len(distinct)), reasons, progress)
+        for number, task in enumerate(left, 1):  # a process died: one by one, to know which task it was
             if _in_parallel(work, [task], 1, reasons, None):
                 reasons[task] = _DIED
             if progress is not None:
-                progress(len(wanted) - len(left) + at, len(wanted))
+                progress(len(distinct) - len(left) + number, len(distinct))
         return reasons
 
 
@@ -50,8 +50,7 @@ def _in_parallel(
     """Run the tasks; those that are left when a process died, in order."""
     before = set(multiprocessing.active_children())
     # a fresh interpreter: the threads of this one (progress, compilers) must not be forked
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin)
+    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
     done: set[Task] = set()
     try:
         futures: dict[Future[TaskOutcome], Task] = {pool.submit(attempt, work, task): task for task in tasks}
@@ -63,7 +62,7 @@ def _in_parallel(
         pool.shutdown()
     except BrokenProcessPool:
         pool.shutdown(wait=False, cancel_futures=True)
-    except BaseException:  # above all KeyboardInterrupt: nothing goes on behind the user's back
+    except BaseException:  # above all KeyboardInterrupt: no task continues without the user
         pool.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()
@@ -84,11 +83,5 @@ def _leave_with(parent: multiprocessing.process.BaseProcess) -> None:
     os._exit(1)
 
 
-EXECUTORS.add(
-    "processes",
-    ExecutorKind(
-        "several processes on this machine",
-        frozenset({"jobs"}),
-        lambda settings, tell: ProcessesExecutor(settings.jobs or default_jobs()),
-    ),
-)
+EXECUTORS.add("processes", ExecutorKind("several processes on this machine", frozenset({"jobs"}),
+                                        lambda settings, tell: ProcessesExecutor(settings.jobs or default_jobs())))

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from warpsight.base.errors import UsageError, suggestion
-from warpsight.jobs.cluster import DEATHS, ClusterExecutor, Connection, distributed_library, jobqueue_library, new_client, quiet
+from warpsight.jobs.cluster import DEATHS, ClusterExecutor, Connection, cluster_library, new_client, quiet
 from warpsight.jobs.executor import EXECUTORS, Executor, ExecutorKind, Settings, Tell
 
 PLACE = "slurm KEY=VALUE"
@@ -53,7 +53,7 @@ KEYS = ("account", "cores", "directive", "interface", "logs", "memory", "prologu
 
 def slurm_options(texts: Sequence[str]) -> SlurmOptions:
     """From texts such as `cores=8`. Raises UsageError for a key that is unknown, missing or given twice, and for a wrong value."""
-    given: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if key not in KEYS or not equals:
@@ -61,56 +61,49 @@ def slurm_options(texts: Sequence[str]) -> SlurmOptions:
             raise UsageError(what, place=PLACE, remedy=f"give KEY=VALUE; known: {', '.join(KEYS)}")
         if not value or not value.isprintable():
             raise _invalid_value(key, value, "a text of one line")
-        if key in given and key not in _MANY:
+        if key in values and key not in _MANY:
             raise UsageError(f"{key} is given twice", place=PLACE, remedy="give it once")
-        given.setdefault(key, []).append(value)
+        values.setdefault(key, []).append(value)
     for key, example in (("cores", "8"), ("memory", "16GB"), ("workers", "4")):
-        if key not in given:
+        if key not in values:
             raise UsageError(f"{key} is missing", place=PLACE, remedy=f"state what a job requests: `slurm={key}={example}`")
-    one = {key: values[0] for key, values in given.items()}
+    one = {key: texts[0] for key, texts in values.items()}
+    cores = one["cores"]
+    if not (cores.isascii() and cores.isdigit() and 0 < int(cores) < 10_000):
+        raise _invalid_value("cores", cores, "a whole number from 1")
     least, most = _workers(one["workers"])
     return SlurmOptions(
-        cores=_cores(one["cores"]),
+        cores=int(cores),
         memory=_matching("memory", one["memory"], _MEMORY, "a number and a unit, such as 16GB"),
         least=least,
         most=most,
         walltime=_matching("walltime", one["walltime"], _WALLTIME, "a time such as 02:00:00") if "walltime" in one else None,
-        queue=one.get("queue"),
-        account=one.get("account"),
-        interface=one.get("interface"),
-        python=one.get("python"),
-        logs=one.get("logs"),
-        directives=tuple(given.get("directive", ())),
-        prologue=tuple(given.get("prologue", ())),
+        **{key: one.get(key) for key in ("queue", "account", "interface", "python", "logs")},
+        directives=tuple(values.get("directive", ())),
+        prologue=tuple(values.get("prologue", ())),
     )
 
 
-def _cores(value: str) -> int:
-    if not (value.isascii() and value.isdigit() and 0 < int(value) < 10_000):
-        raise _invalid_value("cores", value, "a whole number from 1")
-    return int(value)
-
-
 def _workers(value: str) -> tuple[int, int]:
-    found = _WORKERS.fullmatch(value)
-    most = int(found["most"]) if found else 0
-    least = int(found["least"]) if found and found["least"] else most
-    if found is None or not 0 < most < 100_000 or (":" not in value and least != most) or least > most:
+    match = _WORKERS.fullmatch(value)
+    most = int(match["most"]) if match else 0
+    least = int(match["least"]) if match and match["least"] else most
+    if not 0 < most < 100_000 or least > most:
         raise _invalid_value("workers", value, "a number of jobs, or a range such as 0:20")
     return least, most
 
 
-def _matching(key: str, value: str, pattern: re.Pattern[str], meant: str) -> str:
+def _matching(key: str, value: str, pattern: re.Pattern[str], expected: str) -> str:
     if not (value.isascii() and pattern.fullmatch(value)):
-        raise _invalid_value(key, value, meant)
+        raise _invalid_value(key, value, expected)
     return value
 
 
-def _invalid_value(key: str, value: str, meant: str) -> UsageError:
-    return UsageError(f'{key}="{value}" is wrong', place=PLACE, remedy=f"give {meant}")
+def _invalid_value(key: str, value: str, expected: str) -> UsageError:
+    return UsageError(f'{key}="{value}" is wrong', place=PLACE, remedy=f"give {expected}")
 
 
-# -- Workers in jobs of a Slurm cluster, submitted through `dask-jobqueue`; the scheduler of the tasks is in this process.
+# -- The executor.
 
 WORKER_SECONDS = 24 * 3600.0
 """A queue may be long."""
@@ -119,7 +112,7 @@ _SUBMIT_SECONDS = 60.0
 
 
 def _make(settings: Settings, tell: Tell) -> Executor:
-    distributed, jobqueue = distributed_library(), jobqueue_library()
+    distributed, jobqueue = cluster_library("distributed"), cluster_library("dask_jobqueue")
     options = slurm_options(settings.slurm)
     for command in ("sbatch", "scancel"):
         if shutil.which(command) is None:
@@ -152,7 +145,7 @@ class Jobs:
 
 
 def _connect(distributed: ModuleType, jobqueue: ModuleType, options: SlurmOptions) -> Connection:
-    """Starts the scheduler and asks for jobs; these come when Slurm pleases. Raises UsageError when it does not start."""
+    """Starts the scheduler and submits jobs, which Slurm starts later. Raises UsageError when it does not start."""
     import dask
 
     loud, jobs = quiet(), Jobs()
@@ -184,22 +177,13 @@ def _connect(distributed: ModuleType, jobqueue: ModuleType, options: SlurmOption
 def slurm_cluster(jobqueue: ModuleType, options: SlurmOptions, jobs: Jobs) -> Any:
     """The `SLURMCluster`, without a job yet; those to come are entered in `jobs`."""
     return jobqueue.SLURMCluster(
-        job_cls=_job_class(jobs),
-        cores=options.cores,
-        processes=options.cores,
-        memory=options.memory,
-        walltime=options.walltime,
-        queue=options.queue,
-        account=options.account,
-        interface=options.interface,
-        python=options.python,
-        log_directory=options.logs,
-        job_name="warpsight",
-        job_extra_directives=list(options.directives) or None,
+        job_cls=_job_class(jobs), cores=options.cores, processes=options.cores, memory=options.memory, walltime=options.walltime,
+        queue=options.queue, account=options.account, interface=options.interface, python=options.python,
+        log_directory=options.logs, job_name="warpsight", job_extra_directives=list(options.directives) or None,
         job_script_prologue=list(options.prologue) or None,
         scheduler_options={"dashboard": False, "dashboard_address": ":0", "allowed_failures": DEATHS - 1},
         silence_logs=logging.CRITICAL,
-    )
+    )  # fmt: skip
 
 
 def _job_class(jobs: Jobs) -> type:
@@ -211,14 +195,14 @@ def _job_class(jobs: Jobs) -> type:
                 raise RuntimeError("the run is over")
             jobs.under_way += 1
             try:
-                said = await super()._submit_job(script_filename)
-                jobs.left.add(self._job_id_from_submit_output(said))
+                output = await super()._submit_job(script_filename)
+                jobs.left.add(self._job_id_from_submit_output(output))
             except (RuntimeError, OSError, ValueError) as error:
                 jobs.refused.append(" ".join(str(error).split()))
                 raise
             finally:
                 jobs.under_way -= 1
-            return said
+            return output
 
         @classmethod
         async def _close_job(cls, job_id: str | None, cancel_command: str) -> None:
@@ -228,7 +212,5 @@ def _job_class(jobs: Jobs) -> type:
     return WatchedJob
 
 
-EXECUTORS.add(
-    "slurm",
-    ExecutorKind("workers in jobs of a Slurm cluster, described by `slurm`", frozenset({"slurm", "worker_timeout"}), _make),
-)
+_ABOUT = "workers in jobs of a Slurm cluster, described by `slurm`"
+EXECUTORS.add("slurm", ExecutorKind(_ABOUT, frozenset({"slurm", "worker_timeout"}), _make))

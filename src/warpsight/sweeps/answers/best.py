@@ -23,21 +23,21 @@ def best(selection: Selection, count: int = 10) -> dict[str, Any]:
     """
     if count < 1:
         raise UsageError(f"{count} designs are requested", place="best", remedy="request at least 1")
-    results, found = selection.results, selection.performance
+    results, performance = selection.results, selection.performance
     # stable, and positions ascend by design number
     order = np.argsort(-selection.values, kind="stable")
     shown = selection.positions[order[:count]]
-    ties = int(np.count_nonzero(selection.values[order[count:]] == found.values[shown[-1]]))
+    ties = int(np.count_nonzero(selection.values[order[count:]] == performance.values[shown[-1]]))
     seconds, bound, kind = results.figures("seconds"), results.words("bound_by"), results.words("class")
     listed = []
     for place in shown:
         kernels = [
-            {"kernel": results.kernels[k], "seconds": plain(seconds[k, place]), "speedup": plain(found.speeds[k, place]),
+            {"kernel": results.kernels[k], "seconds": plain(seconds[k, place]), "speedup": plain(performance.speeds[k, place]),
              "bound_by": bound[k, place], "class": kind[k, place]}
-            for k in found.kernels
+            for k in performance.kernels
         ]  # fmt: skip
-        listed.append({**results.described(place), "performance": plain(found.values[place]),
-                       "seconds": plain(found.seconds[place]), "kernels": kernels})  # fmt: skip
+        listed.append({**results.described(place), "performance": plain(performance.values[place]),
+                       "seconds": plain(performance.seconds[place]), "kernels": kernels})  # fmt: skip
     return {**selection.head("best"), "best": listed, "ties": ties}
 
 
@@ -51,14 +51,13 @@ def pareto(selection: Selection, costs: Sequence[Term]) -> dict[str, Any]:
     """The front of most performance and least of each cost, in ascending order of the first cost.
 
     A design betters another if it is at least as good in every objective and better in one; the front holds those that none
-    betters. Designs equal in every objective are one point: the lowest number stands for them, `equal` counts the others. Costs may
+    betters. Designs equal in every objective are one point: the lowest number represents them, `equal` counts the others. Costs may
     name what `Selection.columns` has. `others` are points off the front, for a picture: at most 1,000, evenly taken along the first
     cost, with the design of each in `others_designs`. Raises UsageError without a cost, for unknown names, and for a cost that is
     not finite on a chosen design.
     """
     if not costs:
-        raise UsageError("a Pareto front needs a cost", place="pareto",
-                         remedy="give an expression to minimize, such as sm_count")  # fmt: skip
+        raise UsageError("a Pareto front needs a cost", place="pareto", remedy="give an expression to minimize, such as sm_count")
     columns = selection.columns()
     for term in costs:
         check_names(term, columns, "cost")
@@ -67,16 +66,18 @@ def pareto(selection: Selection, costs: Sequence[Term]) -> dict[str, Any]:
     points = np.column_stack([*small, -selection.values])
     group, firsts, sizes = _distinct(points)
     on = pareto_front(points[firsts])
-    members = _members(group, on, selection.designs)
-    front = []
-    for g in np.flatnonzero(on):
-        place = int(firsts[g])
-        front.append({
-            **selection.results.described(int(selection.positions[place])),
-            "values": _values(points[place]),
+    members: dict[int, list[int]] = {int(g): [] for g in np.flatnonzero(on)}  # design numbers, ascending
+    for place in np.flatnonzero(on[group]):
+        members[int(group[place])].append(int(selection.designs[place]))
+    front = [
+        {
+            **selection.results.described(int(selection.positions[firsts[g]])),
+            "values": _values(points[firsts[g]]),
             "equal": int(sizes[g]) - 1,
-            "equal_designs": members[int(g)][1 : 1 + _MOST_EQUAL],
-        })  # fmt: skip
+            "equal_designs": members[g][1 : 1 + _MOST_EQUAL],
+        }
+        for g in members
+    ]
     off = firsts[~on]
     step = -(-len(off) // _MOST_OTHERS) or 1
     objectives = [{"name": PERFORMANCE, "better": "more"}, *({"name": term.text, "better": "less"} for term in costs)]
@@ -92,7 +93,7 @@ def pareto(selection: Selection, costs: Sequence[Term]) -> dict[str, Any]:
 
 
 def pareto_front(points: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which of (n, m) points none betters, (n,): every column is to be small, and all values are finite.
+    """Which of (n, m) points none betters, (n,): smaller is better in every column, and all values are finite.
 
     j betters i if it is nowhere larger and somewhere smaller; equal points do not better each other. Two columns take
     O(n log n) time: sorted by the first, then the second, a point is on the front if its second is below all before it (Kung,
@@ -159,14 +160,6 @@ def _bettered(points: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[n
         worse &= by[None, :, column] <= points[:, None, column]
         same &= by[None, :, column] == points[:, None, column]
     return np.asarray(np.any(worse & ~same, axis=1))
-
-
-def _members(group: NDArray[np.int64], on: NDArray[np.bool_], designs: NDArray[np.int64]) -> dict[int, list[int]]:
-    """The design numbers of each group on the front, ascending."""
-    members: dict[int, list[int]] = {int(g): [] for g in np.flatnonzero(on)}
-    for place in np.flatnonzero(on[group]):
-        members[int(group[place])].append(int(designs[place]))
-    return members
 
 
 def _values(point: NDArray[np.float64]) -> list[float]:

@@ -73,7 +73,7 @@ def energy(
     Raises UsageError for keys that are not there or no numbers, two designs of the same clocks, a clock outside the curve, and an
     expression that is not finite and above 0 everywhere.
     """
-    results, found = selection.results, selection.performance
+    results = selection.results
     clocks = {key: _numbers(selection, key) for key in (core, memory) if key is not None}
     order = np.lexsort([selection.designs, *(clocks[key] for key in (memory, core) if key is not None)])
     _apart(selection, clocks, order)
@@ -81,7 +81,7 @@ def energy(
     clocks = {key: each[order] for key, each in clocks.items()}
     seconds = results.figures("seconds")[:, places]
     used = (results.figures("cpi_stack.base") / results.figures("cpi"))[:, places]
-    rows = list(found.kernels)
+    rows = list(selection.performance.kernels)
     watts = _watts(selection, places, power, clocks[core], used) if power is not None else None
     total = seconds[rows].sum(axis=0)
     mean = (used[rows] * seconds[rows]).sum(axis=0) / total
@@ -91,8 +91,8 @@ def energy(
     for k in rows if len(rows) > 1 else ():
         own = watts[k] * seconds[k] if watts is not None else None
         entries.append(_entry(selection, results.kernels[k], places, (clocks[core], memories), seconds[k], used[k], own))
-    return {**selection.head("dvfs"), "core": core, "memory": memory, "power": _told(power), "notes": _notes(power, memory, clocks),
-            "of": entries}  # fmt: skip
+    return {**selection.head("dvfs"), "core": core, "memory": memory, "power": _power_document(power),
+            "notes": _notes(power, memory, clocks), "of": entries}  # fmt: skip
 
 
 def _numbers(selection: Selection, key: str) -> NDArray[np.float64]:
@@ -128,11 +128,10 @@ def _watts(
     for k in selection.performance.kernels:
         columns = keys if UTILISATION not in power.formula.names else {**keys, UTILISATION: used[k]}
         out[k] = figures(power, columns, results.designs[places], "power")
-        wrong = np.flatnonzero(out[k] <= 0)
-        if wrong.size:
-            what = f"is {out[k, wrong[0]]:g} W on design {results.designs[places[wrong[0]]]}"
-            remedy = "write an expression that is above 0 at every clock"
-            raise UsageError(what, place=f'power "{power.text}"', remedy=remedy)
+        negative = np.flatnonzero(out[k] <= 0)
+        if negative.size:
+            what = f"is {out[k, negative[0]]:g} W on design {results.designs[places[negative[0]]]}"
+            raise UsageError(what, place=f'power "{power.text}"', remedy="write an expression that is above 0 at every clock")
     return out
 
 
@@ -153,7 +152,7 @@ def _entry(
     return {"kernel": kernel, "clocks": rows, "best": best}
 
 
-def _told(power: PowerCurve | Term | None) -> dict[str, Any] | None:
+def _power_document(power: PowerCurve | Term | None) -> dict[str, Any] | None:
     if power is None:
         return None
     if isinstance(power, PowerCurve):

@@ -26,10 +26,9 @@ def design_map(
 
     `fixed` holds other keys at a value, in base units. Where designs still differ in other keys, `others` says what a cell shows:
     the arithmetic "mean" of its designs, or the value of its "best" design, the one of most performance (of equal ones the lowest
-    number). `kernel` is needed for a column of results where several count; with a kernel, `performance` is that kernel's speed.
-    In the document `values`, `shown` (the number of the design shown, None for a mean) and `counts` are lists of a row per y
-    value and a column per x value; a cell without a design holds None. Numbers ascend, words come in the order of their first
-    design.
+    number). `kernel` is needed for a column of results where several count; with a kernel, `performance` is that kernel's speed. In
+    the document `values`, `shown` (the number of the design shown, None for a mean) and `counts` are lists of a row per y value and
+    a column per x value; a cell without a design holds None. Numbers ascend, words come in the order of their first design.
 
     Raises UsageError for what is not there, more than 100 values on an axis, and cells of several designs without `others`.
     """
@@ -93,12 +92,12 @@ def _held(selection: Selection, held: Mapping[str, float | str]) -> NDArray[np.i
 
 def _values(selection: Selection, value: str, kernel: str | None) -> NDArray[Any]:
     """The value on every design of the results, (D,)."""
-    results, found = selection.results, selection.performance
-    names = [results.kernels[k] for k in found.kernels]
+    results, performance = selection.results, selection.performance
+    names = [results.kernels[k] for k in performance.kernels]
     if kernel is not None:
         check_one_of(kernel, names, "kernel")
     if value == PERFORMANCE:
-        return found.values if kernel is None else found.speeds[results.kernels.index(kernel)]
+        return performance.values if kernel is None else performance.speeds[results.kernels.index(kernel)]
     check_one_of(value, (PERFORMANCE, *results.names, *WORDS), "value")
     if kernel is None and len(names) > 1:
         raise UsageError(f"{value} differs between kernels", place="map", remedy=f"name a kernel: {', '.join(names)}")
@@ -109,14 +108,14 @@ def _values(selection: Selection, value: str, kernel: str | None) -> NDArray[Any
 
 def _levels(results: Results, key: str, positions: NDArray[np.int64]) -> tuple[list[Any], NDArray[np.int64]]:
     """The values of a key, and the number of each design's."""
-    found, firsts, codes = np.unique(results.keys[key][positions], return_index=True, return_inverse=True)
-    if len(found) > _MOST_VALUES:
-        raise UsageError(f"{key} has {len(found)} values", place="map",
+    values, firsts, codes = np.unique(results.keys[key][positions], return_index=True, return_inverse=True)
+    if len(values) > _MOST_VALUES:
+        raise UsageError(f"{key} has {len(values)} values", place="map",
                          remedy=f"a map holds {_MOST_VALUES}: sweep a grid, or name other keys")  # fmt: skip
-    if found.dtype == object:
+    if values.dtype == object:
         order = np.argsort(firsts)
-        found, codes = found[order], np.argsort(order)[codes]
-    return [plain(each) for each in found], codes.ravel()
+        values, codes = values[order], np.argsort(order)[codes]
+    return [plain(each) for each in values], codes.ravel()
 
 
 def _differ(results: Results, positions: NDArray[np.int64], x: str, y: str) -> list[str]:
@@ -159,7 +158,7 @@ def speedups(selection: Selection, *, designs: Sequence[int] | None = None, axis
     """
     if designs is not None and axis is not None:
         raise UsageError("both designs and an axis are named", place="speed-ups", remedy="name one of them")
-    results, found = selection.results, selection.performance
+    results, performance = selection.results, selection.performance
     if axis is not None:
         positions = _along(selection, axis)
     elif designs is not None:
@@ -169,7 +168,7 @@ def speedups(selection: Selection, *, designs: Sequence[int] | None = None, axis
     if not 0 < len(positions) <= _MOST_DESIGNS:
         raise UsageError(f"{len(positions)} designs are too {'many' if len(positions) else 'few'} for a table", place="speed-ups",
                          remedy=f"name designs, at most {_MOST_DESIGNS}, or an axis")  # fmt: skip
-    values = found.speeds[list(found.kernels)][:, positions]
+    values = performance.speeds[list(performance.kernels)][:, positions]
     with np.errstate(invalid="ignore"):
         means = np.exp(np.log(values).mean(axis=0))
     return {
@@ -178,7 +177,7 @@ def speedups(selection: Selection, *, designs: Sequence[int] | None = None, axis
         "columns": [results.described(int(place)) for place in positions],
         "values": [[plain(each) for each in row] for row in values],
         "geomean": [plain(each) for each in means],
-        "performance": [plain(each) for each in found.values[positions]],
+        "performance": [plain(each) for each in performance.values[positions]],
     }
 
 

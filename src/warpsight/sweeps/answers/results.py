@@ -24,7 +24,7 @@ _MOST_REASONS = 5
 
 @dataclass(frozen=True)
 class Results:
-    """What one model says of D designs and K kernels.
+    """The results of one model for D designs and K kernels.
 
     `designs` are design numbers, (D,) int64, ascending. `keys` are the designs' columns, each (D,), float64 in base units or text;
     `axes` are those that the study varied, the others are derived. `state` is (K, D) int8: `DONE`, `BROKEN` (the row says why) or
@@ -59,11 +59,11 @@ class Results:
 
     def position(self, design: int) -> int:
         """The place of a design number. Raises UsageError if there is no such design."""
-        found = int(np.searchsorted(self.designs, design))
-        if found == len(self.designs) or self.designs[found] != design:
+        position = int(np.searchsorted(self.designs, design))
+        if position == len(self.designs) or self.designs[position] != design:
             raise UsageError(f"there is no design {design}", place=_PLACE,
                              remedy=f"designs are numbered from {self.designs[0]} to {self.designs[-1]}")  # fmt: skip
-        return found
+        return position
 
     def described(self, position: int) -> dict[str, Any]:
         """Number and keys of the design at that place, for a document."""
@@ -103,17 +103,17 @@ def results_of(
     check_one_of(model, _distinct(rows[MODEL]), "model")
     table = rows.filter(pc.equal(rows[MODEL], model)).combine_chunks()
     known = _distinct(table[KERNEL])
-    wanted = tuple(known) if kernels is None else tuple(dict.fromkeys(kernels))
-    for kernel in wanted:
+    names = tuple(known) if kernels is None else tuple(dict.fromkeys(kernels))
+    for kernel in names:
         check_one_of(kernel, known, "kernel")
-    if len(wanted) < len(known):
-        table = table.filter(pc.is_in(table[KERNEL], value_set=pa.array(wanted, pa.string()))).combine_chunks()
-    spots = _spots(table, numbers, wanted)
-    state = np.full(len(wanted) * len(numbers), MISSING, np.int8)
+    if len(names) < len(known):
+        table = table.filter(pc.is_in(table[KERNEL], value_set=pa.array(names, pa.string()))).combine_chunks()
+    spots = _spots(table, numbers, names)
+    state = np.full(len(names) * len(numbers), MISSING, np.int8)
     done = _array(pc.equal(pc.fill_null(table[FAILED], ""), "")).astype(bool)
     state[spots] = np.where(done, DONE, BROKEN)
     _check_seconds(_floats(table["seconds"])[done], numbers[spots[done] % len(numbers)])
-    return Results(model, wanted, numbers, keys, chosen, state.reshape(len(wanted), len(numbers)), table, spots)
+    return Results(model, names, numbers, keys, chosen, state.reshape(len(names), len(numbers)), table, spots)
 
 
 def figure_names(table: pa.Table) -> tuple[str, ...]:
@@ -135,10 +135,14 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _damaged(what: str, place: str = _PLACE) -> FormatError:
+    return FormatError(what, place=place, remedy="run `warpsight sweep collect` again")
+
+
 def _need(table: pa.Table, names: Sequence[str], place: str) -> None:
     missing = [name for name in names if name not in table.column_names]
     if missing:
-        raise FormatError(f"the column {missing[0]} is missing", place=place, remedy="run `warpsight sweep collect` again")
+        raise _damaged(f"the column {missing[0]} is missing", place)
 
 
 def _designs(table: pa.Table) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
@@ -150,23 +154,21 @@ def _designs(table: pa.Table) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]
         raise UsageError("there are no designs", place="designs", remedy="loosen the study's constraints")
     twice = np.flatnonzero(numbers[1:] == numbers[:-1])
     if twice.size:
-        what = f"design {numbers[twice[0]]} is given twice"
-        raise FormatError(what, place="designs", remedy="run `warpsight sweep collect` again")
+        raise _damaged(f"design {numbers[twice[0]]} is given twice", "designs")
     return numbers, {name: _key(table[name], name)[order] for name in table.column_names if name != DESIGN}
 
 
 def _key(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if column.null_count:
-        raise FormatError(f"{name} has no value on {column.null_count} designs", place="designs",
-                          remedy="run `warpsight sweep collect` again")  # fmt: skip
+        raise _damaged(f"{name} has no value on {column.null_count} designs", "designs")
     if pa.types.is_boolean(kind):
         return np.where(_array(column).astype(bool), "true", "false").astype(object)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _floats(column)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _texts(pc.cast(column, pa.string()))
-    raise FormatError(f"{name} is neither a number nor text", place="designs", remedy="run `warpsight sweep collect` again")
+    raise _damaged(f"{name} is neither a number nor text", "designs")
 
 
 def _distinct(column: pa.ChunkedArray) -> list[str]:
@@ -188,16 +190,14 @@ def _spots(table: pa.Table, designs: NDArray[np.int64], kernels: Sequence[str]) 
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])
     if twice.size:
         kernel, place = divmod(int(ordered[twice[0]]), len(designs))
-        raise FormatError(f"design {designs[place]} and kernel {kernels[kernel]} have two rows of one model", place=_PLACE,
-                          remedy="run `warpsight sweep collect` again")  # fmt: skip
+        raise _damaged(f"design {designs[place]} and kernel {kernels[kernel]} have two rows of one model")
     return spots
 
 
 def _check_seconds(seconds: NDArray[np.float64], designs: NDArray[np.int64]) -> None:
-    wrong = np.flatnonzero(~(np.isfinite(seconds) & (seconds > 0)))
-    if wrong.size:
-        raise FormatError(f"design {designs[wrong[0]]} takes {seconds[wrong[0]]} seconds in a row that did not fail", place=_PLACE,
-                          remedy="run `warpsight sweep collect` again")  # fmt: skip
+    invalid = np.flatnonzero(~(np.isfinite(seconds) & (seconds > 0)))
+    if invalid.size:
+        raise _damaged(f"design {designs[invalid[0]]} takes {seconds[invalid[0]]} seconds in a row that did not fail")
 
 
 def _array(column: pa.ChunkedArray) -> NDArray[Any]:
@@ -254,9 +254,9 @@ def performance(results: Results, metric: str = GEOMEAN, baseline: int | None = 
     done = np.all(states == DONE, axis=0)
     # where none has a value, argmax gives the first, which is then refused
     place = int(np.argmax(done)) if baseline is None else results.position(baseline)
-    wrong = np.flatnonzero(states[:, place] != DONE)
-    if wrong.size:
-        _refuse_baseline(results, kernels[int(wrong[0])], place, int(results.designs[np.argmax(done)]) if done.any() else None)
+    missing = np.flatnonzero(states[:, place] != DONE)
+    if missing.size:
+        _refuse_baseline(results, kernels[int(missing[0])], place, int(results.designs[np.argmax(done)]) if done.any() else None)
     seconds[results.state != DONE] = np.nan
     speeds = seconds[:, place : place + 1] / seconds
     counted = speeds[list(kernels)]

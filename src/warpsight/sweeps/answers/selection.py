@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +13,10 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.rows import WORDS
 from warpsight.sweeps.answers.results import GEOMEAN, Performance, Results, performance
+from warpsight.sweeps.expressions import Expression
 from warpsight.sweeps.names import DESIGN
 
 Columns = Mapping[str, NDArray[Any]]
-
-
-class Formula(Protocol):
-    """A parsed expression. It is not changed, and the same columns always give the same values."""
-
-    @property
-    def names(self) -> Collection[str]:
-        """The columns that it needs."""
-
-    def evaluate(self, columns: Columns) -> NDArray[Any]:
-        """Its value on each row. Columns are arrays of one length, (n,), of float64 or text; so is the result, or one value."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +24,7 @@ class Term:
     """An expression with the text that it was read from, which messages and documents quote."""
 
     text: str
-    formula: Formula
+    formula: Expression
 
 
 def check_names(term: Term, known: Collection[str], role: str) -> None:
@@ -66,21 +56,19 @@ def figures(term: Term, columns: Columns, designs: NDArray[np.int64], role: str)
     if value.dtype == np.bool_ or not np.issubdtype(value.dtype, np.number):
         raise UsageError(f"a {role} must be a number", place=f'{role} "{term.text}"',
                          remedy="write an expression such as sm_count * 2")  # fmt: skip
-    found = np.broadcast_to(value.astype(np.float64), designs.shape)
-    wrong = np.flatnonzero(~np.isfinite(found))
-    if wrong.size:
-        raise UsageError(f"is {found[wrong[0]]} on design {designs[wrong[0]]} and on {wrong.size - 1} more",
+    numbers = np.broadcast_to(value.astype(np.float64), designs.shape)
+    invalid = np.flatnonzero(~np.isfinite(numbers))
+    if invalid.size:
+        raise UsageError(f"is {numbers[invalid[0]]} on design {designs[invalid[0]]} and on {invalid.size - 1} more",
                          place=f'{role} "{term.text}"', remedy="leave these designs out with a constraint")  # fmt: skip
-    return found
+    return numbers
 
-
-# -- The designs that an answer is about: those with a performance on which every constraint holds.
 
 PERFORMANCE, TOTAL_SECONDS = "performance", "total_seconds"
 # what an expression may name besides keys: a cost the first; a constraint also the columns of results, where `class` is renamed
 COST_NUMBERS = (DESIGN, PERFORMANCE, TOTAL_SECONDS)
 _COLUMNS = {"memory_class": "class"}
-CONDITION_WORDS = tuple({"class": "memory_class"}.get(name, name) for name in WORDS)
+CONDITION_WORDS = tuple("memory_class" if name == "class" else name for name in WORDS)
 
 
 @dataclass(frozen=True)
@@ -104,11 +92,10 @@ class Selection:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """What a cost may name, of the chosen designs: every key, `design`, `performance` and `total_seconds` (of all kernels)."""
-        shared = _shared(self.results, self.performance)
-        return {name: each[self.positions] for name, each in shared.items()}
+        return {name: each[self.positions] for name, each in _shared(self.results, self.performance).items()}
 
     def head(self, answer: str) -> dict[str, Any]:
-        """What every document begins with: what was asked, of which designs, and how many were left out."""
+        """The first keys of every answer: the question, its designs, and how many were left out."""
         results, chosen = self.results, self.performance
         left = chosen.left_out
         return {
@@ -134,28 +121,28 @@ def select(results: Results, *, metric: str = GEOMEAN, baseline: int | None = No
     before it hold. The baseline need not be among the chosen. Raises UsageError as `performance` does, for a term that names
     something else or is no condition, and where no design is left.
     """
-    found = performance(results, metric, baseline)
-    chosen = np.isfinite(found.values)
-    shared = _shared(results, found)
+    measured = performance(results, metric, baseline)
+    chosen = np.isfinite(measured.values)
+    shared = _shared(results, measured)
     for term in where:
         check_names(term, {*shared, *COST_NUMBERS, *results.names, *CONDITION_WORDS}, "constraint")
-        chosen[chosen] = _holds(term, results, found, shared, chosen)
+        chosen[chosen] = _holds(term, results, measured, shared, chosen)
     positions = np.flatnonzero(chosen)
     if not positions.size:
-        left = found.left_out["designs"]
+        left = measured.left_out["designs"]
         what = f"none of {len(results.designs)} designs remains: {left} without a result, {len(results.designs) - left} excluded"
         raise UsageError(what, place="results", remedy="loosen a constraint, or check why designs failed")
-    return Selection(results, found, tuple(term.text for term in where), positions)
+    return Selection(results, measured, tuple(term.text for term in where), positions)
 
 
-def _shared(results: Results, found: Performance) -> dict[str, NDArray[Any]]:
-    """Columns that all kernels of a design have in common. A key goes before a column of ours that is called the same."""
-    ours = {DESIGN: results.designs.astype(np.float64), PERFORMANCE: found.values, TOTAL_SECONDS: found.seconds}
-    return {**ours, **results.keys}
+def _shared(results: Results, measured: Performance) -> dict[str, NDArray[Any]]:
+    """Columns that all kernels of a design have in common. A key has precedence over a column with its name."""
+    numbers = results.designs.astype(np.float64)
+    return {DESIGN: numbers, PERFORMANCE: measured.values, TOTAL_SECONDS: measured.seconds, **results.keys}
 
 
 def _holds(
-    term: Term, results: Results, found: Performance, shared: Mapping[str, NDArray[Any]], among: NDArray[np.bool_]
+    term: Term, results: Results, measured: Performance, shared: Mapping[str, NDArray[Any]], among: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Whether the term holds on each design of `among`: those left out have no numbers to be judged by."""
     size = int(among.sum())
@@ -166,6 +153,6 @@ def _holds(
         return truth(term, common, size)
     matrices = {name: results.words(_COLUMNS.get(name, name)) if name in CONDITION_WORDS else results.figures(name) for name in own}
     holds = np.ones(size, np.bool_)
-    for kernel in found.kernels:
+    for kernel in measured.kernels:
         holds &= truth(term, {**common, **{name: each[kernel][among] for name, each in matrices.items()}}, size)
     return holds

@@ -132,8 +132,7 @@ def rank_correlation(each: Factor, values: NDArray[np.float64]) -> float | None:
     """Spearman's rank correlation of an axis of numbers with (n,) values, ties by mean rank: the direction. None for text."""
     if not each.numeric or len(each.values) < 2:
         return None
-    pair = [_ranks(each.codes), _ranks(np.unique(values, return_inverse=True)[1].ravel())]
-    one, other = (ranks - ranks.mean() for ranks in pair)
+    one, other = (ranks - ranks.mean() for ranks in [_ranks(each.codes), _ranks(np.unique(values, return_inverse=True)[1].ravel())])
     scale = sqrt(float((one**2).sum()) * float((other**2).sum()))
     return float((one * other).sum()) / scale if scale > 0 else None
 
@@ -172,7 +171,7 @@ def elasticity(each: Factor, axis: int, spots: NDArray[np.int64], logs: NDArray[
     return Elasticity(float(median), float(low), float(high), there.size)
 
 
-# -- Which axis matters: each one's share of the variance of the performance over the designs, per kernel and over all.
+# -- The answer.
 
 LOG, LINEAR = "log", "linear"
 GRID, SAMPLE = "grid", "sample"
@@ -210,10 +209,10 @@ def sensitivity(selection: Selection, scale: str = LOG) -> dict[str, Any]:
     if not full and count < _LEAST_SAMPLE:
         raise UsageError(f"{count} designs without a full grid are too few", place="sensitivity",
                          remedy=f"take {_LEAST_SAMPLE} or more, or a full grid")  # fmt: skip
-    found = selection.performance
+    kernels, speeds = selection.performance.kernels, selection.performance.speeds
     logs = {ALL: np.log(selection.values)}
-    if len(found.kernels) > 1:
-        logs |= {selection.results.kernels[k]: np.log(found.speeds[k, selection.positions]) for k in found.kernels}
+    if len(kernels) > 1:
+        logs |= {selection.results.kernels[k]: np.log(speeds[k, selection.positions]) for k in kernels}
     return {
         **selection.head("sensitivity"),
         "scale": scale,
