@@ -35,7 +35,10 @@ def source_line(text: str) -> int:
 
 
 def test_barrier_that_too_few_warps_reach_names_warps_lanes_and_lines() -> None:
-    message = deadlock("one_warp_missing", 2, 100).what
+    error = deadlock("one_warp_missing", 2, 100)
+    message = error.what
+    assert error.details is not None
+    assert (error.details.kind, error.details.block, error.details.thread) == ("deadlock", (0, 0, 0), (0, 0, 0))
     assert "kernel one_warp_missing: no thread of block (0,0,0) can go on" in message
     for warp, barrier in ((0, 1), (1, 2)):
         line = source_line(f"one_warp_missing: bar.sync {barrier}")

@@ -63,6 +63,7 @@ def test_program_with_wrong_calls_gets_the_codes_of_cuda() -> None:
         ("2", 716, "cudaErrorMisalignedAddress", "misaligned access"),
         ("3", 719, "cudaErrorLaunchFailure", "trap"),
         ("4", 702, "cudaErrorLaunchTimeout", "passed 100,000 warp instructions"),
+        ("5", 702, "cudaErrorLaunchTimeout", "no thread of block .* can go on"),
     ],
 )
 def test_program_whose_kernel_faults_finds_out_when_it_waits(which: str, number: int, name: str, message: str) -> None:

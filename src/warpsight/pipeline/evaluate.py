@@ -200,8 +200,11 @@ class Evaluation:
             provenance = profile_provenance(profile, gpu, self.origin)
         else:
             provenance = trace_provenance(_opened(self.origin), gpu, self.designs.method, profile.notes)
-        predictions = (get_model(name).predict(profile, gpu) for name in self.models)
-        return [replace(each, provenance=merged_provenance(each.provenance, provenance)) for each in predictions]
+        predictions = []
+        for name in self.models:
+            prediction = get_model(name).predict(profile, gpu)
+            predictions.append(replace(prediction, provenance=merged_provenance(prediction.provenance, provenance)))
+        return predictions
 
 
 def evaluate(

@@ -4,6 +4,7 @@
 
 __global__ void store(int *where, int n) { where[threadIdx.x] = n; }
 __global__ void stop() { __trap(); }
+__global__ void stuck() { if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;"); else asm volatile("bar.sync 2, 64;"); }
 __global__ void forever(volatile int *flag) { while (*flag == 0) { } }
 
 static void say(const char *what, cudaError_t code) { printf("%s %d %s: %s\n", what, (int)code, cudaGetErrorName(code), cudaGetErrorString(code)); }
@@ -36,6 +37,8 @@ int main(int argc, char **argv)
         stop<<<1, 32>>>();
     if (which == 4)
         forever<<<1, 32>>>(data);
+    if (which == 5)
+        stuck<<<1, 64>>>();
     say("launch", cudaGetLastError());
     say("wait", cudaDeviceSynchronize());
     say("then", cudaMemset(data, 0, 4));

@@ -289,11 +289,18 @@ def describe_deadlock(waiting: list[Waiting], block: int, function: Function, na
         lines.append(f"warp {wait.warp} {lanes_text(wait.lanes)} {reason} ({place})")
     if len(waiting) > _SHOWN:
         lines.append(f"and {len(waiting) - _SHOWN} more")
-    return LaunchFault(
+    error = LaunchFault(
         f"kernel {name}: no thread of block ({x},{y},{z}) can go on; waiting are {'; '.join(lines)}",
         place=place_of(path, function.instructions[waiting[0].pc]) if waiting else path,
         remedy="let all threads that a barrier counts reach it; threads that have ended are not waited for",
     )
+    if waiting:
+        first = waiting[0]
+        instruction = function.instructions[first.pc]
+        lane = (first.lanes & -first.lanes).bit_length() - 1
+        _, thread, _ = thread_of(block, first.warp * WARP + lane, launch)
+        error.details = FaultDetails("deadlock", name, instruction.ptx_line, instruction.file, instruction.line, (x, y, z), thread)
+    return error
 
 
 def lanes_text(mask: int) -> str:
