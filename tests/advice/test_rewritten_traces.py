@@ -135,7 +135,7 @@ def test_other_instructions_keep_their_sectors() -> None:
     after = coalesced(trace, [1], 128)
     assert _lists(after, 3) == _lists(trace, 3)
     assert {len(sectors) for sectors in _lists(after, 1)} == {4}
-    degrees = [int(chunk.events[at]) for chunk in after.chunks for at in EventReader(after).read(chunk).at[1::3]]
+    degrees = [int(chunk.events[at]) for chunk in after.chunks for at in EventReader(after).read(chunk).byte[1::3]]
     assert degrees == [5] * 4
     simulate_caches(after, GPU, 1)  # consistent: anything else is a FormatError
 

@@ -116,7 +116,7 @@ HEAD = "gpu,kernel,cycles"
     ("text", "parts"),
     [
         ("gpu,kernel,cycle\n", ["measured.csv:1", "has no column cycles", 'did you mean "cycle"']),
-        (f"{HEAD},cpi_stack.drum\n", ['"drum" is not a component', 'did you mean "dram"']),
+        (f"{HEAD},cpi_stack.drum\n", ['cpi_stack.drum" is not a component', 'did you mean "dram"']),
         (f"{HEAD}\nmdm-pascal,saxpy,many\n", ["measured.csv:2", 'cycles is "many"']),
         (f"{HEAD}\nmdm-pascal,saxpy,0\n", ["measured.csv:2", "0 cycles"]),
         (f"{HEAD}\nmdm-pascal,saxpy,-5\n", ["measured.csv:2"]),

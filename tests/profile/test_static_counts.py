@@ -283,7 +283,7 @@ def test_trips_that_are_no_label_and_number_are_refused(text: str) -> None:
 def test_options_are_read() -> None:
     assert parse_trips(["$L__BB0_2=16", "b = 3"]) == {"$L__BB0_2": 16, "b": 3}
     assert parse_lines(["12,13", "all"], "--uncoalesced") == {12, 13, -1}
-    with pytest.raises(UsageError, match="is no line of the PTX"):
+    with pytest.raises(UsageError, match="is not a line of the PTX"):
         parse_lines(["x"], "--uncoalesced")
     with pytest.raises(UsageError, match="given twice"):
         parse_trips(["a=1", "a=2"])

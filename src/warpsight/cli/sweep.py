@@ -166,7 +166,7 @@ def _simulator(text: str | None) -> SimulatorRuns | None:
         return None
     numbers = text.split(":")
     if len(numbers) > 2:
-        raise UsageError(f'"{text}" is no number of designs', place="--simulator", remedy="give N, or N:SEED")
+        raise UsageError(f'"{text}" is not a number of designs', place="--simulator", remedy="give N, or N:SEED")
     designs, seed = [*_wholes(numbers, "--simulator"), 0][:2]
     return SimulatorRuns(designs, seed)
 

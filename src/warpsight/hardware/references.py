@@ -115,7 +115,7 @@ def _check_header(names: Sequence[str], origin: str) -> None:
                 with suppress(UsageError):  # a plug-in that cannot be loaded declares nothing
                     known |= components_of(get_model(model))
             if component not in known:
-                message = f'"{name}" is no component of the CPI stack of any model{suggestion(component, known)}'
+                message = f'"{name}" is not a component of the CPI stack of any model{suggestion(component, known)}'
                 raise FormatError(message, place=f"{origin}:1", remedy=f"known: {', '.join(known)}")
 
 

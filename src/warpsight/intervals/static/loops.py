@@ -55,7 +55,7 @@ def parse_lines(texts: list[str], option: str) -> frozenset[int]:
         word = text.strip()
         if word != "all" and not (word.isdecimal() and int(word) > 0):
             remedy = "give a PTX line number, several with commas, or all"
-            raise UsageError(f'"{word}" is no line of the PTX', place=option, remedy=remedy)
+            raise UsageError(f'"{word}" is not a line of the PTX', place=option, remedy=remedy)
         lines.add(ALL if word == "all" else int(word))
     return frozenset(lines)
 
