@@ -1,4 +1,4 @@
-"""Regenerates the pages of the documents in tests/report/snapshots (NAME.json), each as NAME.html beside it.
+"""Regenerates the pages of the documents in tests/reports/snapshots (NAME.json), each as NAME.html beside it.
 
 `--check` only prints the differences (exit code 1 if there are any). A snapshot is the page's markup, with placeholders for styles,
 scripts and data, which are files of their own.
@@ -16,7 +16,7 @@ from typing import Any
 
 from warpsight.reports.html.page import page
 
-FOLDER = Path(__file__).resolve().parents[1] / "tests" / "report" / "snapshots"
+FOLDER = Path(__file__).resolve().parents[1] / "tests" / "reports" / "snapshots"
 COMMAND = "python tools/report_snapshots.py"
 _ELSEWHERE = (
     (re.compile(r"<style>.*?</style>", re.S), "<style>(assets/*.css)</style>"),

@@ -5,5 +5,5 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-for folder in ("caches", "explore"):
+for folder in ("caches", "pipeline"):
     sys.path.append(str(Path(__file__).parents[1] / folder))

@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_example_runs_and_says_what_it_predicts(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     package = name.partition("_")[0]
     if package == "numba":
-        sys.path.insert(0, str(EXAMPLES.parent / "tests" / "workload"))
+        sys.path.insert(0, str(EXAMPLES.parent / "tests" / "kernels"))
         try:
             samples = pytest.importorskip("numba_samples")
         finally:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "by_hand"))  # where pptgpu_writer's definitions are, outside pytest
+
 from mdm_writer import NONE, MdmOp, MdmStep, write_mdm
 from pptgpu_writer import Op, Step, Written, write
 

@@ -69,7 +69,7 @@ def bind(function: Function, arguments: Sequence[Any], *, seed: int = 0) -> tupl
     """
     expected = len(function.parameters)
     if expected != len(arguments):
-        what = f"{display_name(function.name)} takes {expected} argument(s), and the number given is {len(arguments)}"
+        what = f"{display_name(function.name)} takes {expected} argument(s), {len(arguments)} given"
         raise UsageError(what, place="arguments", remedy=f"its parameters are {describe_parameters(function)}")
     pairs = zip(arguments, function.parameters, strict=True)
     return tuple(_bind_one(value, parameter, seed, position) for position, (value, parameter) in enumerate(pairs))
@@ -119,7 +119,7 @@ def _check_block(block: Dim3, function: Function) -> None:
     threads, name, dims = math.prod(block), display_name(function.name), _dims_text(block)
     if min(block) > 0 and threads > MAX_THREADS_PER_BLOCK:
         what = f"the block {dims} has {threads:,} threads, above CUDA's limit of {MAX_THREADS_PER_BLOCK:,}"
-        raise UsageError(what, place="block", remedy=f"use at most {MAX_THREADS_PER_BLOCK:,} threads a block, and more blocks")
+        raise UsageError(what, place="block", remedy=f"use at most {MAX_THREADS_PER_BLOCK:,} threads per block, and more blocks")
     _check_dims(block, MAX_BLOCK, "block")
     required = function.required_threads
     if required is not None and block != required:

@@ -53,7 +53,7 @@ def compile_numba(kernel: Any, values: Sequence[Any], arch: str | int | None, se
     values = [_array_of(value, seed, position) for position, value in enumerate(values)]
     parameters = list(inspect.signature(dispatcher.py_func).parameters)
     if len(values) != len(parameters):
-        what = f"{name} takes {len(parameters)} argument(s), and the number given is {len(values)}"
+        what = f"{name} takes {len(parameters)} argument(s), {len(values)} given"
         raise UsageError(what, place="arguments", remedy=f"its parameters are ({', '.join(parameters)})")
     options = dict(dispatcher.targetoptions)
     if options.get("link"):

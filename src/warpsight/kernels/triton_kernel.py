@@ -114,7 +114,7 @@ def _bound(function: Any, name: str, args: Sequence[Any], constants: Mapping[str
         raise UsageError(f'{name} has no parameter "{unknown[0]}"', place="constants", remedy=remedy)
     free = [parameter for parameter in function.params if parameter.name not in constants]
     if len(args) > len(free):
-        what = f"{name} takes {len(free)} argument(s) that are not among the constants, and the number given is {len(args)}"
+        what = f"{name} takes {len(free)} argument(s) that are not constants, {len(args)} given"
         raise UsageError(what, place="arguments", remedy=remedy)
     values = dict(constants)
     for position, (parameter, value) in enumerate(zip(free, args, strict=False)):

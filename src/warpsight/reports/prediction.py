@@ -7,7 +7,7 @@ from typing import Any
 
 from warpsight.base.units import duration, percent, significant, thousands, three_digits
 from warpsight.reports.stack import decimals, dominant, queueing, shares, shown, stack_table, stacks_beside
-from warpsight.reports.terminal import PLAIN, Style, shortened
+from warpsight.reports.terminal import PLAIN, Style, counted, shortened
 from warpsight.result.prediction import components_of, relative_error
 
 _PLACES = {
@@ -196,11 +196,12 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     table = _kernels(document, style) if many else _launches(document, style)
     notes = []
     if totals["scaled"]:
-        notes.append(f" note: ~ marks times extrapolated from predicted launches of the kernel ({totals['scaled']} launches)")
+        scaled = counted(totals["scaled"], "launch")
+        notes.append(f" note: ~ marks times extrapolated from predicted launches of the kernel ({scaled})")
     if totals["failed"]:
-        notes.append(f" note: {totals['failed']} launches failed; see the errors above")
+        notes.append(f" note: {counted(totals['failed'], 'launch')} failed; see the errors above")
     summary = (
-        f"  {'total':<8} {totals['launches']} launches, {thousands(totals['warp_instructions'])} warp instructions, "
+        f"  {'total':<8} {counted(totals['launches'], 'launch')}, {thousands(totals['warp_instructions'])} warp instructions, "
         f"{thousands(totals['cycles'])} cycles, {duration(totals['seconds'])}{_ended(document)}"
     )
     others = []

@@ -44,8 +44,9 @@ def wrapped(text: str, indent: str = "   ", *, hyphens: bool = False) -> list[st
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 design`, `1,024 designs`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """`1 design`, `1,024 designs`, `2 launches`."""
+    plural = noun + ("es" if noun.endswith("ch") else "s")
+    return f"{count:,} {noun if count == 1 else plural}"
 
 
 # -- Tables of plain text: columns as wide as their cells, the last one cut to the remaining width.

@@ -62,7 +62,7 @@ def test_null_pointer_is_a_number(saxpy: Function) -> None:
 
 
 def test_wrong_number_of_arguments_lists_the_parameters(saxpy: Function) -> None:
-    with pytest.raises(UsageError, match=r"saxpy takes 5 argument\(s\), and the number given is 2") as caught:
+    with pytest.raises(UsageError, match=r"saxpy takes 5 argument\(s\), 2 given") as caught:
         bind(saxpy, [1, 2])
     assert describe_parameters(saxpy) == "(f32, u64 (or array), u64 (or array), u32, u64 (or array))"
     assert describe_parameters(saxpy) in caught.value.remedy
