@@ -114,7 +114,7 @@ def simulate(
     trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, overrides: Sequence[str] = (), *,
     max_cycles: int | None = None,
 ) -> Prediction:
-    """`trace` (or a trace folder) on `gpu` cycle by cycle, by the simulator that models are held against; answers as `predict`.
+    """`trace` (or a trace folder) on `gpu` cycle by cycle, by the simulator, the reference for the models; returns as `predict`.
 
     What only a simulation knows (hit rates, where a miss spends its cycles, occupancy over time) is in ``provenance["model"]``.
     Past `max_cycles` (10^10) the simulation stops with a LimitError. Raises WarpsightError for what cannot be simulated.

@@ -114,7 +114,7 @@ def _functions(kernel: SuiteKernel) -> tuple[Callable[..., Any], Callable[..., A
 
 
 def _call(kernel: SuiteKernel, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call the check file's own code: what it raises is told with its own line."""
+    """Call the check file's own code: an error that it raises names its line."""
     try:
         return function(*arguments)
     except WarpsightError:
