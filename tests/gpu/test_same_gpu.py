@@ -125,13 +125,13 @@ def test_key_enters_the_step_that_the_table_says_and_no_other_before(key: str) -
 def test_no_number_that_models_alone_read_is_without_effect(trace: KernelTrace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is read by the equations of some model, and so is each parameter that a model declares."""
     read: set[str] = set()
-    values = Design._values
+    parameter = Design.parameter
 
     def noted(self: Design, key: Key) -> Any:
         read.add(key.name)
-        return values(self, key)
+        return parameter(self, key)
 
-    monkeypatch.setattr(Design, "_values", noted)
+    monkeypatch.setattr(Design, "parameter", noted)
     profile = profile_trace(trace, load_gpu(BASE)).profile
     for name in model_names():
         get_model(name).predict(profile, load_gpu(BASE))

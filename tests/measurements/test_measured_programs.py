@@ -47,7 +47,7 @@ def test_launches_of_one_kernel_are_matched_in_the_order_of_the_program(tmp_path
         ("launch 1", 100), ("launch 2", 200), ("launch 3", 300),
     ]  # fmt: skip
     for launch in found.launches:
-        error, answer = launch.answers[0].error(launch.reference), launch.answers[0].prediction
+        error, answer = launch.predictions[0].error(launch.reference), launch.predictions[0].prediction
         assert answer is not None
         assert launch.reference is not None
         assert launch.reference.cycles is not None
