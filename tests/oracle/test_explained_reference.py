@@ -57,7 +57,7 @@ def test_comparison_with_the_reference_table_has_the_errors_of_its_rows(shared: 
     found = compare(requests, load_gpu("mdm-pascal"), ["mdm"], against=str(reference.CYCLES), gates=["mdm:1000", "mdm:1"])
     assert [launch.label for launch in found.launches] == list(names)
     for launch, (label, error) in zip(found.launches, found.errors("mdm"), strict=True):
-        prediction = launch.answers[0].prediction
+        prediction = launch.predictions[0].prediction
         assert prediction is not None
         assert error == pytest.approx(prediction.cycles / rows[label].numbers["cycles"] - 1)
     assert [gate["passed"] for gate in found.to_json()["gates"]] == [True, False]
