@@ -15,7 +15,7 @@ from warpsight.base.units import percent, three_digits
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "report.md"
 BEGIN, END = "<!-- checks: python tools/report_page.py -->\n", "<!-- end checks -->"
-HEAD = "| check | the model takes it that | measured | bound |\n|---|---|---|---|\n"
+HEAD = "| check | assumption of the model | measured | bound |\n|---|---|---|---|\n"
 
 
 def table() -> str:

@@ -125,7 +125,7 @@ def test_trace_over_a_trace_needs_force(launch_file: Path, capsys: Capture) -> N
     assert run(capsys, "trace", launch_file, "-o", folder).code == 0
     assert_one_error(run(capsys, "trace", launch_file, "-o", folder), 2, str(folder))
     assert run(capsys, "trace", launch_file, "-o", folder, "--force").code == 0
-    assert_one_error(run(capsys, "trace", folder, "-o", launch_file.parent / "again"), 2, "is a trace already")
+    assert_one_error(run(capsys, "trace", folder, "-o", launch_file.parent / "again"), 2, "is already a trace")
 
 
 def test_profile_piped_into_model_predicts_as_predict_does(

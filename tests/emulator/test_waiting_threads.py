@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from emulator_launch import cuda, launch, whole
 
+from warpsight.emulator.run.launch import execute, prepare_kernel
+from warpsight.kernels.launch_check import make_launch
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -195,6 +197,16 @@ def test_launch_whose_threads_wait_has_the_same_trace_each_time() -> None:
         assert (getattr(first, name) == getattr(second, name)).all()
     assert traces[0].header.warp_instructions == traces[1].header.warp_instructions
     assert (traces[0].paths.block == traces[1].paths.block).all()
+
+
+@pytest.mark.parametrize("down", [0, 1])
+def test_blocks_that_wait_for_each_other_finish_without_a_trace_too(down: int) -> None:
+    source = cuda("waiting.cu")
+    flags, out = np.zeros(24, I32), np.zeros(24 * 64, I32)
+    words = make_launch(source, "blocks_in_a_row", 24, 64, [flags, out, down])
+    recorded = launch(source, "blocks_in_a_row", 24, 64, [flags.copy(), out.copy(), down], max_instructions=LIMIT)
+    count = execute(prepare_kernel(source, words.kernel), words, None, max_instructions=LIMIT)
+    assert count == recorded.header.warp_instructions
 
 
 @pytest.mark.parametrize("spread", [1, 4])

@@ -112,7 +112,7 @@ def test_a_unit_that_schedulers_share_is_free_less_often(load: Load) -> None:
 def test_more_units_than_schedulers_are_told_as_one_a_cycle(load: Load) -> None:
     made, gpu = load(configuration(gpgpu_num_sp_units="6", ptx_opcode_initiation_fp="1,2,1,1,4"))
     assert gpu.initiation_cycles["fp32"] == 1
-    assert any("initiation.fp32 would be 0.667 cycles a scheduler, and is 1" in note for note in made.notes)
+    assert any("initiation.fp32 would be 0.667 cycles per scheduler; it is rounded up to 1" in note for note in made.notes)
 
 
 @pytest.mark.parametrize(("kib", "l1_kib", "ways"), [(0, 128, 256), (64, 64, 128), (96, 32, 64)])

@@ -83,7 +83,7 @@ def test_key_that_is_omitted_takes_its_stated_default(write: Write) -> None:
         ("1.4 GHz", "1.4", 'my.yaml:3: core_clock has no unit: "1.4"'),
         ("48 KiB", "48", 'my.yaml:7: l1.size has no unit: "48"'),
         ("48 KiB", "-48 KiB", 'my.yaml:7: l1.size is negative: "-48 KiB"'),
-        ("48 KiB", "48 KB", 'my.yaml:7: l1.size: "KB" means different sizes'),
+        ("48 KiB", "48 KB", 'my.yaml:7: l1.size: "KB" is ambiguous'),
         ("48 KiB", "48 cycles", 'my.yaml:7: l1.size is a size, but "48 cycles" is a number of cycles'),
         ("48 KiB", "[48 KiB]", "my.yaml:7: l1.size has more than one value"),
         ("48 KiB", "", "my.yaml:7: l1.size has no value"),

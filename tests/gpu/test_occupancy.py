@@ -79,11 +79,11 @@ def test_occupancy_follows_the_allocation_rules_of_cuda(
 @pytest.mark.parametrize(
     ("threads", "registers", "shared", "words"),
     [
-        (2048, 16, 0, "2,048 threads a block needed, 1,024 available"),
+        (2048, 16, 0, "2,048 threads per block needed, 1,024 available"),
         (256, 256, 0, "256 registers a thread needed, 255 available"),
         (1024, 65, 0, "73,728 registers a block needed, 65,536 available"),
         (256, 16, 97 << 10, "99,328 bytes of shared memory a block needed, 98,304 available"),
-        (0, 16, 0, "cannot be meant"), (32, -1, 0, "cannot be meant"), (32, 1, -1, "cannot be meant"),
+        (0, 16, 0, "is not possible"), (32, -1, 0, "is not possible"), (32, 1, -1, "is not possible"),
     ],
 )
 def test_occupancy_of_a_block_that_does_not_fit_names_the_resource(threads: int, registers: int, shared: int, words: str) -> None:

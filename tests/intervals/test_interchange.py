@@ -58,7 +58,7 @@ def test_demands_of_a_file_from_before_ways_were_measured_know_no_waits_for_them
     assert before.demands.way_wait == 0
     now = profile_from_document({**DOCUMENT, "demands": {**demands, "way_wait": 0.25}}, origin="p.json")
     assert profile_document(now)["demands"]["way_wait"] == 0.25
-    with pytest.raises(FormatError, match="is 2, and the most that makes sense is 1"):
+    with pytest.raises(FormatError, match="is 2, and above the maximum of 1"):
         profile_from_document({**DOCUMENT, "demands": {**demands, "way_wait": 2}}, origin="p.json")
 
 
@@ -90,13 +90,13 @@ def _with(path: str, value: Any) -> dict[str, Any]:
         ("warps_per_sm", 0, "p.json: warps_per_sm: is 0, and the least"),
         ("warps_per_sm", 12, "p.json: warps_per_sm: is 12, and its launch puts whole blocks"),
         ("warps_per_sm", 128, "p.json: warps_per_sm: is 128, and its launch"),
-        ("warps_per_sm", "64", "p.json: warps_per_sm: is text, where a whole number is due"),
+        ("warps_per_sm", "64", "p.json: warps_per_sm: is text, but a whole number is expected"),
         ("warps_per_sm", True, "p.json: warps_per_sm: is true or false"),
         ("total_warp_instructions", 1.5, "p.json: total_warp_instructions: is a number, where a whole"),
         ("total_warp_instructions", 10**400, "p.json: total_warp_instructions: is beyond 64 bits, and the most"),
         ("total_warp_instructions", -(10**400), "p.json: total_warp_instructions: is beyond 64 bits, and the least"),
         ("llc_miss_ratio", 2.5, "p.json: llc_miss_ratio: is 2.5, and the most"),
-        ("kernel", 3, "p.json: kernel: is a number, where text is due"),
+        ("kernel", 3, "p.json: kernel: is a number, but text is expected"),
         ("intervals", [], "p.json: intervals: is empty"),
         ("intervals", {}, "p.json: intervals: is an object, where a list"),
         ("intervals/1", 4, r"p.json: intervals\[1\]: is a number, where an object"),
@@ -126,7 +126,7 @@ def test_document_with_one_fault_is_refused_at_its_place(path: str, value: Any, 
         (json.dumps(DOCUMENT).replace("279.05", "NaN"), "p.json: NaN is not a number"),
         (json.dumps(DOCUMENT).replace("279.05", "1e999"), r"p.json: intervals\[0\].stall_cycles: is inf"),
         (json.dumps(DOCUMENT).replace('"kernel"', '"schema"'), 'p.json: the key "schema" is given twice'),
-        ("[]", "p.json: is a list, where an object is due"),
+        ("[]", "p.json: is a list, but an object is expected"),
         ("[" * 100_000, "p.json: not JSON"),
         (b"\xff\xfe\xfa", "p.json: not JSON"),
     ],

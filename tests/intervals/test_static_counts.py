@@ -129,7 +129,7 @@ THEIRS: list[tuple[str, Any, Any, list[Any]]] = [
     ("fma_chain", (8,), (128,), [Z, 50]),
     ("histogram", (8,), (256,), ["u32[8000]:zeros", "u32[256]:zeros", 8000]),
 ]
-# compute capability 1.0 with some lanes off: a trace cannot say which, see `addressing.transactions`
+# compute capability 1.0 with some lanes off: a trace cannot say which, see `addressing.coalescing`
 PARTIAL = {"stencil", "reduce", "found", "bytes", "transpose_naive", "stencil5", "block_sum", "saxpy", "strided_loop", "triangle"}
 
 

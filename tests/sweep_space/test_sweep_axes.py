@@ -131,7 +131,7 @@ def test_two_dots_make_a_continuous_range(text: str, ends: tuple[float, ...]) ->
         ("launch.grid=1x65536", "exceeds the launch limits"),
         ("launch.registers=256", "must be 1 to 255"),
         ("launch.shared=-1", "must be 0 to"),
-        ("l1.size=48 KB", "means different sizes"),
+        ("l1.size=48 KB", "is ambiguous"),
         ("core_clock=nan", "not finite"),
     ],
 )

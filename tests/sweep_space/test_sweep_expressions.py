@@ -183,7 +183,7 @@ def test_what_is_no_arithmetic_is_refused_and_never_run(text: str) -> None:
 
 def test_launch_argument_that_is_no_number_is_refused_where_it_is_read() -> None:
     expression = parse_expression("launch.arg.1 * 2", PLACE)
-    with pytest.raises(UsageError, match="is no number"):
+    with pytest.raises(UsageError, match="is not a number"):
         expression.evaluate({"launch.arg.1": np.array(["f32[16]:zeros"], dtype=object)})
 
 

@@ -146,7 +146,7 @@ def test_empty_simulator_is_the_simulator_on_every_design(write: Write) -> None:
         (SMALL + "gpu: mdm-pascall\n", 2, 'did you mean "mdm-pascal"?'),
         (SMALL + "gpu:\n", 2, "gpu has no value"),
         (SMALL + "set: {l1.wais: 6}\n", 2, 'did you mean "l1.ways"?'),
-        (SMALL + "set:\n  l1.size: 48 KB\n", 3, "means different sizes"),
+        (SMALL + "set:\n  l1.size: 48 KB\n", 3, "is ambiguous"),
         (SMALL + "set:\n  - l1.ways=4\n  - l1.ways=6\n", 4, "l1.ways is set twice"),
         (SMALL + "set:\n  - l1.ways\n", 3, "is not key=value"),
         (SMALL + "set:\n  launch.block: 128\n", 3, "is not a key of the GPU"),

@@ -198,7 +198,7 @@ _OF_REQUEST, _OF_INSTRUCTION, _AT_ALL = 0.35e-6, 2e-8, 5e-3
 # Characters of the columns in the document, in addition to the rest of the JSON.
 _MOST_CHARACTERS = {QUICK: 200_000, FULL: 380_000}
 _SHARE = 2**32 - 1
-_IS_CLOCK = 1e-12
+_CLOCK_TOLERANCE = 1e-12
 
 
 def what_if(
@@ -273,7 +273,7 @@ def _packed(rows: dict[str, Any], space: Space, gpu: GpuSpec) -> dict[str, Any]:
         raise ValueError(f"{len(bounds)} different bottlenecks")
     columns = [_column("cycles", cycles, "float64")]
     clock = space.columns().get("core_clock", gpu.core_clock_hz)
-    if not np.allclose(seconds[answered], (cycles / clock)[answered], rtol=_IS_CLOCK, atol=0.0):
+    if not np.allclose(seconds[answered], (cycles / clock)[answered], rtol=_CLOCK_TOLERANCE, atol=0.0):
         columns.append(_column("seconds", seconds, "float64"))
     whole = np.where(answered, sum(stacks.values()), 1.0)
     for name, values in stacks.items():

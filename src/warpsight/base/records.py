@@ -40,7 +40,6 @@ import numpy as np
 import numpy.typing as npt
 
 Item = TypeVar("Item")
-Int16 = Annotated[int, np.int16]
 Int32 = Annotated[int, np.int32]
 UInt8 = Annotated[int, np.uint8]
 UInt16 = Annotated[int, np.uint16]

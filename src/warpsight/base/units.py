@@ -99,7 +99,7 @@ def _factor(unit: str, dimension: str, number: str, key: str, place: str) -> int
             return 1
         raise SpecError(f'{key} has no unit: "{number}"', place=place, remedy=_write(dimension))
     if ambiguous := _AMBIGUOUS.get(dimension, {}).get(unit):
-        raise SpecError(f'{key}: "{unit}" means different sizes to different people', place=place, remedy=f"write {ambiguous}")
+        raise SpecError(f'{key}: "{unit}" is ambiguous', place=place, remedy=f"write {ambiguous}")
     other = next((d for d, known in UNITS.items() if unit in known or unit in _AMBIGUOUS.get(d, {})), None)
     if other is not None:
         what = f'{key} is a {_noun(dimension)}, but "{number} {unit}" is a {_noun(other)}'

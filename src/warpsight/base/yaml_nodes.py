@@ -52,7 +52,7 @@ def compose(path: Path, shown: str, kind: Composed) -> Any:
         place = f"{shown}:{mark.line + 1}" if mark else shown
         raise kind.error(f"is not YAML: {error.problem or error.context}", place=place, remedy="correct the syntax") from None
     except RecursionError:
-        raise kind.error("its lists are too deep to read", place=shown, remedy="correct the syntax") from None
+        raise kind.error("its lists are nested too deeply", place=shown, remedy="correct the syntax") from None
     except yaml.error.YAMLError as error:
         raise kind.error(f"is not YAML: {str(error).splitlines()[0]}", place=shown, remedy="correct the syntax") from None
     if root is None:

@@ -128,10 +128,10 @@ def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> Non
     parser.add_argument("--representative", choices=choices, default=DEFAULT_METHOD.representative,
                         help=f"how the representative warp is chosen (default {DEFAULT_METHOD.representative}{every})")
     parser.add_argument("--interleaving", choices=INTERLEAVINGS, default=DEFAULT_METHOD.interleaving,
-                        help="accesses in the caches by the clocks of SMs and warps, or in turns as in the papers "
+                        help="order of cache accesses: by simulated clocks of SMs and warps, or round-robin as in the papers "
                         f"(default {DEFAULT_METHOD.interleaving})")
     parser.add_argument("--order", choices=ORDERS, default=DEFAULT_METHOD.order,
-                        help="order the accesses of a changed GPU by the timing of the GPU it is like, or by its own "
+                        help="timing that orders the cache accesses of a changed GPU: that of the GPU it is derived from, or its own "
                         f"(default {DEFAULT_METHOD.order})")
     parser.add_argument("--caches", choices=CACHES, default=DEFAULT_METHOD.caches,
                         help=f"L1 and L2 simulated exactly, or by the reuse-distance model (default {DEFAULT_METHOD.caches})")

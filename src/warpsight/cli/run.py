@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the program, then print the table; the program's exit code, or 3 if it succeeded but a kernel was refused."""
     command = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if not command:
-        raise UsageError("which program?", place="warpsight run", remedy="`warpsight run ./program arguments`")
+        raise UsageError("is missing", place="PROGRAM", remedy="`warpsight run ./program arguments`")
     document = run_program(
         command,
         load_gpu(arguments.gpu, overrides=arguments.overrides),

@@ -113,7 +113,7 @@ class Imported:
 
 def made_yaml(made: Imported) -> str:
     """The file: what it does not say as comments, then texts, sections, and a source for every value that has one."""
-    lines = [f"# {made.description}", "#", "# Not in the description, or not as it stands there:"]
+    lines = [f"# {made.description}", "#", "# Not carried over, or changed:"]
     lines += [f"# - {' '.join(note.split())}" for note in made.notes]
     lines += [f"schema: {SCHEMA}", *([f"like: {_quoted(made.like)}"] if made.like else []), f"name: {_quoted(made.name)}",
               f"description: {_quoted(made.description)}"]  # fmt: skip

@@ -1,6 +1,6 @@
 """What one key of a GPU description is: its name, unit, bounds and default, and the step of a prediction that reads it first.
 
-The keys themselves stand in `spec.py`, as the annotations of `GpuSpec`'s fields; parameters of a model stand in the model's file.
+The keys themselves are in `spec.py`, as the annotations of `GpuSpec`'s fields; parameters of a model stand in the model's file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Key:
         return self.path.replace(".", "_").replace("[", "_").rstrip("]")
 
 
-# -- Keys as annotations: the place where they stand names them.
+# -- Keys as annotations: the annotated field gives the name.
 
 def count(
     meaning: str, step: str, *, least: float = 1, most: float = MOST_COUNT, default: str | None = None, reason: str = "",

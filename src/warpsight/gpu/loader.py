@@ -103,7 +103,7 @@ def _read(path: Path, shown: str, chain: tuple[tuple[Path, str], ...], problems:
         parent, parent_shown = _locate(like.text, path.parent, like.place)
         if parent.resolve() in [link for link, _ in chain]:
             circle = " -> ".join([*(link for _, link in chain), parent_shown])
-            raise SpecError(f"like goes in a circle: {circle}", place=like.place, remedy="let one of them name no other")
+            raise SpecError(f"`like` is circular: {circle}", place=like.place, remedy="remove `like` from one of them")
         base = _read(parent, parent_shown, chain, problems)
         values, reference = base.values | own, base.reference
     if reference is None or catalog_path(path.stem) == path:

@@ -61,18 +61,18 @@ def _check_block(gpu: GpuSpec, threads: int, warps: int, registers: int, shared_
     """Whether one block fits on an SM at all, resource by resource."""
     sm = gpu.sm
     if threads < 1 or registers < 0 or shared_bytes < 0:
-        block = f"{threads:,} threads, {registers:,} registers a thread and {shared_bytes:,} B of shared memory"
+        block = f"{threads:,} threads, {registers:,} registers per thread and {shared_bytes:,} B of shared memory"
         remedy = "a block has at least one thread, and no resource is negative"
-        raise UsageError(f"a block of {block} cannot be meant", remedy=remedy)
+        raise UsageError(f"a block of {block} is not possible", remedy=remedy)
     # the hardware's own check of registers takes the warps as spread over all schedulers
     of_block = _registers_per_warp(sm, registers) * _round_up(warps, sm.schedulers)
     for unit, needed, available, remedy in (
-        ("threads a block", threads, min(sm.max_threads_per_block, sm.max_warps * WARP_SIZE), "make the block smaller"),
-        ("registers a thread", registers, sm.max_registers_per_thread, "compile with --maxrregcount"),
-        ("registers a block", of_block, sm.registers, "make the block smaller, or compile with __launch_bounds__"),
-        ("bytes of shared memory a block", shared_bytes, sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes,
+        ("threads per block", threads, min(sm.max_threads_per_block, sm.max_warps * WARP_SIZE), "make the block smaller"),
+        ("registers per thread", registers, sm.max_registers_per_thread, "compile with --maxrregcount"),
+        ("registers per block", of_block, sm.registers, "make the block smaller, or compile with __launch_bounds__"),
+        ("bytes of shared memory per block", shared_bytes, sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes,
          "use less shared memory"),
-        ("bytes of shared memory a block, with what the system takes and rounded up", _shared_per_block(sm, shared_bytes),
+        ("bytes of shared memory per block (rounded up, including what the system reserves)", _shared_per_block(sm, shared_bytes),
          sm.shared_memory_bytes, "use less shared memory"),
     ):  # fmt: skip
         if needed > available:

@@ -66,7 +66,7 @@ class SmSpec:
 
 @dataclass(frozen=True)
 class CacheSpec:
-    """A set-associative cache: what L1 and L2 have in common. `index` is a rule of `addressing.setindex`."""
+    """A set-associative cache: what L1 and L2 have in common. `index` is a rule of `addressing.mapping`."""
 
     size_bytes: Annotated[int, size("capacity, {all}", CACHES)]
     line_bytes: Annotated[int, size("cache line, a power of two", CACHES, least=32)]

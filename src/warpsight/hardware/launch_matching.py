@@ -151,4 +151,4 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _shown(size: tuple[int, ...] | None) -> str:
-    return "not said" if size is None else "x".join(map(str, size))
+    return "unknown" if size is None else "x".join(map(str, size))

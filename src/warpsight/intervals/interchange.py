@@ -25,7 +25,7 @@ class Fields:
     def __init__(self, value: Any, origin: str, path: str) -> None:
         self._origin, self._path = origin, path
         if not isinstance(value, dict):
-            raise FormatError(f"is {_kind(value)}, where an object is due", place=self._place(""), remedy=_PROFILE)
+            raise FormatError(f"is {_kind(value)}, but an object is expected", place=self._place(""), remedy=_PROFILE)
         self._value: dict[str, Any] = value
 
     def known(self, required: Sequence[str], optional: Sequence[str]) -> None:
@@ -52,7 +52,7 @@ class Fields:
         if isinstance(value, float) and math.isfinite(value) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
-            self.fail(key, f"is {_kind(value)}, where a whole number is due")
+            self.fail(key, f"is {_kind(value)}, but a whole number is expected")
         self._bounded(key, value, least, most)
         return value
 
@@ -60,7 +60,7 @@ class Fields:
         """A finite number from 0 to `most`."""
         value = self._value[key]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            self.fail(key, f"is {_kind(value)}, where a number is due")
+            self.fail(key, f"is {_kind(value)}, but a number is expected")
         self._bounded(key, value, 0, most)
         return float(value)
 
@@ -72,7 +72,7 @@ class Fields:
         """A string."""
         value = self._value[key]
         if not isinstance(value, str):
-            self.fail(key, f"is {_kind(value)}, where text is due")
+            self.fail(key, f"is {_kind(value)}, but text is expected")
         return str(value)
 
     def choice(self, key: str, words: Sequence[str]) -> str:
@@ -99,7 +99,7 @@ class Fields:
         """The objects in the list under `key`, their keys checked."""
         value = self._value[key]
         if not isinstance(value, list):
-            self.fail(key, f"is {_kind(value)}, where a list is due")
+            self.fail(key, f"is {_kind(value)}, but a list is expected")
         objects = [Fields(item, self._origin, f"{self._join(key)}[{number}]") for number, item in enumerate(value)]
         for each in objects:
             each.known(required, ())
@@ -111,11 +111,11 @@ class Fields:
 
     def _bounded(self, key: str, value: float, least: float, most: float) -> None:
         if isinstance(value, float) and not math.isfinite(value):
-            self.fail(key, f"is {value}, where a finite number is due")
+            self.fail(key, f"is {value}, but a finite number is expected")
         if value < least:
-            self.fail(key, f"is {_shown(value)}, and the least that makes sense is {least:g}")
+            self.fail(key, f"is {_shown(value)}, below the minimum of {least:g}")
         if value > most:
-            self.fail(key, f"is {_shown(value)}, and the most that makes sense is {most:g}")
+            self.fail(key, f"is {_shown(value)}, above the maximum of {most:g}")
 
     def _join(self, key: str) -> str:
         return f"{self._path}.{key}" if self._path and key else self._path or key
@@ -157,11 +157,11 @@ def read_counts(top: Fields, launch: LaunchShape | None) -> KernelCounts | None:
         origin=inside.choice("origin", _ORIGINS) if inside.has("origin") else "given",
     )
     if counts.instructions <= 0:
-        inside.fail("computation_instructions", "and the memory instructions are 0, and a warp executes something", "correct it")
+        inside.fail("computation_instructions", "and the memory instructions are 0, but a warp executes at least one instruction", "correct it")
     if counts.uncoalesced_instructions and counts.transactions < 1:
         inside.fail("transactions", f"is {counts.transactions:g}; an uncoalesced instruction makes at least 1", "correct it")
     if counts.memory_instructions and not counts.load_bytes:
-        inside.fail("load_bytes", "is 0, and memory instructions move something", "give word size x 32")
+        inside.fail("load_bytes", "is 0, but memory instructions move data", "give word size x 32")
     if launch is not None:
         for name in _WHOLE:
             if getattr(counts, name) != getattr(launch, name):
@@ -285,9 +285,9 @@ def _demands(top: Fields) -> ResourceDemands | None:
     values = {name: inside.number(name, most=1.0 if name in (*SHARES, "dram_share") else _MOST) for name in DEMAND_KEYS}
     for name in (*SHARES, "work_imbalance", "longest_warp"):
         if not values[name]:
-            inside.fail(name, "is 0; it divides, so it must be above 0", "1 is evenly")
+            inside.fail(name, "is 0, but it is a divisor and must be above 0", "write 1 for an even distribution")
     if values["stall_in_step"] > values["stall_cycles"]:
-        inside.fail("stall_in_step", "is more than stall_cycles, of which it is what remains", "correct one of the two")
+        inside.fail("stall_in_step", "is more than stall_cycles, of which it is a part", "correct one of the two")
     values["way_wait"] = inside.number("way_wait", most=1.0) if inside.has("way_wait") else 0.0
     return ResourceDemands(**values)
 
@@ -314,6 +314,6 @@ def _json(text: str | bytes, origin: str) -> Any:
         return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         place = f"{origin}:{error.lineno}:{error.colno}"
-        raise FormatError(f"not JSON: {error.msg}", place=place, remedy="is the file whole?") from None
+        raise FormatError(f"not JSON: {error.msg}", place=place, remedy="the file may be truncated") from None
     except (UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise FormatError(f"not JSON: {error}", place=origin, remedy="`warpsight profile` writes what is read here") from None
+        raise FormatError(f"not JSON: {error}", place=origin, remedy="create it with `warpsight profile`") from None

@@ -58,7 +58,7 @@ def compile_numba(kernel: Any, values: Sequence[Any], arch: str | int | None, se
     options = dict(dispatcher.targetoptions)
     if options.get("link"):
         what = f"kernel {name} links other files, which is not modelled"
-        raise UnsupportedError(what, place=name, remedy="make it of Python alone")
+        raise UnsupportedError(what, place=name, remedy="write it in Python only")
     if options.get("extensions"):
         raise UnsupportedError(f"kernel {name} has extensions for its arguments", place=name, remedy=_REMEDY)
     ptx = _compile(dispatcher, name, values, options, arch)
@@ -69,7 +69,7 @@ def compile_numba(kernel: Any, values: Sequence[Any], arch: str | int | None, se
 def _array_of(value: Any, seed: int, position: int) -> Any:
     argument = parse_argument(value, None, seed, position=position) if isinstance(value, str) else value
     if isinstance(value, str) and not isinstance(argument, ArrayArgument):
-        raise UsageError(f'"{value}" is a scalar by text', place=f"argument {position + 1}", remedy=_REMEDY)
+        raise UsageError(f'"{value}" is a scalar given as text', place=f"argument {position + 1}", remedy=_REMEDY)
     return argument.array if isinstance(argument, ArrayArgument) else argument
 
 

@@ -144,7 +144,7 @@ def find_kernel(source: KernelSource, name: str | None = None) -> str:
     kernels = list(source.module.kernels)
     if not kernels:
         remedy = "mark one `__global__` (not `static`); for a template give its instance: `kernel='name<float>'`"
-        raise UsageError("there is no kernel in it", place=source.path, remedy=remedy)
+        raise UsageError("it contains no kernel", place=source.path, remedy=remedy)
     if name is None:
         if len(kernels) == 1:
             return kernels[0]

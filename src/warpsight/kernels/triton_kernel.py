@@ -121,7 +121,7 @@ def _bound(function: Any, name: str, args: Sequence[Any], constants: Mapping[str
         if isinstance(value, str):
             value = parse_argument(value, None, seed, position=position)  # noqa: PLW2901
             if not isinstance(value, ArrayArgument):
-                raise UsageError("is a scalar by text", place=f"argument {position + 1}", remedy=_ARRAYS)
+                raise UsageError("is a scalar given as text", place=f"argument {position + 1}", remedy=_ARRAYS)
         values[parameter.name] = value.array if isinstance(value, ArrayArgument) else value
     return values
 

@@ -34,7 +34,7 @@ def figure_names() -> list[str]:
 
 
 def chosen_figures(names: Sequence[str]) -> list[Figure]:
-    """The figures called `names` (`all`: every one), each once, in the order given. Raises UsageError for a name that is none."""
+    """The figures called `names` (`all`: every one), each once, in the order given. Raises UsageError for an unknown name."""
     known = figure_names()
     chosen = [each for name in names for each in (known if name == ALL else [name])]
     for name in chosen:

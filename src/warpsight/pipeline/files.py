@@ -64,12 +64,12 @@ def save_package_files(package: str, names: Sequence[str], folder: str | Path, c
 def trace_into(request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None) -> KernelTrace:
     """Run the kernel and stream its trace into `folder`; nothing is left there if the run fails.
 
-    Raises UsageError when `request` is a trace already or the folder must not be overwritten, and what `trace_kernel` raises.
+    Raises UsageError when `request` is already a trace or the folder must not be overwritten, and what `trace_kernel` raises.
     """
     request.refuse_import_options()
     if request.is_trace:
         remedy = "copy the folder, or give the kernel it was made from"
-        raise UsageError("is a trace already", place=str(request.path), remedy=remedy)
+        raise UsageError("is already a trace", place=str(request.path), remedy=remedy)
     ready = prepare(request)
     with PtxFolderSink(folder, overwrite=overwrite, notes=ready.notes) as sink:
         sink.ptx = ready.source.ptx

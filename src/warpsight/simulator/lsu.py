@@ -56,7 +56,7 @@ def request_done(state: State, sm: Sm, handle: int, when: int, noc: int, dram: i
     accesses_done(state, sm, warp, 1, now)
 
 
-# -- The instruction in hand.
+# -- The current instruction.
 
 @inlined
 def _split(state: State, sm: Sm, first: int, count: int, pc: int) -> int:

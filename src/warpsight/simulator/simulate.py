@@ -67,7 +67,7 @@ class Timeline:
 class Simulation:
     """One launch. `stack` float64 [instructions, components] are scheduler-cycles by pc and component, without idle SMs.
 
-    `counts` maps names (requests as in `caches.MissProfile`) to int64 [instructions]. `miss_latency` are the cycles of a mean L1
+    `counts` maps names (requests as in `caches.miss_profile.MissProfile`) to int64 [instructions]. `miss_latency` are the cycles of a mean L1
     read miss by where it spends them. `samples` are in order of time.
     """
 
@@ -180,7 +180,7 @@ def _check(outcome: int, trace: KernelTrace, warp: int, max_cycles: int, ended: 
     if outcome == BAD_TRACE:
         raise contradiction(trace, warp)
     if outcome == TOO_LONG:
-        what = f"{max_cycles:,} cycles are over and {ended:,} of {trace.header.warps:,} warps have ended"
+        what = f"only {ended:,} of {trace.header.warps:,} warps have ended after {max_cycles:,} cycles"
         raise LimitError(what, place="max_cycles", remedy="raise `max_cycles`, or record fewer blocks with `sample`")
     if outcome == STUCK:
         what = "deadlock in the simulation: no warp can continue"

@@ -33,7 +33,7 @@ def dvfs_study(
     Raises UsageError for an invalid clock or factor, and as `study_of_options`.
     """
     if l2_clock not in (OWN_CLOCK, CORE_CLOCK):
-        raise UsageError(f'there is no clock "{l2_clock}"', place="l2_clock", remedy=f"give {OWN_CLOCK} or {CORE_CLOCK}")
+        raise UsageError(f'unknown L2 clock "{l2_clock}"', place="l2_clock", remedy=f"give {OWN_CLOCK} or {CORE_CLOCK}")
     study = study_of_options(kernels, suite=suite, name="dvfs", gpu=name, settings=settings, models=models, method=method)
     if study.axes:
         what = f"{study.axes[0].key} has several values, and only clocks vary here"

@@ -334,6 +334,6 @@ def _number(text: str, key: str, designs: _Designs) -> float:
     match = _SCALAR_ARGUMENT.fullmatch(text.strip())
     if match is None:
         number = key.removeprefix(ARGUMENT_PREFIX)
-        what = f'"{designs.text}" reads {key}, and "{text[:60]}" is no number'
+        what = f'"{designs.text}" reads {key}, and "{text[:60]}" is not a number'
         raise UsageError(what, place=designs.place, remedy=f"give argument {number} plain numbers, as 1024 or i32:1024")
     return float(match[1])

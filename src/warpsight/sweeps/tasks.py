@@ -89,7 +89,7 @@ def run_rows(task: RowsTask) -> str:
         for evaluation in evaluate(lambda: loaded(task.folder), task.designs, task.models, kept):
             rows += evaluation.rows()
     except FormatError as error:
-        return _forgotten(store, task.folder, error)
+        return _remove_damaged(store, task.folder, error)
     store.put_bytes(ROWS, task.key, part_bytes(joined(rows)), PARQUET)
     return ""
 
@@ -100,15 +100,15 @@ def run_simulator(task: SimulatorTask) -> str:
     try:
         document = simulation_document(opened(task.folder), load_gpu(task.gpu, task.overrides), task.max_cycles)
     except FormatError as error:
-        return _forgotten(store, task.folder, error)
+        return _remove_damaged(store, task.folder, error)
     except WarpsightError as error:
         document = {"failed": str(error)}
     store.put(SIMULATOR, task.key, document)
     return ""
 
 
-def _forgotten(store: ResultStore, folder: str, error: FormatError) -> str:
-    """The reason for a damaged trace, which is no result. The next run makes a new one if the trace is in the store."""
+def _remove_damaged(store: ResultStore, folder: str, error: FormatError) -> str:
+    """Remove a damaged trace if it is in the store, and return the reason; the next run records it again."""
     if store.folder_of(Path(folder).name) != Path(folder):
         return str(error)
     opened.cache_clear()

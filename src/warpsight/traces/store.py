@@ -274,13 +274,13 @@ def _refuse_to_destroy(path: Path, overwrite: bool) -> None:
     except FileNotFoundError:
         return
     except NotADirectoryError:
-        raise UsageError("the trace cannot go here: it is a file", place=str(path), remedy=remedy) from None
+        raise UsageError("this is a file, not a folder", place=str(path), remedy=remedy) from None
     except OSError as error:
         raise _disk_refuses(path, error) from None
     if present and (HEADER not in present or not present <= set(FILES)):
         raise UsageError("the folder exists and holds something other than a trace", place=str(path), remedy=remedy)
     if present and not overwrite:
-        raise UsageError("a trace is here already", place=str(path), remedy=f"{remedy}, or set `overwrite`")
+        raise UsageError("the folder already contains a trace", place=str(path), remedy=f"{remedy}, or set `overwrite`")
 
 
 def _put_in_place(new: Path, place: Path) -> None:

@@ -40,16 +40,16 @@ def _check_cache(name: str, cache: CacheSpec, gpu: GpuSpec) -> None:
     if cache.index not in SET_INDEX_RULES:
         refuse(f'unknown set index "{cache.index}"', f"use one of {', '.join(SET_INDEX_RULES)}")
     if SET_INDEX_RULES[cache.index] != MODULO and cache.sets & (cache.sets - 1):
-        what = f"the {cache.index} set index needs a power of two of sets, not {cache.sets}"
+        what = f"the {cache.index} set index needs a power-of-two number of sets, not {cache.sets}"
         refuse(what, f"use {name}.index: modulo, or another size")
     if cache.replacement != "lru":
         refuse(f'replacement "{cache.replacement}" is not simulated', "use lru")
     if cache.mshrs < 1:
-        refuse(f"{cache.mshrs} MSHRs let no miss through", f"give {name}.mshrs of at least 1")
+        refuse(f"at least one MSHR is needed, not {cache.mshrs}", f"give {name}.mshrs of at least 1")
 
 
 def check_hierarchy(gpu: GpuSpec, blocks_per_sm: int) -> None:
-    """Raise SpecError for caches or a scheduler that cannot be simulated, UsageError if not one block fits an SM."""
+    """Raise SpecError for caches or a scheduler that cannot be simulated, UsageError if no block fits an SM."""
     _check_cache("l1", gpu.l1, gpu)
     _check_cache("l2", gpu.l2, gpu)
     if gpu.l1.write_policy != "write-through" or gpu.l1.write_allocate:
@@ -66,7 +66,7 @@ def check_hierarchy(gpu: GpuSpec, blocks_per_sm: int) -> None:
         _refuse(gpu, "sm.policy", f'unknown scheduler "{gpu.sm.policy}"', f"use one of {', '.join(POLICIES)}")
     if blocks_per_sm < 1:
         remedy = "use smaller blocks, fewer registers or less shared memory"
-        raise UsageError(f"{blocks_per_sm} blocks per SM: not one block fits", place=gpu.name, remedy=remedy)
+        raise UsageError(f"{blocks_per_sm} blocks per SM: no block fits", place=gpu.name, remedy=remedy)
 
 
 def sector_groups(cache: CacheSpec) -> npt.NDArray[np.int64]:

@@ -187,7 +187,7 @@ class Scheduler(Record):
 
 
 class LoadStoreUnit(Record):
-    """The load-store unit of an SM: the access in work and the queue of waiting accesses."""
+    """The load-store unit of an SM: the access being processed and the queue of waiting accesses."""
 
     free_at: int
     next_event: int
@@ -287,7 +287,7 @@ class State(Record):
     eligible: Table[int]  # [SM, slot] when the warp can be picked
     load_ready: Table[int]  # [SM, slot, load] when the data is there
     waiting_accesses: Table[WaitingAccess]  # [SM, entry of the queue]
-    requests: Table[int]  # [SM, 2, MAX_REQUESTS] line numbers and masks of the access in work
+    requests: Table[int]  # [SM, 2, MAX_REQUESTS] line numbers and masks of the access being processed
     l1_lines: Table[Line]  # [SM, set, way]
     mshrs: Table[int]  # [SM, 2 MSHRs] when misses in flight return, in order
     in_flight: int  # time of all misses in flight

@@ -85,7 +85,7 @@ class ReuseSettings:
             what = f'"{min(unknown)}" is not an extension of the model'
             raise UsageError(what, place="without", remedy=f"give some of {', '.join(EXTENSIONS)}")
         if self.mshrs < 1 or self.warp_mshrs < 0:
-            what = f"{self.mshrs} MSHRs, {self.warp_mshrs} per warp, let no miss through"
+            what = f"{self.mshrs} MSHRs, {self.warp_mshrs} per warp: out of range"
             raise SpecError(what, place="l1.mshrs", remedy="give at least 1, and 0 or more per warp")
 
 

@@ -56,7 +56,7 @@ def _combined(emitter: Emitter, instruction: Instruction, holds: Value, third: t
     fails = builder.not_(holds)
     name = next((m for m in instruction.modifiers if m in COMBINE), "")
     if bool(name) != bool(third):
-        raise emitter.unsupported("a third source and one of .and, .or or .xor go together")
+        raise emitter.unsupported("a third source requires .and, .or or .xor, and the reverse")
     if not third:
         return holds, fails
     other = emitter.read(third[0], "pred")
@@ -127,7 +127,7 @@ def slct(emitter: Emitter, instruction: Instruction) -> None:
     allow(emitter, instruction, "ftz")
     kinds = types_of(emitter, instruction)
     if len(kinds) != 2 or kinds[1] not in ("s32", "f32") or (kinds[1] == "s32" and "ftz" in instruction.modifiers):
-        raise emitter.unsupported("PTX selects by .s32 or .f32, by the latter also with .ftz")
+        raise emitter.unsupported("slct compares .s32 or .f32, and .ftz requires .f32")
     d, a, b, c = operands(emitter, instruction, 4)
     builder = emitter.builder
     key = flush_if(emitter, instruction, kinds[-1], emitter.read(c, kinds[-1]))

@@ -71,7 +71,7 @@ def memory_type(emitter: Emitter, instruction: Instruction) -> str:
     """The type that an access moves; refuses an instruction without one, or with one that memory does not hold."""
     kinds = [m for m in instruction.modifiers if m in TYPE_NAMES]
     if len(kinds) != 1 or kinds[0] not in _MOVED_AS:
-        raise emitter.unsupported("it names no single type that can be loaded or stored")
+        raise emitter.unsupported("it must name exactly one type that can be loaded or stored")
     return _MOVED_AS[kinds[0]]
 
 
@@ -296,7 +296,7 @@ _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "global": 0, "const"
 def _space(emitter: Emitter, instruction: Instruction) -> str:
     spaces = [m.split("::")[0] for m in instruction.modifiers if m in SPACES]
     if len(spaces) != 1:
-        raise emitter.unsupported("it names no single state space")
+        raise emitter.unsupported("it must name exactly one state space")
     return spaces[0]
 
 

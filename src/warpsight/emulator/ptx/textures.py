@@ -185,7 +185,7 @@ def _types(emitter: Emitter, instruction: Instruction) -> tuple[str, str]:
     kinds = [m for m in instruction.modifiers if m in TYPE_NAMES]
     results = {"u32": "v4", "s32": "v4", "f32": "v4", "f16": "v4", "f16x2": "v2"}
     if len(kinds) != 2 or results.get(kinds[0]) not in instruction.modifiers or kinds[1] not in ("s32", "f32"):
-        raise emitter.unsupported("it gives four values of u32, s32, f32 or f16 (or v2.f16x2) by coordinates of s32 or f32")
+        raise emitter.unsupported("its result must be v4 of u32, s32, f32 or f16, or v2.f16x2, and its coordinates s32 or f32")
     return kinds[0], kinds[1]
 
 

@@ -237,7 +237,7 @@ def multiply_add(scope: _Scope) -> Value:
     scope.expect(3)
     minus, minus_c = (1 in form.negated) != (2 in form.negated), 3 in form.negated
     if ("po" in form.words and form.negated) or (minus and minus_c) or not form.selectors.keys() <= {1, 2}:
-        raise scope.unsupported("PTX negates the product or c, without .po, and selects parts of a and b")
+        raise scope.unsupported("only the product or c can be negated, not with .po, and only a and b have selectors")
     signed = form.signed[1] or form.signed[2] or minus or minus_c
     builder = scope.builder
     a, b = _sources(scope, form)

@@ -60,7 +60,7 @@ _NUMBERED_FAULTS = {
     Fault.BAD_IMAGE: "handle 0x{0:x}",
     Fault.IMAGE_KIND: "handle 0x{0:x}",
     Fault.SURFACE_BOUNDS: "offset {0:,}",
-    Fault.STACK_OVERFLOW: "{0:,} bytes per thread with this call, {1:,} there are",
+    Fault.STACK_OVERFLOW: "{0:,} bytes per thread with this call, {1:,} available",
     Fault.CALL_DEPTH: "{0:,} calls and branches of its warp are waiting",
     Fault.CALL_TARGET: "value 0x{0:x}",
     Fault.RETURN_TARGET: "value 0x{0:x}",
@@ -69,7 +69,7 @@ _NUMBERED_FAULTS = {
 _REMEDY = {
     Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
     Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
-    Fault.BREAKPOINT: "there is no debugger that could continue: compile the kernel without it",
+    Fault.BREAKPOINT: "no debugger can continue here: compile the kernel without the breakpoint",
     Fault.ASSERTION: "the kernel itself asked to stop: look at the values that the condition names",
     Fault.BARRIERS_DIFFER: "let all threads of a block that have not ended reach the same barrier",
     Fault.USE_AFTER_FREE: "keep the memory until its last use",

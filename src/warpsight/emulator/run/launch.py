@@ -136,10 +136,13 @@ def prepare_kernel(
 
 
 def execute(
-    prepared: PreparedKernel, launch: Launch, memory: Memory, *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    prepared: PreparedKernel, launch: Launch, memory: Memory | None, *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
 ) -> int:
-    """Execute `launch` on device memory that exists, with no trace; the number of warp instructions. Raises as `emulate` does."""
+    """Execute `launch` with no trace; the number of warp instructions. Raises as `emulate` does.
+
+    `memory` is device memory that exists; with None the launch gets its own, and its arrays stay as they are.
+    """
     with _Run(prepared, launch, memory, max_instructions, progress, options) as run, run.interruption:
         return run.execute_unrecorded()
 

@@ -164,9 +164,10 @@ class Worker:
     def discard(self, block: int, end: int) -> Iterator[int]:
         """Run blocks `block` to `end` in order and forget what they record; gives how far it has come. Raises Stopped."""
         while block < end:
-            block = self._run(block, end)
-            if block < 0:
-                raise Stopped(self, -1 - block)
+            following = self._run(block, end)
+            if self.context[Slot.STALLED]:
+                following = self.residents.finish(following, end, self._take_turn)
+            block = following
             self.recorder.rewind()
             yield block
 

@@ -244,7 +244,7 @@ def _put_index(draft: Draft, level: str, option: Option, cache: CacheText, sets:
     """The set index. IPOLY and custom functions have no counterpart; xor, which also folds higher bits in, replaces IPOLY."""
     index = _INDEX.get(cache.index, "xor" if cache.index == "IPOLY" else "modulo")
     if index != "modulo" and sets & (sets - 1):
-        draft.note(option, f"{level}.index: {index} needs a power of two of sets, and there are {sets}; modulo is used")
+        draft.note(option, f"{level}.index: {index} needs a power-of-two number of sets, but there are {sets}; modulo is used")
         index = "modulo"
     elif cache.index not in _INDEX:
         draft.note(option, f"{level}.index: {cache.index} is not supported; {index} is used")

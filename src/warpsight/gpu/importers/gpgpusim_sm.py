@@ -217,4 +217,4 @@ def _put_initiation(draft: Draft, op: str, interval: int, option: Option, units:
     cycles = max(1, ceil(exact))
     draft.put(f"initiation.{op}", cycles, [option, units], f"{interval} cycles per unit x {schedulers} schedulers / units")
     if cycles != exact:
-        draft.note(units, f"initiation.{op} would be {exact:.3g} cycles a scheduler, and is {cycles}")
+        draft.note(units, f"initiation.{op} would be {exact:.3g} cycles per scheduler; it is rounded up to {cycles}")

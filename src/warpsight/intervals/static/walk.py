@@ -139,7 +139,7 @@ class Walk:
             why = f"{address.why}, PTX line {address.line}" if isinstance(address, Unknown) else "what is not followed"
             what = f'the address of "{instruction.text}" depends on {why}; whether it is coalesced is not known'
             line = instruction.ptx_line
-            remedy = f"say it: `uncoalesced` {line} or `coalesced` {line} (or `all` that are not known); or leave out `static`"
+            remedy = f"give `uncoalesced` {line} or `coalesced` {line} (or `all` that are not known); or leave out `static`"
             raise UsageError(what, place=self.program.place(instruction), remedy=remedy)
 
     def _address(self, instruction: Instruction) -> Content:
@@ -261,7 +261,7 @@ class Walk:
         """The error for a loop whose iterations are not known."""
         reason = f"depends on {why.why}, PTX line {why.line}" if why is not None else "does not follow from the program text"
         what = f"how often the loop {loop.label} runs {reason}"
-        remedy = f"say it: `trips` '{loop.label}=N' (executions of its body); or leave out `static`: a trace counts any kernel"
+        remedy = f"give `trips` '{loop.label}=N' (executions of its body); or leave out `static`: a trace counts any kernel"
         return UsageError(what, place=f"{self.program.path}: PTX line {loop.ptx_line}", remedy=remedy)
 
     def _branch(self, block: int, target: int, mask: Mask, stop: int) -> tuple[int, Mask]:

@@ -71,7 +71,7 @@ def _in_parallel(
 
 
 def _begin() -> None:
-    """In a new process: Ctrl-C is the parent's affair, and its end is ours."""
+    """In a new process: ignore Ctrl-C, which the parent handles, and exit when the parent exits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

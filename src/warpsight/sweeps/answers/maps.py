@@ -38,9 +38,9 @@ def design_map(
     if x == y or x in held or y in held:
         raise UsageError(f"{y if x == y else x if x in held else y} is named twice", place="map", remedy="name each key once")
     if others not in (None, MEAN, BEST):
-        raise UsageError(f'there is no "{others}" of other axes', place="map", remedy=f"there are {MEAN} and {BEST}")
+        raise UsageError(f'"{others}" is not a known value of others', place="map", remedy=f"use {MEAN} or {BEST}")
     if others == MEAN and value in WORDS:
-        raise UsageError(f"{value} has no mean", place="map", remedy=f"show it of the best design: {BEST}")
+        raise UsageError(f"{value} has no mean", place="map", remedy=f"show the best design's: {BEST}")
     positions = _held(selection, held)
     shown = _values(selection, value, kernel)[positions]
     xs, columns = _levels(results, x, positions)
@@ -157,7 +157,7 @@ def speedups(selection: Selection, *, designs: Sequence[int] | None = None, axis
     performance can only be named as `designs`. Raises UsageError for what is not there and for more than 500 columns.
     """
     if designs is not None and axis is not None:
-        raise UsageError("both designs and an axis are named", place="speed-ups", remedy="name one of them")
+        raise UsageError("both designs and an axis are named", place="speedups", remedy="name one of them")
     results, performance = selection.results, selection.performance
     if axis is not None:
         positions = _along(selection, axis)
@@ -166,7 +166,7 @@ def speedups(selection: Selection, *, designs: Sequence[int] | None = None, axis
     else:
         positions = selection.positions
     if not 0 < len(positions) <= _MOST_DESIGNS:
-        raise UsageError(f"{len(positions)} designs are too {'many' if len(positions) else 'few'} for a table", place="speed-ups",
+        raise UsageError(f"{len(positions)} designs are too {'many' if len(positions) else 'few'} for a table", place="speedups",
                          remedy=f"name designs, at most {_MOST_DESIGNS}, or an axis")  # fmt: skip
     values = performance.speeds[list(performance.kernels)][:, positions]
     with np.errstate(invalid="ignore"):

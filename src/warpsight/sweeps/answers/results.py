@@ -124,8 +124,8 @@ def figure_names(table: pa.Table) -> tuple[str, ...]:
 def check_one_of(name: str, known: Sequence[str] | Mapping[str, Any], what: str) -> None:
     """Raises UsageError where the results have no `what` of that name."""
     if name not in known:
-        raise UsageError(f'there is no {what} "{name}"{suggestion(name, known)}', place=_PLACE,
-                         remedy=f"there {'is' if len(known) == 1 else 'are'} {', '.join(known) or 'none'}")  # fmt: skip
+        raise UsageError(f'unknown {what} "{name}"{suggestion(name, known)}', place=_PLACE,
+                         remedy=f"known: {', '.join(known) or 'none'}")  # fmt: skip
 
 
 def plain(value: Any) -> Any:

@@ -198,7 +198,7 @@ def sensitivity(selection: Selection, scale: str = LOG) -> dict[str, Any]:
     Raises UsageError for an unknown scale, where no axis varies among the chosen designs, and for fewer than 16 that are no grid.
     """
     if scale not in (LOG, LINEAR):
-        raise UsageError(f'there is no scale "{scale}"', place="sensitivity", remedy=f"there are {LOG} and {LINEAR}")
+        raise UsageError(f'unknown scale "{scale}"', place="sensitivity", remedy=f"use {LOG} or {LINEAR}")
     factors = [factor(key, selection.results.keys[key][selection.positions]) for key in selection.results.axes]
     varied = [each for each in factors if len(each.values) > 1]
     if not varied:

@@ -56,7 +56,7 @@ def build_trace(source: Source, producer: Producer, sink: TraceSink | None, prog
             progress(order.blocks, header.blocks)
     buffer = producer.buffer
     if not order.blocks or not producer.table.rows["executed"].any():
-        raise FormatError("the trace holds no instruction", place=str(source.path), remedy="trace the program again")
+        raise FormatError("the trace contains no instructions", place=str(source.path), remedy="trace the program again")
     code = Code(producer.table, buffer.fragments.rows[: buffer.state["fragments"]])
     instructions = code.instructions()
     launch = _header(source.path, header, code, order.blocks, digest.hexdigest(), time.perf_counter() - started)
@@ -134,7 +134,7 @@ class _BlockOrder:
         times = np.bincount(slot, minlength=total)
         if len(here) and int(times.max()) > 1:
             twice = rows[here[int(np.flatnonzero(times[slot] > 1)[1])]]
-            what = f"warp {twice['warp']} of the block is there twice"
+            what = f"warp {twice['warp']} of the block occurs twice"
             raise FormatError(what, place=self._producer.place(int(twice["line"])), remedy="trace the program again")
         executed = np.zeros(total, np.int64)
         executed[slot] = rows["executed"][here]

@@ -105,8 +105,8 @@ class _KernelWriter:
         header = self._trace.header
         if header.recorded_blocks < header.blocks:
             yield (
-                f"{header.recorded_blocks:,} of {header.blocks:,} blocks are written, and Accel-Sim stops at the first that is "
-                "missing: it runs these with their number as grid dim in the header"
+                f"{header.recorded_blocks:,} of {header.blocks:,} blocks are written, and Accel-Sim stops at the first missing one; "
+                "to run only these, set grid dim in the header to their number"
             )
         if self._known:
             return
@@ -117,7 +117,7 @@ class _KernelWriter:
         if self._dropped:
             yield f"{self._dropped} operands are left out: a line has one destination and four sources"
         if self.split:
-            yield f"{self.split:,} lines more than instructions: accesses that no 32 lanes can make are written as several"
+            yield f"{self.split:,} additional lines: accesses that do not fit into one line of 32 lanes are written as several"
 
     def write(self, file: IO[str], progress: Progress | None) -> None:
         """Header, then blocks as they come."""
@@ -268,7 +268,7 @@ def _refuse_to_destroy(place: Path, overwrite: bool) -> None:
         what = "the folder exists and holds something other than an exported trace"
         raise UsageError(what, place=str(place), remedy="name another folder")
     if present and not overwrite:
-        raise UsageError("an exported trace is here already", place=str(place), remedy="name another folder, or set `overwrite`")
+        raise UsageError("the folder already contains an exported trace", place=str(place), remedy="name another folder, or set `overwrite`")
 
 
 def _disk_refuses(place: Path, error: OSError) -> UsageError:

@@ -269,7 +269,7 @@ class _HeaderLines:
         )  # fmt: skip
         fits = all(n <= most for n, most in zip(header.grid, _MOST_GRID, strict=True))
         if header.threads_per_block > 1024 or header.blocks > 1 << 40 or not fits:
-            self._refuse(f"grid {header.grid} of blocks {header.block} is larger than any GPU launches")
+            self._refuse(f"grid {header.grid} of blocks {header.block} exceeds CUDA's launch limits")
         tool = f"Accel-Sim tracer {version}" + (f", NVBit {header.nvbit}" if header.nvbit else "")
         origin = f"SASS of sm_{header.binary} ({tool}): addresses and control flow carry over to other GPUs, opcodes do not"
         return dataclasses.replace(header, origin=origin)

@@ -74,7 +74,7 @@ def import_accelsim(path: str | Path, isa: SassTable | None = None) -> list[Kern
     files, notes = _listed(lists) if lists else (_loose(path), ())
     if not files:
         remedy = "give a folder with kernelslist.g or kernel-N.traceg files"
-        raise UsageError("there is no kernel's trace in it", place=str(path), remedy=remedy)
+        raise UsageError("it contains no kernel trace", place=str(path), remedy=remedy)
     return [KernelFile(number, isa, file, notes) for number, file in enumerate(files, 1)]
 
 
@@ -135,7 +135,7 @@ def _file(list_file: Path, number: int, line: str) -> Path:
         if candidate.is_file():
             return candidate
     remedy = "put it beside the list, or remove the line"
-    raise FormatError(f'"{line[:80]}" is not there', place=f"{list_file}:{number}", remedy=remedy)
+    raise FormatError(f'"{line[:80]}" does not exist', place=f"{list_file}:{number}", remedy=remedy)
 
 
 def _loose(folder: Path) -> list[Path]:

@@ -63,7 +63,7 @@ class TracedKernel(Launch):
         shared = self._number("shared", self.facts.shared, printed.shared_bytes if printed else None, _MOST_SHARED)
         if block[0] * block[1] * block[2] > 1024 or grid[0] * grid[1] * grid[2] > 1 << 40:
             place = printed.place if printed else "block"
-            raise UsageError(f"grid {grid} of blocks {block} is larger than any GPU launches", place=place, remedy="correct it")
+            raise UsageError(f"grid {grid} of blocks {block} exceeds CUDA's launch limits", place=place, remedy="correct it")
         name = printed.name if printed else f"kernel_{self.file_number}"
         return KernelHeader(name, self.file_number, grid, block, shared, registers, 0, printed.stream if printed else 0, _ORIGIN)
 
@@ -86,7 +86,7 @@ class TracedKernel(Launch):
         if not kernels:
             return None
         if not 1 <= self.file_number <= len(kernels):
-            what = f"the tool printed {len(kernels)} launches, of which kernel {self.file_number} is none"
+            what = f"the tool printed {len(kernels)} launches; kernel {self.file_number} is not among them"
             raise FormatError(what, place=str(self.log.path), remedy="keep the output of the run that made the trace")
         return kernels[self.file_number - 1]
 
