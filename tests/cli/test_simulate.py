@@ -45,7 +45,7 @@ def test_timeline_is_written_for_the_sm_asked_for(launch_file: Path, capsys: Cap
 
 def test_wrong_use_is_one_clear_error(launch_file: Path, capsys: Capture, tmp_path: Path) -> None:
     simulate = ("simulate", launch_file)
-    assert_one_error(run(capsys, *simulate, "--max-cycles", "10"), 4, "--max-cycles", "10 cycles are over")
+    assert_one_error(run(capsys, *simulate, "--max-cycles", "10"), 4, "--max-cycles", "after 10 cycles")
     assert_one_error(run(capsys, *simulate, "--timeline-sm", "3"), 2, "--timeline-sm", "add --timeline FILE.json")
     missing = tmp_path / "none" / "t.json"
     assert_one_error(run(capsys, *simulate, "--timeline", missing), 2, str(missing), "cannot be written")

@@ -80,9 +80,9 @@ def test_occupancy_follows_the_allocation_rules_of_cuda(
     ("threads", "registers", "shared", "words"),
     [
         (2048, 16, 0, "2,048 threads per block needed, 1,024 available"),
-        (256, 256, 0, "256 registers a thread needed, 255 available"),
+        (256, 256, 0, "256 registers per thread needed, 255 available"),
         (1024, 65, 0, "73,728 registers a block needed, 65,536 available"),
-        (256, 16, 97 << 10, "99,328 bytes of shared memory a block needed, 98,304 available"),
+        (256, 16, 97 << 10, "99,328 bytes of shared memory per block needed, 98,304 available"),
         (0, 16, 0, "is not possible"), (32, -1, 0, "is not possible"), (32, 1, -1, "is not possible"),
     ],
 )
@@ -96,7 +96,7 @@ def test_occupancy_of_a_block_that_does_not_fit_names_the_resource(threads: int,
 @pytest.mark.unit
 def test_occupancy_of_a_block_that_the_reserved_memory_pushes_out_is_refused() -> None:
     gpu = load_gpu("mdm-pascal", ["sm.shared_memory_reserved=1KiB"])
-    with pytest.raises(UsageError, match="99,328 bytes of shared memory a block, with what the system takes"):
+    with pytest.raises(UsageError, match=r"99,328 bytes of shared memory per block .rounded up, including what the system reserves"):
         occupancy(gpu, 32, 16, 96 << 10)
 
 

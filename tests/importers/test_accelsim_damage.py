@@ -63,7 +63,7 @@ CASES: list[tuple[str, Callable[[str], str], str, str]] = [
     ("grid of text", lambda t: t.replace("(2,1,1)", "(two,1,1)"), "(two", "not three counts"),
     ("unknown version", lambda t: t.replace("tracer version = 5", "tracer version = 9"), "version = 9", "version 9 is not known"),
     ("header alone", lambda t: t[: t.index("#traces")], "", "does not end"),
-    ("no block at all", lambda t: t[: t.index("#BEGIN_TB")], "", "holds no instruction"),
+    ("no block at all", lambda t: t[: t.index("#BEGIN_TB")], "", "contains no instructions"),
     ("a stray word", lambda t: t.replace("\n#END_TB", "\nhello\n#END_TB", 1), "hello", "not a line of a trace"),
 ]  # fmt: skip
 
@@ -167,7 +167,7 @@ def tracez(text: str) -> bytes:
 def test_list_that_names_a_missing_file_is_refused_at_its_line(tmp_path: Path) -> None:
     (tmp_path / "kernelslist.g").write_text("MemcpyHtoD,0x00007fb0fc400000,200000\nkernel-1.traceg\nkernel-2.traceg\n")
     (tmp_path / "kernel-1.traceg.xz").write_bytes(lzma.compress(TEXT.encode()))
-    with pytest.raises(FormatError, match=r"kernel-2\.traceg.* is not there") as refusal:
+    with pytest.raises(FormatError, match=r"kernel-2\.traceg.* does not exist") as refusal:
         import_accelsim(tmp_path)
     assert refusal.value.place.endswith("kernelslist.g:3")
 

@@ -155,7 +155,7 @@ def test_idle_sms_are_idle_in_the_stack() -> None:
 
 
 def test_cycle_limit_stops_and_names_the_limit() -> None:
-    with pytest.raises(LimitError, match=r"max_cycles: 50 cycles are over and 0 of 1 warps have ended"):
+    with pytest.raises(LimitError, match=r"max_cycles: only 0 of 1 warps have ended after 50 cycles"):
         simulate_launch(loop("int r1 <- r1", 100), gpu(), 1, max_cycles=50)
 
 

@@ -82,6 +82,8 @@ class FormatError(WarpsightError):
 class LaunchFault(WarpsightError):
     """The kernel did what a GPU would not allow: out of bounds, misaligned, trap. The launch is stopped."""
 
+    exit_code = 5
+
 
 class UnsupportedError(WarpsightError):
     """A kernel that uses something not modelled. The results would be wrong, so nothing is run."""

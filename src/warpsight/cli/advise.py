@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_kernel(parser)
     options.add_gpu(parser)
-    options.add_models(parser)
+    options.add_models(parser, one=True)
     options.add_method(parser)
     parser.add_argument("--top", metavar="N", type=options.whole, help=f"show the N changes with the largest gain (default {_TOP}; "
                         "with --json: all)")

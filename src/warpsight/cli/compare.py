@@ -10,6 +10,7 @@ from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style, write_output
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.comparison import compare
+from warpsight.pipeline.request import DEFAULT_MODEL
 from warpsight.reports.comparison import comparison_csv, comparison_svg, comparison_text
 from warpsight.reports.formats import plain
 from warpsight.reports.next_step import followed_by, line
@@ -70,7 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:
     judged = [row for row in document["summary"] if row["mape"] is not None]
-    model = min(judged, key=lambda row: float(row["mape"]))["model"] if judged else document["models"][0]
+    usual = DEFAULT_MODEL if DEFAULT_MODEL in document["models"] else document["models"][0]
+    model = min(judged, key=lambda row: float(row["mape"]))["model"] if judged else usual
     if len(document["launches"]) > 1 or "=" in arguments.paths[0]:
         return line(["models", "show", model], "the model's assumptions")
     own = ("--against", "--gate", "-o", "--output", "--plot", "--model")

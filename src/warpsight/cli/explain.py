@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_kernel(parser)
     options.add_gpu(parser)
-    options.add_models(parser)
+    options.add_models(parser, one=True)
     options.add_method(parser)
     parser.add_argument("--by", choices=_VIEWS, help="one row per PTX line (line), source line (source) or basic block "
                         "(block); default: source, or line for a kernel without source lines")

@@ -100,10 +100,11 @@ def add_gpu(parser: argparse.ArgumentParser) -> None:
                         help="change one key of the GPU, as sm_count=56 or 'dram.bandwidth=960 GB/s' (repeatable)")
 
 
-def add_models(parser: argparse.ArgumentParser) -> None:
-    """--model, repeatable or a comma list."""
-    parser.add_argument("--model", metavar="NAME[,NAME]", dest="models", action="append",
-                        help=f"the performance models (default {DEFAULT_MODEL}; repeatable)")
+def add_models(parser: argparse.ArgumentParser, *, one: bool = False) -> None:
+    """--model: with `one` a single name, else repeatable or a comma list."""
+    metavar, what = ("NAME", "model") if one else ("NAME[,NAME]", "models")
+    default = f"(default {DEFAULT_MODEL}{'' if one else '; repeatable'})"
+    parser.add_argument("--model", metavar=metavar, dest="models", action="append", help=f"the performance {what} {default}")
 
 
 def model_names(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -131,8 +132,8 @@ def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> Non
                         help="order of cache accesses: by simulated clocks of SMs and warps, or round-robin as in the papers "
                         f"(default {DEFAULT_METHOD.interleaving})")
     parser.add_argument("--order", choices=ORDERS, default=DEFAULT_METHOD.order,
-                        help="timing that orders the cache accesses of a changed GPU: that of the GPU it is derived from, or its own "
-                        f"(default {DEFAULT_METHOD.order})")
+                        help="timing that orders the cache accesses of a changed GPU: that of the GPU it is derived from, or "
+                        f"its own (default {DEFAULT_METHOD.order})")
     parser.add_argument("--caches", choices=CACHES, default=DEFAULT_METHOD.caches,
                         help=f"L1 and L2 simulated exactly, or by the reuse-distance model (default {DEFAULT_METHOD.caches})")
 

@@ -157,7 +157,8 @@ def read_counts(top: Fields, launch: LaunchShape | None) -> KernelCounts | None:
         origin=inside.choice("origin", _ORIGINS) if inside.has("origin") else "given",
     )
     if counts.instructions <= 0:
-        inside.fail("computation_instructions", "and the memory instructions are 0, but a warp executes at least one instruction", "correct it")
+        reason = "and the memory instructions are 0, but a warp executes at least one instruction"
+        inside.fail("computation_instructions", reason, "correct it")
     if counts.uncoalesced_instructions and counts.transactions < 1:
         inside.fail("transactions", f"is {counts.transactions:g}; an uncoalesced instruction makes at least 1", "correct it")
     if counts.memory_instructions and not counts.load_bytes:

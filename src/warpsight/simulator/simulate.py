@@ -67,8 +67,8 @@ class Timeline:
 class Simulation:
     """One launch. `stack` float64 [instructions, components] are scheduler-cycles by pc and component, without idle SMs.
 
-    `counts` maps names (requests as in `caches.miss_profile.MissProfile`) to int64 [instructions]. `miss_latency` are the cycles of a mean L1
-    read miss by where it spends them. `samples` are in order of time.
+    `counts` maps names (requests as in `caches.miss_profile.MissProfile`) to int64 [instructions]. `miss_latency` are the cycles
+    of a mean L1 read miss by where it spends them. `samples` are in order of time.
     """
 
     cycles: int

@@ -70,7 +70,7 @@ def _derived(gpu: GpuSpec, l2_clock: str, kept: Sequence[str]) -> tuple[tuple[st
 
 
 def power_points(text: str) -> PowerCurve:
-    """`1GHz=90W,1.4GHz=120W` as a curve. Raises UsageError for what is no clock with a power."""
+    """`1GHz=90W,1.4GHz=120W` as a curve. Raises UsageError for text of another form."""
     points = []
     for part in text.split(","):
         clock, _, watts = part.partition("=")

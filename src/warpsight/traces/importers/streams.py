@@ -335,7 +335,7 @@ class ArrayProducer:
 
     def __init__(self, header: KernelHeader, table: InstructionTable, warps: Iterable[WarpStream], path: Path) -> None:
         self.buffer, self.table = StreamBuffer(header), table
-        self._warps, self._path = warps, path
+        self._header, self._warps, self._path = header, warps, path
 
     def place(self, line: int) -> str:
         """The file."""
@@ -355,7 +355,22 @@ class ArrayProducer:
             end_warp(-1, buffer.state, buffer.out)
         yield from buffer.drained()
 
+    def _check(self, stream: WarpStream) -> None:
+        """Refuse what the launch does not have: compiled code reads the arrays without checks."""
+        launch, arrays = self._header, stream.arrays
+        if not (0 <= stream.block < launch.blocks and 0 <= stream.warp < launch.warps_per_block):
+            shape = f"{launch.blocks:,} blocks of {launch.warps_per_block} warps"
+            message = f"warp {stream.warp} of block {stream.block}, but the launch has {shape}"
+            raise damaged(message, stream.place(0))
+        lanes, addresses = np.bitwise_count(arrays.mask), np.diff(arrays.first)
+        accesses = self.table.rows["kind"][arrays.row] != 0
+        wrong = (arrays.mask >> 32 != 0) | (accesses & (addresses != lanes))
+        if wrong.any():
+            k = int(wrong.argmax())
+            raise damaged(f"{addresses[k]} addresses for {lanes[k]} active lanes", stream.place(k))
+
     def _read(self, stream: WarpStream) -> Iterator[BlockStreams]:
+        self._check(stream)
         buffer, k = self.buffer, 0
         buffer.state["block"] = stream.block
         buffer.state["epoch"] += 1

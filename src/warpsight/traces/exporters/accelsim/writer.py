@@ -105,8 +105,8 @@ class _KernelWriter:
         header = self._trace.header
         if header.recorded_blocks < header.blocks:
             yield (
-                f"{header.recorded_blocks:,} of {header.blocks:,} blocks are written, and Accel-Sim stops at the first missing one; "
-                "to run only these, set grid dim in the header to their number"
+                f"{header.recorded_blocks:,} of {header.blocks:,} blocks are written, and Accel-Sim stops at the first missing one; to "
+                "run only these, set grid dim in the header to their number"
             )
         if self._known:
             return
@@ -268,7 +268,8 @@ def _refuse_to_destroy(place: Path, overwrite: bool) -> None:
         what = "the folder exists and holds something other than an exported trace"
         raise UsageError(what, place=str(place), remedy="name another folder")
     if present and not overwrite:
-        raise UsageError("the folder already contains an exported trace", place=str(place), remedy="name another folder, or set `overwrite`")
+        what = "the folder already contains an exported trace"
+        raise UsageError(what, place=str(place), remedy="name another folder, or set `overwrite`")
 
 
 def _disk_refuses(place: Path, error: OSError) -> UsageError:
