@@ -119,7 +119,7 @@ def test_fault_on_the_command_line_is_one_error_with_its_exit_code(
     launch = ("--grid", "2,2", "--block", "64,2", "--arg", f"i32[{SIZE}]:zeros", "--arg", what, "--arg", SIZE)
     limit = ("--max-instructions", 100_000) if what == 8 else ()
     outcome = run(capsys, "trace", faults, *launch, *limit, "-o", tmp_path / "trace")
-    assert_one_error(outcome, 4 if kind == "instruction-limit" else 2, "faults.cu:", "kernel does", words)
+    assert_one_error(outcome, 4 if kind == "instruction-limit" else 5, "faults.cu:", "kernel does", words)
     assert "block (0,1,0) thread" in outcome.err or "block: [0,1,0], thread: [37,1,0]" in outcome.err
     assert not (tmp_path / "trace").exists()
 

@@ -228,4 +228,4 @@ def test_recursion_without_end_is_a_fault_with_its_line() -> None:
     text = f"{PTX_HEAD}.func helper() {{ call helper; ret; }}\n.visible .entry k()\n{{\ncall helper;\nret;\n}}\n"
     with pytest.raises(LaunchFault, match="call stack overflow") as caught:
         launch(load_source(text, name="recursive.ptx"), "k", 1, 1, [])
-    assert (caught.value.exit_code, caught.value.place) == (2, "recursive.ptx:4")
+    assert (caught.value.exit_code, caught.value.place) == (5, "recursive.ptx:4")

@@ -50,7 +50,7 @@ def test_files_like_each_other_are_refused_with_the_circle(write: Write) -> None
     with pytest.raises(SpecError) as caught:
         load_gpu(path)
     said = str(caught.value).replace(f"{path.parent}/", "")
-    assert said.startswith("a.yaml:2: is circular: b.yaml -> a.yaml -> b.yaml")
+    assert said.startswith("a.yaml:2: `like` is circular: b.yaml -> a.yaml -> b.yaml")
 
 
 def test_mistake_in_the_file_that_another_is_like_names_that_file(write: Write) -> None:

@@ -81,7 +81,7 @@ def test_occupancy_follows_the_allocation_rules_of_cuda(
     [
         (2048, 16, 0, "2,048 threads per block needed, 1,024 available"),
         (256, 256, 0, "256 registers per thread needed, 255 available"),
-        (1024, 65, 0, "73,728 registers a block needed, 65,536 available"),
+        (1024, 65, 0, "73,728 registers per block needed, 65,536 available"),
         (256, 16, 97 << 10, "99,328 bytes of shared memory per block needed, 98,304 available"),
         (0, 16, 0, "is not possible"), (32, -1, 0, "is not possible"), (32, 1, -1, "is not possible"),
     ],

@@ -58,7 +58,7 @@ def test_demands_of_a_file_from_before_ways_were_measured_know_no_waits_for_them
     assert before.demands.way_wait == 0
     now = profile_from_document({**DOCUMENT, "demands": {**demands, "way_wait": 0.25}}, origin="p.json")
     assert profile_document(now)["demands"]["way_wait"] == 0.25
-    with pytest.raises(FormatError, match="is 2, and above the maximum of 1"):
+    with pytest.raises(FormatError, match="is 2, above the maximum of 1"):
         profile_from_document({**DOCUMENT, "demands": {**demands, "way_wait": 2}}, origin="p.json")
 
 
@@ -87,22 +87,22 @@ def _with(path: str, value: Any) -> dict[str, Any]:
         ("schema", 2, "p.json: schema: is 2; this version reads schema 1"),
         ("schema", KeyError, "p.json: schema: is missing"),
         ("warps_per_sm", KeyError, "p.json: warps_per_sm: is missing"),
-        ("warps_per_sm", 0, "p.json: warps_per_sm: is 0, and the least"),
+        ("warps_per_sm", 0, "p.json: warps_per_sm: is 0, below the minimum"),
         ("warps_per_sm", 12, "p.json: warps_per_sm: is 12, and its launch puts whole blocks"),
         ("warps_per_sm", 128, "p.json: warps_per_sm: is 128, and its launch"),
         ("warps_per_sm", "64", "p.json: warps_per_sm: is text, but a whole number is expected"),
         ("warps_per_sm", True, "p.json: warps_per_sm: is true or false"),
-        ("total_warp_instructions", 1.5, "p.json: total_warp_instructions: is a number, where a whole"),
-        ("total_warp_instructions", 10**400, "p.json: total_warp_instructions: is beyond 64 bits, and the most"),
-        ("total_warp_instructions", -(10**400), "p.json: total_warp_instructions: is beyond 64 bits, and the least"),
-        ("llc_miss_ratio", 2.5, "p.json: llc_miss_ratio: is 2.5, and the most"),
+        ("total_warp_instructions", 1.5, "p.json: total_warp_instructions: is a number, but a whole"),
+        ("total_warp_instructions", 10**400, "p.json: total_warp_instructions: is beyond 64 bits, above the maximum"),
+        ("total_warp_instructions", -(10**400), "p.json: total_warp_instructions: is beyond 64 bits, below the minimum"),
+        ("llc_miss_ratio", 2.5, "p.json: llc_miss_ratio: is 2.5, above the maximum"),
         ("kernel", 3, "p.json: kernel: is a number, but text is expected"),
         ("intervals", [], "p.json: intervals: is empty"),
-        ("intervals", {}, "p.json: intervals: is an object, where a list"),
-        ("intervals/1", 4, r"p.json: intervals\[1\]: is a number, where an object"),
-        ("intervals/1/stall_cycles", -1, r"p.json: intervals\[1\].stall_cycles: is -1, and the least"),
+        ("intervals", {}, "p.json: intervals: is an object, but a list"),
+        ("intervals/1", 4, r"p.json: intervals\[1\]: is a number, but an object"),
+        ("intervals/1/stall_cycles", -1, r"p.json: intervals\[1\].stall_cycles: is -1, below the minimum"),
         ("intervals/1/stall_cycles", KeyError, r"p.json: intervals\[1\].stall_cycles: is missing"),
-        ("intervals/0/instructions", 0, r"p.json: intervals\[0\].instructions: is 0, and the least"),
+        ("intervals/0/instructions", 0, r"p.json: intervals\[0\].instructions: is 0, below the minimum"),
         ("intervals/0/cause", "memry", r'p.json: intervals\[0\].cause: is "memry"; did you mean "memory"'),
         ("intervals/0/read_miss", 1, r'p.json: intervals\[0\].read_miss: "read_miss" is not a key .*did you mean "read_misses"'),
         ("warps_per_sn", 4, 'p.json: warps_per_sn: .*did you mean "warps_per_sm"'),

@@ -99,7 +99,7 @@ def test_access_past_an_array_names_the_python_parameter_and_line() -> None:
 def test_arguments_that_do_not_fit_are_refused() -> None:
     out = np.zeros(8, F32)
     for args, words in (((), "takes 1 argument"), ((out, out), "takes 1 argument"), ((out[::2],), "contiguous"),
-                        (("i32:5",), "scalar by text")):  # fmt: skip
+                        (("i32:5",), "scalar given as text")):  # fmt: skip
         with pytest.raises(UsageError, match=words):
             traced(numba_samples.fills, 1, 32, *args)
     for bad in (object(), "f32[4]:ones", {"a": 1}):

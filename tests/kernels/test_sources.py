@@ -140,6 +140,6 @@ def test_find_kernel_where_overloads_look_alike_lists_mangled_names() -> None:
 
 def test_find_kernel_where_a_template_was_not_instantiated_explains_how() -> None:
     source = load_source("template <class T> __global__ void f(T* p) { *p = 1; }\n")
-    with pytest.raises(UsageError, match="no kernel in it") as caught:
+    with pytest.raises(UsageError, match="contains no kernel") as caught:
         find_kernel(source, "f")
     assert "name<float>" in caught.value.remedy

@@ -104,7 +104,7 @@ def test_what_cannot_be_passed_is_refused() -> None:
         ({"args": [out] * 9}, "takes 5 argument"),
         ({"args": [object(), out, 4, 64]}, "cannot be passed"),
         ({"args": [out.astype(complex), out, 4, 64]}, "no arrays of complex"),
-        ({"args": ["i32:4", out, 4, 64]}, "scalar by text"),
+        ({"args": ["i32:4", out, 4, 64]}, "scalar given as text"),
         ({"grid": None}, "missing"),
     ]
     for change, words in cases:

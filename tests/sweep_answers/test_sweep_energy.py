@@ -85,5 +85,5 @@ def test_designs_of_equal_clocks_and_powers_that_are_none_are_refused() -> None:
         energy(chosen(CLOCKS, SECONDS), power=term("core_clock - 1 GHz", lambda f: f - GHZ, "core_clock"))
     with pytest.raises(UsageError, match='"volts" is not a column'):
         energy(chosen(CLOCKS, SECONDS), power=term("volts", lambda v: v, "volts"))
-    with pytest.raises(UsageError, match='no key "core_clok"'):
+    with pytest.raises(UsageError, match='unknown key "core_clok"'):
         energy(chosen(CLOCKS, SECONDS), core="core_clok")

@@ -84,12 +84,12 @@ def test_map_of_one_kernel_shows_its_own_speed_and_a_failed_design_leaves_its_ce
         ({"y": "sm_count"}, "sm_count is named twice"),
         ({"fixed": {"sm_count": 15.0}}, "sm_count is named twice"),
         ({"fixed": {"sm.policy": "gtoo"}}, "no design has sm.policy at gtoo"),
-        ({"x": "sm.count"}, 'no key "sm.count"; did you mean "sm_count"'),
-        ({"others": "median"}, 'no "median" of other axes'),
+        ({"x": "sm.count"}, 'unknown key "sm.count"; did you mean "sm_count"'),
+        ({"others": "median"}, '"median" is not a known value of others'),
         ({"others": "mean", "value": "bound_by"}, "bound_by has no mean"),
-        ({"others": "best", "value": "cpy"}, 'no value "cpy"; did you mean "cpi"'),
+        ({"others": "best", "value": "cpy"}, 'unknown value "cpy"; did you mean "cpi"'),
         ({"others": "best", "value": "cpi"}, "cpi differs between kernels"),
-        ({"others": "best", "kernel": "m"}, 'no kernel "m"'),
+        ({"others": "best", "kernel": "m"}, 'unknown kernel "m"'),
     ],
 )
 def test_map_that_cannot_be_meant_is_refused(asked: dict, told: str) -> None:

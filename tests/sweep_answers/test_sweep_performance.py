@@ -97,11 +97,11 @@ def test_tables_that_are_not_a_study_s_are_refused(change: Any, told: str) -> No
 
 def test_model_kernel_or_axis_that_is_not_there_is_refused_with_those_that_are() -> None:
     rows, designs = tables(KEYS, SECONDS)
-    with pytest.raises(UsageError, match='there is no model "mmd"; did you mean "mdm"'):
+    with pytest.raises(UsageError, match='unknown model "mmd"; did you mean "mdm"'):
         results_of(rows, designs, model="mmd")
-    with pytest.raises(UsageError, match="there are a, b"):
+    with pytest.raises(UsageError, match="known: a, b"):
         results_of(rows, designs, model="mdm", kernels=["c"])
-    with pytest.raises(UsageError, match='no axis "sm"'):
+    with pytest.raises(UsageError, match='unknown axis "sm"'):
         results_of(rows, designs, model="mdm", axes=["sm"])
 
 

@@ -179,7 +179,7 @@ def test_nothing_that_varies_and_too_few_designs_are_refused() -> None:
         sensitivity(chosen({"a": [1.0]}, [1.0]))
     with pytest.raises(UsageError, match="3 designs without a full grid are too few"):
         sensitivity(chosen({"a": [1.0, 1.0, 2.0], "b": [1.0, 2.0, 2.0]}, [1.0, 2.0, 3.0]))
-    with pytest.raises(UsageError, match='no scale "cubic"'):
+    with pytest.raises(UsageError, match='unknown scale "cubic"'):
         sensitivity(chosen({"a": [1.0, 2.0]}, [1.0, 2.0]), "cubic")
 
 

@@ -105,7 +105,7 @@ class _KernelWriter:
         header = self._trace.header
         if header.recorded_blocks < header.blocks:
             yield (
-                f"{header.recorded_blocks:,} of {header.blocks:,} blocks are written, and Accel-Sim stops at the first missing one; "
+                f"{header.recorded_blocks:,} of {header.blocks:,} blocks are written; Accel-Sim stops at the first missing one; "
                 "to run only these, set grid dim in the header to their number"
             )
         if self._known:
