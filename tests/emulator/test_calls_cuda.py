@@ -230,7 +230,7 @@ def test_deep_recursion_faults_with_sizes_and_a_larger_stack_lets_it_end() -> No
     out = np.zeros(64, np.uint32)
     launch(cuda(SOURCE), "depths", 1, 64, [out, 60])
     assert out.tolist() == [dive(60 - i % 2) for i in LANES]
-    with pytest.raises(LaunchFault, match=r"call stack overflow.*thread \(0,0,0\), [\d,]+ bytes.*8,192 there are") as caught:
+    with pytest.raises(LaunchFault, match=r"call stack overflow.*thread \(0,0,0\), [\d,]+ bytes.*8,192 available") as caught:
         launch(cuda(SOURCE), "depths", 1, 64, [out, 2000])
     assert "`stack_bytes`" in caught.value.remedy
     launch(cuda(SOURCE), "depths", 1, 64, [out, 2000], stack_bytes=1 << 18)

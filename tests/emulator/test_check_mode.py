@@ -124,6 +124,6 @@ def test_python_and_the_command_line_have_the_option(capsys: pytest.CaptureFixtu
     with pytest.raises(LaunchFault, match="never written"):
         warpsight.trace(path, "counts", grid=1, block=64, args=[np.zeros(8, I32), 0], check=True)
     words = ["trace", path, "--kernel", "counts", "--grid", "1", "--block", "64", "--arg", "i32[8]:zeros", "--arg", "0"]
-    assert main([*words, "--check", "-o", str(tmp_path / "a")]) == 2
+    assert main([*words, "--check", "-o", str(tmp_path / "a")]) == 5
     assert "never written" in capsys.readouterr().err
     assert main([*words, "-o", str(tmp_path / "b")]) == 0
