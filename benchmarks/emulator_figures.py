@@ -29,9 +29,8 @@ TEN_TIMES = {
 
 def best_seconds(kernel: str, size: int | None, threads: int, rounds: int = 3) -> tuple[int, float]:
     """Warp instructions of a reference kernel, and the shortest time of several runs with recording."""
-    from reference_kernels import SOURCE, make_launch
-
     import warpsight
+    from reference_kernels import SOURCE, make_launch
 
     best, instructions = float("inf"), 0
     for _ in range(rounds):
@@ -72,9 +71,8 @@ def billion_gib() -> float:
 
 def trace_bytes() -> float:
     """Bytes on disk per warp instruction, the mean over the reference kernels at their default sizes."""
-    from reference_kernels import SOURCE, make_launch
-
     import warpsight
+    from reference_kernels import SOURCE, make_launch
     from warpsight.traces import store
 
     ratios = []

@@ -29,13 +29,12 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "validation"))
 sys.path.insert(0, str(HERE))
 
-from marked_page import put  # noqa: E402
-
 import emulator_figures as figures_of_emulator  # noqa: E402  found by the line above
 import importing_figures as figures_of_importing  # noqa: E402
 import reuse_figures as figures_of_reuse  # noqa: E402
 import simulator_figures as figures_of_simulator  # noqa: E402
 import sweep_figures as figures_of_sweeps  # noqa: E402
+from marked_page import put  # noqa: E402
 
 COMMAND = "python benchmarks/measure.py --write"
 WARPSIGHT = [sys.executable, "-m", "warpsight"]
@@ -64,9 +63,8 @@ class Figure:
 
 def _caches(kernel: str, size: int | None) -> float:
     """Million line requests (reads and writes at L1) per second."""
-    from reference_kernels import SOURCE, make_launch
-
     import warpsight
+    from reference_kernels import SOURCE, make_launch
     from warpsight.caches.exact.simulate import simulate_caches
     from warpsight.gpu.loader import load_gpu
     from warpsight.gpu.occupancy import occupancy
@@ -105,9 +103,8 @@ def _reuse_model(threads: int = 1024, width: int = 1024) -> float:
 
 def _spmv_profile() -> tuple[Any, Any]:
     """The interval profile of spmv_csr, and the GPU that it is for."""
-    from reference_kernels import SOURCE, make_launch
-
     import warpsight
+    from reference_kernels import SOURCE, make_launch
     from warpsight.gpu.loader import load_gpu
     from warpsight.pipeline.evaluate import profile_trace
 

@@ -42,9 +42,8 @@ def _lists() -> Iterator[tuple[str, Any]]:
 
 def _kernels() -> Iterator[tuple[str, Any, Any]]:
     """Reference kernels with irregular and divergent loads, by name: the accesses of a launch for 128 B lines, and its options."""
-    from reference_kernels import SOURCE, make_launch
-
     import warpsight
+    from reference_kernels import SOURCE, make_launch
     from warpsight.gpu.loader import load_gpu
     from warpsight.pipeline.cache_model import Accesses, CacheOptions
 

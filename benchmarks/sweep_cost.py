@@ -14,7 +14,6 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "validation"))
 
 from marked_page import put  # noqa: E402  found by the line above
-
 from sweep_figures import growth  # noqa: E402
 from warpsight.reports.sweep_pictures import cost_picture  # noqa: E402
 

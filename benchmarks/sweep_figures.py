@@ -88,9 +88,9 @@ def recurring() -> tuple[float, float]:
     With: cache simulation, interval profile and the three models on one design. Without: the models, on 1,000 designs at once.
     """
     import numpy as np
-    from reference_kernels import SOURCE, make_launch, reference_rows
 
     import warpsight
+    from reference_kernels import SOURCE, make_launch, reference_rows
     from warpsight.gpu.design import Design
     from warpsight.gpu.loader import load_gpu
     from warpsight.models.base import get_model

@@ -32,10 +32,13 @@ SHARED = ROOT.parent / "shared"
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Compiled kernels of the tests stay out of the user's cache, and theirs out of the tests.
 
-    `WARPSIGHT_TEST_CACHE` names a folder that is kept from run to run, so that repeated runs need not compile again.
+    The workers of a run share one folder, so that each engine is compiled once. `WARPSIGHT_TEST_CACHE` names one that is kept from
+    run to run.
     """
+    run = tmp_path_factory.getbasetemp()
+    shared = run.parent if "PYTEST_XDIST_WORKER" in os.environ else run
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WARPSIGHT_CACHE", os.environ.get("WARPSIGHT_TEST_CACHE") or str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("WARPSIGHT_CACHE", os.environ.get("WARPSIGHT_TEST_CACHE") or str(shared / "compiled"))
         yield
 
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 from accuracy import trace_of
 from marked_page import put
 from reference_kernels import ROOT, reference_rows
-
 from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.gpu.loader import load_gpu
 from warpsight.result.prediction import relative_error

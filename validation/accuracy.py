@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import warpsight
 from marked_page import put
 from reference_kernels import SOURCE, ReferenceRow, make_launch, reference_rows
-
-import warpsight
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error

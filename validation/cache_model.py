@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from marked_page import put
 
+from marked_page import put
 from warpsight.caches.reuse.access_list import AccessList, of_list
 from warpsight.caches.reuse.access_stream import AccessStream
 from warpsight.caches.reuse.model import Placement, analyse, evaluate
@@ -191,7 +191,6 @@ def kernels() -> list[KernelRow]:
     """The reference kernels by the exact hierarchy, the simulator and this model."""
     from accuracy import trace_of
     from reference_kernels import reference_rows as kernel_rows
-
     from warpsight.gpu.loader import load_gpu
     from warpsight.pipeline.evaluate import profile_trace
     from warpsight.pipeline.request import CACHES, Method

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from marked_page import put
 from reference_kernels import REFERENCE
-
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.simulation import simulate_trace

@@ -22,7 +22,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hardware_tables import compared, page
-
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
 from warpsight.hardware.device.measure import Settings
 from warpsight.hardware.device.prepare import prepare_cases

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from accuracy import Outcome, outcomes
 from marked_page import put
-
 from warpsight.models.warpsight import WARPSIGHT_PARTS
 from warpsight.pipeline.installation import own_models
 from warpsight.result.prediction import mean_absolute_percentage_error, relative_error

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from marked_page import put
-
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.steps import ORDERS
 from warpsight.pipeline.evaluate import predict_trace

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from marked_page import put
-
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.pipeline.suites import Suite, SuiteKernel, load_suite

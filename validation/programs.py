@@ -22,8 +22,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from reference_kernels import ROOT
 from ruamel.yaml import YAML
+
+from reference_kernels import ROOT
 
 PLAN = Path(__file__).with_suffix(".yaml")
 TABLE = Path(__file__).with_suffix(".md")

@@ -21,9 +21,10 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ruamel.yaml import YAML
+
 import suite_gpuocelot
 import suite_zluda
-from ruamel.yaml import YAML
 from suite_case import FAILED, PASSED, REFUSED, Case, Outcome, run_case
 
 NOTES = Path(__file__).with_suffix(".yaml")

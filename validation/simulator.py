@@ -13,7 +13,6 @@ from pathlib import Path
 from accuracy import trace_of
 from marked_page import put
 from reference_kernels import ReferenceRow, reference_rows
-
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error

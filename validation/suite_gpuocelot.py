@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
 from suite_case import Array, Case
 
 DRIVER = Path(__file__).with_name("gpuocelot_driver.cpp")

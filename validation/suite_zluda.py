@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
 from suite_case import Array, Case
 
 FOLDER = Path("ptx/src/test/spirv_run")

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import hardware_suite
 import pytest
 from fake_profiler import TENTH, TWICE, fake_ncu
-from hardware_tables import compared
 
+import hardware_suite
+from hardware_tables import compared
 from warpsight.hardware.measurements.ncu import read_ncu
 from warpsight.models.base import model_names
 from warpsight.pipeline.suites import Suite

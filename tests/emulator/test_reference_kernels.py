@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from reference_kernels import make_launch
 
 import warpsight
+from reference_kernels import make_launch
 
 pytestmark = pytest.mark.oracle
 

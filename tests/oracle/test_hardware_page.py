@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from hardware import COMMAND, MEASURED, PAGE, rows
 from marked_page import get
 from reference_kernels import REFERENCE

@@ -16,7 +16,6 @@ BEYOND_35_PERCENT = {("gpumech", "transpose_naive"): (-0.45, -0.35)}
 
 def test_page_shows_the_tables_that_the_code_makes(shared: Path) -> None:
     import marked_page
-
     import models
 
     for name, table in models.tables().items():
