@@ -9,15 +9,20 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import Progress, TaskID
+import lazy_loader as lazy
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch
 from warpsight.reports.formats import documents_json
 from warpsight.reports.terminal import Style
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+console: Any = lazy.load("rich.console", suppress_warning=True)  # for a bar that short commands never show
+progress: Any = lazy.load("rich.progress", suppress_warning=True)
 
 
 def terminal_style() -> Style:
@@ -96,7 +101,8 @@ class ProgressBar:
         with self._lock:
             if not self._closed:
                 # transient: the bar disappears when done; it never writes to a file on stdout
-                self._display = Progress(console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
+                terminal = console.Console(stderr=True)
+                self._display = progress.Progress(console=terminal, transient=True, redirect_stdout=sys.stdout.isatty())
                 self._display.start()
                 self._draw(fresh=True)
 
