@@ -108,7 +108,7 @@ def test_report_and_comparison_of_reports_draw_and_name_it(launch_file: Path, tm
     documents = []
     for number, settings in enumerate(("sm_count=4", "sm_count=8")):
         documents.append(tmp_path / f"{number}.json")
-        outcome = run(capsys, "report", launch_file, "--model", "declares", "--set", settings, "--json")
+        outcome = run(capsys, "report", launch_file, "--model", "declares", "--set", settings, "--json", "-o", page)
         documents[-1].write_text(outcome.out)
     difference = tmp_path / "difference.html"
     outcome = run(capsys, "report", *documents, "-o", difference)
