@@ -155,21 +155,23 @@ class Worker:
     def streams(self, block: int, end: int) -> Iterator[Streams]:
         """Run blocks `block` to `end` in order, and give what they record, piece by piece. Raises Stopped."""
         while block < end:
-            following = self._run(block, end)
-            if self.context[Slot.STALLED]:
-                following = self.residents.finish(following, end, self._take_turn)
+            following = self._advance(block, end)
             yield self._drain(block, following)
             block = following
 
     def discard(self, block: int, end: int) -> Iterator[int]:
         """Run blocks `block` to `end` in order and forget what they record; gives how far it has come. Raises Stopped."""
         while block < end:
-            following = self._run(block, end)
-            if self.context[Slot.STALLED]:
-                following = self.residents.finish(following, end, self._take_turn)
-            block = following
+            block = self._advance(block, end)
             self.recorder.rewind()
             yield block
+
+    def _advance(self, block: int, end: int) -> int:
+        """Run blocks from `block` on, and those that they wait for; gives the first block that has not been started."""
+        following = self._run(block, end)
+        if self.context[Slot.STALLED]:
+            following = self.residents.finish(following, end, self._take_turn)
+        return following
 
     def _run(self, block: int, end: int) -> int:
         """Run blocks from `block` on; gives the block to go on with after a drain, or, with STALLED set, without progress."""
