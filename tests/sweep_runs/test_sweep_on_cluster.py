@@ -39,7 +39,7 @@ def test_sweep_whose_workers_are_killed_and_replaced_ends_with_the_same_bytes(
 ) -> None:
     monkeypatch.setattr("warpsight.jobs.cluster._PATIENCE_SECONDS", 0.5)
     monkeypatch.setattr("warpsight.jobs.cluster._LOOK_SECONDS", 0.2)
-    case = study("sm_count=1:40:1", "l2.latency=120cycles,200cycles", models=("mdm", "warpsight"))
+    case = study("sm_count=1:20:1", "l2.latency=120cycles,200cycles", models=("mdm", "warpsight"))
     parts = tmp_path / "cluster" / "kept" / "rows"
     (tmp_path / "dask").mkdir()
     killed: list[int] = []
@@ -59,5 +59,5 @@ def test_sweep_whose_workers_are_killed_and_replaced_ends_with_the_same_bytes(
         killer.start()
         found = table(case, make_executor("dask", scheduler=cluster.address), tmp_path / "cluster")
         killer.join()
-    assert 2 <= killed[0] < len(list(parts.glob("*/*"))) == 20  # 2 kernels x 80 profiles, eight a task
+    assert 2 <= killed[0] < len(list(parts.glob("*/*"))) == 10  # 2 kernels x 40 profiles, eight a task
     assert found == table(case, make_executor("inline"), tmp_path / "plain")
