@@ -126,9 +126,9 @@ def _designs() -> float:
     random, count = np.random.default_rng(0), 100_000
     design = Design.of(gpu).varied(
         sm_count=random.integers(10, 101, count),
-        mshrs=random.integers(16, 513, count),
-        noc_bytes_per_s=random.uniform(1e11, 1e13, count),
-        dram_bytes_per_s=random.uniform(1e11, 1e13, count),
+        l1_mshrs=random.integers(16, 513, count),
+        noc_bandwidth_bytes_per_s=random.uniform(1e11, 1e13, count),
+        dram_bandwidth_bytes_per_s=random.uniform(1e11, 1e13, count),
     )
     slowest = 0.0
     for model in map(get_model, model_names()):

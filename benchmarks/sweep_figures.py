@@ -99,7 +99,7 @@ def recurring() -> tuple[float, float]:
     gpu = load_gpu("mdm-pascal")
     random = np.random.default_rng(0)
     noc, dram = random.uniform(2e11, 2e12, 1000), random.uniform(1e11, 2e12, 1000)
-    many = Design.of(gpu).varied(noc_bytes_per_s=noc, dram_bytes_per_s=dram)
+    many = Design.of(gpu).varied(noc_bandwidth_bytes_per_s=noc, dram_bandwidth_bytes_per_s=dram)
     models = [get_model(name) for name in MODELS.split(",")]
     costs = []
     for row in reference_rows():
