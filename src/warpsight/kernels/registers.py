@@ -19,7 +19,7 @@ from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.program import Address, Function, Module, Symbol
 from warpsight.isa.ptx.rules import CARRY, reads, writes
 from warpsight.kernels import assembler as nvjitlink
-from warpsight.kernels.assembler import CubinKernel, read_cubin
+from warpsight.kernels.cubin import CubinKernel, read_cubin
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.toolkit import Architecture, MissingLibraryError, parse_architecture
 

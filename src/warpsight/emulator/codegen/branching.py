@@ -248,11 +248,10 @@ def emit_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction:
     kernel.go_on(builder, taken, block)
 
 
-def emit_indexed_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction: Instruction) -> None:
-    """`brx.idx`: push one entry for each distinct target with its lanes, then run the youngest. Lanes under a false guard go on."""
+def emit_indexed_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction: Instruction, index: Value) -> None:
+    """`brx.idx`, each lane to the target of its `index`: push one entry for each distinct target with its lanes, then run the youngest. Lanes under a false guard go on."""
     builder = emitter.builder
     guarded, branching = emitter.guard_lanes is not None, emitter.active_mask
-    index = emitter.read(instruction.operands[0], "u32")
     table = instruction.operands[1]
     assert isinstance(table, Symbol)
     labels = kernel.function.branch_targets.get(table.name)

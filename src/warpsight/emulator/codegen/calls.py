@@ -46,20 +46,26 @@ class Calls:
         self.kernel = kernel
         self.sites: dict[int, CallSite] = kernel.function.call_sites
         self._number = {index: number for number, index in enumerate(self.sites)}
-        self._returns = {index: kernel.llvm.append_basic_block(f"return{number}") for index, number in self._number.items()}
+        self.returns = {index: kernel.llvm.append_basic_block(f"return{number}") for index, number in self._number.items()}
 
     def resumed_blocks(self) -> set[int]:
         """Blocks at which lanes go on after a call."""
-        return {block for index in self.sites if (block := self._after(index)) < len(self.kernel.bodies)}
+        return {block for index in self.sites if (block := self.after(index)) < len(self.kernel.bodies)}
 
     def tokens(self) -> list[tuple[int, Any]]:
         """Each return token and the LLVM block that finishes its call."""
-        return [(RETURN_TOKENS + number, self._returns[index]) for index, number in self._number.items()]
+        return [(RETURN_TOKENS + number, self.returns[index]) for index, number in self._number.items()]
 
-    def _after(self, index: int) -> int:
+    def token(self, index: int) -> int:
+        """The return token of the call at instruction `index`."""
+        return RETURN_TOKENS + self._number[index]
+
+    def after(self, index: int) -> int:
+        """The block behind the call at instruction `index`."""
         return self.kernel.graph.block_of(index) + 1
 
-    def _target(self, name: str) -> int:
+    def target(self, name: str) -> int:
+        """The first block of a function."""
         return self.kernel.graph.block_of(self.kernel.function.callables[name].first)
 
     def start(self, builder: Builder) -> None:
@@ -73,7 +79,7 @@ class Calls:
     def emit_call(self, emitter: Emitter, block: int, instruction: Instruction) -> None:
         """`call`: save, copy arguments, and run the functions; all lanes wait at the return token."""
         builder, kernel, site = emitter.builder, self.kernel, self.sites[instruction.index]
-        token = RETURN_TOKENS + self._number[instruction.index]
+        token = self.token(instruction.index)
         chosen = self._chosen(emitter, instruction, site)
         frame = emitter.register(FRAME)
         new = builder.add(frame, splat_constant(I64, site.frame))
@@ -90,10 +96,10 @@ class Calls:
         kernel.push_raw(builder, I32(token), emitter.mask, builder.load(kernel.reconverge, typ=I32))
         builder.store(I32(token), kernel.reconverge)
         if chosen is None:
-            builder.branch(kernel.arrivals[self._target(site.targets[0])])
+            builder.branch(kernel.arrivals[self.target(site.targets[0])])
             return
         for target, lanes in chosen:
-            kernel.push(builder, self._target(target), lanes, I32(token))
+            kernel.push(builder, self.target(target), lanes, I32(token))
         builder.branch(kernel.pop_block)
 
     def _chosen(self, emitter: Emitter, instruction: Instruction, site: CallSite) -> list[tuple[str, Value]] | None:
@@ -124,9 +130,7 @@ class Calls:
     def emit_return(self, emitter: Emitter, block: int, instruction: Instruction) -> None:
         """`ret` of a called function: lanes whose token the warp waits for join it there, others go on by themselves."""
         builder, kernel = emitter.builder, self.kernel
-        register = instruction.operands[0]
-        assert isinstance(register, Register)
-        tokens, returning = emitter.register(register.name), emitter.active_mask
+        tokens, returning = self.tokens_of(emitter, instruction), emitter.active_mask
         waited_for = splat(builder, builder.load(kernel.reconverge, typ=I32))
         apart = builder.and_(lanes_to_mask(builder, builder.icmp_signed("!=", tokens, waited_for)), returning)
         guarded = emitter.guard_lanes is not None
@@ -139,6 +143,12 @@ class Calls:
         staying = builder.xor(emitter.mask, returning)
         builder.store(staying, kernel.mask)
         builder.cbranch(builder.icmp_signed("==", staying, I32(0)), kernel.pop_block, kernel.arrivals[block + 1])
+
+    def tokens_of(self, emitter: Emitter, instruction: Instruction) -> Value:
+        """The token that each lane remembers."""
+        register = instruction.operands[0]
+        assert isinstance(register, Register)
+        return emitter.register(register.name)
 
     def _return_apart(self, emitter: Emitter, tokens: Value, apart: Value) -> None:
         """Push an entry for each distinct token. A number that is none has been overwritten on the call stack."""
@@ -158,7 +168,7 @@ class Calls:
     def build(self) -> None:
         """Emit the end of each call: results and saved registers come back, and the caller goes on."""
         for index, site in self.sites.items():
-            builder = ir.IRBuilder(self._returns[index])
+            builder = ir.IRBuilder(self.returns[index])
             emitter = Emitter(self.kernel, builder, builder.load(self.kernel.mask, typ=I32))
             emitter.begin(self.kernel.function.instructions[index])
             inner = emitter.register(FRAME)
@@ -170,7 +180,7 @@ class Calls:
                 emitter.set_register(name, emitter.reinterpret(saved, scalar_type(self.kernel.function.registers[name])))
             emitter.set_register(FRAME, frame)
             emitter.flush(frozenset(emitter.written))
-            self.kernel.go_on(builder, self._after(index))
+            self.kernel.go_on(builder, self.after(index))
 
 
 # -- registers and copies in frames ------------------------------------------------------------------------------------------

@@ -69,6 +69,13 @@ class Emitter(Frame):
         ins = self.instruction
         assert ins is not None
         source = f" ({ins.file}:{ins.line})" if ins.file else ""
+        if ins.native is not None:
+            return UnsupportedError(
+                f'instruction "{ins.text}"{source} at {ins.native.section}+{ins.native.address:#x}: {why}. The results would be wrong, '
+                "so nothing is run.",
+                place=self.kernel.path,
+                remedy="use `level='ptx'`",
+            )
         return UnsupportedError(
             f'opcode "{ins.text}"{source}: {why}. The results would be wrong, so nothing is run.',
             place=f"{self.kernel.path}:{ins.ptx_line}",

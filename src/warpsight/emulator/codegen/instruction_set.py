@@ -1,7 +1,7 @@
-"""What code generation needs to know of an instruction level. `ptx/instruction_set.py` supplies it for PTX.
+"""What code generation needs to know of an instruction level: `ptx/instruction_set.py` and `sass/instruction_set.py` supply it.
 
-SASS will supply the same from `sass/instruction_set.py`. Until then code generation reads a few things of PTX itself, which will
-move here: which opcodes end a basic block, the operands of branches, barriers and calls, and the types of operands in `Emitter`.
+Which opcodes end a basic block, who waits for whom and what is recorded is asked in PTX's words, which the decoder of machine code
+gives its instructions too (`isa/sass/decode.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from warpsight.emulator.codegen.calls import Calls
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import Value
 from warpsight.isa.ptx.program import Instruction
@@ -21,7 +22,8 @@ class InstructionSet:
     """An instruction level: what is emitted for an instruction, and the functions that the emitted code calls.
 
     `emit` emits one instruction that does not end its basic block; `special(emitter, name)` gives the 32 lanes of a special
-    register. Both raise UnsupportedError for what is not modelled. Library functions are shared by all kernels:
+    register; `branch_index(emitter, instruction)` which entry of its list of targets each lane of an indexed branch takes, as u32;
+    `calls` makes the calls of a kernel. All raise UnsupportedError for what is not modelled. Library functions are shared by all kernels:
     `library_functions_of` names those that a module calls, `build_library_function` makes the module of one. `callbacks` gives, by
     symbol, the address of each function that is not made by LLVM; it is compiled when its address is first asked for.
     """
@@ -29,6 +31,8 @@ class InstructionSet:
     level: str
     emit: Callable[[Emitter, Instruction], None]
     special: Callable[[Emitter, str], Value]
+    branch_index: Callable[[Emitter, Instruction], Value]
+    calls: type[Calls]
     library_functions_of: Callable[[ir.Module], list[str]]
     build_library_function: Callable[[str], ir.Module]
     callbacks: Mapping[str, Callable[[], int]]

@@ -7,7 +7,6 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.emulator.codegen import branching, layout
-from warpsight.emulator.codegen.calls import Calls
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.independent_lanes import Scheduling
 from warpsight.emulator.codegen.instruction_set import InstructionSet
@@ -82,7 +81,7 @@ class KernelBuilder(WarpFunction):
         super().__init__(module, function, graph, symbols, path, instructions.special)
         self.instructions, self.checks, self.probes = instructions, checks, probes
         self.barriers = branching.Barriers(self)
-        self.calls = Calls(self)
+        self.calls = instructions.calls(self)
         self.append_bodies()
         # Kernels whose lanes may wait for each other; all others run in step.
         self.scheduling = Scheduling(self) if graph.waits.independent else None
@@ -135,7 +134,8 @@ class KernelBuilder(WarpFunction):
         if instruction.opcode == "bra":
             branching.emit_branch(self, emitter, block, instruction)
         elif instruction.opcode == "brx":
-            branching.emit_indexed_branch(self, emitter, block, instruction)
+            index = self.instructions.branch_index(emitter, instruction)
+            branching.emit_indexed_branch(self, emitter, block, instruction, index)
         elif instruction.opcode == "call":
             self.calls.emit_call(emitter, block, instruction)
         elif instruction.opcode == "ret" and instruction.operands:

@@ -26,7 +26,6 @@ from warpsight.emulator.codegen.driver import build_driver
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.kernel_builder import KernelBuilder
 from warpsight.emulator.codegen.lane_scheduler import schedule_address
-from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.symbols import SymbolTable
 from warpsight.emulator.codegen.validity import require_seen
 from warpsight.isa.ptx.cfg import ControlFlowGraph, build_cfg
@@ -111,20 +110,18 @@ class NativeKernel:
 
 
 def compile_kernel(
-    module: Module, function: Function, text: str, instructions: InstructionSet, checks: bool = False,
-    global_base: int = ARENA_BASE, probes: bool = False,
+    module: Module, function: Function, text: str, instructions: InstructionSet, symbols: SymbolTable, checks: bool = False,
+    probes: bool = False,
 ) -> NativeKernel:
-    """Machine code for `function` of `module`, which was parsed from `text`: from the disk cache, or compiled now.
+    """Machine code for `function` of `module`, which was made from `text`: from the disk cache, or compiled now.
 
-    With `checks`, reads of memory that was never written are faults. The module's variables lie from device address `global_base`
-    on; with `probes`, chosen accesses leave the addresses of their lanes (see `recording.py`). Raises UnsupportedError for anything
-    that is not modelled.
+    With `checks`, reads of memory that was never written are faults. `symbols` says where variables lie. With `probes`, chosen
+    accesses leave the addresses of their lanes (see `recording.py`). Raises UnsupportedError for anything that is not modelled.
     """
     if checks:
         require_seen(function, module.path)
     _initialise()
     graph = build_cfg(function)
-    symbols = SymbolTable(module, function, global_base)
     quickly = budget.is_quick(function)
     machine, host = _machine(quickly)
 
@@ -141,7 +138,7 @@ def compile_kernel(
         names = " ".join(called).encode()
         return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
 
-    options = f"{quickly} {budget.BUDGET} {budget.QUICK_BUDGET}{' check' if checks else ''}{' probes' if probes else ''}"
+    options = f"{symbols.global_base} {quickly} {budget.BUDGET} {budget.QUICK_BUDGET}{' check' if checks else ''}{' probes' if probes else ''}"
     stored = _kept(build, host, instructions.level, options, function.name, text)
     site_count, state_stride, named = struct.unpack_from(_HEAD, stored)
     start = struct.calcsize(_HEAD) + named

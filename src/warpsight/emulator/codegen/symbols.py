@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpsight.base.errors import UnsupportedError
 from warpsight.emulator.codegen.layout import ARENA_BASE, FUNCTION_BASE, FUNCTION_STEP
 from warpsight.isa.ptx.program import Address, Function, Module, Symbol, Variable, Vector
+from warpsight.kernels.cubin import KernelImage
 
 GLOBAL_ALIGN = 256  # as cudaMalloc
 STACK_LIMIT = 1024  # bytes per lane that `alloca` may take: CUDA's default of cudaLimitStackSize
 _STACK_OPCODES = frozenset({"alloca", "stacksave", "stackrestore"})
+
+
+DYNAMIC_SHARED_ALIGN = 16  # CUDA C++ Programming Guide: the alignment that a kernel may assume of it
 
 
 def align_up(value: int, to: int) -> int:
@@ -57,10 +61,13 @@ class SymbolTable:
 
     `static_shared_bytes`, `local_bytes` (per lane, the stack from `stack_start` on included) and `param_bytes` are the sizes of
     those spaces. Global and constant data begin at device address `global_base`: the module's own first, in their order, so that
-    all kernels of a module agree on them.
+    all kernels of a module agree on them. `stack_grows_down` says from which end of local memory a thread's stack is used.
     """
 
+    stack_grows_down = False
+
     def __init__(self, module: Module, function: Function, global_base: int = ARENA_BASE) -> None:
+        self.global_base = global_base
         # The same in every kernel of the module, since one may write a pointer into memory and another call through it.
         numbers = {name: number for number, name in enumerate(module.functions)}
         self.functions = {name: FUNCTION_BASE + FUNCTION_STEP * numbers[f.name] for name, f in module.functions.items()}
@@ -102,6 +109,35 @@ class SymbolTable:
             self.global_data.append(GlobalData(variable, address, variable.space == "global"))
             address += variable.size
         self.arena_start = align_up(address, GLOBAL_ALIGN)
+
+
+class NativeSymbolTable(SymbolTable):
+    """Where a kernel's variables lie when its machine code is run.
+
+    Parameters, shared memory and constant banks lie as the assembler has laid them out; variables in device memory as at the level of
+    PTX, so that both write the same addresses. `banks` gives (device address, bytes) by number. `stack_start` is the size of a
+    thread's stack, from whose end it grows down.
+    """
+
+    stack_grows_down = True
+
+    def __init__(self, module: Module, function: Function, image: KernelImage, global_base: int = ARENA_BASE) -> None:
+        super().__init__(module, function, global_base)
+        self.placed = [replace(p, offset=p.offset + image.parameters) if p.space == "param" else p for p in self.placed]
+        self.param_bytes += image.parameters
+        self.static_shared_bytes = image.shared_bytes
+        self.dynamic_shared_offset = align_up(image.shared_bytes, DYNAMIC_SHARED_ALIGN)
+        self.local_bytes = self.stack_start = align_up(image.stack_bytes, 16)
+        self.banks: dict[int, tuple[int, int]] = {}
+        for number, bank in sorted(image.banks.items()):
+            inside = {name for name, _, _ in bank.symbols}
+            self.global_data = [data for data in self.global_data if data.variable.name not in inside]
+            fixups = tuple((f.offset, f.symbol, f.addend) for f in bank.fixups)
+            variable = Variable(f"constant bank {number}", "const", "b8", len(bank.data), GLOBAL_ALIGN, False, bank.data, fixups)
+            self.banks[number] = (self.arena_start, len(bank.data))
+            self.addresses |= {name: self.arena_start + offset for name, offset, _ in bank.symbols}
+            self.global_data.append(GlobalData(variable, self.arena_start, False))
+            self.arena_start = align_up(self.arena_start + len(bank.data), GLOBAL_ALIGN)
 
 
 def initial_bytes(symbols: SymbolTable, data: GlobalData, place: str) -> bytes:

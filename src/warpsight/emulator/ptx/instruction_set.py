@@ -11,10 +11,11 @@ from typing import cast
 
 from llvmlite import ir
 
+from warpsight.emulator.codegen.calls import Calls
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import HelperFrame, helper_type
 from warpsight.emulator.codegen.instruction_set import InstructionSet
-from warpsight.emulator.codegen.lanes import I64, PTR
+from warpsight.emulator.codegen.lanes import I64, PTR, Value
 from warpsight.emulator.ptx.common import kinds_of
 from warpsight.emulator.ptx.matrix_shapes import Product
 from warpsight.emulator.ptx.mma import multiply_inside, product_types
@@ -72,10 +73,16 @@ def emit_operation(emitter: Emitter, instruction: Instruction) -> None:
     handler(emitter, instruction)
 
 
+def _branch_index(emitter: Emitter, instruction: Instruction) -> Value:
+    return emitter.read(instruction.operands[0], "u32")
+
+
 PTX = InstructionSet(
     "ptx",
     emit_operation,
     emit_special,
+    _branch_index,
+    Calls,
     library_functions_of,
     build_library_function,
     {

@@ -240,7 +240,7 @@ def _in_window(helper: HelperFrame, window: int, offsets: Value, access: Access,
         return []
     for _ in range(2):
         emit_event_byte(helper, I32(0))
-    return _gather_params(helper, offsets, access, helper.slot(Slot.PARAM_SIZE))
+    return gather_params(helper, offsets, access, helper.slot(Slot.PARAM_SIZE))
 
 
 def window_mask(frame: Frame, addresses: Value, window: int) -> Value:
@@ -272,10 +272,10 @@ def _load_param(emitter: Emitter, address: object, access: Access) -> list[Value
         pointer = at(builder, base, offset)
         places = (at(builder, pointer, k * access.element_bytes) for k in range(access.count))
         return [splat(builder, load_as(builder, place, access.element, 1)) for place in places]
-    return _gather_params(emitter, emitter.effective_address(address, 32), access, I64(limit))
+    return gather_params(emitter, emitter.effective_address(address, 32), access, I64(limit))
 
 
-def _gather_params(frame: Frame, offsets: Value, access: Access, limit: Value) -> list[Value]:
+def gather_params(frame: Frame, offsets: Value, access: Access, limit: Value) -> list[Value]:
     """Load at <32 x i32> offsets among the kernel's parameters."""
     builder = frame.builder
     check_window(frame, offsets, access.size, limit, Fault.PARAM_BOUNDS)

@@ -108,7 +108,7 @@ def _clock(emitter: Emitter, half: str) -> Value:
 # -- `call` of a function that the runtime provides, a warp at a time, and `brkpt`.
 
 MOST_EXTERNAL_ARGUMENTS = max(len(external.parameters) for external in EXTERNALS.values())
-_NUMBERS = {name: number for number, name in enumerate(EXTERNALS)}
+EXTERNAL_NUMBERS = {name: number for number, name in enumerate(EXTERNALS)}
 _ROW_BYTES = 8 * WARP
 
 
@@ -125,7 +125,7 @@ def call(emitter: Emitter, instruction: Instruction) -> None:
         value = emitter.reinterpret(emitter.read(argument, kind), I64)
         store_as(builder, value, at(builder, rows, _ROW_BYTES * k), 64)
     function = intrinsic(builder.module, "warpsight_external", I32, [PTR, I64, I32, I64, PTR])
-    number = I64(_NUMBERS[target.name])
+    number = I64(EXTERNAL_NUMBERS[target.name])
     goes_on = builder.call(function, [emitter.context, number, emitter.active_mask, emitter.pc, at(builder, rows, 0)])
     emitter.leave_if(builder.icmp_signed("==", goes_on, I32(0)))
     if returns.elements:

@@ -19,7 +19,7 @@ from warpsight.base.progress import Progress
 from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
 from warpsight.emulator.codegen.recording import LaneAddresses, ProbedAccess, Probes
-from warpsight.emulator.codegen.symbols import align_up
+from warpsight.emulator.codegen.symbols import NativeSymbolTable, SymbolTable, align_up
 from warpsight.emulator.ptx.instruction_set import PTX
 from warpsight.emulator.ptx.static import static_instructions
 from warpsight.emulator.ptx.system import needs_workspace
@@ -29,12 +29,16 @@ from warpsight.emulator.run.faults import FaultScene, describe_deadlock, describ
 from warpsight.emulator.run.memory import DeviceMemory, Memory
 from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, why_in_order
 from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, empty_streams
+from warpsight.emulator.sass.instruction_set import SASS
+from warpsight.emulator.sass.system import fill_launch_words
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.lexer import lines_of
 from warpsight.isa.ptx.program import Function
 from warpsight.kernels.launch import DEFAULT_OPTIONS, KernelSource, Launch, RunOptions, input_hash, kernel_hash
+from warpsight.kernels.machine_code import machine_code
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse
+from warpsight.kernels.toolkit import Architecture
 from warpsight.traces.path_store import LANES_SHIFT, PathStore
 from warpsight.traces.schema import KernelTrace, PathTable, TraceChunk, TraceHeader, TraceSink
 from warpsight.traces.store import SpillingSink
@@ -120,19 +124,30 @@ class PreparedKernel:
     source: KernelSource
     function: Function
     native: NativeKernel
+    level: str
+    target: str
 
 
 def prepare_kernel(
-    source: KernelSource, kernel: str, *, checks: bool = False, global_base: int = ARENA_BASE, probes: bool = False
+    source: KernelSource, kernel: str, *, architecture: Architecture | None = None, checks: bool = False,
+    global_base: int = ARENA_BASE, probes: bool = False,
 ) -> PreparedKernel:
     """Compile `kernel` (mangled name), the module's variables from device address `global_base` on. Raises UnsupportedError.
 
-    `probes` are for `lane_addresses`.
+    With an `architecture` its machine code is executed, else its PTX. `probes` are for `lane_addresses`.
     """
+    module = source.module
     with lines_of(source.path):
-        function = inline_calls(source.module, source.module.functions[kernel])
-        native = compile_kernel(source.module, function, source.ptx, PTX, checks, global_base, probes)
-        return PreparedKernel(source, function, native)
+        if architecture is None:
+            function = inline_calls(module, module.functions[kernel])
+            symbols, text, instructions, target = SymbolTable(module, function, global_base), source.ptx, PTX, source.target
+        else:
+            code = machine_code(source, architecture)
+            function = code.function(kernel)
+            symbols = NativeSymbolTable(module, function, code.image(kernel), global_base)
+            text, instructions, target = f"{source.ptx}\0{code.text}", SASS, code.architecture.real
+        native = compile_kernel(module, function, text, instructions, symbols, checks, probes)
+        return PreparedKernel(source, function, native, instructions.level, target)
 
 
 def execute(
@@ -189,6 +204,8 @@ class _Run:
         self.memory = memory or DeviceMemory(
             symbols, launch, source.path, with_workspace=needs_workspace(function), heap_bytes=heap_bytes, checks=options.check,
         )
+        if prepared.level == "sass":
+            fill_launch_words(self.memory, launch, self.local_bytes)
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
         self.interruption = Interruption()

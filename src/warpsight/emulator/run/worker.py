@@ -100,7 +100,8 @@ class Worker:
         for slot, value in {
             Slot.ARENA_DELTA: self.memory.delta, Slot.PARAM_PTR: parameters.ctypes.data,
             Slot.PARAM_SIZE: native.symbols.param_bytes, Slot.SHARED_SIZE: self.shared_bytes, Slot.LOCAL_SIZE: self.local_bytes,
-            Slot.LOCAL_CLEARED: native.symbols.local_bytes + native.frame, Slot.ALLOC_PTR: self.memory.table.pointer,
+            Slot.LOCAL_CLEARED: self.local_bytes if native.symbols.stack_grows_down else native.symbols.local_bytes + native.frame,
+            Slot.ALLOC_PTR: self.memory.table.pointer,
             Slot.ALLOC_COUNT: self.memory.table.count, Slot.SITE_PTR: self.sites.ctypes.data,
             Slot.PATTERN_PTR: align_up(patterns.ctypes.data, 64), Slot.POLL_AT: POLL_INSTRUCTIONS, Slot.WARPS_PER_BLOCK: warps,
             Slot.STATE_STRIDE: native.state_stride, Slot.TID_PTR: tids.ctypes.data,

@@ -1,4 +1,5 @@
-"""A parsed PTX module: what the parser produces and the emulator, the trace and the control-flow analysis consume.
+"""A program: what the parser of PTX and the decoder of machine code produce, and the emulator, the trace and the control-flow
+analysis consume.
 
 Every instruction keeps its PTX line and the source line that the last `.loc` named, so that every later result can name both.
 """
@@ -6,6 +7,8 @@ Every instruction keeps its PTX line and the source line that the last `.loc` na
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+from warpsight.isa.sass.native import NativeInstruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,9 @@ class Negated:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One PTX instruction. `opcode` is the first word (`ld`), `modifiers` the dotted rest in order (`("global", "v4", "f32")`).
+    """One instruction of PTX, or of machine code in PTX's words (`isa/sass/decode.py`), which then is `native` as it is.
+
+    `opcode` is the first word (`ld`), `modifiers` the dotted rest in order (`("global", "v4", "f32")`).
 
     `operands` in PTX order, destination first. A paired destination `%p|%q` (setp, shfl, atom) puts the second in `pair`.
     `index` is its position in the kernel, counted from 0 over all instructions of the kernel's body in PTX order: the pc of traces.
@@ -90,10 +95,13 @@ class Instruction:
     ptx_line: int
     file: str
     line: int
+    native: NativeInstruction | None = None
 
     @property
     def text(self) -> str:
-        """The full opcode as written, `ld.global.f32`."""
+        """The full opcode as written, `ld.global.f32`, `LDG.E`."""
+        if self.native is not None:
+            return self.native.mnemonic
         return ".".join((self.opcode, *self.modifiers))
 
 

@@ -90,6 +90,8 @@ def reads(instruction: Instruction) -> tuple[str, ...]:
     The old value that a guarded write leaves in place is not listed; special registers are not. Raises UnsupportedError for an
     opcode that is not in the table.
     """
+    if instruction.native is not None:
+        return instruction.native.reads
     written = destination_count(instruction)
     names = [instruction.guard.register.name] if instruction.guard is not None else []
     names += register_names(instruction.operands[written:])
@@ -105,6 +107,8 @@ def writes(instruction: Instruction) -> tuple[str, ...]:
 
     Raises UnsupportedError for an opcode that is not in the table.
     """
+    if instruction.native is not None:
+        return instruction.native.writes
     destinations = instruction.operands[: destination_count(instruction)]
     names = register_names(operand for operand in destinations if not isinstance(operand, Address))
     if instruction.pair is not None and instruction.pair.name != SINK:
@@ -141,6 +145,8 @@ def op_class(instruction: Instruction) -> str:
 
     Loads of parameters and constants are `int`: they come from the constant cache at about the latency of an arithmetic operation.
     """
+    if instruction.native is not None:
+        return instruction.native.op_class
     row = lookup(instruction)
     rule = row.rule
     if rule == "arithmetic":
@@ -183,6 +189,8 @@ def is_block_barrier(instruction: Instruction) -> bool:
 
 def memory_access(instruction: Instruction) -> MemoryAccess | None:
     """The memory access of an instruction, None when it has none. Raises UnsupportedError when the opcode is not in the table."""
+    if (native := instruction.native) is not None:
+        return MemoryAccess(native.space, native.access, native.access_bytes) if native.access else None
     row = lookup(instruction)
     if row.rule == "matrix":
         return _fragment_access(instruction)

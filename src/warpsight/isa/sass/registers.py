@@ -97,6 +97,11 @@ def _source_registers(row: SassOpcode, opcode: str, count: int, access_bytes: in
     return [2 if "s" in row.wide else 1] * count
 
 
+def matrix_registers(row: SassOpcode, opcode: str, count: int) -> list[int]:
+    """Consecutive registers of each of `count` operands of a matrix product: D, A, B, C."""
+    return [_destination_registers(row, opcode, 0), *_source_registers(row, opcode, count - 1, 0)]
+
+
 def _accumulator(opcode: str) -> int:
     tokens = opcode.split(".")
     if "884" in tokens:

@@ -1,0 +1,121 @@
+"""Calls and returns of machine code: the return address lies in registers, and the stack is the program's own affair.
+
+Lanes that call together wait for each other under a return token, as calls of PTX do; a lane's token is found by the address that it
+returns to.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen import layout
+from warpsight.emulator.codegen.calls import Calls
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.lanes import I32, I64, Builder, Value, lanes_to_mask, splat_constant
+from warpsight.emulator.codegen.layout import RETURN_TOKENS, Fault
+from warpsight.emulator.sass.common import code_address, native_of, section_address, wide_integer
+from warpsight.isa.ptx.program import CallSite, Instruction
+from warpsight.isa.sass.native import NativeImmediate, NativeRegister, NativeSymbol
+
+
+def target_address(emitter: Emitter, instruction: Instruction) -> Value:
+    """Where a call, return or branch through a register goes, as 64-bit lanes.
+
+    Relative ones count from the section that is named behind the register; branches by index have the distance to its start there.
+    """
+    native, builder = native_of(instruction), emitter.builder
+    register = next(operand for operand in native.operands if isinstance(operand, NativeRegister) and not operand.is_predicate)
+    value = wide_integer(emitter, register)
+    if "ABS" in native.modifiers:
+        return value
+    return builder.add(value, splat_constant(I64, section_address(emitter, instruction.index)))
+
+
+class NativeCalls(Calls):
+    """The calls of one kernel."""
+
+    def start(self, builder: Builder) -> None:
+        """Nothing: the program sets its stack pointer itself."""
+
+    def emit_call(self, emitter: Emitter, block: int, instruction: Instruction) -> None:
+        """`CALL`: run the functions; all lanes wait at the return token."""
+        builder, kernel, site = emitter.builder, self.kernel, self.sites[instruction.index]
+        token = self.token(instruction.index)
+        chosen = None if instruction.operands else self._by_address(emitter, instruction, site)
+        depth = kernel.word(builder, layout.DEPTH)
+        emitter.stop_if(
+            builder.icmp_signed(">=", depth, I32(layout.CALL_ENTRIES)), Fault.CALL_DEPTH, lambda: (I32(0), builder.zext(depth, I64))
+        )
+        guard = emitter.guard_lanes
+        calling = emitter.active_mask
+        emitter.leave_block(block)
+        if guard is not None:
+            staying = builder.xor(emitter.mask, calling)
+            with builder.if_then(builder.icmp_signed("==", calling, I32(0))):
+                kernel.go_on(builder, block + 1)
+            # Those that do not call wait with those that do, at the instruction behind the call.
+            kernel.push(builder, block + 1, staying, builder.load(kernel.reconverge, typ=I32))
+        kernel.push_raw(builder, I32(token), calling, builder.load(kernel.reconverge, typ=I32))
+        builder.store(I32(token), kernel.reconverge)
+        builder.store(calling, kernel.mask)
+        if chosen is None:
+            builder.branch(kernel.arrivals[self.target(site.targets[0])])
+            return
+        for target, lanes in chosen:
+            kernel.push(builder, self.target(target), lanes, I32(token))
+        builder.branch(kernel.pop_block)
+
+    def _by_address(self, emitter: Emitter, instruction: Instruction, site: CallSite) -> list[tuple[str, Value]]:
+        """The lanes (i32) that call each function; stops at an address that no function begins at."""
+        builder, kernel = emitter.builder, self.kernel
+        values = target_address(emitter, instruction)
+        chosen, left = [], emitter.active_mask
+        for name in site.targets:
+            known = {code_address(kernel.function.callables[name].first), kernel.symbols.functions.get(name, -1)}
+            equal: Value = I32(0)
+            for address in known:
+                equal = builder.or_(equal, lanes_to_mask(builder, builder.icmp_signed("==", values, splat_constant(I64, address))))
+            chosen.append((name, builder.and_(equal, emitter.active_mask)))
+            left = builder.and_(left, builder.not_(equal))
+        emitter.stop_lanes(left, Fault.CALL_TARGET, lambda lane: builder.extract_element(values, lane))
+        return chosen
+
+    def tokens_of(self, emitter: Emitter, instruction: Instruction) -> Value:
+        """The token of each lane: that of the call behind which it goes on. Stops a lane that returns to any other place."""
+        builder = emitter.builder
+        values = target_address(emitter, instruction)
+        tokens = splat_constant(I32, 0)
+        for index in self.sites:
+            here = builder.icmp_signed("==", values, splat_constant(I64, code_address(index + 1)))
+            tokens = builder.select(here, splat_constant(I32, self.token(index)), tokens)
+        unknown = builder.icmp_unsigned("<", tokens, splat_constant(I32, RETURN_TOKENS))
+        lost = builder.and_(lanes_to_mask(builder, unknown), emitter.active_mask)
+        emitter.stop_lanes(lost, Fault.RETURN_TARGET, lambda lane: builder.extract_element(values, lane))
+        return tokens
+
+    def build(self) -> None:
+        """Emit the end of each call: the caller goes on."""
+        for index in self.sites:
+            self.kernel.go_on(ir.IRBuilder(self.returns[index]), self.after(index))
+
+
+def branch_index(emitter: Emitter, instruction: Instruction) -> Value:
+    """Which of its listed targets each lane of `BRX` goes to; one past the last for any other address."""
+    native, builder, function = native_of(instruction), emitter.builder, emitter.kernel.function
+    labels = function.branch_targets[instruction.operands[1].name]  # type: ignore[union-attr]
+    distance = next((o.value for o in native.operands if isinstance(o, NativeImmediate)), 0)
+    # The address counts from the instruction behind the branch.
+    following = code_address(instruction.index + 1) + distance
+    register = native.operands[0]
+    target = builder.add(wide_integer(emitter, register), splat_constant(I64, following))
+    index = splat_constant(I32, len(labels))
+    for k, label in enumerate(labels):
+        here = builder.icmp_signed("==", target, splat_constant(I64, code_address(function.labels[label])))
+        index = builder.select(here, splat_constant(I32, k), index)
+    return index
+
+
+def names_function(instruction: Instruction) -> str:
+    """The function that a call names, "" where it goes through a register."""
+    target = native_of(instruction).operands[0]
+    return target.name if isinstance(target, NativeSymbol) else ""

@@ -1,0 +1,58 @@
+"""Machine code as an instruction set of the emulator: the handler of each opcode.
+
+An opcode's handler is the function of its name, in small letters, in one of the files of this folder; an opcode of the uniform
+datapath without one (`UIADD3`) has that of the opcode without the `U`. A new opcode is such a function, and a row in
+`isa/sass/opcodes.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import cast
+
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.instruction_set import InstructionSet
+from warpsight.emulator.codegen.lanes import Value
+from warpsight.emulator.ptx import instruction_set as ptx
+from warpsight.emulator.sass import conversion, floats, half, integers, memory, system, tensor, textures, warp
+from warpsight.emulator.sass.calls import NativeCalls, branch_index
+from warpsight.emulator.sass.common import native_of
+from warpsight.isa.ptx.program import Instruction
+from warpsight.isa.sass.opcodes import TABLE
+
+Handler = Callable[[Emitter, Instruction], None]
+FAMILIES: tuple[ModuleType, ...] = (integers, floats, half, conversion, memory, warp, tensor, textures, system)
+
+
+def _handlers() -> dict[str, Handler]:
+    """The handler of each opcode that has one of its own."""
+    names = {name.partition(".")[0] for name in TABLE}
+    return {
+        name: cast(Handler, getattr(family, name.lower())) for family in FAMILIES for name in names if hasattr(family, name.lower())
+    }
+
+
+HANDLERS = _handlers()
+
+
+def handler_of(base: str) -> Handler | None:
+    """The handler of an opcode (without modifiers), None where it is not executed."""
+    return HANDLERS.get(base) or (HANDLERS.get(base[1:]) if base.startswith("U") else None)
+
+
+def emit_operation(emitter: Emitter, instruction: Instruction) -> None:
+    """Emit one instruction that does not end its block; refuse unknown opcodes."""
+    handler = handler_of(native_of(instruction).base)
+    if handler is None:
+        raise emitter.unsupported("it is not modelled")
+    handler(emitter, instruction)
+
+
+def _special(emitter: Emitter, name: str) -> Value:
+    raise emitter.unsupported(f"special register {name} is not read in this way")
+
+
+SASS = InstructionSet(
+    "sass", emit_operation, _special, branch_index, NativeCalls, ptx.library_functions_of, ptx.build_library_function, ptx.PTX.callbacks
+)

@@ -1,0 +1,122 @@
+"""What the system around a kernel provides to machine code: special registers, the launch's words in constant bank 0, and calls of
+functions of the device runtime.
+
+Where the words lie was read off code that NVIDIA's compiler makes of PTX whose special registers are known.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.lanes import I32, I64, PTR, Value, at, intrinsic, load_as, splat_constant, store_as, vector
+from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP
+from warpsight.emulator.ptx.system import MOST_EXTERNAL_ARGUMENTS, EXTERNAL_NUMBERS, emit_special
+from warpsight.emulator.sass.calls import names_function
+from warpsight.emulator.sass.common import code_address, halves, join, native_of, set_wide, set_word
+from warpsight.isa.ptx.linking import EXTERNALS
+from warpsight.isa.ptx.program import Instruction
+from warpsight.isa.sass.native import NativeWord
+from warpsight.kernels.launch import LaunchShape
+
+# Byte offsets in constant bank 0. Windows are the 64-bit addresses at which generic addresses of shared and local memory begin; the
+# workspace is that of the grid's barrier, in two words of which the upper comes first.
+_SHAPE, _SHARED, _LOCAL, _STACK, _WORKSPACE_HIGH, _WORKSPACE_LOW = 0x0, 0x18, 0x20, 0x28, 0x8C, 0x90
+
+
+def fill_launch_words(memory: Any, launch: LaunchShape, local_bytes: int) -> None:
+    """Write the launch's shape, the windows and the initial stack pointer into constant bank 0 of `memory`."""
+    struct.pack_into("<6I", memory.parameters, _SHAPE, *launch.block, *launch.grid)
+    struct.pack_into("<QQI", memory.parameters, _SHARED, SHARED_WINDOW, LOCAL_WINDOW, local_bytes)
+    struct.pack_into("<I", memory.parameters, _WORKSPACE_HIGH, memory.workspace >> 32)
+    struct.pack_into("<I", memory.parameters, _WORKSPACE_LOW, memory.workspace & 0xFFFFFFFF)
+
+
+# -- Special registers.
+
+_SPECIALS = {
+    **{f"SR_{name}.{axis.upper()}": f"%{ptx}.{axis}" for name, ptx in (("TID", "tid"), ("CTAID", "ctaid")) for axis in "xyz"},
+    **{f"SR_NTID.{axis.upper()}": f"%ntid.{axis}" for axis in "xyz"},
+    **{f"SR_{name}MASK": f"%lanemask_{name.lower()}" for name in ("EQ", "LT", "LE", "GT", "GE")},
+    "SR_LANEID": "%laneid", "SR_VIRTID": "%smid", "SR_VIRTUALSMID": "%smid", "SR_SMID": "%smid", "SR_NSMID": "%nsmid",
+    "SR_WARPID": "%warpid", "SR_NWARPID": "%nwarpid", "SR_CLOCKLO": "%clock", "SR_CLOCKHI": "%clock_hi",
+    "SR_GLOBALTIMERLO": "%globaltimer_lo", "SR_GLOBALTIMERHI": "%globaltimer_hi",
+    **{f"SR_PM{k}": f"%pm{k}" for k in range(8)},
+}  # fmt: skip
+# Generic addresses of shared memory in the code of sm_90 and later: the rank of the block in its cluster from bit 24 on, and these
+# upper bits. The window of a block that is its whole cluster is that of rank 1.
+_CONSTANTS = {"SRZ": 0, "SR_CgaCtaId": SHARED_WINDOW >> 24, "SR_SWINHI": SHARED_WINDOW >> 32, "SR_CgaSize": 1}
+
+
+def special(emitter: Emitter, name: str) -> Value:
+    """Lanes (i32) of a special register."""
+    if name in _CONSTANTS:
+        return splat_constant(I32, _CONSTANTS[name])
+    if name in _SPECIALS:
+        return emitter.reinterpret(emit_special(emitter, _SPECIALS[name]), I32)
+    raise emitter.unsupported(f"special register {name} is not modelled")
+
+
+def s2r(emitter: Emitter, instruction: Instruction) -> None:
+    """`S2R`, `S2UR`: a special register."""
+    target, source = native_of(instruction).operands
+    assert isinstance(source, NativeWord)
+    set_word(emitter, target, special(emitter, source.text))
+
+
+s2ur = s2r
+
+
+def cs2r(emitter: Emitter, instruction: Instruction) -> None:
+    """`CS2R`: a special register, or a pair of them."""
+    native = native_of(instruction)
+    target, source = native.operands
+    assert isinstance(source, NativeWord)
+    if "32" in native.modifiers:
+        set_word(emitter, target, special(emitter, source.text))
+    elif source.text == "SRZ":
+        set_wide(emitter, target, splat_constant(I64, 0))
+    else:
+        low, high = (special(emitter, source.text.removesuffix("LO") + half) for half in ("LO", "HI"))
+        set_wide(emitter, target, join(emitter, low, high))
+
+
+def lepc(emitter: Emitter, instruction: Instruction) -> None:
+    """`LEPC`: the address of this instruction."""
+    native = native_of(instruction)
+    set_wide(emitter, native.operands[0], splat_constant(I64, code_address(instruction.index)))
+
+
+# -- Calls of functions that the runtime provides: arguments from R4 on, 64-bit ones in even pairs, the result in R4.
+
+_FIRST_ARGUMENT = 4
+
+
+def call(emitter: Emitter, instruction: Instruction) -> None:
+    """`CALL` of a function that is not in the code: `printf`, `malloc`, `free`, `assert`."""
+    name = names_function(instruction)
+    if name not in EXTERNALS:
+        raise emitter.unsupported(f'the function "{name}" that it calls is not known' if name else "no function is known that it may call")
+    external, builder, register = EXTERNALS[name], emitter.builder, _FIRST_ARGUMENT
+    rows = emitter.buffer("external", ir.ArrayType(vector(I64), MOST_EXTERNAL_ARGUMENTS))
+    for k, kind in enumerate(external.parameters):
+        if kind == "b64":
+            register += register % 2
+            value = join(emitter, emitter.register(f"R{register}"), emitter.register(f"R{register + 1}"))
+            register += 2
+        else:
+            value = builder.zext(emitter.register(f"R{register}"), vector(I64))
+            register += 1
+        store_as(builder, value, at(builder, rows, 8 * WARP * k), 64)
+    function = intrinsic(builder.module, "warpsight_external", I32, [PTR, I64, I32, I64, PTR])
+    arguments = [emitter.context, I64(EXTERNAL_NUMBERS[name]), emitter.active_mask, emitter.pc, at(builder, rows, 0)]
+    emitter.leave_if(builder.icmp_signed("==", builder.call(function, arguments), I32(0)))
+    if external.result:
+        result = load_as(builder, at(builder, rows, 0), vector(I64), 64)
+        low, high = halves(emitter, result)
+        emitter.set_register("R4", low)
+        if external.result == "b64":
+            emitter.set_register("R5", high)

@@ -1,0 +1,493 @@
+"""From a listing of machine code to a `Function` as the rest of Warpsight knows it: the kernel, then the functions that it may call.
+
+Each instruction keeps what it is in machine code (`native`). Beside it stands what it is in the terms that control flow, barriers
+and memory accesses have at both levels: its opcode, modifiers and operands in PTX's words. Code that only asks where an instruction
+goes, for whom it waits or what it accesses therefore needs no second version.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable as Maker
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from warpsight.base.errors import FormatError, UnsupportedError
+from warpsight.isa.ptx.linking import EXTERNALS
+from warpsight.isa.ptx.program import (
+    Address,
+    Callable,
+    CallSite,
+    Function,
+    Guard,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    Symbol,
+    Variable,
+)
+from warpsight.isa.sass.listing import ListedInstruction, ListedSection
+from warpsight.isa.sass.native import (
+    TRUE_PREDICATES,
+    ZERO_REGISTERS,
+    NativeAddress,
+    NativeConstant,
+    NativeImmediate,
+    NativeInstruction,
+    NativeOperand,
+    NativeRegister,
+    NativeSymbol,
+    NativeWord,
+    control_word,
+    parse_operand,
+)
+from warpsight.isa.sass.opcodes import Meaning, SassTable
+from warpsight.isa.sass.registers import matrix_registers, split_operands
+
+_TABLE = SassTable()
+Structure = tuple[str, tuple[str, ...], tuple[Operand | Negated, ...]]
+BARRIER_COUNT, BARRIER_VOTE = "BAR.COUNT", "BAR.VOTE"  # where `BAR.RED` leaves its result for `B2R.RESULT`
+
+# -- Registers read and written.
+
+
+def _operand_registers(operand: NativeOperand, count: int) -> list[str]:
+    """The registers that an operand of `count` consecutive ones names, without those that carry nothing."""
+    if isinstance(operand, NativeRegister):
+        name = operand.name
+        if name in ZERO_REGISTERS or name in TRUE_PREDICATES:
+            return []
+        if operand.is_predicate:
+            return [name]
+        letters = name.rstrip("0123456789")
+        first = int(name[len(letters) :])
+        return [f"{letters}{first + k}" for k in range(count)]
+    if isinstance(operand, NativeConstant) and operand.base is not None:
+        return _operand_registers(operand.base, 1)
+    if isinstance(operand, NativeAddress):
+        names = _operand_registers(operand.base, 2 if operand.wide else 1) if operand.base else []
+        return names + (_operand_registers(operand.uniform, 2 if operand.wide and not operand.base else 1) if operand.uniform else [])
+    return []
+
+
+def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], results: int) -> list[int]:
+    """How many consecutive registers each operand takes."""
+    row, tokens = meaning.row, mnemonic.split(".")
+    base = tokens[0]
+    if row.op_class == "tensor":
+        return matrix_registers(row, mnemonic, len(operands))
+    data = max(1, meaning.bytes // 4) if row.access else 1
+    widths = [1] * len(operands)
+    for k, operand in enumerate(operands):
+        if isinstance(operand, NativeAddress):
+            continue
+        if row.access:
+            widths[k] = data if not (base.startswith("ATOM") and "CAS" not in tokens and k > results + 1) else 1
+        elif "d" in row.wide and k < results and not _is_predicate(operand):
+            widths[k] = 2
+        elif "s" in row.wide and k >= results:
+            widths[k] = 2
+    if base in ("IMAD", "UIMAD") and "WIDE" in tokens:
+        sources = [k for k, operand in enumerate(operands) if k >= results and not _is_predicate(operand)]
+        widths[0], widths[sources[0]], widths[sources[1]], widths[sources[2]] = 2, 1, 1, 2
+    if base in ("I2F", "F2I", "F2F", "FRND", "MATCH", "I2I") and widths == [1] * len(operands):
+        widths = _converted(tokens, operands)
+    if base in ("BRX", "BRXU", "CALL", "RET"):
+        widths = [2] * len(operands)
+    if base in ("SULD", "SUST", "TEX", "TLD", "TLD4"):
+        widths = [4 if isinstance(operand, NativeRegister) and not operand.is_predicate else 1 for operand in operands]
+    return widths
+
+
+def _converted(tokens: list[str], operands: Sequence[NativeOperand]) -> list[int]:
+    """Registers of the result and the source of a conversion: its types stand in that order where it names two."""
+    base, wide = tokens[0], {"F64", "S64", "U64"}
+    types = [t for t in tokens[1:] if re.fullmatch(r"(F|S|U|B|BF)\d+", t)]
+    result = source = 1
+    if base == "F2F" and len(types) >= 2:
+        result, source = (2 if t in wide else 1 for t in types[:2])
+    elif base == "I2F":
+        result, source = 2 if "F64" in types else 1, 2 if {"S64", "U64"} & set(types) else 1
+    elif base == "F2I":
+        result, source = 2 if {"S64", "U64"} & set(types) else 1, 2 if "F64" in types else 1
+    elif base == "FRND" and "F64" in types:
+        result = source = 2
+    elif base == "MATCH" and wide & set(types):
+        source = 2
+    return [result] + [source] * (len(operands) - 1) if base != "MATCH" else [1] * (len(operands) - 1) + [source]
+
+
+def _is_predicate(operand: NativeOperand) -> bool:
+    return isinstance(operand, NativeRegister) and operand.is_predicate
+
+
+def _results(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand]) -> int:
+    """How many leading operands are written."""
+    leading: list[str] = []
+    for operand in operands:
+        if not isinstance(operand, NativeRegister):
+            break
+        leading.append(operand.name)
+    base = mnemonic.partition(".")[0]
+    if base in ("IADD3", "UIADD3") and len(operands) > 1:  # two carries come out of a sum of three
+        return 1 + sum(1 for k in (1, 2) if all(map(_is_predicate, operands[1 : k + 1])))
+    if base in ("R2P", "DEPBAR", "NANOSLEEP", "R2B"):
+        return 0
+    written = split_operands(meaning.row, mnemonic, leading)[0] if leading else ()
+    return len(written)
+
+
+def _names(mnemonic: str, operands: Sequence[NativeOperand], widths: Sequence[int], results: int) -> tuple[list[str], list[str]]:
+    """(read, written) registers."""
+    reads = [n for operand, width in zip(operands[results:], widths[results:], strict=True) for n in _operand_registers(operand, width)]
+    writes = [n for operand, width in zip(operands[:results], widths[:results], strict=True) for n in _operand_registers(operand, width)]
+    base, tokens = mnemonic.partition(".")[0], mnemonic.split(".")
+    if base in ("P2R", "R2P", "UP2UR", "UR2UP"):
+        kind = "UP" if base.startswith("U") else "P"
+        mask = next((o.value for o in reversed(operands) if isinstance(o, NativeImmediate)), 0x7F)
+        named = [f"{kind}{k}" for k in range(7) if mask >> k & 1]
+        (writes if base in ("R2P", "UR2UP") else reads).extend(named)
+    if base == "CALL" and isinstance(operands[0], NativeSymbol) and operands[0].name in EXTERNALS:
+        # The calling convention: arguments from R4 on, 64-bit ones in even pairs, the result in R4 (and R5).
+        reads += [f"R{k}" for k in range(4, 4 + 2 * len(EXTERNALS[operands[0].name].parameters))]
+        writes += ["R4", "R5"]
+    if base == "BAR" and "RED" in tokens:
+        writes.append(BARRIER_COUNT if "POPC" in tokens else BARRIER_VOTE)
+    if base == "B2R" and "RESULT" in tokens:
+        reads.append(BARRIER_VOTE if any(map(_is_predicate, operands)) else BARRIER_COUNT)
+    return reads, writes
+
+
+# -- What an instruction is in the words that both levels share.
+
+_TYPES = {1: "b8", 2: "b16", 4: "b32", 8: "b64", 16: "b128"}
+_ATOMIC = {"ATOM", "ATOMG", "ATOMS"}
+
+
+def _access_words(meaning: Meaning, tokens: Sequence[str]) -> tuple[str, ...]:
+    words = [] if meaning.row.space == "generic" and tokens[0] not in ("RED", "REDG") else [meaning.row.space]
+    if tokens[0] in ("RED", "REDG"):
+        words = ["global"]
+    if "STRONG" in tokens or "MMIO" in tokens:
+        words.append("relaxed")
+    if meaning.bytes == 16:
+        return (*words, "v4", "b32")
+    return (*words, _TYPES.get(meaning.bytes, "b32"))
+
+
+def _predicate(operand: NativeOperand) -> Operand | Negated:
+    """A predicate as branches and barriers read it."""
+    assert isinstance(operand, NativeRegister)
+    if operand.name in TRUE_PREDICATES:
+        return Immediate(0 if operand.inverted else 1, 0, False)
+    register = Register(operand.name)
+    return Negated(register) if operand.inverted else register
+
+
+def _number(operand: NativeOperand) -> Operand:
+    """A number or register of a barrier."""
+    if isinstance(operand, NativeImmediate):
+        return Immediate(operand.value, 0, False)
+    assert isinstance(operand, NativeRegister)
+    return Immediate(0, 0, False) if operand.name in ZERO_REGISTERS else Register(operand.name)
+
+
+def _barrier(tokens: Sequence[str], operands: Sequence[NativeOperand]) -> Structure:
+    numbers = [_number(o) for o in operands if not _is_predicate(o)]
+    if "ARV" in tokens:
+        return "bar", ("arrive",), tuple(numbers)
+    if "RED" in tokens:
+        how = next(t for t in ("POPC", "AND", "OR") if t in tokens)
+        result = Register(BARRIER_COUNT if how == "POPC" else BARRIER_VOTE)
+        vote = next(_predicate(o) for o in operands if _is_predicate(o))
+        kind = "u32" if how == "POPC" else "pred"
+        return "bar", ("red", how.lower(), kind), (result, *numbers, vote)
+    return "bar", ("sync",), tuple(numbers) or (Immediate(0, 0, False),)
+
+
+def _structure(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand]) -> Structure:
+    """The opcode, modifiers and operands in PTX's words, as far as control flow, waiting and recording need them."""
+    tokens = mnemonic.split(".")
+    base, row = tokens[0], meaning.row
+    if base == "BRA" and "DIV" in tokens:
+        # Taken where lanes that belong to the warp run elsewhere, so that the code there can gather them: lanes that run together are
+        # together here, and who waits for whom is decided by the instruction that follows.
+        return "mov", (), ()
+    if base == "BPT" and "TRAP" in tokens:
+        return "trap", (), ()
+    if base in _PLAIN_FLOW:
+        return _PLAIN_FLOW[base], (), ()
+    if base == "BAR" and {"SYNC", "RED", "ARV", "SYNCALL"} & set(tokens):
+        return _barrier(tokens, operands)
+    if base == "WARPSYNC":
+        return "bar", ("warp", "sync"), (Immediate(-1, 0, False) if "ALL" in tokens or not operands else _number(operands[0]),)
+    if base in ("SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "ELECT"):
+        return base.lower().removesuffix("u"), (), ()
+    if base == "LDGSTS":
+        size = Immediate(meaning.bytes, 0, False)
+        place = Address(Immediate(0, 0, False))
+        return "cp", ("async", "ca", "shared", "global"), (place, place, size)
+    if row.access and row.space != "const":
+        opcode = {"load": "ld", "store": "st"}.get(row.access) or ("atom" if base in _ATOMIC else "red")
+        return opcode, _access_words(meaning, tokens), ()
+    if base in ("MEMBAR", "FENCE"):
+        return "membar", (), ()
+    if base == "NANOSLEEP":
+        return "nanosleep", (), ()
+    return "mov", (), ()
+
+
+_PLAIN_FLOW = {"EXIT": "exit", "KILL": "exit", "BRA": "bra", "BRX": "brx", "BRXU": "brx", "JMP": "bra", "CALL": "call", "RET": "ret"}
+
+
+# -- A kernel with the functions that it may call.
+
+
+def _code_of(section: ListedSection) -> ListedSection:
+    """The section without the padding behind its last instruction."""
+    end = len(section.instructions)
+    while end > 1 and section.instructions[end - 1].mnemonic == "NOP":
+        end -= 1
+    return replace(section, instructions=section.instructions[:end])
+
+
+class _Program:
+    """Sections laid one after the other: the kernel's first. Positions are indices of instructions."""
+
+    def __init__(self, sections: Mapping[str, ListedSection], kernel: str, place: str) -> None:
+        if kernel not in sections:
+            raise FormatError(f"has no code for {kernel}", place=place)
+        self.place = place
+        self.sections = [sections[kernel]]
+        called = {name for name in sections if name != kernel}
+        pending = [sections[kernel]]
+        while pending:  # functions that are named, directly or in data; an address in data may be of any function
+            section = pending.pop()
+            for name in sorted(called):
+                if _mentions(section, name) or _calls_anything(section):
+                    called.discard(name)
+                    if sections[name].functions and not _is_kernel(sections[name]):
+                        self.sections.append(sections[name])
+                        pending.append(sections[name])
+        self.sections = [_code_of(section) for section in self.sections]
+        self.first: dict[str, int] = {}
+        count = 0
+        for section in self.sections:
+            self.first[section.name] = count
+            count += len(section.instructions)
+
+    def index(self, section: str, address: int) -> int:
+        """The position of an address."""
+        return self.first[section] + address // 16
+
+    def functions(self) -> dict[str, tuple[int, int]]:
+        """First and last position of each function that is not the kernel's own body."""
+        found = {}
+        for k, section in enumerate(self.sections):
+            starts = sorted((address, name) for name, address in section.functions.items() if k or address)
+            for (address, name), (end, _) in pairwise([*starts, (16 * len(section.instructions), "")]):
+                found[name] = (self.index(section.name, address), self.first[section.name] + end // 16)
+        return found
+
+
+def _mentions(section: ListedSection, name: str) -> bool:
+    return any(name in operand for i in section.instructions for operand in i.operands)
+
+
+def _calls_anything(section: ListedSection) -> bool:
+    return any(i.mnemonic.startswith("CALL") and not i.operands[0].startswith("`") for i in section.instructions)
+
+
+def _is_kernel(section: ListedSection) -> bool:
+    return any(i.mnemonic.startswith("EXIT") for i in section.instructions) and not any(
+        i.mnemonic.startswith("RET") for i in section.instructions
+    )
+
+
+def label_of(section: str, address: int) -> str:
+    """The label of an address, under which `Function.labels` has it."""
+    return f"{section}+{address:#x}"
+
+
+def return_register(function: str) -> str:
+    """The name that stands for where a function returns to."""
+    return f"%return::{function}"
+
+
+def decode_kernel(
+    sections: Mapping[str, ListedSection], kernel: str, parameters: tuple[Variable, ...],
+    source_lines: Mapping[int, tuple[str, int]], place: str,
+) -> Function:
+    """`kernel` of a listing, with the functions that it may call behind it.
+
+    `source_lines` gives (file, line) by line of the PTX text. Raises FormatError for a listing that is not understood.
+    """
+    program = _Program(sections, kernel, place)
+    decoder = _Decoder(program, source_lines)
+    instructions = tuple(decoder.instructions())
+    registers: dict[str, str] = {BARRIER_COUNT: "b32", BARRIER_VOTE: "pred"}
+    for instruction in instructions:
+        assert instruction.native is not None
+        for name in (*instruction.native.reads, *instruction.native.writes):
+            registers.setdefault(name, "pred" if name.lstrip("U")[0] == "P" else "b32")
+    bodies = program.functions()
+    callables = {name: Callable(first, end, 0, return_register(name)) for name, (first, end) in bodies.items()}
+    function = Function(
+        kernel, True, parameters, instructions, registers, decoder.labels, branch_targets=decoder.branch_targets, callables=callables
+    )
+    sites = decoder.call_sites(callables, instructions)
+    return replace(function, call_sites=sites, frame=LEAST_FRAME if _may_recur(sites, callables) else 0)
+
+
+LEAST_FRAME = 16  # of a function that may call itself, whose stack has no bound
+
+
+def _may_recur(sites: Mapping[int, CallSite], callables: Mapping[str, Callable]) -> bool:
+    """Whether a function may come to call itself."""
+    calls = {
+        name: {target for index, site in sites.items() if body.first <= index < body.end for target in site.targets}
+        for name, body in callables.items()
+    }
+    while True:
+        leaves = {name for name, targets in calls.items() if not targets}
+        if not leaves:
+            return bool(calls)
+        calls = {name: targets - leaves for name, targets in calls.items() if name not in leaves}
+
+
+class _Decoder:
+    """Decodes the instructions of a program in order; `labels` and `branch_targets` are complete after that."""
+
+    def __init__(self, program: _Program, source_lines: Mapping[int, tuple[str, int]]) -> None:
+        self.program, self.source_lines = program, source_lines
+        self.labels: dict[str, int] = {}
+        self.branch_targets: dict[str, tuple[str, ...]] = {}
+        self._owners = sorted((first, end, name) for name, (first, end) in program.functions().items())
+
+    def instructions(self) -> list[Instruction]:
+        """All of them."""
+        found = []
+        for section in self.program.sections:
+            for listed in section.instructions:
+                found.append(self._instruction(section, listed, len(found)))
+        return found
+
+    def _instruction(self, section: ListedSection, listed: ListedInstruction, index: int) -> Instruction:
+        place = f"{self.program.place}:{section.name}+{listed.address:#x}"
+        try:
+            operands = tuple(parse_operand(text, listed.encoding) for text in listed.operands)
+        except ValueError as error:
+            what = f'operand "{error}" of {listed.mnemonic} is not recognized'
+            raise UnsupportedError(what, place=place, remedy="use `level='ptx'`") from None
+        operands = tuple(self._placed(section, operand) for operand in operands)
+        meaning = _TABLE.meaning(listed.mnemonic)
+        results = _results(meaning, listed.mnemonic, operands)
+        widths = _widths(meaning, listed.mnemonic, operands, results)
+        reads, writes = _names(listed.mnemonic, operands, widths, results)
+        guard = None
+        if listed.guard:
+            name, negated = listed.guard.lstrip("!"), listed.guard.startswith("!")
+            reads.insert(0, name)
+            guard = Guard(Register(name), negated)
+        opcode, modifiers, structural = _structure(meaning, listed.mnemonic, operands)
+        if opcode in _FLOW:
+            guard, structural = _FLOW[opcode](self, section, listed, operands, guard, index)
+        row = meaning.row
+        has_access = bool(row.access) and row.space != "const" and meaning.bytes > 0
+        # A guard that is always true is none; one that never holds is kept, so that the instruction does nothing.
+        if guard is not None and guard.register.name in TRUE_PREDICATES and not guard.negated:
+            guard = None
+        native = NativeInstruction(
+            section.name, listed.address, listed.mnemonic, operands, results,
+            tuple(dict.fromkeys(n for n in reads if n not in TRUE_PREDICATES)), tuple(dict.fromkeys(writes)),
+            "barrier" if listed.mnemonic.startswith("BAR.") else row.op_class,
+            _space(row.space, listed.mnemonic) if has_access else "", row.access if has_access else "",
+            meaning.bytes if has_access else 0, control_word(listed.encoding),
+        )  # fmt: skip
+        file, line = self.source_lines.get(listed.ptx_line, ("", 0))
+        return Instruction(index, opcode, modifiers, structural, guard, None, listed.ptx_line, file, line, native)
+
+    def _placed(self, section: ListedSection, operand: NativeOperand) -> NativeOperand:
+        """An operand that names a label of its section names it as `labels` has it."""
+        if isinstance(operand, NativeSymbol) and operand.name in section.labels and operand.name not in section.functions:
+            return replace(operand, name=self._label(section, operand.name))
+        return operand
+
+    # -- control flow --------------------------------------------------------------------------------------------------------
+
+    def _label(self, section: ListedSection, target: NativeOperand | str) -> str:
+        """A label of the section, as `labels` has it."""
+        name = target.name if isinstance(target, NativeSymbol) else str(target)
+        if name in self.labels:
+            return name
+        if name not in section.labels:
+            raise FormatError(f'branch to "{name}", which is not in its section', place=f"{self.program.place}:{section.name}")
+        address = section.labels[name]
+        label = label_of(section.name, address)
+        self.labels[label] = self.program.index(section.name, address)
+        return label
+
+    def branch(
+        self, section: ListedSection, listed: ListedInstruction, operands: Sequence[NativeOperand], guard: Guard | None, index: int
+    ) -> tuple[Guard | None, tuple[Operand | Negated, ...]]:
+        """`BRA`: its condition is its guard, or a predicate before the label; of two, the handler of the opcode makes one."""
+        label = Symbol(self._label(section, operands[-1]))
+        predicate = next((o for o in operands[:-1] if _is_predicate(o)), None)
+        if guard is None and isinstance(predicate, NativeRegister) and predicate.name not in TRUE_PREDICATES:
+            guard = Guard(Register(predicate.name), predicate.inverted)
+        return guard, (label,)
+
+    def indexed_branch(
+        self, section: ListedSection, listed: ListedInstruction, operands: Sequence[NativeOperand], guard: Guard | None, index: int
+    ) -> tuple[Guard | None, tuple[Operand | Negated, ...]]:
+        """`BRX`: the targets are listed beside it."""
+        labels = tuple(dict.fromkeys(self._label(section, target) for target in listed.targets))
+        table = label_of(section.name, listed.address) + " targets"
+        self.branch_targets[table] = labels
+        register = operands[0]
+        assert isinstance(register, NativeRegister)
+        return guard, (Register(register.name), Symbol(table))
+
+    def call(
+        self, section: ListedSection, listed: ListedInstruction, operands: Sequence[NativeOperand], guard: Guard | None, index: int
+    ) -> tuple[Guard | None, tuple[Operand | Negated, ...]]:
+        """`CALL`: of a function by name, or through a register."""
+        target = operands[0]
+        return guard, (Symbol(target.name),) if isinstance(target, NativeSymbol) else ()
+
+    def leave(
+        self, section: ListedSection, listed: ListedInstruction, operands: Sequence[NativeOperand], guard: Guard | None, index: int
+    ) -> tuple[Guard | None, tuple[Operand | Negated, ...]]:
+        """`RET` of the function that the instruction stands in; of the kernel itself it is its end."""
+        owner = next((name for first, end, name in self._owners if first <= index < end), "")
+        return guard, (Register(return_register(owner)),) if owner else ()
+
+    def call_sites(self, callables: Mapping[str, Callable], instructions: Sequence[Instruction]) -> dict[int, CallSite]:
+        """Calls of functions that the program has; a call through a register may reach any of them."""
+        sites = {}
+        for instruction in instructions:
+            if instruction.opcode == "call":
+                target = instruction.operands[0] if instruction.operands else None
+                names = (target.name,) if isinstance(target, Symbol) else tuple(callables)
+                if known := tuple(name for name in names if name in callables):
+                    sites[instruction.index] = CallSite("", known, 0, (), ())
+        return sites
+
+
+_Flow = Maker[..., tuple["Guard | None", tuple["Operand | Negated", ...]]]
+_FLOW: dict[str, _Flow] = {
+    "bra": _Decoder.branch, "brx": _Decoder.indexed_branch, "call": _Decoder.call, "ret": _Decoder.leave,
+}  # fmt: skip
+
+
+def _space(space: str, mnemonic: str) -> str:
+    """The state space of an access; a reduction is on device memory, whatever form its address has."""
+    return "global" if mnemonic.split(".")[0] in ("RED", "REDG") else space
+
+
+def words_of(operands: Sequence[NativeOperand]) -> tuple[str, ...]:
+    """The words among operands: special registers, dimensions."""
+    return tuple(operand.text for operand in operands if isinstance(operand, NativeWord))

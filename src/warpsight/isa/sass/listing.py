@@ -1,0 +1,122 @@
+"""A disassembler's listing of machine code: instructions with their 128-bit encodings, labels and functions.
+
+The text is that of `nvdisasm -c -hex -gp` (NVIDIA CUDA Binary Utilities, "nvdisasm"): an instruction has its address within its
+section, its mnemonic and operands, and the two halves of its encoding on its own line and the next; a comment before it names the
+line of the PTX text that it was made from.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from warpsight.base.errors import FormatError
+
+_SECTION = re.compile(r"\s*\.section\s+\.text\.([^,\s\"]+|\"[^\"]+\"),")
+_LABEL = re.compile(r"^([^\s:/][^\s:]*):\s*$")
+_PTX_LINE = re.compile(r'^\s*//## File "\.nv_debug_ptx_txt[^"]*", line (\d+)')
+_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;\s*(?:/\* 0x([0-9a-f]{16}) \*/)?\s*$")
+_UPPER_HALF = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
+_TARGETS = re.compile(r'\(\*"BRANCH_TARGETS ([^"]*)"\*\)')
+_RELATIVE = re.compile(r"^U?R\d+ \S")
+_GUARD = re.compile(r"^@(!?)(U?P(?:\d|T))\s+(.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedInstruction:
+    """One line. `address` is the byte offset in its section, `guard` a predicate (`!P0`) or "", `mnemonic` the dotted opcode.
+
+    `operands` are separate texts. `targets` are the labels of an indexed branch. `encoding` has 128 bits, 0 if it was not listed;
+    `ptx_line` is 0 where no line is known.
+    """
+
+    address: int
+    guard: str
+    mnemonic: str
+    operands: tuple[str, ...]
+    targets: tuple[str, ...]
+    encoding: int
+    ptx_line: int
+
+
+@dataclass
+class ListedSection:
+    """The code of one section, that of a kernel or of a function: `labels` and `functions` are addresses by name."""
+
+    name: str
+    instructions: list[ListedInstruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    functions: dict[str, int] = field(default_factory=dict)
+
+
+def split_operands(text: str) -> tuple[str, ...]:
+    """The operands of an instruction: separated by commas, but not by those within brackets."""
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(text):
+        if letter in "[({":
+            depth += 1
+        elif letter in "])}":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(text[start:place].strip())
+            start = place + 1
+    last = text[start:].strip()
+    parts += [last] if last else []
+    # A branch or call by register has the place that the register counts from behind it: ``RET.REL.NODEC R20 `(kernel)``.
+    return tuple(piece for part in parts for piece in (part.split(" ", 1) if _RELATIVE.match(part) else [part]))
+
+
+def _instruction(match: re.Match[str], ptx_line: int) -> ListedInstruction:
+    address, text, lower = match.groups()
+    targets: tuple[str, ...] = ()
+    if listed := _TARGETS.search(text):
+        targets = tuple(listed[1].split(","))
+        text = text[: listed.start()].strip()
+    guard = ""
+    if guarded := _GUARD.match(text):
+        guard, text = guarded[1] + guarded[2], guarded[3]
+    mnemonic, _, rest = text.strip().partition(" ")
+    return ListedInstruction(int(address, 16), guard, mnemonic, split_operands(rest), targets, int(lower or "0", 16), ptx_line)
+
+
+def read_listing(text: str, place: str) -> dict[str, ListedSection]:
+    """The sections of a listing by name. Raises FormatError, with the line, for what it does not recognize."""
+    sections: dict[str, ListedSection] = {}
+    section: ListedSection | None = None
+    functions: set[str] = set()
+    ptx_line = 0
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        if match := _SECTION.match(line):
+            name = match[1].strip('"')
+            section, functions, ptx_line = sections.setdefault(name, ListedSection(name)), set(), 0
+        elif section is None or not line.strip():
+            continue
+        elif match := _PTX_LINE.match(line):
+            ptx_line = int(match[1])
+        elif match := _INSTRUCTION.match(line):
+            section.instructions.append(_instruction(match, ptx_line))
+        elif match := _UPPER_HALF.match(line):
+            last = section.instructions[-1]
+            encoding = last.encoding | int(match[1], 16) << 64
+            section.instructions[-1] = ListedInstruction(
+                last.address, last.guard, last.mnemonic, last.operands, last.targets, encoding, last.ptx_line
+            )
+        elif match := _LABEL.match(line):
+            name, address = match[1], _next_address(section)
+            section.labels[name] = address
+            if name in functions:
+                section.functions[name] = address
+        elif line.lstrip().startswith(".type") and "@function" in line:
+            functions.add(line.split()[1].rstrip(",").partition(",")[0])
+        elif line.startswith("//-----") and "SYMBOLS" in line:
+            section = None
+        elif line.lstrip().startswith((".", "//")):
+            continue
+        else:
+            raise FormatError(f"line {number} of the disassembler's listing is not recognized: {line.strip()}", place=place)
+    return sections
+
+
+def _next_address(section: ListedSection) -> int:
+    return section.instructions[-1].address + 16 if section.instructions else 0

@@ -1,0 +1,223 @@
+"""One instruction of machine code (SASS): its operands as they are listed, and its control word.
+
+Operand syntax is that of NVIDIA's disassembler. The control word, which says when the instruction may issue, is not documented; its
+fields are those of Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking" (2018), section 2.1, and of
+Huerta et al., "Analyzing Modern NVIDIA GPU cores" (MICRO 2025), section 4.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+ZERO_REGISTERS = frozenset({"RZ", "URZ", "SRZ"})
+TRUE_PREDICATES = frozenset({"PT", "UPT"})
+
+
+@dataclass(frozen=True, slots=True)
+class NativeRegister:
+    """A register (`R4`, `UR4`, `RZ`) or predicate (`P0`, `UP0`, `PT`). `inverted` is `~` or `!`; `part` is what follows (`H0_H0`)."""
+
+    name: str
+    negative: bool = False
+    absolute: bool = False
+    inverted: bool = False
+    part: str = ""
+
+    @property
+    def is_predicate(self) -> bool:
+        """A predicate, uniform or not."""
+        return self.name.lstrip("U")[0] == "P"
+
+
+@dataclass(frozen=True, slots=True)
+class NativeImmediate:
+    """A number. `value` is the integer as listed; `bits` are the 32 bits of the encoding, from which floats are read."""
+
+    value: int
+    bits: int
+    is_float: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NativeConstant:
+    """`c[bank][base + offset]`: `base` a register or None."""
+
+    bank: int
+    offset: int
+    base: NativeRegister | None = None
+    negative: bool = False
+    absolute: bool = False
+    inverted: bool = False
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeAddress:
+    """`[base * scale + uniform + offset]`. `wide`: the base is a pair of registers. `descriptor` is the uniform register before it."""
+
+    base: NativeRegister | None
+    uniform: NativeRegister | None = None
+    offset: int = 0
+    scale: int = 1
+    wide: bool = False
+    descriptor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeSymbol:
+    """The address of code or data by name: `half` is `lo` or `hi` (32 bits of it) or "" (all)."""
+
+    name: str
+    addend: int = 0
+    half: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeWord:
+    """Anything else: a special register (`SR_TID.X`), a barrier (`B0`, `SB0`), a dimension (`2D`)."""
+
+    text: str
+
+
+NativeOperand = NativeRegister | NativeImmediate | NativeConstant | NativeAddress | NativeSymbol | NativeWord
+
+_REGISTER = r"(?:UR|UP|R|P)(?:\d+|Z|T)"
+_SIGNED = re.compile(rf"^([-~!]?)(\|?)({_REGISTER})(\|?)((?:\.\w+)*)(\|?)$")
+_CONSTANT = re.compile(r"^([-~!]?)(\|?)c\[0x([0-9a-f]+)\]\[([^\]]*)\](\|?)((?:\.\w+)*)$")
+_ADDRESS = re.compile(r"^(?:desc\[(UR\d+|URZ)\])?\[([^\]]*)\]$")
+_INTEGER = re.compile(r"^([-+~]?)(0x[0-9a-f]+|\d+)$")
+_FLOAT = re.compile(r"^[-+]?(\d+\.\d*(e[-+]?\d+)?|\d+e[-+]?\d+|INF|QNAN|SNAN|NAN)\s*$", re.IGNORECASE)
+_HALF = re.compile(r"^(?:32@(lo|hi))?`?\(+([^\s()+]+)(?:@srel)?(?:\s*\+\s*(0x[0-9a-f]+|[^\s()@]+)(?:@srel)?)?\)+$")
+_PARTS = re.compile(r"([-+]?)\s*((?:0x[0-9a-f]+|\d+)|(?:UR|R)(?:\d+|Z)(?:\.\w+)*)")
+
+
+def _integer(text: str) -> int:
+    match = _INTEGER.match(text)
+    if match is None:
+        raise ValueError(text)
+    value = int(match[2], 0)
+    return -value if match[1] == "-" else ~value if match[1] == "~" else value
+
+
+def _register(text: str) -> NativeRegister | None:
+    match = _SIGNED.match(text)
+    if match is None:
+        return None
+    sign, bar, name, _, part, _ = match.groups()
+    parts = [p for p in part.split(".") if p and p != "reuse"]
+    return NativeRegister(name, sign == "-", bool(bar), sign in ("~", "!"), ".".join(parts))
+
+
+def _address(text: str, descriptor: str) -> NativeAddress:
+    base = uniform = None
+    offset, scale, wide = 0, 1, False
+    for sign, part in _PARTS.findall(text.replace("+-", "-")):
+        if part[0] in "UR":
+            name, *suffixes = part.split(".")
+            register = NativeRegister(name)
+            if name.startswith("UR"):
+                uniform = register
+            else:
+                base = register
+                wide = "64" in suffixes
+                scale = next((int(s[1:]) for s in suffixes if re.fullmatch(r"X\d+", s)), 1)
+        else:
+            offset += -int(part, 0) if sign == "-" else int(part, 0)
+    return NativeAddress(base, uniform, offset, scale, wide, descriptor)
+
+
+def parse_operand(text: str, encoding: int) -> NativeOperand:
+    """The operand that `text` lists; `encoding` is the instruction's. Raises ValueError for a form that is not known."""
+    text = text.strip()
+    if (register := _register(text)) is not None:
+        return register
+    bits = encoding >> 32 & 0xFFFFFFFF
+    if _INTEGER.match(text):
+        return NativeImmediate(_integer(text), bits)
+    if _FLOAT.match(text):
+        return NativeImmediate(0, bits, True)
+    if match := _CONSTANT.match(text):
+        sign, bar, bank, place, _, part = match.groups()
+        inner = _address(place, "")
+        base = inner.base if inner.base is not None else inner.uniform
+        parts = ".".join(p for p in part.split(".") if p and p != "reuse")
+        return NativeConstant(int(bank, 16), inner.offset, base, sign == "-", bool(bar), sign in ("~", "!"), parts)
+    if match := _ADDRESS.match(text):
+        return _address(match[2], match[1] or "")
+    if match := _HALF.match(text):
+        half, name, addend = match.groups()
+        if addend and not addend.startswith("0x"):  # a label of the section: an address in it
+            return NativeSymbol(addend, 0, half or "")
+        return NativeSymbol(name, int(addend or "0", 16), half or "")
+    if re.fullmatch(r"[A-Za-z0-9_.]+", text):
+        return NativeWord(text)
+    raise ValueError(text)
+
+
+# -- When an instruction may issue.
+
+NO_BARRIER = 7
+BARRIERS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ControlWord:
+    """`stall` is the number of cycles before the warp's next instruction may issue; `yields` asks the scheduler to switch warps.
+
+    `write_barrier` (0 to 5, 7: none) is released when the result is written, `read_barrier` when the operands have been read. The
+    instruction waits until the barriers in the mask `waits` are released. `reuse` has a bit for each source operand that stays in
+    the operand cache.
+    """
+
+    stall: int
+    yields: bool
+    write_barrier: int
+    read_barrier: int
+    waits: int
+    reuse: int
+
+    @property
+    def waited_for(self) -> tuple[int, ...]:
+        """The barriers that it waits for."""
+        return tuple(k for k in range(BARRIERS) if self.waits >> k & 1)
+
+
+def control_word(encoding: int) -> ControlWord:
+    """The control word in bits 105 to 125 of a 128-bit encoding (Volta and later)."""
+    field = encoding >> 105
+    return ControlWord(
+        field & 15, not field >> 4 & 1, field >> 5 & 7, field >> 8 & 7, field >> 11 & 63, field >> 17 & 15
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NativeInstruction:
+    """A decoded instruction. `address` is its byte offset in the code of its section; `results` of its `operands` are written.
+
+    `reads` and `writes` name all registers and predicates, without those that are always zero or true. `space`, `access` and
+    `access_bytes` (per lane) are empty and 0 unless it touches memory.
+    """
+
+    section: str
+    address: int
+    mnemonic: str
+    operands: tuple[NativeOperand, ...]
+    results: int
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    op_class: str
+    space: str
+    access: str
+    access_bytes: int
+    control: ControlWord
+
+    @property
+    def base(self) -> str:
+        """The opcode without its modifiers, `IMAD`."""
+        return self.mnemonic.partition(".")[0]
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        """What follows the opcode, in order."""
+        return tuple(self.mnemonic.split(".")[1:])

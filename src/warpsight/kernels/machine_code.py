@@ -1,0 +1,66 @@
+"""Machine code for the GPU at hand: PTX assembled for exactly its architecture, disassembled and decoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from warpsight.base import diskcache
+from warpsight.isa.ptx.program import Function
+from warpsight.isa.sass.decode import decode_kernel
+from warpsight.isa.sass.listing import ListedSection, read_listing
+from warpsight.kernels import assembler
+from warpsight.kernels.cubin import KernelImage, kernel_image
+from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.toolkit import Architecture
+
+OLDEST = 75
+_CACHE_KIND, _CACHE_FORMAT = "cubin", "1"
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """The kernels of one source for one architecture. `note` says where that is not the architecture that was asked for."""
+
+    source: KernelSource
+    architecture: Architecture
+    cubin: bytes
+    text: str
+    note: str = ""
+
+    @cached_property
+    def sections(self) -> dict[str, ListedSection]:
+        """The listing by section."""
+        return read_listing(self.text, self.source.path)
+
+    def function(self, kernel: str) -> Function:
+        """`kernel` (mangled name) decoded, with the functions that it may call. Raises FormatError, UnsupportedError."""
+        module = self.source.module
+        lines = {i.ptx_line: (i.file, i.line) for function in module.functions.values() for i in function.instructions}
+        return decode_kernel(self.sections, kernel, module.functions[kernel].parameters, lines, self.source.path)
+
+    def image(self, kernel: str) -> KernelImage:
+        """What the kernel needs beside its instructions."""
+        return kernel_image(self.cubin, kernel)
+
+
+def native_architecture(wanted: Architecture) -> tuple[Architecture, str]:
+    """The architecture to assemble for, and a note where it is not `wanted`: NVIDIA's assembler knows 7.5 and later."""
+    if wanted.number >= OLDEST:
+        return wanted, ""
+    oldest = Architecture(OLDEST)
+    return oldest, f"machine code is that of {oldest.real}: the assembler has no {wanted.real} any more"
+
+
+def machine_code(source: KernelSource, wanted: Architecture) -> MachineCode:
+    """The machine code of `source` for `wanted`; kept on disk by content.
+
+    Raises MissingLibraryError where NVIDIA's assembler or disassembler is missing, CompileError where one refuses its input.
+    """
+    architecture, note = native_architecture(wanted)
+    key = diskcache.content_key(_CACHE_FORMAT, assembler.library_identity(), architecture.real, source.ptx)
+    cubin = diskcache.get(_CACHE_KIND, key)
+    if cubin is None:
+        cubin = assembler.assemble(assembler.with_lines(source.ptx), source.path, architecture)
+        diskcache.put(_CACHE_KIND, key, cubin)
+    return MachineCode(source, architecture, cubin, assembler.disassemble(cubin, source.path), note)
