@@ -45,6 +45,7 @@ def trace(
     out: str | PathLike[str] | None = None, arch: str | None = None, defines: Sequence[str] | None = None,
     include_dirs: Sequence[str] | None = None, heap_bytes: int | None = None, stack_bytes: int | None = None,
     output: TextIO | None = None, check: bool | None = None, constants: Mapping[str, Any] | None = None,
+    gpu: str | PathLike[str] | GpuSpec | None = None, level: str | None = None,
 ) -> KernelTrace:
     """Run one launch of a kernel functionally and give its trace, kept in memory or, with `out`, in that new folder.
 
@@ -56,16 +57,19 @@ def trace(
     the kernel's own ``malloc``, `stack_bytes` per thread (8 KiB) for recursion and calls through pointers; it prints to the text
     stream `output` (standard output). `check` makes reads of memory that was never written faults. Blocks run on `threads` of
     this machine (all of them), with the same result and trace as on one. With `sample` (a number of blocks, or a share as ``5%``)
-    all run, and those, chosen by `seed`, are recorded. Values given here win over a launch file's. A trace folder is opened.
+    all run, and those, chosen by `seed`, are recorded. `level` is what is executed: ``sass``, machine code assembled for `gpu` (or
+    for `arch`), ``ptx``, or ``auto`` (the default): machine code if `gpu` states its compute capability, else PTX. Values given
+    here win over a launch file's. A trace folder is opened.
     Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
     """
     request = KernelRequest(
         path=source, kernel=kernel, grid=grid, block=block, shared=shared, args=_tuple(args), seed=seed, registers=registers,
         max_instructions=max_instructions, threads=threads, sample=sample, arch=arch, defines=_tuple(defines),
         include_dirs=_tuple(include_dirs), heap_bytes=heap_bytes, stack_bytes=stack_bytes, output=output, check=check,
-        constants=constants,
+        constants=constants, level=level,
     )  # fmt: skip
-    return obtain_trace(request) if out is None else store.trace_into(request, fspath(out))
+    spec = None if gpu is None else load_gpu(gpu)
+    return obtain_trace(request, gpu=spec) if out is None else store.trace_into(request, fspath(out), gpu=spec)
 
 
 def _tuple(value: Any) -> Any:

@@ -6,6 +6,7 @@ import argparse
 
 from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, print_result
+from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.files import convert_traces, export_trace, store_trace
 from warpsight.reports.intermediate import export_text, trace_text
 from warpsight.reports.next_step import line
@@ -27,6 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser.epilog = "example:\n  warpsight trace export saxpy.trace -o saxpy.accelsim\n"
         folder, trace = "the folder to create, with kernelslist.g and kernel-1.traceg", "exported trace"
     parser.add_argument("-o", "--output", metavar="DIR", required=True, help=folder)
+    if trace == "trace":
+        parser.add_argument("--gpu", metavar="NAME|FILE", help="the GPU whose machine code is executed (--level); none: PTX")
     parser.add_argument("--force", action="store_true", help=f"replace an existing {trace}")
     options.add_json(parser)
 
@@ -42,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         if request.is_foreign:
             summaries = convert_traces(request, arguments.output, overwrite=arguments.force, watch=bar.watch)
         else:
-            summaries = [store_trace(request, arguments.output, overwrite=arguments.force, watch=bar.watch)]
+            gpu = None if arguments.gpu is None else load_gpu(arguments.gpu)
+            summaries = [store_trace(request, arguments.output, gpu=gpu, overwrite=arguments.force, watch=bar.watch)]
     if arguments.json:
         print_json(summaries)
     else:

@@ -17,6 +17,8 @@ from warpsight.base.errors import SpecError, suggestion
 from warpsight.base.units import BANDWIDTH, CYCLES, FREQUENCY, SIZE, format_quantity
 from warpsight.gpu.key import CACHES, MODEL, PROFILE, RESIDENCY, SIMULATOR, Key, bandwidth, count, cycles, flag, size, word
 
+CAPABILITIES = ("none", "6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "12.0", "12.1")
+
 Content = int | float | bool | str
 """A value of a key: a number in base units, a flag or a word."""
 
@@ -191,6 +193,8 @@ class GpuSpec:
     noc: NocSpec
     l2: L2Spec
     dram: DramSpec
+    compute_capability: Annotated[str, word(
+        "whose machine code the GPU executes; none: kernels are executed as PTX", RESIDENCY, *CAPABILITIES)] = "none"
     sources: dict[str, str] = field(default_factory=dict)
     description: str = ""
     parameters: dict[str, Content] = field(default_factory=dict)

@@ -2,11 +2,16 @@
 
 An instruction issues one cycle after the one before it, or one cycle after the last of its sources is done, whichever is later; a
 source is done its latency after its issue. An interval is the instructions between two stalls, with the stall that follows them.
-The file has the register dependences as flat arrays, the compiled walks over them, the intervals, and their place in a path.
+
+Machine code says itself when its instructions may issue (Huerta et al., MICRO 2025, "Analyzing Modern NVIDIA GPU cores", section
+4): a number of cycles after the one before, and when the barriers that it names are released, by a result or by operands that have
+been read. The equation keeps its form, with these in the place of registers. The file has the register dependences as flat arrays,
+the compiled walks over them, the intervals, and their place in a path.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,6 +21,7 @@ import numpy.typing as npt
 
 from warpsight.base.compiled import jit
 from warpsight.intervals.interval_profile import Floats
+from warpsight.isa.sass.native import BARRIERS, OPERAND_CYCLES
 from warpsight.traces.schema import KernelTrace, StaticInstruction
 
 Ints = npt.NDArray[np.int32]
@@ -27,17 +33,20 @@ SOURCES_PER_STEP = 3
 
 @dataclass(frozen=True)
 class Dependences:
-    """Registers read and written by each pc, all int32.
+    """Registers read and written by each pc, all int32; of machine code barriers, and the right to issue.
 
-    Pc p reads `sources[source_offset[p]:source_offset[p + 1]]`, and writes the same range of `destinations`. `registers` is their
-    number.
+    Pc p reads `sources[source_offset[p]:source_offset[p + 1]]`, and writes the same range of `destinations`, of which `kinds` says
+    what they wait for: `RESULT`, `OPERANDS` or `ISSUE`. `registers` is their number. `shared`: several instructions may be on the
+    way to one register, and all are waited for, as barriers have it.
     """
 
     source_offset: Ints
     sources: Ints
     destination_offset: Ints
     destinations: Ints
+    kinds: Ints
     registers: int
+    shared: bool
 
 
 @dataclass(frozen=True)
@@ -45,24 +54,54 @@ class Steps:
     """The same with one shape for every step, so that the walk has no loop over registers.
 
     Basic block b is steps `start[b]` to `start[b + 1]`. A step reads `sources` uint32 [steps, 3] and writes `destination` uint32
-    [steps]; register number `registers` stands for no source, `registers + 1` for no destination. Most instructions are one step;
-    `ends` is False for all but the last step of one with more registers. `pc` int32 is the instruction of each step.
+    [steps], of the kind `kind` int32; register number `registers` stands for no source, `registers + 1` for no destination. Most
+    instructions are one step; `ends` is False for all but the last step of one with more registers. `pc` int32 is the instruction
+    of each step.
     """
 
     start: Longs
     sources: Indices
     destination: Indices
+    kind: Ints
     ends: npt.NDArray[np.bool_]
     pc: Ints
     registers: int
+    shared: bool
 
 
-def dependences(instructions: tuple[StaticInstruction, ...]) -> Dependences:
+RESULT, OPERANDS, ISSUE = range(3)  # what a register waits for: the result, the reading of the operands, the stall cycles
+_RIGHT_TO_ISSUE = BARRIERS
+
+
+def _has_control_words(instructions: Sequence[StaticInstruction]) -> bool:
+    return any(instruction.stall for instruction in instructions)
+
+
+def _written(instruction: StaticInstruction, controlled: bool) -> list[tuple[int, int]]:
+    """(register, kind) of what an instruction writes."""
+    if not controlled:
+        return [(register, RESULT) for register in instruction.destinations]
+    barriers = [(instruction.write_barrier, RESULT), (instruction.read_barrier, OPERANDS)]
+    stalls = [(_RIGHT_TO_ISSUE, ISSUE)] if instruction.stall > 1 else []
+    return [(barrier, kind) for barrier, kind in barriers if barrier < BARRIERS] + stalls
+
+
+def _read(instruction: StaticInstruction, controlled: bool) -> list[int]:
+    """The registers that an instruction waits for."""
+    if not controlled:
+        return list(dict.fromkeys(instruction.sources))
+    return [k for k in range(BARRIERS) if instruction.waits >> k & 1] + [_RIGHT_TO_ISSUE]
+
+
+def dependences(instructions: Sequence[StaticInstruction]) -> Dependences:
     """The dependences of `instructions`, guard predicates included. A register that is never written is ready from the start."""
-    source_offset, sources = _flat([instruction.sources for instruction in instructions])
-    destination_offset, destinations = _flat([instruction.destinations for instruction in instructions])
+    controlled = _has_control_words(instructions)
+    written = [_written(instruction, controlled) for instruction in instructions]
+    source_offset, sources = _flat([_read(instruction, controlled) for instruction in instructions])
+    destination_offset, destinations = _flat([[register for register, _ in each] for each in written])
+    _, kinds = _flat([[kind for _, kind in each] for each in written])
     most = max((int(part.max()) for part in (sources, destinations) if part.size), default=-1)
-    return Dependences(source_offset, sources, destination_offset, destinations, most + 1)
+    return Dependences(source_offset, sources, destination_offset, destinations, kinds, most + 1, controlled)
 
 
 def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Steps:
@@ -71,38 +110,42 @@ def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Ste
     A source that an earlier instruction of the block has read, and that was not written since, is left out: a warp issues in order,
     so the earlier instruction has waited for it, and it cannot stall the warp again.
     """
-    registers = dependences(instructions).registers
+    known = dependences(instructions)
+    registers, controlled = known.registers, known.shared
     rows: list[_Step] = []
     start = [0]
     for begin, end in pairwise(block_start.tolist()):
         waited: set[int] = set()
         for instruction in instructions[begin:end]:
-            rows += _steps_of(instruction, waited, registers)
-            waited |= set(instruction.sources)
-            waited -= set(instruction.destinations)
+            reads, writes = _read(instruction, controlled), _written(instruction, controlled)
+            rows += _steps_of(instruction.pc, [source for source in reads if source not in waited], writes, registers)
+            waited |= set(reads)
+            waited -= {register for register, _ in writes}
         start.append(len(rows))
-    pc, ends, sources, destination = zip(*rows, strict=True) if rows else ([], [], [], [])
+    pc, ends, sources, destination, kind = zip(*rows, strict=True) if rows else ([], [], [], [], [])
     return Steps(
         np.array(start, dtype=np.int64), np.array(sources, dtype=np.uint32).reshape(-1, SOURCES_PER_STEP),
-        np.array(destination, dtype=np.uint32), np.array(ends, dtype=np.bool_), np.array(pc, dtype=np.int32), registers,
+        np.array(destination, dtype=np.uint32), np.array(kind, dtype=np.int32), np.array(ends, dtype=np.bool_),
+        np.array(pc, dtype=np.int32), registers, controlled,
     )
 
 
-_Step = tuple[int, bool, list[int], int]
+_Step = tuple[int, bool, list[int], int, int]
 
 
-def _steps_of(instruction: StaticInstruction, waited: set[int], registers: int) -> list[_Step]:
-    """Pc, whether it is the last, sources and destination of each step. All sources are waited for before any result is written."""
-    none, sink = registers, registers + 1
-    needed = [source for source in dict.fromkeys(instruction.sources) if source not in waited]
+def _steps_of(pc: int, needed: list[int], written: list[tuple[int, int]], registers: int) -> list[_Step]:
+    """Pc, whether it is the last, sources, destination and its kind of each step. All sources are waited for before any result is
+    written.
+    """
+    none, nothing = registers, (registers + 1, RESULT)
     reads = [needed[k : k + SOURCES_PER_STEP] for k in range(0, len(needed), SOURCES_PER_STEP)] or [[]]
-    writes = list(instruction.destinations) or [sink]
-    pairs = [*((part, sink) for part in reads[:-1]), (reads[-1], writes[0]), *(([], register) for register in writes[1:])]
-    padded = [(part + [none] * (SOURCES_PER_STEP - len(part)), register) for part, register in pairs]
-    return [(instruction.pc, number == len(padded) - 1, part, register) for number, (part, register) in enumerate(padded)]
+    writes = written or [nothing]
+    pairs = [*((part, nothing) for part in reads[:-1]), (reads[-1], writes[0]), *(([], each) for each in writes[1:])]
+    padded = [(part + [none] * (SOURCES_PER_STEP - len(part)), *each) for part, each in pairs]
+    return [(pc, number == len(padded) - 1, *each) for number, each in enumerate(padded)]
 
 
-def _flat(lists: list[tuple[int, ...]]) -> tuple[Ints, Ints]:
+def _flat(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     offset = np.zeros(len(lists) + 1, dtype=np.int32)
     np.cumsum([len(part) for part in lists], out=offset[1:])
     return offset, np.array([register for part in lists for register in part], dtype=np.int32)
@@ -115,12 +158,13 @@ def _flat(lists: list[tuple[int, ...]]) -> tuple[Ints, Ints]:
 @jit(cache=True, nogil=True)
 def measure_paths(
     offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, advance: Longs, after: Longs,
-    registers: int, ticks: Longs,
+    registers: int, shared: bool, ticks: Longs,
 ) -> None:
     """Fill `ticks` int64 [paths] with the issue and stall time of a warp alone on each path.
 
-    `offset`, `block`, `repeat` as in `PathTable`, `start`, `sources` and `destination` as in `Steps`. `advance` [steps] is one
-    cycle at an instruction's last step, else 0; `after` [steps] is from its issue to the first cycle a consumer can issue in.
+    `offset`, `block`, `repeat` as in `PathTable`, `start`, `sources`, `destination` and `shared` as in `Steps`. `advance` [steps]
+    is one cycle at an instruction's last step, else 0; `after` [steps] is from its issue to the first cycle a consumer can issue
+    in.
     """
     ready = np.empty(registers + 2, dtype=np.int64)
     for path in range(len(offset) - 1):
@@ -132,7 +176,8 @@ def measure_paths(
                 for step in range(begin, end):
                     # `cycle` is the first in which this instruction may issue, given the one before and its own steps so far
                     issue = max(cycle, ready[sources[step, 0]], ready[sources[step, 1]], ready[sources[step, 2]])
-                    ready[destination[step]] = issue + after[step]
+                    done = issue + after[step]
+                    ready[destination[step]] = max(done, ready[destination[step]]) if shared else done
                     cycle = issue + advance[step]
         ticks[path] = cycle
 
@@ -140,34 +185,39 @@ def measure_paths(
 @jit(cache=True, nogil=True)
 def record_path(
     block: Ints, repeat: Ints, block_start: Ints, source_offset: Ints, sources: Ints, destination_offset: Ints, destinations: Ints,
-    registers: int, cycle: int, after: Longs, columns: Floats, instructions: Longs, stalls: Longs, stall_pc: Ints, sums: Floats,
+    registers: int, shared: bool, cycle: int, after: Longs, kinds: Ints, columns: Floats, instructions: Longs, stalls: Longs,
+    stall_pc: Ints, stall_kind: Ints, sums: Floats,
 ) -> int:
     """Walk one path, fill its intervals and return their number; with empty outputs, only count them.
 
-    `cycle` is ticks in a cycle, `after` [instructions] as for `measure_paths`. `columns` [instructions, c] is the contribution of
-    each pc to `sums` [intervals, c]. `stalls` is in ticks; `stall_pc` is -1 for the interval without a stall.
+    `cycle` is ticks in a cycle; `after` [destinations] as for `measure_paths`, and `kinds` as in `Dependences`. `columns`
+    [instructions, c] is the contribution of each pc to `sums` [intervals, c]. `stalls` is in ticks; `stall_pc` is -1 for the
+    interval without a stall, `stall_kind` what it waited for.
     """
     ready = np.zeros(registers, dtype=np.int64)
     producer = np.full(registers, -1, dtype=np.int32)
+    kind_of = np.zeros(registers, dtype=np.int32)
     following, interval, filling = np.int64(0), 0, len(instructions) > 0
     for run in range(len(block)):
         for _ in range(repeat[run]):
             for pc in range(block_start[block[run]], block_start[block[run] + 1]):
-                issue, waited = following, np.int32(-1)
+                issue, waited, kind = following, np.int32(-1), np.int32(0)
                 for k in range(source_offset[pc], source_offset[pc + 1]):
                     if ready[sources[k]] > issue:
-                        issue, waited = ready[sources[k]], producer[sources[k]]
+                        issue, waited, kind = ready[sources[k]], producer[sources[k]], kind_of[sources[k]]
                 # every register is ready at a path's first instruction, so a stall always closes an interval that is not empty
                 if waited >= 0:
                     if filling:
-                        stalls[interval], stall_pc[interval] = issue - following, waited
+                        stalls[interval], stall_pc[interval], stall_kind[interval] = issue - following, waited, kind
                     interval += 1
                 if filling:
                     instructions[interval] += 1
                     for column in range(columns.shape[1]):
                         sums[interval, column] += columns[pc, column]
                 for k in range(destination_offset[pc], destination_offset[pc + 1]):
-                    ready[destinations[k]], producer[destinations[k]] = issue + after[pc], pc
+                    register, done = destinations[k], issue + after[k]
+                    if not shared or done > ready[register]:
+                        ready[register], producer[register], kind_of[register] = done, pc, kinds[k]
                 following = issue + cycle
     return interval + 1
 
@@ -190,13 +240,15 @@ class PathStats:
 class PathIntervals:
     """The intervals of one path in order. `instructions`, `stall_cycles` float64 [intervals]; the last one stalls 0 cycles.
 
-    `pc` int32 [intervals]: the instruction whose result the warp waited for, -1 for none. `sums` float64 [intervals, columns]: the
+    `pc` int32 [intervals]: the instruction that the warp waited for, -1 for none; `kind` int32 [intervals]: for its `RESULT`,
+    `OPERANDS` or `ISSUE`. `sums` float64 [intervals, columns]: the
     requested columns, summed over the instructions of each interval.
     """
 
     instructions: Floats
     stall_cycles: Floats
     pc: Ints
+    kind: Ints
     sums: Floats
 
 
@@ -208,7 +260,8 @@ def path_stats(trace: KernelTrace, walked: Steps, latency: Floats) -> PathStats:
     ticks = np.zeros(len(paths), dtype=np.int64)
     measure_paths(
         plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
-        walked.destination, np.where(walked.ends, TICKS, 0), _ticks(latency)[walked.pc], walked.registers, ticks,
+        walked.destination, np.where(walked.ends, TICKS, 0), step_ticks(trace, walked, latency + 1.0), walked.registers,
+        walked.shared, ticks,
     )  # fmt: skip
     return PathStats(np.diff(running[paths.offset]), ticks / TICKS)
 
@@ -219,24 +272,36 @@ def path_intervals(trace: KernelTrace, path: int, depends: Dependences, latency:
     `latency` float64 [instructions], cycles; `columns` float64 [instructions, columns]: the contribution of each pc to `sums`.
     """
     first, last = int(trace.paths.offset[path]), int(trace.paths.offset[path + 1])
+    of = np.repeat(np.arange(len(trace.instructions), dtype=np.int32), np.diff(depends.destination_offset))
     stream = (
         plain(trace.paths.block[first:last], np.int32), plain(trace.paths.repeat[first:last], np.int32),
         plain(trace.block_start, np.int32), depends.source_offset, depends.sources, depends.destination_offset,
-        depends.destinations, depends.registers, TICKS, _ticks(latency), plain(columns, np.float64),
+        depends.destinations, depends.registers, depends.shared, TICKS, _ticks(trace, of, depends.kinds, latency + 1.0),
+        depends.kinds, plain(columns, np.float64),
     )  # fmt: skip
 
-    def outputs(count: int) -> tuple[Longs, Longs, Ints, Floats]:
-        pc = np.full(count, -1, dtype=np.int32)
-        return np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), pc, np.zeros((count, columns.shape[1]))
+    def outputs(count: int) -> tuple[Longs, Longs, Ints, Ints, Floats]:
+        pc, kind = np.full(count, -1, dtype=np.int32), np.zeros(count, dtype=np.int32)
+        return np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), pc, kind, np.zeros((count, columns.shape[1]))
 
-    instructions, stalls, pc, sums = outputs(record_path(*stream, *outputs(0)))
-    record_path(*stream, instructions, stalls, pc, sums)
-    return PathIntervals(instructions.astype(np.float64), stalls / TICKS, pc, sums)
+    instructions, stalls, pc, kind, sums = outputs(record_path(*stream, *outputs(0)))
+    record_path(*stream, instructions, stalls, pc, kind, sums)
+    return PathIntervals(instructions.astype(np.float64), stalls / TICKS, pc, kind, sums)
 
 
-def _ticks(latency: Floats) -> Longs:
-    """From the issue of each instruction to the first cycle in which a consumer can issue, in ticks."""
-    return np.round(latency * TICKS).astype(np.int64) + TICKS
+def step_ticks(trace: KernelTrace, walked: Steps, after: Floats) -> Longs:
+    """From the issue of each step's instruction to the first cycle in which what waits for its destination can issue, in ticks.
+
+    `after` float64 [instructions] is that of results, in cycles.
+    """
+    return _ticks(trace, walked.pc, walked.kind, after)
+
+
+def _ticks(trace: KernelTrace, pc: Ints, kind: Ints, after: Floats) -> Longs:
+    """The same of registers of these kinds that the instructions `pc` write."""
+    stall = np.array([instruction.stall for instruction in trace.instructions], dtype=np.float64)
+    cycles = np.choose(kind, [after[pc], np.full(len(pc), OPERAND_CYCLES), stall[pc]]) if len(pc) else np.zeros(0)
+    return np.round(cycles * TICKS).astype(np.int64)
 
 
 def plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[Any]:

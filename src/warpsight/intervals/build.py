@@ -15,7 +15,7 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency
-from warpsight.intervals.algorithm import Longs, PathIntervals, dependences, path_intervals, path_stats, steps
+from warpsight.intervals.algorithm import RESULT, Longs, PathIntervals, dependences, path_intervals, path_stats, steps
 from warpsight.intervals.demands import cycles_alone, demands_of, l1_cycles, stall_in_step
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
 from warpsight.intervals.usage import leaving, occurrences, path_use, trace_counts
@@ -209,7 +209,7 @@ def build_profile(
     intervals = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, traffic(trace, misses, times))
     header = trace.header
     resident = min(occupancy.blocks_per_sm, -(-header.blocks // gpu.sm_count))
-    cause = np.where(intervals.pc < 0, _NONE, np.where(latency.memory[intervals.pc], _MEMORY, _COMPUTE)).astype(np.int8)
+    cause = np.where(intervals.pc < 0, _NONE, np.where(_for_memory(intervals, latency), _MEMORY, _COMPUTE)).astype(np.int8)
     # to nine decimals: the rounding errors of a sum of thirds could turn ceil(10.000000000000002) into another batch
     rounded = np.round(intervals.sums, 9)
     memory_instructions, read_misses, write_misses, dram_reads, dram_writes, port_cycles = np.ascontiguousarray(rounded.T)
@@ -248,6 +248,11 @@ def traffic(trace: KernelTrace, misses: MissProfile, times: Longs) -> Floats:
     counts = np.stack([reads, writes, misses.dram_reads, misses.dram_writes, l1_cycles(trace, misses)], axis=1)
     means = counts / np.maximum(times, 1)[:, None]
     return np.concatenate([np.array(waits, dtype=np.float64)[:, None], means], axis=1)
+
+
+def _for_memory(intervals: PathIntervals, latency: LatencyTable) -> npt.NDArray[np.bool_]:
+    """Which intervals end with a wait for a result from memory."""
+    return np.asarray(latency.memory[intervals.pc] & (intervals.kind == RESULT))
 
 
 def _levels(intervals: PathIntervals, cause: npt.NDArray[np.int8], latency: LatencyTable) -> tuple[float, float, float] | None:

@@ -13,7 +13,7 @@ import numpy as np
 from warpsight.base.compiled import jit
 from warpsight.caches.miss_profile import SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec
-from warpsight.intervals.algorithm import TICKS, Indices, Ints, Longs, PathStats, Steps, plain
+from warpsight.intervals.algorithm import ISSUE, TICKS, Indices, Ints, Longs, PathStats, Steps, plain, step_ticks
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
 from warpsight.intervals.usage import atomics, dram_bytes, requests, touched_bytes
 from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace
@@ -38,8 +38,8 @@ def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles
     paths = trace.paths
     _walk(
         plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
-        walked.destination, np.where(walked.ends, TICKS, 0), _ticks(after)[walked.pc], unit[walked.pc],
-        np.where(walked.ends, _ticks(busy)[walked.pc], 0), walked.registers, int(unit.max(initial=0)) + 1, ticks,
+        walked.destination, walked.kind, np.where(walked.ends, TICKS, 0), step_ticks(trace, walked, after), unit[walked.pc],
+        np.where(walked.ends, _ticks(busy)[walked.pc], 0), walked.registers, walked.shared, int(unit.max(initial=0)) + 1, ticks,
     )  # fmt: skip
     return ticks / TICKS
 
@@ -65,8 +65,8 @@ def _ticks(cycles: Floats) -> Longs:
 
 @jit(cache=True, nogil=True)
 def _walk(
-    offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, advance: Longs, after: Longs,
-    unit: Longs, busy: Longs, registers: int, units: int, ticks: Longs,
+    offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, kind: Ints, advance: Longs,
+    after: Longs, unit: Longs, busy: Longs, registers: int, shared: bool, units: int, ticks: Longs,
 ) -> None:
     """As `measure_paths`, with the `unit` of each step, and the ticks for which the last step of an instruction keeps it `busy`."""
     ready = np.empty(registers + 2, dtype=np.int64)
@@ -84,7 +84,8 @@ def _walk(
                     if unit[step] != LOAD_STORE:
                         issue = begun
                     free[unit[step]] = begun + busy[step]
-                    ready[destination[step]] = begun + after[step]
+                    done = (issue if kind[step] == ISSUE else begun) + after[step]
+                    ready[destination[step]] = max(done, ready[destination[step]]) if shared else done
                     cycle = issue + advance[step]
         ticks[path] = cycle
 

@@ -18,6 +18,7 @@ from warpsight.base.yaml_nodes import Composed, compose
 from warpsight.kernels.launch import KernelSource, Launch
 from warpsight.kernels.launch_check import make_launch
 from warpsight.kernels.sources import load_source
+from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE
 from warpsight.kernels.values import check_kinds, parse_integer, shown, whole_number
 
 _DEPTH = 2
@@ -79,12 +80,15 @@ KEYS = ("kernel", "source", "grid", "block", "shared", "args", "arch", "defines"
 REQUIRED = ("source", "grid", "block")
 
 
-def prepare(spec: LaunchSpec) -> tuple[KernelSource, Launch]:
-    """Compile or read the kernels of `spec` and check its launch. Raises what `load_source` and `make_launch` raise."""
+def prepare(spec: LaunchSpec, default_arch: str = DEFAULT_ARCHITECTURE) -> tuple[KernelSource, Launch]:
+    """Compile or read the kernels of `spec` and check its launch. Raises what `load_source` and `make_launch` raise.
+
+    CUDA C++ is compiled for `default_arch` where `spec` names no architecture.
+    """
     check_kinds(vars(spec), {name: f"{spec.path}: {name}" for name in vars(spec)} if spec.path else {"args": "arguments"})
     source = load_source(
         spec.source, arch=spec.arch, kernel_expressions=(spec.kernel,) if spec.kernel else (), defines=spec.defines,
-        include_dirs=spec.include_dirs, name=spec.name or None,
+        include_dirs=spec.include_dirs, name=spec.name or None, default_arch=default_arch,
     )
     return source, make_launch(source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed)
 

@@ -14,7 +14,8 @@ from warpsight.kernels.cubin import KernelImage, kernel_image
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.toolkit import Architecture
 
-OLDEST = 75
+OLDEST = 75  # that NVIDIA's assembler knows
+OLDEST_GPU = 70  # whose instructions are those of 7.5, but for a few
 _CACHE_KIND, _CACHE_FORMAT = "cubin", "1"
 
 

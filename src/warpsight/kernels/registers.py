@@ -95,9 +95,12 @@ def assembler_target(target: str) -> tuple[Architecture, str]:
     return oldest, f"registers are those for {oldest.real}: the assembler has no {architecture.real} any more"
 
 
-def assembled_kernels(source: KernelSource) -> dict[str, CubinKernel]:
-    """What the assembler reports of every kernel, by mangled name; kept on disk. Raises MissingLibraryError, CompileError."""
-    architecture, _ = assembler_target(source.target)
+def assembled_kernels(source: KernelSource, architecture: Architecture | None = None) -> dict[str, CubinKernel]:
+    """What the assembler reports of every kernel, by mangled name; kept on disk. Raises MissingLibraryError, CompileError.
+
+    `architecture` is what it assembles for; by default the PTX's target.
+    """
+    architecture = architecture or assembler_target(source.target)[0]
     key = diskcache.content_key(_CACHE_FORMAT, nvjitlink.library_identity(), architecture.real, source.ptx)
     if stored := diskcache.get(_CACHE_KIND, key):
         return {name: CubinKernel(**kernel) for name, kernel in json.loads(stored).items()}
@@ -106,9 +109,9 @@ def assembled_kernels(source: KernelSource) -> dict[str, CubinKernel]:
     return kernels
 
 
-def _counted(source: KernelSource, kernel: str) -> RegisterUse:
+def _counted(source: KernelSource, kernel: str, architecture: Architecture | None) -> RegisterUse:
     try:
-        assembled = assembled_kernels(source)[kernel]
+        assembled = assembled_kernels(source, architecture)[kernel]
     except (WarpsightError, KeyError) as error:
         if isinstance(error, MissingLibraryError):
             reason = f"{error.what}; {error.remedy}"
@@ -118,19 +121,22 @@ def _counted(source: KernelSource, kernel: str) -> RegisterUse:
         shared = declared_shared_bytes(source.module, function)
         note = f"registers are estimated from live values in the PTX, because NVIDIA's assembler did not count them: {reason}"
         return RegisterUse(estimate_registers(function), "estimate", shared, note)
-    _, note = assembler_target(source.target)
+    note = "" if architecture else assembler_target(source.target)[1]
     return RegisterUse(assembled.registers, "assembler", assembled.static_shared_bytes, note, assembled.stack_bytes)
 
 
-def register_use(source: KernelSource, kernel: str, override: int | None = None) -> RegisterUse:
+def register_use(
+    source: KernelSource, kernel: str, override: int | None = None, architecture: Architecture | None = None
+) -> RegisterUse:
     """What `kernel` (mangled name) takes. `override` replaces the number of registers, not the shared memory.
 
-    Raises UsageError for a number of registers that no GPU gives a thread.
+    It is counted for `architecture`, by default the PTX's target. Raises UsageError for a number of registers that no GPU gives a
+    thread.
     """
     if override is not None and not 1 <= override <= _MOST_REGISTERS:
         what = f"{override} registers per thread is outside 1 to {_MOST_REGISTERS}, CUDA's limits"
         raise UsageError(what, place="registers", remedy="give what the assembler reports, or leave it out")
-    counted = _counted(source, kernel)
+    counted = _counted(source, kernel, architecture)
     if override is None:
         return counted
     note = f"registers as specified; without `registers`: {counted.registers} ({counted.origin})"

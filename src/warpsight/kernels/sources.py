@@ -91,13 +91,13 @@ def _only_for_cuda(name: str, **options: object) -> None:
 
 def load_source(
     path_or_text: str | Path, *, arch: str | int | None = None, kernel_expressions: Sequence[str] = (), defines: Sequence[str] = (),
-    include_dirs: Sequence[str] = (), name: str | None = None,
+    include_dirs: Sequence[str] = (), name: str | None = None, default_arch: str = DEFAULT_ARCHITECTURE,
 ) -> KernelSource:
     """Read, compile if need be, and parse kernels.
 
     `path_or_text` is a `.cu` or `.ptx` path, `-` for standard input, or the text itself (anything with a line break). CUDA C++ is
-    compiled for `arch` (75 unless given), with `defines` (`NAME=value`) and `include_dirs`. `kernel_expressions` such as
-    `scale<float>` instantiate template kernels. `name` is shown for a text that has no file.
+    compiled for `arch` (`default_arch` unless given), with `defines` (`NAME=value`) and `include_dirs`. `kernel_expressions` such
+    as `scale<float>` instantiate template kernels. `name` is shown for a text that has no file.
     Raises UsageError, FormatError, CompileError; UnsupportedError for PTX that is not modelled.
     """
     if _is_text(path_or_text):
@@ -110,7 +110,7 @@ def load_source(
         _only_for_cuda(shown, arch=arch, defines=tuple(defines), include_dirs=tuple(include_dirs))
         return KernelSource(shown, text, parse_module(text, shown))
     options = CompileOptions(
-        parse_architecture(arch if arch is not None else DEFAULT_ARCHITECTURE), tuple(defines), tuple(include_dirs),
+        parse_architecture(arch if arch is not None else default_arch), tuple(defines), tuple(include_dirs),
         tuple(expression for expression in kernel_expressions if "<" in expression),
     )
     compiled = compile_cached(text, shown, options)

@@ -13,12 +13,13 @@ from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, stage
+from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interchange import read_profile, write_profile
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.pipeline.kernel_input import prepare
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import KernelRequest
-from warpsight.pipeline.tracing import PtxFolderSink, convert_launches, obtain_trace, run_ready
+from warpsight.pipeline.tracing import ListingSink, convert_launches, obtain_trace, run_ready
 from warpsight.traces.exporters.accelsim.writer import KERNEL, LIST, export_accelsim
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.store import trace_bytes
@@ -61,26 +62,28 @@ def save_package_files(package: str, names: Sequence[str], folder: str | Path, c
     return list(texts)
 
 
-def trace_into(request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None) -> KernelTrace:
+def trace_into(
+    request: KernelRequest, folder: str | Path, *, gpu: GpuSpec | None = None, overwrite: bool = False, watch: Watch | None = None
+) -> KernelTrace:
     """Run the kernel and stream its trace into `folder`; nothing is left there if the run fails.
 
-    Raises UsageError when `request` is already a trace or the folder must not be overwritten, and what `trace_kernel` raises.
+    `gpu` says whose machine code is executed where the level is not `ptx`. Raises UsageError when `request` is already a trace or
+    the folder must not be overwritten, and what `trace_kernel` raises.
     """
     request.refuse_import_options()
     if request.is_trace:
         remedy = "copy the folder, or give the kernel it was made from"
         raise UsageError("is already a trace", place=str(request.path), remedy=remedy)
-    ready = prepare(request)
-    with PtxFolderSink(folder, overwrite=overwrite, notes=ready.notes) as sink:
-        sink.ptx = ready.source.ptx
+    ready = prepare(request, gpu)
+    with ListingSink(folder, overwrite=overwrite, notes=ready.notes) as sink:
         return run_ready(ready, sink=sink, watch=watch)
 
 
 def store_trace(
-    request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None
+    request: KernelRequest, folder: str | Path, *, gpu: GpuSpec | None = None, overwrite: bool = False, watch: Watch | None = None
 ) -> dict[str, Any]:
     """`trace_into`, and the summary document: counts, `emulation_seconds` (s), `trace_bytes` on disk."""
-    return summary_of(trace_into(request, folder, overwrite=overwrite, watch=watch), folder)
+    return summary_of(trace_into(request, folder, gpu=gpu, overwrite=overwrite, watch=watch), folder)
 
 
 def convert_traces(
@@ -95,8 +98,8 @@ def summary_of(trace: KernelTrace, folder: str | Path) -> dict[str, Any]:
     header = trace.header
     return {
         "tool": TOOL, "kernel": header.kernel, "source": header.source, "grid": list(header.grid), "block": list(header.block),
-        "target": header.target, "warp_instructions": header.warp_instructions, "thread_instructions": header.thread_instructions,
-        "warps": header.warps, "recorded_blocks": header.recorded_blocks, "paths": len(trace.paths),
+        "level": header.level, "target": header.target, "warp_instructions": header.warp_instructions, "thread_instructions":
+        header.thread_instructions, "warps": header.warps, "recorded_blocks": header.recorded_blocks, "paths": len(trace.paths),
         "registers_per_thread": header.registers_per_thread, "registers_from": header.registers_from,
         "emulation_seconds": header.emulation_seconds, "trace_bytes": trace_bytes(folder), "folder": str(folder),
         "kernel_hash": header.kernel_hash, "input_hash": header.input_hash, "notes": list(trace.notes),

@@ -15,11 +15,13 @@ from warpsight.isa.ptx.lexer import lines_of
 from warpsight.kernels import launch_file as launch_spec
 from warpsight.kernels.launch import DEFAULT_HEAP_BYTES, DEFAULT_STACK_BYTES, MAX_STACK_BYTES, KernelSource, Launch, RunOptions
 from warpsight.kernels.launch_file import LaunchSpec, read_launch_file
+from warpsight.kernels.machine_code import OLDEST_GPU, native_architecture
 from warpsight.kernels.python_kernels import as_launch
 from warpsight.kernels.registers import RegisterUse, register_use
 from warpsight.kernels.sources import load_source
+from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, Architecture, parse_architecture
 from warpsight.kernels.values import check_kinds, parse_integer
-from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
+from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, LEVELS, KernelRequest
 from warpsight.pipeline.suites import MANIFEST, read_manifest
 
 
@@ -67,6 +69,7 @@ class ReadyLaunch:
     seed: int
     notes: tuple[str, ...]
     options: RunOptions
+    architecture: Architecture | None = None  # whose machine code is executed; None: PTX is
 
     def check_fit(self, gpu: GpuSpec) -> None:
         """Raise `UsageError` if a block does not fit an SM of `gpu`: before the kernel runs, not after."""
@@ -74,10 +77,11 @@ class ReadyLaunch:
         occupancy(gpu, self.launch.threads_per_block, self.registers.registers, shared)
 
 
-def prepare(request: KernelRequest) -> ReadyLaunch:
+def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
     """Read or compile the kernels of `request`, check its launch and count its registers.
 
-    Raises UsageError, FormatError, CompileError, UnsupportedError.
+    With level `auto` machine code is executed where `gpu` is one that has it. Raises UsageError, FormatError, CompileError,
+    UnsupportedError.
     """
     check_kinds({name: getattr(request, name) for name in _CHECKED})
     limit = DEFAULT_MAX_INSTRUCTIONS if request.max_instructions is None else request.max_instructions
@@ -90,12 +94,30 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
         remedy = f"give 1 to {MAX_THREADS:,}, or leave it out"
         raise UsageError(f"blocks cannot run on {threads} threads", place="threads", remedy=remedy)
     spec = launch_spec_of(request)
-    source, launch = launch_spec.prepare(spec)
+    wanted = _native_architecture(request, spec, gpu)
+    architecture, note = (None, "") if wanted is None else native_architecture(wanted)
+    source, launch = launch_spec.prepare(spec, DEFAULT_ARCHITECTURE if architecture is None else architecture.virtual)
     with lines_of(source.path):
-        registers = register_use(source, launch.kernel, spec.registers)
-    notes = tuple(text.strip() for text in (source.warnings, registers.note) if text.strip())
+        registers = register_use(source, launch.kernel, spec.registers, architecture)
+    notes = tuple(text.strip() for text in (source.warnings, registers.note, note) if text.strip())
     sample = sample_size(request.sample, launch.blocks)
-    return ReadyLaunch(source, launch, registers, limit, threads, sample, spec.seed, notes, _run_options(request))
+    return ReadyLaunch(source, launch, registers, limit, threads, sample, spec.seed, notes, _run_options(request), architecture)
+
+
+def _native_architecture(request: KernelRequest, spec: LaunchSpec, gpu: GpuSpec | None) -> Architecture | None:
+    """Whose machine code is executed: that of the GPU, or of `arch` where no GPU is given; None for PTX. Raises UsageError."""
+    level = "auto" if request.level is None else request.level
+    if level not in LEVELS:
+        raise UsageError(f'"{level}" is no level of instructions', place="level", remedy=f"known: {', '.join(LEVELS)}")
+    stated = None if gpu is None or gpu.compute_capability == "none" else parse_architecture(gpu.compute_capability)
+    if level == "ptx" or (level == "auto" and (stated is None or stated.number < OLDEST_GPU or request.check)):
+        return None
+    if stated is not None:
+        return stated
+    if gpu is not None:
+        what = f"{gpu.name} states no compute capability, so that there is no machine code for it"
+        raise UsageError(what, place="level", remedy="use level `ptx`, or a GPU of compute capability 7.0 or later")
+    return parse_architecture(spec.arch or DEFAULT_ARCHITECTURE)
 
 
 def sample_size(sample: str | int | None, blocks: int) -> int:

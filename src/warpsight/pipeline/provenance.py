@@ -28,7 +28,8 @@ def trace_provenance(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_n
         "launch": {
             "source": header.source, "mangled": header.mangled, "grid": list(header.grid), "block": list(header.block),
             "static_shared_bytes": header.static_shared_bytes, "dynamic_shared_bytes": header.dynamic_shared_bytes,
-            "registers_per_thread": header.registers_per_thread, "registers_from": header.registers_from, "target": header.target,
+            "registers_per_thread": header.registers_per_thread, "registers_from": header.registers_from, "level": header.level,
+            "target": header.target,
         },
         "kernel_hash": header.kernel_hash,
         "input_hash": header.input_hash,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import lazy_loader as lazy
 import numpy as np
@@ -24,52 +25,68 @@ from warpsight.traces.store import FolderSink, open_trace
 emulator = lazy.load("warpsight.emulator.run.launch", suppress_warning=True)  # compilers take long to load
 
 
-def ptx_lines(ptx: str, instructions: tuple[StaticInstruction, ...]) -> dict[str, str]:
-    """The line of `ptx` that each instruction stands in, by pc written as text (JSON has no other keys).
+def listing(ready: ReadyLaunch, prepared: Any, instructions: tuple[StaticInstruction, ...]) -> dict[str, dict[str, str]]:
+    """The text of each instruction, by pc written as text (JSON has no other keys): `ptx`, the line of the PTX that it stands in or
+    was made from, and for machine code `sass`.
 
-    Left out where that line does not name the opcode: an instruction of a linked library stands in another text.
+    Of PTX a line is left out that does not name the opcode: an instruction of a linked library stands in another text.
     """
-    lines = ptx.splitlines()
+    lines = ready.source.ptx.splitlines()
     texts = {}
     for instruction in instructions:
         text = lines[instruction.ptx_line - 1] if 0 < instruction.ptx_line <= len(lines) else ""
-        if instruction.opcode.partition(".")[0] in text:
+        if text and (prepared.level == "sass" or instruction.opcode.partition(".")[0] in text):
             texts[str(instruction.pc)] = " ".join(text.split())
-    return texts
+    if prepared.level == "ptx":
+        return {"ptx": texts}
+    return {"ptx": texts, "sass": {str(i.index): i.native.text for i in prepared.function.instructions}}
 
 
-class PtxFolderSink(FolderSink):
-    """A folder's sink that also keeps the lines of `ptx`, which are known once the instructions are."""
+class ListingSink(FolderSink):
+    """A folder's sink that also keeps the text of the instructions, which is known once they are."""
 
-    ptx = ""
+    launched: tuple[ReadyLaunch, Any] | None = None
 
     def finish(
         self, header: TraceHeader, instructions: tuple[StaticInstruction, ...], block_start: npt.NDArray[np.int32], paths: PathTable
     ) -> KernelTrace:
         """Close the trace and give it back, ready to be read."""
-        self.extra["ptx"] = ptx_lines(self.ptx, instructions)
+        if self.launched is not None:
+            self.extra |= listing(*self.launched, instructions)
         return super().finish(header, instructions, block_start, paths)
 
 
 def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: Watch | None = None) -> KernelTrace:
     """Run the kernel functionally and record it in memory. NumPy arrays among the arguments are written back.
 
-    A `gpu`, if given, only says beforehand whether a block fits an SM; the trace does not depend on it.
+    A `gpu`, if given, says beforehand whether a block fits an SM, and whose machine code is executed where the level is not `ptx`.
     Raises UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, and LimitError past `max_instructions`.
     """
-    ready = prepare(request)
+    ready = prepare(request, gpu)
     if gpu is not None:
         ready.check_fit(gpu)
-    trace = run_ready(ready, watch=watch)
-    return replace(trace, notes=ready.notes, extra={"ptx": ptx_lines(ready.source.ptx, trace.instructions)})
+    prepared = _compiled(ready)
+    trace = _run(ready, prepared, None, watch)
+    return replace(trace, notes=ready.notes, extra=listing(ready, prepared, trace.instructions))
+
+
+def _compiled(ready: ReadyLaunch) -> Any:
+    return emulator.prepare_kernel(ready.source, ready.launch.kernel, architecture=ready.architecture, checks=ready.options.check)
 
 
 def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch | None = None) -> KernelTrace:
     """Run a prepared launch, its trace into `sink`, or kept in memory without one."""
+    prepared = _compiled(ready)
+    if isinstance(sink, ListingSink):
+        sink.launched = ready, prepared
+    return _run(ready, prepared, sink, watch)
+
+
+def _run(ready: ReadyLaunch, prepared: Any, sink: TraceSink | None, watch: Watch | None) -> KernelTrace:
     trace: KernelTrace = emulator.emulate(
         ready.source, ready.launch, sink=sink, registers=ready.registers, max_instructions=ready.max_instructions,
         threads=ready.threads, sample=ready.sample, seed=ready.seed, progress=stage(watch, "running the kernel"),
-        options=ready.options,
+        options=ready.options, prepared=prepared,
     )
     return trace
 

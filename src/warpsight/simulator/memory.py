@@ -7,6 +7,7 @@ launch on an empty GPU.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import check_hierarchy, sector_groups
 from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, op_latency
+from warpsight.isa.sass.native import BARRIERS, OPERAND_CYCLES
 from warpsight.simulator import codes
 from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
 from warpsight.simulator.structures import Cache
@@ -123,7 +125,7 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         remedy = f"give l2.latency of at least {fixed} cycles, or a shorter l1.latency or more noc.bandwidth"
         raise SpecError(what, place=f"{gpu.name}: l2.latency", remedy=remedy)
     return {
-        "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
+        "address_cycles": address, "operand_cycles": OPERAND_CYCLES, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
         "shared_cycles": max(1, gpu.latency_cycles["shared"] - address),
         "flit_bytes": flit_bytes, "flit_ticks": flit, "l2_cycles": l2 - fixed,
     }  # fmt: skip
@@ -167,9 +169,41 @@ def _latency(instruction: StaticInstruction, gpu: GpuSpec) -> int:
     return op_latency(gpu, instruction.op_class, f'"{instruction.opcode}" ({instruction.file}:{instruction.line})')
 
 
+# -- What an instruction waits for: registers that it reads or writes. Machine code names barriers instead, which may be those of
+# several instructions at a time. The simulator has a register for each instruction that sets one, and waits for all that do.
+
+_RESULT, _OPERANDS = "result", "operands"
+Setters = dict[int, list[Hashable]]
+
+
+def _setters(instructions: Sequence[StaticInstruction]) -> Setters:
+    """By barrier, the registers of the instructions that set it."""
+    found: Setters = {}
+    for i in instructions:
+        found.setdefault(i.write_barrier, []).append((_RESULT, i.pc))
+        found.setdefault(i.read_barrier, []).append((_OPERANDS, i.pc))
+    return found
+
+
+def scoreboard(
+    instruction: StaticInstruction, setters: Setters | None
+) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...], Hashable | None]:
+    """The registers that an instruction writes and waits for, and the one that says that its operands have been read (None: none).
+
+    `setters` are those of machine code, else None.
+    """
+    i = instruction
+    if setters is None:
+        return i.destinations, i.sources, None
+    waited = [register for k in range(BARRIERS) if i.waits >> k & 1 for register in setters.get(k, [])]
+    written = ((_RESULT, i.pc),) if i.write_barrier < BARRIERS else ()
+    return written, tuple(waited), (_OPERANDS, i.pc) if i.read_barrier < BARRIERS else None
+
+
 def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     """The code of `trace` on `gpu`. Raises SpecError for an op class without a latency."""
-    numbers: dict[int, int] = {}  # of the registers, in the order of first appearance
+    numbers: dict[Hashable, int] = {}  # of the registers, in the order of first appearance
+    setters = _setters(trace.instructions) if any(i.stall for i in trace.instructions) else None
     classes = sorted(gpu.latency_cycles)
     units = {"": codes.UNIT_MEMORY} | {name: k + 1 for k, name in enumerate(classes)}
     rows: list[tuple[int, ...]] = []
@@ -177,13 +211,14 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     loads = 0
     for i in trace.instructions:
         kind = _kind(i)
-        registers = [numbers.setdefault(r, len(numbers)) for r in dict.fromkeys(i.destinations + i.sources)]
+        written, waited, operands_read = scoreboard(i, setters)
+        registers = [numbers.setdefault(r, len(numbers)) for r in dict.fromkeys(written + waited)]
         through_unit = kind in (codes.GLOBAL, codes.SHARED)
-        returns = through_unit and i.access != STORE and bool(i.destinations)
+        returns = through_unit and i.access != STORE and bool(written)
         unit = codes.UNIT_MEMORY if through_unit else units.get("int" if i.access else i.op_class, units["int"])
         rows.append((
-            kind, unit, _latency(i, gpu), len(touched), len(registers), len(set(i.destinations)), _ACCESS.get(i.access, -1),
-            i.access_bytes, packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
+            kind, unit, _latency(i, gpu), max(1, i.stall), len(touched), len(registers), len(set(written)),
+            numbers.setdefault(operands_read, len(numbers)) if operands_read else -1, _ACCESS.get(i.access, -1), i.access_bytes, packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
         ))  # fmt: skip
         touched += registers
         loads += returns

@@ -143,6 +143,8 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
         set_results(warp, instruction, now + instruction.latency)
         if unit != codes.UNIT_MEMORY:
             scheduler.unit_free[unit] = now + state.initiation[unit]
+    if instruction.operands_read >= 0:
+        warp.registers_ready[instruction.operands_read] = now + state.machine.operand_cycles
     if not step(state, warp):
         end_warp(state, sm, warp, now)
         return
@@ -153,7 +155,7 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
     elif kind == codes.FENCE and warp.outstanding > 0:
         warp.state = codes.FENCED
     else:
-        schedule(state, sm, warp, now + 1, now, codes.CAUSE_ALU)
+        schedule(state, sm, warp, now + instruction.stall, now, codes.CAUSE_ALU)
 
 
 # -- Selection.

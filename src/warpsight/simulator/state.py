@@ -18,9 +18,11 @@ class Instruction(Record):
     kind: int
     unit: int
     latency: int  # cycles from its issue to that of an instruction that uses its result
+    stall: int  # cycles from its issue to the warp's next
     registers: Table[Int32]  # read or written, the written ones first
     register_count: int
     written: int
+    operands_read: int  # the register that says that its operands have been read; -1: none does
     access: int
     access_bytes: int
     packed_lines: int  # of `addressing.coalescing.packed_lines`
@@ -314,6 +316,7 @@ class Machine(Record):
     units: int
     fetch_width: int
     address_cycles: int
+    operand_cycles: int
     write_back_cycles: int
     pipeline_cycles: int
     shared_cycles: int

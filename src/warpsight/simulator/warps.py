@@ -99,6 +99,7 @@ def schedule(state: State, sm: Sm, warp: Warp, earliest: int, now: int, cause: i
     sm.schedulers[warp.scheduler].wants[instruction.unit] |= 1 << warp.bit
     if ready >= codes.NEVER:
         warp.state = codes.NEEDS_DATA
+        warp.fetched_at = max(warp.fetched_at, earliest)
         return
     warp.state = codes.RUNS
     warp.ready_at = max(ready, earliest, warp.fetched_at)

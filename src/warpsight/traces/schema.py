@@ -2,7 +2,8 @@
 
 Nothing in a trace depends on a cache, a latency or an SM count. One `KernelTrace` per launch.
 
-**Static part.** One `StaticInstruction` per PTX instruction; its `pc` is its index. Basic blocks are runs of consecutive pcs.
+**Static part.** One `StaticInstruction` per instruction of the trace's level: PTX, or machine code (`sass`); its `pc` is its index.
+Basic blocks are runs of consecutive pcs.
 
 **Dynamic part.** Warps are numbered over the launch: warp `w` is warp `w % warps_per_block` of block `w // warps_per_block`
 (blocks in x-fastest order). Each warp has
@@ -25,9 +26,11 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.display import DISPLAY
+from warpsight.isa.sass.native import NO_BARRIER
 from warpsight.kernels.launch import LaunchShape
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+LEVELS = ("ptx", "sass")
 SECTOR_BYTES = 32
 WARP_SIZE = 32
 
@@ -42,7 +45,9 @@ class StaticInstruction:
 
     `op_class` is a key of the GPU description's `latency` (int, fp32, fp64, sfu, shared, ...) or `branch`, `barrier`, `memory`,
     `control`. `space` and `access` are empty unless it touches memory; `access` is load, store or atomic; `access_bytes` per lane.
-    `sources` and `destinations` are dense register numbers, predicates (and the guard) included.
+    `sources` and `destinations` are dense register numbers, predicates (and the guard) included. The last four are the control word
+    of machine code (`isa/sass/native.py`): cycles before the next instruction may issue, the barriers released when the result is
+    written and when the operands have been read, and the barriers waited for as a mask.
     """
 
     pc: int
@@ -56,6 +61,10 @@ class StaticInstruction:
     file: str
     line: int
     ptx_line: int
+    stall: int = 0
+    write_barrier: int = NO_BARRIER
+    read_barrier: int = NO_BARRIER
+    waits: int = 0
 
     @property
     def event_bytes(self) -> int:
@@ -117,7 +126,9 @@ class TraceChunk:
 
 @dataclass(frozen=True)
 class TraceHeader(LaunchShape):
-    """What was run. `registers_from` is the origin of `registers_per_thread`: assembler, override, trace or estimate.
+    """What was run, as instructions of `level`.
+
+    `registers_from` is the origin of `registers_per_thread`: assembler, override, trace or estimate.
 
     `warp_instructions` and `thread_instructions` are of the whole launch. If only some blocks are recorded, `sampled_blocks` is
     their number and `sampled_instructions` their warp instructions (else both are 0), and `thread_instructions` is scaled to the
@@ -142,6 +153,7 @@ class TraceHeader(LaunchShape):
     tool_version: str
     sampled_blocks: int = 0
     sampled_instructions: int = 0
+    level: str = "ptx"
     schema: int = SCHEMA_VERSION
 
     @property

@@ -249,7 +249,9 @@ def emit_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction:
 
 
 def emit_indexed_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction: Instruction, index: Value) -> None:
-    """`brx.idx`, each lane to the target of its `index`: push one entry for each distinct target with its lanes, then run the youngest. Lanes under a false guard go on."""
+    """`brx.idx`, each lane to the target of its `index`: push one entry for each distinct target with its lanes, then run the
+    youngest. Lanes under a false guard go on.
+    """
     builder = emitter.builder
     guarded, branching = emitter.guard_lanes is not None, emitter.active_mask
     table = instruction.operands[1]

@@ -69,18 +69,12 @@ class Emitter(Frame):
         ins = self.instruction
         assert ins is not None
         source = f" ({ins.file}:{ins.line})" if ins.file else ""
+        what = f'opcode "{ins.text}"{source}: {why}. The results would be wrong, so nothing is run.'
         if ins.native is not None:
-            return UnsupportedError(
-                f'instruction "{ins.text}"{source} at {ins.native.section}+{ins.native.address:#x}: {why}. The results would be wrong, '
-                "so nothing is run.",
-                place=self.kernel.path,
-                remedy="use `level='ptx'`",
-            )
-        return UnsupportedError(
-            f'opcode "{ins.text}"{source}: {why}. The results would be wrong, so nothing is run.',
-            place=f"{self.kernel.path}:{ins.ptx_line}",
-            remedy="rewrite the line without it, or compile for another architecture (`arch`)",
-        )
+            place = f"{self.kernel.path}: {ins.native.section}+{ins.native.address:#x}"
+            return UnsupportedError(what, place=place, remedy="use `level='ptx'`")
+        remedy = "rewrite the line without it, or compile for another architecture (`arch`)"
+        return UnsupportedError(what, place=f"{self.kernel.path}:{ins.ptx_line}", remedy=remedy)
 
     # -- registers -----------------------------------------------------------------------------------------------------------
 

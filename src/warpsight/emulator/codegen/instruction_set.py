@@ -23,9 +23,9 @@ class InstructionSet:
 
     `emit` emits one instruction that does not end its basic block; `special(emitter, name)` gives the 32 lanes of a special
     register; `branch_index(emitter, instruction)` which entry of its list of targets each lane of an indexed branch takes, as u32;
-    `calls` makes the calls of a kernel. All raise UnsupportedError for what is not modelled. Library functions are shared by all kernels:
-    `library_functions_of` names those that a module calls, `build_library_function` makes the module of one. `callbacks` gives, by
-    symbol, the address of each function that is not made by LLVM; it is compiled when its address is first asked for.
+    `calls` makes the calls of a kernel. All raise UnsupportedError for what is not modelled. Library functions are shared by all
+    kernels: `library_functions_of` names those that a module calls, `build_library_function` makes the module of one. `callbacks`
+    gives, by symbol, the address of each function that is not made by LLVM; it is compiled when its address is first asked for.
     """
 
     level: str

@@ -138,7 +138,8 @@ def compile_kernel(
         names = " ".join(called).encode()
         return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
 
-    options = f"{symbols.global_base} {quickly} {budget.BUDGET} {budget.QUICK_BUDGET}{' check' if checks else ''}{' probes' if probes else ''}"
+    chosen = [name for name, given in (("check", checks), ("probes", probes)) if given]
+    options = f"{symbols.global_base} {quickly} {budget.BUDGET} {budget.QUICK_BUDGET} {' '.join(chosen)}"
     stored = _kept(build, host, instructions.level, options, function.name, text)
     site_count, state_stride, named = struct.unpack_from(_HEAD, stored)
     start = struct.calcsize(_HEAD) + named

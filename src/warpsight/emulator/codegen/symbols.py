@@ -65,6 +65,7 @@ class SymbolTable:
     """
 
     stack_grows_down = False
+    banks: dict[int, tuple[int, int]] = {}
 
     def __init__(self, module: Module, function: Function, global_base: int = ARENA_BASE) -> None:
         self.global_base = global_base
@@ -114,8 +115,8 @@ class SymbolTable:
 class NativeSymbolTable(SymbolTable):
     """Where a kernel's variables lie when its machine code is run.
 
-    Parameters, shared memory and constant banks lie as the assembler has laid them out; variables in device memory as at the level of
-    PTX, so that both write the same addresses. `banks` gives (device address, bytes) by number. `stack_start` is the size of a
+    Parameters, shared memory and constant banks lie as the assembler has laid them out; variables in device memory as at the level
+    of PTX, so that both write the same addresses. `banks` gives (device address, bytes) by number. `stack_start` is the size of a
     thread's stack, from whose end it grows down.
     """
 

@@ -190,7 +190,12 @@ def _dispatch(emitter: Emitter, space: str, address: Any, access: Access) -> lis
         return shared_access(emitter, emitter.effective_address(address, 32), access, site)
     if space == "local":
         return local_access(emitter, emitter.effective_address(address, 32), access, site)
-    return access.outside(emitter, "generic", site, emitter.effective_address(address), _generic)
+    return generic_access(emitter, emitter.effective_address(address), access, site)
+
+
+def generic_access(frame: Frame, addresses: Value, access: Access, site: Value) -> list[Value]:
+    """Access memory at <32 x i64> generic addresses, of device memory or in a window; two event bytes."""
+    return access.outside(frame, "generic", site, addresses, _generic)
 
 
 def _generic(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:

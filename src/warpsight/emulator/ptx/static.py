@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from warpsight.isa.ptx.program import Function
+from warpsight.isa.ptx.program import Function, Instruction
 from warpsight.isa.ptx.rules import memory_access, op_class, reads, writes
 from warpsight.traces.schema import StaticInstruction
+
+
+def _control(instruction: Instruction) -> tuple[int, ...]:
+    """Stall cycles, barriers set and barriers waited for, of an instruction that has a control word."""
+    if instruction.native is None:
+        return ()
+    control = instruction.native.control
+    return control.stall, control.write_barrier, control.read_barrier, control.waits
 
 
 def static_instructions(function: Function) -> tuple[StaticInstruction, ...]:
@@ -21,7 +29,7 @@ def static_instructions(function: Function) -> tuple[StaticInstruction, ...]:
         rows.append(
             StaticInstruction(
                 ins.index, ins.text, op_class(ins), dense(writes(ins)), dense(reads(ins)), space, access, size, ins.file, ins.line,
-                ins.ptx_line,
+                ins.ptx_line, *_control(ins),
             )
         )
     return tuple(rows)

@@ -359,12 +359,13 @@ def emulate(
             paths, warps_of_path = run.execute(sink, threads)
         seconds = time.perf_counter() - started
         run.memory.write_back()
-        header = _header(run, registers, paths, warps_of_path, inputs, seconds)
+        header = _header(prepared, run, registers, paths, warps_of_path, inputs, seconds)
     return sink.finish(header, static_instructions(prepared.function), native.graph.block_start.astype(np.int32), paths)
 
 
 def _header(
-    run: _Run, registers: RegisterUse, paths: PathTable, warps_of_path: npt.NDArray[np.int64], inputs: str, seconds: float,
+    prepared: PreparedKernel, run: _Run, registers: RegisterUse, paths: PathTable, warps_of_path: npt.NDArray[np.int64], inputs:
+    str, seconds: float,
 ) -> TraceHeader:
     source, launch, native = run.source, run.launch, run.native
     recorded, threads_in_step = _recorded(native, paths, warps_of_path)
@@ -372,7 +373,7 @@ def _header(
     return TraceHeader(
         kernel=run.name, mangled=launch.kernel, source=source.path, grid=launch.grid, block=launch.block,
         static_shared_bytes=native.symbols.static_shared_bytes, dynamic_shared_bytes=launch.shared_bytes,
-        registers_per_thread=registers.registers, registers_from=registers.origin, target=source.target,
+        registers_per_thread=registers.registers, registers_from=registers.origin, target=prepared.target, level=prepared.level,
         kernel_hash=kernel_hash(launch.kernel, source.ptx), input_hash=inputs, warp_instructions=run.instructions,
         thread_instructions=round(threads_in_step * run.instructions / max(1, recorded)) if sampled else threads_in_step,
         emulation_seconds=seconds, tool_version=__version__, sampled_blocks=sampled,

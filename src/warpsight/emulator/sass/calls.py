@@ -1,7 +1,7 @@
 """Calls and returns of machine code: the return address lies in registers, and the stack is the program's own affair.
 
-Lanes that call together wait for each other under a return token, as calls of PTX do; a lane's token is found by the address that it
-returns to.
+Lanes that call together wait for each other under a return token, as calls of PTX do; a lane's token is found by the address that
+it returns to.
 """
 
 from __future__ import annotations

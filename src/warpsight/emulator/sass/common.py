@@ -171,14 +171,15 @@ def halves(emitter: Emitter, value: Value) -> tuple[Value, Value]:
 
 def constant_words(emitter: Emitter, operand: NativeConstant, count: int, ahead: int = 0) -> list[Value]:
     """`count` 32-bit words of a constant bank from an operand's place on, `ahead` bytes further."""
-    elements = constant_elements(emitter, operand, I32, 4, count, ahead)
-    return elements
+    return constant_elements(emitter, operand, I32, 4, count, ahead)
 
 
 def constant_elements(
     emitter: Emitter, operand: NativeConstant, element: Any, element_bytes: int, count: int, ahead: int = 0
 ) -> list[Value]:
-    """`count` elements of an LLVM type at `c[bank][base + offset + ahead]`, the same for all lanes unless a register is the base."""
+    """`count` elements of an LLVM type at `c[bank][base + offset + ahead]`, the same for all lanes unless a register is the
+    base.
+    """
     builder, symbols = emitter.builder, emitter.kernel.symbols
     offset = operand.offset + ahead
     banks = symbols.banks
@@ -206,7 +207,7 @@ def constant_elements(
 
 def parameter_elements(emitter: Emitter, offsets: Value, element: Any, element_bytes: int, count: int) -> list[Value]:
     """Elements at computed offsets (i64 lanes) of bank 0."""
-    from warpsight.emulator.ptx.memory import gather_params  # noqa: PLC0415
+    from warpsight.emulator.ptx.memory import gather_params
 
     access = Access(element, element_bytes, count, record=False)
     narrow = emitter.builder.trunc(offsets, vector(I32))

@@ -14,7 +14,7 @@ from llvmlite import ir
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I32, I64, PTR, Value, at, intrinsic, load_as, splat_constant, store_as, vector
 from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP
-from warpsight.emulator.ptx.system import MOST_EXTERNAL_ARGUMENTS, EXTERNAL_NUMBERS, emit_special
+from warpsight.emulator.ptx.system import EXTERNAL_NUMBERS, MOST_EXTERNAL_ARGUMENTS, emit_special
 from warpsight.emulator.sass.calls import names_function
 from warpsight.emulator.sass.common import code_address, halves, join, native_of, set_wide, set_word
 from warpsight.isa.ptx.linking import EXTERNALS
@@ -99,7 +99,7 @@ def call(emitter: Emitter, instruction: Instruction) -> None:
     """`CALL` of a function that is not in the code: `printf`, `malloc`, `free`, `assert`."""
     name = names_function(instruction)
     if name not in EXTERNALS:
-        raise emitter.unsupported(f'the function "{name}" that it calls is not known' if name else "no function is known that it may call")
+        raise emitter.unsupported(f'"{name}", which it calls, is not known' if name else "no function is known that it may call")
     external, builder, register = EXTERNALS[name], emitter.builder, _FIRST_ARGUMENT
     rows = emitter.buffer("external", ir.ArrayType(vector(I64), MOST_EXTERNAL_ARGUMENTS))
     for k, kind in enumerate(external.parameters):

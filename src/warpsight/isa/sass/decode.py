@@ -1,4 +1,5 @@
-"""From a listing of machine code to a `Function` as the rest of Warpsight knows it: the kernel, then the functions that it may call.
+"""From a listing of machine code to a `Function` as the rest of Warpsight knows it: the kernel, then the functions that it may
+call.
 
 Each instruction keeps what it is in machine code (`native`). Beside it stands what it is in the terms that control flow, barriers
 and memory accesses have at both levels: its opcode, modifiers and operands in PTX's words. Code that only asks where an instruction
@@ -68,8 +69,8 @@ def _operand_registers(operand: NativeOperand, count: int) -> list[str]:
     if isinstance(operand, NativeConstant) and operand.base is not None:
         return _operand_registers(operand.base, 1)
     if isinstance(operand, NativeAddress):
-        names = _operand_registers(operand.base, 2 if operand.wide else 1) if operand.base else []
-        return names + (_operand_registers(operand.uniform, 2 if operand.wide and not operand.base else 1) if operand.uniform else [])
+        names = _operand_registers(operand.base, 1 + operand.wide) if operand.base else []
+        return names + (_operand_registers(operand.uniform, 1 + operand.wide_uniform) if operand.uniform else [])
     return []
 
 
@@ -86,9 +87,7 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
             continue
         if row.access:
             widths[k] = data if not (base.startswith("ATOM") and "CAS" not in tokens and k > results + 1) else 1
-        elif "d" in row.wide and k < results and not _is_predicate(operand):
-            widths[k] = 2
-        elif "s" in row.wide and k >= results:
+        elif ("d" in row.wide and k < results and not _is_predicate(operand)) or ("s" in row.wide and k >= results):
             widths[k] = 2
     if base in ("IMAD", "UIMAD") and "WIDE" in tokens:
         sources = [k for k, operand in enumerate(operands) if k >= results and not _is_predicate(operand)]
@@ -118,6 +117,17 @@ def _converted(tokens: list[str], operands: Sequence[NativeOperand]) -> list[int
     elif base == "MATCH" and wide & set(types):
         source = 2
     return [result] + [source] * (len(operands) - 1) if base != "MATCH" else [1] * (len(operands) - 1) + [source]
+
+
+def _widened(mnemonic: str, operands: tuple[NativeOperand, ...]) -> tuple[NativeOperand, ...]:
+    """Operands with 64-bit addresses (`.E`) as such: code of sm_75, and some of later ones, does not mark pairs of registers."""
+    if "E" not in mnemonic.split("."):
+        return operands
+    shared = next((k for k, o in enumerate(operands) if isinstance(o, NativeAddress)), -1) if mnemonic.startswith("LDGSTS") else -1
+    return tuple(
+        replace(o, wide=not o.short, wide_uniform=True) if isinstance(o, NativeAddress) and k != shared else o
+        for k, o in enumerate(operands)
+    )
 
 
 def _is_predicate(operand: NativeOperand) -> bool:
@@ -213,8 +223,8 @@ def _structure(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand
     tokens = mnemonic.split(".")
     base, row = tokens[0], meaning.row
     if base == "BRA" and "DIV" in tokens:
-        # Taken where lanes that belong to the warp run elsewhere, so that the code there can gather them: lanes that run together are
-        # together here, and who waits for whom is decided by the instruction that follows.
+        # Taken where lanes that belong to the warp run elsewhere, so that the code there can gather them: lanes that run together
+        # are together here, and who waits for whom is decided by the instruction that follows.
         return "mov", (), ()
     if base == "BPT" and "TRAP" in tokens:
         return "trap", (), ()
@@ -240,7 +250,8 @@ def _structure(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand
     return "mov", (), ()
 
 
-_PLAIN_FLOW = {"EXIT": "exit", "KILL": "exit", "BRA": "bra", "BRX": "brx", "BRXU": "brx", "JMP": "bra", "CALL": "call", "RET": "ret"}
+_PLAIN_FLOW = {"EXIT": "exit", "KILL": "exit", "BRA": "bra", "BRX": "brx", "BRXU": "brx", "JMP": "bra", "CALL": "call", "RET":
+"ret"}
 
 
 # -- A kernel with the functions that it may call.
@@ -336,7 +347,8 @@ def decode_kernel(
     bodies = program.functions()
     callables = {name: Callable(first, end, 0, return_register(name)) for name, (first, end) in bodies.items()}
     function = Function(
-        kernel, True, parameters, instructions, registers, decoder.labels, branch_targets=decoder.branch_targets, callables=callables
+        kernel, True, parameters, instructions, registers, decoder.labels, branch_targets=decoder.branch_targets,
+        callables=callables
     )
     sites = decoder.call_sites(callables, instructions)
     return replace(function, call_sites=sites, frame=LEAST_FRAME if _may_recur(sites, callables) else 0)
@@ -369,7 +381,7 @@ class _Decoder:
 
     def instructions(self) -> list[Instruction]:
         """All of them."""
-        found = []
+        found: list[Instruction] = []
         for section in self.program.sections:
             for listed in section.instructions:
                 found.append(self._instruction(section, listed, len(found)))
@@ -382,7 +394,7 @@ class _Decoder:
         except ValueError as error:
             what = f'operand "{error}" of {listed.mnemonic} is not recognized'
             raise UnsupportedError(what, place=place, remedy="use `level='ptx'`") from None
-        operands = tuple(self._placed(section, operand) for operand in operands)
+        operands = _widened(listed.mnemonic, tuple(self._placed(section, operand) for operand in operands))
         meaning = _TABLE.meaning(listed.mnemonic)
         results = _results(meaning, listed.mnemonic, operands)
         widths = _widths(meaning, listed.mnemonic, operands, results)
@@ -401,7 +413,7 @@ class _Decoder:
         if guard is not None and guard.register.name in TRUE_PREDICATES and not guard.negated:
             guard = None
         native = NativeInstruction(
-            section.name, listed.address, listed.mnemonic, operands, results,
+            section.name, listed.address, listed.text, listed.mnemonic, operands, results,
             tuple(dict.fromkeys(n for n in reads if n not in TRUE_PREDICATES)), tuple(dict.fromkeys(writes)),
             "barrier" if listed.mnemonic.startswith("BAR.") else row.op_class,
             _space(row.space, listed.mnemonic) if has_access else "", row.access if has_access else "",
@@ -485,7 +497,7 @@ _FLOW: dict[str, _Flow] = {
 
 def _space(space: str, mnemonic: str) -> str:
     """The state space of an access; a reduction is on device memory, whatever form its address has."""
-    return "global" if mnemonic.split(".")[0] in ("RED", "REDG") else space
+    return "global" if mnemonic.split(".", maxsplit=1)[0] in ("RED", "REDG") else space
 
 
 def words_of(operands: Sequence[NativeOperand]) -> tuple[str, ...]:

@@ -38,6 +38,12 @@ class ListedInstruction:
     encoding: int
     ptx_line: int
 
+    @property
+    def text(self) -> str:
+        """The instruction in one line, `@!P0 LDG.E R2, [R4.64]`."""
+        guard = f"@{self.guard} " if self.guard else ""
+        return f"{guard}{self.mnemonic} {', '.join(self.operands)}".rstrip()
+
 
 @dataclass
 class ListedSection:

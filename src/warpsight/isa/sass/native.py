@@ -16,7 +16,9 @@ TRUE_PREDICATES = frozenset({"PT", "UPT"})
 
 @dataclass(frozen=True, slots=True)
 class NativeRegister:
-    """A register (`R4`, `UR4`, `RZ`) or predicate (`P0`, `UP0`, `PT`). `inverted` is `~` or `!`; `part` is what follows (`H0_H0`)."""
+    """A register (`R4`, `UR4`, `RZ`) or predicate (`P0`, `UP0`, `PT`). `inverted` is `~` or `!`; `part` is what follows
+    (`H0_H0`).
+    """
 
     name: str
     negative: bool = False
@@ -54,7 +56,9 @@ class NativeConstant:
 
 @dataclass(frozen=True, slots=True)
 class NativeAddress:
-    """`[base * scale + uniform + offset]`. `wide`: the base is a pair of registers. `descriptor` is the uniform register before it."""
+    """`[base * scale + uniform + offset]`. `wide`: the base is a pair of registers; `short`: it is one although addresses are wide
+    (`.U32`). `wide_uniform`: the uniform register is a pair. `descriptor` is the uniform register before it.
+    """
 
     base: NativeRegister | None
     uniform: NativeRegister | None = None
@@ -62,6 +66,8 @@ class NativeAddress:
     scale: int = 1
     wide: bool = False
     descriptor: str = ""
+    short: bool = False
+    wide_uniform: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,7 @@ def _register(text: str) -> NativeRegister | None:
 
 def _address(text: str, descriptor: str) -> NativeAddress:
     base = uniform = None
-    offset, scale, wide = 0, 1, False
+    offset, scale, wide, short = 0, 1, False, False
     for sign, part in _PARTS.findall(text.replace("+-", "-")):
         if part[0] in "UR":
             name, *suffixes = part.split(".")
@@ -120,11 +126,11 @@ def _address(text: str, descriptor: str) -> NativeAddress:
                 uniform = register
             else:
                 base = register
-                wide = "64" in suffixes
+                wide, short = "64" in suffixes, "U32" in suffixes
                 scale = next((int(s[1:]) for s in suffixes if re.fullmatch(r"X\d+", s)), 1)
         else:
             offset += -int(part, 0) if sign == "-" else int(part, 0)
-    return NativeAddress(base, uniform, offset, scale, wide, descriptor)
+    return NativeAddress(base, uniform, offset, scale, wide, descriptor, short)
 
 
 def parse_operand(text: str, encoding: int) -> NativeOperand:
@@ -159,6 +165,9 @@ def parse_operand(text: str, encoding: int) -> NativeOperand:
 
 NO_BARRIER = 7
 BARRIERS = 6
+# From the issue of a memory instruction until its operands have been read: Huerta et al. (MICRO 2025), table 2, loads and stores of
+# device memory.
+OPERAND_CYCLES = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +202,8 @@ def control_word(encoding: int) -> ControlWord:
 
 @dataclass(frozen=True, slots=True)
 class NativeInstruction:
-    """A decoded instruction. `address` is its byte offset in the code of its section; `results` of its `operands` are written.
+    """A decoded instruction, `text` as it is listed. `address` is its byte offset in the code of its section; `results` of its
+    `operands` are written.
 
     `reads` and `writes` name all registers and predicates, without those that are always zero or true. `space`, `access` and
     `access_bytes` (per lane) are empty and 0 unless it touches memory.
@@ -201,6 +211,7 @@ class NativeInstruction:
 
     section: str
     address: int
+    text: str
     mnemonic: str
     operands: tuple[NativeOperand, ...]
     results: int
