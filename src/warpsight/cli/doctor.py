@@ -23,7 +23,7 @@ examples:
 def configure(parser: Parser) -> None:
     """Declare the options."""
     parser.add_argument("--isa", nargs="?", const="ptx", choices=("ptx", "sass"), help="list all PTX opcodes: supported or not, op "
-                        "class, and why not; with sass the opcodes of imported traces")
+                        "class, and why not; with sass those of machine code")
     options.add_json(parser)
 
 

@@ -58,6 +58,7 @@ COMMANDS = (
             {part.name: part for part in _TRACE_PARTS}),
     Command("run", "warpsight.cli.run", "run a whole CUDA program on this machine and predict each kernel launch"),
     Command("simulate", "warpsight.cli.simulate", "simulate a kernel on a GPU cycle by cycle, as a reference for the models"),
+    Command("sass", "warpsight.cli.sass", "list the machine code of a kernel for a GPU, with stall cycles and barriers"),
     Command("profile", "warpsight.cli.profile", "show the interval profile of a kernel's representative warp"),
     Command("cache", "warpsight.cli.cache", "model L1 misses by class from reuse distances"),
     Command("model", "warpsight.cli.model", "predict from an interval profile, without a kernel"),

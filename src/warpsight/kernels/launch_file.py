@@ -85,12 +85,17 @@ def prepare(spec: LaunchSpec, default_arch: str = DEFAULT_ARCHITECTURE) -> tuple
 
     CUDA C++ is compiled for `default_arch` where `spec` names no architecture.
     """
+    source = load_kernels(spec, default_arch)
+    return source, make_launch(source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed)
+
+
+def load_kernels(spec: LaunchSpec, default_arch: str = DEFAULT_ARCHITECTURE) -> KernelSource:
+    """Compile or read the kernels of `spec`. Raises what `load_source` raises, and UsageError for values of the wrong kind."""
     check_kinds(vars(spec), {name: f"{spec.path}: {name}" for name in vars(spec)} if spec.path else {"args": "arguments"})
-    source = load_source(
+    return load_source(
         spec.source, arch=spec.arch, kernel_expressions=(spec.kernel,) if spec.kernel else (), defines=spec.defines,
         include_dirs=spec.include_dirs, name=spec.name or None, default_arch=default_arch,
     )
-    return source, make_launch(source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed)
 
 
 # -- Reading the file.

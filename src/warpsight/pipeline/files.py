@@ -67,7 +67,7 @@ def trace_into(
 ) -> KernelTrace:
     """Run the kernel and stream its trace into `folder`; nothing is left there if the run fails.
 
-    `gpu` says whose machine code is executed where the level is not `ptx`. Raises UsageError when `request` is already a trace or
+    `gpu` says whose machine code is executed at level `sass`. Raises UsageError when `request` is already a trace or
     the folder must not be overwritten, and what `trace_kernel` raises.
     """
     request.refuse_import_options()

@@ -13,13 +13,15 @@ import llvmlite.binding as llvm
 
 from warpsight._version import __version__
 from warpsight.base import diskcache
+from warpsight.emulator.sass.instruction_set import is_executed
 from warpsight.gpu.keys import parameters_of
 from warpsight.isa.ptx.opcodes import OPCODES, REFUSED
 from warpsight.isa.sass.opcodes import TABLE
 from warpsight.kernels.cuda import find_nvcc
 from warpsight.models.base import components_of, get_model, model_names
 
-_PACKAGES = ("llvmlite", "numba", "numpy", "pyarrow", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-nvjitlink")
+_PACKAGES = ("llvmlite", "numba", "numpy", "pyarrow", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-nvjitlink",
+             "nvidia-cuda-nvdisasm")
 
 
 def instruction_table() -> list[dict[str, Any]]:
@@ -34,9 +36,16 @@ def instruction_table() -> list[dict[str, Any]]:
 
 
 def native_table() -> list[dict[str, Any]]:
-    """A row for each native opcode (SASS) of imported traces: `opcode`, `op_class`, `space`, `access`, `what`."""
+    """A row for each native opcode (SASS): `opcode`, `op_class`, `space`, `access`, `executed`, `what`.
+
+    An opcode that is not executed is known in imported traces.
+    """
     rows = sorted(TABLE.values(), key=lambda row: row.name)
-    return [{"opcode": row.name, **{key: getattr(row, key) for key in ("op_class", "space", "access", "what")}} for row in rows]
+    return [
+        {key: getattr(row, key) for key in ("op_class", "space", "access", "what")}
+        | {"opcode": row.name, "executed": is_executed(row.name.partition(".")[0])}
+        for row in rows
+    ]
 
 
 def _row(opcode: str, op_class: str, access: str, what: str, why_not: str) -> dict[str, Any]:

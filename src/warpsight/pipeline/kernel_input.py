@@ -80,7 +80,7 @@ class ReadyLaunch:
 def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
     """Read or compile the kernels of `request`, check its launch and count its registers.
 
-    With level `auto` machine code is executed where `gpu` is one that has it. Raises UsageError, FormatError, CompileError,
+    With level `sass` the machine code of `gpu` is executed. Raises UsageError, FormatError, CompileError,
     UnsupportedError.
     """
     check_kinds({name: getattr(request, name) for name in _CHECKED})
@@ -105,19 +105,27 @@ def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
 
 
 def _native_architecture(request: KernelRequest, spec: LaunchSpec, gpu: GpuSpec | None) -> Architecture | None:
-    """Whose machine code is executed: that of the GPU, or of `arch` where no GPU is given; None for PTX. Raises UsageError."""
-    level = "auto" if request.level is None else request.level
+    """Whose machine code is executed, None for PTX. Raises UsageError."""
+    level = LEVELS[0] if request.level is None else request.level
     if level not in LEVELS:
         raise UsageError(f'"{level}" is no level of instructions', place="level", remedy=f"known: {', '.join(LEVELS)}")
-    stated = None if gpu is None or gpu.compute_capability == "none" else parse_architecture(gpu.compute_capability)
-    if level == "ptx" or (level == "auto" and (stated is None or stated.number < OLDEST_GPU or request.check)):
+    if level == "ptx":
         return None
-    if stated is not None:
-        return stated
-    if gpu is not None:
-        what = f"{gpu.name} states no compute capability, so that there is no machine code for it"
-        raise UsageError(what, place="level", remedy="use level `ptx`, or a GPU of compute capability 7.0 or later")
-    return parse_architecture(spec.arch or DEFAULT_ARCHITECTURE)
+    if request.check:
+        what = "reads of memory that was never written are found at level `ptx` alone"
+        raise UsageError(what, place="check", remedy="leave out one of the two")
+    return wanted_architecture(spec, gpu)
+
+
+def wanted_architecture(spec: LaunchSpec, gpu: GpuSpec | None) -> Architecture:
+    """Whose machine code is meant: that of `gpu`, else of the `arch` of `spec`. Raises UsageError for a GPU without any."""
+    if gpu is None:
+        return parse_architecture(spec.arch or DEFAULT_ARCHITECTURE)
+    stated = None if gpu.compute_capability == "none" else parse_architecture(gpu.compute_capability)
+    if stated is None or stated.number < OLDEST_GPU:
+        what = f"{gpu.name} states no compute capability of 7.0 or later, so that there is no machine code for it"
+        raise UsageError(what, place="level", remedy="use level `ptx`, or another GPU")
+    return stated
 
 
 def sample_size(sample: str | int | None, blocks: int) -> int:

@@ -59,7 +59,7 @@ class ListingSink(FolderSink):
 def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: Watch | None = None) -> KernelTrace:
     """Run the kernel functionally and record it in memory. NumPy arrays among the arguments are written back.
 
-    A `gpu`, if given, says beforehand whether a block fits an SM, and whose machine code is executed where the level is not `ptx`.
+    A `gpu`, if given, says beforehand whether a block fits an SM, and whose machine code is executed at level `sass`.
     Raises UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, and LimitError past `max_instructions`.
     """
     ready = prepare(request, gpu)

@@ -218,7 +218,8 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
         unit = codes.UNIT_MEMORY if through_unit else units.get("int" if i.access else i.op_class, units["int"])
         rows.append((
             kind, unit, _latency(i, gpu), max(1, i.stall), len(touched), len(registers), len(set(written)),
-            numbers.setdefault(operands_read, len(numbers)) if operands_read else -1, _ACCESS.get(i.access, -1), i.access_bytes, packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
+            numbers.setdefault(operands_read, len(numbers)) if operands_read else -1, _ACCESS.get(i.access, -1), i.access_bytes,
+            packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
         ))  # fmt: skip
         touched += registers
         loads += returns

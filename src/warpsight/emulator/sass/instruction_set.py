@@ -34,11 +34,17 @@ def _handlers() -> dict[str, Handler]:
 
 
 HANDLERS = _handlers()
+FLOW = ("BRA", "BRX", "BRXU", "CALL", "RET", "EXIT", "KILL", "BAR", "BPT")  # emitted by `codegen`, in PTX's words
 
 
 def handler_of(base: str) -> Handler | None:
     """The handler of an opcode (without modifiers), None where it is not executed."""
     return HANDLERS.get(base) or (HANDLERS.get(base[1:]) if base.startswith("U") else None)
+
+
+def is_executed(base: str) -> bool:
+    """Whether an opcode (without modifiers) is executed: it has a handler, or ends a basic block."""
+    return handler_of(base) is not None or base in FLOW
 
 
 def emit_operation(emitter: Emitter, instruction: Instruction) -> None:

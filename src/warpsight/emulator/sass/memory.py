@@ -18,8 +18,8 @@ from warpsight.isa.sass.native import NativeAddress, NativeConstant, NativeInstr
 
 # Orders, scopes and cache operators change when memory is seen, not what (see `ptx/memory.py`).
 CACHE_WORDS = (
-    "E", "SYS", "GPU", "CTA", "SM", "VC", "CONSTANT", "STRONG", "WEAK", "MMIO", "PRIVATE", "LTC64B", "LTC128B", "LTC256B", "EF", "EL", "EN", "EU",
-    "NA", "LU", "DEFER_BLOCKING", "BYPASS", "ADDR",
+    "E", "SYS", "GPU", "CTA", "SM", "VC", "CONSTANT", "STRONG", "WEAK", "MMIO", "PRIVATE", "LTC64B", "LTC128B", "LTC256B", "EF", "EL",
+    "EN", "EU", "NA", "LU", "DEFER_BLOCKING", "BYPASS", "ADDR",
 )  # fmt: skip
 _SIGNED, _NARROW = {"S8": I8, "S16": I16}, {"U8": I8, "S8": I8, "U16": I16, "S16": I16}
 _WIDE = {"64": 2, "128": 4}

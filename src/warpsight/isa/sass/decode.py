@@ -152,8 +152,8 @@ def _results(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand])
 
 def _names(mnemonic: str, operands: Sequence[NativeOperand], widths: Sequence[int], results: int) -> tuple[list[str], list[str]]:
     """(read, written) registers."""
-    reads = [n for operand, width in zip(operands[results:], widths[results:], strict=True) for n in _operand_registers(operand, width)]
-    writes = [n for operand, width in zip(operands[:results], widths[:results], strict=True) for n in _operand_registers(operand, width)]
+    named = [_operand_registers(operand, width) for operand, width in zip(operands, widths, strict=True)]
+    reads, writes = [n for names in named[results:] for n in names], [n for names in named[:results] for n in names]
     base, tokens = mnemonic.partition(".")[0], mnemonic.split(".")
     if base in ("P2R", "R2P", "UP2UR", "UR2UP"):
         kind = "UP" if base.startswith("U") else "P"

@@ -1,0 +1,44 @@
+"""The listing of `warpsight sass` as terminal text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpsight.isa.sass.native import NO_BARRIER
+
+
+def listing_text(document: dict[str, Any]) -> str:
+    """`document` is that of `pipeline.machine_listing`.
+
+    Columns: address; barriers waited for; stall cycles; the barriers that its result (W) and its operands (R) release; live
+    registers; the instruction; its line.
+    """
+    classes = ", ".join(f"{count} {name}" for name, count in document["by_class"].items())
+    lines = [
+        f"{document['tool']}   {document['source']} : {document['kernel']}   {document['target']}",
+        "",
+        f"  {len(document['instructions'])} instructions: {classes}",
+        f"  {document['registers_per_thread']} registers per thread, at most {document['most_live_registers']} live; "
+        f"{document['static_shared_bytes']} B shared memory, {document['stack_bytes']} B stack",
+        f"  at most {document['loads_in_flight']} loads in flight within a basic block",
+        "",
+        "  address  wait    stall  sets   live  instruction",
+    ]
+    section = ""
+    for row in document["instructions"]:
+        if row["section"] != section and section:
+            lines += ["", f"  {row['section']}:"]
+        section = row["section"]
+        waits = "".join(str(k) if k in row["waits"] else "-" for k in range(6))
+        sets = "".join(
+            f"{letter}{row[name]}" if row[name] != NO_BARRIER else "--"
+            for letter, name in (("W", "write_barrier"), ("R", "read_barrier"))
+        )
+        place = f"{row['file'].rpartition('/')[2]}:{row['line']}" if row["line"] else f"ptx:{row['ptx_line']}" if row["ptx_line"] else ""
+        lines.append(
+            f"  {row['address']:#07x}  {waits}  {row['stall']:>4}{'y' if row['yields'] else ' '}  {sets}   {row['live_registers']:>4}  "
+            f"{row['text']:<52} {place}".rstrip()
+        )
+    if document["notes"]:
+        lines += ["", *(f" note: {note}" for note in document["notes"])]
+    return "\n".join(lines)
