@@ -24,11 +24,13 @@ SHEETS = {
     "gv100": (80, 14.8, 7.4, 870, 6),
     "rtx2060": (30, 6.45, 0.2016, 336, 3),
     "rtx3070": (46, 20.3, 0.3174, 448, 4),
+    "rtx3080": (68, 29.8, 0.465, 760, 5),
     "a100": (108, 19.5, 9.7, 1555, 40),
     "h100-pcie": (114, 51.2, 25.6, 2039, 50),
     "h100-sxm": (132, 66.9, 33.5, 3352, 50),
     "h200": (132, 66.9, 33.5, 4800, 50),
     "l4": (58, 30.3, 0.473, 300, 48),
+    "rtx4070": (46, 29.1, 0.455, 504, 36),
     "rtx4090": (128, 82.6, 1.29, 1008, 72),
 }
 KERNEL = """\
@@ -63,8 +65,10 @@ def test_gpu_fits_what_the_simulator_takes(name: str) -> None:
         ("v100", 256, 32, 0, 8),
         ("rtx2060", 256, 32, 0, 4),
         ("rtx3070", 256, 32, 0, 6),
+        ("rtx3080", 512, 32, 0, 3),
         ("a100", 1024, 64, 0, 1),
         ("a100", 128, 16, 20 * 1024, 7),
+        ("rtx4070", 128, 16, 32 * 1024, 3),
         ("rtx4090", 64, 16, 0, 24),
         ("h100-sxm", 128, 16, 75 * 1024, 3),
     ],
@@ -168,8 +172,8 @@ THROUGHPUT = {
     "8.6": (128, 128, 2, 64, 16), "8.9": (128, 128, 2, 64, 16), "9.0": (256, 128, 64, 64, 16),
 }  # fmt: skip
 CAPABILITY = {
-    "gtx1080": "6.1", "titan-v": "7.0", "v100": "7.0", "gv100": "7.0", "rtx2060": "7.5", "rtx3070": "8.6", "a100": "8.0",
-    "h100-pcie": "9.0", "h100-sxm": "9.0", "h200": "9.0", "l4": "8.9", "rtx4090": "8.9",
+    "gtx1080": "6.1", "titan-v": "7.0", "v100": "7.0", "gv100": "7.0", "rtx2060": "7.5", "rtx3070": "8.6", "rtx3080": "8.6",
+    "a100": "8.0", "h100-pcie": "9.0", "h100-sxm": "9.0", "h200": "9.0", "l4": "8.9", "rtx4070": "8.9", "rtx4090": "8.9",
 }  # fmt: skip
 # resident warps and blocks of an SM, most shared memory of an SM and a block, memory of L1 and shared memory together, KiB
 RESIDENT = {
@@ -190,6 +194,7 @@ def test_units_have_the_throughput_of_the_compute_capability(name: str) -> None:
 def test_sm_holds_what_the_compute_capability_allows(name: str) -> None:
     gpu = load_gpu(name)
     warps, blocks, shared, of_block, together = RESIDENT[CAPABILITY[name]]
+    assert gpu.compute_capability == CAPABILITY[name]
     largest = gpu.sm.max_shared_memory_per_block_bytes or gpu.sm.shared_memory_bytes
     assert (gpu.sm.max_warps, gpu.sm.max_blocks, gpu.sm.registers) == (warps, blocks, 65_536)
     assert (gpu.sm.shared_memory_bytes, largest) == (shared * 1024, of_block * 1024)
@@ -206,11 +211,13 @@ def test_sm_holds_what_the_compute_capability_allows(name: str) -> None:
         ("gv100", 4096, 1.7),
         ("rtx2060", 192, 14.0),
         ("rtx3070", 256, 14.0),
+        ("rtx3080", 320, 19.0),
         ("a100", 5120, 2.43),
         ("h100-pcie", 5120, 3.186),
         ("h100-sxm", 5120, 5.238),
         ("h200", 6144, 6.25),
         ("l4", 192, 12.5),
+        ("rtx4070", 192, 21.0),
         ("rtx4090", 384, 21.0),
     ],
 )

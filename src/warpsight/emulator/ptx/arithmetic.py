@@ -5,7 +5,7 @@ Also the carry chain `add.cc` .. `madc`, products of 24 bits, and sums of produc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
@@ -65,14 +65,19 @@ def dot(emitter: Emitter, instruction: Instruction) -> None:
     if len(kinds) != 2 or four == bool({"lo", "hi"} & set(instruction.modifiers)):
         raise emitter.unsupported("it needs two types, and dp2a also .lo or .hi")
     d, a, b, c = operands(emitter, instruction, 4)
-    builder = emitter.builder
-    x, y, total = emitter.read(a, "b32"), emitter.read(b, "b32"), emitter.read(c, "b32")
-    start = 16 if "hi" in instruction.modifiers else 0
+    values = [emitter.read(x, "b32") for x in (a, b, c)]
+    signs = (is_signed(kinds[0]), is_signed(kinds[1]))
+    emitter.write(d, dot_product(emitter, values, signs, four, "hi" in instruction.modifiers), "b32")
+
+
+def dot_product(emitter: Emitter, values: Sequence[Value], signs: tuple[bool, bool], four: bool, high: bool) -> Value:
+    """Of `values` a, b, c: c plus four products of bytes, or two of half-words of a with the two lower or upper bytes of b."""
+    builder, (x, y, total) = emitter.builder, values
     for k in range(4 if four else 2):
-        left = _field(emitter, x, 8 * k if four else 16 * k, 8 if four else 16, is_signed(kinds[0]))
-        right = _field(emitter, y, start + 8 * k, 8, is_signed(kinds[1]))
+        left = _field(emitter, x, 8 * k if four else 16 * k, 8 if four else 16, signs[0])
+        right = _field(emitter, y, (16 if high else 0) + 8 * k, 8, signs[1])
         total = builder.add(total, builder.mul(left, right))
-    emitter.write(d, total, "b32")
+    return total
 
 
 def _field(emitter: Emitter, value: Value, position: int, length: int, signed: bool) -> Value:

@@ -16,6 +16,7 @@ from warpsight.emulator.codegen.lanes import (
     scalar_type,
     splat_constant,
     vector,
+    width,
 )
 from warpsight.emulator.ptx.common import allow, extended, operands, outlined, the_type, typed_operands
 from warpsight.isa.ptx.program import Immediate, Instruction
@@ -141,15 +142,20 @@ def count_bits(emitter: Emitter, instruction: Instruction) -> None:
 def bfind(emitter: Emitter, instruction: Instruction) -> None:
     """Position of the highest bit that is not a sign bit, or all ones; `.shiftamt`: the shift that brings it to the top."""
     kind, d, a = typed_operands(emitter, instruction, 2, "shiftamt")
-    builder, element, bits = emitter.builder, scalar_type(kind), bits_of(kind)
-    value = emitter.read(a, kind)
-    if is_signed(kind):
+    shifts = "shiftamt" in instruction.modifiers
+    emitter.write(d, highest_bit(emitter, emitter.read(a, kind), is_signed(kind), shifts), "u32")
+
+
+def highest_bit(emitter: Emitter, value: Value, signed: bool, shifts: bool) -> Value:
+    """`bfind` of lanes of 32 or 64 bits; `shifts`: the shift that brings the bit to the top."""
+    builder, element = emitter.builder, value.type.element
+    if signed:
         negative = builder.icmp_signed("<", value, splat_constant(element, 0))
         value = builder.select(negative, builder.not_(value), value)
     leading = emitter.reinterpret(call_same(builder, "ctlz", value, flag=False), I32)
-    place = leading if "shiftamt" in instruction.modifiers else builder.sub(splat_constant(I32, bits - 1), leading)
+    place = leading if shifts else builder.sub(splat_constant(I32, width(element) - 1), leading)
     none = builder.icmp_signed("==", value, splat_constant(element, 0))
-    emitter.write(d, builder.select(none, splat_constant(I32, 0xFFFFFFFF), place), "u32")
+    return builder.select(none, splat_constant(I32, 0xFFFFFFFF), place)
 
 
 def brev(emitter: Emitter, instruction: Instruction) -> None:
@@ -161,7 +167,7 @@ def brev(emitter: Emitter, instruction: Instruction) -> None:
 # -- Bytes and bit fields chosen at run time: prmt, bmsk, szext.
 
 # For each mode, the source byte of each byte of the result, lowest first, by the two low bits of the selector (PTX ISA, prmt).
-_MODES = {
+BYTE_MODES = {
     "f4e": ((0, 1, 2, 3), (1, 2, 3, 4), (2, 3, 4, 5), (3, 4, 5, 6)),
     "b4e": ((0, 7, 6, 5), (1, 0, 7, 6), (2, 1, 0, 7), (3, 2, 1, 0)),
     "rc8": ((0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3)),
@@ -173,17 +179,27 @@ _MODES = {
 
 def prmt(emitter: Emitter, instruction: Instruction) -> None:
     """Each nibble of the selector picks a byte of {b, a}, its top bit replicates that byte's sign; a mode picks all four."""
-    allow(emitter, instruction, *_MODES)
+    allow(emitter, instruction, *BYTE_MODES)
     d, a, b, c = operands(emitter, instruction, 4)
     builder = emitter.builder
     low, high, selector = (emitter.read(x, "b32") for x in (a, b, c))
-    if mode := next((m for m in instruction.modifiers if m in _MODES), ""):
-        choices = [splat_constant(I32, sum(byte << 4 * k for k, byte in enumerate(row))) for row in _MODES[mode]]
-        bit = [builder.icmp_signed("!=", builder.and_(selector, splat_constant(I32, n)), splat_constant(I32, 0)) for n in (1, 2)]
-        upper, lower = (builder.select(bit[0], choices[k + 1], choices[k]) for k in (2, 0))
-        selector = builder.select(bit[1], upper, lower)
+    if mode := next((m for m in instruction.modifiers if m in BYTE_MODES), ""):
+        selector = selector_of(builder, mode, selector)
     values, folds = [low, high, selector], isinstance(c, Immediate)  # a constant selector leaves a few instructions
-    emitter.write(d, _permuted(builder, values) if folds else outlined(builder, "permute", low.type, values, _permuted), "b32")
+    emitter.write(d, _permuted(builder, values) if folds else permuted(builder, values), "b32")
+
+
+def selector_of(builder: Builder, mode: str, selector: Value) -> Value:
+    """The selector of bytes that stands for a mode and the two low bits of its operand."""
+    choices = [splat_constant(I32, sum(byte << 4 * k for k, byte in enumerate(row))) for row in BYTE_MODES[mode]]
+    bit = [builder.icmp_signed("!=", builder.and_(selector, splat_constant(I32, n)), splat_constant(I32, 0)) for n in (1, 2)]
+    upper, lower = (builder.select(bit[0], choices[k + 1], choices[k]) for k in (2, 0))
+    return builder.select(bit[1], upper, lower)
+
+
+def permuted(builder: Builder, values: list[Value]) -> Value:
+    """Bytes chosen at run time, of `values` low word, high word and selector."""
+    return outlined(builder, "permute", values[0].type, values, _permuted)
 
 
 def _permuted(builder: Builder, values: list[Value]) -> Value:
@@ -202,13 +218,15 @@ def _permuted(builder: Builder, values: list[Value]) -> Value:
     return builder.trunc(result, vector(I32))
 
 
-def _amount(emitter: Emitter, instruction: Instruction, operand: object) -> Value:
-    """A position or width as 64 bits: modulo 32 with `.wrap`, at most 32 with `.clamp`."""
-    builder = emitter.builder
+def _wraps(emitter: Emitter, instruction: Instruction) -> bool:
     if ("wrap" in instruction.modifiers) == ("clamp" in instruction.modifiers):
         raise emitter.unsupported("it needs .clamp or .wrap")
-    value = emitter.read(operand, "u32")  # type: ignore[arg-type]
-    if "wrap" in instruction.modifiers:
+    return "wrap" in instruction.modifiers
+
+
+def _amount(builder: Builder, value: Value, wraps: bool) -> Value:
+    """A position or width as 64 bits: modulo 32 if it wraps, else at most 32."""
+    if wraps:
         value = builder.and_(value, splat_constant(I32, 31))
     return builder.zext(call_same(builder, "umin", value, splat_constant(I32, 32)), vector(I64))
 
@@ -216,18 +234,30 @@ def _amount(emitter: Emitter, instruction: Instruction, operand: object) -> Valu
 def bmsk(emitter: Emitter, instruction: Instruction) -> None:
     """`bmsk d, position, width`: ones from a position on; what lies past bit 31 is lost."""
     _, d, a, b = typed_operands(emitter, instruction, 3, "clamp", "wrap")
+    wraps = _wraps(emitter, instruction)
+    emitter.write(d, bit_mask(emitter, emitter.read(a, "u32"), emitter.read(b, "u32"), wraps), "b32")
+
+
+def bit_mask(emitter: Emitter, position: Value, count: Value, wraps: bool) -> Value:
+    """`count` ones from a position on; `wraps`: both are taken modulo 32."""
     builder, one = emitter.builder, splat_constant(I64, 1)
-    ones = builder.sub(builder.shl(one, _amount(emitter, instruction, b)), one)
-    emitter.write(d, builder.trunc(builder.shl(ones, _amount(emitter, instruction, a)), vector(I32)), "b32")
+    ones = builder.sub(builder.shl(one, _amount(builder, count, wraps)), one)
+    return builder.trunc(builder.shl(ones, _amount(builder, position, wraps)), vector(I32))
 
 
 def szext(emitter: Emitter, instruction: Instruction) -> None:
     """The low bits of a, as many as b says, extended by their sign or by zero; of none 0, of 32 or more (`.clamp`) all of a."""
     kind, d, a, b = typed_operands(emitter, instruction, 3, "clamp", "wrap")
+    wraps = _wraps(emitter, instruction)
+    emitter.write(d, low_bits(emitter, emitter.read(a, "b32"), emitter.read(b, "u32"), is_signed(kind), wraps), "b32")
+
+
+def low_bits(emitter: Emitter, value: Value, count: Value, signed: bool, wraps: bool) -> Value:
+    """The low `count` bits of a word, extended by their sign or by zero; `wraps`: as many as `count` modulo 32."""
     builder = emitter.builder
-    away = builder.sub(splat_constant(I64, 64), _amount(emitter, instruction, b))
+    away = builder.sub(splat_constant(I64, 64), _amount(builder, count, wraps))
     none = builder.icmp_signed("==", away, splat_constant(I64, 64))
-    count = call_same(builder, "umin", away, splat_constant(I64, 63))
-    up = builder.shl(builder.zext(emitter.read(a, "b32"), vector(I64)), count)
-    field = builder.ashr(up, count) if is_signed(kind) else builder.lshr(up, count)
-    emitter.write(d, builder.trunc(builder.select(none, splat_constant(I64, 0), field), vector(I32)), "b32")
+    up = call_same(builder, "umin", away, splat_constant(I64, 63))
+    moved = builder.shl(builder.zext(value, vector(I64)), up)
+    field = builder.ashr(moved, up) if signed else builder.lshr(moved, up)
+    return builder.trunc(builder.select(none, splat_constant(I64, 0), field), vector(I32))

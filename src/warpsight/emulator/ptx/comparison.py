@@ -38,7 +38,7 @@ def _compare(emitter: Emitter, instruction: Instruction, kind: str, a: Value, b:
     raise emitter.unsupported(f"a comparison of .{kind} is not recognized")
 
 
-def _compare_floats(emitter: Emitter, instruction: Instruction, a: Value, b: Value) -> Value:
+def compare_floats(emitter: Emitter, instruction: Instruction, a: Value, b: Value) -> Value:
     """The comparison that the instruction names, of float lanes: the plain ones are false with a NaN, those in `u` true."""
     builder, name = emitter.builder, _comparison(instruction)
     if name in ("num", "nan"):
@@ -71,12 +71,12 @@ def _outcomes(emitter: Emitter, instruction: Instruction, kind: str, sources: tu
         if "ftz" in instruction.modifiers and HALF_TYPES[kind] == "bf16":
             raise emitter.unsupported("PTX has no .ftz for bf16")
         patterns = (flush_patterns(emitter, instruction, read_patterns(emitter, s, kind), HALF_TYPES[kind]) for s in sources[:2])
-        holds = _compare_floats(emitter, instruction, *(widen(builder, p, HALF_TYPES[kind]) for p in patterns))
+        holds = compare_floats(emitter, instruction, *(widen(builder, p, HALF_TYPES[kind]) for p in patterns))
     else:
         if "ftz" in instruction.modifiers and kind != "f32":
             raise emitter.unsupported(f"PTX has no .ftz for .{kind}")
         a, b = (flush_if(emitter, instruction, kind, emitter.read(s, kind)) for s in sources[:2])
-        holds = (_compare_floats if is_float(kind) else partial(_compare, kind=kind))(emitter, instruction, a=a, b=b)
+        holds = (compare_floats if is_float(kind) else partial(_compare, kind=kind))(emitter, instruction, a=a, b=b)
     lanes = [holds] if holds.type.count == WARP else [builder.shuffle_vector(holds, holds, half) for half in _HALVES]
     return [_combined(emitter, instruction, x, sources[2:]) for x in lanes]
 

@@ -32,7 +32,7 @@ from warpsight.isa.ptx.program import Instruction
 _PAIRS = {"f16x2": "f16", "bf16x2": "bf16", "e4m3x2": "e4m3", "e5m2x2": "e5m2"}
 _PACKED = frozenset({"tf32", *_PAIRS})
 _EIGHT = ("e4m3x2", "e5m2x2")
-_INTERLEAVED = ir.Constant(ir.VectorType(I32, 2 * WARP), [WARP * (k % 2) + k // 2 for k in range(2 * WARP)])
+INTERLEAVED = ir.Constant(ir.VectorType(I32, 2 * WARP), [WARP * (k % 2) + k // 2 for k in range(2 * WARP)])
 _PACKED_INTEGERS = ("u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16")
 
 
@@ -63,7 +63,7 @@ def _from_single(emitter: Emitter, instruction: Instruction, to: str, mode: str)
         raise emitter.unsupported("a conversion to 8-bit floats needs .rn.satfinite")
     d, *sources = operands(emitter, instruction, 2 if to == "tf32" else 3)
     values = [emitter.read(x, "f32") for x in sources]
-    whole = values[0] if to == "tf32" else emitter.builder.shuffle_vector(values[1], values[0], _INTERLEAVED)
+    whole = values[0] if to == "tf32" else emitter.builder.shuffle_vector(values[1], values[0], INTERLEAVED)
     _write(emitter, d, _narrowed(emitter, instruction, whole, to, mode))
 
 
@@ -91,17 +91,23 @@ def _pack_integers(emitter: Emitter, instruction: Instruction) -> None:
     if name not in _PACKED_INTEGERS or modifiers != known:
         raise emitter.unsupported("cvt.pack is not recognized")
     d, a, b, *c = operands(emitter, instruction, 4 if narrow_type else 3)
+    result = packed_integers(emitter, name, emitter.read(a, "s32"), emitter.read(b, "s32"))
+    if c:
+        moved = emitter.builder.shl(emitter.read(c[0], "b32"), splat_constant(I32, 2 * int(name[1:])))
+        result = emitter.builder.or_(result, moved)
+    emitter.write(d, result, "b32")
+
+
+def packed_integers(emitter: Emitter, name: str, a: Value, b: Value) -> Value:
+    """a above b, each clamped to the integer type `name`, in the low bits of i32 lanes."""
     builder, bits = emitter.builder, int(name[1:])
     low, high = integer_range(name)
     fields = []
     for operand in (a, b):
-        value = call_same(builder, "smin", emitter.read(operand, "s32"), splat_constant(I32, high))
+        value = call_same(builder, "smin", operand, splat_constant(I32, high))
         value = call_same(builder, "smax", value, splat_constant(I32, low & 0xFFFFFFFF))
         fields.append(builder.and_(value, splat_constant(I32, (1 << bits) - 1)))
-    result = builder.or_(builder.shl(fields[0], splat_constant(I32, bits)), fields[1])
-    if c:
-        result = builder.or_(result, builder.shl(emitter.read(c[0], "b32"), splat_constant(I32, 2 * bits)))
-    emitter.write(d, result, "b32")
+    return builder.or_(builder.shl(fields[0], splat_constant(I32, bits)), fields[1])
 
 
 # -- `cvt` between numbers: integers and f16, bf16, f32, f64 with rounding and saturation.
@@ -134,9 +140,9 @@ def cvt(emitter: Emitter, instruction: Instruction) -> None:
         # 16-bit floats as f32
         value = widen(emitter.builder, emitter.read(a, "b16"), source) if source in _SIXTEEN else emitter.read(a, source)
         value = flush_if(emitter, instruction, source, value)
-        result = (_float_to_float if to in _FLOATS else _float_to_integer)(emitter, instruction, value, to)
+        result = (float_to_float if to in _FLOATS else float_to_integer)(emitter, instruction, value, to)
     else:
-        emit = _integer_to_float if to in _FLOATS else _integer_to_integer
+        emit = integer_to_float if to in _FLOATS else integer_to_integer
         result = emit(emitter, instruction, emitter.read(a, source), to, source)
     emitter.write(d, result, f"b{bits_of(to)}" if to in _SIXTEEN else to)
 
@@ -173,7 +179,8 @@ def _finish(emitter: Emitter, instruction: Instruction, value: Value, to: str) -
     return canonical(emitter, flush_if(emitter, instruction, to, value))
 
 
-def _float_to_float(emitter: Emitter, instruction: Instruction, value: Value, to: str) -> Value:
+def float_to_float(emitter: Emitter, instruction: Instruction, value: Value, to: str) -> Value:
+    """Lanes of f32 or f64 (16-bit floats as f32) in the float type `to`; of one with 16 bits as patterns."""
     builder = emitter.builder
     name = next((_TO_INTEGRAL[m] for m in instruction.modifiers if m in _TO_INTEGRAL), "")
     value = call_same(builder, name, value) if name else value
@@ -185,14 +192,15 @@ def _float_to_float(emitter: Emitter, instruction: Instruction, value: Value, to
     return _finish(emitter, instruction, value, to)
 
 
-def _integer_to_float(emitter: Emitter, instruction: Instruction, value: Value, to: str, source: str) -> Value:
+def integer_to_float(emitter: Emitter, instruction: Instruction, value: Value, to: str, source: str) -> Value:
+    """Integers of type `source` in the float type `to`; of one with 16 bits as patterns."""
     if to in _SIXTEEN:
         return _finish(emitter, instruction, integer_to_odd(emitter.builder, value, is_signed(source)), to)
     name = "sitofp" if is_signed(source) else "uitofp"
     return _finish(emitter, instruction, convert(emitter, instruction, name, value, vector(scalar_type(to))), to)
 
 
-def _float_to_integer(emitter: Emitter, instruction: Instruction, value: Value, to: str) -> Value:
+def float_to_integer(emitter: Emitter, instruction: Instruction, value: Value, to: str) -> Value:
     """Out of range clamps. A NaN gives 0, or the top bit alone where source or destination has 64 bits (PTX ISA, cvt)."""
     builder = emitter.builder
     value = call_same(builder, next(_TO_INTEGRAL[m] for m in instruction.modifiers if m in _TO_INTEGRAL), value)
@@ -206,7 +214,8 @@ def _float_to_integer(emitter: Emitter, instruction: Instruction, value: Value, 
     return result
 
 
-def _integer_to_integer(emitter: Emitter, instruction: Instruction, value: Value, to: str, source: str) -> Value:
+def integer_to_integer(emitter: Emitter, instruction: Instruction, value: Value, to: str, source: str) -> Value:
+    """Integers of type `source` in the width of type `to`, with `.sat` clamped to what it can hold."""
     builder = emitter.builder
     have, want = bits_of(source), bits_of(to)
     if "sat" in instruction.modifiers:

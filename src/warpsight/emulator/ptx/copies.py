@@ -75,7 +75,7 @@ def emit_bulk(emitter: Emitter, instruction: Instruction) -> None:
         frame = PartFrame(emitter, emitter.builder.and_(lanes_to_mask(emitter.builder, reached), emitter.active_mask))
     sizes = emitter.read(size, "u32")
     places = [_address(emitter, space, operand) for space, operand in ((target, to), (source, origin))]
-    shape = _Shape(target, source, *reduction)
+    shape = BulkShape(target, source, *reduction)
     call_helper(frame, shape.name, emitter.kernel.next_site(), [*places, sizes], [], shape.body)
     if signals:
         barrier = emitter.effective_address(rest[0], 32)
@@ -104,7 +104,7 @@ def _address(emitter: Emitter, space: str, operand: Any) -> Value:
     return emitter.builder.zext(emitter.effective_address(operand, 32), vector(I64))
 
 
-class _Shape:
+class BulkShape:
     """A bulk copy from state space `source` to `target`; with an `operation`, a reduction of elements of PTX type `kind`."""
 
     def __init__(self, target: str, source: str, operation: str, kind: str) -> None:
@@ -318,7 +318,11 @@ def _copy_lanes(emitter: Emitter, instruction: Instruction) -> None:
     if size not in ((16,) if "cg" in modifiers else (4, 8, 16)) or len(rest) > 1:
         raise emitter.unsupported("its size or its operands are not recognized")
     sizes = _source_bytes(emitter, rest[0], size) if rest else splat_constant(I32, size)
-    source, target = emitter.effective_address(origin), emitter.effective_address(to, 32)
+    copy_lanes(emitter, size, emitter.effective_address(origin), emitter.effective_address(to, 32), sizes)
+
+
+def copy_lanes(emitter: Emitter, size: int, source: Value, target: Value, sizes: Value) -> None:
+    """Each lane copies as many bytes (<32 x i32>) as it says from device (i64) to shared memory (i32) and fills up with zeros."""
     number = emitter.kernel.next_site()
     call_helper(emitter, f"copy_{size}", number, [source, target, sizes], [], lambda helper: _copy_body(helper, size))
 

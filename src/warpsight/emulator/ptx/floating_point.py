@@ -264,7 +264,7 @@ def half_arithmetic(emitter: Emitter, instruction: Instruction) -> None:
     if opcode in ("min", "max"):
         result = narrow(emitter.builder, extreme(emitter, instruction, *wide), name)
     else:
-        result = _rounded(emitter, instruction, wide, name)
+        result = rounded_half(emitter, instruction, wide, name)
     write_patterns(emitter, d, flush_patterns(emitter, instruction, result, name))
 
 
@@ -277,7 +277,7 @@ def _check_half(emitter: Emitter, instruction: Instruction, name: str) -> None:
         raise emitter.unsupported("PTX has ex2 for bf16 with .ftz, and for f16 without")
 
 
-def _rounded(emitter: Emitter, instruction: Instruction, wide: list[Value], name: str) -> Value:
+def rounded_half(emitter: Emitter, instruction: Instruction, wide: list[Value], name: str) -> Value:
     """An operation in a wider type and its rounding."""
     builder, opcode = emitter.builder, instruction.opcode
     if opcode in ("add", "sub"):

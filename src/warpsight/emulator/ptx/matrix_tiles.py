@@ -32,6 +32,13 @@ def ldmatrix(emitter: Emitter, instruction: Instruction) -> None:
     count, turned = _form(emitter, instruction)
     d, address = operands(emitter, instruction, 2)
     parts = _parts(emitter, d, count)
+    values = load_matrices(emitter, count, turned, _offsets(emitter, instruction, address))
+    for part, value in zip(parts, values, strict=True):
+        emitter.write(part, value, "b32")
+
+
+def load_matrices(emitter: Emitter, count: int, turned: bool, offsets: Value) -> list[Value]:
+    """The words of `count` matrices whose rows lie at <32 x i32> offsets in shared memory; `turned` ones are transposed."""
 
     def body(helper: HelperFrame) -> list[Value]:
         pointers, whole = _rows(helper, count, helper.arguments[0])
@@ -39,10 +46,7 @@ def ldmatrix(emitter: Emitter, instruction: Instruction) -> None:
         return [transposed(helper, v) for v in loaded] if turned else loaded
 
     name = f"ldmatrix_{count}{'_trans' if turned else ''}"
-    offsets = _offsets(emitter, instruction, address)
-    values = call_helper(emitter, name, I64(emitter.kernel.next_site()), [offsets], [vector(I32)] * count, body)
-    for part, value in zip(parts, values, strict=True):
-        emitter.write(part, value, "b32")
+    return call_helper(emitter, name, I64(emitter.kernel.next_site()), [offsets], [vector(I32)] * count, body)
 
 
 def stmatrix(emitter: Emitter, instruction: Instruction) -> None:
@@ -50,6 +54,11 @@ def stmatrix(emitter: Emitter, instruction: Instruction) -> None:
     count, turned = _form(emitter, instruction)
     address, source = operands(emitter, instruction, 2)
     values = [emitter.read(part, "b32") for part in _parts(emitter, source, count)]
+    store_matrices(emitter, count, turned, _offsets(emitter, instruction, address), values)
+
+
+def store_matrices(emitter: Emitter, count: int, turned: bool, offsets: Value, values: list[Value]) -> None:
+    """Store the words of `count` matrices; their rows lie at <32 x i32> offsets in shared memory."""
 
     def body(helper: HelperFrame) -> list[Value]:
         pointers, whole = _rows(helper, count, helper.arguments[0])
@@ -58,7 +67,7 @@ def stmatrix(emitter: Emitter, instruction: Instruction) -> None:
         return []
 
     name = f"stmatrix_{count}{'_trans' if turned else ''}"
-    call_helper(emitter, name, I64(emitter.kernel.next_site()), [_offsets(emitter, instruction, address), *values], [], body)
+    call_helper(emitter, name, I64(emitter.kernel.next_site()), [offsets, *values], [], body)
 
 
 def movmatrix(emitter: Emitter, instruction: Instruction) -> None:
@@ -66,13 +75,17 @@ def movmatrix(emitter: Emitter, instruction: Instruction) -> None:
     if set(instruction.modifiers) != {"sync", "aligned", "m8n8", "trans", "b16"}:
         raise emitter.unsupported("only .sync.aligned.m8n8.trans.b16 is modelled")
     d, a = operands(emitter, instruction, 2)
+    emitter.write(d, transpose_matrix(emitter, emitter.read(a, "b32")), "b32")
+
+
+def transpose_matrix(emitter: Emitter, value: Value) -> Value:
+    """A matrix in registers, transposed."""
 
     def body(helper: HelperFrame) -> list[Value]:
         need_whole_warp(helper)
         return [transposed(helper, helper.arguments[0])]
 
-    (value,) = call_helper(emitter, "movmatrix", I64(0), [emitter.read(a, "b32")], [vector(I32)], body)
-    emitter.write(d, value, "b32")
+    return call_helper(emitter, "movmatrix", I64(0), [value], [vector(I32)], body)[0]
 
 
 def _form(emitter: Emitter, instruction: Instruction) -> tuple[int, bool]:

@@ -15,14 +15,14 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.lanes import Value
 from warpsight.emulator.ptx import instruction_set as ptx
-from warpsight.emulator.sass import conversion, floats, half, integers, memory, system, tensor, textures, warp
+from warpsight.emulator.sass import bits, conversion, floats, half, integers, memory, system, tensor, textures, warp
 from warpsight.emulator.sass.calls import NativeCalls, branch_index
 from warpsight.emulator.sass.common import native_of
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.opcodes import TABLE
 
 Handler = Callable[[Emitter, Instruction], None]
-FAMILIES: tuple[ModuleType, ...] = (integers, floats, half, conversion, memory, warp, tensor, textures, system)
+FAMILIES: tuple[ModuleType, ...] = (integers, bits, floats, half, conversion, memory, warp, tensor, textures, system)
 
 
 def _handlers() -> dict[str, Handler]:

@@ -1,13 +1,14 @@
 """Integer arithmetic, comparison, selection and moves of machine code.
 
-How a carry goes through a sum, and which operands of a product are pairs of registers, was read off what NVIDIA's assembler makes of
-PTX: 64-bit and 128-bit sums and differences, products, divisions.
+How a carry goes through a sum, and which operands of a product are pairs of registers, was read off what NVIDIA's assembler makes
+of PTX: 64-bit and 128-bit sums and differences, products, divisions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from llvmlite import ir
@@ -82,9 +83,8 @@ def mov(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def r2ur(emitter: Emitter, instruction: Instruction) -> None:
-    """`R2UR`: a register to a uniform one. With a predicate, the value is that of the first lane, and the predicate says who has it.
-
-    Without one the lanes keep what each has: a uniform register is held for each lane.
+    """`R2UR`: a register to a uniform one. With a predicate, the value is that of the first lane, and the predicate says who has
+    it. Without one the lanes keep what each has, as a uniform register is held for each lane.
     """
     native = native_of(instruction)
     allow(emitter, native)
@@ -112,7 +112,7 @@ def sel(emitter: Emitter, instruction: Instruction) -> None:
     set_word(emitter, target, chosen)
 
 
-# -- Sums. A carry is that of the sum of unsigned words, in which `-x` is `~x + 1`: a difference leaves a carry where nothing is borrowed.
+# -- Sums. A carry is that of the sum of unsigned words, in which `-x` is `~x + 1`: a difference leaves one if nothing is borrowed.
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,8 @@ def _sum(emitter: Emitter, terms: Sequence[_Term], carries: Sequence[Value]) -> 
 def _carry(emitter: Emitter, terms: Sequence[_Term], carries: Sequence[Value], total: Value, outputs: int) -> list[Value]:
     """The carries that a sum leaves: whether there is one, and (of two `outputs`) whether there are two."""
     builder = emitter.builder
+    if len(terms) < 2:
+        terms = [_Term(splat_constant(I32, 0)), *terms, _Term(splat_constant(I32, 0))][:2]
     if len(terms) == 2 and not carries and not all(t.negative for t in terms):
         first, second = sorted(terms, key=lambda t: t.negative)
         if second.negative:
@@ -287,7 +289,7 @@ def _wide_product(
     totals = [product] if is_zero(c) else [product, builder.add(product, _addend(emitter, c))]
     for carry in carries:
         totals.append(builder.add(totals[-1], builder.zext(carry, vector(I64))))
-    overflows = [builder.icmp_unsigned("<", after, before) for before, after in zip(totals, totals[1:], strict=False)]
+    overflows = [builder.icmp_unsigned("<", after, before) for before, after in pairwise(totals)]
     if "HI" in native.modifiers:
         set_word(emitter, results[0], builder.trunc(builder.lshr(totals[-1], splat_constant(I64, 32)), vector(I32)))
     else:
@@ -487,5 +489,4 @@ def isetp(emitter: Emitter, instruction: Instruction) -> None:
     combine = {"AND": builder.and_, "OR": builder.or_, "XOR": builder.xor}[combinations[0]]
     values = [combine(value, other) for value in (holds, builder.not_(holds))]
     for operand, value in zip(results, values, strict=True):
-        if not (isinstance(operand, NativeRegister) and operand.name in TRUE_PREDICATES):
-            set_predicate(emitter, operand, value)
+        set_predicate(emitter, operand, value)

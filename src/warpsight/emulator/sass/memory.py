@@ -1,88 +1,35 @@
-"""Loads and stores of machine code, and constant banks: `LDG`, `STG`, `LD`, `ST`, `LDS`, `STS`, `LDL`, `STL`, `LDC`.
+"""Loads and stores of machine code, constant banks, matrices in shared memory, asynchronous copies, and cache control.
 
-Data are moved as 32-bit words, lowest first; shorter ones are extended. An opcode with `.E` has 64-bit addresses.
+Data are moved as 32-bit words, lowest first; shorter ones are extended. An opcode with `.E` has 64-bit addresses. Asynchronous
+copies are made at once (see `ptx/copies.py`).
 """
 
 from __future__ import annotations
 
-from llvmlite import ir
-
-from warpsight.emulator.codegen.access import Access, global_access, local_access, shared_access
+from warpsight.emulator.codegen.access import Access, check_global, global_access, local_access, shared_access
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I8, I16, I32, I64, Value, splat_constant, vector
-from warpsight.emulator.codegen.layout import SHARED_WINDOW
+from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from warpsight.emulator.ptx.copies import copy_lanes
+from warpsight.emulator.ptx.matrix_tiles import load_matrices, store_matrices, transpose_matrix
 from warpsight.emulator.ptx.memory import generic_access
-from warpsight.emulator.sass.common import allow, constant_elements, integer, native_of, raw, set_words, wide_integer
+from warpsight.emulator.sass.addresses import CACHE_WORDS, address_operand, shared_offsets, short_address, wide_address
+from warpsight.emulator.sass.common import (
+    allow,
+    constant_elements,
+    native_of,
+    predicate,
+    raw,
+    set_predicate,
+    set_word,
+    set_words,
+)
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import NativeAddress, NativeConstant, NativeInstruction, NativeOperand
 
-# Orders, scopes and cache operators change when memory is seen, not what (see `ptx/memory.py`).
-CACHE_WORDS = (
-    "E", "SYS", "GPU", "CTA", "SM", "VC", "CONSTANT", "STRONG", "WEAK", "MMIO", "PRIVATE", "LTC64B", "LTC128B", "LTC256B", "EF", "EL",
-    "EN", "EU", "NA", "LU", "DEFER_BLOCKING", "BYPASS", "ADDR",
-)  # fmt: skip
 _SIGNED, _NARROW = {"S8": I8, "S16": I16}, {"U8": I8, "S8": I8, "U16": I16, "S16": I16}
 _WIDE = {"64": 2, "128": 4}
 _SIZES = (*_NARROW, *_WIDE, "32")
-
-
-# -- Addresses.
-
-
-def address_operand(emitter: Emitter, native: NativeInstruction, number: int = 0) -> NativeAddress:
-    """The `number`th operand in brackets."""
-    addresses = [operand for operand in native.operands if isinstance(operand, NativeAddress)]
-    if number >= len(addresses):
-        raise emitter.unsupported("its address is not in brackets")
-    return addresses[number]
-
-
-def wide_address(emitter: Emitter, address: NativeAddress) -> Value:
-    """A 64-bit address as <32 x i64>; the offset is extended by its sign, a single register by zeros."""
-    builder, parts = emitter.builder, []
-    if address.scale != 1:
-        raise emitter.unsupported("a scaled 64-bit address is not modelled")
-    if address.base is not None:
-        single = builder.zext(raw(emitter, address.base), vector(I64)) if not address.wide else None
-        parts.append(wide_integer(emitter, address.base) if single is None else single)
-    if address.uniform is not None:
-        parts.append(wide_integer(emitter, address.uniform))
-    return _sum(emitter, parts, I64, address.offset)
-
-
-def short_address(emitter: Emitter, address: NativeAddress) -> Value:
-    """A 32-bit address as <32 x i32>."""
-    builder, parts = emitter.builder, []
-    if address.wide or address.wide_uniform:
-        raise emitter.unsupported("a 64-bit address is not modelled here")
-    if address.base is not None:
-        parts.append(builder.mul(integer(emitter, address.base), splat_constant(I32, address.scale)))
-    if address.uniform is not None:
-        parts.append(integer(emitter, address.uniform))
-    return _sum(emitter, parts, I32, address.offset)
-
-
-def _sum(emitter: Emitter, parts: list[Value], kind: ir.IntType, offset: int) -> Value:
-    total, builder = None, emitter.builder
-    for part in parts:
-        total = part if total is None else builder.add(total, part)
-    constant = splat_constant(kind, offset & ((1 << kind.width) - 1))
-    if total is None:
-        return constant
-    return builder.add(total, constant) if offset else total
-
-
-def shared_offsets(emitter: Emitter, address: NativeAddress) -> Value:
-    """Offsets in shared memory (<32 x i32>).
-
-    Code of sm_90 and later adds the window that the block has in its cluster (`system.py`), other code does not.
-    """
-    builder, offsets = emitter.builder, short_address(emitter, address)
-    if address.base is None and address.uniform is None:
-        return offsets
-    window = splat_constant(I32, SHARED_WINDOW)
-    inside = builder.icmp_signed("==", builder.and_(offsets, splat_constant(I32, -SHARED_WINDOW & 0xFFFFFFFF)), window)
-    return builder.select(inside, builder.sub(offsets, window), offsets)
 
 
 # -- What is moved.
@@ -171,3 +118,95 @@ def ldc(emitter: Emitter, instruction: Instruction) -> None:
 
 
 ldcu = ldc
+
+
+# -- 8x8 matrices of 16-bit elements in shared memory and registers.
+
+
+def _matrices(emitter: Emitter, native: NativeInstruction) -> tuple[int, bool]:
+    """How many matrices, and whether they are transposed."""
+    allow(emitter, native, "16", "M88", "MT88", "2", "4")
+    return next((int(m) for m in native.modifiers if m in ("2", "4")), 1), "MT88" in native.modifiers
+
+
+def ldsm(emitter: Emitter, instruction: Instruction) -> None:
+    """`LDSM`: `ldmatrix`."""
+    native = native_of(instruction)
+    count, turned = _matrices(emitter, native)
+    offsets = shared_offsets(emitter, address_operand(emitter, native))
+    set_words(emitter, native.operands[0], load_matrices(emitter, count, turned, offsets))
+
+
+def stsm(emitter: Emitter, instruction: Instruction) -> None:
+    """`STSM`: `stmatrix`."""
+    native = native_of(instruction)
+    count, turned = _matrices(emitter, native)
+    values = [raw(emitter, native.operands[1], k) for k in range(count)]
+    store_matrices(emitter, count, turned, shared_offsets(emitter, address_operand(emitter, native)), values)
+
+
+def movm(emitter: Emitter, instruction: Instruction) -> None:
+    """`MOVM`: `movmatrix`."""
+    native = native_of(instruction)
+    if _matrices(emitter, native) != (1, True):
+        raise emitter.unsupported("only .16.MT88 is modelled")
+    set_word(emitter, native.operands[0], transpose_matrix(emitter, raw(emitter, native.operands[1])))
+
+
+# -- Asynchronous copies of each lane from device to shared memory.
+
+
+def ldgsts(emitter: Emitter, instruction: Instruction) -> None:
+    """`LDGSTS [shared], [device]{, predicate}`: where the predicate is false zeros are stored.
+
+    With `.ZFILL` the source is aligned down, and as many bytes at the end are zeros as it lay behind that.
+    """
+    native, builder = native_of(instruction), emitter.builder
+    allow(emitter, native, *CACHE_WORDS, *_WIDE, "ZFILL")
+    size = 4 * next((_WIDE[m] for m in native.modifiers if m in _WIDE), 1)
+    target = shared_offsets(emitter, address_operand(emitter, native))
+    source = wide_address(emitter, address_operand(emitter, native, 1))
+    sizes = splat_constant(I32, size)
+    if "ZFILL" in native.modifiers:
+        behind = builder.and_(source, splat_constant(I64, size - 1))
+        source = builder.sub(source, behind)
+        sizes = builder.sub(sizes, builder.trunc(behind, vector(I32)))
+    if len(native.operands) == 3:
+        sizes = builder.select(predicate(emitter, native.operands[2]), sizes, splat_constant(I32, 0))
+    copy_lanes(emitter, size, source, target, sizes)
+
+
+def ldgdepbar(emitter: Emitter, instruction: Instruction) -> None:
+    """Waits, fences and cache control: nothing is late here, and there are no caches."""
+
+
+depbar = membar = errbar = cgaerrbar = fence = utmacmdflush = cctll = ldgdepbar
+_LINE = 128  # bytes that are discarded
+
+
+def cctl(emitter: Emitter, instruction: Instruction) -> None:
+    """`CCTL`: `discard` (`.RML2`) is checked as the write that it replaces, everything else does nothing."""
+    native = native_of(instruction)
+    if "RML2" in native.modifiers:
+        addresses = wide_address(emitter, address_operand(emitter, native))
+        check_global(emitter, addresses, _LINE, True, I64(emitter.kernel.next_site()))
+
+
+# -- Which space a generic address lies in.
+
+
+def qspc(emitter: Emitter, instruction: Instruction) -> None:
+    """`QSPC.E.{G,S,L,D} predicate, RZ, [address]`: device, shared, local memory; shared memory of the cluster.
+
+    A cluster is one block.
+    """
+    native, builder = native_of(instruction), emitter.builder
+    allow(emitter, native, "E", "G", "S", "L", "D")
+    addresses = wide_address(emitter, address_operand(emitter, native))
+    if "G" in native.modifiers:
+        inside = builder.icmp_unsigned(">=", addresses, splat_constant(I64, LOCAL_WINDOW + WINDOW_BYTES))
+    else:
+        window = LOCAL_WINDOW if "L" in native.modifiers else SHARED_WINDOW
+        offset = builder.sub(addresses, splat_constant(I64, window))
+        inside = builder.icmp_unsigned("<", offset, splat_constant(I64, WINDOW_BYTES))
+    set_predicate(emitter, native.operands[0], inside)

@@ -89,10 +89,11 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
             widths[k] = data if not (base.startswith("ATOM") and "CAS" not in tokens and k > results + 1) else 1
         elif ("d" in row.wide and k < results and not _is_predicate(operand)) or ("s" in row.wide and k >= results):
             widths[k] = 2
-    if base in ("IMAD", "UIMAD") and "WIDE" in tokens:
+    if base in ("IMAD", "UIMAD") and {"WIDE", "HI"} & set(tokens):  # also the upper word is that of the product plus a pair
         sources = [k for k, operand in enumerate(operands) if k >= results and not _is_predicate(operand)]
-        widths[0], widths[sources[0]], widths[sources[1]], widths[sources[2]] = 2, 1, 1, 2
-    if base in ("I2F", "F2I", "F2F", "FRND", "MATCH", "I2I") and widths == [1] * len(operands):
+        widths[0] = 2 if "WIDE" in tokens else 1
+        widths[sources[0]], widths[sources[1]], widths[sources[2]] = 1, 1, 2
+    if base in ("I2F", "F2I", "F2F", "FRND", "MATCH", "I2I"):
         widths = _converted(tokens, operands)
     if base in ("BRX", "BRXU", "CALL", "RET"):
         widths = [2] * len(operands)
@@ -142,7 +143,7 @@ def _results(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand])
             break
         leading.append(operand.name)
     base = mnemonic.partition(".")[0]
-    if base in ("IADD3", "UIADD3") and len(operands) > 1:  # two carries come out of a sum of three
+    if base in ("IADD3", "UIADD3", "VIMNMX") and len(operands) > 1:  # two carries come out of a sum of three, or two comparisons
         return 1 + sum(1 for k in (1, 2) if all(map(_is_predicate, operands[1 : k + 1])))
     if base in ("R2P", "DEPBAR", "NANOSLEEP", "R2B"):
         return 0

@@ -90,7 +90,7 @@ NativeOperand = NativeRegister | NativeImmediate | NativeConstant | NativeAddres
 
 _REGISTER = r"(?:UR|UP|R|P)(?:\d+|Z|T)"
 _SIGNED = re.compile(rf"^([-~!]?)(\|?)({_REGISTER})(\|?)((?:\.\w+)*)(\|?)$")
-_CONSTANT = re.compile(r"^([-~!]?)(\|?)c\[0x([0-9a-f]+)\]\[([^\]]*)\](\|?)((?:\.\w+)*)$")
+_CONSTANT = re.compile(r"^([-~!]?)(\|?)c\[0x([0-9a-f]+)\] ?\[([^\]]*)\](\|?)((?:\.\w+)*)$")
 _ADDRESS = re.compile(r"^(?:desc\[(UR\d+|URZ)\])?\[([^\]]*)\]$")
 _INTEGER = re.compile(r"^([-+~]?)(0x[0-9a-f]+|\d+)$")
 _FLOAT = re.compile(r"^[-+]?(\d+\.\d*(e[-+]?\d+)?|\d+e[-+]?\d+|INF|QNAN|SNAN|NAN)\s*$", re.IGNORECASE)
