@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Generator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,26 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     shared = run.parent if "PYTEST_XDIST_WORKER" in os.environ else run
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WARPSIGHT_CACHE", os.environ.get("WARPSIGHT_TEST_CACHE") or str(shared / "compiled"))
+        yield
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--machine-code 80`: kernels are executed as machine code of sm_80, where a test does not say how."""
+    parser.addoption("--machine-code", type=int, metavar="ARCH", help="execute kernels as machine code of this architecture")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _level(pytestconfig: pytest.Config) -> Iterator[None]:
+    """See `pytest_addoption`."""
+    number = pytestconfig.getoption("--machine-code")
+    if number is None:
+        yield
+        return
+    from warpsight.emulator.run import launch  # noqa: PLC0415  not for tests without kernels
+    from warpsight.kernels.toolkit import Architecture  # noqa: PLC0415
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "prepare_kernel", partial(launch.prepare_kernel, architecture=Architecture(number)))
         yield
 
 

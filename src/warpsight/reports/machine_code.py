@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpsight.isa.sass.native import NO_BARRIER
+from warpsight.isa.sass.native import BARRIERS, NO_BARRIER
 
 
 def listing_text(document: dict[str, Any]) -> str:
@@ -29,16 +29,21 @@ def listing_text(document: dict[str, Any]) -> str:
         if row["section"] != section and section:
             lines += ["", f"  {row['section']}:"]
         section = row["section"]
-        waits = "".join(str(k) if k in row["waits"] else "-" for k in range(6))
+        waits = "".join(str(k) if k in row["waits"] else "-" for k in range(BARRIERS))
         sets = "".join(
             f"{letter}{row[name]}" if row[name] != NO_BARRIER else "--"
             for letter, name in (("W", "write_barrier"), ("R", "read_barrier"))
         )
-        place = f"{row['file'].rpartition('/')[2]}:{row['line']}" if row["line"] else f"ptx:{row['ptx_line']}" if row["ptx_line"] else ""
-        lines.append(
-            f"  {row['address']:#07x}  {waits}  {row['stall']:>4}{'y' if row['yields'] else ' '}  {sets}   {row['live_registers']:>4}  "
-            f"{row['text']:<52} {place}".rstrip()
-        )
+        stall = f"{row['stall']:>4}{'y' if row['yields'] else ' '}"
+        text = f"  {row['address']:#07x}  {waits}  {stall}  {sets}   {row['live_registers']:>4}  {row['text']:<52} {_place(row)}"
+        lines.append(text.rstrip())
     if document["notes"]:
         lines += ["", *(f" note: {note}" for note in document["notes"])]
     return "\n".join(lines)
+
+
+def _place(row: dict[str, Any]) -> str:
+    """The line of the source, or of the PTX where the source has none."""
+    if row["line"]:
+        return f"{row['file'].rpartition('/')[2]}:{row['line']}"
+    return f"ptx:{row['ptx_line']}" if row["ptx_line"] else ""

@@ -49,14 +49,17 @@ def _miss_latency(document: dict[str, Any]) -> list[str]:
 
 
 def heading(document: dict[str, Any]) -> str:
-    """Tool, kernel, launch, GPU and model in one line."""
+    """Tool, kernel, launch, GPU, level if it is not PTX, and model in one line."""
     provenance = document["provenance"]
     launch = provenance.get("launch") or {}
     source = f"{launch['source']} : " if launch.get("source") else ""
     parts = [provenance.get("tool", "warpsight"), source + document["kernel"]]
     if launch:
         parts.append(f"grid {dimensions(launch['grid'])} block {dimensions(launch['block'])}")
-    return "   ".join([*parts, document["gpu"], f"model {document['model']}"])
+    parts.append(document["gpu"])
+    if launch.get("level") == "sass":
+        parts.append(f"machine code of {launch['target']}")
+    return "   ".join([*parts, f"model {document['model']}"])
 
 
 def headline(document: dict[str, Any], style: Style = PLAIN) -> list[str]:

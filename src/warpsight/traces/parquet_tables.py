@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warpsight.traces.schema import PathTable, StaticInstruction, TraceChunk
+from warpsight.traces.schema import SCHEMA_VERSION, PathTable, StaticInstruction, TraceChunk
 from warpsight.traces.store_format import BLOCKS, INSTRUCTIONS, PATHS, WARPS, Pieces
 
 _COMPRESSION_LEVEL = 3
@@ -185,5 +185,5 @@ def opened(path: Path, file: IO[bytes]) -> Any:
     parquet = pq.ParquetFile(file)
     schema = parquet.schema_arrow
     if not schema.equals(SCHEMAS[path.name]):
-        raise ValueError(f"its columns are {', '.join(schema.names)}, or have other types than schema version 1")
+        raise ValueError(f"its columns are {', '.join(schema.names)}, or have other types than schema version {SCHEMA_VERSION}")
     return parquet

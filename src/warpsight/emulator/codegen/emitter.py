@@ -76,6 +76,10 @@ class Emitter(Frame):
         remedy = "rewrite the line without it, or compile for another architecture (`arch`)"
         return UnsupportedError(what, place=f"{self.kernel.path}:{ins.ptx_line}", remedy=remedy)
 
+    def restrict(self, lanes: Value) -> None:
+        """To the end of the instruction it takes effect for `lanes` (<32 x i1>), whatever its guard has said."""
+        self._guard(self.builder.and_(self.lanes, lanes))
+
     # -- registers -----------------------------------------------------------------------------------------------------------
 
     def begin(self, instruction: Instruction) -> None:

@@ -168,7 +168,7 @@ class Scheduling:
     def _use(self, emitter: Emitter, block: int, instruction: Instruction) -> tuple[Value, Value]:
         """The barrier's number, kind and thread count as the scheduler wants them, and the lanes that vote yes."""
         modifiers, operands, builder = instruction.modifiers, instruction.operands, emitter.builder
-        unknown = set(modifiers) - {"cta", "sync", "arrive", "red", "aligned", "pred", "u32", *_VOTES}
+        unknown = set(modifiers) - {"cta", "sync", "arrive", "red", "aligned", "packed", "pred", "u32", *_VOTES}
         forms = [m for m in modifiers if m in ("sync", "arrive", "red")]
         if unknown or len(forms) != 1:
             raise emitter.unsupported("this form of it is not modelled")
@@ -189,6 +189,10 @@ class Scheduling:
         elif form == "arrive":
             flags |= scheduler.ARRIVE_ONLY
         number = self._same_in_all(emitter, operands[0])
+        if "packed" in modifiers:  # both numbers in one register
+            count = builder.lshr(number, I32(16))
+            use = builder.or_(builder.and_(number, I32(15)), builder.shl(count, I32(scheduler.COUNT_SHIFT)))
+            return builder.or_(use, I32(flags)), yes
         # What no barrier can be called stays so in five bits.
         number = builder.select(builder.icmp_unsigned(">", number, I32(15)), I32(16), number)
         use = builder.or_(number, I32(flags))

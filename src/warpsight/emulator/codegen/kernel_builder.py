@@ -132,6 +132,7 @@ class KernelBuilder(WarpFunction):
     def _ends_block(self, emitter: Emitter, block: int, instruction: Instruction) -> bool:
         """Emit a block-ending control instruction; False when the last instruction is an ordinary one."""
         if instruction.opcode == "bra":
+            self.instructions.branch_condition(emitter, instruction)
             branching.emit_branch(self, emitter, block, instruction)
         elif instruction.opcode == "brx":
             index = self.instructions.branch_index(emitter, instruction)

@@ -73,6 +73,10 @@ def emit_operation(emitter: Emitter, instruction: Instruction) -> None:
     handler(emitter, instruction)
 
 
+def _branch_condition(emitter: Emitter, instruction: Instruction) -> None:
+    """The guard of a branch says it all."""
+
+
 def _branch_index(emitter: Emitter, instruction: Instruction) -> Value:
     return emitter.read(instruction.operands[0], "u32")
 
@@ -81,6 +85,7 @@ PTX = InstructionSet(
     "ptx",
     emit_operation,
     emit_special,
+    _branch_condition,
     _branch_index,
     Calls,
     library_functions_of,

@@ -12,6 +12,7 @@ count and a byte count past the limit stop the launch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -48,9 +49,9 @@ from warpsight.emulator.ptx.memory import SHARED_SPACES, VECTORS, allow_words, m
 from warpsight.isa.ptx.program import Instruction
 
 COUNT_BITS, TX_BITS = 20, 21
-_COUNT_MASK = (1 << COUNT_BITS) - 1
-_TX_SHIFT = 2 * COUNT_BITS
-_VALID, _PHASE = 1 << 62, 1 << 63
+COUNT_MASK = (1 << COUNT_BITS) - 1
+TX_SHIFT = 2 * COUNT_BITS
+VALID, PHASE = 1 << 62, 1 << 63
 _WORDS = (
     "init", "inval", "expect_tx", "complete_tx", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count", "parity",
     "noComplete", "relaxed", "acquire", "release", "cta", "cluster", *SHARED_SPACES,
@@ -67,7 +68,7 @@ def shared_offsets(emitter: Emitter, instruction: Instruction, address: Any) -> 
     return builder.trunc(builder.select(inside, offset, splat_constant(I64, 0xFFFFFFF8)), vector(I32))
 
 
-def _step_function(module: ir.Module) -> ir.Function:
+def step_function(module: ir.Module) -> ir.Function:
     """`i32 step(object, arrivals, dropped, bytes, before)`: change an object, keep what it was; 0 or the kind of fault."""
     function, fresh = internal_function(module, "mbarrier_step", I32, [PTR, I64, I64, I64, PTR])
     if not fresh:
@@ -76,13 +77,13 @@ def _step_function(module: ir.Module) -> ir.Function:
     builder = ir.IRBuilder(function.append_basic_block())
     old = load_as(builder, pointer, I64, 8)
     store_as(builder, old, before, 8)
-    pending = builder.and_(old, I64(_COUNT_MASK))
-    expected = builder.and_(builder.lshr(old, I64(COUNT_BITS)), I64(_COUNT_MASK))
-    tx = builder.ashr(builder.shl(old, I64(64 - _TX_SHIFT - TX_BITS)), I64(64 - TX_BITS))
+    pending = builder.and_(old, I64(COUNT_MASK))
+    expected = builder.and_(builder.lshr(old, I64(COUNT_BITS)), I64(COUNT_MASK))
+    tx = builder.ashr(builder.shl(old, I64(64 - TX_SHIFT - TX_BITS)), I64(64 - TX_BITS))
     tx = builder.add(tx, transferred)
-    unknown = builder.icmp_signed("==", builder.and_(old, I64(_VALID)), I64(0))
+    unknown = builder.icmp_signed("==", builder.and_(old, I64(VALID)), I64(0))
     too_many = builder.icmp_unsigned(">", arrivals, pending)
-    beyond = builder.icmp_unsigned(">", builder.add(tx, I64(_COUNT_MASK)), I64(2 * _COUNT_MASK))
+    beyond = builder.icmp_unsigned(">", builder.add(tx, I64(COUNT_MASK)), I64(2 * COUNT_MASK))
     wrong = builder.or_(too_many, beyond)
     failed, good = builder.append_basic_block("failed"), builder.append_basic_block("good")
     builder.cbranch(builder.or_(unknown, wrong), failed, good)
@@ -92,21 +93,24 @@ def _step_function(module: ir.Module) -> ir.Function:
     pending, expected = builder.sub(pending, arrivals), builder.sub(expected, dropped)
     complete = builder.icmp_signed("==", builder.or_(pending, tx), I64(0))
     pending = builder.select(complete, expected, pending)
-    phase = builder.xor(builder.and_(old, I64(_PHASE)), builder.select(complete, I64(_PHASE), I64(0)))
-    tx = builder.shl(builder.and_(tx, I64((1 << TX_BITS) - 1)), I64(_TX_SHIFT))
+    phase = builder.xor(builder.and_(old, I64(PHASE)), builder.select(complete, I64(PHASE), I64(0)))
+    tx = builder.shl(builder.and_(tx, I64((1 << TX_BITS) - 1)), I64(TX_SHIFT))
     new = builder.or_(builder.or_(pending, builder.shl(expected, I64(COUNT_BITS))), builder.or_(tx, phase))
-    store_as(builder, builder.or_(new, I64(_VALID)), pointer, 8)
+    store_as(builder, builder.or_(new, I64(VALID)), pointer, 8)
     builder.ret(I32(0))
     return function
 
 
-def step_lanes(frame: Frame, host: Value, arrivals: Value, dropped: Value, transferred: Value, offsets: Value) -> Value:
+def step_lanes(
+    frame: Frame, host: Value, arrivals: Value, dropped: Value, transferred: Value, offsets: Value,
+    function: Callable[[ir.Module], ir.Function] = step_function,
+) -> Value:
     """Change the objects at <32 x i64> host addresses, active lane by lane; the amounts are <32 x i64>. Gives the old objects.
 
-    `offsets` (<32 x i32>) are what a fault names.
+    `offsets` (<32 x i32>) are what a fault names. `function` makes a change of one object, in the form that objects have.
     """
     builder = frame.builder
-    step = _step_function(builder.module)
+    step = function(builder.module)
     held = [frame.spill(v, f"barrier{k}") for k, v in enumerate((host, arrivals, dropped, transferred))]
     results = frame.spill(splat_constant(I64, 0), "barrier states")
 
@@ -122,7 +126,9 @@ def step_lanes(frame: Frame, host: Value, arrivals: Value, dropped: Value, trans
     return load_as(builder, results, vector(I64), 64)
 
 
-def complete_bytes(frame: Frame, offsets: Value, transferred: Value) -> None:
+def complete_bytes(
+    frame: Frame, offsets: Value, transferred: Value, function: Callable[[ir.Module], ir.Function] = step_function
+) -> None:
     """`complete_tx` of <32 x i64> bytes on the objects at shared offsets, as part of a copy: checked, but not recorded."""
 
     def body(helper: HelperFrame) -> list[Value]:
@@ -130,7 +136,7 @@ def complete_bytes(frame: Frame, offsets: Value, transferred: Value) -> None:
         builder, zero = helper.builder, splat_constant(I64, 0)
         check_window(helper, where, 8, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
         place = builder.add(builder.zext(where, vector(I64)), splat(builder, helper.slot(Slot.SHARED_PTR)))
-        step_lanes(helper, place, zero, zero, builder.sub(zero, amount), where)
+        step_lanes(helper, place, zero, zero, builder.sub(zero, amount), where, function)
         return []
 
     call_helper(frame, "mbarrier_complete", 0, [offsets, transferred], [], body)
@@ -159,11 +165,11 @@ def _set(emitter: Emitter, instruction: Instruction) -> None:
     offsets = shared_offsets(emitter, instruction, address)
     if count:
         number = emitter.read(count[0], "u32")
-        beyond = builder.icmp_unsigned(">=", builder.sub(number, splat_constant(I32, 1)), splat_constant(I32, _COUNT_MASK))
+        beyond = builder.icmp_unsigned(">=", builder.sub(number, splat_constant(I32, 1)), splat_constant(I32, COUNT_MASK))
         stop_on(emitter, lanes_to_mask(builder, beyond), offsets, Fault.MBARRIER_COUNT)
         wide = builder.zext(number, vector(I64))
         word = builder.or_(wide, builder.shl(wide, splat_constant(I64, COUNT_BITS)))
-        word = builder.or_(word, splat_constant(I64, _VALID))
+        word = builder.or_(word, splat_constant(I64, VALID))
 
     def body(helper: HelperFrame) -> list[Value]:
         where, modifiers = helper.arguments
@@ -220,7 +226,7 @@ def _wait(emitter: Emitter, instruction: Instruction) -> None:
         inner = helper.builder
         place = shared_place(helper, where, 8, sharing=False)
         modifiers = gather(inner, inner.inttoptr(place, vector(PTR)), helper.active, I64)
-        unknown = inner.icmp_signed("==", inner.and_(modifiers, splat_constant(I64, _VALID)), splat_constant(I64, 0))
+        unknown = inner.icmp_signed("==", inner.and_(modifiers, splat_constant(I64, VALID)), splat_constant(I64, 0))
         stop_on(helper, lanes_to_mask(inner, unknown), where, Fault.MBARRIER_STATE)
         now = inner.lshr(modifiers, splat_constant(I64, 63))
         return [lanes_to_mask(inner, inner.icmp_signed("!=", now, inner.and_(waited, splat_constant(I64, 1))))]
@@ -234,7 +240,7 @@ def _pending_count(emitter: Emitter, instruction: Instruction) -> None:
     """`pending_count.b64 count, state`: the arrivals that were pending when the state was taken."""
     d, state = operands(emitter, instruction, 2)
     builder = emitter.builder
-    count = builder.and_(emitter.read(state, "b64"), splat_constant(I64, _COUNT_MASK))
+    count = builder.and_(emitter.read(state, "b64"), splat_constant(I64, COUNT_MASK))
     emitter.write(d, builder.trunc(count, vector(I32)), "u32")
 
 

@@ -16,7 +16,6 @@ from warpsight.emulator.codegen.lanes import (
     PTR,
     Value,
     at,
-    bits_of,
     call_same,
     gather,
     is_signed,
@@ -24,7 +23,6 @@ from warpsight.emulator.codegen.lanes import (
     load_as,
     mask_to_lanes,
     reduce_vector,
-    scalar_type,
     splat,
     splat_constant,
     store_as,
@@ -32,7 +30,7 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.ptx.common import allow, integer_range, operands, typed_operands
-from warpsight.isa.ptx.program import Instruction, Negated, Operand
+from warpsight.isa.ptx.program import Instruction
 
 
 def vote(emitter: Emitter, instruction: Instruction) -> None:
@@ -76,27 +74,38 @@ def elect(emitter: Emitter, instruction: Instruction) -> None:
 
 def shfl(emitter: Emitter, instruction: Instruction) -> None:
     """`shfl[.sync].{up,down,bfly,idx}.b32 d|p, a, b, c[, mask]`: PTX ISA's lane formula, segment mask in c's high half."""
-    allow(emitter, instruction, "sync", "up", "down", "bfly", "idx")
+    allow(emitter, instruction, "sync", *DIRECTIONS)
     d, a, b, c, *_member = operands(emitter, instruction, 4, 5)
+    direction = next((m for m in DIRECTIONS if m in instruction.modifiers), "")
+    if not direction:
+        raise emitter.unsupported("shfl needs .up, .down, .bfly or .idx")
+    moved, valid = shuffle(emitter, direction, emitter.read(a, "b32"), emitter.read(b, "u32"), emitter.read(c, "u32"))
+    emitter.write(d, moved, "b32")
+    if instruction.pair is not None:
+        emitter.write(instruction.pair, valid, "pred")
+
+
+DIRECTIONS = ("up", "down", "bfly", "idx")
+
+
+def shuffle(emitter: Emitter, direction: str, value: Value, offset: Value, control: Value) -> tuple[Value, Value]:
+    """The value (i32) that each lane gets from another, and whether that one is in its segment; `control` is c of `shfl`."""
     builder = emitter.builder
-    value = emitter.read(a, "b32")
     five = splat_constant(I32, 31)
-    offset, control = builder.and_(emitter.read(b, "u32"), five), emitter.read(c, "u32")
+    offset = builder.and_(offset, five)
     clamp = builder.and_(control, five)
     segment = builder.and_(builder.lshr(control, splat_constant(I32, 8)), five)
     lowest = builder.and_(IOTA32, segment)
     highest = builder.or_(lowest, builder.and_(clamp, builder.not_(segment)))
-    if "up" in instruction.modifiers:
+    if direction == "up":
         source = builder.sub(IOTA32, offset)
-    elif "down" in instruction.modifiers:
+    elif direction == "down":
         source = builder.add(IOTA32, offset)
-    elif "bfly" in instruction.modifiers:
+    elif direction == "bfly":
         source = builder.xor(IOTA32, offset)
-    elif "idx" in instruction.modifiers:
-        source = builder.or_(lowest, builder.and_(offset, builder.not_(segment)))
     else:
-        raise emitter.unsupported("shfl needs .up, .down, .bfly or .idx")
-    valid = builder.icmp_signed(">=" if "up" in instruction.modifiers else "<=", source, highest)
+        source = builder.or_(lowest, builder.and_(offset, builder.not_(segment)))
+    valid = builder.icmp_signed(">=" if direction == "up" else "<=", source, highest)
     source = builder.select(valid, source, IOTA32)
     # PTX leaves undefined what a lane that does not execute the shuffle gives. Here it gives 0: reduce7 of NVIDIA's samples, which
     # sums eight lanes with a mask of eight and offsets up to 16, is right only so.
@@ -105,9 +114,7 @@ def shfl(emitter: Emitter, instruction: Instruction) -> None:
     base = splat(builder, builder.ptrtoint(at(builder, scratch, 0), I64))
     offsets = builder.shl(builder.zext(builder.and_(source, five), vector(I64)), splat_constant(I64, 2))
     moved = gather(builder, builder.inttoptr(builder.add(base, offsets), vector(PTR)), splat_constant(I1, 1), I32)
-    emitter.write(d, moved, "b32")
-    if instruction.pair is not None:
-        emitter.write(instruction.pair, valid, "pred")
+    return moved, valid
 
 
 def warp_barrier(emitter: Emitter, instruction: Instruction) -> None:
@@ -122,14 +129,14 @@ _NEUTRAL = {"add": 0, "or": 0, "xor": 0, "and": -1}
 
 
 def _of_each_lane(
-    emitter: Emitter, mask: Operand | Negated, names: tuple[str, ...], value: Callable[[Value, Value], tuple[Value, ...]]
+    emitter: Emitter, masks: Value, names: tuple[str, ...], value: Callable[[Value, Value], tuple[Value, ...]]
 ) -> list[Value]:
     """Lanes of i32 vectors called `names`, lane by lane: `value(lane, members)`, members being the active ones of its own mask.
 
     Lanes that meet here apart from each other, as tiles of a warp do, name different members.
     """
     builder = emitter.builder
-    masks = emitter.spill(emitter.read(mask, "b32"), "members")
+    masks = emitter.spill(masks, "members")
     results = [emitter.spill(ir.Constant(vector(I32), None), name) for name in names]
     active = emitter.active_mask
 
@@ -146,23 +153,27 @@ def _of_each_lane(
 def match(emitter: Emitter, instruction: Instruction) -> None:
     """`match.any.sync d, a, mask`: the members with this lane's value; `.all d|p`: all members if they agree, else none."""
     kind, d, a, mask = typed_operands(emitter, instruction, 3, "any", "all", "sync")
-    builder, element, size = emitter.builder, scalar_type(kind), bits_of(kind) // 8
-    value = emitter.read(a, kind)
-    held = emitter.spill(value, "matched")
     together = "all" in instruction.modifiers
+    matches, agree = matching(emitter, emitter.read(a, kind), emitter.read(mask, "b32"), together)
+    emitter.write(d, matches, "b32")
+    if together and instruction.pair is not None:
+        emitter.write(instruction.pair, agree, "pred")
+
+
+def matching(emitter: Emitter, value: Value, masks: Value, together: bool) -> tuple[Value, Value]:
+    """The members (i32 lanes) with each lane's value, and whether those are all of them; `together`: no members unless they are."""
+    builder, element = emitter.builder, value.type.element
+    size = element.width // 8
+    held = emitter.spill(value, "matched")
 
     def of_lane(lane: Value, members: Value) -> tuple[Value, ...]:
         own = load_as(builder, at(builder, held, builder.mul(builder.zext(lane, I64), I64(size))), element, size)
         alike = builder.and_(lanes_to_mask(builder, builder.icmp_signed("==", value, splat(builder, own))), members)
-        if not together:
-            return (alike,)
         agree = builder.icmp_signed("==", alike, members)
-        return builder.select(agree, members, I32(0)), builder.zext(agree, I32)
+        return builder.select(agree, members, I32(0)) if together else alike, builder.zext(agree, I32)
 
-    matches, *agree = _of_each_lane(emitter, mask, ("matches", "agree")[: 1 + together], of_lane)
-    emitter.write(d, matches, "b32")
-    if agree and instruction.pair is not None:
-        emitter.write(instruction.pair, builder.icmp_signed("!=", agree[0], splat_constant(I32, 0)), "pred")
+    matches, agree = _of_each_lane(emitter, masks, ("matches", "agree"), of_lane)
+    return matches, builder.icmp_signed("!=", agree, splat_constant(I32, 0))
 
 
 def redux(emitter: Emitter, instruction: Instruction) -> None:
@@ -171,19 +182,23 @@ def redux(emitter: Emitter, instruction: Instruction) -> None:
     operation = next((m for m in instruction.modifiers if m in (*_NEUTRAL, "min", "max")), "")
     if not operation or kind not in ("u32", "s32", "b32"):
         raise emitter.unsupported(f"a reduction of .{kind} is not modelled")
+    emitter.write(d, reduction(emitter, operation, kind, emitter.read(a, kind), emitter.read(mask, "b32")), kind)
+
+
+def reduction(emitter: Emitter, operation: str, kind: str, value: Value, masks: Value) -> Value:
+    """`add`, `min`, `and`, ... over the members of each lane's mask, as i32 lanes; `kind` is u32, s32 or b32."""
     builder = emitter.builder
     neutral = _NEUTRAL.get(operation)
     if neutral is None:
         low, high = integer_range(kind)
         neutral = high if operation == "min" else low
         operation = ("s" if is_signed(kind) else "u") + operation
-    value = emitter.read(a, kind)
 
     def of_lane(lane: Value, members: Value) -> tuple[Value, ...]:
         chosen = builder.select(mask_to_lanes(builder, members), value, splat_constant(I32, neutral & 0xFFFFFFFF))
         return (reduce_vector(builder, operation, chosen),)
 
-    emitter.write(d, _of_each_lane(emitter, mask, ("reduced",), of_lane)[0], kind)
+    return _of_each_lane(emitter, masks, ("reduced",), of_lane)[0]
 
 
 def fns(emitter: Emitter, instruction: Instruction) -> None:

@@ -12,8 +12,8 @@ from warpsight.isa.sass.native import NativeAddress, NativeInstruction
 
 # Orders, scopes and cache operators change when memory is seen, not what (see `ptx/memory.py`).
 CACHE_WORDS = (
-    "E", "SYS", "GPU", "CTA", "SM", "VC", "CONSTANT", "STRONG", "WEAK", "MMIO", "PRIVATE", "LTC64B", "LTC128B", "LTC256B", "EF", "EL",
-    "EN", "EU", "NA", "LU", "DEFER_BLOCKING", "BYPASS", "ADDR",
+    "E", "SYS", "GPU", "CTA", "SM", "VC", "CONSTANT", "STRONG", "WEAK", "MMIO", "PRIVATE", "LTC64B", "LTC128B", "LTC256B", "EF",
+    "EL", "EN", "EU", "NA", "LU", "DEFER_BLOCKING", "BYPASS", "ADDR",
 )  # fmt: skip
 
 
@@ -61,13 +61,13 @@ def _sum(emitter: Emitter, parts: list[Value], kind: ir.IntType, offset: int) ->
 
 
 def shared_offsets(emitter: Emitter, address: NativeAddress) -> Value:
-    """Offsets in shared memory (<32 x i32>).
+    """Offsets in shared memory (<32 x i32>) of an address operand."""
+    offsets = short_address(emitter, address)
+    return within_window(emitter, offsets) if address.base is not None or address.uniform is not None else offsets
 
-    Code of sm_90 and later adds the window that the block has in its cluster (`system.py`), other code does not.
-    """
-    builder, offsets = emitter.builder, short_address(emitter, address)
-    if address.base is None and address.uniform is None:
-        return offsets
-    window = splat_constant(I32, SHARED_WINDOW)
+
+def within_window(emitter: Emitter, offsets: Value) -> Value:
+    """Addresses in shared memory as offsets: code of sm_90 and later adds the block's window in its cluster (see `system.py`)."""
+    builder, window = emitter.builder, splat_constant(I32, SHARED_WINDOW)
     inside = builder.icmp_signed("==", builder.and_(offsets, splat_constant(I32, -SHARED_WINDOW & 0xFFFFFFFF)), window)
     return builder.select(inside, builder.sub(offsets, window), offsets)

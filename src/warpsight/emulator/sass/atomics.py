@@ -18,7 +18,8 @@ from warpsight.emulator.sass.common import allow, halves, is_predicate, join, na
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import NativeAddress, NativeInstruction
 
-_OPERATIONS = {name: name.lower() for name in ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS")} | {"CAST": "cas"}
+_NAMES = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS")
+_OPERATIONS = {name: name.lower() for name in _NAMES} | {"CAST": "cas"}
 # PTX's type of an element, and how many there are. Without any it is a word.
 _TYPES = {
     "S32": ("s32", 1), "U32": ("u32", 1), "64": ("u64", 1), "U64": ("u64", 1), "S64": ("s64", 1), "128": ("b128", 1),

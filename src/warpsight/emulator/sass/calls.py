@@ -6,16 +6,29 @@ it returns to.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from llvmlite import ir
 
 from warpsight.emulator.codegen import layout
 from warpsight.emulator.codegen.calls import Calls
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import I32, I64, Builder, Value, lanes_to_mask, splat_constant
+from warpsight.emulator.codegen.lanes import I1, I32, I64, Builder, Value, lanes_to_mask, splat, splat_constant
 from warpsight.emulator.codegen.layout import RETURN_TOKENS, Fault
-from warpsight.emulator.sass.common import code_address, native_of, section_address, wide_integer
+from warpsight.emulator.sass.common import (
+    allow,
+    code_address,
+    integer,
+    is_predicate,
+    native_of,
+    predicate,
+    section_address,
+    wide_integer,
+)
+from warpsight.emulator.sass.warp import running_with
 from warpsight.isa.ptx.program import CallSite, Instruction
-from warpsight.isa.sass.native import NativeImmediate, NativeRegister, NativeSymbol
+from warpsight.isa.sass.native import NativeImmediate, NativeInstruction, NativeRegister, NativeSymbol
+from warpsight.isa.sass.structure import COMPUTED
 
 
 def target_address(emitter: Emitter, instruction: Instruction) -> Value:
@@ -97,6 +110,37 @@ class NativeCalls(Calls):
         """Emit the end of each call: the caller goes on."""
         for index in self.sites:
             self.kernel.go_on(ir.IRBuilder(self.returns[index]), self.after(index))
+
+
+def branch_condition(emitter: Emitter, instruction: Instruction) -> None:
+    """The lanes that take `BRA`: those whose guard and predicate hold. With `.CONV` they do so only if all lanes of the mask before
+    the label run together, and with `.DIV` all do if not, or if the guard holds in any. `.ANY` asks for the guard in any lane.
+    """
+    native, builder = native_of(instruction), emitter.builder
+    allow(emitter, native, "U", "ANY", "CONV", "DIV")
+    if instruction.guard is None:
+        return
+    conditions = [predicate(emitter, operand) for operand in native.operands if is_predicate(operand)]
+    if instruction.guard.register.name != COMPUTED:
+        conditions.append(emitter.active)
+    holds = reduce(builder.and_, conditions, splat_constant(I1, 1))
+    if "CONV" in native.modifiers:
+        holds = builder.and_(holds, _runs_together(emitter, native))
+    if "DIV" in native.modifiers:
+        apart = builder.not_(_runs_together(emitter, native))
+        holds = builder.or_(apart, holds) if conditions else apart
+    if "DIV" in native.modifiers or "ANY" in native.modifiers:
+        some = builder.icmp_signed("!=", builder.and_(lanes_to_mask(builder, holds), emitter.mask), I32(0))
+        holds = splat(builder, some)
+    emitter.restrict(holds)
+
+
+def _runs_together(emitter: Emitter, native: NativeInstruction) -> Value:
+    """Whether the lanes of a mask (all if it names none) that have not ended are just those that run, for each lane."""
+    builder, kernel = emitter.builder, emitter.kernel
+    named = next((integer(emitter, o) for o in native.operands[:-1] if not is_predicate(o)), splat_constant(I32, 0xFFFFFFFF))
+    present = builder.and_(kernel.word(builder, layout.START), builder.not_(kernel.word(builder, layout.GONE)))
+    return builder.icmp_signed("==", builder.and_(named, splat(builder, present)), running_with(emitter))
 
 
 def branch_index(emitter: Emitter, instruction: Instruction) -> Value:

@@ -1,8 +1,8 @@
 """Conversions of machine code: between integers and floats, between floats, to whole numbers, and packs of several values.
 
 A mnemonic names the type of the result first (`F2F.F32.F64`, `I2F.F64.S16`); without one it is a single or 32-bit signed. The
-results are those of PTX's `cvt`. A result of 16 bits or less lies in the low bits of its register: of a signed integer with its sign
-above, of all others with zeros.
+results are those of PTX's `cvt`. A result of 16 bits or less lies in the low bits of its register, above it the sign of a signed
+integer, else zeros.
 """
 
 from __future__ import annotations

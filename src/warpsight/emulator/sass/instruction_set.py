@@ -1,13 +1,14 @@
 """Machine code as an instruction set of the emulator: the handler of each opcode.
 
-An opcode's handler is the function of its name, in small letters, in one of the files of this folder; an opcode of the uniform
-datapath without one (`UIADD3`) has that of the opcode without the `U`. A new opcode is such a function, and a row in
-`isa/sass/opcodes.py`.
+An opcode's handler is the function of its name, in small letters (`yield_` for a word of Python), in one of the files of this
+folder; an opcode of the uniform datapath without one (`UIADD3`) has that of the opcode without the `U`. A new opcode is such a
+function, and a row in `isa/sass/opcodes.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from keyword import iskeyword
 from types import ModuleType
 from typing import cast
 
@@ -15,21 +16,36 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.lanes import Value
 from warpsight.emulator.ptx import instruction_set as ptx
-from warpsight.emulator.sass import bits, conversion, floats, half, integers, memory, system, tensor, textures, warp
-from warpsight.emulator.sass.calls import NativeCalls, branch_index
+from warpsight.emulator.sass import (
+    atomics,
+    bits,
+    conversion,
+    floats,
+    half,
+    integers,
+    mbarriers,
+    memory,
+    system,
+    tensor,
+    textures,
+    warp,
+)
+from warpsight.emulator.sass.calls import NativeCalls, branch_condition, branch_index
 from warpsight.emulator.sass.common import native_of
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.opcodes import TABLE
 
 Handler = Callable[[Emitter, Instruction], None]
-FAMILIES: tuple[ModuleType, ...] = (integers, bits, floats, half, conversion, memory, warp, tensor, textures, system)
+FAMILIES: tuple[ModuleType, ...] = (
+    integers, bits, floats, half, conversion, memory, atomics, mbarriers, warp, tensor, textures, system
+)  # fmt: skip
 
 
 def _handlers() -> dict[str, Handler]:
     """The handler of each opcode that has one of its own."""
-    names = {name.partition(".")[0] for name in TABLE}
+    names = {base: base.lower() + "_" * iskeyword(base.lower()) for base in (name.partition(".")[0] for name in TABLE)}
     return {
-        name: cast(Handler, getattr(family, name.lower())) for family in FAMILIES for name in names if hasattr(family, name.lower())
+        base: cast(Handler, getattr(family, name)) for family in FAMILIES for base, name in names.items() if hasattr(family, name)
     }
 
 
@@ -60,6 +76,6 @@ def _special(emitter: Emitter, name: str) -> Value:
 
 
 SASS = InstructionSet(
-    "sass", emit_operation, _special, branch_index, NativeCalls, ptx.library_functions_of, ptx.build_library_function,
+    "sass", emit_operation, _special, branch_condition, branch_index, NativeCalls, ptx.library_functions_of, ptx.build_library_function,
     ptx.PTX.callbacks
 )

@@ -17,12 +17,10 @@ from itertools import pairwise
 from warpsight.base.errors import FormatError, UnsupportedError
 from warpsight.isa.ptx.linking import EXTERNALS
 from warpsight.isa.ptx.program import (
-    Address,
     Callable,
     CallSite,
     Function,
     Guard,
-    Immediate,
     Instruction,
     Negated,
     Operand,
@@ -33,9 +31,7 @@ from warpsight.isa.ptx.program import (
 from warpsight.isa.sass.listing import ListedInstruction, ListedSection
 from warpsight.isa.sass.native import (
     TRUE_PREDICATES,
-    ZERO_REGISTERS,
     NativeAddress,
-    NativeConstant,
     NativeImmediate,
     NativeInstruction,
     NativeOperand,
@@ -47,31 +43,22 @@ from warpsight.isa.sass.native import (
 )
 from warpsight.isa.sass.opcodes import Meaning, SassTable
 from warpsight.isa.sass.registers import matrix_registers, split_operands
+from warpsight.isa.sass.structure import (
+    BARRIER_COUNT,
+    BARRIER_VOTE,
+    COMPUTED,
+    EXCLUDED,
+    NEVER,
+    computes_condition,
+    exchange_behind,
+    is_predicate,
+    operand_registers,
+    structure,
+)
 
 _TABLE = SassTable()
-Structure = tuple[str, tuple[str, ...], tuple[Operand | Negated, ...]]
-BARRIER_COUNT, BARRIER_VOTE = "BAR.COUNT", "BAR.VOTE"  # where `BAR.RED` leaves its result for `B2R.RESULT`
 
 # -- Registers read and written.
-
-
-def _operand_registers(operand: NativeOperand, count: int) -> list[str]:
-    """The registers that an operand of `count` consecutive ones names, without those that carry nothing."""
-    if isinstance(operand, NativeRegister):
-        name = operand.name
-        if name in ZERO_REGISTERS or name in TRUE_PREDICATES:
-            return []
-        if operand.is_predicate:
-            return [name]
-        letters = name.rstrip("0123456789")
-        first = int(name[len(letters) :])
-        return [f"{letters}{first + k}" for k in range(count)]
-    if isinstance(operand, NativeConstant) and operand.base is not None:
-        return _operand_registers(operand.base, 1)
-    if isinstance(operand, NativeAddress):
-        names = _operand_registers(operand.base, 1 + operand.wide) if operand.base else []
-        return names + (_operand_registers(operand.uniform, 1 + operand.wide_uniform) if operand.uniform else [])
-    return []
 
 
 def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], results: int) -> list[int]:
@@ -87,16 +74,20 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
             continue
         if row.access:
             widths[k] = data if not (base.startswith("ATOM") and "CAS" not in tokens and k > results + 1) else 1
-        elif ("d" in row.wide and k < results and not _is_predicate(operand)) or ("s" in row.wide and k >= results):
+        elif ("d" in row.wide and k < results and not is_predicate(operand)) or ("s" in row.wide and k >= results):
             widths[k] = 2
     if base in ("IMAD", "UIMAD") and {"WIDE", "HI"} & set(tokens):  # also the upper word is that of the product plus a pair
-        sources = [k for k, operand in enumerate(operands) if k >= results and not _is_predicate(operand)]
+        sources = [k for k, operand in enumerate(operands) if k >= results and not is_predicate(operand)]
         widths[0] = 2 if "WIDE" in tokens else 1
         widths[sources[0]], widths[sources[1]], widths[sources[2]] = 1, 1, 2
     if base in ("I2F", "F2I", "F2F", "FRND", "MATCH", "I2I"):
         widths = _converted(tokens, operands)
     if base in ("BRX", "BRXU", "CALL", "RET"):
         widths = [2] * len(operands)
+    if base == "SYNCS" and "EXCH" not in tokens:  # the result of an arrival is the old object
+        widths = [2 if k < results and not is_predicate(operand) else 1 for k, operand in enumerate(operands)]
+    if row.op_class != "control" and base.startswith("UBLK"):
+        widths = [1] * len(operands)
     if base in ("SULD", "SUST", "TEX", "TLD", "TLD4"):
         widths = [4 if isinstance(operand, NativeRegister) and not operand.is_predicate else 1 for operand in operands]
     return widths
@@ -121,7 +112,13 @@ def _converted(tokens: list[str], operands: Sequence[NativeOperand]) -> list[int
 
 
 def _widened(mnemonic: str, operands: tuple[NativeOperand, ...]) -> tuple[NativeOperand, ...]:
-    """Operands with 64-bit addresses (`.E`) as such: code of sm_75, and some of later ones, does not mark pairs of registers."""
+    """Operands with 64-bit addresses (`.E`) as such: code of sm_75, and some of later ones, does not mark pairs of registers.
+
+    Bulk copies have two uniform registers for what they write, and for what they read in device memory.
+    """
+    if mnemonic.startswith("UBLK"):
+        pairs = 2 if ".S.G" in mnemonic else 1
+        return tuple(replace(o, wide_uniform=k < pairs) if isinstance(o, NativeAddress) else o for k, o in enumerate(operands))
     if "E" not in mnemonic.split("."):
         return operands
     shared = next((k for k, o in enumerate(operands) if isinstance(o, NativeAddress)), -1) if mnemonic.startswith("LDGSTS") else -1
@@ -129,10 +126,6 @@ def _widened(mnemonic: str, operands: tuple[NativeOperand, ...]) -> tuple[Native
         replace(o, wide=not o.short, wide_uniform=True) if isinstance(o, NativeAddress) and k != shared else o
         for k, o in enumerate(operands)
     )
-
-
-def _is_predicate(operand: NativeOperand) -> bool:
-    return isinstance(operand, NativeRegister) and operand.is_predicate
 
 
 def _results(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand]) -> int:
@@ -144,7 +137,7 @@ def _results(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand])
         leading.append(operand.name)
     base = mnemonic.partition(".")[0]
     if base in ("IADD3", "UIADD3", "VIMNMX") and len(operands) > 1:  # two carries come out of a sum of three, or two comparisons
-        return 1 + sum(1 for k in (1, 2) if all(map(_is_predicate, operands[1 : k + 1])))
+        return 1 + sum(1 for k in (1, 2) if all(map(is_predicate, operands[1 : k + 1])))
     if base in ("R2P", "DEPBAR", "NANOSLEEP", "R2B"):
         return 0
     written = split_operands(meaning.row, mnemonic, leading)[0] if leading else ()
@@ -153,7 +146,7 @@ def _results(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand])
 
 def _names(mnemonic: str, operands: Sequence[NativeOperand], widths: Sequence[int], results: int) -> tuple[list[str], list[str]]:
     """(read, written) registers."""
-    named = [_operand_registers(operand, width) for operand, width in zip(operands, widths, strict=True)]
+    named = [operand_registers(operand, width) for operand, width in zip(operands, widths, strict=True)]
     reads, writes = [n for names in named[results:] for n in names], [n for names in named[:results] for n in names]
     base, tokens = mnemonic.partition(".")[0], mnemonic.split(".")
     if base in ("P2R", "R2P", "UP2UR", "UR2UP"):
@@ -168,91 +161,8 @@ def _names(mnemonic: str, operands: Sequence[NativeOperand], widths: Sequence[in
     if base == "BAR" and "RED" in tokens:
         writes.append(BARRIER_COUNT if "POPC" in tokens else BARRIER_VOTE)
     if base == "B2R" and "RESULT" in tokens:
-        reads.append(BARRIER_VOTE if any(map(_is_predicate, operands)) else BARRIER_COUNT)
+        reads.append(BARRIER_VOTE if any(map(is_predicate, operands)) else BARRIER_COUNT)
     return reads, writes
-
-
-# -- What an instruction is in the words that both levels share.
-
-_TYPES = {1: "b8", 2: "b16", 4: "b32", 8: "b64", 16: "b128"}
-_ATOMIC = {"ATOM", "ATOMG", "ATOMS"}
-
-
-def _access_words(meaning: Meaning, tokens: Sequence[str]) -> tuple[str, ...]:
-    words = [] if meaning.row.space == "generic" and tokens[0] not in ("RED", "REDG") else [meaning.row.space]
-    if tokens[0] in ("RED", "REDG"):
-        words = ["global"]
-    if "STRONG" in tokens or "MMIO" in tokens:
-        words.append("relaxed")
-    if meaning.bytes == 16:
-        return (*words, "v4", "b32")
-    return (*words, _TYPES.get(meaning.bytes, "b32"))
-
-
-def _predicate(operand: NativeOperand) -> Operand | Negated:
-    """A predicate as branches and barriers read it."""
-    assert isinstance(operand, NativeRegister)
-    if operand.name in TRUE_PREDICATES:
-        return Immediate(0 if operand.inverted else 1, 0, False)
-    register = Register(operand.name)
-    return Negated(register) if operand.inverted else register
-
-
-def _number(operand: NativeOperand) -> Operand:
-    """A number or register of a barrier."""
-    if isinstance(operand, NativeImmediate):
-        return Immediate(operand.value, 0, False)
-    assert isinstance(operand, NativeRegister)
-    return Immediate(0, 0, False) if operand.name in ZERO_REGISTERS else Register(operand.name)
-
-
-def _barrier(tokens: Sequence[str], operands: Sequence[NativeOperand]) -> Structure:
-    numbers = [_number(o) for o in operands if not _is_predicate(o)]
-    if "ARV" in tokens:
-        return "bar", ("arrive",), tuple(numbers)
-    if "RED" in tokens:
-        how = next(t for t in ("POPC", "AND", "OR") if t in tokens)
-        result = Register(BARRIER_COUNT if how == "POPC" else BARRIER_VOTE)
-        vote = next(_predicate(o) for o in operands if _is_predicate(o))
-        kind = "u32" if how == "POPC" else "pred"
-        return "bar", ("red", how.lower(), kind), (result, *numbers, vote)
-    return "bar", ("sync",), tuple(numbers) or (Immediate(0, 0, False),)
-
-
-def _structure(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand]) -> Structure:
-    """The opcode, modifiers and operands in PTX's words, as far as control flow, waiting and recording need them."""
-    tokens = mnemonic.split(".")
-    base, row = tokens[0], meaning.row
-    if base == "BRA" and "DIV" in tokens:
-        # Taken where lanes that belong to the warp run elsewhere, so that the code there can gather them: lanes that run together
-        # are together here, and who waits for whom is decided by the instruction that follows.
-        return "mov", (), ()
-    if base == "BPT" and "TRAP" in tokens:
-        return "trap", (), ()
-    if base in _PLAIN_FLOW:
-        return _PLAIN_FLOW[base], (), ()
-    if base == "BAR" and {"SYNC", "RED", "ARV", "SYNCALL"} & set(tokens):
-        return _barrier(tokens, operands)
-    if base == "WARPSYNC":
-        return "bar", ("warp", "sync"), (Immediate(-1, 0, False) if "ALL" in tokens or not operands else _number(operands[0]),)
-    if base in ("SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "ELECT"):
-        return base.lower().removesuffix("u"), (), ()
-    if base == "LDGSTS":
-        size = Immediate(meaning.bytes, 0, False)
-        place = Address(Immediate(0, 0, False))
-        return "cp", ("async", "ca", "shared", "global"), (place, place, size)
-    if row.access and row.space != "const":
-        opcode = {"load": "ld", "store": "st"}.get(row.access) or ("atom" if base in _ATOMIC else "red")
-        return opcode, _access_words(meaning, tokens), ()
-    if base in ("MEMBAR", "FENCE"):
-        return "membar", (), ()
-    if base == "NANOSLEEP":
-        return "nanosleep", (), ()
-    return "mov", (), ()
-
-
-_PLAIN_FLOW = {"EXIT": "exit", "KILL": "exit", "BRA": "bra", "BRX": "brx", "BRXU": "brx", "JMP": "bra", "CALL": "call", "RET":
-"ret"}
 
 
 # -- A kernel with the functions that it may call.
@@ -340,7 +250,7 @@ def decode_kernel(
     program = _Program(sections, kernel, place)
     decoder = _Decoder(program, source_lines)
     instructions = tuple(decoder.instructions())
-    registers: dict[str, str] = {BARRIER_COUNT: "b32", BARRIER_VOTE: "pred"}
+    registers: dict[str, str] = {BARRIER_COUNT: "b32", BARRIER_VOTE: "pred", COMPUTED: "pred", NEVER: "pred"}
     for instruction in instructions:
         assert instruction.native is not None
         for name in (*instruction.native.reads, *instruction.native.writes):
@@ -371,6 +281,32 @@ def _may_recur(sites: Mapping[int, CallSite], callables: Mapping[str, Callable])
         calls = {name: targets - leaves for name, targets in calls.items() if name not in leaves}
 
 
+_SEEING = ("VOTE", "VOTEU", "MATCH", "REDUX", "ELECT", "BRA")  # what depends on which lanes run together
+_PARTING = ("WARPSYNC", "BSYNC")  # what changes which lanes do
+
+
+def _gathered(section: ListedSection) -> list[tuple[str, bool]]:
+    """For each instruction what `structure` wants to know of those around it."""
+    found, collective = [], False
+    for k, listed in enumerate(section.instructions):
+        base, *modifiers = listed.mnemonic.split(".")
+        collective = collective and base != "ENDCOLLECTIVE"
+        found.append((exchange_behind(section.instructions[k + 1 :]) if base == "WARPSYNC" else "", collective))
+        collective = collective or "COLLECTIVE" in modifiers
+    return found
+
+
+def _guard(listed: ListedInstruction, reads: list[str]) -> Guard | None:
+    """The guard, which is read; none if it always holds."""
+    if not listed.guard:
+        return None
+    name, negated = listed.guard.lstrip("!"), listed.guard.startswith("!")
+    if name in TRUE_PREDICATES:
+        return Guard(Register(NEVER), False) if negated else None
+    reads.insert(0, name)
+    return Guard(Register(name), negated)
+
+
 class _Decoder:
     """Decodes the instructions of a program in order; `labels` and `branch_targets` are complete after that."""
 
@@ -378,6 +314,8 @@ class _Decoder:
         self.program, self.source_lines = program, source_lines
         self.labels: dict[str, int] = {}
         self.branch_targets: dict[str, tuple[str, ...]] = {}
+        self.exclusive = any("EXCLUSIVE" in i.mnemonic for section in program.sections for i in section.instructions)
+        self._gathering = {section.name: _gathered(section) for section in program.sections}
         self._owners = sorted((first, end, name) for name, (first, end) in program.functions().items())
 
     def instructions(self) -> list[Instruction]:
@@ -400,19 +338,17 @@ class _Decoder:
         results = _results(meaning, listed.mnemonic, operands)
         widths = _widths(meaning, listed.mnemonic, operands, results)
         reads, writes = _names(listed.mnemonic, operands, widths, results)
-        guard = None
-        if listed.guard:
-            name, negated = listed.guard.lstrip("!"), listed.guard.startswith("!")
-            reads.insert(0, name)
-            guard = Guard(Register(name), negated)
-        opcode, modifiers, structural = _structure(meaning, listed.mnemonic, operands)
+        guard = _guard(listed, reads)
+        around = self._gathering[section.name][listed.address // 16]
+        opcode, modifiers, structural = structure(meaning, listed.mnemonic, operands, *around)
         if opcode in _FLOW:
             guard, structural = _FLOW[opcode](self, section, listed, operands, guard, index)
+        if self.exclusive:
+            base = listed.mnemonic.partition(".")[0]
+            reads += [EXCLUDED] if base in _SEEING else []
+            writes += [EXCLUDED] if base in _PARTING else []
         row = meaning.row
         has_access = bool(row.access) and row.space != "const" and meaning.bytes > 0
-        # A guard that is always true is none; one that never holds is kept, so that the instruction does nothing.
-        if guard is not None and guard.register.name in TRUE_PREDICATES and not guard.negated:
-            guard = None
         native = NativeInstruction(
             section.name, listed.address, listed.text, listed.mnemonic, operands, results,
             tuple(dict.fromkeys(n for n in reads if n not in TRUE_PREDICATES)), tuple(dict.fromkeys(writes)),
@@ -446,11 +382,16 @@ class _Decoder:
     def branch(
         self, section: ListedSection, listed: ListedInstruction, operands: Sequence[NativeOperand], guard: Guard | None, index: int
     ) -> tuple[Guard | None, tuple[Operand | Negated, ...]]:
-        """`BRA`: its condition is its guard, or a predicate before the label; of two, the handler of the opcode makes one."""
+        """`BRA`: its condition is its guard, or a predicate before the label; what is more than that its handler computes."""
         label = Symbol(self._label(section, operands[-1]))
-        predicate = next((o for o in operands[:-1] if _is_predicate(o)), None)
-        if guard is None and isinstance(predicate, NativeRegister) and predicate.name not in TRUE_PREDICATES:
-            guard = Guard(Register(predicate.name), predicate.inverted)
+        predicate = next((o for o in operands[:-1] if is_predicate(o)), None)
+        if computes_condition(listed.mnemonic):
+            return guard or Guard(Register(COMPUTED), False), (label,)
+        if guard is None and isinstance(predicate, NativeRegister):
+            if predicate.name not in TRUE_PREDICATES:
+                guard = Guard(Register(predicate.name), predicate.inverted)
+            elif predicate.inverted:
+                guard = Guard(Register(NEVER), False)
         return guard, (label,)
 
     def indexed_branch(

@@ -86,7 +86,9 @@ TABLE: dict[str, SassOpcode] = {
         *_rows("memory", "asynchronous copy from device to shared memory", "LDGSTS", GLOBAL, LOAD),
         *_rows("memory", "bulk copy from device memory", "UTMALDG UBLKCP LDGBULK", GLOBAL, LOAD),
         *_rows("memory", "bulk copy to device memory", "UTMASTG UBLKCP.G.S", GLOBAL, STORE),
+        *_rows("memory", "bulk copy within shared memory", "UBLKCP.S.S", SHARED, STORE),
         *_rows("memory", "bulk reduction to device memory", "UTMAREDG UBLKRED", GLOBAL, ATOMIC),
+        *_rows("memory", "bulk reduction within shared memory", "UBLKRED.S.S", SHARED, ATOMIC),
         *_rows("control", "bulk prefetch and its control", "UTMAPF UBLKPF UTMACCTL UTMACMDFLUSH"),
         *_rows("memory", "texture fetch", "TEX TEXS TLD TLD4 TLD4S TLDS TMML TXD", GLOBAL, LOAD),
         *_rows("int", "texture query", "TXQ TXA"),
@@ -96,6 +98,9 @@ TABLE: dict[str, SassOpcode] = {
         *_rows("int", "surface address", "SUQ SUBFM SUEAU SUCLAMP SUGA"),
         *_rows("int", "query of a space or address", "QSPC CCTLT MAPA"),
         *_rows("shared", "barrier object in shared memory", "SYNCS ARRIVES", SHARED, ATOMIC),
+        *_rows("shared", "start of a barrier object", "SYNCS.EXCH", SHARED, STORE),
+        *_rows("shared", "test of a barrier object", "SYNCS.PHASECHK", SHARED, LOAD),
+        *_rows("control", "end of a barrier object", "SYNCS.CCTL"),
         *_rows("control", "cache control", "CCTL CCTLL PREFETCH LDTRAM LDTM.WAIT"),
         *_rows("tensor", "warp matrix multiply", "HMMA IMMA BMMA DMMA QMMA OMMA"),
         *_rows("tensor", "warp-group matrix multiply", "HGMMA IGMMA BGMMA QGMMA"),
@@ -120,13 +125,15 @@ TMA = ("UTMALDG", "UTMASTG", "UTMAPF", "UTMAREDG", "UBLKCP", "UBLKPF", "UBLKRED"
 
 # -- How many bytes each lane moves, read from the opcode: what an instrumentation tool says about it can be wrong.
 
-_BITS = re.compile(r"[US]?(\d+)")
+_BITS = re.compile(r"(?:[US]|TRANS)?(\d+)")
+_VECTOR = re.compile(r"B?F(16|32)x(\d)")
 _MATRICES = {"2": 2, "4": 4}
 WORD_BYTES = 4
 
 
 def access_bytes(opcode: str) -> int:
-    """Bytes per lane: the first token after the opcode that is a number of bits, all digits or after U or S; else a word.
+    """Bytes per lane: the first token after the opcode that is a number of bits, all digits or after U or S, or a vector of floats;
+    else a word.
 
     ``LDG.E.128`` 16, ``STG.E.U8`` 1, ``LDS.64`` 8, ``RED.E.ADD.S32`` 4, ``ATOMG.E.ADD.F64`` 8. A matrix load or store (``LDSM``,
     ``STSM``) moves a word for each 8x8 matrix (``.M88.4``: 16).
@@ -135,6 +142,8 @@ def access_bytes(opcode: str) -> int:
     if tokens[0] in ("LDSM", "STSM"):
         return WORD_BYTES * _MATRICES.get(tokens[-1], 1)
     for token in tokens[1:]:
+        if vector := _VECTOR.fullmatch(token):
+            return int(vector[1]) * int(vector[2]) // 8
         match = _BITS.fullmatch(token)
         bits = int(match[1]) if match else 64 if token == "F64" else 0
         if bits in (8, 16, 32, 64, 128, 256):

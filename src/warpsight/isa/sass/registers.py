@@ -15,7 +15,9 @@ _ALL_READ = ("branch", "barrier", "control")
 _NO_RESULT = ("RED", "REDG", "REDAS", "LDGSTS", "UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP", "UBLKRED", "LDGBULK", "SURED")
 _WRITES_IN_BRANCHES = ("BMOV", "RPCMOV", "CALL")
 # A predicate result in front of the register that is written too.
-_PREDICATE_AND_REGISTER = ("LOP3", "ULOP3", "R2UR", "SHFL", "ATOM", "ATOMG", "ATOMS", "MATCH", "LDG", "LD", "LDS", "SUATOM")
+_PREDICATE_AND_REGISTER = (
+    "LOP3", "ULOP3", "R2UR", "SHFL", "ATOM", "ATOMG", "ATOMS", "MATCH", "ELECT", "LDG", "LD", "LDS", "SUATOM",
+)  # fmt: skip
 
 
 def split_operands(row: SassOpcode, opcode: str, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
