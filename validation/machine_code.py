@@ -24,6 +24,7 @@ from marked_page import put  # noqa: E402  found by the line above
 from warpsight.base.errors import WarpsightError  # noqa: E402
 from warpsight.emulator.run.launch import emulate, prepare_kernel  # noqa: E402
 from warpsight.kernels.launch import ArrayArgument, Launch  # noqa: E402
+from warpsight.kernels.machine_code import UNFUSED  # noqa: E402
 from warpsight.kernels.toolkit import Architecture  # noqa: E402
 from warpsight.pipeline.kernel_input import ReadyLaunch, prepare  # noqa: E402
 from warpsight.pipeline.request import KernelRequest  # noqa: E402
@@ -51,7 +52,7 @@ def _run(ready: ReadyLaunch, architecture: Architecture | None) -> tuple[list[np
         for each in ready.launch.arguments
     )
     launch: Launch = replace(ready.launch, arguments=arguments)
-    prepared = prepare_kernel(ready.source, launch.kernel, architecture=architecture)
+    prepared = prepare_kernel(ready.source, launch.kernel, architecture=architecture, assembler=(UNFUSED,))
     trace = emulate(ready.source, launch, registers=ready.registers, prepared=prepared, options=ready.options)
     opcodes = frozenset(i.native.base for i in prepared.function.instructions if i.native is not None)
     return [each.array for each in arguments if hasattr(each, "array")], trace.header.warp_instructions, opcodes

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from warpsight.base import diskcache
@@ -24,14 +25,14 @@ def library_identity() -> str:
     return libraries.identity(libraries.library_path(_LIBRARY, PACKAGE))
 
 
-def assemble(ptx: str, path: str, architecture: Architecture) -> bytes:
-    """The cubin of `ptx` for `architecture`; `path` names it in messages.
+def assemble(ptx: str, path: str, architecture: Architecture, options: Sequence[str] = ()) -> bytes:
+    """The cubin of `ptx` for `architecture`; `path` names it in messages. `options` are nvJitLink's own, as `-maxrregcount=32`.
 
     Raises CompileError with the assembler's words, MissingLibraryError when nvJitLink is not installed.
     """
     library = libraries.library_path(_LIBRARY, PACKAGE)
     script = Path(nvjitlink_process.__file__)
-    command = [sys.executable, "-I", "-S", str(script), str(library), architecture.real, path]
+    command = [sys.executable, "-I", "-S", str(script), str(library), path, f"-arch={architecture.real}", *options]
     try:
         process = subprocess.run(command, input=ptx.encode(), capture_output=True, timeout=_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -19,6 +19,7 @@ from warpsight.base.errors import FormatError
 _PLACE = "cubin"
 _REGISTER_COUNT, _FRAME_SIZE, _MIN_STACK, _PARAMETERS, _PARAMETER = 0x2F, 0x11, 0x12, 0x0A, 0x17
 _SIZED_VALUE = 0x04
+_UNKNOWN_STACK = 0xFFFFFFFF
 _SYMBOL_TABLE, _SYMBOL_BYTES = 2, 24
 _NO_BITS, _RELA, _REL = 8, 4, 9
 _SYSTEM_SHARED_SYMBOL, _SYSTEM_SHARED_BYTES = ".nv.reservedSmem.", 1024
@@ -199,7 +200,9 @@ def kernel_image(data: bytes, kernel: str) -> KernelImage:
             if match and match[1] != "0" and match[2] in (None, kernel):
                 inside = tuple((s.name, s.value, s.size) for s in elf.symbols if s.section == number and s.kind == 1)
                 banks[int(match[1])] = Bank(elf.contents(section), elf.fixups(section.name), inside)
-        stack = max(elf.counts(_MIN_STACK).get(kernel, 0), elf.counts(_FRAME_SIZE).get(kernel, 0))
+        stacks = [elf.counts(kind).get(kernel, 0) for kind in (_MIN_STACK, _FRAME_SIZE)]
+        # With recursion the stack with all calls is not known; what the launch gives such kernels comes on top.
+        stack = max(size for size in stacks if size != _UNKNOWN_STACK)
         return KernelImage(place, elf.shared_bytes(kernel), stack, banks)
     except _DAMAGE as error:
         raise FormatError(f"is damaged: {error}", place=_PLACE) from error

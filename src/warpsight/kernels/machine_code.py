@@ -53,15 +53,19 @@ def native_architecture(wanted: Architecture) -> tuple[Architecture, str]:
     return oldest, f"machine code is that of {oldest.real}: the assembler has no {wanted.real} any more"
 
 
-def machine_code(source: KernelSource, wanted: Architecture) -> MachineCode:
-    """The machine code of `source` for `wanted`; kept on disk by content.
+UNFUSED = "-Xptxas=-fmad=false"
+"""The assembler's option that keeps products and sums apart, which PTX without a rounding modifier lets it fuse."""
+
+
+def machine_code(source: KernelSource, wanted: Architecture, options: tuple[str, ...] = ()) -> MachineCode:
+    """The machine code of `source` for `wanted`; kept on disk by content. `options` are the assembler's.
 
     Raises MissingLibraryError where NVIDIA's assembler or disassembler is missing, CompileError where one refuses its input.
     """
     architecture, note = native_architecture(wanted)
-    key = diskcache.content_key(_CACHE_FORMAT, assembler.library_identity(), architecture.real, source.ptx)
+    key = diskcache.content_key(_CACHE_FORMAT, assembler.library_identity(), architecture.real, *options, source.ptx)
     cubin = diskcache.get(_CACHE_KIND, key)
     if cubin is None:
-        cubin = assembler.assemble(assembler.with_lines(source.ptx), source.path, architecture)
+        cubin = assembler.assemble(assembler.with_lines(source.ptx), source.path, architecture, options)
         diskcache.put(_CACHE_KIND, key, cubin)
     return MachineCode(source, architecture, cubin, assembler.disassemble(cubin, source.path), note)

@@ -1,6 +1,6 @@
 """nvJitLink in a separate process, because it crashes on some damaged PTX with a segmentation fault.
 
-    python nvjitlink_process.py LIBRARY ARCHITECTURE PATH < ptx > cubin
+    python nvjitlink_process.py LIBRARY PATH OPTION... < ptx > cubin
 
 Exit code 0: stdout is the cubin. 1: stdout is the assembler's log. 2: it does not know the architecture. It is run as a file, so
 that nothing of the package is imported.
@@ -17,7 +17,7 @@ PTX_INPUT = 2
 
 def main() -> int:
     """See the module's text."""
-    library, architecture, path = sys.argv[1:4]
+    library, path, *options = sys.argv[1:]
     linker = ctypes.CDLL(library)
 
     def call(name: str, *arguments: object) -> int:
@@ -32,8 +32,8 @@ def main() -> int:
         call(f"Get{name}", handle, buffer)
         return buffer.raw[: size.value]
 
-    handle, option = ctypes.c_void_p(), f"-arch={architecture}".encode()
-    if call("Create", ctypes.byref(handle), ctypes.c_uint32(1), (ctypes.c_char_p * 1)(option)) != 0:
+    handle, words = ctypes.c_void_p(), [option.encode() for option in options]
+    if call("Create", ctypes.byref(handle), ctypes.c_uint32(len(words)), (ctypes.c_char_p * len(words))(*words)) != 0:
         return 2
     text = sys.stdin.buffer.read() + b"\0"
     status = call("AddData", handle, ctypes.c_int(PTX_INPUT), text, ctypes.c_size_t(len(text)), path.encode())

@@ -29,7 +29,7 @@ from warpsight.emulator.codegen.layout import Fault, Slot
 from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.isa.ptx.program import Immediate, Instruction, Register
 from warpsight.isa.ptx.rules import is_warp_barrier
-from warpsight.isa.ptx.waiting import is_aligned
+from warpsight.isa.ptx.waiting import is_aligned, meeting_kind
 
 _VOTES = ("popc", "and", "or")
 _CLUSTER = {"arrive": scheduler.CLUSTER_ARRIVE, "wait": scheduler.CLUSTER_WAIT}
@@ -230,7 +230,7 @@ class Scheduling:
         wait, go = builder.append_basic_block("wait"), builder.append_basic_block("admitted")
         builder.cbranch(builder.icmp_signed("==", absent, I32(0)), go, wait).set_weights([1000, 1])
         builder.position_at_end(wait)
-        kind = 2 * self._kinds.setdefault(instruction.text, len(self._kinds)) + (not is_warp_barrier(instruction))
+        kind = 2 * self._kinds.setdefault(meeting_kind(instruction), len(self._kinds)) + (not is_warp_barrier(instruction))
         kernel.save_group(builder)
         self._ask_scheduler(builder, scheduler.MEET, I32(block), named, I32(kind), I32(instruction.index))
         self._admitted[block] = go

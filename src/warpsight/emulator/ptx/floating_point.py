@@ -1,8 +1,8 @@
-"""Floating-point arithmetic: f32 and f64 with the approximations, which are computed exactly rounded; f16 and bf16, alone and in
-pairs.
+"""Floating-point arithmetic: f32 and f64; f16 and bf16, alone and in pairs. The approximations are in `approximations`.
 
-Which NaN an operation gives the PTX ISA leaves open; here it is the host's: a quieted operand, or for an invalid operation the
-host's default. `min`, `max` and conversions give the canonical one.
+Which NaN an operation gives the PTX ISA leaves open. Sums and products give the host's: a quieted operand, or for an invalid
+operation the host's default. The canonical one comes of `min`, `max` and conversions, and of f32 also of quotients, roots,
+approximations and everything with `.ftz`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import F32, F64, I16, I32, I64, Builder, Value, call_same, scalar_type, splat_constant, vector
+from warpsight.emulator.codegen.lanes import F64, I16, I32, I64, Builder, Value, call_same, scalar_type, splat_constant, vector
 from warpsight.emulator.codegen.layout import WARP
+from warpsight.emulator.ptx.approximations import approximate, coarse, quotient, reciprocal_root
 from warpsight.emulator.ptx.common import (
     allow,
     call_math,
@@ -25,7 +26,7 @@ from warpsight.emulator.ptx.common import (
     saturate,
     the_type,
 )
-from warpsight.emulator.ptx.rounding import FORMATS, compute, lanes_like, narrow, relu, same, to_odd, widen
+from warpsight.emulator.ptx.rounding import DIRECTED, FORMATS, compute, lanes_like, narrow, relu, same, to_odd, widen
 from warpsight.isa.ptx.program import Instruction, Operand
 
 
@@ -44,13 +45,28 @@ def _read(emitter: Emitter, instruction: Instruction, operand: object, kind: str
     return flush_if(emitter, instruction, kind, emitter.read(operand, kind))  # type: ignore[arg-type]
 
 
+def _finished(emitter: Emitter, instruction: Instruction, kind: str, value: Value) -> Value:
+    """A quotient or root with `.ftz` applied; NaNs of f32 are canonical, as those of the assembler's slow paths."""
+    value = finish_float(emitter, instruction, kind, value)
+    return canonical(emitter, value) if kind == "f32" else value
+
+
+def finish_sum(emitter: Emitter, instruction: Instruction, kind: str, value: Value) -> Value:
+    """A sum or product with `.ftz` and `.sat` applied.
+
+    NaNs are canonical with `.ftz`, as the slow paths of quotients have them, and with a directed rounding.
+    """
+    value = finish_float(emitter, instruction, kind, value)
+    return canonical(emitter, value) if kind == "f32" and {"ftz", *DIRECTED} & set(instruction.modifiers) else value
+
+
 def add_sub_mul(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     """`add`, `sub`, `mul`: never contracted, so that the rounding is PTX's."""
     _check_sum(emitter, instruction, kind)
     d, a, b = operands(emitter, instruction, 3)
     x, y = _read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind)
     result = compute(emitter, instruction, f"f{instruction.opcode}", x, y)
-    emitter.write(d, finish_float(emitter, instruction, kind, result), kind)
+    emitter.write(d, finish_sum(emitter, instruction, kind, result), kind)
 
 
 def multiply_add(emitter: Emitter, instruction: Instruction, kind: str) -> None:
@@ -58,7 +74,7 @@ def multiply_add(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     _check_sum(emitter, instruction, kind)
     d, *sources = operands(emitter, instruction, 4)
     values = [_read(emitter, instruction, s, kind) for s in sources]
-    emitter.write(d, finish_float(emitter, instruction, kind, compute(emitter, instruction, "fma", *values)), kind)
+    emitter.write(d, finish_sum(emitter, instruction, kind, compute(emitter, instruction, "fma", *values)), kind)
 
 
 def fma(emitter: Emitter, instruction: Instruction) -> None:
@@ -70,20 +86,16 @@ def fma(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def divide(emitter: Emitter, instruction: Instruction, kind: str) -> None:
-    """`div.rn`, `.approx`, `.full`: always correctly rounded, within the error that the approximations allow.
-
-    `.approx` multiplies by a reciprocal, which is 0 where the divisor is above 2^126: the result is then 0, of infinity a NaN.
-    """
+    """`div.rn` and the other roundings, `.approx`, `.full`."""
+    modifiers = instruction.modifiers
     _check(emitter, instruction, kind, *roundings(emitter), *(("approx", "full") if kind == "f32" else ()))
     d, a, b = operands(emitter, instruction, 3)
-    builder = emitter.builder
+    if {"approx", "full"} & set(modifiers):
+        x, y = emitter.read(a, kind), emitter.read(b, kind)
+        emitter.write(d, quotient(emitter, x, y, "full" in modifiers, "ftz" in modifiers), kind)
+        return
     x, y = _read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind)
-    value = compute(emitter, instruction, "fdiv", x, y)
-    if "approx" in instruction.modifiers:
-        zero = call_same(builder, "copysign", splat_constant(F32, 0.0), y)
-        huge = builder.fcmp_ordered(">", call_same(builder, "fabs", y), splat_constant(F32, 2.0**126))
-        value = builder.select(huge, builder.fmul(x, zero), value)
-    emitter.write(d, finish_float(emitter, instruction, kind, value), kind)
+    emitter.write(d, _finished(emitter, instruction, kind, compute(emitter, instruction, "fdiv", x, y)), kind)
 
 
 def refuse(emitter: Emitter, instruction: Instruction, kind: str) -> None:
@@ -127,39 +139,30 @@ def special_function(emitter: Emitter, instruction: Instruction) -> None:
         raise emitter.unsupported("PTX has no .ftz for tanh")
     if kind == "f64" and not rounded and opcode != "rsqrt":
         raise emitter.unsupported("PTX has it for .f32 only")
-    builder, x = emitter.builder, _read(emitter, instruction, a, kind)
-    one = splat_constant(scalar_type(kind), 1.0)
+    if "approx" in modifiers:
+        x = emitter.read(a, kind)
+        value = reciprocal_root(emitter, x) if kind == "f64" else approximate(emitter, opcode, x, "ftz" in modifiers)
+        emitter.write(d, value, kind)
+        return
+    x = _read(emitter, instruction, a, kind)
     if opcode == "rcp":
-        value = compute(emitter, instruction, "fdiv", one, x)
-    elif opcode == "sqrt":
-        value = compute(emitter, instruction, "sqrt", x)
-    elif opcode == "rsqrt":
-        value = builder.fdiv(one, call_same(builder, "sqrt", x))
+        value = compute(emitter, instruction, "fdiv", splat_constant(scalar_type(kind), 1.0), x)
     else:
-        value = call_math(builder, {"lg2": "log2", "ex2": "exp2"}.get(opcode, opcode), x)
-    emitter.write(d, finish_float(emitter, instruction, kind, value), kind)
+        value = compute(emitter, instruction, "sqrt", x)
+    emitter.write(d, _finished(emitter, instruction, kind, value), kind)
 
 
 def _coarse(emitter: Emitter, instruction: Instruction, value: Value) -> Value:
     """`rcp.approx.ftz.f64`, `rsqrt.approx.ftz.f64`: from the upper and to the upper 32 bits of a double, without denormals."""
     allow(emitter, instruction, "approx", "ftz")
     builder = emitter.builder
-    one = splat_constant(F64, 1.0)
-    x = _upper(emitter, value)
-    result = builder.fdiv(one, x if instruction.opcode == "rcp" else call_same(builder, "sqrt", x))
-    return canonical(emitter, _upper(emitter, result))
-
-
-def _upper(emitter: Emitter, value: Value) -> Value:
-    """The upper 32 bits of doubles and zeros below, denormals as zeros of their sign; a NaN stays one."""
-    builder = emitter.builder
-    bits = builder.bitcast(value, vector(I64))
-    exponent = builder.and_(bits, splat_constant(I64, 0x7FF << 52))
-    kept = builder.and_(bits, splat_constant(I64, 0xFFFFFFFF << 32))
-    sign = builder.and_(bits, splat_constant(I64, 1 << 63))
-    tiny = builder.icmp_signed("==", exponent, splat_constant(I64, 0))
-    cut = builder.bitcast(builder.select(tiny, sign, kept), vector(F64))
-    return builder.select(builder.fcmp_unordered("uno", value, value), value, cut)
+    high = builder.trunc(builder.lshr(builder.bitcast(value, vector(I64)), splat_constant(I64, 32)), vector(I32))
+    # A NaN whose payload lies in the lower half alone is one too.
+    nan = builder.fcmp_unordered("uno", value, value)
+    high = builder.select(nan, splat_constant(I32, 0x7FF80000), high)
+    result = coarse(emitter, {"rcp": "RCP64H", "rsqrt": "RSQ64H"}[instruction.opcode], high)
+    bits = builder.shl(builder.zext(result, vector(I64)), splat_constant(I64, 32))
+    return builder.bitcast(bits, vector(F64))
 
 
 def copysign(emitter: Emitter, instruction: Instruction) -> None:
@@ -192,7 +195,10 @@ def testp(emitter: Emitter, instruction: Instruction) -> None:
         "infinite": lambda: compare("==", magnitude, infinity),
         "number": lambda: compare("<=", magnitude, infinity),
         "notanumber": lambda: compare(">", magnitude, infinity),
-        "normal": lambda: builder.and_(compare(">=", magnitude, normal_least), compare("<", magnitude, infinity)),
+        "normal": lambda: builder.or_(  # zeros are normal numbers
+            compare("==", magnitude, zero),
+            builder.and_(compare(">=", magnitude, normal_least), compare("<", magnitude, infinity)),
+        ),
         "subnormal": lambda: builder.and_(compare("<", magnitude, normal_least), compare("!=", magnitude, zero)),
     }[test]()
     emitter.write(d, value, "pred")

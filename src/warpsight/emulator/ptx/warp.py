@@ -26,7 +26,6 @@ from warpsight.emulator.codegen.lanes import (
     splat,
     splat_constant,
     store_as,
-    trailing_zeros,
     vector,
 )
 from warpsight.emulator.ptx.common import allow, integer_range, operands, typed_operands
@@ -63,13 +62,18 @@ def elect(emitter: Emitter, instruction: Instruction) -> None:
     """`elect.sync d|p, mask`: the leader is the lowest member (PTX leaves that open); d is its number, p is set in it alone."""
     allow(emitter, instruction, "sync")
     d, member = operands(emitter, instruction, 2)
-    builder = emitter.builder
-    first = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(31))  # the member mask is the same in all active lanes
-    members = builder.and_(builder.extract_element(emitter.read(member, "b32"), first), emitter.active_mask)
-    leader = splat(builder, builder.and_(trailing_zeros(builder, members), I32(31)))
+    members = emitter.builder.and_(emitter.read(member, "b32"), splat(emitter.builder, emitter.active_mask))
+    leader, leads = leader_of(emitter, members)
     emitter.write(d, leader, "b32")
     if instruction.pair is not None:
-        emitter.write(instruction.pair, builder.icmp_signed("==", IOTA32, leader), "pred")
+        emitter.write(instruction.pair, leads, "pred")
+
+
+def leader_of(emitter: Emitter, members: Value) -> tuple[Value, Value]:
+    """The lowest of the lanes in each lane's mask (i32), and whether that is the lane itself."""
+    builder = emitter.builder
+    leader = builder.and_(call_same(builder, "cttz", members, flag=False), splat_constant(I32, 31))
+    return leader, builder.icmp_signed("==", IOTA32, leader)
 
 
 def shfl(emitter: Emitter, instruction: Instruction) -> None:

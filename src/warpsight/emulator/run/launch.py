@@ -130,11 +130,11 @@ class PreparedKernel:
 
 def prepare_kernel(
     source: KernelSource, kernel: str, *, architecture: Architecture | None = None, checks: bool = False,
-    global_base: int = ARENA_BASE, probes: bool = False,
+    global_base: int = ARENA_BASE, probes: bool = False, assembler: tuple[str, ...] = (),
 ) -> PreparedKernel:
     """Compile `kernel` (mangled name), the module's variables from device address `global_base` on. Raises UnsupportedError.
 
-    With an `architecture` its machine code is executed, else its PTX. `probes` are for `lane_addresses`.
+    With an `architecture` its machine code is executed, made with the options `assembler`, else its PTX. `probes` are for `lane_addresses`.
     """
     module = source.module
     with lines_of(source.path):
@@ -142,7 +142,7 @@ def prepare_kernel(
             function = inline_calls(module, module.functions[kernel])
             symbols, text, instructions, target = SymbolTable(module, function, global_base), source.ptx, PTX, source.target
         else:
-            code = machine_code(source, architecture)
+            code = machine_code(source, architecture, assembler)
             function = code.function(kernel)
             symbols = NativeSymbolTable(module, function, code.image(kernel), global_base)
             text, instructions, target = f"{source.ptx}\0{code.text}", SASS, code.architecture.real

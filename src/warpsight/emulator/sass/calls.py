@@ -63,12 +63,10 @@ class NativeCalls(Calls):
         calling = emitter.active_mask
         emitter.leave_block(block)
         if guard is not None:
-            staying = builder.xor(emitter.mask, calling)
             with builder.if_then(builder.icmp_signed("==", calling, I32(0))):
                 kernel.go_on(builder, block + 1)
-            # Those that do not call wait with those that do, at the instruction behind the call.
-            kernel.push(builder, block + 1, staying, builder.load(kernel.reconverge, typ=I32))
-        kernel.push_raw(builder, I32(token), calling, builder.load(kernel.reconverge, typ=I32))
+        # Lanes that do not call wait for those that do, and go on with them.
+        kernel.push_raw(builder, I32(token), emitter.mask, builder.load(kernel.reconverge, typ=I32))
         builder.store(I32(token), kernel.reconverge)
         builder.store(calling, kernel.mask)
         if chosen is None:

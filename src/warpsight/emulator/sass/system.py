@@ -18,21 +18,44 @@ from warpsight.emulator.ptx.system import EXTERNAL_NUMBERS, MOST_EXTERNAL_ARGUME
 from warpsight.emulator.sass.calls import names_function
 from warpsight.emulator.sass.common import code_address, halves, join, native_of, set_wide, set_word
 from warpsight.isa.ptx.linking import EXTERNALS
-from warpsight.isa.ptx.program import Instruction
-from warpsight.isa.sass.native import NativeWord
+from warpsight.isa.ptx.program import Function, Instruction
+from warpsight.isa.sass.native import NativeConstant, NativeWord
 from warpsight.kernels.launch import LaunchShape
 
 # Byte offsets in constant bank 0. Windows are the 64-bit addresses at which generic addresses of shared and local memory begin; the
 # workspace is that of the grid's barrier, in two words of which the upper comes first.
-_SHAPE, _SHARED, _LOCAL, _STACK, _WORKSPACE_HIGH, _WORKSPACE_LOW = 0x0, 0x18, 0x20, 0x28, 0x8C, 0x90
+_SHAPE, _SHARED, _LOCAL, _STACK, _DYNAMIC_SHARED, _GRID, _MULTIPROCESSORS = 0x0, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C
+_WORKSPACE = 0x8C
+# Where the parameters begin at this offset or later, as they do for sm_90: the most shared memory that counts, the shape of a cluster
+# with the reciprocals of its sizes, the number of clusters, and of the blocks in one. The word before the shape says whether there
+# are clusters at all.
+_WITH_CLUSTERS, _CLUSTER_WORKSPACE, _MOST_SHARED, _CLUSTER, _CLUSTERS, _CLUSTER_BLOCKS = 0x210, 0x44, 0x13C, 0x144, 0x15C, 0x188
 
 
-def fill_launch_words(memory: Any, launch: LaunchShape, local_bytes: int) -> None:
-    """Write the launch's shape, the windows and the initial stack pointer into constant bank 0 of `memory`."""
+def fill_launch_words(memory: Any, launch: LaunchShape, local_bytes: int, parameters: int) -> None:
+    """Write the launch's shape, the windows and the initial stack pointer into constant bank 0 of `memory`.
+
+    `parameters` is the offset there at which the kernel's parameters begin.
+    """
     struct.pack_into("<6I", memory.parameters, _SHAPE, *launch.block, *launch.grid)
     struct.pack_into("<QQI", memory.parameters, _SHARED, SHARED_WINDOW, LOCAL_WINDOW, local_bytes)
-    struct.pack_into("<I", memory.parameters, _WORKSPACE_HIGH, memory.workspace >> 32)
-    struct.pack_into("<I", memory.parameters, _WORKSPACE_LOW, memory.workspace & 0xFFFFFFFF)
+    struct.pack_into("<IQ", memory.parameters, _DYNAMIC_SHARED, launch.shared_bytes, 1)
+    struct.pack_into("<I", memory.parameters, _MULTIPROCESSORS, 1)
+    has_clusters = parameters >= _WITH_CLUSTERS
+    workspace = _CLUSTER_WORKSPACE if has_clusters else _WORKSPACE
+    struct.pack_into("<2I", memory.parameters, workspace, memory.workspace >> 32, memory.workspace & 0xFFFFFFFF)
+    if has_clusters:  # of one block each
+        struct.pack_into("<I", memory.parameters, _MOST_SHARED, 0xFFFFFFFF)
+        struct.pack_into("<3I3f", memory.parameters, _CLUSTER, 1, 1, 1, 1.0, 1.0, 1.0)
+        struct.pack_into("<3I", memory.parameters, _CLUSTERS, *launch.grid)
+        struct.pack_into("<I", memory.parameters, _CLUSTER_BLOCKS, 1)
+
+
+def reads_workspace(function: Function, parameters: int) -> bool:
+    """Whether the kernel asks for the workspace of its grid; `parameters` as for `fill_launch_words`."""
+    first = _CLUSTER_WORKSPACE if parameters >= _WITH_CLUSTERS else _WORKSPACE
+    operands = (operand for i in function.instructions if i.native is not None for operand in i.native.operands)
+    return any(isinstance(o, NativeConstant) and o.bank == 0 and first - 4 <= o.offset <= first + 4 for o in operands)
 
 
 # -- Special registers.
@@ -41,11 +64,12 @@ _SPECIALS = {
     **{f"SR_{name}.{axis.upper()}": f"%{ptx}.{axis}" for name, ptx in (("TID", "tid"), ("CTAID", "ctaid")) for axis in "xyz"},
     **{f"SR_NTID.{axis.upper()}": f"%ntid.{axis}" for axis in "xyz"},
     **{f"SR_{name}MASK": f"%lanemask_{name.lower()}" for name in ("EQ", "LT", "LE", "GT", "GE")},
-    "SR_LANEID": "%laneid", "SR_VIRTID": "%smid", "SR_VIRTUALSMID": "%smid", "SR_SMID": "%smid", "SR_NSMID": "%nsmid",
+    "SR_LANEID": "%laneid", "SR_SMEMSZ": "%total_smem_size", "SR_VIRTUALSMID": "%smid", "SR_SMID": "%smid", "SR_NSMID": "%nsmid",
     "SR_WARPID": "%warpid", "SR_NWARPID": "%nwarpid", "SR_CLOCKLO": "%clock", "SR_CLOCKHI": "%clock_hi",
     "SR_GLOBALTIMERLO": "%globaltimer_lo", "SR_GLOBALTIMERHI": "%globaltimer_hi",
     **{f"SR_PM{k}": f"%pm{k}" for k in range(8)},
 }  # fmt: skip
+_IN_BYTE_1 = {"SR_VIRTID": "%warpid", "SR_VIRTCFG": "%nwarpid"}  # bits 8 to 15; those of the multiprocessor's number are 0
 # Generic addresses of shared memory in the code of sm_90 and later: the rank of the block in its cluster from bit 24 on, and these
 # upper bits. The window of a block that is its whole cluster is that of rank 1.
 _CONSTANTS = {"SRZ": 0, "SR_CgaCtaId": SHARED_WINDOW >> 24, "SR_SWINHI": SHARED_WINDOW >> 32, "SR_CgaSize": 1}
@@ -57,6 +81,8 @@ def special(emitter: Emitter, name: str) -> Value:
         return splat_constant(I32, _CONSTANTS[name])
     if name in _SPECIALS:
         return emitter.reinterpret(emit_special(emitter, _SPECIALS[name]), I32)
+    if name in _IN_BYTE_1:
+        return emitter.builder.shl(emitter.reinterpret(emit_special(emitter, _IN_BYTE_1[name]), I32), splat_constant(I32, 8))
     raise emitter.unsupported(f"special register {name} is not modelled")
 
 

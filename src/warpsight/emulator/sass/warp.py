@@ -7,17 +7,9 @@ is decided by control flow, as at the level of PTX, so the registers of converge
 from __future__ import annotations
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import (
-    I32,
-    IOTA32,
-    Value,
-    call_same,
-    lanes_to_mask,
-    splat,
-    splat_constant,
-)
+from warpsight.emulator.codegen.lanes import I32, Value, lanes_to_mask, splat, splat_constant
 from warpsight.emulator.ptx.system import breakpoint_fault
-from warpsight.emulator.ptx.warp import matching, reduction, shuffle
+from warpsight.emulator.ptx.warp import leader_of, matching, reduction, shuffle
 from warpsight.emulator.sass.common import (
     allow,
     integer,
@@ -31,11 +23,11 @@ from warpsight.emulator.sass.common import (
 )
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import NativeRegister, NativeWord
-from warpsight.isa.sass.structure import BARRIER_COUNT, BARRIER_VOTE, EXCLUDED
+from warpsight.isa.sass.structure import BARRIER_COUNT, BARRIER_VOTE, EXCLUDED, parts_lanes
 
 
 def running_with(emitter: Emitter) -> Value:
-    """For each lane the mask (i32) of the active lanes that run with it: all, but those that `WARPSYNC.EXCLUSIVE` keeps apart."""
+    """For each lane the mask (i32) of the active lanes that run with it: all, but those that a `WARPSYNC` keeps apart."""
     active = splat(emitter.builder, emitter.active_mask)
     if EXCLUDED not in emitter.kernel.function.registers:
         return active
@@ -112,9 +104,9 @@ def elect(emitter: Emitter, instruction: Instruction) -> None:
     allow(emitter, native)
     leads, target, candidate = native.operands
     candidates = builder.and_(splat(builder, lanes_to_mask(builder, predicate(emitter, candidate))), running_with(emitter))
-    leader = builder.and_(call_same(builder, "cttz", candidates, flag=False), splat_constant(I32, 31))
+    leader, is_leader = leader_of(emitter, candidates)
     set_word(emitter, target, leader)
-    set_predicate(emitter, leads, builder.icmp_signed("==", IOTA32, leader))
+    set_predicate(emitter, leads, is_leader)
 
 
 # -- Lanes that gather or part.
@@ -123,23 +115,27 @@ def elect(emitter: Emitter, instruction: Instruction) -> None:
 def warpsync(emitter: Emitter, instruction: Instruction) -> None:
     """`WARPSYNC mask`: lanes that run in step are there already; others have waited at the start of the block.
 
-    With `.EXCLUSIVE` lanes of other masks are kept apart until lanes gather again; here they run in step, unseen by each other.
+    With `.EXCLUSIVE` and `.COLLECTIVE` lanes of other masks are kept apart until lanes meet again; here they run in step, unseen by
+    each other.
     """
     native = native_of(instruction)
     allow(emitter, native, "ALL", "COLLECTIVE", "EXCLUSIVE")
     if EXCLUDED not in emitter.kernel.function.registers:
         return
-    if "EXCLUSIVE" in native.modifiers:
+    if parts_lanes(native.mnemonic):
         emitter.set_register(EXCLUDED, emitter.builder.not_(raw(emitter, native.operands[0])))
     else:
         emitter.set_register(EXCLUDED, splat_constant(I32, 0))
 
 
 def bsync(emitter: Emitter, instruction: Instruction) -> None:
-    """`BSYNC B`: lanes meet where control flow does."""
+    """`BSYNC B`, `ENDCOLLECTIVE`: lanes meet where control flow does."""
     allow(emitter, native_of(instruction), "RELIABLE", "RECONVERGENT")
     if EXCLUDED in emitter.kernel.function.registers:
         emitter.set_register(EXCLUDED, splat_constant(I32, 0))
+
+
+endcollective = bsync
 
 
 def bmov(emitter: Emitter, instruction: Instruction) -> None:
@@ -176,4 +172,4 @@ def no_effect(emitter: Emitter, instruction: Instruction) -> None:
     """Hints to the scheduler of warps, waits without an effect on data, and the bookkeeping of convergence."""
 
 
-bssy = break_ = yield_ = nanosleep = preexit = acqbulk = endcollective = cgaerrbar = no_effect
+bssy = break_ = yield_ = nanosleep = preexit = acqbulk = cgaerrbar = no_effect

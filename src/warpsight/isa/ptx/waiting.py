@@ -52,6 +52,11 @@ def is_collective(instruction: Instruction) -> bool:
     return is_warp_barrier(instruction) or (instruction.opcode in _COLLECTIVES and "sync" in instruction.modifiers)
 
 
+def meeting_kind(instruction: Instruction) -> str:
+    """What lanes must have in common to meet: the operation with its modifiers, of machine code in PTX's words."""
+    return ".".join((instruction.opcode, *instruction.modifiers))
+
+
 def is_aligned(barrier: Instruction) -> bool:
     """Whether all lanes of a warp must execute this same barrier instruction: `bar`, and `barrier` with `.aligned`."""
     return barrier.opcode == "bar" or "aligned" in barrier.modifiers
@@ -76,7 +81,7 @@ class _Code:
     """A function's blocks and what lies on the paths between them."""
 
     def __init__(self, function: Function, starts: Sequence[int], successors: Edges, predecessors: Edges) -> None:
-        self.instructions = function.instructions
+        self.function, self.instructions = function, function.instructions
         self.blocks = [function.instructions[first:last] for first, last in pairwise([*starts, len(function.instructions)])]
         self.successors, self.predecessors = successors, predecessors
 
@@ -92,8 +97,8 @@ class _Code:
 
     def may_spin(self, loop: list[int]) -> bool:
         """Does a branch of the loop depend on memory that another thread may change meanwhile?"""
-        body = [i for block in loop for i in self.blocks[block]]
-        if any(i.opcode == "call" for i in body):  # what is called may poll
+        body = self._with_called([i for block in loop for i in self.blocks[block]])
+        if any(i.opcode == "call" and i.native is None for i in body):  # what is called may poll
             written = {name for i in self.instructions for name in writes(i)}
             return any(_polls(i, False, written) for i in self.instructions)
         written = {name for i in body for name in writes(i)}
@@ -111,9 +116,22 @@ class _Code:
                         return True  # unoptimised code keeps its variables there
         return False
 
+    def _with_called(self, code: Sequence[Instruction]) -> list[Instruction]:
+        """Instructions of machine code with those of the functions that they call."""
+        found = dict.fromkeys(code)
+        pending = list(code)
+        while pending:
+            site = self.function.call_sites.get((instruction := pending.pop()).index)
+            if instruction.native is not None and site is not None:
+                for body in (self.function.callables[name] for name in site.targets):
+                    fresh = [i for i in self.instructions[body.first : body.end] if i not in found]
+                    found.update(dict.fromkeys(fresh))
+                    pending += fresh
+        return list(found)
+
     def meets_apart(self, meets: Sequence[int]) -> bool:
         """Is there a branch both sides of which have the same operation between lanes, so that its sides may have to meet?"""
-        holds = [_meeting_kinds(block) for block in self.blocks]
+        holds = [_meeting_kinds(self._with_called(block)) for block in self.blocks]
         kinds = [kind for held in holds for kind in held]
         if len(kinds) == len(set(kinds)):
             return False
@@ -138,7 +156,7 @@ def _reached(start: int, edges: Edges, end: int) -> set[int]:
 
 
 def _meeting_kinds(block: Sequence[Instruction]) -> set[str]:
-    return {i.text for i in block if is_collective(i)} | {"barrier" for i in block if is_block_barrier(i) and not is_aligned(i)}
+    return {meeting_kind(i) for i in block if is_collective(i)} | {"barrier" for i in block if is_block_barrier(i) and not is_aligned(i)}
 
 
 def _polls(instruction: Instruction, ordered: bool, written: set[str]) -> bool:

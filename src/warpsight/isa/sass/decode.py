@@ -53,6 +53,7 @@ from warpsight.isa.sass.structure import (
     exchange_behind,
     is_predicate,
     operand_registers,
+    parts_lanes,
     structure,
 )
 
@@ -138,7 +139,7 @@ def _results(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand])
     base = mnemonic.partition(".")[0]
     if base in ("IADD3", "UIADD3", "VIMNMX") and len(operands) > 1:  # two carries come out of a sum of three, or two comparisons
         return 1 + sum(1 for k in (1, 2) if all(map(is_predicate, operands[1 : k + 1])))
-    if base in ("R2P", "DEPBAR", "NANOSLEEP", "R2B"):
+    if base in ("R2P", "DEPBAR", "NANOSLEEP", "R2B", "CALL"):
         return 0
     written = split_operands(meaning.row, mnemonic, leading)[0] if leading else ()
     return len(written)
@@ -176,6 +177,18 @@ def _code_of(section: ListedSection) -> ListedSection:
     return replace(section, instructions=section.instructions[:end])
 
 
+def _with_called_labels(section: ListedSection) -> ListedSection:
+    """The section with the functions that are called by a label: the assembler keeps the names of some only."""
+    called = {name for i in section.instructions if i.mnemonic.startswith("CALL") for name in _labels_in(i.operands[0])}
+    known = set(section.functions.values())
+    found = {label_of(section.name, section.labels[n]): section.labels[n] for n in called if n in section.labels}
+    return replace(section, functions=section.functions | {n: a for n, a in found.items() if a not in known})
+
+
+def _labels_in(operand: str) -> tuple[str, ...]:
+    return (operand[2:-1],) if operand.startswith("`(") else ()
+
+
 class _Program:
     """Sections laid one after the other: the kernel's first. Positions are indices of instructions."""
 
@@ -194,7 +207,7 @@ class _Program:
                     if sections[name].functions and not _is_kernel(sections[name]):
                         self.sections.append(sections[name])
                         pending.append(sections[name])
-        self.sections = [_code_of(section) for section in self.sections]
+        self.sections = [_with_called_labels(_code_of(section)) for section in self.sections]
         self.first: dict[str, int] = {}
         count = 0
         for section in self.sections:
@@ -282,7 +295,7 @@ def _may_recur(sites: Mapping[int, CallSite], callables: Mapping[str, Callable])
 
 
 _SEEING = ("VOTE", "VOTEU", "MATCH", "REDUX", "ELECT", "BRA")  # what depends on which lanes run together
-_PARTING = ("WARPSYNC", "BSYNC")  # what changes which lanes do
+_PARTING = ("WARPSYNC", "BSYNC", "ENDCOLLECTIVE")  # what changes which lanes do
 
 
 def _gathered(section: ListedSection) -> list[tuple[str, bool]]:
@@ -314,7 +327,7 @@ class _Decoder:
         self.program, self.source_lines = program, source_lines
         self.labels: dict[str, int] = {}
         self.branch_targets: dict[str, tuple[str, ...]] = {}
-        self.exclusive = any("EXCLUSIVE" in i.mnemonic for section in program.sections for i in section.instructions)
+        self.exclusive = any(parts_lanes(i.mnemonic) for section in program.sections for i in section.instructions)
         self._gathering = {section.name: _gathered(section) for section in program.sections}
         self._owners = sorted((first, end, name) for name, (first, end) in program.functions().items())
 

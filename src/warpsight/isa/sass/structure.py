@@ -21,7 +21,7 @@ Structure = tuple[str, tuple[str, ...], tuple[Operand | Negated, ...]]
 
 # Registers that the hardware keeps elsewhere, or that stand for what a handler computes.
 BARRIER_COUNT, BARRIER_VOTE = "BAR.COUNT", "BAR.VOTE"  # where `BAR.RED` leaves its result for `B2R.RESULT`
-EXCLUDED = "WARPSYNC.EXCLUDED"  # the lanes that `WARPSYNC.EXCLUSIVE` keeps a lane apart from
+EXCLUDED = "WARPSYNC.EXCLUDED"  # the lanes that a lane runs apart from since `parts_lanes`
 COMPUTED = "BRA.COMPUTED"  # the guard of a branch whose condition is more than one predicate; nothing writes it
 NEVER = "NEVER"  # the guard of an instruction that does nothing; nothing writes it
 
@@ -128,6 +128,12 @@ def _gathering(tokens: Sequence[str], operands: Sequence[NativeOperand], exchang
 def computes_condition(mnemonic: str) -> bool:
     """Whether a `BRA` asks for more than its guard and a predicate: whether lanes run together, or what holds in other lanes."""
     return not {"DIV", "CONV", "ANY", "ALL"}.isdisjoint(mnemonic.split("."))
+
+
+def parts_lanes(mnemonic: str) -> bool:
+    """Whether lanes of different masks run apart from here, so that they do not see each other: until they meet again."""
+    base, *modifiers = mnemonic.split(".")
+    return base == "WARPSYNC" and ("EXCLUSIVE" in modifiers or ("COLLECTIVE" in modifiers and "ALL" not in modifiers))
 
 
 _CLUSTER_BARRIERS = {"UCGABAR_ARV": "arrive", "CGABAR_ARV": "arrive", "UCGABAR_WAIT": "wait", "CGABAR_WAIT": "wait"}
