@@ -61,10 +61,13 @@ class SymbolTable:
 
     `static_shared_bytes`, `local_bytes` (per lane, the stack from `stack_start` on included) and `param_bytes` are the sizes of
     those spaces. Global and constant data begin at device address `global_base`: the module's own first, in their order, so that
-    all kernels of a module agree on them. `stack_grows_down` says from which end of local memory a thread's stack is used.
+    all kernels of a module agree on them. `stack_grows_down` says from which end of local memory a thread's stack is used,
+    `parameters_start` where the parameters begin in theirs.
     """
 
     stack_grows_down = False
+    parameters_start = 0  # offset of the first parameter in what `param_bytes` counts
+    parameters_start = 0
     banks: dict[int, tuple[int, int]] = {}
 
     def __init__(self, module: Module, function: Function, global_base: int = ARENA_BASE) -> None:
@@ -125,7 +128,9 @@ class NativeSymbolTable(SymbolTable):
     def __init__(self, module: Module, function: Function, image: KernelImage, global_base: int = ARENA_BASE) -> None:
         super().__init__(module, function, global_base)
         self.placed = [replace(p, offset=p.offset + image.parameters) if p.space == "param" else p for p in self.placed]
+        self.parameters_start = image.parameters
         self.param_bytes += image.parameters
+        self.parameters_start = image.parameters
         self.static_shared_bytes = image.shared_bytes
         self.dynamic_shared_offset = align_up(image.shared_bytes, DYNAMIC_SHARED_ALIGN)
         self.local_bytes = self.stack_start = align_up(image.stack_bytes, 16)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import F64, I16, I32, I64, Builder, Value, call_same, scalar_type, splat_constant, vector
+from warpsight.emulator.codegen.lanes import F32, F64, I16, I32, I64, Builder, Value, call_same, scalar_type, splat_constant, vector
 from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx.approximations import approximate, coarse, quotient, reciprocal_root
 from warpsight.emulator.ptx.common import (
@@ -148,8 +148,18 @@ def special_function(emitter: Emitter, instruction: Instruction) -> None:
     if opcode == "rcp":
         value = compute(emitter, instruction, "fdiv", splat_constant(scalar_type(kind), 1.0), x)
     else:
-        value = compute(emitter, instruction, "sqrt", x)
+        value = _plain_nan(emitter, compute(emitter, instruction, "sqrt", x))
     emitter.write(d, _finished(emitter, instruction, kind, value), kind)
+
+
+def _plain_nan(emitter: Emitter, root: Value) -> Value:
+    """Roots whose NaNs, of f32, are canonical. LLVM holds any NaN for the root of a negative number, so they are told by their bits."""
+    if root.type.element != F32:
+        return root
+    builder, nan = emitter.builder, splat_constant(I32, 0x7FFFFFFF)
+    bits = builder.bitcast(root, vector(I32))
+    is_nan = builder.icmp_unsigned(">", builder.and_(bits, nan), splat_constant(I32, 0x7F800000))
+    return builder.bitcast(builder.select(is_nan, nan, bits), vector(F32))
 
 
 def _coarse(emitter: Emitter, instruction: Instruction, value: Value) -> Value:

@@ -30,7 +30,7 @@ from warpsight.emulator.run.memory import DeviceMemory, Memory
 from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, why_in_order
 from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, empty_streams
 from warpsight.emulator.sass.instruction_set import SASS
-from warpsight.emulator.sass.system import fill_launch_words
+from warpsight.emulator.sass.system import fill_launch_words, reads_workspace
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.lexer import lines_of
 from warpsight.isa.ptx.program import Function
@@ -201,11 +201,13 @@ class _Run:
             what = f"{self.shared_bytes} bytes of shared and {self.local_bytes} of local memory exceed the 16 MiB windows"
             raise UsageError(f"kernel {self.name}: {what}", remedy="use less shared or local memory")
         heap_bytes = options.heap_bytes if uses_heap([function, *source.module.functions.values()]) else 0
+        native_level = prepared.level == "sass"
+        with_workspace = reads_workspace(function, symbols.parameters_start) if native_level else needs_workspace(function)
         self.memory = memory or DeviceMemory(
-            symbols, launch, source.path, with_workspace=needs_workspace(function), heap_bytes=heap_bytes, checks=options.check,
+            symbols, launch, source.path, with_workspace=with_workspace, heap_bytes=heap_bytes, checks=options.check,
         )
-        if prepared.level == "sass":
-            fill_launch_words(self.memory, launch, self.local_bytes)
+        if native_level:
+            fill_launch_words(self.memory, launch, self.local_bytes, symbols.parameters_start)
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
         self.interruption = Interruption()
