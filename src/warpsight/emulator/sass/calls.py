@@ -115,7 +115,7 @@ def branch_condition(emitter: Emitter, instruction: Instruction) -> None:
     the label run together, and with `.DIV` all do if not, or if the guard holds in any. `.ANY` asks for the guard in any lane.
     """
     native, builder = native_of(instruction), emitter.builder
-    allow(emitter, native, "U", "ANY", "CONV", "DIV")
+    allow(emitter, native, "U", "ANY", "CONV", "DIV", "REL", "NOINC")  # the last two of a call that is a branch
     if instruction.guard is None:
         return
     conditions = [predicate(emitter, operand) for operand in native.operands if is_predicate(operand)]

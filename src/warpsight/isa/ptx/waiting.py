@@ -156,7 +156,8 @@ def _reached(start: int, edges: Edges, end: int) -> set[int]:
 
 
 def _meeting_kinds(block: Sequence[Instruction]) -> set[str]:
-    return {meeting_kind(i) for i in block if is_collective(i)} | {"barrier" for i in block if is_block_barrier(i) and not is_aligned(i)}
+    barriers = {"barrier" for i in block if is_block_barrier(i) and not is_aligned(i)}
+    return barriers | {meeting_kind(i) for i in block if is_collective(i)}
 
 
 def _polls(instruction: Instruction, ordered: bool, written: set[str]) -> bool:

@@ -178,11 +178,19 @@ def _code_of(section: ListedSection) -> ListedSection:
 
 
 def _with_called_labels(section: ListedSection) -> ListedSection:
-    """The section with the functions that are called by a label: the assembler keeps the names of some only."""
+    """The section with the functions that are called by a label: the assembler keeps the names of some only.
+
+    A "call" of code that returns nowhere is a branch over a long distance, and no function begins there.
+    """
     called = {name for i in section.instructions if i.mnemonic.startswith("CALL") for name in _labels_in(i.operands[0])}
     known = set(section.functions.values())
-    found = {label_of(section.name, section.labels[n]): section.labels[n] for n in called if n in section.labels}
-    return replace(section, functions=section.functions | {n: a for n, a in found.items() if a not in known})
+    starts = sorted({section.labels[name] for name in called if name in section.labels} - known)
+    ends = sorted({*starts, *known, 16 * len(section.instructions)})
+    returns = [i.address for i in section.instructions if i.mnemonic.startswith("RET")]
+    found = {label_of(section.name, start): start for start in starts if any(
+        start <= address < next(end for end in ends if end > start) for address in returns
+    )}  # fmt: skip
+    return replace(section, functions=section.functions | found)
 
 
 def _labels_in(operand: str) -> tuple[str, ...]:
@@ -354,6 +362,8 @@ class _Decoder:
         guard = _guard(listed, reads)
         around = self._gathering[section.name][listed.address // 16]
         opcode, modifiers, structural = structure(meaning, listed.mnemonic, operands, *around)
+        if opcode == "call" and isinstance(operands[0], NativeSymbol) and operands[0].name in self.labels.keys() - section.functions:
+            opcode = "bra"
         if opcode in _FLOW:
             guard, structural = _FLOW[opcode](self, section, listed, operands, guard, index)
         if self.exclusive:
