@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+import lazy_loader as lazy
+
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
@@ -13,11 +15,12 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import known_models, predict_trace
 from warpsight.pipeline.predict import over_representatives, over_warps, predict_launches
 from warpsight.pipeline.request import PAPERS_MODELS
-from warpsight.pipeline.static_prediction import predict_static
 from warpsight.pipeline.tracing import launches_of, obtain_trace
 from warpsight.reports.formats import predictions_csv
 from warpsight.reports.next_step import after_prediction
 from warpsight.reports.prediction import predictions_text, rows_text
+
+static: Any = lazy.load("warpsight.pipeline.static_prediction", suppress_warning=True)  # the parser of PTX: for --static alone
 
 EXAMPLES = """\
 examples:
@@ -55,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     known_models(models)
     with ProgressBar() as bar:
         if hints is not None:
-            predictions = predict_static(request, gpu, models, hints)
+            predictions = static.predict_static(request, gpu, models, hints)
         elif request.is_foreign and not varied and len(launches_of(request)) > 1:  # a row for each launch
             predictions = predict_launches(request, gpu, models, method, watch=bar.watch)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,9 @@ class Design:
     def __getattr__(self, name: str) -> Floats:
         if name not in _NUMBERS:
             raise AttributeError(f"a design has no number called {name}{suggestion(name, _NUMBERS)}")
-        return self.parameter(_NUMBERS[name])
+        column = self.parameter(_NUMBERS[name])
+        setattr(self, name, column)  # the next access does not come here
+        return column
 
     def parameter(self, key: Key) -> Floats:
         """The numbers of a key of the table or of a model's parameter, float64 [D]; its default where it is not stated."""
@@ -56,12 +59,12 @@ class Design:
             self._columns[key.name] = self._column(key)
         return self._columns[key.name]
 
-    @property
+    @cached_property
     def greedy(self) -> npt.NDArray[np.bool_]:
         """True for greedy-then-oldest scheduling, False for loose round-robin, [D]."""
         return np.asarray(self.parameter(KEYS["sm.policy"]) == "gto")
 
-    @property
+    @cached_property
     def noc_queue(self) -> Floats:
         """Requests of an SM that the network's queue holds, infinity where it has no bound, [D]."""
         queue = self.parameter(KEYS["noc.queue"])
@@ -81,6 +84,8 @@ class Design:
 
     def pick(self, rows: npt.NDArray[np.generic] | slice) -> Design:
         """The design points that `rows` (indices, a mask or a slice) names."""
+        if isinstance(rows, slice) and rows.indices(self._count) == (0, self._count, 1):
+            return self  # all of them
         count = len(np.arange(self._count)[rows])
         return Design(count, lambda key: self.parameter(key)[rows])
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from operator import attrgetter
 from typing import Annotated, Any, get_type_hints
 
 from warpsight.base.errors import SpecError, suggestion
@@ -275,11 +276,9 @@ def value_of(gpu: GpuSpec, key: Key) -> Content | None:
     """The value of `key` on `gpu`, in base units; None where the GPU lacks what it describes, or does not state the parameter."""
     if not key.path:
         return gpu.parameters.get(key.name)
-    path, _, op = key.path.rstrip("]").partition("[")
-    value: Any = gpu
-    for part in path.split("."):
-        value = getattr(value, part)
-    return value.get(op) if op else value  # type: ignore[no-any-return]
+    path, _, op = key.path.partition("[")
+    value: Any = attrgetter(path)(gpu)
+    return value.get(op[:-1]) if op else value  # type: ignore[no-any-return]
 
 
 def changed(gpu: GpuSpec, values: Mapping[str, Content]) -> GpuSpec:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.isa.ptx.program import Module
 from warpsight.kernels.images import Image
+
+if TYPE_CHECKING:
+    from warpsight.isa.ptx.program import Module
 
 Dim3 = tuple[int, int, int]
 

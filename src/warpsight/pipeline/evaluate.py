@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
+import lazy_loader as lazy
 import numpy as np
 
 from warpsight.base.diskcache import content_key
@@ -17,7 +18,6 @@ from warpsight.base.errors import FormatError, NotKept, UsageError, WarpsightErr
 from warpsight.base.progress import Watch, stage
 from warpsight.caches.exact.simulate import Progress, simulate_caches
 from warpsight.caches.miss_profile import MissProfile
-from warpsight.caches.reuse.miss_source import reuse_miss_profile
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy, occupancy
 from warpsight.gpu.spec import GpuSpec
@@ -30,6 +30,8 @@ from warpsight.pipeline.request import CACHES, DEFAULT_METHOD, Method
 from warpsight.pipeline.rows import Columns, Rows, failed_rows, model_rows, number_columns
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
+
+reuse: Any = lazy.load("warpsight.caches.reuse.miss_source", suppress_warning=True)  # for `caches="reuse-distance"` alone
 
 TraceSource = KernelTrace | Callable[[], KernelTrace]
 """A trace, or how to open it: it is opened when an intermediate result has to be made."""
@@ -162,7 +164,8 @@ def miss_profile(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: M
         raise UsageError(f'unknown order "{method.order}"', place="order", remedy=f"use one of {', '.join(ORDERS)}")
     gpu = ordered(gpu, method.order)
     if method.caches == "reuse-distance":
-        return reuse_miss_profile(trace, gpu, blocks_per_sm, progress=progress)
+        approximate: MissProfile = reuse.reuse_miss_profile(trace, gpu, blocks_per_sm, progress=progress)
+        return approximate
     if method.caches != "exact":
         raise UsageError(f'unknown caches "{method.caches}"', place="caches", remedy=f"use one of {', '.join(CACHES)}")
     return simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving=method.interleaving)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import lazy_loader as lazy
 import numpy as np
@@ -14,15 +14,20 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.spec import GpuSpec
-from warpsight.isa.sass.opcodes import read_isa_file
-from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
 from warpsight.pipeline.request import KernelRequest
-from warpsight.traces.importers.formats import launches_in
-from warpsight.traces.importers.launch import Launch, LaunchFacts, select
 from warpsight.traces.schema import KernelTrace, PathTable, StaticInstruction, TraceHeader, TraceSink
 from warpsight.traces.store import FolderSink, open_trace
 
+if TYPE_CHECKING:
+    from warpsight.pipeline.kernel_input import ReadyLaunch
+    from warpsight.traces.importers.launch import Launch
+
 emulator = lazy.load("warpsight.emulator.run.launch", suppress_warning=True)  # compilers take long to load
+# A stored trace needs neither a kernel's sources nor the traces of other tools.
+kernel_input: Any = lazy.load("warpsight.pipeline.kernel_input", suppress_warning=True)
+formats: Any = lazy.load("warpsight.traces.importers.formats", suppress_warning=True)
+imported: Any = lazy.load("warpsight.traces.importers.launch", suppress_warning=True)
+opcodes: Any = lazy.load("warpsight.isa.sass.opcodes", suppress_warning=True)
 
 
 def listing(ready: ReadyLaunch, prepared: Any, instructions: tuple[StaticInstruction, ...]) -> dict[str, dict[str, str]]:
@@ -62,7 +67,7 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
     A `gpu`, if given, says beforehand whether a block fits an SM, and whose machine code is executed at level `sass`.
     Raises UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, and LimitError past `max_instructions`.
     """
-    ready = prepare(request, gpu)
+    ready = kernel_input.prepare(request, gpu)
     if gpu is not None:
         ready.check_fit(gpu)
     prepared = _compiled(ready)
@@ -110,8 +115,10 @@ _MOST_NAMED = 8
 def launches_of(request: KernelRequest) -> list[Launch]:
     """The launches that the request chooses. Raises UsageError for options of a kernel, and what reading the folder raises."""
     request.refuse_launch_options()
-    facts = LaunchFacts(request.grid, request.block, request.shared, request.registers)  # type: ignore[arg-type]
-    return select(launches_in(request.path, read_isa_file(request.isa_file), facts), request.kernels, request.launches)
+    facts = imported.LaunchFacts(request.grid, request.block, request.shared, request.registers)
+    launches = formats.launches_in(request.path, opcodes.read_isa_file(request.isa_file), facts)
+    selected: list[Launch] = imported.select(launches, request.kernels, request.launches)
+    return selected
 
 
 def import_one(request: KernelRequest, *, watch: Watch | None = None) -> KernelTrace:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
@@ -123,7 +125,11 @@ _SECOND_OF_FIRST, _SECOND_OF_ALL = 0.5, 0.15
 
 def bound_by(stack: Mapping[str, float], components: Mapping[str, Component] = SHARED) -> str:
     """What bounds a kernel with this CPI stack: its largest component, and the next one if that is nearly as large."""
-    return bound_by_rows({name: np.array([value]) for name, value in stack.items()}, components)[0]
+    stack = in_order(stack)
+    first, second = sorted(stack, key=lambda name: -stack[name])[:2]
+    whole = reduce(add, stack.values())  # rounds as in `bound_by_rows`, which Python's `sum` may not
+    both = stack[second] >= max(_SECOND_OF_FIRST * stack[first], _SECOND_OF_ALL * whole)
+    return " and ".join(components[name].bound_by for name in (first, second)[: 1 + both])
 
 
 def bound_by_rows(stacks: Mapping[str, npt.NDArray[np.float64]], components: Mapping[str, Component] = SHARED) -> list[str]:

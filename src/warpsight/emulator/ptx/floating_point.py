@@ -45,12 +45,6 @@ def _read(emitter: Emitter, instruction: Instruction, operand: object, kind: str
     return flush_if(emitter, instruction, kind, emitter.read(operand, kind))  # type: ignore[arg-type]
 
 
-def _finished(emitter: Emitter, instruction: Instruction, kind: str, value: Value) -> Value:
-    """A quotient or root with `.ftz` applied; NaNs of f32 are canonical, as those of the assembler's slow paths."""
-    value = finish_float(emitter, instruction, kind, value)
-    return canonical(emitter, value) if kind == "f32" else value
-
-
 def finish_sum(emitter: Emitter, instruction: Instruction, kind: str, value: Value) -> Value:
     """A sum or product with `.ftz` and `.sat` applied.
 
@@ -95,7 +89,28 @@ def divide(emitter: Emitter, instruction: Instruction, kind: str) -> None:
         emitter.write(d, quotient(emitter, x, y, "full" in modifiers, "ftz" in modifiers), kind)
         return
     x, y = _read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind)
-    emitter.write(d, _finished(emitter, instruction, kind, compute(emitter, instruction, "fdiv", x, y)), kind)
+    emitter.write(d, _quotient(emitter, instruction, kind, x, y), kind)
+
+
+def _quotient(emitter: Emitter, instruction: Instruction, kind: str, x: Value, y: Value) -> Value:
+    """A quotient with `.ftz` applied; NaNs of f32 are canonical, as those of the assembler's slow paths.
+
+    `.ftz` flushes what is below the least normal number when it is rounded to 24 bits. The rounding to a multiple of the least
+    denormal has fewer, and can end in the least normal number where that one does not.
+    """
+    builder = emitter.builder
+    value = flush_if(emitter, instruction, kind, compute(emitter, instruction, "fdiv", x, y))
+    if kind != "f32":
+        return value
+    if "ftz" in instruction.modifiers and "rz" not in instruction.modifiers:
+        directed = bool({"rm", "rp"} & set(instruction.modifiers))
+        limit = 2.0**-126 * (1 - 2.0 ** (-24 if directed else -25))  # times the divisor: exact in double
+        dividend, divisor = (builder.fpext(call_same(builder, "fabs", v), vector(F64)) for v in (x, y))
+        least = builder.fmul(divisor, splat_constant(F64, limit))
+        tiny = builder.fcmp_ordered("<=" if directed else "<", dividend, least)
+        tiny = builder.and_(tiny, builder.fcmp_ordered("ord", value, value))  # not 0 / 0
+        value = builder.select(tiny, call_same(builder, "copysign", splat_constant(F32, 0.0), value), value)
+    return canonical(emitter, value)
 
 
 def refuse(emitter: Emitter, instruction: Instruction, kind: str) -> None:
@@ -146,14 +161,14 @@ def special_function(emitter: Emitter, instruction: Instruction) -> None:
         return
     x = _read(emitter, instruction, a, kind)
     if opcode == "rcp":
-        value = compute(emitter, instruction, "fdiv", splat_constant(scalar_type(kind), 1.0), x)
+        value = _quotient(emitter, instruction, kind, splat_constant(scalar_type(kind), 1.0), x)
     else:
-        value = _plain_nan(emitter, compute(emitter, instruction, "sqrt", x))
-    emitter.write(d, _finished(emitter, instruction, kind, value), kind)
+        value = _plain_nan(emitter, flush_if(emitter, instruction, kind, compute(emitter, instruction, "sqrt", x)))
+    emitter.write(d, value, kind)
 
 
 def _plain_nan(emitter: Emitter, root: Value) -> Value:
-    """Roots whose NaNs, of f32, are canonical. LLVM holds any NaN for the root of a negative number, so they are told by their bits."""
+    """Roots whose NaNs, of f32, are canonical: told by their bits, as LLVM takes any NaN for the root of a negative number."""
     if root.type.element != F32:
         return root
     builder, nan = emitter.builder, splat_constant(I32, 0x7FFFFFFF)

@@ -71,7 +71,7 @@ def coordinates(emitter: Emitter, operand: Any, geometry: str, kind: str) -> lis
 
 
 def call_native(
-    emitter: Emitter, name: str, access: str, what: int, handles: list[Value], place: list[Value], values: list[Value]
+    emitter: Emitter, name: str, access: str, what: int | Value, handles: list[Value], place: list[Value], values: list[Value]
 ) -> list[Value]:
     """Do an access in one out-of-line function per native function: `handles` of object and sampler, `place` four coordinates.
 
@@ -88,7 +88,8 @@ def call_native(
 
     results = [] if values else [vector(I64)] * 4
     site = emitter.kernel.next_site()
-    return call_helper(emitter, f"{name}_{access}", site, [I64(what), *handles, *place, *stored], results, body)
+    number = I64(what) if isinstance(what, int) else what
+    return call_helper(emitter, f"{name}_{access}", site, [number, *handles, *place, *stored], results, body)
 
 
 def _call(helper: HelperFrame, name: str, what: Value, image: Value, sampler: Value, *rest: Value) -> tuple[Value, Value]:
@@ -259,9 +260,22 @@ def _word(emitter: Emitter, operand: Any, word: Row, uses: list[Use], *, optiona
 
 # -- `suld`, `sust`, `sured`: PTX ISA, section "Surface Instructions". Cache operators have no effect.
 
-_BOUNDS = ("trap", "clamp", "zero")
+BOUNDS = ("trap", "clamp", "zero")
 _CACHE = ("ca", "cg", "cs", "cv", "wb", "wt")
 _OPERATIONS = {"suld": 0, "sust": 1, "add": 2, "min": 3, "max": 4, "and": 5, "or": 6}
+
+
+def surface_code(geometry: str, operation: str, bounds: str, kind: str, count: int, *, formatted: bool) -> int:
+    """What an access does, as `textures/surfaces.py` reads it: `count` elements of PTX type `kind` for each lane."""
+    return (
+        GEOMETRIES[geometry][0]
+        | _OPERATIONS[operation] << 8
+        | BOUNDS.index(bounds) << 16
+        | formatted << 20
+        | is_signed(kind) << 21
+        | bits_of(kind) // 8 << 24
+        | count << 32
+    )
 
 
 def _access(
@@ -269,18 +283,10 @@ def _access(
 ) -> list[Value]:
     """Do an access, described as `textures/surfaces.py` reads it; `parts` are the elements that a lane moves."""
     geometry = geometry_of(emitter, instruction)
-    form, bounds = instruction.modifiers[0], next((m for m in instruction.modifiers if m in _BOUNDS), "trap")
+    form, bounds = instruction.modifiers[0], next((m for m in instruction.modifiers if m in BOUNDS), "trap")
     if form not in ("b", "p") or "cube" in geometry:
         raise emitter.unsupported("this form of surface access is not modelled")
-    what = (
-        GEOMETRIES[geometry][0]
-        | _OPERATIONS[operation] << 8
-        | _BOUNDS.index(bounds) << 16
-        | (form == "p") << 20
-        | is_signed(kind) << 21
-        | bits_of(kind) // 8 << 24
-        | len(parts) << 32
-    )
+    what = surface_code(geometry, operation, bounds, kind, len(parts), formatted=form == "p")
     where, handles = coordinates(emitter, place, geometry, "s32"), handle(emitter, image)
     values = [_wide(emitter, part, kind) for part in parts] if access != "load" else []
     return call_native(emitter, "warpsight_surface", access, what, [handles, handles], where, values)
@@ -288,7 +294,7 @@ def _access(
 
 def _shape(emitter: Emitter, instruction: Instruction, side: Any) -> tuple[str, list[Any]]:
     """Type and registers of the elements that a lane moves."""
-    allow(emitter, instruction, "b", "p", "v2", "v4", *GEOMETRIES, *_BOUNDS, *_CACHE)
+    allow(emitter, instruction, "b", "p", "v2", "v4", *GEOMETRIES, *BOUNDS, *_CACHE)
     kind, parts = the_type(emitter, instruction), elements_of(side)
     count = next((int(m[1:]) for m in instruction.modifiers if m in ("v2", "v4")), 1)
     if len(parts) != count or count * bits_of(kind) > 128 or not kind.startswith("b"):
@@ -319,7 +325,7 @@ def surface_store(emitter: Emitter, instruction: Instruction) -> None:
 def surface_reduce(emitter: Emitter, instruction: Instruction) -> None:
     """`sured`."""
     operations = [m for m in instruction.modifiers if m in _OPERATIONS]
-    allow(emitter, instruction, "b", *operations, "1d", "2d", "3d", *_BOUNDS)
+    allow(emitter, instruction, "b", *operations, "1d", "2d", "3d", *BOUNDS)
     surface, place, source = operands(emitter, instruction, 3)
     kind = the_type(emitter, instruction)
     logic = bool(operations) and operations[0] in ("and", "or")

@@ -1,1 +1,150 @@
-"""tensor"""
+"""Matrix products of a warp: fragments lie in the registers as those of PTX's `mma` do, and the same library multiplies them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.lanes import I32, Value, splat_constant
+from warpsight.emulator.ptx.matrix_products import selectors
+from warpsight.emulator.ptx.matrix_shapes import Product, accumulators, dense_shapes, sparse_shapes
+from warpsight.emulator.ptx.mma import multiply
+from warpsight.emulator.sass.common import halves, join, native_of, raw, set_words
+from warpsight.isa.ptx.program import Instruction
+from warpsight.isa.sass.native import NativeImmediate, NativeInstruction, NativeOperand, NativeRegister
+from warpsight.isa.sass.registers import matrix_size
+
+_LAYOUTS = {"ROW": "row", "COL": "col", "": ""}
+
+
+def hmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`HMMA.shape.D{.BF16,.TF32} D, A, B, C`: floats of 16 bits, or of 19 in 32; D and C are F32 or F16.
+
+    `HMMA.884.D.C.STEPn` gives two registers of the four small products of `mma.m8n8k4`, the first two with STEP0.
+    """
+    native = native_of(instruction)
+    words = _Words(emitter, native)
+    step = next((m for m in words.rest if m.startswith("STEP")), "")
+    types = words.take("F32", "F16")
+    element = words.one("BF16", "TF32").lower() or "f16"
+    if step:
+        words.take(step)
+        _step(emitter, native, words, types, int(step.removeprefix("STEP")))
+        return
+    accumulator = types[0].lower()
+    _multiply(emitter, native, Product(words.shape, element, element, accumulator, accumulator), words)
+
+
+def imma(emitter: Emitter, instruction: Instruction) -> None:
+    """`IMMA.shape.A.B{.SAT} D, A, B, C`: integers of 4 or 8 bits, into 32."""
+    native = native_of(instruction)
+    words = _Words(emitter, native)
+    a, b = (word.lower() for word in words.take("S8", "U8", "S4", "U4", count=2))
+    variant = "satfinite" if words.one("SAT") else ""
+    _multiply(emitter, native, Product(words.shape, a, b, "s32", "s32", variant=variant), words)
+
+
+def bmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`BMMA.shape.{XOR,AND}.POPC D, A, B, C`: bits, whose combination is counted."""
+    native = native_of(instruction)
+    words = _Words(emitter, native)
+    (how,) = words.take("XOR", "AND", count=1)
+    words.take("POPC", count=1)
+    _multiply(emitter, native, Product(words.shape, "b1", "b1", "s32", "s32", variant=how.lower()), words)
+
+
+def dmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`DMMA.shape{.RZ,.RM,.RP} D, A, B, C`: double precision."""
+    native = native_of(instruction)
+    words = _Words(emitter, native)
+    variant = words.one("RZ", "RM", "RP").lower()
+    _multiply(emitter, native, Product(words.shape, "f64", "f64", "f64", "f64", variant=variant), words)
+
+
+def qmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`QMMA.shape.D.A.B D, A, B, C`: floats of 8 bits."""
+    native = native_of(instruction)
+    words = _Words(emitter, native)
+    accumulator = words.take("F32", "F16")[0].lower()
+    a, b = (word.lower() for word in words.take("E4M3", "E5M2", count=2))
+    _multiply(emitter, native, Product(words.shape, a, b, accumulator, accumulator), words)
+
+
+class _Words:
+    """The modifiers of an instruction, taken one by one; its shape and whether A is sparse."""
+
+    def __init__(self, emitter: Emitter, native: NativeInstruction) -> None:
+        self.emitter, self.rest = emitter, list(native.modifiers)
+        size = matrix_size(native.mnemonic)
+        if size is None:
+            raise emitter.unsupported("it does not name a shape that is known")
+        self.shape = "m{}n{}k{}".format(*size[0])
+        self.rest.remove(size[1])
+        self.sparse = bool(self.one("SP"))
+
+    def take(self, *known: str, count: int = 0) -> list[str]:
+        """Remove and give those of the modifiers that are known: `count` of them, or at least one."""
+        found = [word for word in self.rest if word in known]
+        self.rest = [word for word in self.rest if word not in known]
+        if not found or (count and len(found) != count):
+            raise self.emitter.unsupported(f"it does not name {count or 'any'} of {', '.join(known)}")
+        return found
+
+    def one(self, *known: str) -> str:
+        """Remove and give the one modifier that is known, "" if there is none."""
+        return self.take(*known, count=1)[0] if any(word in known for word in self.rest) else ""
+
+
+def _multiply(emitter: Emitter, native: NativeInstruction, product: Product, words: _Words) -> None:
+    """D = A B + C; a sparse A has metadata, and a selector, behind C."""
+    if words.rest:
+        raise emitter.unsupported(f"modifier .{words.rest[0]} is not modelled")
+    d, a, b, c, *sparse = native.operands
+    if [_part(o) for o in (a, b)] not in (["", ""], ["row", "col"]):
+        raise emitter.unsupported("the layout of A or B is not modelled")
+    metadata: list[Value] = []
+    if words.sparse:
+        if len(sparse) != 2 or not isinstance(sparse[1], NativeImmediate):
+            raise emitter.unsupported("its metadata and selector are not recognized")
+        product = replace(product, selector=sparse[1].value)
+        metadata = [raw(emitter, sparse[0])]
+        if product.selector not in selectors(product.depth, product.a):
+            raise emitter.unsupported(f"a selector of {product.selector} is not defined for it")
+    elif sparse:
+        raise emitter.unsupported("it has more operands than matrices")
+    shapes = (sparse_shapes if words.sparse else dense_shapes)(product.a)
+    if product.shape not in shapes or product.d not in accumulators(product.a):
+        raise emitter.unsupported("PTX has no product of this shape and these types")
+    fragments = [(a, product.left()), (b, product.right()), (c, product.result(product.c))]
+    sources = [[_register(emitter, o, k, product.a == "f64") for k in range(len(f))] for o, f in fragments]
+    values = multiply(emitter, product, sources, *metadata)
+    set_words(emitter, d, [half for v in values for half in halves(emitter, v)] if product.a == "f64" else values)
+
+
+def _step(emitter: Emitter, native: NativeInstruction, words: _Words, types: list[str], step: int) -> None:
+    """Two registers of D, of the same two of C: an element of D depends on no other one of C."""
+    if words.rest or len(types) != 2 or words.shape != "m8n8k4":
+        raise emitter.unsupported("this form of it is not modelled")
+    d, a, b, c = native.operands
+    product = Product("m8n8k4", "f16", "f16", types[1].lower(), types[0].lower(), (_part(a) or "row", _part(b) or "col"))
+    held = len(product.result(product.c))
+    if len(product.result(product.d)) != held or not 0 <= 2 * step < held:
+        raise emitter.unsupported("a sum of this type into that one is not modelled")
+    zero = splat_constant(I32, 0)
+    part = [_register(emitter, c, k, False) for k in range(2)]
+    whole = [part[k - 2 * step] if k // 2 == step else zero for k in range(held)]
+    factors = [[_register(emitter, o, k, False) for k in range(2)] for o in (a, b)]
+    set_words(emitter, d, multiply(emitter, product, [*factors, whole])[2 * step : 2 * step + 2])
+
+
+def _part(operand: NativeOperand) -> str:
+    return _LAYOUTS.get(operand.part, "?") if isinstance(operand, NativeRegister) else "?"
+
+
+def _register(emitter: Emitter, operand: NativeOperand, number: int, wide: bool) -> Value:
+    """Register `number` of a fragment, of 64 bits if `wide`."""
+    if not isinstance(operand, NativeRegister) or operand.negative or operand.absolute or operand.inverted:
+        raise emitter.unsupported(f"operand {operand!r} is not recognized here")
+    if not wide:
+        return raw(emitter, operand, number)
+    return join(emitter, raw(emitter, operand, 2 * number), raw(emitter, operand, 2 * number + 1))

@@ -28,6 +28,7 @@ from warpsight.isa.ptx.program import (
     Symbol,
     Variable,
 )
+from warpsight.isa.sass.images import FETCHES, QUERIES, image_widths, surface_registers
 from warpsight.isa.sass.listing import ListedInstruction, ListedSection
 from warpsight.isa.sass.native import (
     TRUE_PREDICATES,
@@ -89,9 +90,7 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
         widths = [2 if k < results and not is_predicate(operand) else 1 for k, operand in enumerate(operands)]
     if row.op_class != "control" and base.startswith("UBLK"):
         widths = [1] * len(operands)
-    if base in ("SULD", "SUST", "TEX", "TLD", "TLD4"):
-        widths = [4 if isinstance(operand, NativeRegister) and not operand.is_predicate else 1 for operand in operands]
-    return widths
+    return image_widths(mnemonic, operands, data) or widths
 
 
 def _converted(tokens: list[str], operands: Sequence[NativeOperand]) -> list[int]:
@@ -141,6 +140,8 @@ def _results(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand])
         return 1 + sum(1 for k in (1, 2) if all(map(is_predicate, operands[1 : k + 1])))
     if base in ("R2P", "DEPBAR", "NANOSLEEP", "R2B", "CALL"):
         return 0
+    if base in (*FETCHES, *QUERIES):
+        return 2
     written = split_operands(meaning.row, mnemonic, leading)[0] if leading else ()
     return len(written)
 
@@ -149,6 +150,7 @@ def _names(mnemonic: str, operands: Sequence[NativeOperand], widths: Sequence[in
     """(read, written) registers."""
     named = [operand_registers(operand, width) for operand, width in zip(operands, widths, strict=True)]
     reads, writes = [n for names in named[results:] for n in names], [n for names in named[:results] for n in names]
+    reads += surface_registers(mnemonic, operands)
     base, tokens = mnemonic.partition(".")[0], mnemonic.split(".")
     if base in ("P2R", "R2P", "UP2UR", "UR2UP"):
         kind = "UP" if base.startswith("U") else "P"

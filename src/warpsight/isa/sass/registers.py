@@ -99,9 +99,36 @@ def _source_registers(row: SassOpcode, opcode: str, count: int, access_bytes: in
     return [2 if "s" in row.wide else 1] * count
 
 
+_SHAPE = re.compile(r"(16|8)x?(8)x?(4|8|16|32|64|128|256)")
+_INPUT_BITS = {"TF32": 32, "S4": 4, "U4": 4, "S8": 8, "U8": 8}
+_PRODUCT_BITS = {"HMMA": 16, "DMMA": 64, "BMMA": 1, "QMMA": 8}
+
+
+def matrix_size(mnemonic: str) -> tuple[tuple[int, int, int], str] | None:
+    """(m, n, k) of a matrix product of one warp and the modifier that says it, `16816` or `16x8x16`; None if none does."""
+    for token in mnemonic.split(".")[1:]:
+        if match := _SHAPE.fullmatch(token):
+            return (int(match[1]), int(match[2]), int(match[3])), token
+    return None
+
+
 def matrix_registers(row: SassOpcode, opcode: str, count: int) -> list[int]:
-    """Consecutive registers of each of `count` operands of a matrix product: D, A, B, C."""
-    return [_destination_registers(row, opcode, 0), *_source_registers(row, opcode, count - 1, 0)]
+    """Consecutive registers of each of `count` operands of a matrix product: D, A, B, C, and what a sparse one has behind them.
+
+    The warp's registers hold each matrix once, so a fragment has as many as its bits fill.
+    """
+    size, (base, *modifiers) = matrix_size(opcode), opcode.split(".")
+    if size is None or base not in (*_PRODUCT_BITS, "IMMA"):
+        return [_destination_registers(row, opcode, 0), *_source_registers(row, opcode, count - 1, 0)]
+    if any(m.startswith("STEP") for m in modifiers):  # a part of the four products of `mma.m8n8k4`
+        return [2] * count
+    m, n, k = size[0]
+    bits = next((_INPUT_BITS[word] for word in modifiers if word in _INPUT_BITS), _PRODUCT_BITS.get(base, 8))
+    result = m * n * (64 if base == "DMMA" else 16 if "F16" in modifiers else 32) // _WARP_BITS
+    return [result, m * k * bits // _WARP_BITS // (2 if "SP" in modifiers else 1), k * n * bits // _WARP_BITS, result, 1, 1][:count]
+
+
+_WARP_BITS = 1024  # of one register in all lanes
 
 
 def _accumulator(opcode: str) -> int:

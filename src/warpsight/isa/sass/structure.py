@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from warpsight.isa.ptx.program import Address, Immediate, Negated, Operand, Register, Vector
 from warpsight.isa.sass.listing import ListedInstruction
+from warpsight.isa.sass.images import FETCHES
 from warpsight.isa.sass.native import (
     TRUE_PREDICATES,
     ZERO_REGISTERS,
@@ -169,6 +170,8 @@ def structure(
         return "cp", ("async", "ca", "shared", "global"), (place, place, size)
     if base == "SYNCS":
         return "mbarrier", ("try_wait" if "PHASECHK" in tokens else "arrive",), ()
+    if base in FETCHES:  # which may touch more sectors than other loads
+        return "tex", (), ()
     if row.access and row.space != "const":
         opcode = {"load": "ld", "store": "st"}.get(row.access) or ("atom" if base in _ATOMIC else "red")
         address = [Register(n) for o in operands if isinstance(o, NativeAddress) for n in operand_registers(o, 1)]

@@ -8,15 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from warpsight.isa.sass.opcodes import SassTable
+import lazy_loader as lazy
+
 from warpsight.traces.importers.accelsim.files import may_be_accelsim
-from warpsight.traces.importers.accelsim.importer import import_accelsim
-from warpsight.traces.importers.launch import Launch, LaunchFacts
+from warpsight.traces.importers.launch import LaunchFacts
 from warpsight.traces.importers.mdm.files import may_be_mdm
-from warpsight.traces.importers.mdm.importer import import_mdm
 from warpsight.traces.importers.pptgpu.files import may_be_pptgpu
-from warpsight.traces.importers.pptgpu.importer import import_pptgpu
+
+if TYPE_CHECKING:
+    from warpsight.isa.sass.opcodes import SassTable
+    from warpsight.traces.importers.launch import Launch
+
+# Recognising a path needs none of the importers.
+accelsim: Any = lazy.load("warpsight.traces.importers.accelsim.importer", suppress_warning=True)
+mdm: Any = lazy.load("warpsight.traces.importers.mdm.importer", suppress_warning=True)
+pptgpu: Any = lazy.load("warpsight.traces.importers.pptgpu.importer", suppress_warning=True)
 
 
 @dataclass(frozen=True)
@@ -29,10 +37,15 @@ class TraceFormat:
     takes: tuple[str, ...] = ()
 
 
+def _import_mdm(path: Path, isa: SassTable, facts: LaunchFacts) -> Sequence[Launch]:
+    launches: Sequence[Launch] = mdm.import_mdm(path, isa, facts)
+    return launches
+
+
 FORMATS = (
-    TraceFormat("Accel-Sim", may_be_accelsim, lambda path, isa, _: import_accelsim(path, isa)),
-    TraceFormat("PPT-GPU", may_be_pptgpu, lambda path, isa, _: import_pptgpu(path, isa)),
-    TraceFormat("MDM", may_be_mdm, import_mdm, ("grid", "block", "shared", "registers")),
+    TraceFormat("Accel-Sim", may_be_accelsim, lambda path, isa, _: accelsim.import_accelsim(path, isa)),
+    TraceFormat("PPT-GPU", may_be_pptgpu, lambda path, isa, _: pptgpu.import_pptgpu(path, isa)),
+    TraceFormat("MDM", may_be_mdm, _import_mdm, ("grid", "block", "shared", "registers")),
 )
 
 
