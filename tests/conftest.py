@@ -55,8 +55,8 @@ def _level(pytestconfig: pytest.Config) -> Iterator[None]:
     if number is None:
         yield
         return
-    from warpsight.emulator.run import launch  # noqa: PLC0415  not for tests without kernels
-    from warpsight.kernels.toolkit import Architecture  # noqa: PLC0415
+    from warpsight.emulator.run import launch
+    from warpsight.kernels.toolkit import Architecture
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "prepare_kernel", partial(launch.prepare_kernel, architecture=Architecture(number)))

@@ -20,7 +20,6 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from marked_page import put  # noqa: E402  found by the line above
-
 from warpsight.base.errors import WarpsightError  # noqa: E402
 from warpsight.emulator.run.launch import emulate, prepare_kernel  # noqa: E402
 from warpsight.kernels.launch import ArrayArgument, Launch  # noqa: E402
@@ -92,8 +91,9 @@ def main() -> None:
         lines.append(f"| {kernel.name} | {' | '.join(cells)} |")
         print(lines[-1], flush=True)
     text = "\n".join([
-        f"{same} of {total} runs write the same memory, bit for bit; {len(opcodes)} opcodes of machine code were executed. A cell is the "
-        "number of warp instructions as machine code over that as PTX.", "", *lines,
+        f"{same} of {total} runs write the same memory, bit for bit; {len(opcodes)} opcodes of machine code were executed.",
+        "A cell is the number of warp instructions as machine code over that as PTX. Products and sums are not fused by the assembler",
+        "here (`-fmad=false`), which PTX without a rounding modifier leaves to it.", "", *lines,
     ])  # fmt: skip
     print(text)
     if options.write:

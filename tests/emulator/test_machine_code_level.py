@@ -1,7 +1,8 @@
-"""Does machine code write the same memory as PTX, bit for bit? Each kernel of our suite on one architecture, by its place in the list.
+"""Does machine code write the same memory as PTX, bit for bit? Each kernel of our suite on one architecture, by its place in the
+list.
 
-`validation/machine_code.py` runs all of them on all architectures, and `pytest tests/emulator --machine-code 80` every kernel of these
-tests.
+`validation/machine_code.py` runs all of them on all architectures, and `pytest tests/emulator --machine-code 80` every kernel of
+these tests.
 """
 
 from __future__ import annotations

@@ -66,7 +66,6 @@ class SymbolTable:
     """
 
     stack_grows_down = False
-    parameters_start = 0  # offset of the first parameter in what `param_bytes` counts
     parameters_start = 0
     banks: dict[int, tuple[int, int]] = {}
 

@@ -134,7 +134,8 @@ def prepare_kernel(
 ) -> PreparedKernel:
     """Compile `kernel` (mangled name), the module's variables from device address `global_base` on. Raises UnsupportedError.
 
-    With an `architecture` its machine code is executed, made with the options `assembler`, else its PTX. `probes` are for `lane_addresses`.
+    With an `architecture` its machine code is executed, made with the options `assembler`, else its PTX. `probes` are for
+    `lane_addresses`.
     """
     module = source.module
     with lines_of(source.path):

@@ -141,8 +141,9 @@ def _change(emitter: Emitter, offsets: Value, arrivals: Value, dropped: Value, t
     """Arrivals, drops and bytes (<32 x i64>) of each lane; gives the old objects."""
 
     def body(helper: HelperFrame) -> list[Value]:
-        where, *amounts = helper.arguments
-        return [step_lanes(helper, shared_place(helper, where, 8), *amounts, where, _short_step if short else _device_step)]
+        where, arriving, leaving, moved = helper.arguments
+        step = _short_step if short else _device_step
+        return [step_lanes(helper, shared_place(helper, where, 8), arriving, leaving, moved, where, step)]
 
     return _call(emitter, "change", offsets, [arrivals, dropped, transferred], [vector(I64)], body)[0]
 

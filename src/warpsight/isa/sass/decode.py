@@ -364,8 +364,9 @@ class _Decoder:
         guard = _guard(listed, reads)
         around = self._gathering[section.name][listed.address // 16]
         opcode, modifiers, structural = structure(meaning, listed.mnemonic, operands, *around)
-        if opcode == "call" and isinstance(operands[0], NativeSymbol) and operands[0].name in self.labels.keys() - section.functions:
-            opcode = "bra"
+        first = operands[0] if operands else None
+        if opcode == "call" and isinstance(first, NativeSymbol) and first.name in self.labels.keys() - section.functions:
+            opcode = "bra"  # nothing returns from there
         if opcode in _FLOW:
             guard, structural = _FLOW[opcode](self, section, listed, operands, guard, index)
         if self.exclusive:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpsight.isa.ptx.program import Address, Immediate, Negated, Operand, Register, Vector
-from warpsight.isa.sass.listing import ListedInstruction
 from warpsight.isa.sass.images import FETCHES
+from warpsight.isa.sass.listing import ListedInstruction
 from warpsight.isa.sass.native import (
     TRUE_PREDICATES,
     ZERO_REGISTERS,
