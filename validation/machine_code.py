@@ -92,8 +92,8 @@ def main() -> None:
         print(lines[-1], flush=True)
     text = "\n".join([
         f"{same} of {total} runs write the same memory, bit for bit; {len(opcodes)} opcodes of machine code were executed.",
-        "A cell is the number of warp instructions as machine code over that as PTX. Products and sums are not fused by the assembler",
-        "here (`-fmad=false`), which PTX without a rounding modifier leaves to it.", "", *lines,
+        "A cell is the number of warp instructions as machine code over that as PTX. Here the assembler does not fuse products and",
+        "sums (`-fmad=false`), as PTX without a rounding modifier lets it do.", "", *lines,
     ])  # fmt: skip
     print(text)
     if options.write:

@@ -129,7 +129,6 @@ class NativeSymbolTable(SymbolTable):
         self.placed = [replace(p, offset=p.offset + image.parameters) if p.space == "param" else p for p in self.placed]
         self.parameters_start = image.parameters
         self.param_bytes += image.parameters
-        self.parameters_start = image.parameters
         self.static_shared_bytes = image.shared_bytes
         self.dynamic_shared_offset = align_up(image.shared_bytes, DYNAMIC_SHARED_ALIGN)
         self.local_bytes = self.stack_start = align_up(image.stack_bytes, 16)

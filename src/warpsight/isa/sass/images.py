@@ -1,6 +1,6 @@
 """Operands of texture and surface instructions: where results, coordinates, and the object's handle lie.
 
-`TEX {results 2 and 3}, {results 0 and 1}, first arguments, second arguments, handle, dimension, mask`. Arguments are
+`TEX {results 2 and 3}, {results 0 and 1}, first arguments, second arguments, handle, dimension, mask`. Arguments are the
 coordinates, the layer before them; the handle where it is in a register (`.B`); and the level. With `.SCR` half of them, rounded
 up, are the first, else the coordinates are. All of this was read off code that NVIDIA's assembler makes of known PTX.
 """
