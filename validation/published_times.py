@@ -244,7 +244,7 @@ def traced(folder: Path, launch: Launch, level: str, gpu: str | None) -> Any:
     """The trace of a launch on zeros; PTX is the same for every GPU (None). Raises what `warpsight.trace` raises."""
     args = [np.zeros(a[1], np.dtype(a[0])) if isinstance(a, tuple) else a for a in launch.arguments]
     return warpsight.trace(_text(folder, launch), launch.kernel, grid=launch.grid, block=launch.block, args=args, shared=launch.shared,
-                           gpu=gpu, level=level, max_instructions=LIMIT)  # fmt: skip
+                           gpu=gpu, level=level, max_instructions=2 * LIMIT)  # fmt: skip
 
 
 def predicted(folder: Path, row: Row, level: str) -> dict[str, Any]:

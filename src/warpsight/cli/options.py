@@ -167,7 +167,7 @@ def static_hints(arguments: argparse.Namespace) -> StaticHints | None:
             raise UsageError("needs --static", place=f"--{hint_options[0].replace('_', '-')}", remedy="add --static")
         return None
     # options about the execution of a kernel, as --static executes nothing
-    of_runs = ("max_instructions", "heap", "stack", "threads", "sample", "check", "warps")
+    of_runs = ("level", "max_instructions", "heap", "stack", "threads", "sample", "check", "warps")
     used = [option for option in of_runs if getattr(arguments, option)]
     used += [name for name in ("representative", "interleaving") if getattr(arguments, name) != getattr(DEFAULT_METHOD, name)]
     if used:

@@ -111,6 +111,7 @@ Lanes = tuple[int | None, ...]
 
 NO_KERNEL = "a trace has the sectors of an access in the order of its lanes, but not the address of each lane"
 CHANGED = "the kernel or its input has changed since it was traced, so it could not be run again for the addresses of lanes"
+NATIVE = "the address of each lane is looked for in kernels that are executed as PTX"
 NOT_FOUND = "the address of each lane is recorded only for plain loads, stores and atomics to device memory"
 
 
@@ -124,6 +125,8 @@ def lanes_of(
     """
     if request is None or request.is_trace:
         return [_from_sectors(access) for access in accesses], NO_KERNEL
+    if trace.header.level != "ptx":
+        return [_from_sectors(access) for access in accesses], NATIVE
     probes = _run_again(trace, request, accesses, watch)
     if probes is None:
         return [_from_sectors(access) for access in accesses], CHANGED

@@ -151,38 +151,51 @@ def _change(emitter: Emitter, offsets: Value, arrivals: Value, dropped: Value, t
 def syncs(emitter: Emitter, instruction: Instruction) -> None:
     """`SYNCS`: `.EXCH` initialises, `.ARRIVE` arrives and counts bytes, `.PHASECHK` tests, `.CCTL.IV` ends the use of an object."""
     native = native_of(instruction)
-    form = native.modifiers[0] if native.modifiers else ""
-    emit = {"EXCH": _initialise, "ARRIVE": _arrive, "PHASECHK": _test}.get(form)
-    if emit is not None:
-        emit(emitter, native)
-    else:
-        allow(emitter, native, "CCTL", "IV")
+    forms = {"EXCH": _initialise, "ARRIVE": _arrive, "PHASECHK": _test, "CCTL": _end}
+    emit = forms.get(native.modifiers[0]) if native.modifiers else None
+    if emit is None:
+        raise emitter.unsupported("it is not modelled")
+    emit(emitter, native)
 
 
 def _initialise(emitter: Emitter, native: NativeInstruction) -> None:
-    """`SYNCS.EXCH.64 URZ, [address], object`, which the program has computed."""
+    """`SYNCS.EXCH.64 URZ, [address], object`, which the program has computed. All operands are uniform: one lane does it."""
     allow(emitter, native, "EXCH", "64")
     target, _, source = native.operands
     if not isinstance(target, NativeRegister) or target.name not in ZERO_REGISTERS:
         raise emitter.unsupported("its result is not modelled")
+    builder = emitter.builder
+    offsets, objects = shared_offsets(emitter, address_operand(emitter, native)), wide_integer(emitter, source)
+    # Of a count from 1 to the most, the two fields that hold it are alike and not zero.
+    mask, zero = splat_constant(I64, COUNT_MASK), splat_constant(I64, 0)
+    fields = [builder.and_(builder.lshr(objects, splat_constant(I64, first)), mask) for first in (_EXPECTED, _PENDING)]
+    wrong = builder.or_(builder.icmp_signed("!=", *fields), builder.icmp_signed("==", fields[0], zero))
+    stop_on(emitter, lanes_to_mask(builder, wrong), offsets, Fault.MBARRIER_COUNT)
+    _set(_one_lane(emitter), emitter.kernel.next_site(), offsets, objects)
+
+
+def _end(emitter: Emitter, native: NativeInstruction) -> None:
+    """`SYNCS.CCTL.IV [address]`: what was an object is none."""
+    allow(emitter, native, "CCTL", "IV")
+    _set(emitter, emitter.kernel.next_site(), shared_offsets(emitter, address_operand(emitter, native)), splat_constant(I64, 0))
+
+
+def _set(frame: Frame, site: int, offsets: Value, objects: Value) -> None:
+    """Store objects (<32 x i64>)."""
 
     def body(helper: HelperFrame) -> list[Value]:
-        where, objects = helper.arguments
-        builder = helper.builder
-        # Of a count from 1 to the most, the two fields that hold it are alike and not zero.
-        fields = []
-        for first in (_EXPECTED, _PENDING):
-            shifted = builder.lshr(objects, splat_constant(I64, first))
-            fields.append(builder.and_(shifted, splat_constant(I64, COUNT_MASK)))
-        wrong = builder.or_(
-            builder.icmp_signed("!=", *fields), builder.icmp_signed("==", fields[0], splat_constant(I64, 0))
-        )
-        stop_on(helper, lanes_to_mask(builder, wrong), where, Fault.MBARRIER_COUNT)
+        where, words = helper.arguments
         place = shared_place(helper, where, 8, sharing=False)
-        scatter(builder, objects, builder.inttoptr(place, vector(PTR)), helper.active)
+        scatter(helper.builder, words, helper.builder.inttoptr(place, vector(PTR)), helper.active)
         return []
 
-    _call(emitter, "set", shared_offsets(emitter, address_operand(emitter, native)), [wide_integer(emitter, source)], [], body)
+    call_helper(frame, "mbarrier_set", site, [offsets, objects], [], body)
+
+
+def _one_lane(emitter: Emitter) -> Frame:
+    """The first of the active lanes: what has uniform operands only is done once."""
+    builder, mask = emitter.builder, emitter.active_mask
+    return PartFrame(emitter, builder.and_(mask, builder.sub(I32(0), mask)))
 
 
 def _arrive(emitter: Emitter, native: NativeInstruction) -> None:
@@ -272,12 +285,10 @@ def ublkcp(emitter: Emitter, instruction: Instruction) -> None:
     )  # fmt: skip
     word = raw(emitter, native.operands[2])
     sizes = builder.shl(builder.and_(word, splat_constant(I32, _SIZE_MASK)), splat_constant(I32, _UNIT_SHIFT))
-    mask = emitter.active_mask
-    mask = builder.and_(mask, builder.sub(I32(0), mask))
+    frame = _one_lane(emitter)
     if "MULTICAST" in native.modifiers:
         reached = builder.trunc(builder.lshr(word, splat_constant(I32, 16)), vector(I1))
-        mask = builder.and_(mask, lanes_to_mask(builder, reached))
-    frame: Frame = PartFrame(emitter, mask)
+        frame = PartFrame(emitter, builder.and_(frame.active_mask, lanes_to_mask(builder, reached)))
     shape = BulkShape(target, source, *(_reduction(emitter, native) if reduces else ("", "")))
     call_helper(frame, shape.name, emitter.kernel.next_site(), [to, origin, sizes], [], shape.body)
     if target == "shared":

@@ -103,17 +103,26 @@ class _Code:
             return any(_polls(i, False, written) for i in self.instructions)
         written = {name for i in body for name in writes(i)}
         ordered = any(i.opcode in _ORDERING or is_warp_barrier(i) for i in body)
-        tainted = {name for i in body if _polls(i, ordered, written) for name in writes(i)}
-        before = -1
-        while tainted and len(tainted) != before:
-            before = len(tainted)
-            for instruction in body:
-                if not tainted.isdisjoint(reads(instruction)):
-                    if instruction.opcode in ("bra", "brx", "exit", "ret"):
-                        return True
+        here = {i for block in loop for i in self.blocks[block]}
+        called = [i for i in body if i not in here]
+        entering: dict[int, set[str]] = {block: set() for block in loop}
+        pending = list(loop)
+        while pending:  # what another thread may change, from block to block: registers of machine code are used again and again
+            tainted = set(entering[block := pending.pop()])
+            for instruction in self.blocks[block]:
+                reading = not tainted.isdisjoint(reads(instruction))
+                if reading and _decides(instruction):
+                    return True
+                if reading or _polls(instruction, ordered, written):
                     tainted.update(writes(instruction))
-                    if instruction.opcode == "st" and "local" in instruction.modifiers:
-                        return True  # unoptimised code keeps its variables there
+                elif instruction.guard is None:
+                    tainted.difference_update(writes(instruction))
+                if called and instruction.opcode == "call" and _spreads(called, tainted, ordered, written):
+                    return True
+            for following in self.successors[block]:
+                if following in entering and not tainted <= entering[following]:
+                    entering[following] |= tainted
+                    pending.append(following)
         return False
 
     def _with_called(self, code: Sequence[Instruction]) -> list[Instruction]:
@@ -158,6 +167,26 @@ def _reached(start: int, edges: Edges, end: int) -> set[int]:
 def _meeting_kinds(block: Sequence[Instruction]) -> set[str]:
     barriers = {"barrier" for i in block if is_block_barrier(i) and not is_aligned(i)}
     return barriers | {meeting_kind(i) for i in block if is_collective(i)}
+
+
+def _decides(instruction: Instruction) -> bool:
+    """Whether the way of a thread may depend on what it reads; unoptimised code keeps its variables in local memory."""
+    branches = instruction.opcode in ("bra", "brx", "exit", "ret")
+    return branches or (instruction.opcode == "st" and "local" in instruction.modifiers)
+
+
+def _spreads(code: Sequence[Instruction], tainted: set[str], ordered: bool, written: set[str]) -> bool:
+    """Add to `tainted` what follows from it in functions that are called; True when something there depends on it."""
+    before = -1
+    while len(tainted) != before:
+        before = len(tainted)
+        for instruction in code:
+            reading = not tainted.isdisjoint(reads(instruction))
+            if reading and _decides(instruction):
+                return True
+            if reading or _polls(instruction, ordered, written):
+                tainted.update(writes(instruction))
+    return False
 
 
 def _polls(instruction: Instruction, ordered: bool, written: set[str]) -> bool:
