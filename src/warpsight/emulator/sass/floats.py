@@ -55,16 +55,10 @@ def _source(emitter: Emitter, native: NativeInstruction, operand: NativeOperand)
     return flush(emitter, value) if "FTZ" in native.modifiers else value
 
 
-def _sources(emitter: Emitter, operands: Sequence[NativeOperand], count: int) -> list[Value]:
-    native = native_of(_current(emitter))
+def _sources(emitter: Emitter, native: NativeInstruction, operands: Sequence[NativeOperand], count: int) -> list[Value]:
     if len(operands) != count:
         raise emitter.unsupported(f"it has {len(operands)} sources; {count} expected")
     return [_source(emitter, native, operand) for operand in operands]
-
-
-def _current(emitter: Emitter) -> Instruction:
-    assert emitter.instruction is not None
-    return emitter.instruction
 
 
 def _write(emitter: Emitter, target: NativeOperand, value: Value) -> None:
@@ -85,7 +79,7 @@ def _arithmetic(emitter: Emitter, instruction: Instruction, name: str, count: in
     allow(emitter, native, *_ROUNDINGS, *(() if wide else ("FTZ", "SAT")))
     ptx = in_ptx(instruction, name, *(m.lower() for m in native.modifiers))
     target, *rest = native.operands
-    result = compute(emitter, ptx, name, *_sources(emitter, rest, count))
+    result = compute(emitter, ptx, name, *_sources(emitter, native, rest, count))
     _write(emitter, target, finish_sum(emitter, ptx, "f64" if wide else "f32", result))
 
 
@@ -134,7 +128,7 @@ def fmnmx(emitter: Emitter, instruction: Instruction) -> None:
         raise emitter.unsupported(".XORSIGN of three sources is not modelled")
     names = {"NAN": ("NaN",), "XORSIGN": ("xorsign", "abs"), "FTZ": ("ftz",)}
     words = [word for m in native.modifiers for word in names[m]]
-    first, *others = _sources(emitter, _whole(emitter, native, rest), count)
+    first, *others = _sources(emitter, native, _whole(emitter, native, rest), count)
 
     def of(opcode: str) -> Value:
         value = first
@@ -173,7 +167,7 @@ def fsetp(emitter: Emitter, instruction: Instruction) -> None:
     if len(native.operands) != 5 or not is_predicate(native.operands[1]):
         raise emitter.unsupported("it does not have two predicates, two sources and a predicate")
     p, q, *rest, third = native.operands
-    a, b = _sources(emitter, rest, 2)
+    a, b = _sources(emitter, native, rest, 2)
     other = predicate(emitter, third)
     if comparison in ("min", "max"):
         first, second = _choice(emitter, comparison, a, b)
@@ -207,7 +201,7 @@ def fset(emitter: Emitter, instruction: Instruction) -> None:
     native, builder = native_of(instruction), emitter.builder
     comparison, combine = _comparison(emitter, native, "BF")
     target, *rest, third = native.operands
-    a, b = _sources(emitter, rest, 2)
+    a, b = _sources(emitter, native, rest, 2)
     holds = combine(compare_floats(emitter, in_ptx(instruction, "set", comparison), a, b), predicate(emitter, third))
     true = 0x3F800000 if "BF" in native.modifiers else 0xFFFFFFFF
     set_word(emitter, target, builder.select(holds, splat_constant(I32, true), splat_constant(I32, 0)))
@@ -221,7 +215,7 @@ def fsel(emitter: Emitter, instruction: Instruction) -> None:
     native = native_of(instruction)
     allow(emitter, native, "FTZ")
     target, *rest, chooses = native.operands
-    a, b = _sources(emitter, rest, 2)
+    a, b = _sources(emitter, native, rest, 2)
     set_word(emitter, target, emitter.builder.select(predicate(emitter, chooses), a, b))
 
 
@@ -238,7 +232,7 @@ def fchk(emitter: Emitter, instruction: Instruction) -> None:
     native, builder = native_of(instruction), emitter.builder
     allow(emitter, native, "DIVIDE")
     target, *rest = native.operands
-    bits = [builder.bitcast(value, vector(I32)) for value in _sources(emitter, rest, 2)]
+    bits = [builder.bitcast(value, vector(I32)) for value in _sources(emitter, native, rest, 2)]
     a, b = (builder.and_(builder.lshr(x, splat_constant(I32, 23)), splat_constant(I32, 0xFF)) for x in bits)
     fails = splat_constant(I1, 0)
     for value, (least, most) in ((a, _DIVIDENDS), (b, _DIVISORS), (builder.sub(a, b), _QUOTIENTS)):
@@ -265,7 +259,7 @@ def mufu(emitter: Emitter, instruction: Instruction) -> None:
     if formats := [m.lower() for m in native.modifiers if m in ("F16", "BF16")]:
         _half_function(emitter, instruction, name, formats[0])
         return
-    (value,) = _sources(emitter, [operand], 1)
+    (value,) = _sources(emitter, native, [operand], 1)
     if name in _COARSE:
         set_word(emitter, target, coarse(emitter, name, builder.bitcast(value, vector(I32))))
     else:

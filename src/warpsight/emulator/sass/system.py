@@ -27,7 +27,7 @@ from warpsight.kernels.launch import LaunchShape
 _SHAPE, _SHARED, _LOCAL, _STACK, _DYNAMIC_SHARED, _GRID, _MULTIPROCESSORS = 0x0, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C
 _WORKSPACE = 0x8C
 # Where the parameters begin at this offset or later, as they do for sm_90: the most shared memory that counts, the shape of a
-# cluster with the reciprocals of its sizes, the number of clusters, and of the blocks in one. The word before the shape says whether
+# cluster with the reciprocals of its sizes, the number of clusters, and of the blocks in one. The word before the shape says if
 # there are clusters at all.
 _WITH_CLUSTERS, _CLUSTER_WORKSPACE, _MOST_SHARED, _CLUSTER, _CLUSTERS, _CLUSTER_BLOCKS = 0x210, 0x44, 0x13C, 0x144, 0x15C, 0x188
 

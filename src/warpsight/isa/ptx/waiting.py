@@ -109,11 +109,12 @@ class _Code:
         pending = list(loop)
         while pending:  # what another thread may change, from block to block: registers of machine code are used again and again
             tainted = set(entering[block := pending.pop()])
+            own = _is_assembled(self.blocks[block])
             for instruction in self.blocks[block]:
                 reading = not tainted.isdisjoint(reads(instruction))
                 if reading and _decides(instruction):
                     return True
-                if reading or _polls(instruction, ordered, written):
+                if reading or (not own and _polls(instruction, ordered, written)):
                     tainted.update(writes(instruction))
                 elif instruction.guard is None:
                     tainted.difference_update(writes(instruction))
@@ -167,6 +168,11 @@ def _reached(start: int, edges: Edges, end: int) -> set[int]:
 def _meeting_kinds(block: Sequence[Instruction]) -> set[str]:
     barriers = {"barrier" for i in block if is_block_barrier(i) and not is_aligned(i)}
     return barriers | {meeting_kind(i) for i in block if is_collective(i)}
+
+
+def _is_assembled(block: Sequence[Instruction]) -> bool:
+    """Whether it is the loop that an assembler makes of an atomic operation that the hardware lacks: nobody is waited for in it."""
+    return any(i.native is not None and "SPIN" in i.native.modifiers for i in block)
 
 
 def _decides(instruction: Instruction) -> bool:

@@ -173,9 +173,7 @@ def structure(
     if base in FETCHES:  # which may touch more sectors than other loads
         return "tex", (), ()
     if row.access and row.space != "const":
-        # The assembler makes an atomic operation that the hardware lacks into a loop with `.SPIN`: nobody else is waited for there.
-        waits = base in _ATOMIC and "SPIN" not in tokens
-        opcode = {"load": "ld", "store": "st"}.get(row.access) or ("atom" if waits else "red")
+        opcode = {"load": "ld", "store": "st"}.get(row.access) or ("atom" if base in _ATOMIC else "red")
         address = [Register(n) for o in operands if isinstance(o, NativeAddress) for n in operand_registers(o, 1)]
         return opcode, _access_words(meaning, tokens), (Vector(tuple(address)),) if opcode == "ld" else ()
     if base in ("MEMBAR", "FENCE"):
