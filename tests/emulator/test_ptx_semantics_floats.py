@@ -282,7 +282,7 @@ COMPARISONS = [
         "pf",
         *[
             (f"testp.{name}.f32", value, want)
-            for value, wants in {f32(1): "nf", TINY: "fsu", INF: "iu", NAN: "a", MINUS: "fu", 0x00800000: "nf"}.items()
+            for value, wants in {f32(1): "nf", TINY: "fsu", INF: "iu", NAN: "a", MINUS: "fn", 0x00800000: "nf"}.items()
             for name, want in {
                 "finite": "f" in wants,
                 "infinite": "i" in wants,
