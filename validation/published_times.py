@@ -5,7 +5,7 @@
 
 FOLDER of `--sources` holds checkouts of the repositories `Programming-Massively-Parallel-Processors` (R100001) and
 `Kernel_Performance_Prediction` (Debdeep23); that of `--tables` holds their times, as `nvbench.csv` and `events.csv`. With
-`--keep FILE` predictions are added to FILE and not repeated, `--only TEXT` runs the rows whose kernel contains TEXT.
+`--keep FILE` predictions are added to FILE and not repeated; `--only TEXT` predicts only kernels whose name contains TEXT.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ import argparse
 import csv
 import itertools
 import json
+import os
 import re
+import statistics
 import sys
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -32,29 +34,29 @@ sys.path.insert(0, str(HERE))
 from marked_page import put  # noqa: E402  found by the line above
 
 import warpsight  # noqa: E402
-from warpsight.base.errors import WarpsightError  # noqa: E402
 from warpsight.gpu.loader import load_gpu  # noqa: E402
-from warpsight.result.prediction import mean_absolute_percentage_error, relative_error  # noqa: E402
+from warpsight.result.prediction import relative_error  # noqa: E402
 
 PAGE = HERE / "hardware" / "published-times.md"
 COMMAND = "python validation/published_times.py --sources FOLDER --tables FOLDER --write"
-NVBENCH, EVENTS = "Programming-Massively-Parallel-Processors/Performance-Tests-NvBench", "Kernel_Performance_Prediction/gpu-perf"
-GPUS: dict[str, tuple[str, tuple[str, ...]]] = {  # the catalogue's name, and the clock of the measured board where it is another
-    "RTX 2060": ("rtx2060", ()), "RTX 3080": ("rtx3080", ("core_clock=1.725GHz", "noc.bandwidth=2208GB/s")),
-    "TITAN V": ("titan-v", ()), "RTX 4070": ("rtx4070", ()),
+FOLDERS = {"nvbench.csv": "Programming-Massively-Parallel-Processors/Performance-Tests-NvBench",
+           "events.csv": "Kernel_Performance_Prediction/gpu-perf"}  # fmt: skip
+CLOCK = ("core_clock=1.725GHz", "noc.bandwidth=2208GB/s")  # of the measured RTX 3080
+GPUS: dict[str, tuple[str, tuple[str, ...], float]] = {  # the catalogue's name, what is changed, and microseconds of a launch
+    "RTX 2060": ("rtx2060", (), 3.0), "RTX 3080": ("rtx3080", CLOCK, 3.0),
+    "TITAN V": ("titan-v", (), 3.5), "RTX 4070": ("rtx4070", (), 8.0),
 }  # fmt: skip
 LEVELS, MODELS, SIMULATOR = ("ptx", "sass"), ("warpsight", "mdm", "bottleneck"), "simulator"
-LIMIT, SIMULATED = 30_000_000, 1_500_000  # warp instructions of a launch: traced, and simulated
-SMALLEST = 1 << 20  # elements of reductions and scans, whose samples contain allocations and several launches
+LIMIT, SIMULATED = 30_000_000, 1_500_000  # warp instructions (as PTX) of a row, and of a launch that is simulated too
+PARTS = ("development", "held out")  # even lines of a table, which errors may be looked for in, and odd ones
+SMALLEST = 1 << 20  # elements of a reduction, whose samples contain allocations and several launches
 PRELUDE = "typedef unsigned char uint8_t; typedef unsigned int uint32_t; typedef {T} T;\n#ifndef NULL\n#define NULL 0\n#endif\n"
-CONSTANT_MASK = "__constant__ float M[121];\n"
-OVER = 0.3
-ISSUE_US = {"TITAN V": 3.5, "RTX 4070": 8.0, "RTX 2060": 3.0, "RTX 3080": 3.0}  # a launch of an empty kernel, back to back
+REDUCTIONS = ("Simple", "Adjacent", "Sequential", "Two Loads", "Unroll Last", "Completely", "Multiple")
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: `arguments` are numbers, or (type, count) for an array of zeros. `inner` is the trip count of a thread's loops."""
+    """One launch: `arguments` are numbers, or (type, count) for an array of zeros; `inner` is the trip count of its loops."""
 
     source: str
     kernel: str
@@ -63,17 +65,6 @@ class Launch:
     arguments: tuple[Any, ...]
     shared: int = 0
     inner: int = 1
-    element: str = "unsigned int"
-
-    @property
-    def work(self) -> int:
-        """Warps times loop iterations, to which the instructions are proportional."""
-        return int(np.prod(self.grid)) * -(-int(np.prod(self.block)) // 32) * self.inner
-
-    @property
-    def footprint(self) -> int:
-        """Bytes of its arrays."""
-        return sum(np.dtype(a[0]).itemsize * a[1] for a in self.arguments if isinstance(a, tuple))
 
 
 @dataclass(frozen=True)
@@ -90,185 +81,223 @@ class Row:
     launches: tuple[Launch, ...]
 
     @property
-    def part(self) -> str:
-        """Even lines are for development, the others are only looked at."""
-        return "held-out" if self.line % 2 else "development"
-
-
-def _blocks(elements: int, block: int) -> int:
-    return -(-elements // block)
+    def work(self) -> int:
+        """Warps times loop iterations, to which the instructions of a kernel are proportional."""
+        return sum(int(np.prod(one.grid)) * ceil(int(np.prod(one.block)) / 32) * one.inner for one in self.launches)
 
 
 def _reduction(version: int, n: int, block: int) -> Iterator[Launch]:
-    while True:
-        grid = _blocks(n, block if version < 4 else 2 * block)
-        arrays = (("u4", n), n, ("u4", grid))
-        yield Launch("reduction/reduction_kernels.cuh", f"reduction{version}", (grid,), (block,), arrays, 4 * block)
-        n = grid
-        if n <= 1:
-            return
-
-
-def _scan(kernel: str, n: int, shared: int, each: int) -> Iterator[Launch]:
-    source, extra = "scan/scan_kernels.cuh", ((shared,) if kernel.startswith("three") else ())
-    blocks = _blocks(n, each)
-    yield Launch(source, kernel, (blocks,), (512,), (("u4", n), ("u4", n), n, *extra, ("u4", blocks)), 4 * shared)
-    if blocks > each:
-        yield from _scan(kernel, blocks, shared, each)
-    elif blocks > 1:
-        yield Launch(source, kernel, (1,), (512,), (("u4", blocks), ("u4", blocks), blocks, *extra, 0), 4 * shared)
-    if blocks > 1:
-        arguments = (("u4", n - each), n - each, ("u4", blocks), each)
-        yield Launch(source, "add_intermediate_results", (blocks - 1,), (512,), arguments)
-
-
-REDUCTIONS = ("Simple", "Adjacent", "Sequential", "Two Loads", "Unroll Last", "Completely", "Multiple")
-SCANS = {"Kogge": ("Kogge_Stone_inclusive_scan", 1024, 512), "Brent": ("Brent_Kung_inclusive_scan", 2048, 1024),
-         "Three": ("three_phase_parallel_inclusive_scan", 4096, 4096)}  # fmt: skip
+    grid = ceil(n / (block if version < 4 else 2 * block))
+    arrays = (("u4", n), n, ("u4", grid))
+    yield Launch("reduction/reduction_kernels.cuh", f"reduction{version}", (grid,), (block,), arrays, 4 * block)
+    if grid > 1:
+        yield from _reduction(version, grid, block)
 
 
 def _convolution(name: str, p: Mapping[str, int]) -> Launch:
-    mask, variant = p["Mask width"], re.sub(r"Convolution (1|2)D | and", "", name).lower().replace(" ", "_")
-    source, basic = "convolution/convolution_kernels.cuh", variant == "basic"
+    variant, mask = re.sub(r"Convolution .D | and", "", name).lower().replace(" ", "_"), p["Mask width"]
+    source, kernel = "convolution/convolution_kernels.cuh", f"convolution_{name[12:14]}_{variant}_kernel"
     if "1D" in name:
         n, block = p["Array size"], p["Block dim"]
-        arrays = (("f4", n), *([("f4", mask)] if basic else []), ("f4", n))
-        shared = {"tiled": 4 * (block + mask - 1), "tiled_caching": 4 * block}.get(variant, 0)
-        grid = (_blocks(n, block),)
-        return Launch(source, f"convolution_1D_{variant}_kernel", grid, (block,), (*arrays, mask, n), shared, mask)
-    axis, channels, block = p["Axis size"], p["Num channels"], p["Block axis dim"]
-    arrays = (("f4", axis * axis * channels), *([("f4", mask * mask)] if basic else []), ("f4", axis * axis * channels))
-    tile, shared = (block - mask + 1, 4 * block * block) if variant == "tiled" else (block, 0)
-    arguments = (*arrays, mask, mask, axis, axis, channels)
-    grid, inner = (_blocks(axis, tile),) * 2, mask * mask * channels
-    return Launch(source, f"convolution_2D_{variant}_kernel", grid, (block, block), arguments, shared, inner)
+        shared = {"tiled": block + mask - 1, "tiled_caching": block}.get(variant, 0)
+        grid, shape, array, taps, numbers = (ceil(n / block),), (block,), ("f4", n), mask, (mask, n)
+    else:
+        axis, block = p["Axis size"], p["Block axis dim"]
+        tile, shared = (block - mask + 1, block * block) if variant == "tiled" else (block, 0)
+        grid, shape, array, taps = (ceil(axis / tile),) * 2, (block, block), ("f4", axis * axis * p["Num channels"]), mask * mask
+        numbers = (mask, mask, axis, axis, p["Num channels"])
+    arrays = (array, ("f4", taps), array) if variant == "basic" else (array, array)
+    return Launch(source, kernel, grid, shape, (*arrays, *numbers), 4 * shared, taps * p.get("Num channels", 1))
 
 
 def _nvbench(suite: str, name: str, p: Mapping[str, int]) -> tuple[Launch, ...]:
     """The launches of a sample, as the suite's `*_bench.cu` make them."""
-    n = next(iter(p.values()))
+    n, block = next(iter(p.values())), p.get("Num Threads", 512)
+    source, line, square, mat = f"{suite}/{suite}_kernels.cuh", (ceil(n / block),), (ceil(n / block),) * 2, ("u4", n * n)
+    if suite == "reduction":
+        return tuple(_reduction(next(i for i, word in enumerate(REDUCTIONS, 1) if word in name), n, block))
     if suite == "array_add":
-        kernel = "array_add_not_coalesced" if name.startswith("Not") else "array_add_coalesced"
-        arguments = (*[("f4", n * n)] * 3, n, n)
-        return (Launch("array_add/array_add_kernels.cuh", kernel, (_blocks(n, 16),) * 2, (16, 16), arguments, element="float"),)
-    if suite == "convolution":
-        return (_convolution(name, p),)
-    block = p.get("Num Threads", 512)
+        kernel = f"array_add_{name.lower().replace(' ', '_')}"
+        return (Launch(source, kernel, (ceil(n / 16),) * 2, (16, 16), (*[("f4", n * n)] * 3, n, n)),)
     if suite == "histogram":
         kernel, shared = ("simple_histogram", 0) if name.startswith("Simple") else ("histogram_shared", 4 * p["Num Bins"])
-        arguments = (("u4", n), ("u4", p["Num Bins"]), n, p["Num Bins"])
-        return (Launch("histogram/histogram_kernels.cuh", kernel, (_blocks(n, block),), (block,), arguments, shared),)
+        return (Launch(source, kernel, line, (block,), (("u4", n), ("u4", p["Num Bins"]), n, p["Num Bins"]), shared),)
     if suite == "image_to_grayscale":
-        source, kernel = "image_to_grayscale/img_to_gray_kernels.cuh", "color_to_grayscale_conversion"
-        return (Launch(source, kernel, (_blocks(n, block),) * 2, (block, block), (("u1", 3 * n * n), ("u1", n * n), n, n)),)
+        source, arguments = f"{suite}/img_to_gray_kernels.cuh", (("u1", 3 * n * n), ("u1", n * n), n, n)
+        return (Launch(source, "color_to_grayscale_conversion", square, (block, block), arguments),)
     if suite == "mat_mat_mul":
         kind = "_rec_tiles" if "Rect" in name else "_tiles" if "Tiles" in name else ""
-        grid = (_blocks(n, block // 2 if kind == "_rec_tiles" else block), _blocks(n, block))
-        shared = {"": 0, "_tiles": 8, "_rec_tiles": 12}[kind] * block * block
-        arguments = (*[("u4", n * n)] * 3, n, n, n, n)
-        return (Launch("mat_mat_mul/mat_mat_mul_kernels.cuh", "mat_mat_mul" + kind, grid, (block, block), arguments, shared, n),)
-    if suite == "mat_vec_mul":
-        kernel, shared = ("mat_vec_mul_tiles", 4 * block) if "Shared" in name else ("mat_vec_mul", 0)
-        arguments = (("u4", n), ("u4", n * n), ("u4", n), n, n)
-        return (Launch("mat_vec_mul/mat_vec_mul_kernels.cuh", kernel, (_blocks(n, block),), (block,), arguments, shared, n),)
-    if suite == "reduction":
-        version = next(i for i, word in enumerate(REDUCTIONS, 1) if word in name)
-        return tuple(_reduction(version, n, block))
-    return tuple(_scan(*[(k, n, s, e) for word, (k, s, e) in SCANS.items() if word in name][0]))
+        grid, tiles = (ceil(n / (block // 2 if kind == "_rec_tiles" else block)), square[0]), {"": 0, "_tiles": 2, "_rec_tiles": 3}
+        shared = 4 * tiles[kind] * block * block
+        return (Launch(source, "mat_mat_mul" + kind, grid, (block, block), (mat, mat, mat, n, n, n, n), shared, n),)
+    kernel, shared = ("mat_vec_mul_tiles", 4 * block) if "Shared" in name else ("mat_vec_mul", 0)
+    return (Launch(source, kernel, line, (block,), (("u4", n), mat, ("u4", n), n, n), shared, n),)
 
 
 def _events(kernel: str, row: Mapping[str, str]) -> Launch:
     """The launch of `runner/main.cu`."""
     n, h, w, block = int(row["n"]), int(row["rows"]), int(row["cols"]), int(row["block"])
-    source, name, shape, f = f"kernels/{kernel}.cuh", f"{kernel}_kernel", (16, 16), "f4"
-    grid = (_blocks(n, block),)
-    if kernel in ("vector_add", "vector_add_divergent", "saxpy"):
-        alpha = (2.0,) if kernel == "saxpy" else ()
-        return Launch(source, name, grid, (block,), (*alpha, *[(f, n)] * 3, n))
-    if kernel == "strided_copy_8":
-        return Launch(source, name, (_blocks(_blocks(n, 8), block),), (block,), (*[(f, n)] * 2, n))
-    if kernel == "random_access":
-        return Launch(source, name, grid, (block,), ((f, n), ("i4", n), (f, n), n))
-    if kernel in ("reduce_sum", "dot_product"):
-        blocks, arrays = _blocks(n, 2 * block), [(f, n)] * (2 if kernel == "dot_product" else 1)
-        return Launch(source, name, (blocks,), (block,), (*arrays, (f, blocks), n), 4 * block)
-    if kernel == "histogram":
-        return Launch(source, name, grid, (block,), (("u4", n), n, ("u4", 256)), 1024)
-    if kernel == "atomic_hotspot":
-        return Launch(source, name, grid, (block,), (("u4", 1), int(row["iters"])), inner=int(row["iters"]))
-    if kernel.startswith("conv2d"):
-        taps = int(kernel[-1]) ** 2
-        return Launch(source, name, (_blocks(w, 16), _blocks(h, 16)), shape, ((f, h * w), (f, taps), (f, h * w), h, w), inner=taps)
-    if "transpose" in kernel:
-        side = 32 if kernel.startswith("shared") else 16
-        return Launch(source, name, (_blocks(w, side), _blocks(h, side)), (side, side), ((f, h * w), (f, h * w), h, w))
-    side = 32 if kernel == "matmul_tiled" else 16
-    return Launch(source, name, (_blocks(h, side),) * 2, (side, side), (*[(f, h * h)] * 3, h), inner=h)
+    source, name, array, image = f"kernels/{kernel}.cuh", f"{kernel}_kernel", ("f4", n), ("f4", h * w)
+    side = 32 if kernel in ("shared_transpose", "matmul_tiled") else 16
+    if not n:
+        taps = int(kernel[-1]) ** 2 if kernel.startswith("conv2d") else 0
+        pair, other = ((image, image, h, w), 1) if "transpose" in kernel else ((image, image, image, h), h)
+        arguments, inner = ((image, ("f4", taps), image, h, w), taps) if taps else (pair, other)
+        return Launch(source, name, (ceil(w / side), ceil(h / side)), (side, side), arguments, inner=inner)
+    sums, iterations = ("f4", ceil(n / (2 * block))), int(row["iters"])
+    threads, arguments, shared = {
+        "strided_copy_8": (ceil(n / 8), (array, array, n), 0), "random_access": (n, (array, ("i4", n), array, n), 0),
+        "reduce_sum": (ceil(n / 2), (array, sums, n), 4 * block), "saxpy": (n, (2.0, array, array, array, n), 0),
+        "dot_product": (ceil(n / 2), (array, array, sums, n), 4 * block),
+        "histogram": (n, (("u4", n), n, ("u4", 256)), 1024), "atomic_hotspot": (n, (("u4", 1), iterations), 0),
+    }.get(kernel, (n, (array, array, array, n), 0))  # fmt: skip
+    return Launch(source, name, (ceil(threads / block),), (block,), arguments, shared, iterations or 1)
 
 
-def rows(sources: Path, tables: Path) -> Iterator[Row]:
-    """Every row of both tables; of reductions and scans those of `SMALLEST` elements or more, for the rest is time between launches."""
-    sizes = {}
-    for gpu, file in (("RTX 2060", "2060"), ("RTX 3080", "3080")):  # the size of a scan is in the suite's own table alone
-        with (sources / NVBENCH / "scan" / "BenchResults" / f"BenchResults{file}.csv").open() as text:
-            for each in csv.DictReader(text):
-                if each.get("GPU Time (sec)"):
-                    sizes[gpu, each["Benchmark"], f"{1e6 * float(each['GPU Time (sec)']):.3f}"] = int(each["Num Elements"])
-    with (tables / "nvbench.csv").open() as text:
-        for line, each in enumerate(csv.DictReader(text), 2):
-            p = {k: int(v) for k, v in (pair.split("=") for pair in each["parameters"].split(";") if pair)}
-            if each["suite"] == "scan":
-                p = {"Num Elements": sizes[each["gpu"], each["benchmark"], each["cold_us"]]}
-            if each["suite"] in ("reduction", "scan") and next(iter(p.values())) < SMALLEST:
-                continue
+def rows(tables: Path) -> Iterator[Row]:
+    """Every row of both tables, without scans, and reductions from `SMALLEST` elements: their rest is time between launches."""
+    for line, each in enumerate(csv.DictReader((tables / "nvbench.csv").read_text().splitlines()), 2):
+        p, suite = {k: int(v) for k, v in (pair.split("=") for pair in each["parameters"].split(";") if pair)}, each["suite"]
+        if suite != "scan" and (suite != "reduction" or p["Array Size"] >= SMALLEST):
             name, size = each["benchmark"].partition(" (")[0], ", ".join(f"{k} {v}" for k, v in p.items())
-            family = name[:14].lower() if each["suite"] == "convolution" else each["suite"]
-            launches, measured = _nvbench(each["suite"], name, p), float(each["batch_us"] or each["cold_us"])
-            yield Row("nvbench.csv", line, each["gpu"], family, name, size, measured, launches)
-    with (tables / "events.csv").open() as text:
-        for line, each in enumerate(csv.DictReader(text), 2):
-            launches, size = (_events(each["kernel"], each),), each["n"] if int(each["n"]) else f"{each['rows']} x {each['cols']}"
-            yield Row("events.csv", line, each["gpu"], each["kernel"], each["kernel"], size, float(each["mean_us"]), launches)
-
-
-def _text(folder: Path, launch: Launch) -> str:
-    """The source that is compiled: includes dropped, templates instantiated for the type that was measured, host code cut off."""
-    text = re.sub(r"#include\s*<.*>|#pragma once", "", (folder / launch.source).read_text())
-    text = re.sub(r"template\s*<typename T>", "", text.partition("// This function can")[0])
-    head = CONSTANT_MASK if launch.source.startswith("convolution") else ""
-    return (PRELUDE.replace("{T}", launch.element) if "/kernels/" not in str(folder / launch.source) else "") + head + text
+            family = name[:14].lower() if suite == "convolution" else suite
+            launches = (_convolution(name, p),) if suite == "convolution" else _nvbench(suite, name, p)
+            yield Row("nvbench.csv", line, each["gpu"], family, name, size, float(each["batch_us"] or each["cold_us"]), launches)
+    for line, each in enumerate(csv.DictReader((tables / "events.csv").read_text().splitlines()), 2):
+        kernel, size = each["kernel"], each["n"] if int(each["n"]) else f"{each['rows']} x {each['cols']}"
+        yield Row("events.csv", line, each["gpu"], kernel, kernel, size, float(each["mean_us"]), (_events(kernel, each),))
 
 
 @lru_cache(maxsize=4)
 def traced(folder: Path, launch: Launch, level: str, gpu: str | None) -> Any:
-    """The trace of a launch on zeros; PTX is the same for every GPU (None). Raises what `warpsight.trace` raises."""
+    """The trace of a launch on zeros; PTX is the same for every GPU (None). Raises what `warpsight.trace` raises.
+
+    Of the source, includes are dropped, and templates instantiated for the type that was measured.
+    """
+    text = re.sub(r"#include\s*<.*>|#pragma once", "", (folder / launch.source).read_text())
+    if "template" in text or "uint8_t" in text:
+        element = "float" if "array_add" in text else "unsigned int"
+        text = PRELUDE.replace("{T}", element) + re.sub(r"template\s*<typename T>", "", text)
+    head = "__constant__ float M[121];\n" if launch.source.startswith("convolution") else ""
     args = [np.zeros(a[1], np.dtype(a[0])) if isinstance(a, tuple) else a for a in launch.arguments]
-    return warpsight.trace(_text(folder, launch), launch.kernel, grid=launch.grid, block=launch.block, args=args, shared=launch.shared,
+    return warpsight.trace(head + text, launch.kernel, grid=launch.grid, block=launch.block, args=args, shared=launch.shared,
                            gpu=gpu, level=level, max_instructions=2 * LIMIT)  # fmt: skip
 
 
 def predicted(folder: Path, row: Row, level: str) -> dict[str, Any]:
-    """Microseconds by model, warp instructions, and CPI stack and bound of the first launch; or what refused it."""
-    name, overrides = GPUS[row.gpu]
-    out: dict[str, Any] = {"us": {}, "instructions": 0, "refused": {}}
+    """Microseconds by model, warp instructions, and the CPI stack of the first launch; or why there is none."""
+    (name, overrides, _), out = GPUS[row.gpu], dict[str, Any](us={}, instructions=0, refused={})
     try:
         for launch in row.launches:
             trace = traced(folder, launch, level, name if level == "sass" else None)
-            count = trace.header.warp_instructions
-            out["instructions"] += count
-            runs: dict[str, Callable[[], Any]] = {
-                model: (lambda model=model: warpsight.predict(trace, gpu=name, model=model, overrides=overrides)) for model in MODELS
-            }
-            if count <= SIMULATED:
-                runs[SIMULATOR] = lambda: warpsight.simulate(trace, gpu=name, overrides=overrides)
-            for model, run in runs.items():
-                answer = run()
-                if model == MODELS[0] and "stack" not in out:
-                    out["stack"] = {k: round(v, 3) for k, v in answer.cpi_stack.items() if v > 0.005}
+            out["instructions"] += trace.header.warp_instructions
+            for model in MODELS:
+                answer = warpsight.predict(trace, gpu=name, model=model, overrides=overrides)
+                out.setdefault("stack", {k: round(v, 3) for k, v in answer.cpi_stack.items() if v > 0.005})
                 out["us"].setdefault(model, []).append(1e6 * answer.seconds)
+            if trace.header.warp_instructions <= SIMULATED:
+                answer = warpsight.simulate(trace, gpu=name, overrides=overrides)
+                out["us"].setdefault(SIMULATOR, []).append(1e6 * answer.seconds)
         out["us"] = {model: sum(times) for model, times in out["us"].items() if len(times) == len(row.launches)}
-    except WarpsightError as error:
-        out["us"], out["refused"] = {}, {"what": f"{type(error).__name__}: {error.what}"}
     except Exception as error:  # noqa: BLE001  a crash is a result here
-        out["us"], out["refused"] = {}, {"what": f"crash: {type(error).__name__}: {error}"[:300]}
+        out["us"], out["refused"] = {}, {"what": f"{type(error).__name__}: {error}"[:300]}
     return out
+
+
+def cause(row: Row, us: float) -> str:
+    """What the models leave out that fits the sign and size of the error: a guess by rule."""
+    name, _, empty = GPUS[row.gpu]
+    bytes_ = max(sum(np.dtype(a[0]).itemsize * a[1] for a in one.arguments if isinstance(a, tuple)) for one in row.launches)
+    if us < row.measured <= us + (40 * len(row.launches) if row.family == "reduction" else 1.2 * empty):
+        return "launch cost" + (", with an allocation and a copy before each" if row.family == "reduction" else "")
+    if "atomic" in row.kernel or "istogram" in row.kernel:
+        return "atomics to one address"
+    if row.family == "mat_vec_mul":
+        return "a larger L1: the launch leaves shared memory unused"
+    if us > row.measured and bytes_ <= 2 * load_gpu(name).l2.size_bytes:
+        return f"warm L2: {bytes_ / 2**20:.1f} MiB are used again by the next launch"
+    if us > row.measured and re.search("ranspose|strided|^Not ", row.kernel):
+        return "partial writes of sectors, L2 slices and channels chosen by a hash"
+    return "DRAM: this board reaches about 60 % of its peak" if us < row.measured and "2060" in row.gpu else "not known"
+
+
+def tau(measured: list[float], found: list[float]) -> float:
+    """Kendall's tau: of all pairs, the share in the same order less that in the other."""
+    pairs = itertools.combinations(zip(measured, found, strict=True), 2)
+    return statistics.mean(float(np.sign((a[0] - b[0]) * (a[1] - b[1]))) for a, b in pairs)
+
+
+Kept = dict[tuple[str, int, str], dict[str, Any]]
+COLUMNS = [(level, model) for level in LEVELS for model in (*MODELS, SIMULATOR)]
+HEAD, RULE = " | ".join(f"{level} `{model}`" for level, model in COLUMNS), "---:|" * len(COLUMNS)
+
+
+def pages(kept: Kept, every: list[Row], large: list[Row]) -> dict[str, str]:
+    """The tables of the page by name."""
+    both = [r for r in every if all(kept.get((r.table, r.line, level), {}).get("us") for level in LEVELS)]
+    errors = [f"| table | rows | family | number | simulated | {HEAD} |", f"|---|---|---|---:|---:|{RULE}"]
+    for table, (odd, part) in itertools.product(FOLDERS, enumerate(PARTS)):
+        chosen = [r for r in both if (r.table, r.line % 2) == (table, odd)]
+        for family in [*sorted({r.family for r in chosen}), "all", "all: median"]:
+            some = [r for r in chosen if family in (r.family, "all", "all: median")]
+            pairs = [[(kept[r.table, r.line, level]["us"].get(model), r.measured) for r in some] for level, model in COLUMNS]
+            columns = [[100 * abs(relative_error(*pair)) for pair in column if pair[0] is not None] for column in pairs]
+            mean = statistics.median if "median" in family else statistics.mean
+            cells = " | ".join(f"{mean(c):.0f} %" if c else "" for c in columns)
+            errors.append(f"| {table} | {part} | {family} | {len(some)} | {len(columns[len(MODELS)])} | {cells} |")
+    ranks = [f"| family | GPU | size | kernels | {HEAD} |", f"|---|---|---|---:|{RULE}"]
+    for gpu, family in itertools.product(GPUS, ("reduction", "mat_mat_mul", "histogram", "convolution 1d", "convolution 2d")):
+        sizes: dict[str, dict[str, Row]] = defaultdict(dict)
+        for r in (r for r in both if (r.table, r.gpu, r.family) == ("nvbench.csv", gpu, family)):
+            sizes[r.size][r.kernel] = r
+        some = list(max(sizes.values(), key=lambda s: (len(s), sum(r.measured for r in s.values())), default={}).values())
+        if len(some) > 1:
+            found = [[kept[r.table, r.line, level]["us"].get(model) for r in some] for level, model in COLUMNS]
+            cells = " | ".join("" if None in column else f"{tau([r.measured for r in some], column):+.2f}" for column in found)
+            ranks.append(f"| {family} | {gpu} | {some[0].size} | {len(some)} | {cells} |")
+    misses = ["| table, line | GPU | kernel | size | measured | ptx | sass | error of sass | cause |", "|---|---|---|---|" + "---:|" * 4 + "---|"]
+    for r in both:
+        ptx, sass = (kept[r.table, r.line, level]["us"][MODELS[0]] for level in LEVELS)
+        if abs(error := relative_error(sass, r.measured)) > 0.3:
+            cells = f"{r.measured:,.1f} | {ptx:,.1f} | {sass:,.1f} | {100 * error:+.0f} % | {cause(r, sass)}"
+            misses.append(f"| {r.table}, {r.line} | {r.gpu} | {r.kernel} | {r.size} | {cells} |")
+    used = [f"| table | family | {' | '.join(PARTS)} | refused or not run | too large |", "|---|---|---|---|---|---:|"]
+    for table, family in sorted({(r.table, r.family) for r in every}):
+        sets: list[list[str]] = [[], [], [], []]
+        for r in (r for r in every if (r.table, r.family) == (table, family)):
+            sets[r.line % 2 if r in both else 3 if r in large else 2].append(str(r.line))
+        used.append(f"| {table} | {family} | {' | '.join(map(', '.join, sets[:3]))} | {len(sets[3])} rows |")
+    return {name: "\n".join(text) for name, text in (("errors", errors), ("ranks", ranks), ("misses", misses), ("rows", used))}
+
+
+def main() -> None:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--sources", type=Path, required=True, help="folder with the two checkouts")
+    parser.add_argument("--tables", type=Path, required=True, help="folder with nvbench.csv and events.csv")
+    parser.add_argument("--keep", type=Path, default=Path(os.devnull), help="file of predictions, which are not repeated")
+    parser.add_argument("--only", default="", help="predict kernels whose name contains this; others are reported if kept")
+    parser.add_argument("--write", action="store_true", help=f"write the tables into {PAGE.name}")
+    options = parser.parse_args()
+    lines = options.keep.read_text().splitlines() if options.keep.exists() else []
+    kept: Kept = {(each["table"], each["line"], each["level"]): each for each in map(json.loads, lines)}
+    every, large, share = list(rows(options.tables)), list[Row](), dict[str, float]()
+    for r in sorted(every, key=lambda r: (r.work, r.launches[0].kernel, r.gpu)):
+        if share.get(first := r.launches[0].kernel, 0) * r.work > LIMIT:  # by the instructions of a smaller row of the kernel
+            large.append(r)
+        for level in () if r in large else LEVELS:
+            if (r.table, r.line, level) not in kept and options.only in r.kernel:
+                out = predicted(options.sources / FOLDERS[r.table], r, level)
+                kept[r.table, r.line, level] = out = {"table": r.table, "line": r.line, "level": level, **out}
+                with options.keep.open("a") as file:
+                    print(json.dumps(out), file=file)
+        if count := kept.get((r.table, r.line, LEVELS[0]), {}).get("instructions"):
+            share[first] = count / r.work
+    tables = pages(kept, every, large)
+    print("\n\n".join(tables.values()))
+    if options.write:
+        put(PAGE, COMMAND, tables)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,6 +8,7 @@ earlier.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -108,6 +109,12 @@ class Emitter(Frame):
             self.kernel.slot_of(name, self.instruction)
         self.values[name] = value
         self.written.add(name)
+
+    def write_unguarded(self, write: Callable[[], None]) -> None:
+        """Let `write` set registers of all lanes of the block, whatever the guard; `active` stay the lanes whose guard holds."""
+        guard, self.guard_lanes = self.guard_lanes, None
+        write()
+        self.guard_lanes = guard
 
     def flush(self, live_out: frozenset[str]) -> None:
         """Store what later blocks read, for the lanes that were here; lanes elsewhere keep what they had."""

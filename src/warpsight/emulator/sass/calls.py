@@ -112,7 +112,8 @@ class NativeCalls(Calls):
 
 def branch_condition(emitter: Emitter, instruction: Instruction) -> None:
     """The lanes that take `BRA`: those whose guard and predicate hold. With `.CONV` they do so only if all lanes of the mask before
-    the label run together, and with `.DIV` all do if not, or if the guard holds in any. `.ANY` asks for the guard in any lane.
+    the label run together, and with `.DIV` all do if those whose guard holds are not just these. `.ANY` asks for the guard in any
+    lane.
     """
     native, builder = native_of(instruction), emitter.builder
     allow(emitter, native, "U", "ANY", "CONV", "DIV", "REL", "NOINC")  # the last two of a call that is a branch
@@ -125,20 +126,25 @@ def branch_condition(emitter: Emitter, instruction: Instruction) -> None:
     if "CONV" in native.modifiers:
         holds = builder.and_(holds, _runs_together(emitter, native))
     if "DIV" in native.modifiers:
-        apart = builder.not_(_runs_together(emitter, native))
-        holds = builder.or_(apart, holds) if conditions else apart
+        holding = splat(builder, builder.and_(lanes_to_mask(builder, holds), emitter.mask))
+        holds = builder.not_(_runs_together(emitter, native, holding))
     if "DIV" in native.modifiers or "ANY" in native.modifiers:
         some = builder.icmp_signed("!=", builder.and_(lanes_to_mask(builder, holds), emitter.mask), I32(0))
         holds = splat(builder, some)
     emitter.restrict(holds)
 
 
-def _runs_together(emitter: Emitter, native: NativeInstruction) -> Value:
-    """Whether the lanes of a mask (all if it names none) that have not ended are just those that run, for each lane."""
+def _runs_together(emitter: Emitter, native: NativeInstruction, holding: Value | None = None) -> Value:
+    """Whether the lanes of a mask (all if it names none) that have not ended are just those that run, for each lane; with `holding`
+    (i32 lanes), just those of them that are in this mask.
+    """
     builder, kernel = emitter.builder, emitter.kernel
     named = next((integer(emitter, o) for o in native.operands[:-1] if not is_predicate(o)), splat_constant(I32, 0xFFFFFFFF))
     present = builder.and_(kernel.word(builder, layout.START), builder.not_(kernel.word(builder, layout.GONE)))
-    return builder.icmp_signed("==", builder.and_(named, splat(builder, present)), running_with(emitter))
+    running = running_with(emitter)
+    if holding is not None:
+        running = builder.and_(running, holding)
+    return builder.icmp_signed("==", builder.and_(named, splat(builder, present)), running)
 
 
 def branch_index(emitter: Emitter, instruction: Instruction) -> Value:

@@ -84,19 +84,31 @@ def mov(emitter: Emitter, instruction: Instruction) -> None:
 
 def r2ur(emitter: Emitter, instruction: Instruction) -> None:
     """`R2UR`: a register to a uniform one. With a predicate, the value is that of the first lane, and the predicate says who has
-    it. Without one the lanes keep what each has, as a uniform register is held for each lane.
+    another one; with `.OR`, or who had another one before. Under a guard all lanes get the value of the first whose guard holds, if
+    there is any. Otherwise the lanes keep what each has, as a uniform register is held for each lane.
     """
     native = native_of(instruction)
-    allow(emitter, native)
-    results, sources, _ = _split(native)
-    _expect(emitter, sources, 1)
-    value, builder = integer(emitter, sources[0]), emitter.builder
+    allow(emitter, native, "OR")
+    *results, source = native.operands
+    value, builder, guard = integer(emitter, source), emitter.builder, emitter.guard_lanes
+    if len(results) == 1 and guard is None:
+        set_word(emitter, results[0], value)
+        return
+    lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(WARP - 1))
+    first = splat(builder, builder.extract_element(value, lane))
     if len(results) == 2:
-        lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(WARP - 1))
-        first = splat(builder, builder.extract_element(value, lane))
-        set_predicate(emitter, results[0], builder.icmp_signed("==", value, first))
-        value = first
-    set_word(emitter, results[-1], value)
+        differs = builder.icmp_signed("!=", value, first)
+        if "OR" in native.modifiers:
+            differs = builder.or_(differs, predicate(emitter, results[0]))
+        set_predicate(emitter, results[0], differs)
+    emitter.write_unguarded(lambda: set_word(emitter, results[-1], _kept_without_lanes(emitter, results[-1], first)))
+
+
+def _kept_without_lanes(emitter: Emitter, register: NativeOperand, value: Value) -> Value:
+    """`value`, or what the register holds if no lane's guard holds."""
+    builder = emitter.builder
+    some = splat(builder, builder.icmp_signed("!=", emitter.active_mask, I32(0)))
+    return builder.select(some, value, raw(emitter, register))
 
 
 def nop(emitter: Emitter, instruction: Instruction) -> None:

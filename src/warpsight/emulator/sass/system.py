@@ -20,7 +20,7 @@ from warpsight.emulator.sass.common import code_address, halves, join, native_of
 from warpsight.isa.ptx.linking import EXTERNALS
 from warpsight.isa.ptx.program import Function, Instruction
 from warpsight.isa.sass.native import NativeConstant, NativeWord
-from warpsight.kernels.launch import LaunchShape
+from warpsight.kernels.launch import Launch
 
 # Byte offsets in constant bank 0. Windows are the 64-bit addresses at which generic addresses of shared and local memory begin; the
 # workspace is that of the grid's barrier, in two words of which the upper comes first.
@@ -32,7 +32,7 @@ _WORKSPACE = 0x8C
 _WITH_CLUSTERS, _CLUSTER_WORKSPACE, _MOST_SHARED, _CLUSTER, _CLUSTERS, _CLUSTER_BLOCKS = 0x210, 0x44, 0x13C, 0x144, 0x15C, 0x188
 
 
-def fill_launch_words(memory: Any, launch: LaunchShape, local_bytes: int, parameters: int) -> None:
+def fill_launch_words(memory: Any, launch: Launch, local_bytes: int, parameters: int) -> None:
     """Write the launch's shape, the windows and the initial stack pointer into constant bank 0 of `memory`.
 
     `parameters` is the offset there at which the kernel's parameters begin.

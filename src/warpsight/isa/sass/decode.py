@@ -155,12 +155,14 @@ def _names(mnemonic: str, operands: Sequence[NativeOperand], widths: Sequence[in
     if base in ("P2R", "R2P", "UP2UR", "UR2UP"):
         kind = "UP" if base.startswith("U") else "P"
         mask = next((o.value for o in reversed(operands) if isinstance(o, NativeImmediate)), 0x7F)
-        named = [f"{kind}{k}" for k in range(7) if mask >> k & 1]
-        (writes if base in ("R2P", "UR2UP") else reads).extend(named)
+        flags = [f"{kind}{k}" for k in range(7) if mask >> k & 1]
+        (writes if base in ("R2P", "UR2UP") else reads).extend(flags)
     if base == "CALL" and isinstance(operands[0], NativeSymbol) and operands[0].name in EXTERNALS:
         # The calling convention: arguments from R4 on, 64-bit ones in even pairs, the result in R4 (and R5).
         reads += [f"R{k}" for k in range(4, 4 + 2 * len(EXTERNALS[operands[0].name].parameters))]
         writes += ["R4", "R5"]
+    if base == "R2UR" and "OR" in tokens:
+        reads += operand_registers(operands[0], 1)
     if base == "BAR" and "RED" in tokens:
         writes.append(BARRIER_COUNT if "POPC" in tokens else BARRIER_VOTE)
     if base == "B2R" and "RESULT" in tokens:
