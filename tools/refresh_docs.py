@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (
     "README.md", "docs/tutorial.md", "docs/explanation/interval-family.md", "docs/explanation/explain.md",
     "docs/explanation/advise.md", "docs/explanation/warpsight-model.md", "docs/explanation/reuse-distance.md",
-    "docs/explanation/simulator.md",
+    "docs/explanation/simulator.md", "docs/explanation/machine-code.md",
     "docs/reference/compare.md", "docs/reference/sweep.md", "docs/explanation/sweeps.md", "docs/reference/measurements.md",
 )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Runs the kernels of our suite as PTX and as machine code on each architecture, and compares what they write, bit for bit.
 
     python validation/machine_code.py            # prints a table
-    python validation/machine_code.py --write    # and writes it into docs/validation/machine-code.md
+    python validation/machine_code.py --write    # and writes it into docs/explanation/machine-code.md
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from warpsight.pipeline.request import KernelRequest  # noqa: E402
 from warpsight.pipeline.suites import load_suite  # noqa: E402
 
 ARCHITECTURES = (75, 80, 86, 89, 90)
-PAGE = HERE.parent / "docs" / "validation" / "machine-code.md"
+PAGE = HERE.parent / "docs" / "explanation" / "machine-code.md"
 COMMAND = "python validation/machine_code.py --write"
 
 

@@ -1,11 +1,9 @@
 """Predicts kernels of two public benchmark suites as PTX and as machine code, and compares with the times that others published.
 
-    python validation/published_times.py --sources FOLDER --tables FOLDER             # prints the tables
-    python validation/published_times.py --sources FOLDER --tables FOLDER --write     # and writes them into the page
+    python validation/published_times.py --sources FOLDER --tables FOLDER [--write]     # prints the tables, writes the page
 
 FOLDER of `--sources` holds checkouts of the repositories `Programming-Massively-Parallel-Processors` (R100001) and
-`Kernel_Performance_Prediction` (Debdeep23); that of `--tables` holds their times, as `nvbench.csv` and `events.csv`. With
-`--keep FILE` predictions are added to FILE and not repeated; `--only TEXT` predicts only kernels whose name contains TEXT.
+`Kernel_Performance_Prediction` (Debdeep23); that of `--tables` holds their times, as `nvbench.csv` and `events.csv`.
 """
 
 from __future__ import annotations
@@ -31,9 +29,8 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from marked_page import put  # noqa: E402  found by the line above
-
 import warpsight  # noqa: E402
+from marked_page import put  # noqa: E402  found by the line above
 from warpsight.gpu.loader import load_gpu  # noqa: E402
 from warpsight.result.prediction import relative_error  # noqa: E402
 
@@ -41,9 +38,8 @@ PAGE = HERE / "hardware" / "published-times.md"
 COMMAND = "python validation/published_times.py --sources FOLDER --tables FOLDER --write"
 FOLDERS = {"nvbench.csv": "Programming-Massively-Parallel-Processors/Performance-Tests-NvBench",
            "events.csv": "Kernel_Performance_Prediction/gpu-perf"}  # fmt: skip
-CLOCK = ("core_clock=1.725GHz", "noc.bandwidth=2208GB/s")  # of the measured RTX 3080
 GPUS: dict[str, tuple[str, tuple[str, ...], float]] = {  # the catalogue's name, what is changed, and microseconds of a launch
-    "RTX 2060": ("rtx2060", (), 3.0), "RTX 3080": ("rtx3080", CLOCK, 3.0),
+    "RTX 2060": ("rtx2060", (), 3.0), "RTX 3080": ("rtx3080", ("core_clock=1.725GHz", "noc.bandwidth=2208GB/s"), 3.0),
     "TITAN V": ("titan-v", (), 3.5), "RTX 4070": ("rtx4070", (), 8.0),
 }  # fmt: skip
 LEVELS, MODELS, SIMULATOR = ("ptx", "sass"), ("warpsight", "mdm", "bottleneck"), "simulator"
@@ -96,18 +92,20 @@ def _reduction(version: int, n: int, block: int) -> Iterator[Launch]:
 
 def _convolution(name: str, p: Mapping[str, int]) -> Launch:
     variant, mask = re.sub(r"Convolution .D | and", "", name).lower().replace(" ", "_"), p["Mask width"]
-    source, kernel = "convolution/convolution_kernels.cuh", f"convolution_{name[12:14]}_{variant}_kernel"
+    grid: tuple[int, ...]
+    numbers: tuple[int, ...]
     if "1D" in name:
         n, block = p["Array size"], p["Block dim"]
         shared = {"tiled": block + mask - 1, "tiled_caching": block}.get(variant, 0)
-        grid, shape, array, taps, numbers = (ceil(n / block),), (block,), ("f4", n), mask, (mask, n)
+        grid, array, taps, numbers = (ceil(n / block),), ("f4", n), mask, (mask, n)
     else:
         axis, block = p["Axis size"], p["Block axis dim"]
         tile, shared = (block - mask + 1, block * block) if variant == "tiled" else (block, 0)
-        grid, shape, array, taps = (ceil(axis / tile),) * 2, (block, block), ("f4", axis * axis * p["Num channels"]), mask * mask
+        grid, array, taps = (ceil(axis / tile),) * 2, ("f4", axis * axis * p["Num channels"]), mask * mask
         numbers = (mask, mask, axis, axis, p["Num channels"])
     arrays = (array, ("f4", taps), array) if variant == "basic" else (array, array)
-    return Launch(source, kernel, grid, shape, (*arrays, *numbers), 4 * shared, taps * p.get("Num channels", 1))
+    source, kernel, inner = "convolution/convolution_kernels.cuh", f"convolution_{name[12:14]}_{variant}_kernel", taps * numbers[-1]
+    return Launch(source, kernel, grid, (block,) * len(grid), (*arrays, *numbers), 4 * shared, taps if "1D" in name else inner)
 
 
 def _nvbench(suite: str, name: str, p: Mapping[str, int]) -> tuple[Launch, ...]:
@@ -117,8 +115,8 @@ def _nvbench(suite: str, name: str, p: Mapping[str, int]) -> tuple[Launch, ...]:
     if suite == "reduction":
         return tuple(_reduction(next(i for i, word in enumerate(REDUCTIONS, 1) if word in name), n, block))
     if suite == "array_add":
-        kernel = f"array_add_{name.lower().replace(' ', '_')}"
-        return (Launch(source, kernel, (ceil(n / 16),) * 2, (16, 16), (*[("f4", n * n)] * 3, n, n)),)
+        kernel, arrays = f"array_add_{name.lower().replace(' ', '_')}", [("f4", n * n)] * 3
+        return (Launch(source, kernel, (ceil(n / 16),) * 2, (16, 16), (*arrays, n, n)),)
     if suite == "histogram":
         kernel, shared = ("simple_histogram", 0) if name.startswith("Simple") else ("histogram_shared", 4 * p["Num Bins"])
         return (Launch(source, kernel, line, (block,), (("u4", n), ("u4", p["Num Bins"]), n, p["Num Bins"]), shared),)
@@ -145,13 +143,13 @@ def _events(kernel: str, row: Mapping[str, str]) -> Launch:
         arguments, inner = ((image, ("f4", taps), image, h, w), taps) if taps else (pair, other)
         return Launch(source, name, (ceil(w / side), ceil(h / side)), (side, side), arguments, inner=inner)
     sums, iterations = ("f4", ceil(n / (2 * block))), int(row["iters"])
-    threads, arguments, shared = {
+    threads, values, shared = {
         "strided_copy_8": (ceil(n / 8), (array, array, n), 0), "random_access": (n, (array, ("i4", n), array, n), 0),
         "reduce_sum": (ceil(n / 2), (array, sums, n), 4 * block), "saxpy": (n, (2.0, array, array, array, n), 0),
         "dot_product": (ceil(n / 2), (array, array, sums, n), 4 * block),
         "histogram": (n, (("u4", n), n, ("u4", 256)), 1024), "atomic_hotspot": (n, (("u4", 1), iterations), 0),
     }.get(kernel, (n, (array, array, array, n), 0))  # fmt: skip
-    return Launch(source, name, (ceil(threads / block),), (block,), arguments, shared, iterations or 1)
+    return Launch(source, name, (ceil(threads / block),), (block,), values, shared, iterations or 1)
 
 
 def rows(tables: Path) -> Iterator[Row]:
@@ -170,10 +168,7 @@ def rows(tables: Path) -> Iterator[Row]:
 
 @lru_cache(maxsize=4)
 def traced(folder: Path, launch: Launch, level: str, gpu: str | None) -> Any:
-    """The trace of a launch on zeros; PTX is the same for every GPU (None). Raises what `warpsight.trace` raises.
-
-    Of the source, includes are dropped, and templates instantiated for the type that was measured.
-    """
+    """The trace of a launch on zeros, includes dropped, templates instantiated; PTX is the same for every GPU (None)."""
     text = re.sub(r"#include\s*<.*>|#pragma once", "", (folder / launch.source).read_text())
     if "template" in text or "uint8_t" in text:
         element = "float" if "array_add" in text else "unsigned int"
@@ -199,13 +194,13 @@ def predicted(folder: Path, row: Row, level: str) -> dict[str, Any]:
                 answer = warpsight.simulate(trace, gpu=name, overrides=overrides)
                 out["us"].setdefault(SIMULATOR, []).append(1e6 * answer.seconds)
         out["us"] = {model: sum(times) for model, times in out["us"].items() if len(times) == len(row.launches)}
-    except Exception as error:  # noqa: BLE001  a crash is a result here
+    except Exception as error:  # a crash is a result here
         out["us"], out["refused"] = {}, {"what": f"{type(error).__name__}: {error}"[:300]}
     return out
 
 
-def cause(row: Row, us: float) -> str:
-    """What the models leave out that fits the sign and size of the error: a guess by rule."""
+def cause(row: Row, us: float, stack: Mapping[str, float]) -> str:
+    """What the models leave out that fits the CPI stack, and the sign and size of the error: a guess by rule."""
     name, _, empty = GPUS[row.gpu]
     bytes_ = max(sum(np.dtype(a[0]).itemsize * a[1] for a in one.arguments if isinstance(a, tuple)) for one in row.launches)
     if us < row.measured <= us + (40 * len(row.launches) if row.family == "reduction" else 1.2 * empty):
@@ -214,6 +209,8 @@ def cause(row: Row, us: float) -> str:
         return "atomics to one address"
     if row.family == "mat_vec_mul":
         return "a larger L1: the launch leaves shared memory unused"
+    if sum(stack.get(each, 0) for each in ("base", "com_data", "com_struct")) > 0.7 * sum(stack.values()):
+        return "not memory: what the pipes execute in a cycle (IMAD is one of the integer pipe here)"
     if us > row.measured and bytes_ <= 2 * load_gpu(name).l2.size_bytes:
         return f"warm L2: {bytes_ / 2**20:.1f} MiB are used again by the next launch"
     if us > row.measured and re.search("ranspose|strided|^Not ", row.kernel):
@@ -239,7 +236,7 @@ def pages(kept: Kept, every: list[Row], large: list[Row]) -> dict[str, str]:
     for table, (odd, part) in itertools.product(FOLDERS, enumerate(PARTS)):
         chosen = [r for r in both if (r.table, r.line % 2) == (table, odd)]
         for family in [*sorted({r.family for r in chosen}), "all", "all: median"]:
-            some = [r for r in chosen if family in (r.family, "all", "all: median")]
+            some = [r for r in chosen if family.startswith("all") or family == r.family]
             pairs = [[(kept[r.table, r.line, level]["us"].get(model), r.measured) for r in some] for level, model in COLUMNS]
             columns = [[100 * abs(relative_error(*pair)) for pair in column if pair[0] is not None] for column in pairs]
             mean = statistics.median if "median" in family else statistics.mean
@@ -255,11 +252,12 @@ def pages(kept: Kept, every: list[Row], large: list[Row]) -> dict[str, str]:
             found = [[kept[r.table, r.line, level]["us"].get(model) for r in some] for level, model in COLUMNS]
             cells = " | ".join("" if None in column else f"{tau([r.measured for r in some], column):+.2f}" for column in found)
             ranks.append(f"| {family} | {gpu} | {some[0].size} | {len(some)} | {cells} |")
-    misses = ["| table, line | GPU | kernel | size | measured | ptx | sass | error of sass | cause |", "|---|---|---|---|" + "---:|" * 4 + "---|"]
+    misses = ["| line | GPU | kernel | size | measured | ptx | sass | error | cause |", "|---|---|---|---|" + "---:|" * 4 + "---|"]
     for r in both:
         ptx, sass = (kept[r.table, r.line, level]["us"][MODELS[0]] for level in LEVELS)
         if abs(error := relative_error(sass, r.measured)) > 0.3:
-            cells = f"{r.measured:,.1f} | {ptx:,.1f} | {sass:,.1f} | {100 * error:+.0f} % | {cause(r, sass)}"
+            text = cause(r, sass, kept[r.table, r.line, LEVELS[1]]["stack"])
+            cells = f"{r.measured:,.1f} | {ptx:,.1f} | {sass:,.1f} | {100 * error:+.0f} % | {text}"
             misses.append(f"| {r.table}, {r.line} | {r.gpu} | {r.kernel} | {r.size} | {cells} |")
     used = [f"| table | family | {' | '.join(PARTS)} | refused or not run | too large |", "|---|---|---|---|---|---:|"]
     for table, family in sorted({(r.table, r.family) for r in every}):
@@ -293,8 +291,7 @@ def main() -> None:
                     print(json.dumps(out), file=file)
         if count := kept.get((r.table, r.line, LEVELS[0]), {}).get("instructions"):
             share[first] = count / r.work
-    tables = pages(kept, every, large)
-    print("\n\n".join(tables.values()))
+    print(*(tables := pages(kept, every, large)).values(), sep="\n\n")
     if options.write:
         put(PAGE, COMMAND, tables)
 

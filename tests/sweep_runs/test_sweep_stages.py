@@ -37,6 +37,8 @@ def changed(key: str) -> GpuSpec:
         return load_gpu(BASE, ["l1.allocation=on-fill"])
     if key == "sm.coalescing":
         return load_gpu(BASE, ["sm.coalescing=cc1.3"])
+    if key == "compute_capability":
+        return load_gpu(BASE, ["compute_capability=7.5"])
     if key not in KEYS:
         return load_gpu(BASE, [f"{key}={'1GHz' if key == 'crisp.target_clock' else '300cycles'}"])
     now = flatten(BASE)[key]

@@ -30,8 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     gpu = None if arguments.gpu is None else load_gpu(arguments.gpu)
     document = machine_listing(options.kernel_request(arguments), gpu)
     if arguments.json:
-        print_json(document)
+        print_json([document])
         return 0
-    following = ["explain", *arguments.command_line[1:]]
-    print_answer(listing_text(document), line(following, "attribute predicted cycles to its lines"))
+    print_answer(listing_text(document), line([*arguments.command_line, "--json"], "all figures of each instruction"))
     return 0

@@ -30,8 +30,7 @@ def machine_listing(request: KernelRequest, gpu: GpuSpec | None = None) -> dict[
     number of loads that a warp issues in a basic block before it waits for one of them. `by_class` counts instructions by op class.
     Raises UsageError where `gpu` has no machine code, MissingLibraryError, CompileError, FormatError and UnsupportedError.
     """
-    whole = {name: getattr(request, name) or 1 for name in ("grid", "block")}  # no launch is needed
-    spec = launch_spec_of(replace(request, **whole))
+    spec = launch_spec_of(replace(request, grid=request.grid or 1, block=request.block or 1))  # no launch is needed
     wanted, note = native_architecture(wanted_architecture(spec, gpu))
     source = load_kernels(spec, wanted.virtual)
     kernel = find_kernel(source, spec.kernel)

@@ -145,9 +145,6 @@ def trace_key(request: KernelRequest) -> str:
 
     The kernel is compiled, and its inputs are made, but it does not run. Raises what `prepare` raises.
     """
-    if request.level not in (None, "ptx"):
-        remedy = "store a trace with `warpsight trace --level sass --gpu NAME`, and study that"
-        raise UsageError("a study executes its kernels as PTX", place="level", remedy=remedy)
     ready = prepare(request)
     options = (ready.options.heap_bytes, ready.options.stack_bytes, ready.options.check, ready.max_instructions)
     recorded = (ready.registers.registers, ready.registers.static_shared_bytes, ready.sample, ready.seed, *options)

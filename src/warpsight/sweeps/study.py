@@ -267,7 +267,7 @@ def check_study(study: Study, places: Mapping[str, str] = NOWHERE) -> None:
 
     Raises UsageError: no kernels or two of one name, no models, a key that is twice an axis, overridden or derived, a continuous
     axis in a grid, no number of designs for a sample or too many, an expression of the wrong kind, one that reads what is derived
-    later or what only launches have, launch axes for a trace.
+    later or what only launches have, launch axes for a trace, kernels to be executed as machine code.
     """
     _check_kernels(study.kernels, places)
     _once(study.models, "models", "model", places)
@@ -286,6 +286,9 @@ def check_study(study: Study, places: Mapping[str, str] = NOWHERE) -> None:
 
 
 def _check_kernels(kernels: tuple[StudyKernel, ...], places: Mapping[str, str]) -> None:
+    if any(kernel.request.level not in (None, "ptx") for kernel in kernels):
+        remedy = "store a trace with `warpsight trace --level sass --gpu NAME`, and study that"
+        raise UsageError("a study executes its kernels as PTX", place="level", remedy=remedy)
     if not kernels:
         remedy = "write kernels: [saxpy.yaml], or suite: warpsight"
         raise UsageError("there are no kernels", place=places.get("kernels", "kernels"), remedy=remedy)

@@ -101,14 +101,9 @@ def r2ur(emitter: Emitter, instruction: Instruction) -> None:
         if "OR" in native.modifiers:
             differs = builder.or_(differs, predicate(emitter, results[0]))
         set_predicate(emitter, results[0], differs)
-    emitter.write_unguarded(lambda: set_word(emitter, results[-1], _kept_without_lanes(emitter, results[-1], first)))
-
-
-def _kept_without_lanes(emitter: Emitter, register: NativeOperand, value: Value) -> Value:
-    """`value`, or what the register holds if no lane's guard holds."""
-    builder = emitter.builder
     some = splat(builder, builder.icmp_signed("!=", emitter.active_mask, I32(0)))
-    return builder.select(some, value, raw(emitter, register))
+    kept = builder.select(some, first, raw(emitter, results[-1]))
+    emitter.write_unguarded(lambda: set_word(emitter, results[-1], kept))
 
 
 def nop(emitter: Emitter, instruction: Instruction) -> None:

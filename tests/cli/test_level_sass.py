@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import Outcome
+from command_line import run as command
+
+import warpsight
+from warpsight.base.errors import UsageError
+
+SOURCE = """
+extern "C" __global__ void sums(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float s = 0;
+    for (int k = 0; k < 8; k++) s += x[i * 8 + k];
+    if (i < n) y[i] = s / 3.0f;
+}
+"""
+LAUNCH = ("--grid", "32", "--block", "128", "--arg", "f32[32768]:uniform", "--arg", "f32[4096]:zeros", "--arg", "4096")
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """`warpsight WORDS`, which must end with the exit code `code`."""
+
+    def call(*words: str, code: int = 0) -> Outcome:
+        outcome = command(capsys, *words)
+        assert outcome.code == code, outcome
+        return outcome
+
+    return call
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> str:
+    path = tmp_path / "sums.cu"
+    path.write_text(SOURCE)
+    return str(path)
+
+
+def test_listing_has_control_words_registers_and_lines(run: Run, kernel: str) -> None:
+    document = json.loads(run("sass", kernel, "--gpu", "a100", "--json").out)
+    loads = [row for row in document["instructions"] if row["text"].startswith("LDG")]
+    assert document["target"] == "sm_80" and sum(document["by_class"].values()) == len(document["instructions"])
+    # eight loads of one thread: ptxas may merge them, but not lose a byte; each sets a barrier that something waits for
+    opcodes = [row["text"].split()[0] for row in loads]
+    widths = [16 if ".128" in opcode else 8 if ".64" in opcode else 4 for opcode in opcodes]
+    assert sum(widths) == 32 and all(row["line"] == 5 for row in loads)
+    waited = {barrier for row in document["instructions"] for barrier in row["waits"]}
+    assert {row["write_barrier"] for row in loads} <= waited
+    assert 1 <= document["loads_in_flight"] <= len(loads)
+    assert document["most_live_registers"] <= document["registers_per_thread"]
+
+
+def test_prediction_says_whose_machine_code_it_is_of(run: Run, kernel: str) -> None:
+    text = run("predict", kernel, *LAUNCH, "--gpu", "rtx2060", "--level", "sass").out
+    assert "machine code of sm_75" in text.splitlines()[0]
+    document = json.loads(run("predict", kernel, *LAUNCH, "--gpu", "rtx2060", "--level", "sass", "--json").out)
+    assert document["provenance"]["launch"]["level"] == "sass"
+
+
+def test_stored_trace_of_machine_code_is_predicted_as_the_kernel_is(run: Run, kernel: str, tmp_path: Path) -> None:
+    folder = str(tmp_path / "t")
+    run("trace", kernel, *LAUNCH, "--gpu", "a100", "--level", "sass", "-o", folder)
+    direct, stored = (
+        json.loads(run("predict", *words, "--gpu", "a100", "--json").out)
+        for words in ((kernel, *LAUNCH, "--level", "sass"), (folder,))
+    )
+    assert (direct["cycles"], direct["cpi_stack"]) == (stored["cycles"], stored["cpi_stack"])
+    assert direct["warp_instructions"] == stored["warp_instructions"]
+
+
+def test_gpu_without_machine_code_is_refused_with_the_other_level(run: Run, kernel: str) -> None:
+    refused = run("predict", kernel, *LAUNCH, "--gpu", "mdm-pascal", "--level", "sass", code=2)
+    assert "mdm-pascal states no compute capability of 7.0 or later" in refused.err and "`ptx`" in refused.err
+
+
+def test_study_does_not_execute_ptx_where_machine_code_is_asked_for(run: Run, kernel: str) -> None:
+    refused = run("sweep", kernel, *LAUNCH, "--level", "sass", "--gpu", "a100", "--set", "sm_count=54,108", code=2)
+    assert "a study executes its kernels as PTX" in refused.err and "warpsight trace --level sass" in refused.err
+
+
+def test_python_has_the_level_too(kernel: str) -> None:
+    arguments = {"grid": 32, "block": 128, "args": ["f32[32768]:uniform", "f32[4096]:zeros", 4096]}
+    trace = warpsight.trace(kernel, gpu="a100", level="sass", **arguments)
+    assert trace.header.level == "sass" and trace.header.target == "sm_80"
+    assert any(instruction.stall > 1 for instruction in trace.instructions)
+    assert trace.extra["sass"]["0"].startswith("MOV R1, c[0x0][0x28]")
+    with pytest.raises(UsageError, match="is no level of instructions"):
+        warpsight.trace(kernel, gpu="a100", level="mica", **arguments)
