@@ -28,6 +28,7 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import Slot
+from warpsight.emulator.ptx.memory import gather_params
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import (
     TRUE_PREDICATES,
@@ -207,8 +208,6 @@ def constant_elements(
 
 def parameter_elements(emitter: Emitter, offsets: Value, element: Any, element_bytes: int, count: int) -> list[Value]:
     """Elements at computed offsets (i64 lanes) of bank 0."""
-    from warpsight.emulator.ptx.memory import gather_params
-
     access = Access(element, element_bytes, count, record=False)
     narrow = emitter.builder.trunc(offsets, vector(I32))
     return list(gather_params(emitter, narrow, access, I64(emitter.kernel.symbols.param_bytes)))

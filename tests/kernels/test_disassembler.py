@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpsight.base.errors import CompileError, FormatError
+from warpsight.kernels import assembler
+from warpsight.kernels.assembler import assemble, disassemble, with_lines
+from warpsight.kernels.cubin import kernel_image, read_cubin
+from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.machine_code import machine_code, native_architecture
+from warpsight.kernels.sources import load_source
+from warpsight.kernels.toolkit import MissingLibraryError, parse_architecture
+
+pytestmark = pytest.mark.unit
+
+PTX = """\
+.version 8.0
+.target sm_75
+.address_size 64
+.const .align 4 .u32 factor = 5;
+.visible .entry scale(.param .u64 p, .param .u32 n)
+{
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<2>;
+	ld.param.u64 %rd1, [p];
+	ld.global.u32 %r1, [%rd1];
+	ld.const.u32 %r2, [factor];
+	mul.lo.s32 %r3, %r1, %r2;
+	st.global.u32 [%rd1], %r3;
+	ret;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def source() -> KernelSource:
+    return load_source(PTX, name="scale.ptx")
+
+
+def test_each_instruction_knows_its_line_of_the_ptx(source: KernelSource) -> None:
+    function = machine_code(source, parse_architecture(80)).function("scale")
+    lines = {i.text.partition(".")[0]: PTX.splitlines()[i.ptx_line - 1].split()[0] for i in function.instructions if i.ptx_line}
+    assert lines["LDG"] == "ld.global.u32" and lines["STG"] == "st.global.u32" and lines["IMAD"] == "mul.lo.s32"
+
+
+def test_line_marks_move_no_line() -> None:
+    marked = with_lines(PTX)
+    assert len(marked.splitlines()) == len(PTX.splitlines()) + 1  # the file that the mark names, at the end
+    assert [a for a, b in zip(PTX.splitlines(), marked.splitlines(), strict=False) if a != b] == ["	ld.param.u64 %rd1, [p];"]
+    assert with_lines(marked) == marked
+
+
+def test_image_has_constant_banks_and_the_place_of_the_parameters(source: KernelSource) -> None:
+    image = machine_code(source, parse_architecture(80)).image("scale")
+    assert image.parameters == 0x160  # constant bank 0 of sm_80, as NVIDIA's listings of it have the first parameter
+    assert image.banks[3].data[:4] == (5).to_bytes(4, "little") and image.banks[3].symbols == (("factor", 0, 4),)
+
+
+def test_volta_takes_the_code_of_turing_and_says_so() -> None:
+    assert native_architecture(parse_architecture(80)) == (parse_architecture(80), "")
+    architecture, note = native_architecture(parse_architecture(70))
+    assert architecture.real == "sm_75" and "no sm_70 any more" in note
+
+
+@pytest.mark.parametrize("part", [0.5, 0.9])
+def test_half_a_cubin_is_refused_in_one_line(part: float) -> None:
+    cubin = assemble(PTX, "scale.ptx", parse_architecture(80))
+    cut = cubin[: int(part * len(cubin))]
+    with pytest.raises(FormatError, match="is damaged"):
+        read_cubin(cut)
+    with pytest.raises(FormatError, match="is damaged"):
+        kernel_image(cut, "scale")
+    with pytest.raises(CompileError, match=r"the disassembler \(nvdisasm\) refuses it"):
+        disassemble(cut, "scale.cubin")
+
+
+def test_file_that_is_no_cubin_is_refused() -> None:
+    with pytest.raises(FormatError, match="is not a 64-bit ELF file"):
+        kernel_image(b"MZ" + bytes(200), "scale")
+
+
+def test_missing_disassembler_names_its_package_and_the_other_level(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(assembler.libraries, "toolkit_folders", lambda: [tmp_path])
+    with pytest.raises(MissingLibraryError, match="nvdisasm, NVIDIA's disassembler, is not installed") as raised:
+        assembler.disassembler_path()
+    assert "nvidia-cuda-nvdisasm" in str(raised.value.remedy) and 'level="ptx"' in str(raised.value.remedy)
