@@ -59,6 +59,10 @@ from warpsight.isa.sass.structure import (
 )
 
 _TABLE = SassTable()
+# Op classes where they follow the pipe that executes an opcode on Volta and later: integer multiply-adds, moves and shifts by IMAD go
+# through the pipe of single precision (Nsight Compute's documentation, "Pipelines": FMA executes FP32 arithmetic and integer
+# multiplies and dot products).
+_PIPES = {"IMAD": "fp32", "IDP": "fp32", "BAR": "barrier"}
 
 # -- Registers read and written.
 
@@ -380,7 +384,7 @@ class _Decoder:
         native = NativeInstruction(
             section.name, listed.address, listed.text, listed.mnemonic, operands, results,
             tuple(dict.fromkeys(n for n in reads if n not in TRUE_PREDICATES)), tuple(dict.fromkeys(writes)),
-            "barrier" if listed.mnemonic.startswith("BAR.") else row.op_class,
+            _PIPES.get(listed.mnemonic.partition(".")[0], row.op_class),
             _space(row.space, listed.mnemonic) if has_access else "", row.access if has_access else "",
             meaning.bytes if has_access else 0, control_word(listed.encoding),
         )  # fmt: skip
