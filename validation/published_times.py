@@ -210,7 +210,7 @@ def cause(row: Row, us: float, stack: Mapping[str, float]) -> str:
     if row.family == "mat_vec_mul":
         return "a larger L1: the launch leaves shared memory unused"
     if sum(stack.get(each, 0) for each in ("base", "com_data", "com_struct")) > 0.7 * sum(stack.values()):
-        return "not memory: what the pipes execute in a cycle (IMAD is one of the integer pipe here)"
+        return "not memory: what the pipes execute in a cycle"
     if us > row.measured and bytes_ <= 2 * load_gpu(name).l2.size_bytes:
         return f"warm L2: {bytes_ / 2**20:.1f} MiB are used again by the next launch"
     if us > row.measured and re.search("ranspose|strided|^Not ", row.kernel):
