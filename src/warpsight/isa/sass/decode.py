@@ -59,9 +59,9 @@ from warpsight.isa.sass.structure import (
 )
 
 _TABLE = SassTable()
-# Op classes where they follow the pipe that executes an opcode on Volta and later: integer multiply-adds, moves and shifts by IMAD go
-# through the pipe of single precision (Nsight Compute's documentation, "Pipelines": FMA executes FP32 arithmetic and integer
-# multiplies and dot products).
+# Op classes where they follow the pipe that executes an opcode on Volta and later: integer multiply-adds, and what the assembler
+# moves and shifts with them, go through that of single precision (Nsight Compute's documentation, "Pipelines": FMA executes FP32
+# arithmetic, integer multiplies and dot products).
 _PIPES = {"IMAD": "fp32", "IDP": "fp32", "BAR": "barrier"}
 
 # -- Registers read and written.
