@@ -14,10 +14,10 @@ from typing import Literal
 from warpsight.base import diskcache
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.isa.ptx.cfg import build_cfg
-from warpsight.isa.ptx.dataflow import live_out
+from warpsight.isa.ptx.dataflow import live_around
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.program import Address, Function, Module, Symbol
-from warpsight.isa.ptx.rules import CARRY, reads, writes
+from warpsight.isa.ptx.rules import CARRY
 from warpsight.kernels import assembler as nvjitlink
 from warpsight.kernels.cubin import CubinKernel, read_cubin
 from warpsight.kernels.launch import KernelSource
@@ -34,16 +34,8 @@ def most_live_registers(function: Function) -> int:
     """
     sizes = {name: int("".join(filter(str.isdigit, kind)) or 32) // 32 for name, kind in function.registers.items()}
     width = {CARRY: 0} | {name: 0 if kind == "pred" else max(1, sizes[name]) for name, kind in function.registers.items()}
-    graph, most = build_cfg(function), 0
-    for block, after in enumerate(live_out(function, graph)):
-        live = set(after)
-        for instruction in reversed(function.instructions[graph.block_start[block] : graph.block_start[block + 1]]):
-            # Lanes that a guard turns off keep the old value, so a guarded write does not end a life.
-            if instruction.guard is None:
-                live.difference_update(writes(instruction))
-            live.update(reads(instruction))
-            most = max(most, sum(width.get(name, 1) for name in live))
-    return most
+    around = live_around(function, build_cfg(function))
+    return max((sum(width.get(name, 1) for name in before) for _, _, before in around), default=0)
 
 
 def estimate_registers(function: Function) -> int:

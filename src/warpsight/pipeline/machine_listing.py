@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from warpsight.gpu.spec import GpuSpec
 from warpsight.isa.ptx.cfg import build_cfg, with_calls
-from warpsight.isa.ptx.dataflow import live_out
+from warpsight.isa.ptx.dataflow import live_around
 from warpsight.isa.ptx.program import Function, Instruction
-from warpsight.isa.ptx.rules import op_class, reads, writes
+from warpsight.isa.ptx.rules import op_class
 from warpsight.isa.sass.native import BARRIERS, NativeInstruction
 from warpsight.kernels.launch_file import load_kernels
 from warpsight.kernels.machine_code import machine_code, native_architecture
@@ -66,14 +65,8 @@ def _live_registers(function: Function) -> list[int]:
     """How many 32-bit registers are live after each instruction."""
     graph = build_cfg(function)
     counts = [0] * len(function.instructions)
-    for block, after in enumerate(live_out(function, with_calls(function, graph))):
-        live = set(after)
-        for instruction in reversed(function.instructions[graph.block_start[block] : graph.block_start[block + 1]]):
-            counts[instruction.index] = sum(name.startswith("R") for name in live)
-            # Lanes that a guard turns off keep the old value, so a guarded write does not end a life.
-            if instruction.guard is None:
-                live.difference_update(writes(instruction))
-            live.update(reads(instruction))
+    for instruction, after, _ in live_around(function, with_calls(function, graph)):
+        counts[instruction.index] = sum(name.startswith("R") for name in after)
     return counts
 
 
@@ -82,7 +75,7 @@ def _loads_in_flight(function: Function) -> int:
     graph, most = build_cfg(function), 0
     for block in range(len(graph)):
         waiting = [0] * BARRIERS
-        for instruction in _instructions_of(function, graph.block_start[block], graph.block_start[block + 1]):
+        for instruction in function.instructions[graph.block_start[block] : graph.block_start[block + 1]]:
             native = _native(instruction)
             for barrier in native.control.waited_for:
                 waiting[barrier] = 0
@@ -91,8 +84,5 @@ def _loads_in_flight(function: Function) -> int:
                 most = max(most, sum(waiting))
     return most
 
-
-def _instructions_of(function: Function, first: int, end: int) -> Sequence[Instruction]:
-    return function.instructions[first:end]
 
 

@@ -14,9 +14,9 @@ from warpsight.emulator.ptx.atomics import PACKED, Shape
 from warpsight.emulator.ptx.memory import join_halves, split_halves
 from warpsight.emulator.sass import mbarriers
 from warpsight.emulator.sass.addresses import CACHE_WORDS, address_operand, shared_offsets, wide_address
-from warpsight.emulator.sass.common import allow, halves, is_predicate, join, native_of, raw, set_predicate, set_words
+from warpsight.emulator.sass.common import allow, halves, join, native_of, raw, set_predicate, set_words
 from warpsight.isa.ptx.program import Instruction
-from warpsight.isa.sass.native import NativeAddress, NativeInstruction
+from warpsight.isa.sass.native import NativeAddress, NativeInstruction, is_predicate
 
 _NAMES = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS")
 _OPERATIONS = {name: name.lower() for name in _NAMES} | {"CAST": "cas"}

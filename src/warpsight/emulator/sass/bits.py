@@ -8,7 +8,7 @@ from functools import cache
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I1, I32, I64, Value, call_same, splat_constant, vector
 from warpsight.emulator.ptx.bits import BYTE_MODES, bit_mask, highest_bit, low_bits, permuted, selector_of
-from warpsight.emulator.sass.common import allow, integer, is_predicate, join, native_of, predicate, raw, set_predicate, set_word
+from warpsight.emulator.sass.common import allow, integer, join, native_of, predicate, raw, set_predicate, set_word
 from warpsight.emulator.sass.integers import immediate, is_zero
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import (
@@ -18,6 +18,7 @@ from warpsight.isa.sass.native import (
     NativeOperand,
     NativeRegister,
     NativeWord,
+    is_predicate,
 )
 
 # -- Functions of three bits, by their table: bit 4a + 2b + c of it is the result.

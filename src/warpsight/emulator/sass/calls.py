@@ -19,7 +19,6 @@ from warpsight.emulator.sass.common import (
     allow,
     code_address,
     integer,
-    is_predicate,
     native_of,
     predicate,
     section_address,
@@ -27,7 +26,7 @@ from warpsight.emulator.sass.common import (
 )
 from warpsight.emulator.sass.warp import running_with
 from warpsight.isa.ptx.program import CallSite, Instruction
-from warpsight.isa.sass.native import NativeImmediate, NativeInstruction, NativeRegister, NativeSymbol
+from warpsight.isa.sass.native import NativeImmediate, NativeInstruction, NativeRegister, NativeSymbol, is_predicate
 from warpsight.isa.sass.structure import COMPUTED
 
 

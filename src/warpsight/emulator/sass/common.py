@@ -85,10 +85,14 @@ def _following(name: str, count: int) -> str:
 
 def integer(emitter: Emitter, operand: NativeOperand) -> Value:
     """An operand as 32-bit integer lanes, its sign applied."""
-    value, builder = raw(emitter, operand), emitter.builder
+    return _with_integer_sign(emitter, operand, raw(emitter, operand))
+
+
+def _with_integer_sign(emitter: Emitter, operand: NativeOperand, value: Value) -> Value:
+    builder = emitter.builder
     if isinstance(operand, NativeRegister | NativeConstant):
         if operand.negative:
-            return builder.sub(splat_constant(I32, 0), value)
+            return builder.sub(splat_constant(value.type.element, 0), value)
         if operand.inverted:
             return builder.not_(value)
     return value
@@ -96,18 +100,11 @@ def integer(emitter: Emitter, operand: NativeOperand) -> Value:
 
 def wide_integer(emitter: Emitter, operand: NativeOperand) -> Value:
     """An operand of two words as 64-bit integer lanes; an immediate is extended by its sign."""
-    builder = emitter.builder
     if isinstance(operand, NativeImmediate):
         return splat_constant(I64, operand.value & 0xFFFFFFFFFFFFFFFF)
     if isinstance(operand, NativeSymbol) and not operand.half:
         return splat_constant(I64, address_of(emitter, operand))
-    value = join(emitter, raw(emitter, operand), raw(emitter, operand, 1))
-    if isinstance(operand, NativeRegister | NativeConstant):
-        if operand.negative:
-            return builder.sub(splat_constant(I64, 0), value)
-        if operand.inverted:
-            return builder.not_(value)
-    return value
+    return _with_integer_sign(emitter, operand, join(emitter, raw(emitter, operand), raw(emitter, operand, 1)))
 
 
 def single(emitter: Emitter, operand: NativeOperand) -> Value:
@@ -144,11 +141,6 @@ def predicate(emitter: Emitter, operand: NativeOperand) -> Value:
         return splat_constant(I1, int(not operand.inverted))
     value = emitter.register(operand.name)
     return emitter.builder.not_(value) if operand.inverted else value
-
-
-def is_predicate(operand: NativeOperand) -> bool:
-    """Whether an operand is a predicate."""
-    return isinstance(operand, NativeRegister) and operand.is_predicate
 
 
 def join(emitter: Emitter, low: Value, high: Value) -> Value:

@@ -22,7 +22,6 @@ from warpsight.emulator.ptx.rounding import compute, narrow, widen
 from warpsight.emulator.sass.common import (
     allow,
     double,
-    is_predicate,
     native_of,
     predicate,
     set_predicate,
@@ -32,7 +31,14 @@ from warpsight.emulator.sass.common import (
 )
 from warpsight.emulator.sass.half import half_as_single, in_ptx
 from warpsight.isa.ptx.program import Instruction
-from warpsight.isa.sass.native import TRUE_PREDICATES, NativeConstant, NativeInstruction, NativeOperand, NativeRegister
+from warpsight.isa.sass.native import (
+    TRUE_PREDICATES,
+    NativeConstant,
+    NativeInstruction,
+    NativeOperand,
+    NativeRegister,
+    is_predicate,
+)
 
 _ROUNDINGS = ("RN", "RM", "RP", "RZ")
 

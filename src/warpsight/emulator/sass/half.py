@@ -18,7 +18,7 @@ from warpsight.emulator.ptx.common import canonical, extreme, saturate
 from warpsight.emulator.ptx.comparison import COMBINE, COMPARISONS, compare_floats
 from warpsight.emulator.ptx.floating_point import flush_patterns, rounded_half
 from warpsight.emulator.ptx.rounding import narrow, same, widen
-from warpsight.emulator.sass.common import allow, is_predicate, native_of, predicate, raw, set_predicate, set_word, single
+from warpsight.emulator.sass.common import allow, native_of, predicate, raw, set_predicate, set_word, single
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import (
     TRUE_PREDICATES,
@@ -27,6 +27,7 @@ from warpsight.isa.sass.native import (
     NativeInstruction,
     NativeOperand,
     NativeRegister,
+    is_predicate,
 )
 
 _PAIRS = ir.VectorType(I16, 2 * WARP)

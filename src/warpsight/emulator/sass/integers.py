@@ -21,7 +21,6 @@ from warpsight.emulator.sass.common import (
     allow,
     constant_elements,
     integer,
-    is_predicate,
     native_of,
     predicate,
     raw,
@@ -39,6 +38,7 @@ from warpsight.isa.sass.native import (
     NativeInstruction,
     NativeOperand,
     NativeRegister,
+    is_predicate,
 )
 
 _PAIRS, _BYTES = ir.VectorType(I16, 2 * WARP), ir.VectorType(I8, 4 * WARP)

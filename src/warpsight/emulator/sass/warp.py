@@ -13,7 +13,6 @@ from warpsight.emulator.ptx.warp import leader_of, matching, reduction, shuffle
 from warpsight.emulator.sass.common import (
     allow,
     integer,
-    is_predicate,
     native_of,
     predicate,
     raw,
@@ -22,7 +21,7 @@ from warpsight.emulator.sass.common import (
     wide_integer,
 )
 from warpsight.isa.ptx.program import Instruction
-from warpsight.isa.sass.native import NativeRegister, NativeWord
+from warpsight.isa.sass.native import NativeRegister, NativeWord, is_predicate
 from warpsight.isa.sass.structure import BARRIER_COUNT, BARRIER_VOTE, EXCLUDED, parts_lanes
 
 

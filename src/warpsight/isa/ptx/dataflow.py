@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 from warpsight.isa.ptx.cfg import ControlFlowGraph
-from warpsight.isa.ptx.program import Function
+from warpsight.isa.ptx.program import Function, Instruction
 from warpsight.isa.ptx.rules import reads, writes
 
 
@@ -17,6 +18,17 @@ def live_in(function: Function, cfg: ControlFlowGraph) -> list[frozenset[str]]:
 def live_out(function: Function, cfg: ControlFlowGraph) -> list[frozenset[str]]:
     """Per basic block, the registers whose value at its end may be read later."""
     return _named(function, cfg, at_start=False)
+
+
+def live_around(function: Function, cfg: ControlFlowGraph) -> Iterator[tuple[Instruction, frozenset[str], frozenset[str]]]:
+    """Each instruction with the registers that are live after it and before it, from the end of each block to its start."""
+    for block, live in enumerate(live_out(function, cfg)):
+        for instruction in reversed(function.instructions[cfg.block_start[block] : cfg.block_start[block + 1]]):
+            # Lanes that a guard turns off keep the old value, so a guarded write does not end a life.
+            kept = live.difference(writes(instruction)) if instruction.guard is None else live
+            before = kept.union(reads(instruction))
+            yield instruction, live, before
+            live = before  # noqa: PLW2901  the walk goes backwards
 
 
 def _named(function: Function, cfg: ControlFlowGraph, at_start: bool) -> list[frozenset[str]]:

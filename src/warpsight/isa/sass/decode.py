@@ -38,8 +38,8 @@ from warpsight.isa.sass.native import (
     NativeOperand,
     NativeRegister,
     NativeSymbol,
-    NativeWord,
     control_word,
+    is_predicate,
     parse_operand,
 )
 from warpsight.isa.sass.opcodes import Meaning, SassTable
@@ -52,7 +52,6 @@ from warpsight.isa.sass.structure import (
     NEVER,
     computes_condition,
     exchange_behind,
-    is_predicate,
     operand_registers,
     parts_lanes,
     structure,
@@ -473,7 +472,3 @@ def _space(space: str, mnemonic: str) -> str:
     """The state space of an access; a reduction is on device memory, whatever form its address has."""
     return "global" if mnemonic.split(".", maxsplit=1)[0] in ("RED", "REDG") else space
 
-
-def words_of(operands: Sequence[NativeOperand]) -> tuple[str, ...]:
-    """The words among operands: special registers, dimensions."""
-    return tuple(operand.text for operand in operands if isinstance(operand, NativeWord))

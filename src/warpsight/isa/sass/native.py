@@ -88,6 +88,12 @@ class NativeWord:
 
 NativeOperand = NativeRegister | NativeImmediate | NativeConstant | NativeAddress | NativeSymbol | NativeWord
 
+
+def is_predicate(operand: NativeOperand) -> bool:
+    """Whether an operand is a predicate, uniform or not."""
+    return isinstance(operand, NativeRegister) and operand.is_predicate
+
+
 _REGISTER = r"(?:UR|UP|R|P)(?:\d+|Z|T)"
 _SIGNED = re.compile(rf"^([-~!]?)(\|?)({_REGISTER})(\|?)((?:\.\w+)*)(\|?)$")
 _CONSTANT = re.compile(r"^([-~!]?)(\|?)c\[0x([0-9a-f]+)\] ?\[([^\]]*)\](\|?)((?:\.\w+)*)$")

@@ -15,6 +15,7 @@ from warpsight.isa.sass.native import (
     NativeImmediate,
     NativeOperand,
     NativeRegister,
+    is_predicate,
 )
 from warpsight.isa.sass.opcodes import Meaning
 
@@ -44,11 +45,6 @@ def operand_registers(operand: NativeOperand, count: int) -> list[str]:
         names = operand_registers(operand.base, 1 + operand.wide) if operand.base else []
         return names + (operand_registers(operand.uniform, 1 + operand.wide_uniform) if operand.uniform else [])
     return []
-
-
-def is_predicate(operand: NativeOperand) -> bool:
-    """A predicate, uniform or not."""
-    return isinstance(operand, NativeRegister) and operand.is_predicate
 
 
 _TYPES = {1: "b8", 2: "b16", 4: "b32", 8: "b64", 16: "b128"}
