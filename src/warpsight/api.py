@@ -57,9 +57,9 @@ def trace(
     the kernel's own ``malloc``, `stack_bytes` per thread (8 KiB) for recursion and calls through pointers; it prints to the text
     stream `output` (standard output). `check` makes reads of memory that was never written faults. Blocks run on `threads` of
     this machine (all of them), with the same result and trace as on one. With `sample` (a number of blocks, or a share as ``5%``)
-    all run, and those, chosen by `seed`, are recorded. `level` is what is executed: ``ptx`` (the default), or
-    ``sass``, machine code assembled for `gpu` (or for `arch`). Values given
-    here win over a launch file's. A trace folder is opened.
+    all run, and those, chosen by `seed`, are recorded. `level` is what is executed: ``ptx``;
+    ``sass``, machine code assembled for `gpu` (or for `arch`); ``auto`` (the default): ``sass`` if `gpu` has a compute capability
+    of 7.0 or later, else ``ptx``. Values given here win over a launch file's. A trace folder is opened.
     Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
     """
     request = KernelRequest(

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from command_line import Outcome
 from command_line import run as command
@@ -81,9 +82,44 @@ def test_gpu_without_machine_code_is_refused_with_the_other_level(run: Run, kern
     assert "mdm-pascal states no compute capability of 7.0 or later" in refused.err and "`ptx`" in refused.err
 
 
-def test_study_does_not_execute_ptx_where_machine_code_is_asked_for(run: Run, kernel: str) -> None:
-    refused = run("sweep", kernel, *LAUNCH, "--level", "sass", "--gpu", "a100", "--set", "sm_count=54,108", code=2)
-    assert "a study executes its kernels as PTX" in refused.err and "warpsight trace --level sass" in refused.err
+@pytest.mark.parametrize(
+    ("gpu", "level"), [("a100", "machine code of sm_80"), ("v100", "machine code of sm_75"), ("gtx1080", "PTX")]
+)
+def test_level_follows_the_gpu_unless_it_is_given(run: Run, kernel: str, gpu: str, level: str) -> None:
+    first = run("predict", kernel, *LAUNCH, "--gpu", gpu).out.splitlines()[0]
+    assert level in first.split("   ")
+    first = run("predict", kernel, *LAUNCH, "--gpu", gpu, "--level", "ptx").out.splitlines()[0]
+    assert "PTX" in first.split("   ")
+
+
+def test_ptx_of_a_later_architecture_names_it_and_the_remedies(run: Run, kernel: str) -> None:
+    refused = run("predict", kernel, *LAUNCH, "--gpu", "a100", "--arch", "sm_90", code=2)
+    assert "is PTX for sm_90, which cannot be assembled for sm_80" in refused.err and "level `ptx`" in refused.err
+    assert "PTX" in run("predict", kernel, *LAUNCH, "--gpu", "a100", "--arch", "sm_90", "--level", "ptx").out
+
+
+def test_study_of_several_gpus_traces_once_for_each_architecture(run: Run, kernel: str, tmp_path: Path) -> None:
+    folder = str(tmp_path / "s")
+    words = ("sweep", kernel, *LAUNCH, "--gpu", "rtx3070,a100,rtx3080,mdm-pascal", "--executor", "inline", "--out", folder)
+    document = json.loads(run(*words, "--results", str(tmp_path / "r"), "--json").out)
+    assert document["computed"]["traces"] == 3 and document["designs"] == 4 and document["failed_rows"] == 0
+    rows = pq.read_table(f"{folder}/results.parquet").to_pylist()
+    times = {row["gpu"]: row["seconds"] for row in rows}
+    for gpu in ("rtx3080", "mdm-pascal"):
+        alone = json.loads(run("predict", kernel, *LAUNCH, "--gpu", gpu, "--json").out)
+        assert times[gpu] == pytest.approx(alone["seconds"], rel=1e-12)
+
+
+def test_study_executes_what_its_level_says(run: Run, kernel: str, tmp_path: Path) -> None:
+    instructions = {}
+    for level in ("ptx", "sass"):
+        words = ("sweep", kernel, *LAUNCH, "--gpu", "a100", "--level", level, "--set", "sm_count=54,108", "--executor", "inline")
+        out = str(tmp_path / level)
+        run(*words, "--out", out, "--results", str(tmp_path / "r"))
+        instructions[level] = pq.read_table(f"{out}/results.parquet")["warp_instructions"].to_pylist()
+        alone = json.loads(run("predict", kernel, *LAUNCH, "--gpu", "a100", "--level", level, "--json").out)
+        assert instructions[level] == [alone["warp_instructions"]] * 2
+    assert instructions["ptx"] != instructions["sass"]
 
 
 def test_python_has_the_level_too(kernel: str) -> None:
@@ -92,5 +128,5 @@ def test_python_has_the_level_too(kernel: str) -> None:
     assert trace.header.level == "sass" and trace.header.target == "sm_80"
     assert any(instruction.stall > 1 for instruction in trace.instructions)
     assert trace.extra["sass"]["0"].startswith("MOV R1, c[0x0][0x28]")
-    with pytest.raises(UsageError, match="is no level of instructions"):
+    with pytest.raises(UsageError, match="is not a level of instructions"):
         warpsight.trace(kernel, gpu="a100", level="mica", **arguments)

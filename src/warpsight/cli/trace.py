@@ -29,7 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         folder, trace = "the folder to create, with kernelslist.g and kernel-1.traceg", "exported trace"
     parser.add_argument("-o", "--output", metavar="DIR", required=True, help=folder)
     if trace == "trace":
-        parser.add_argument("--gpu", metavar="NAME|FILE", help="the GPU whose machine code is executed (--level); none: PTX")
+        parser.add_argument("--gpu", metavar="NAME|FILE", help="the GPU whose machine code is executed (see --level); "
+                            "without one PTX is")
     parser.add_argument("--force", action="store_true", help=f"replace an existing {trace}")
     options.add_json(parser)
 

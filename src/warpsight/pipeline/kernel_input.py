@@ -80,8 +80,8 @@ class ReadyLaunch:
 def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
     """Read or compile the kernels of `request`, check its launch and count its registers.
 
-    With level `sass` the machine code of `gpu` is executed. Raises UsageError, FormatError, CompileError,
-    UnsupportedError.
+    At level `sass` the machine code of `gpu` is executed, or without one that of the request's `arch`. Raises UsageError,
+    FormatError, CompileError, UnsupportedError.
     """
     check_kinds({name: getattr(request, name) for name in _CHECKED})
     limit = DEFAULT_MAX_INSTRUCTIONS if request.max_instructions is None else request.max_instructions
@@ -93,10 +93,15 @@ def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
     if not 0 < threads <= MAX_THREADS:
         remedy = f"give 1 to {MAX_THREADS:,}, or leave it out"
         raise UsageError(f"blocks cannot run on {threads} threads", place="threads", remedy=remedy)
-    spec = launch_spec_of(request)
-    wanted = _native_architecture(request, spec, gpu)
+    level = level_of(request, gpu)
+    wanted = wanted_architecture(gpu) if level == "sass" and gpu is not None else None
+    spec = launch_spec_of(request, None if wanted is None else native_architecture(wanted)[0])
+    if level == "sass" and wanted is None:
+        wanted = parse_architecture(spec.arch or DEFAULT_ARCHITECTURE)
     architecture, note = (None, "") if wanted is None else native_architecture(wanted)
     source, launch = launch_spec.prepare(spec, DEFAULT_ARCHITECTURE if architecture is None else architecture.virtual)
+    if architecture is not None:
+        architecture = variant_of(source, architecture)
     with lines_of(source.path):
         registers = register_use(source, launch.kernel, spec.registers, architecture)
     notes = tuple(text.strip() for text in (source.warnings, registers.note, note) if text.strip())
@@ -104,28 +109,41 @@ def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
     return ReadyLaunch(source, launch, registers, limit, threads, sample, spec.seed, notes, _run_options(request), architecture)
 
 
-def _native_architecture(request: KernelRequest, spec: LaunchSpec, gpu: GpuSpec | None) -> Architecture | None:
-    """Whose machine code is executed, None for PTX. Raises UsageError."""
+def level_of(request: KernelRequest, gpu: GpuSpec | None) -> str:
+    """What is executed for `gpu`: `ptx` or `sass`. Raises UsageError for a level that is not known, or that `check` excludes."""
     level = LEVELS[0] if request.level is None else request.level
     if level not in LEVELS:
-        raise UsageError(f'"{level}" is no level of instructions', place="level", remedy=f"known: {', '.join(LEVELS)}")
-    if level == "ptx":
-        return None
-    if request.check:
+        raise UsageError(f'"{level}" is not a level of instructions', place="level", remedy=f"known: {', '.join(LEVELS)}")
+    if level == "sass" and request.check:
         what = "reads of memory that was never written are found at level `ptx` alone"
         raise UsageError(what, place="check", remedy="leave out one of the two")
-    return wanted_architecture(spec, gpu)
+    if level != "auto":
+        return level
+    return "ptx" if request.check or gpu is None or _stated_architecture(gpu) is None else "sass"
 
 
-def wanted_architecture(spec: LaunchSpec, gpu: GpuSpec | None) -> Architecture:
-    """Whose machine code is meant: that of `gpu`, else of the `arch` of `spec`. Raises UsageError for a GPU without any."""
-    if gpu is None:
-        return parse_architecture(spec.arch or DEFAULT_ARCHITECTURE)
-    stated = None if gpu.compute_capability == "none" else parse_architecture(gpu.compute_capability)
-    if stated is None or stated.number < OLDEST_GPU:
+def wanted_architecture(gpu: GpuSpec) -> Architecture:
+    """Whose machine code `gpu` executes. Raises UsageError for a GPU that has none here."""
+    stated = _stated_architecture(gpu)
+    if stated is None:
         what = f"{gpu.name} states no compute capability of 7.0 or later, so that there is no machine code for it"
         raise UsageError(what, place="level", remedy="use level `ptx`, or another GPU")
     return stated
+
+
+def _stated_architecture(gpu: GpuSpec) -> Architecture | None:
+    stated = None if gpu.compute_capability == "none" else parse_architecture(gpu.compute_capability)
+    return stated if stated is not None and stated.number >= OLDEST_GPU else None
+
+
+def variant_of(source: KernelSource, architecture: Architecture) -> Architecture:
+    """`architecture`, in the variant (`sm_90a`) that the PTX of `source` is for. Raises UsageError for PTX of a later one."""
+    target = parse_architecture(source.target.partition(",")[0])
+    if target.number > architecture.number:
+        what = f"is PTX for {target.real}, which cannot be assembled for {architecture.real}"
+        remedy = f"choose a GPU of {target.real} or later, compile for an earlier architecture, or use level `ptx`"
+        raise UsageError(what, place=source.path, remedy=remedy)
+    return target if target.number == architecture.number else architecture
 
 
 def sample_size(sample: str | int | None, blocks: int) -> int:
@@ -156,15 +174,19 @@ def _run_options(request: KernelRequest) -> RunOptions:
     return RunOptions(size, request.output, bool(request.check), stack)
 
 
-def launch_spec_of(request: KernelRequest) -> LaunchSpec:
-    """The launch as a file says it, with what the request says over it; or the request alone."""
+def launch_spec_of(request: KernelRequest, architecture: Architecture | None = None) -> LaunchSpec:
+    """The launch as a file says it, with what the request says over it; or the request alone.
+
+    A kernel of Python is compiled for `architecture` where the request says nothing else.
+    """
     settings: dict[str, Any] = {name: getattr(request, name) for name in _OVER_A_FILE if getattr(request, name) is not None}
     path = str(request.path) if hasattr(request.path, "__fspath__") else request.path
     if isinstance(path, str) and "\n" not in path and path.endswith(_LAUNCH_FILES):
         is_manifest = os.path.basename(path) == MANIFEST and os.path.isfile(path)
         return replace(read_manifest(path).launch_spec() if is_manifest else read_launch_file(path), **settings)
     if not isinstance(path, (str, tuple)):
-        settings = as_launch(path, settings, request.constants) or settings
+        default = {} if architecture is None else {"arch": architecture.virtual}
+        settings = as_launch(path, default | settings, request.constants) or settings
     for name, unit in (("grid", "blocks in the grid"), ("block", "threads in a block")):
         if name not in settings:
             if isinstance(path, str) and path != "-":

@@ -17,7 +17,8 @@ from warpsight.kernels.machine_code import machine_code, native_architecture
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import register_use
 from warpsight.kernels.sources import find_kernel
-from warpsight.pipeline.kernel_input import launch_spec_of, wanted_architecture
+from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, parse_architecture
+from warpsight.pipeline.kernel_input import launch_spec_of, variant_of, wanted_architecture
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import KernelRequest
 
@@ -29,9 +30,12 @@ def machine_listing(request: KernelRequest, gpu: GpuSpec | None = None) -> dict[
     number of loads that a warp issues in a basic block before it waits for one of them. `by_class` counts instructions by op class.
     Raises UsageError where `gpu` has no machine code, MissingLibraryError, CompileError, FormatError and UnsupportedError.
     """
-    spec = launch_spec_of(replace(request, grid=request.grid or 1, block=request.block or 1))  # no launch is needed
-    wanted, note = native_architecture(wanted_architecture(spec, gpu))
+    wanted = None if gpu is None else wanted_architecture(gpu)
+    # No launch is needed.
+    spec = launch_spec_of(replace(request, grid=request.grid or 1, block=request.block or 1), wanted)
+    wanted, note = native_architecture(wanted or parse_architecture(spec.arch or DEFAULT_ARCHITECTURE))
     source = load_kernels(spec, wanted.virtual)
+    wanted = variant_of(source, wanted)
     kernel = find_kernel(source, spec.kernel)
     code = machine_code(source, wanted)
     function = code.function(kernel)

@@ -22,7 +22,7 @@ Dimensions = str | int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int
 
 DEFAULT_GPU = "mdm-pascal"
 DEFAULT_MODEL = "warpsight"
-LEVELS = ("ptx", "sass")
+LEVELS = ("auto", "ptx", "sass")
 PAPERS_MODELS = ("mdm", "gpumech-plus", "gpumech")  # shown beside the default model
 REPRESENTATIVES = ("kmeans", "max", "min")
 INTERLEAVINGS = ("clocked", "round-robin")
@@ -66,9 +66,10 @@ class KernelRequest:
     `grid`, `block` count blocks and threads; `shared` bytes of dynamic shared memory; `registers` per thread;
     `threads` of this machine that run the blocks; `sample` blocks are recorded, as a number or a share (``5%``).
     `heap_bytes` are for the kernel's own `malloc`; its `printf` writes to `output` (None: standard output). `constants` are the
-    compile-time values of a Triton kernel. `level` is what is executed and timed: `ptx` (None), or `sass`, machine
-    code assembled for the GPU. `check` makes reads of memory that was never written faults. Of a trace of another tool, `kernels`
-    and `launches` choose launches (``a,b`` and ``1,3-5``) and `isa_file` says what opcodes are.
+    compile-time values of a Triton kernel. `level` is what is executed and timed: `ptx`, `sass` (machine code assembled for
+    the GPU), or `auto` (None): `sass` for a GPU with a compute capability of 7.0 or later, else `ptx`. `check` makes
+    reads of memory that was never written faults. Of a trace of another tool, `kernels` and `launches` choose launches
+    (``a,b`` and ``1,3-5``) and `isa_file` says what opcodes are.
     """
 
     path: Any

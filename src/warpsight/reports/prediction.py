@@ -49,7 +49,7 @@ def _miss_latency(document: dict[str, Any]) -> list[str]:
 
 
 def heading(document: dict[str, Any]) -> str:
-    """Tool, kernel, launch, GPU, level if it is not PTX, and model in one line."""
+    """Tool, kernel, launch, GPU, level and model in one line."""
     provenance = document["provenance"]
     launch = provenance.get("launch") or {}
     source = f"{launch['source']} : " if launch.get("source") else ""
@@ -57,8 +57,8 @@ def heading(document: dict[str, Any]) -> str:
     if launch:
         parts.append(f"grid {dimensions(launch['grid'])} block {dimensions(launch['block'])}")
     parts.append(document["gpu"])
-    if launch.get("level") == "sass":
-        parts.append(f"machine code of {launch['target']}")
+    if launch.get("level"):
+        parts.append("PTX" if launch["level"] == "ptx" else f"machine code of {launch['target']}")
     return "   ".join([*parts, f"model {document['model']}"])
 
 

@@ -15,10 +15,11 @@ from warpsight.base.errors import UsageError
 from warpsight.base.units import COUNT, exact_quantity, format_quantity
 from warpsight.gpu.document import Text, check_bounds, parse_value
 from warpsight.gpu.key import FLAG, WORD, Key
+from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import Content
 from warpsight.kernels.launch_check import MAX_BLOCK, MAX_GRID, parse_dim3
 from warpsight.kernels.values import parse_integer, parse_size
-from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, LAUNCH, TEXTS, WHOLE, study_key
+from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, GPU, LAUNCH, TEXTS, WHOLE, study_key
 from warpsight.sweeps.study import Axis
 
 MOST_VALUES = 2**20
@@ -104,6 +105,9 @@ def _split(text: str) -> list[str]:
 
 def _single(key: Key, text: str, place: str) -> Content:
     if key.kind == ARGUMENT:
+        return text
+    if key.name == GPU:
+        load_gpu(text)
         return text
     if key.kind == DIMENSIONS:
         return _dimensions(key, text, place)

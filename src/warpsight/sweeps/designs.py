@@ -19,7 +19,7 @@ from warpsight.gpu.spec import Content, GpuSpec
 from warpsight.pipeline.evaluate import Designs
 from warpsight.pipeline.request import Method
 from warpsight.sweeps.expressions import Expression
-from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, LAUNCH, NUMBER, TEXTS, WHOLE, in_column, study_key
+from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, GPU, LAUNCH, NUMBER, TEXTS, WHOLE, in_column, study_key
 from warpsight.sweeps.study import SimulatorRuns, Study, check_study, draw
 
 Column = NDArray[Any]
@@ -62,10 +62,14 @@ class DesignTable:
         return f"{name} evaluates to {float(self.columns[name][design]):.17g}, {reason}"
 
 
-def design_table(study: Study, base: GpuSpec) -> DesignTable:
-    """The designs of `study` around `base`, which is its GPU with its overrides.
+Gpus = Mapping[str, GpuSpec]
+"""The base GPUs of a study by name, with its overrides."""
 
-    Derived keys are computed in their order from axes, derived keys before them, and what `base` has; a value of `base` that only
+
+def design_table(study: Study, gpus: Gpus) -> DesignTable:
+    """The designs of `study` around `gpus`.
+
+    Derived keys are computed in their order from axes, derived keys before them, and what a base has; a value of a base that only
     follows another key (an L1 sector that is as its line) follows it here too. A derived value out of its key's bounds refuses the
     design that has it, and no other. Raises UsageError as `check_study` does, as `draw` and `Expression.evaluate` do, for a derived
     value that is a fraction where the key takes whole numbers, and when the constraints leave no design.
@@ -76,7 +80,7 @@ def design_table(study: Study, base: GpuSpec) -> DesignTable:
     reasons: list[tuple[str, str]] = []
     for name, expression in study.derived:
         key = study_key(name, expression.place)
-        values = evaluate_on(expression, columns, base, study.method, drawn)
+        values = evaluate_on(expression, columns, gpus, study.method, drawn)
         columns[name] = _checked(key, values, expression)
         for broken, reason in _out_of_bounds(key, columns[name]):
             reasons.append((name, reason))
@@ -85,7 +89,7 @@ def design_table(study: Study, base: GpuSpec) -> DesignTable:
             columns[name] = _texts(key, columns[name])
     keep = np.ones(drawn, dtype=np.bool_)
     for constraint in study.constraints:
-        keep &= evaluate_on(constraint, columns, base, study.method, drawn)
+        keep &= evaluate_on(constraint, columns, gpus, study.method, drawn)
     kept = int(keep.sum())
     if kept == 0:
         place = study.constraints[0].place if study.constraints else "axes"
@@ -96,14 +100,14 @@ def design_table(study: Study, base: GpuSpec) -> DesignTable:
     return DesignTable(kept, columns, drawn, drawn - kept, refused, tuple(reasons))
 
 
-def simulator_designs(simulator: SimulatorRuns, table: DesignTable, base: GpuSpec, method: Method) -> NDArray[np.int64]:
+def simulator_designs(simulator: SimulatorRuns, table: DesignTable, gpus: Gpus, method: Method) -> NDArray[np.int64]:
     """The designs, ascending, that the simulator runs: of those accepted where `simulator.where` holds, `simulator.designs`.
 
     All of them for 0, or for more than exist. Errors as for `Expression.evaluate`.
     """
     eligible = table.refused == 0
     if simulator.where is not None:
-        eligible = eligible & evaluate_on(simulator.where, table.columns, base, method, len(table))
+        eligible = eligible & evaluate_on(simulator.where, table.columns, gpus, method, len(table))
     designs = np.flatnonzero(eligible).astype(np.int64)
     if simulator.designs and simulator.designs < designs.size:
         designs = np.sort(np.random.default_rng(simulator.seed).choice(designs, simulator.designs, replace=False))
@@ -122,8 +126,23 @@ def readable(columns: Mapping[str, Column], base: GpuSpec, method: Method) -> di
     return values | dict(columns)
 
 
-def evaluate_on(expression: Expression, columns: Mapping[str, Column], base: GpuSpec, method: Method, designs: int) -> Column:
+def evaluate_on(expression: Expression, columns: Mapping[str, Column], gpus: Gpus, method: Method, designs: int) -> Column:
     """An expression on every design of a table: [D]. Errors as for `Expression.evaluate`."""
+    if GPU not in columns:
+        (base,) = gpus.values()
+        return _evaluate(expression, columns, base, method, designs)
+    parts = []
+    for name, base in gpus.items():
+        places = np.flatnonzero(columns[GPU] == name)
+        here = {key: column[places] for key, column in columns.items()}
+        parts.append((places, _evaluate(expression, here, base, method, len(places))))
+    result = np.empty(designs, dtype=np.result_type(*(values.dtype for _, values in parts)))
+    for places, values in parts:
+        result[places] = values
+    return result
+
+
+def _evaluate(expression: Expression, columns: Mapping[str, Column], base: GpuSpec, method: Method, designs: int) -> Column:
     values = readable(columns, base, method)
     unstated = {name: find_key(name) for name in expression.names - values.keys()}
     # a parameter of a model that the description does not state has its default
@@ -193,13 +212,14 @@ class Group:
     """Designs with the same interval profile of each kernel.
 
     `overrides` are their GPU keys as `overrides` has them, those of the models alone left out; `launch` and `method` the values of
-    such axes, by name without prefix. `designs` int64 [D] are their places in the table, in order.
+    such axes, by name without prefix; `gpu` that of the axis, or "". `designs` int64 [D] are their places in the table, in order.
     """
 
     overrides: tuple[str, ...]
     launch: tuple[tuple[str, str], ...]
     method: tuple[tuple[str, str], ...]
     designs: Longs
+    gpu: str = ""
 
     def on(self, base: GpuSpec, own: Mapping[str, Column], method: Method, overrides: tuple[str, ...] = ()) -> Designs:
         """The group's designs around `base` with `overrides`; `own` are the columns of the keys in which they may differ.
@@ -234,7 +254,7 @@ def _group(columns: Mapping[str, npt.NDArray[Any]], shared: Sequence[str], membe
     def without(prefix: str) -> tuple[tuple[str, str], ...]:
         return tuple((key.removeprefix(prefix), str(value)) for key, value in row.items() if key.startswith(prefix))
 
-    return Group(overrides, without("launch."), without("method."), members)
+    return Group(overrides, without("launch."), without("method."), members, str(row.get(GPU, "")))
 
 
 def key_text(key: str, value: Any) -> str:

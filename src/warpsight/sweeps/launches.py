@@ -13,6 +13,7 @@ from typing import Any
 
 from warpsight.base.diskcache import content_key
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
+from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.fingerprint import TRACE, fingerprint
 from warpsight.jobs.store import ResultStore
 from warpsight.kernels.launch import input_hash, kernel_hash
@@ -62,14 +63,16 @@ Choice = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class StudyLaunch:
-    """A kernel of the study under one choice of the launch axes.
+    """A kernel of the study under one choice of the launch axes, for GPUs that execute the same instructions.
 
-    `key` is the key of its trace, `folder` its place, now or later; both are empty if `refused` says why there is no trace.
+    `gpu` is one of these. `key` is the key of its trace, `folder` its place, now or later; both are empty if `refused` says why
+    there is no trace.
     """
 
     kernel: str
     choice: Choice
     request: KernelRequest
+    gpu: GpuSpec
     key: str = ""
     folder: str = ""
     refused: str = ""
@@ -80,8 +83,8 @@ class StudyLaunch:
         return bool(self.folder) and Path(self.folder).is_dir()
 
 
-def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> StudyLaunch:
-    """The launch with its trace's key. `refused` says why a kernel or a choice cannot be launched."""
+def study_launch(kernel: StudyKernel, choice: Choice, gpu: GpuSpec, store: ResultStore) -> StudyLaunch:
+    """The launch for `gpu` with its trace's key. `refused` says why a kernel or a choice cannot be launched."""
     try:
         refuse_standard_input(kernel.request.path)
         request = launched(kernel.request, choice)
@@ -92,13 +95,13 @@ def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> Stu
             if request.is_trace:
                 folder = Path(request.path)
                 key = hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()
-                return StudyLaunch(kernel.name, choice, request, key, str(folder.absolute()))
-            key = trace_key(request)
+                return StudyLaunch(kernel.name, choice, request, gpu, key, str(folder.absolute()))
+            key = trace_key(request, gpu)
     except WarpsightError as error:
-        return StudyLaunch(kernel.name, choice, kernel.request, refused=str(error))
+        return StudyLaunch(kernel.name, choice, kernel.request, gpu, refused=str(error))
     except OSError as error:
-        return StudyLaunch(kernel.name, choice, kernel.request, refused=f"{kernel.request.path}: {error.strerror}")
-    return StudyLaunch(kernel.name, choice, request, key, str(store.folder_of(key)))
+        return StudyLaunch(kernel.name, choice, kernel.request, gpu, refused=f"{kernel.request.path}: {error.strerror}")
+    return StudyLaunch(kernel.name, choice, request, gpu, key, str(store.folder_of(key)))
 
 
 def refuse_standard_input(path: object) -> None:
@@ -140,13 +143,14 @@ def _with_argument(request: KernelRequest, args: tuple[Any, ...] | None, called:
     return tuple(values)
 
 
-def trace_key(request: KernelRequest) -> str:
-    """The key of the trace that `request` would make: kernel, inputs, what is recorded of it, and the recording code.
+def trace_key(request: KernelRequest, gpu: GpuSpec) -> str:
+    """The key of the trace that `request` would make for `gpu`: kernel, inputs, what is recorded of it, and the recording code.
 
     The kernel is compiled, and its inputs are made, but it does not run. Raises what `prepare` raises.
     """
-    ready = prepare(request)
+    ready = prepare(request, gpu)
+    executed = ready.source.target if ready.architecture is None else f"machine code of {ready.architecture.real}"
     options = (ready.options.heap_bytes, ready.options.stack_bytes, ready.options.check, ready.max_instructions)
     recorded = (ready.registers.registers, ready.registers.static_shared_bytes, ready.sample, ready.seed, *options)
     hashes = (kernel_hash(ready.launch.kernel, ready.source.ptx), input_hash(ready.launch))
-    return content_key(TRACE, *hashes, ready.source.target, *map(str, recorded), fingerprint(TRACE))
+    return content_key(TRACE, *hashes, executed, *map(str, recorded), fingerprint(TRACE))

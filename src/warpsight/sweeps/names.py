@@ -40,9 +40,11 @@ METHOD: dict[str, Key] = {
         Key("method.order", WORD, "timing that orders accesses: of the GPU that the design is like, or its own", choices=ORDERS),
     )
 }
+GPU = "gpu"
+_GPU = Key(GPU, WORD, "the GPU that a design is a change of: a name of the catalogue, or a description file")
 ARGUMENT_PREFIX = "launch.arg."
 _ARGUMENT = re.compile(r"launch\.arg\.(?:[1-9][0-9]{0,3}|[A-Za-z_][A-Za-z_0-9]*)")
-_ALL = {**KEYS, **LAUNCH, **METHOD}
+_ALL = {**KEYS, **LAUNCH, **METHOD, GPU: _GPU}
 
 
 def study_key(name: str, place: str) -> Key:
@@ -57,7 +59,7 @@ def study_key(name: str, place: str) -> Key:
         raise UsageError(what, place=place, remedy="write launch.arg.1 for the first argument, or launch.arg.NAME")
     what = f"{name} is not a known key{suggestion(name, [*_ALL, *every_parameter(), ARGUMENT_PREFIX + '1'])}"
     raise UsageError(what, place=place, remedy="`warpsight gpus show mdm-pascal` lists the GPU's keys; others: "
-                     f"{', '.join([*LAUNCH, ARGUMENT_PREFIX + 'N', *METHOD])}")
+                     f"{', '.join([*LAUNCH, ARGUMENT_PREFIX + 'N', *METHOD, GPU])}")
 
 
 def is_known(name: str) -> bool:

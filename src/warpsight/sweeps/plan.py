@@ -53,21 +53,25 @@ class Batch:
 
 @dataclass(frozen=True)
 class Simulation:
-    """A run of the simulator: `launch` on one design."""
+    """A run of the simulator: `launch` on one design, a change of the GPU named `gpu`."""
 
     launch: StudyLaunch
     design: int
+    gpu: str
     key: str = ""
 
 
 @dataclass
 class Plan:
-    """A study resolved against a results folder. Nothing is computed yet. `around` is the GPU `base` with the study's overrides."""
+    """A study resolved against a results folder. Nothing is computed yet.
+
+    `bases` are its GPUs by name, `around` the same with the study's overrides.
+    """
 
     study: Study
     store: ResultStore
-    base: GpuSpec
-    around: GpuSpec
+    bases: dict[str, GpuSpec]
+    around: dict[str, GpuSpec]
     table: DesignTable
     launches: tuple[StudyLaunch, ...]
     batches: tuple[Batch, ...]
@@ -79,20 +83,24 @@ class Plan:
         return model_only(self.table.columns, self.study.method.order)
 
     @cached_property
-    def base_hash(self) -> str:
-        """The described GPU, in keys of results."""
-        return spec_hash(self.base)
+    def base_hashes(self) -> dict[str, str]:
+        """The described GPUs, in keys of results."""
+        return {name: spec_hash(base) for name, base in self.bases.items()}
+
+    def gpu_name(self, group: Group) -> str:
+        """Which of `bases` the group's designs are changes of."""
+        return group.gpu or self.study.gpu
 
     @cached_property
     def shared_key(self) -> tuple[str, ...]:
-        """What the keys of all rows have in common: the described GPU, the models and the code."""
+        """What the keys of all rows have in common: the models and the code."""
         models = self.study.models
-        return (self.base_hash, fingerprint(PROFILE), fingerprint(MODELS), *map(_code_of, models), *models)
+        return (fingerprint(PROFILE), fingerprint(MODELS), *map(_code_of, models), *models)
 
     def trace_tasks(self) -> list[TraceTask]:
         """Launches whose trace is still to be recorded, each once."""
-        missing = {each.key: each.request for each in self.launches if each.key and not each.known}
-        return [TraceTask(self.store.address, key, request) for key, request in missing.items()]
+        missing = {each.key: each for each in self.launches if each.key and not each.known}
+        return [TraceTask(self.store.address, key, each.request, each.gpu) for key, each in missing.items()]
 
     def row_tasks(self) -> list[RowsTask]:
         """Batches whose rows are not kept and whose trace exists."""
@@ -107,10 +115,11 @@ class Plan:
         """Simulations that are not kept and whose trace exists."""
         limit = self.study.simulator.max_cycles if self.study.simulator else None
         return [
-            SimulatorTask(self.store.address, each.key, each.launch.folder, self.base, self.overrides(each.design), limit)
+            SimulatorTask(self.store.address, each.key, each.launch.folder, self.bases[each.gpu], self.overrides(each.design),
+                          limit)
             for each in self.simulations
             if each.launch.known and not self.is_kept(each)
-        ]
+        ]  # fmt: skip
 
     def is_kept(self, each: Batch | Simulation) -> bool:
         """Whether its rows, or its simulation, are kept."""
@@ -127,30 +136,44 @@ class Plan:
     def designs(self, batch: Batch) -> tuple[Designs, ...]:
         """What the batch's task evaluates, group by group."""
         own = {key: values for key, values in self.table.columns.items() if key in self.own_keys}
-        return tuple(group.on(self.base, own, self.study.method, self.study.overrides) for group in batch.groups)
+        return tuple(
+            group.on(self.bases[self.gpu_name(group)], own, self.study.method, self.study.overrides) for group in batch.groups
+        )
 
 
 def plan_sweep(study: Study, store: ResultStore) -> Plan:
     """The plan of `study`. Raises as `load_gpu` and `design_table`, and for an unknown model; a kernel that fails is refused."""
     known_models(study.models)
-    base = load_gpu(study.gpu)
-    around = load_gpu(base, study.overrides)
+    bases = {name: load_gpu(name) for name in study.gpus}
+    around = {name: load_gpu(base, study.overrides) for name, base in bases.items()}
     table = design_table(study, around)
     groups = groups_of(table.columns, np.flatnonzero(table.refused == 0), model_only(table.columns, study.method.order))
-    choices = list(dict.fromkeys(group.launch for group in groups)) or [()]
-    launches = tuple(study_launch(kernel, choice, store) for kernel in study.kernels for choice in choices)
-    plan = Plan(study, store, base, around, table, launches, (), ())
-    plan.batches = tuple(_keyed(plan, batch) for launch in launches for batch in _batches(launch, groups))
+    plan = Plan(study, store, bases, around, table, (), (), ())
+    executing = {(group.launch, _capability(plan, group)): around[plan.gpu_name(group)] for group in groups}
+    if not groups:  # every design is refused, and a kernel may be too
+        executing = {((), gpu.compute_capability): gpu for gpu in around.values()}
+    plan.launches = launches = tuple(
+        study_launch(kernel, choice, replace(gpu, compute_capability=capability), store)
+        for kernel in study.kernels
+        for (choice, capability), gpu in executing.items()
+    )
+    plan.batches = tuple(_keyed(plan, batch) for launch in launches for batch in _batches(plan, launch, groups))
     plan.simulations = tuple(_simulations(plan))
     return plan
 
 
-def _batches(launch: StudyLaunch, groups: Sequence[Group]) -> Iterator[Batch]:
+def _capability(plan: Plan, group: Group) -> str:
+    """The compute capability of the group's designs, which says whose machine code they execute."""
+    settings = dict(text.split("=", 1) for text in group.overrides)
+    return settings.get("compute_capability", plan.around[plan.gpu_name(group)].compute_capability)
+
+
+def _batches(plan: Plan, launch: StudyLaunch, groups: Sequence[Group]) -> Iterator[Batch]:
     """The launch's groups, in the order of their first designs, cut into tasks."""
     pieces = [
         replace(group, designs=group.designs[first : first + MOST_DESIGNS])
         for group in groups
-        if group.launch == launch.choice
+        if (group.launch, _capability(plan, group)) == (launch.choice, launch.gpu.compute_capability)
         for first in range(0, len(group.designs), MOST_DESIGNS)
     ]
     batch: list[Group] = []
@@ -169,8 +192,8 @@ def _keyed(plan: Plan, batch: Batch) -> Batch:
     if not batch.launch.key:
         return batch
     parts: list[str | bytes] = [SCHEMA, batch.launch.key, *plan.shared_key]
-    for work in plan.designs(batch):
-        parts += [*work.overrides, repr(work.method), str(work.count)]
+    for group, work in zip(batch.groups, plan.designs(batch), strict=True):
+        parts += [plan.base_hashes[plan.gpu_name(group)], *work.overrides, repr(work.method), str(work.count)]
         for key, values in work.columns.items():
             parts += [key, values.tobytes()]
     return replace(batch, key=content_key(ROWS, *parts))
@@ -189,11 +212,12 @@ def _simulations(plan: Plan) -> Iterator[Simulation]:
     if simulator is None:
         return
     for design in simulator_designs(simulator, plan.table, plan.around, plan.study.method).tolist():
-        choice = groups_of(plan.table.columns, np.array([design]), plan.own_keys)[0].launch
-        for launch in (each for each in plan.launches if each.choice == choice):
-            limit = str(simulator.max_cycles)
-            key = content_key(SIMULATOR, launch.key, plan.base_hash, *plan.overrides(design), limit, fingerprint(SIMULATOR))
-            yield Simulation(launch, design, key if launch.key else "")
+        (group,) = groups_of(plan.table.columns, np.array([design]), plan.own_keys)
+        name, own = plan.gpu_name(group), (group.launch, _capability(plan, group))
+        for launch in (each for each in plan.launches if (each.choice, each.gpu.compute_capability) == own):
+            described = (plan.base_hashes[name], *plan.overrides(design))
+            key = content_key(SIMULATOR, launch.key, *described, str(simulator.max_cycles), fingerprint(SIMULATOR))
+            yield Simulation(launch, design, name, key if launch.key else "")
 
 
 # -- The progress of a study: the results that it needs, step by step, and how many of them are kept.
@@ -251,16 +275,25 @@ def _blocks_per_sm(launch: StudyLaunch, gpu: GpuSpec) -> int:
         return 0
 
 
+def gpu_names(plan: Plan) -> str:
+    """The GPUs of the study, for people."""
+    return ", ".join(gpu.name for gpu in plan.around.values())
+
+
 def plan_document(plan: Plan) -> dict[str, Any]:
     """What a study needs and what is known, as JSON."""
     table, study = plan.table, plan.study
 
+    capabilities = len({each.gpu.compute_capability for each in plan.launches}) > 1
+
     def called(launch: StudyLaunch) -> str:
-        return " ".join([launch.kernel, *(f"launch.{name}={text}" for name, text in launch.choice)])
+        settings = [f"launch.{name}={text}" for name, text in launch.choice]
+        settings += [f"compute_capability={launch.gpu.compute_capability}"] if capabilities else []
+        return " ".join([launch.kernel, *settings])
 
     return {
         "study": study.name,
-        "gpu": plan.around.name,
+        "gpu": gpu_names(plan),
         "kernels": [kernel.name for kernel in study.kernels],
         "models": list(study.models),
         "axes": {axis.key: len(axis.values) for axis in study.axes},

@@ -73,7 +73,7 @@ class Sweep:
         """From the kept results of a plan; rows that are not computed yet have that as their reason."""
         schema = empty_table(plan).schema
         rows = pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in result_tables(plan, missing=NOT_YET))])
-        return cls(plan.study, rows.unify_dictionaries(), designs_table(plan), constants_of(plan.around))
+        return cls(plan.study, rows.unify_dictionaries(), designs_table(plan), constants_of(plan))
 
     def best(self, count: int = 10, about: Question = EVERYTHING) -> dict[str, Any]:
         """The `count` designs of most performance, see `answers.best`."""

@@ -19,7 +19,7 @@ from warpsight.sweeps.files import write_rows
 from warpsight.sweeps.folder import StudyFolder
 from warpsight.sweeps.launches import StudyLaunch
 from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, MODEL
-from warpsight.sweeps.plan import Batch, Plan, Simulation, plan_sweep
+from warpsight.sweeps.plan import Batch, Plan, Simulation, gpu_names, plan_sweep
 from warpsight.sweeps.study import Study
 from warpsight.sweeps.tables import NOT_YET, designs_table, empty_table, kept_if_better, labelled, result_tables
 from warpsight.sweeps.tasks import run_rows, run_simulator, run_trace
@@ -113,7 +113,7 @@ def outcome_document(done: SweepRun, folder: StudyFolder) -> dict[str, Any]:
     plan = done.plan
     return {
         **collected_document(folder),
-        "gpu": plan.around.name,
+        "gpu": gpu_names(plan),
         "excluded_designs": plan.table.excluded,
         "computed": done.computed,
         "known": done.known,

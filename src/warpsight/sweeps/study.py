@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.sweeps.expressions import Expression
-from warpsight.sweeps.names import ARGUMENT, LAUNCH, NUMBER, TRUTH, WHOLE, in_column, sort_of_key, study_key
+from warpsight.sweeps.names import ARGUMENT, GPU, LAUNCH, NUMBER, TRUTH, WHOLE, in_column, sort_of_key, study_key
 
 GRID, RANDOM, LATIN_HYPERCUBE = "grid", "random", "latin-hypercube"
 
@@ -27,10 +27,10 @@ class Axis:
     """Values of one key, in the order given, in base units (a word's or flag's as themselves).
 
     `key` is one of the GPU description's (`noc.bandwidth`), of the launch (`launch.block`, `launch.grid`, `launch.shared`,
-    `launch.registers`, `launch.arg.NAME_OR_NUMBER`, the first argument being 1) or of the method (`method.caches`,
-    `method.interleaving`, `method.representative`). Grid, block and arguments are texts as the command line has them, grid and
-    block always written `32x8`. `continuous`: the first and last of `values` bound a range that random and Latin hypercube samples
-    fill; a grid has no such axes.
+    `launch.registers`, `launch.arg.NAME_OR_NUMBER`, the first argument being 1), of the method (`method.caches`,
+    `method.interleaving`, `method.representative`), or `gpu`: the GPUs that the designs are changes of. Grid, block and arguments
+    are texts as the command line has them, grid and block always written `32x8`. `continuous`: the first and last of `values` bound
+    a range that random and Latin hypercube samples fill; a grid has no such axes.
     """
 
     key: str
@@ -69,6 +69,8 @@ class StudyKernel:
 class Study:
     """`overrides` are `key=value` texts that hold on every design, as `overrides` has them. `derived` keys are computed in order
     from the axes, other keys of the base GPU and each other; a design is kept where every one of `constraints` holds.
+
+    `gpu` is the base GPU unless `gpu` is an axis.
     """
 
     name: str
@@ -82,6 +84,11 @@ class Study:
     models: tuple[str, ...] = (DEFAULT_MODEL,)
     method: Method = DEFAULT_METHOD
     simulator: SimulatorRuns | None = None
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The base GPUs: the values of the axis `gpu`, or the one of the study."""
+        return next((tuple(map(str, axis.values)) for axis in self.axes if axis.key == GPU), (self.gpu,))
 
 
 # -- Designs drawn from axes: every combination, a random sample, or a Latin hypercube. All in arrays, never design by design.
@@ -267,7 +274,7 @@ def check_study(study: Study, places: Mapping[str, str] = NOWHERE) -> None:
 
     Raises UsageError: no kernels or two of one name, no models, a key that is twice an axis, overridden or derived, a continuous
     axis in a grid, no number of designs for a sample or too many, an expression of the wrong kind, one that reads what is derived
-    later or what only launches have, launch axes for a trace, kernels to be executed as machine code.
+    later or what only launches have, launch axes for a trace, a derived GPU.
     """
     _check_kernels(study.kernels, places)
     _once(study.models, "models", "model", places)
@@ -286,9 +293,6 @@ def check_study(study: Study, places: Mapping[str, str] = NOWHERE) -> None:
 
 
 def _check_kernels(kernels: tuple[StudyKernel, ...], places: Mapping[str, str]) -> None:
-    if any(kernel.request.level not in (None, "ptx") for kernel in kernels):
-        remedy = "store a trace with `warpsight trace --level sass --gpu NAME`, and study that"
-        raise UsageError("a study executes its kernels as PTX", place="level", remedy=remedy)
     if not kernels:
         remedy = "write kernels: [saxpy.yaml], or suite: warpsight"
         raise UsageError("there are no kernels", place=places.get("kernels", "kernels"), remedy=remedy)
@@ -327,7 +331,10 @@ def _check_keys(study: Study, places: Mapping[str, str]) -> None:
     origin: dict[str, str] = {}
     for key, where in keys:
         place = places.get(f"{where}.{key}", f"{where}: {key}")
-        if where == "set" and key.startswith(("launch.", "method.")):
+        if where == "derived" and key == GPU:
+            remedy = "make it an axis: axes: {gpu: [a100, l4]}"
+            raise UsageError("the GPU of a design cannot be derived", place=place, remedy=remedy)
+        if where == "set" and (key.startswith(("launch.", "method.")) or key == GPU):
             remedy = f"make it an axis of one value: axes: {{{key}: ...}}"
             raise UsageError(f"{key} is not a key of the GPU", place=place, remedy=remedy)
         study_key(key, place)

@@ -20,7 +20,7 @@ from warpsight.pipeline.suites import MANIFEST, Suite, SuiteKernel, load_suite, 
 from warpsight.sweeps.axes import axis_of_list, axis_of_text
 from warpsight.sweeps.expressions import Expression, parse_expression
 from warpsight.sweeps.launches import members_of
-from warpsight.sweeps.names import METHOD, known_names, study_key
+from warpsight.sweeps.names import GPU, METHOD, known_names, study_key
 from warpsight.sweeps.study import GRID, KINDS, MOST_DESIGNS, Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
 from warpsight.sweeps.study_document import STUDY_FIELDS
 from warpsight.traces.importers.accelsim.files import is_kernel_file
@@ -242,6 +242,12 @@ class _StudyReader:
         axes = []
         for key, node in mapping.entries().items():
             self.places[f"axes.{key}"] = node.place
+            if key == GPU:
+                if "gpu" in self.entries:
+                    node.refuse("gpu is an axis, and also given", "keep one of them")
+                values = [(self.gpu(each), each.place) for each in (node.items() if node.is_list else [node])]
+                axes.append(axis_of_list(key, values, node.place))
+                continue
             if node.is_mapping:
                 names = [name for name in known_names() if name.startswith(f"{key}.")]
                 node.refuse(f"{key} is a mapping, not values", f"write whole keys: {names[0] if names else 'l1.size'}: [...]")

@@ -17,11 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warpsight.base.errors import FormatError
-from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.document import flatten
 from warpsight.gpu.key import FLAG
 from warpsight.gpu.keys import key_of
-from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.fingerprint import SIMULATOR as SIMULATOR_KIND
 from warpsight.models.base import STACK_PREFIX
 from warpsight.pipeline.rows import WORDS, failed_rows, number_columns
@@ -120,9 +118,10 @@ Constants = dict[str, float | str]
 
 def labelled(plan: Plan, folder: StudyFolder, schema: pa.Schema) -> pa.Schema:
     """`schema` with the labels of the folder's study, and the values of the GPU around which its designs lie."""
-    constants = json.dumps(constants_of(plan.around), sort_keys=True)
+    constants = json.dumps(constants_of(plan), sort_keys=True)
+    described = " ".join(plan.base_hashes.values())
     return schema.with_metadata({
-        _STUDY: _study_hash(folder.study).encode(), _GPU: spec_hash(plan.base).encode(), _CONSTANTS: constants.encode(),
+        _STUDY: _study_hash(folder.study).encode(), _GPU: described.encode(), _CONSTANTS: constants.encode(),
     })  # fmt: skip
 
 
@@ -141,9 +140,10 @@ def checked_constants(folder: StudyFolder, table: pa.Table, designs: pa.Table) -
     return constants
 
 
-def constants_of(gpu: GpuSpec) -> Constants:
-    """The values of a GPU's keys as columns of designs have them: numbers in base units, words, flags as `true` and `false`."""
-    values: dict[str, Any] = dict(flatten(gpu))
+def constants_of(plan: Plan) -> Constants:
+    """The values that all GPUs of the study have, as columns of designs have them: numbers in base units, words, flags as texts."""
+    first, *others = (dict(flatten(gpu)) for gpu in plan.around.values())
+    values: dict[str, Any] = {name: value for name, value in first.items() if all(each.get(name) == value for each in others)}
     return {
         name: value if isinstance(value, str) else str(value).lower() if key_of(name).kind == FLAG else float(value)
         for name, value in values.items()

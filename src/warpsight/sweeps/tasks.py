@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,12 @@ MOST_LOADED_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class TraceTask:
-    """Record `request`, or convert it if it is another tool's trace; the trace is kept under `key`."""
+    """Record `request` for `gpu`, or convert it if it is another tool's trace; the trace is kept under `key`."""
 
     store: StoreAddress
     key: str
     request: KernelRequest = field(compare=False)
+    gpu: GpuSpec = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def run_trace(task: TraceTask) -> str:
     store = ResultStore.reopen(task.store)
     # the output of the kernel must not mix with a result on stdout
     request = replace(task.request, output=sys.stderr)
-    make = convert_launches if request.is_foreign else trace_into
+    make = convert_launches if request.is_foreign else partial(trace_into, gpu=task.gpu)
     store.make_folder(task.key, lambda place: make(request, place))
     return ""
 

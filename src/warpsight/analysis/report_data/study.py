@@ -82,7 +82,7 @@ def _about(sweep: Sweep, selection: Selection) -> dict[str, Any]:
     return {
         **{key: value for key, value in selection.head("").items() if key not in ("tool", "answer")},
         "name": study.name,
-        "gpu": study.gpu,
+        "gpu": ", ".join(study.gpus),
         "overrides": list(study.overrides),
         "models": list(study.models),
         "sampling": {"kind": study.sampling.kind, "seed": study.sampling.seed},
