@@ -75,7 +75,8 @@ def test_predict_by_two_models_is_a_list_and_two_csv_rows(launch_file: Path, cap
 def test_predict_text_ends_with_a_command_that_works(launch_file: Path, capsys: Capture) -> None:
     outcome = run(capsys, "predict", launch_file, "--model", "mdm")
     lines = outcome.out.splitlines()
-    assert re.match(r"warpsight \S+   \S+saxpy\.cu : saxpy   grid \(8,1,1\) block \(256,1,1\)   mdm-pascal   model mdm$", lines[0])
+    launch = r"\S+saxpy\.cu : saxpy   grid \(8,1,1\) block \(256,1,1\)"
+    assert re.match(rf"warpsight \S+   {launch}   mdm-pascal   PTX   model mdm$", lines[0])
     assert outcome.err == ""
     following = shlex.split(lines[-1].removeprefix("next: "), comments=True)
     assert following[0] == "warpsight"

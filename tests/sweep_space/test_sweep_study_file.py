@@ -104,7 +104,7 @@ def test_every_key_of_a_file_is_in_the_study(write: Write, tmp_path: Path) -> No
     assert (study.models, study.method) == (("mdm", "warpsight~spread"), Method("max", "clocked", "reuse-distance"))
     assert study.simulator is not None and study.simulator.where is not None
     assert study.simulator == SimulatorRuns(4, 2, study.simulator.where, 10_000)
-    table = design_table(study, load_gpu(study.gpu, study.overrides))
+    table = design_table(study, {study.gpu: load_gpu(study.gpu, study.overrides)})
     # 3 x 2 x 2 x 2 designs; 20 SMs go, and of the other 16 those of 525 GB/s and 64 MSHRs
     assert (table.drawn, len(table)) == (24, 12)
 
@@ -145,6 +145,9 @@ def test_empty_simulator_is_the_simulator_on_every_design(write: Write) -> None:
         (SMALL + "schema: 2\n", 2, 'schema "2" is not known'),
         (SMALL + "gpu: mdm-pascall\n", 2, 'did you mean "mdm-pascal"?'),
         (SMALL + "gpu:\n", 2, "gpu has no value"),
+        (SMALL + "axes:\n  gpu: [a100, l44]\n", 3, 'did you mean "l4"?'),
+        (SMALL + "gpu: a100\naxes: {gpu: [a100, l4]}\n", 3, "gpu is an axis, and also given"),
+        (SMALL + "derived: {gpu: '\"a100\"'}\n", 2, "cannot be derived"),
         (SMALL + "set: {l1.wais: 6}\n", 2, 'did you mean "l1.ways"?'),
         (SMALL + "set:\n  l1.size: 48 KB\n", 3, "is ambiguous"),
         (SMALL + "set:\n  - l1.ways=4\n  - l1.ways=6\n", 4, "l1.ways is set twice"),
@@ -244,12 +247,13 @@ def test_study_that_ships_as_an_example_reads_and_has_designs(root: Path) -> Non
     assert len(found) >= 2
     for path in found:
         study = read_study(path)
-        table = design_table(study, load_gpu(study.gpu, study.overrides))
+        gpus = {name: load_gpu(name, study.overrides) for name in study.gpus}
+        table = design_table(study, gpus)
         assert len(table) > 10
         # every design is one that a GPU can be
         for design in range(0, len(table), max(1, len(table) // 20)):
             assert not table.refusal(design)
-            load_gpu(load_gpu(study.gpu, study.overrides), table.settings(design))
+            load_gpu(gpus[str(table.values(design).get("gpu", study.gpu))], table.settings(design))
 
 
 def test_study_in_the_reference_page_reads(root: Path, tmp_path: Path) -> None:
@@ -260,7 +264,7 @@ def test_study_in_the_reference_page_reads(root: Path, tmp_path: Path) -> None:
     (tmp_path / "spmv.trace").mkdir()
     (tmp_path / "study.yaml").write_text(text)
     study = read_study(tmp_path / "study.yaml")
-    assert len(design_table(study, load_gpu(study.gpu, study.overrides))) > 0
+    assert len(design_table(study, {study.gpu: load_gpu(study.gpu, study.overrides)})) > 0
 
 
 def test_error_of_a_study_is_a_usage_error() -> None:

@@ -72,6 +72,8 @@ def _checked(
     if suite is not None:
         members += members_of_suite(load_suite(suite))
     study = Study(kernels=tuple(members), models=models, **fields)
+    if study.gpu not in (DEFAULT_GPU, *study.gpus):
+        raise UsageError(f"gpu is an axis, and {study.gpu} is also given", place="gpu", remedy="keep one of them")
     check_study(study, places)
     return study
 
