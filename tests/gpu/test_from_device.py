@@ -137,7 +137,13 @@ def test_compute_capability_without_a_gpu_in_the_catalogue_takes_the_nearest_bel
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     install(monkeypatch, FakeDriver(("NVIDIA A10G-like", A100_80GB | {"minor": 7})))
-    assert any("no GPU of compute capability 8.7 is in the catalogue: rtx3070" in note for note in describe_device().notes)
+    made = describe_device()
+    assert any("no GPU of compute capability 8.7 is in the catalogue: rtx3070" in note for note in made.notes)
+    assert made.values["compute_capability"].content == "8.7"
+    install(monkeypatch, FakeDriver(("NVIDIA of tomorrow", H200 | {"minor": 9})))
+    made = describe_device()
+    assert made.values["compute_capability"].content == "9.0"
+    assert any("no machine code for 9.9: that of 9.0 is executed" in note for note in made.notes)
     install(monkeypatch, FakeDriver(("Tesla P100", A100_80GB | {"major": 6})))
     with pytest.raises(UnsupportedError, match=r"compute capability 6\.0, and the catalogue begins at 6\.1"):
         describe_device()

@@ -16,7 +16,7 @@ from warpsight.gpu.describe import Imported
 from warpsight.gpu.document import Value, check_bounds, check_sizes, flatten
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import KEYS, Content, GpuSpec
+from warpsight.gpu.spec import CAPABILITIES, KEYS, Content, GpuSpec
 
 LIBRARY = "libcuda.so.1"
 _SUCCESS, _NO_DEVICE = 0, 100
@@ -134,6 +134,9 @@ def describe(device: Device, *, name: str = "") -> Imported:
         if not source or source != key_of(key).reason:  # defaults stay defaults
             marked = f"{_CALIBRATE}: as on {base_name} ({source})" if key_of(key).numeric else ""
             values[key] = Value(content, f"the catalogue's {base_name}", marked)
+    stated = f"{capability[0]}.{capability[1]}"
+    if stated in CAPABILITIES:
+        values["compute_capability"] = Value(stated, device.name, f"the driver of {device.name}, cuDeviceGetAttribute")
     _put_device(values, device)
     channels, fits = _put_l2(values, device, base, base_name)
     # the network has as many bytes per clock and slice as on the base
@@ -222,8 +225,11 @@ def _notes(values: dict[str, Value], capability: tuple[int, int], base_name: str
     marked = [key for key in KEYS if key in values and values[key].source.startswith(_CALIBRATE)]
     notes = [f"{_CALIBRATE}, since no driver reports them: {', '.join(marked)}"]
     if capability not in OF_CAPABILITY:
-        known = f"no GPU of compute capability {capability[0]}.{capability[1]} is in the catalogue"
-        notes.append(f"{known}: {base_name} is the nearest below")
+        stated = f"{capability[0]}.{capability[1]}"
+        notes.append(f"no GPU of compute capability {stated} is in the catalogue: {base_name} is the nearest below")
+        if stated not in CAPABILITIES:
+            executed = values["compute_capability"].content
+            notes.append(f"the assembler has no machine code for {stated}: that of {executed} is executed")
     if not device.nvml_clock_hz:
         notes.append("NVML is not available (it needs nvidia-ml-py, extra `device`): clocks are those of the driver")
     return notes
