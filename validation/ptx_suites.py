@@ -52,8 +52,11 @@ class Suite:
         return sum(outcome.kind == kind for outcome in self.outcomes)
 
 
-def run_suite(key: str, root: Path, only: re.Pattern[str]) -> Suite:
-    """Run the tests of the suite checked out at `root` whose names contain `only`; the first failure of a test counts."""
+def run_suite(key: str, root: Path, only: re.Pattern[str], gpu: str | None) -> Suite:
+    """Run the tests of the suite checked out at `root` whose names contain `only`; the first failure of a test counts.
+
+    They run as machine code of `gpu`, or without one as PTX.
+    """
     cases, without = (suite_zluda.read_cases(root)) if key == "zluda" else (suite_gpuocelot.read_cases(root), [])
     tests: dict[tuple[str, str], list[Case]] = {}  # GPUOcelot registers four tests twice
     for case in cases:
@@ -61,7 +64,7 @@ def run_suite(key: str, root: Path, only: re.Pattern[str]) -> Suite:
             tests.setdefault((case.name, case.ptx), []).append(case)
     suite = Suite(key, without=without)
     for number, group in enumerate(tests.values(), 1):
-        outcome = next((o for o in map(run_case, group) if o.kind != PASSED), Outcome(group[0].name, PASSED))
+        outcome = next((o for case in group if (o := run_case(case, gpu)).kind != PASSED), Outcome(group[0].name, PASSED))
         suite.outcomes.append(outcome)
         print(f"{key} {number}/{len(tests)} {outcome.name}: {outcome.kind}", file=sys.stderr)
     return suite

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from warpsight.base.errors import CompileError, FormatError, LaunchFault, Unsupp
 
 Array = NDArray[np.generic]
 Same = Callable[[Array, Array], NDArray[np.bool_]]
+# nvJitLink assembles PTX ISA 3.1 and later; the instructions of older versions are the same in it.
+OLD_VERSION, OLDEST_VERSION = re.compile(r"\.version (?:[12]\.\d|3\.0)"), ".version 3.1"
 PASSED, FAILED, REFUSED = "passed", "failed", "refused"
 
 
@@ -44,11 +47,14 @@ class Outcome:
     why: str = ""
 
 
-def run_case(case: Case) -> Outcome:
-    """Run the case through the public interface and compare what it wrote."""
+def run_case(case: Case, gpu: str | None = None) -> Outcome:
+    """Run the case through the public interface, as machine code of `gpu` or as PTX, and compare what it wrote."""
     arguments = [array.copy() for array in case.arguments]
+    ptx = case.ptx if gpu is None else OLD_VERSION.sub(OLDEST_VERSION, case.ptx)
     try:
-        warpsight.trace(case.ptx, kernel=case.kernel, grid=case.grid, block=case.block, args=arguments, shared=case.shared or None)
+        warpsight.trace(
+            ptx, kernel=case.kernel, grid=case.grid, block=case.block, args=arguments, shared=case.shared or None, gpu=gpu
+        )
     except (UnsupportedError, CompileError, FormatError) as error:
         return Outcome(case.name, REFUSED, _first_line(error))
     except LaunchFault as error:
