@@ -71,7 +71,9 @@ def run_case(case: Case, gpu: str | None = None) -> Outcome:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+    """The first line, and of the assembler's refusal its own words."""
+    first, *rest = str(error).strip().splitlines()
+    return f"{first} {rest[0].partition(': ')[2].strip()}" if "refuses it:" in first and rest else first
 
 
 def _text(value: np.generic) -> str:
