@@ -36,7 +36,7 @@ def listing(ready: ReadyLaunch, prepared: Any, instructions: tuple[StaticInstruc
     was made from, and for machine code `sass`.
 
     Machine code also has `unused_ptx`, by line the PTX between that no instruction was made from, and `machine_code`: by pc the
-    `address` of each instruction in its section, whether it `yields`, and how many registers are live after it.
+    `section` of each instruction, its `address` there, whether it `yields`, and how many registers are live after it.
 
     Of PTX a line is left out that does not name the opcode: an instruction of a linked library stands in another text.
     """
@@ -50,7 +50,8 @@ def listing(ready: ReadyLaunch, prepared: Any, instructions: tuple[StaticInstruc
         return {"ptx": texts}
     native = [i.native for i in prepared.function.instructions]
     facts = {
-        "address": [each.address for each in native], "yields": [each.control.yields for each in native],
+        "section": [each.section for each in native], "address": [each.address for each in native],
+        "yields": [each.control.yields for each in native],
         "live_registers": machine_listing.live_registers(prepared.function),
     }
     return {
