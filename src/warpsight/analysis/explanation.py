@@ -35,11 +35,13 @@ def has_source_lines(trace: KernelTrace) -> bool:
     return any(instruction.file for instruction in trace.instructions)
 
 
-def default_view(trace: KernelTrace) -> str:
-    """The view in which the kernel was written: `source` where it has source lines, else `line`, or `sass` without any line."""
-    if has_source_lines(trace):
-        return "source"
-    return "line" if not has_machine_code(trace) or any(each.ptx_line for each in trace.instructions) else "sass"
+def views_of(trace: KernelTrace) -> list[str]:
+    """The views by line and instruction that a trace has, of `source`, `line` and `sass`; as the kernel was written first."""
+    native = has_machine_code(trace)
+    has = {
+        "source": has_source_lines(trace), "line": not native or any(each.ptx_line for each in trace.instructions), "sass": native,
+    }
+    return [view for view in has if has[view]]
 
 
 def place_of(file: str, line: int, instruction_line: int, text: str, address: int | None = None) -> str:
@@ -51,6 +53,12 @@ def place_of(file: str, line: int, instruction_line: int, text: str, address: in
     if file:
         return f"{name}:{line}"
     return f"{language(text)} line {instruction_line}" if address is None else f"SASS {address:#07x}"
+
+
+def place_of_row(row: dict[str, Any]) -> str:
+    """`place_of` a row of a result document."""
+    address = row["machine"]["address"] if row.get("machine") else None
+    return place_of(row["file"], row["line"], row["ptx_lines"][0], row["text"], address)
 
 
 @dataclass(frozen=True)
@@ -129,10 +137,10 @@ def explain_kernel(
     request: KernelRequest, gpu: GpuSpec, model: str, by: str | None = None, method: Method = DEFAULT_METHOD,
     *, watch: Watch | None = None,
 ) -> Explanation:
-    """Explain a kernel or a trace folder; without `by`, by source line if the kernel has any (see `default_view`)."""
+    """Explain a kernel or a trace folder; without `by`, by source line if the kernel has any (see `views_of`)."""
     get_model(model)
     trace = obtain_trace(request, gpu=gpu, watch=watch)
-    view = by or default_view(trace)
+    view = by or views_of(trace)[0]
     check_view(trace, view)
     return explain_profiled(profile_trace(trace, gpu, method, watch=watch), gpu, model, view)
 
