@@ -111,9 +111,9 @@ def embedded(document: dict[str, Any]) -> dict[str, Any]:
     numbers (`ptx_lines`, `intervals`) is one number; numbers have five digits. A missing value is null, left out at the end of a
     row; a column without any value is left out.
 
-    Rows of instructions (`sass`, else `line`) in the order of their pcs have no `pcs`. What stands in the tables alone is left out:
-    `machine` of `sass`, `unused` of `line`, and the `text` of long code. Views other than of instructions have no `waits_for`, which
-    is theirs; all but `source` have no file and line, as each source line has its `pcs`. Beside long machine code there is no `line`.
+    Rows of instructions (`sass`, else `line`) in the order of their pcs have no `pcs`. What stands in the tables alone is left
+    out: `machine` of `sass`, `unused` of `line`, and the `text` of long code. Rows that are not of instructions have no
+    `waits_for`, and only those of `source` have file and line: each names its `pcs`. Beside long machine code there is no `line`.
     """
     code = document.get("code")
     if not code:
