@@ -69,7 +69,8 @@ def test_text_of_long_code_is_shown_and_its_other_columns_when_they_are_wanted(v
 # -- Machine code: three panes.
 
 _IN_PANE = """([ident]) => {
-  const row = document.getElementById(ident), pane = row.closest(".pane").getBoundingClientRect(), box = row.getBoundingClientRect();
+  const row = document.getElementById(ident);
+  const pane = row.closest(".pane").getBoundingClientRect(), box = row.getBoundingClientRect();
   return box.top >= pane.top && box.bottom <= pane.bottom;
 }"""
 
@@ -115,13 +116,15 @@ def test_pointer_marks_counterparts_and_brings_them_into_view_when_it_rests(visi
     opened = visit("native", "#code")
     last = opened.ask("Array.from(document.querySelectorAll('#sass tr[id]')).findLast((r) => /STG/.test(r.textContent)).id")
     opened.page.evaluate("([ident]) => { document.getElementById(ident).closest('.pane').style.maxHeight = '8rem'; }", [last])
-    (source,) = [row for row in opened.ask(f"""Array.from(document.querySelectorAll("#pane-source tr[data-pcs]"))
-        .filter((row) => row.dataset.pcs.split(" ").includes("{last.removeprefix('pc-')}")).map((row) => row.id)""")]  # fmt: skip
+    (source,) = opened.ask(f"""Array.from(document.querySelectorAll("#pane-source tr[data-pcs]"))
+        .filter((row) => row.dataset.pcs.split(" ").includes("{last.removeprefix('pc-')}")).map((row) => row.id)""")
     opened.page.hover(f"#{source} > :last-child", position={"x": 4, "y": 4})
     near = _linked(opened, "near")
     assert last in near["pane-sass"] and near["pane-source"] == [source]
-    opened.until(f"(() => {{ const first = document.getElementById('{near['pane-sass'][0]}'), pane = first.closest('.pane');"
-                 " return first.offsetTop >= pane.scrollTop && first.offsetTop < pane.scrollTop + pane.clientHeight; })()")  # fmt: skip
+    opened.until(f"""(() => {{
+      const first = document.getElementById('{near['pane-sass'][0]}'), pane = first.closest('.pane');
+      return first.offsetTop >= pane.scrollTop && first.offsetTop < pane.scrollTop + pane.clientHeight;
+    }})()""")
     opened.page.mouse.move(5, 5)
     assert _linked(opened, "near") == {}
 
