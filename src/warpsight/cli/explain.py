@@ -17,7 +17,7 @@ EXAMPLES = """\
 examples:
   warpsight explain launch.yaml
   warpsight explain saxpy.trace --by line --gpu gpumech --model gpumech
-  warpsight explain launch.yaml --gpu a100 --level sass --by sass
+  warpsight explain launch.yaml --gpu a100 --by sass
   warpsight explain launch.yaml --by block --json
 """
 
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_models(parser, one=True)
     options.add_method(parser)
     parser.add_argument("--by", choices=_VIEWS, help="one row per PTX line (line), source line (source), basic block (block) or, "
-                        "with --level sass, instruction of machine code (sass); default: source, or line for a kernel without "
+                        "where machine code is executed, instruction of it (sass); default: source, or line for a kernel without "
                         "source lines")
     options.add_json(parser)
 
