@@ -1,4 +1,5 @@
-"""Writes the pictures of reports for the README, docs/images/report-*.png: a kernel of our suite, predicted and simulated.
+"""Writes the pictures of reports for the README, docs/images/report-*.png: a kernel of our suite, predicted and simulated, and the
+code of another one that is executed as machine code.
 
 Needs Playwright (the test extra) and chromium (tools/browser.sh).
 """
@@ -22,12 +23,13 @@ from warpsight.reports.html.page import page
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = "suites/warpsight/spmv_csr_vector/manifest.yaml"
+NATIVE_KERNEL = "suites/warpsight/conv2d_shared/manifest.yaml"
 FOLDER = ROOT / "docs" / "images"
 WIDTH, SCALE = 1200, 1
-# picture: the view, light or dark, and the height of the window
+# picture: the view, light or dark, and the height of the window; that of the code is of the report `native`
 SHOTS = {
     "report-overview": ("overview", "light", 620),
-    "report-code": ("code&line=pc-42", "dark", 620),
+    "report-code": ("code&line=src-0-19", "dark", 760),
     "report-what-if": ("what-if&noc.bandwidth=2.1%20TB/s&sm_count=56", "light", 720),
     "report-timeline": ("timeline&theme=dark", "dark", 620),
 }
@@ -38,6 +40,13 @@ def report() -> str:
     request, gpu = KernelRequest(str(ROOT / KERNEL)), load_gpu("mdm-pascal")
     parts = Parts(simulator=True, command=("warpsight", "report", KERNEL, "--model", "warpsight", "--simulator"))
     document = advised_report_data(obtain_trace(request), gpu, "warpsight", parts=parts, request=request)
+    return page(json.loads(json_text(document).replace(f"{ROOT}/", "")))
+
+
+def native() -> str:
+    """The page of `warpsight report NATIVE_KERNEL --gpu a100 --level sass`, with file names relative to the repository."""
+    request, gpu = KernelRequest(str(ROOT / NATIVE_KERNEL), level="sass"), load_gpu("a100")
+    document = advised_report_data(obtain_trace(request, gpu=gpu), gpu, "warpsight", parts=Parts(what_if="none"), request=request)
     return page(json.loads(json_text(document).replace(f"{ROOT}/", "")))
 
 
@@ -52,15 +61,17 @@ def main() -> int:
         return 1
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        page_file = Path(folder) / "spmv.html"
-        page_file.write_text(report(), "utf-8")
+        pages = {kind: Path(folder) / f"{kind}.html" for kind in ("report", "native")}
+        pages["report"].write_text(report(), "utf-8")
+        pages["native"].write_text(native(), "utf-8")
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         for name, (view, theme, height) in SHOTS.items():
             context = chromium.new_context(
                 viewport={"width": WIDTH, "height": height}, device_scale_factor=SCALE, color_scheme=theme  # type: ignore[arg-type]
             )
             shown = context.new_page()
-            shown.goto(f"{page_file.as_uri()}#{view}")
+            kind = "native" if name == "report-code" else "report"
+            shown.goto(f"{pages[kind].as_uri()}#{view}")
             shown.locator("html[data-ready]").wait_for(state="attached")
             shown.screenshot(path=FOLDER / f"{name}.png")
             context.close()

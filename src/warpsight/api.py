@@ -132,7 +132,8 @@ def explain(
     overrides: Sequence[str] = (), *, by: str = "line", representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order,
 ) -> Explanation:
-    """Which lines the cycles of `predict` come from: its `rows` by PTX line (`line`), `source` line or basic `block`.
+    """Which lines the cycles of `predict` come from: its `rows` by PTX line (`line`), `source` line, basic `block`, or for
+    a trace of machine code by instruction (`sass`).
 
     The CPI stacks of the rows and `rest` sum to the prediction's within 1e-9. The other arguments and errors as for `predict`.
     """

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
-from explained import traces
+from explained import KERNELS, traces
 
 import warpsight
 from warpsight.analysis.advice import divergence_rules, memory_rules, resource_rules
@@ -224,3 +226,21 @@ def test_every_rule_of_ours_is_registered_under_its_own_name() -> None:
     rules = {each.name for module in modules for each in vars(module).values() if hasattr(each, "propose")}
     assert rules == set(names)
     assert set(names) <= set(RULES.names())
+
+
+def test_changes_of_machine_code_name_the_line_as_the_kernel_was_written(tmp_path: Path) -> None:
+    source = tmp_path / "kernels.cu"
+    source.write_text(KERNELS)
+    x, y = np.ones(67584, np.float32), np.zeros(2048, np.float32)
+    trace = warpsight.trace(source, kernel="odd_and_even", grid=16, block=128, args=[x, y, 8], gpu="a100", level="sass")
+    branch = next(row for row in warpsight.explain(trace, "a100", by="sass").rows if "BRA" in row.text and row.executions)
+    address = f"SASS {branch.machine.address:#07x}" if branch.machine else ""
+    places: dict[str, list[WhatIf]] = {}
+    for name, changes in (("cuda", {}), ("ptx", {"file": "", "line": 0}), ("neither", {"file": "", "line": 0, "ptx_line": 0})):
+        instructions = tuple(replace(each, **changes) for each in trace.instructions)  # type: ignore[arg-type]
+        found = advise_trace(replace(trace, instructions=instructions), load_gpu("a100"), "warpsight").changes
+        places[name] = [each.what_if for each in found if each.what_if.owner == "programmer" and each.what_if.place != "launch"]
+    for name, place in (("cuda", "kernels.cu:21"), ("ptx", f"PTX line {branch.ptx_lines[0]}"), ("neither", address)):
+        (parted,) = (change for change in places[name] if change.title.startswith("no divergence"))
+        assert parted.place == place
+        assert address in parted.title

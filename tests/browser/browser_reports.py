@@ -71,6 +71,12 @@ def _long() -> dict[str, Any]:
     return advised_report_data(trace_kernel(request), load_gpu("mdm-pascal"), "mdm")
 
 
+def _native() -> dict[str, Any]:
+    """A loop of loads executed as machine code: source, PTX and SASS."""
+    request, gpu = dataclasses.replace(request_of(32), level="sass"), load_gpu("a100")
+    return advised_report_data(trace_kernel(request, gpu=gpu), gpu, "warpsight", parts=Parts(what_if="none"), request=request)
+
+
 def _results() -> dict[str, Any]:
     found = predict_trace(strided(1), load_gpu("mdm-pascal"), ["mdm", "gpumech"])
     return predictions_report_data([each.to_json() for each in found])
@@ -94,6 +100,7 @@ DOCUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
         strided(32), load_gpu("mdm-pascal"), "mdm", parts=Parts(simulator=True), request=request_of(32)
     ),
     "coalesced": lambda: advised_report_data(strided(1), load_gpu("mdm-pascal"), "warpsight"),
+    "native": _native,
     "results": _results,
     "hostile": hostile,
     "long": _long,

@@ -13,7 +13,7 @@ _RULES = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag2
 
 
 _WIDTHS = {"divergent": (360, 768, 1280, 2560), "study": (360, 768, 2560), "comparison": (360, 1280), "hostile": (360, 2560),
-           "results": (360,), "long": (360,)}  # fmt: skip
+           "results": (360,), "long": (360,), "native": (400, 1280)}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "width"), [(name, width) for name, widths in _WIDTHS.items() for width in widths])
@@ -43,6 +43,12 @@ def test_axe_finds_nothing_serious_in_any_section(visit: Callable[..., Visit], a
     for section in opened.sections:
         opened.page.click(f"#tab-{section}")
         assert serious(opened) == [], section
+
+
+def test_axe_finds_nothing_serious_in_the_panes_of_machine_code(visit: Callable[..., Visit], axe: str) -> None:
+    opened = visit("native", "#code&line=src-0-6", theme="dark")
+    opened.page.evaluate(axe)
+    assert serious(opened) == []
 
 
 def test_axe_finds_nothing_serious_in_the_help_on_a_narrow_screen(visit: Callable[..., Visit], axe: str) -> None:

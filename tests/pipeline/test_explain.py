@@ -15,9 +15,9 @@ from small_programs import gpu, load, misses, op
 from small_programs import trace as small_trace
 
 import warpsight
-from warpsight.analysis.explanation import explain_profiled
+from warpsight.analysis.explanation import explain_profiled, explain_views
 from warpsight.analysis.explanation_rows import RULES, VIEWS, Evidence, divided
-from warpsight.base.errors import UsageError
+from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.intervals.algorithm import interval_spans, waiting_pcs
@@ -34,6 +34,7 @@ pytestmark = pytest.mark.unit
 
 GPUS = ("mdm-pascal", "gpumech")
 NAMES = ("row_sum", "count", "odd_and_even")
+PTX_VIEWS = ("line", "source", "block")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def profiled(kernels: dict[str, KernelTrace]) -> dict[tuple[str, str], ProfiledT
     return {(name, gpu): profile_trace(kernels[name], load_gpu(gpu)) for name in NAMES for gpu in GPUS}
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", PTX_VIEWS)
 @pytest.mark.parametrize("model", model_names())
 @pytest.mark.parametrize("gpu_name", GPUS)
 @pytest.mark.parametrize("kernel", NAMES)
@@ -60,7 +61,7 @@ def test_sums_of_every_view_and_model_are_the_prediction_s(
 
 
 def test_views_hold_the_same_executions_and_requests(profiled: dict[tuple[str, str], ProfiledTrace]) -> None:
-    by = {view: explain_profiled(profiled["count", "mdm-pascal"], load_gpu("mdm-pascal"), "mdm", view) for view in VIEWS}
+    by = {view: explain_profiled(profiled["count", "mdm-pascal"], load_gpu("mdm-pascal"), "mdm", view) for view in PTX_VIEWS}
     executed = {view: sum(row.executions for row in explanation.rows) for view, explanation in by.items()}
     assert set(executed.values()) == {profiled["count", "mdm-pascal"].trace.header.warp_instructions}
     assert sorted(pc for row in by["source"].rows for pc in row.pcs) == [row.pcs[0] for row in by["line"].rows]
@@ -178,7 +179,7 @@ def test_unknown_view_is_refused_with_the_nearest(kernels: dict[str, KernelTrace
         warpsight.explain(kernels["count"], by="sources")
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", PTX_VIEWS)
 def test_text_is_aligned_and_at_most_120_wide(view: str, profiled: dict[tuple[str, str], ProfiledTrace]) -> None:
     document = plain(explain_profiled(profiled["count", "mdm-pascal"], load_gpu("mdm-pascal"), "mdm", view).to_json())
     lines = explanation_text(document).splitlines()
@@ -214,3 +215,74 @@ def test_sampled_blocks_are_explained_as_they_are_predicted(tmp_path: Path) -> N
     explanation = warpsight.explain(trace)
     assert_sums_are_the_prediction(explanation)
     assert sum(row.executions for row in explanation.rows) == trace.header.sampled_instructions
+
+
+# -- Machine code.
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory: pytest.TempPathFactory) -> KernelTrace:
+    source = tmp_path_factory.mktemp("native") / "scaled.cu"
+    source.write_text("""__global__ void scaled(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float sum = 0.0f;
+  for (int k = 0; k < 4; k++) sum += x[4 * i + k];
+  if (i < n) y[i] = sum / 3.0f;
+}
+""")
+    arguments = [np.ones(8192, np.float32), np.zeros(2048, np.float32), 2048]
+    return warpsight.trace(source, grid=16, block=128, args=arguments, gpu="a100", level="sass")
+
+
+def test_sums_of_every_view_of_machine_code_are_the_prediction_s(native: KernelTrace) -> None:
+    gpu = load_gpu("a100")
+    found = profile_trace(native, gpu)
+    for model in model_names():
+        try:
+            by = dict(zip(VIEWS, explain_views(found, gpu, model, VIEWS), strict=True))
+        except WarpsightError:
+            continue  # a model that needs more than a profile
+        for explanation in by.values():
+            assert_sums_are_the_prediction(explanation)
+            assert sum(row.executions for row in explanation.rows) == native.header.warp_instructions
+            assert sorted(pc for row in explanation.rows for pc in row.pcs) == [*range(len(native.instructions))]
+
+
+def test_rows_of_machine_code_are_its_listing_and_lines_those_of_the_ptx(native: KernelTrace) -> None:
+    by = {view: warpsight.explain(native, "a100", by=view).rows for view in ("sass", "line")}
+    words = [row.machine for row in by["sass"]]
+    # the slow path of the division is a function of its own
+    sections = list(dict.fromkeys(word.section for word in words if word))
+    assert len(sections) == 2
+    for section in sections:
+        addresses = [word.address for word in words if word and word.section == section]
+        assert addresses == [16 * k for k in range(len(addresses))]
+    loads = [row for row in by["sass"] if row.text.startswith("LDG")]
+    barriers = {row.machine.write_barrier for row in loads if row.machine}
+    assert barriers <= {barrier for word in words if word for barrier in word.waits}
+    assert all(row.machine is None for row in by["line"])
+    lines = [row.ptx_lines[0] for row in by["line"] if row.ptx_lines[0]]
+    assert lines == sorted(set(lines))  # a row for each line, whatever the order of its instructions
+    (quotient,) = (row for row in by["line"] if row.text.startswith("div.rn.f32"))
+    assert len(quotient.pcs) > 5  # one instruction of PTX, many of machine code
+    assert {native.instructions[pc].ptx_line for pc in quotient.pcs} == {quotient.ptx_lines[0]}
+
+
+def test_text_of_machine_code_is_aligned_and_has_the_columns_of_its_listing(native: KernelTrace) -> None:
+    for view in VIEWS:
+        text = explanation_text(plain(warpsight.explain(native, "a100", by=view).to_json()))
+        assert max(map(len, text.splitlines()[1:])) <= 120
+    rows = warpsight.explain(native, "a100", by="sass")
+    shown = explanation_text(plain(rows.to_json())).splitlines()
+    heading = next(line for line in shown if line.startswith(" address"))
+    assert heading.split() == [
+        "address", "share", "issue", "wait", "cause", "executed", "waits", "stall", "sets", "live", "line", "instruction"
+    ]  # fmt: skip
+    load = next(line for line in shown if "LDG" in line)
+    assert load.split()[0].startswith("0x000") and any(word.startswith("W") for word in load.split())
+    assert f"{rows.rows[-1].machine and rows.rows[-1].machine.section}:" in [line.strip() for line in shown]
+
+
+def test_machine_code_of_a_trace_without_any_is_refused(kernels: dict[str, KernelTrace]) -> None:
+    with pytest.raises(UsageError, match="no listing of machine code") as refused:
+        warpsight.explain(kernels["count"], by="sass")
+    assert "level `sass`" in str(refused.value.remedy)

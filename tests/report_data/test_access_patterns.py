@@ -139,7 +139,7 @@ def test_kernel_with_another_input_is_not_taken_for_the_traced_one(request_: Ker
     access = Access(0, 0, 0, (1,), 32)
     assert request_.args is not None
     other = replace(request_, args=("f32[2048]:zeros", *request_.args[1:]))
-    assert lanes_of(trace, other, [access]) == ([None], CHANGED)
+    assert lanes_of(trace, load_gpu("mdm-pascal"), other, [access]) == ([None], CHANGED)
 
 
 def test_sampled_launch_finds_the_lanes_of_its_own_blocks(request_: KernelRequest) -> None:
@@ -176,3 +176,18 @@ def test_sectors_of_lanes_come_in_the_order_of_lanes_without_those_that_are_not_
 def test_lanes_are_the_same_in_every_run(request_: KernelRequest, found: dict[str, Any], tmp_path: Path) -> None:
     gpu = load_gpu("mdm-pascal")
     assert loads(profile_trace(trace_kernel(request_), gpu), gpu, request_) == found
+
+
+def test_machine_code_has_the_patterns_of_ptx(request_: KernelRequest) -> None:
+    gpu = load_gpu("a100")
+    drawn = []
+    for level in ("ptx", "sass"):
+        request = replace(request_, level=level, arch="sm_80")
+        data = loads(profile_trace(trace_kernel(request, gpu=gpu), gpu), gpu, request)
+        assert data["loads_about"]["lanes_unknown"] == ""
+        # the assembler lets one lane make the atomics of all
+        entries = [entry for entry in data["loads"] if entry["space"] == "global" and entry["access"] != "atomic"]
+        shown = ("kind", "executions", "sectors", "lines", "lanes", "bytes_asked")
+        drawn.append(sorted(str([entry["access"], [[p[name] for name in shown] for p in entry["patterns"]]]) for entry in entries))
+    assert len(drawn[0]) == 5
+    assert drawn[0] == drawn[1]

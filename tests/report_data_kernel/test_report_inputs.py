@@ -5,17 +5,22 @@ from __future__ import annotations
 import io
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from command_line import assert_one_error, run
 
 import warpsight
 from warpsight.analysis.explanation import language, place_of
 from warpsight.analysis.report_data.files import write_report
+from warpsight.analysis.report_data.kernel import code_views
 from warpsight.base.display import Display
 from warpsight.base.errors import UsageError
+from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.evaluate import profile_trace
 
 pytestmark = pytest.mark.unit
 
@@ -103,7 +108,25 @@ def test_place_says_what_the_instruction_is_written_in() -> None:
     assert place_of("a/b.cu", 27, 63, "") == "b.cu:27"
     assert place_of("", 0, 63, "@%p1 bra $L;") == "PTX line 63"
     assert place_of("", 0, 63, "/*0010*/ @!P0 LDG.E R2, [R4]") == "SASS line 63"
+    assert place_of("", 0, 63, "EXIT", 0xA0) == "SASS 0x000a0"
     assert [language(text) for text in ("", "ret;", "EXIT")] == ["PTX", "PTX", "SASS"]
+
+
+def test_code_of_a_report_has_the_languages_of_its_trace() -> None:
+    Path("twice.cu").write_text(TWICE)
+    arguments = {"grid": 8, "block": 64, "args": [np.ones(512, np.float32)], "gpu": "a100"}
+    native, ptx = (warpsight.trace("twice.cu", level=level, **arguments) for level in ("sass", "ptx"))
+    gpu = load_gpu("a100")
+    without = {"cuda": {"file": "", "line": 0}, "ptx": {"ptx_line": 0}}
+    bare = replace(native, instructions=tuple(replace(each, **without["cuda"], **without["ptx"]) for each in native.instructions))
+    views = [code_views(profile_trace(trace, gpu), gpu, "warpsight") for trace in (ptx, native, bare)]
+    assert [list(each) for each in views] == [["source", "line"], ["source", "line", "sass"], ["sass"]]
+    assert "sources" in views[2]["sass"] and "unused" not in views[0]["line"]
+    ((_, left_out),) = ((line, text) for line, text in views[1]["line"]["unused"].items() if text.startswith("cvta.to.global"))
+    assert left_out.endswith(";")
+    assert [row["machine"]["address"] for row in views[1]["sass"]["rows"]] == [16 * pc for pc in range(len(native.instructions))]
+    # the branch at the end, which keeps what is behind the kernel from being executed, has no execution
+    assert views[1]["sass"]["rows"][-1]["executions"] == 0
 
 
 def test_notebook_shows_the_text_of_what_has_no_answer_to_draw() -> None:

@@ -227,3 +227,76 @@ def test_long_code_is_in_a_page_of_a_megabyte() -> None:
     assert {len(parser.cells[f"pc-{pc}"]) for pc in range(2000)} == {3 + sum(always for *_, always in COLUMNS)}
     data = json.loads(re.search(r'id="document">(.*?)</script>', text, re.DOTALL)[1])  # type: ignore[index]
     assert "text" not in data["code"]["line"]["rows"]["columns"]
+
+
+# -- Machine code beside PTX and source.
+
+def word(pc: int, **changes: Any) -> dict[str, Any]:
+    return {"section": ".text.k", "address": 16 * pc, "stall": pc % 15, "yields": pc % 2 == 1, "write_barrier": 2 if pc == 1 else 7,
+            "read_barrier": 7, "waits": [0, 3] if pc == 3 else [], "live_registers": 10 + pc, **changes}  # fmt: skip
+
+
+@pytest.fixture
+def native(document: dict[str, Any]) -> dict[str, Any]:
+    """The eight instructions as machine code, made from four lines of PTX; between them stands one without any."""
+    code_views = document["code"]
+    rows = code_views["line"]["rows"]
+    code_views["sass"] = view("sass", [{**each, "text": f"FADD R{pc}, R1, {NASTY}", "machine": word(pc)}
+                                       for pc, each in enumerate(rows)])  # fmt: skip
+    for pc, each in enumerate(code_views["sass"]["rows"]):
+        each["ptx_lines"] = [30 + 2 * (pc // 2), 30 + 2 * (pc // 2)]
+    lines = [row(pc, SHARES[pc] + SHARES[pc + 1], pcs=[pc, pc + 1], block=-1, ptx_lines=[30 + pc, 30 + pc]) for pc in (0, 2, 4, 6)]
+    code_views["line"] = view("line", lines) | {"unused": {"33": f"cvta.to.global.u64 %rd1, {NASTY};"}}
+    return document
+
+
+def test_machine_code_has_its_control_words_and_links_to_ptx_and_source(native: dict[str, Any]) -> None:
+    found = rows_of(native)
+    # address, share, waits, stall, sets, live, then the columns of all tables, and the text
+    assert found.cells["pc-3"][:6] == ["0x00030", "20.0 %", "0--3--", "3y", "", "13"]
+    assert found.cells["pc-1"][4] == "W2--"
+    assert found.cells["pc-3"][-1] == f"FADD R3, R1, {NASTY}"
+    assert {len(found.cells[f"pc-{pc}"]) for pc in range(8)} == {3 + 4 + len(COLUMNS)}
+    assert found.attributes["ptx-32"]["data-pcs"] == "2 3"
+    assert "data-pcs" not in found.attributes["ptx-33"]
+    assert found.cells["ptx-33"][-1].startswith("cvta.to.global")
+    assert [found.cells[f"ptx-{line}"][1] for line in (30, 32)] == ["31.0 %", "20.0 %"]
+    assert "SASS 0x00010" in html(native)  # in the panel of the load
+    assert "<script" not in html(native)
+
+
+@pytest.mark.parametrize("without", [("source",), ("line",), ("source", "line")])
+def test_machine_code_is_shown_with_the_panes_that_there_are(native: dict[str, Any], without: tuple[str, ...]) -> None:
+    for name in without:
+        del native["code"][name]
+    text = html(native)
+    panes = re.findall(r'id="pane-(\w+)"', text)
+    assert panes == [pane for pane, name in (("source", "source"), ("ptx", "line"), ("sass", "sass")) if name not in without]
+    assert ("code-shown" in text) == (len(panes) > 1)
+    assert embedded(native)["code"].keys() == native["code"].keys()
+
+
+def test_another_section_of_machine_code_begins_with_its_name(native: dict[str, Any]) -> None:
+    for pc in (6, 7):
+        native["code"]["sass"]["rows"][pc]["machine"] = word(pc - 6, section=".text.divide")
+    text = html(native)
+    assert text.count('<tr class="part">') == 1
+    assert text.index("pc-5") < text.index(".text.divide") < text.index("pc-6")
+
+
+def test_long_machine_code_is_in_a_page_of_a_megabyte_without_its_ptx(native: dict[str, Any]) -> None:
+    text = "FFMA R{0}, R{1}, c[0x0][0x164], R{1}"
+    rows = [row(pc, 1 / 2000, text=text.format(pc % 99, pc % 77), machine=word(pc)) for pc in range(2000)]
+    lines = [row(pc, 1 / 2000, pcs=[pc]) for pc in range(2000)]
+    sources = [row(pc, 1 / 400, pcs=[*range(pc, pc + 5)], line=pc // 5, text="") for pc in range(0, 2000, 5)]
+    views = {"source": view("source", sources) | {"sources": {}, "missing_sources": []}, "line": view("line", lines),
+             "sass": view("sass", rows)}  # fmt: skip
+    native |= {"code": views, "loads": []}
+    shown = html(native)
+    assert "pane-ptx" not in shown and "its PTX is not shown" in shown
+    data = json.dumps(embedded(native)["code"], separators=(",", ":"))
+    assert len(shown) + len(data) < 550_000  # of a megabyte, the grid of designs, drawings and the rest take the other half
+    for view_ in views.values():
+        del view_["rows"][900:]
+    views["source"]["rows"] = sources[:180]
+    assert "pane-ptx" in html(native)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from warpsight.analysis.explanation_rows import VIEWS, Evidence, ExplanationRow, Table, divided
+from warpsight.analysis.explanation_rows import VIEWS, Evidence, ExplanationRow, Table, divided, has_machine_code
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.progress import Watch
 from warpsight.gpu.spec import GpuSpec
@@ -35,15 +35,35 @@ def has_source_lines(trace: KernelTrace) -> bool:
     return any(instruction.file for instruction in trace.instructions)
 
 
-def place_of(file: str, line: int, instruction_line: int, text: str) -> str:
-    """`kernel.cu:27`, or `PTX line 63` for an instruction without a source line; `text` tells PTX from SASS."""
+def views_of(trace: KernelTrace) -> list[str]:
+    """The views by line and instruction that a trace has, of `source`, `line` and `sass`; as the kernel was written first."""
+    native = has_machine_code(trace)
+    has = {
+        "source": has_source_lines(trace), "line": not native or any(each.ptx_line for each in trace.instructions), "sass": native,
+    }
+    return [view for view in has if has[view]]
+
+
+def place_of(file: str, line: int, instruction_line: int, text: str, address: int | None = None) -> str:
+    """`kernel.cu:27`, or for an instruction without a source line `PTX line 63`; `text` tells PTX from SASS.
+
+    An instruction of machine code that is not of the traces of other tools has an `address`: `SASS 0x000a0`.
+    """
     name = file.replace("\\", "/").rpartition("/")[2]
-    return f"{name}:{line}" if file else f"{language(text)} line {instruction_line}"
+    if file:
+        return f"{name}:{line}"
+    return f"{language(text)} line {instruction_line}" if address is None else f"SASS {address:#07x}"
+
+
+def place_of_row(row: dict[str, Any]) -> str:
+    """`place_of` a row of a result document."""
+    address = row["machine"]["address"] if row.get("machine") else None
+    return place_of(row["file"], row["line"], row["ptx_lines"][0], row["text"], address)
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """`rows` of one view (`by`: line, source, block) and what is charged to no row (`rest`, CPI by component: mostly `idle`).
+    """`rows` of one view (`by`: line, source, block, sass) and what is charged to no row (`rest`, CPI by component: mostly `idle`).
 
     For each component, the rows' `cpi_stack` and `rest` sum to the prediction's within 1e-9. `sources` holds the text of
     source lines by file and line number, for the files found; `missing` names the others.
@@ -90,9 +110,7 @@ def explain_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, by: str 
 def explain_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str, views: Sequence[str]) -> list[Explanation]:
     """`explain_profiled` for several views; what they share is computed once."""
     for by in views:
-        if by not in VIEWS:
-            what = f'"{by}" is not a view of an explanation{suggestion(by, VIEWS)}'
-            raise UsageError(what, place="by", remedy=f"known: {', '.join(VIEWS)}")
+        check_view(profiled.trace, by)
     (prediction,) = predict_profiled(profiled, gpu, [model])
     trace, profile = profiled.trace, profiled.profile
     assert profile.path is not None, "a profile made from a trace has its path"
@@ -105,14 +123,25 @@ def explain_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str, views: Sequ
     return [Explanation(prediction, by, table.rows(by), rest, sources, missing) for by in views]
 
 
+def check_view(trace: KernelTrace, by: str) -> None:
+    """Raise UsageError for a view that is not known, or that the trace has not."""
+    if by not in VIEWS:
+        what = f'"{by}" is not a view of an explanation{suggestion(by, VIEWS)}'
+        raise UsageError(what, place="by", remedy=f"known: {', '.join(VIEWS)}")
+    if by == "sass" and not has_machine_code(trace):
+        remedy = "trace the kernel with level `sass`; in a trace of another tool, each instruction is a `line`"
+        raise UsageError("the trace has no listing of machine code", place="by", remedy=remedy)
+
+
 def explain_kernel(
     request: KernelRequest, gpu: GpuSpec, model: str, by: str | None = None, method: Method = DEFAULT_METHOD,
     *, watch: Watch | None = None,
 ) -> Explanation:
-    """Explain a kernel or a trace folder; without `by`, source lines if the kernel has any, else PTX lines."""
+    """Explain a kernel or a trace folder; without `by`, by source line if the kernel has any (see `views_of`)."""
     get_model(model)
     trace = obtain_trace(request, gpu=gpu, watch=watch)
-    view = by or ("source" if has_source_lines(trace) else "line")
+    view = by or views_of(trace)[0]
+    check_view(trace, view)
     return explain_profiled(profile_trace(trace, gpu, method, watch=watch), gpu, model, view)
 
 

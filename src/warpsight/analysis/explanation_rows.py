@@ -20,8 +20,9 @@ from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec
 from warpsight.intervals.algorithm import interval_spans
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
 from warpsight.intervals.usage import leaving, requests
+from warpsight.isa.sass.native import BARRIERS
 from warpsight.result.prediction import SHARED, Component
-from warpsight.traces.schema import STORE, KernelTrace
+from warpsight.traces.schema import STORE, KernelTrace, StaticInstruction
 
 Floats = npt.NDArray[np.float64]
 
@@ -154,7 +155,7 @@ RULES: dict[str, Callable[[Evidence], Floats]] = {
 
 Longs = npt.NDArray[np.int64]
 
-VIEWS = ("line", "source", "block")
+VIEWS = ("line", "source", "block", "sass")
 
 
 @dataclass(frozen=True)
@@ -170,15 +171,32 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class ExplanationRow:
-    """A PTX line, a source line or a basic block; counts are of the recorded launch, warp instructions throughout.
+class MachineWord:
+    """What is known of an instruction of machine code before it is executed: its section and its byte address there, its control
+    word (`isa/sass/native.py`), and how many 32-bit registers are needed after it.
+    """
 
-    `cpi_stack` is this row's part of the prediction's, `cpi` their sum and `share` that over the prediction's CPI. `issue_cycles`
-    (base) and `wait_cycles` (all else) are parts of the predicted cycles. `cause` is the largest component, empty without any.
+    section: str
+    address: int
+    stall: int
+    yields: bool
+    write_barrier: int
+    read_barrier: int
+    waits: tuple[int, ...]
+    live_registers: int
+
+
+@dataclass(frozen=True)
+class ExplanationRow:
+    """A PTX line, a source line, a basic block or an instruction of machine code.
+
+    Counts are of the recorded launch, warp instructions throughout. `cpi_stack` is this row's part of the prediction's, `cpi` their
+    sum and `share` that over the prediction's CPI. `issue_cycles` (base) and `wait_cycles` (all else) are parts of the predicted
+    cycles. `cause` is the largest component, empty without any.
     `lanes` active at the entry of the basic block, mean. `requests_per_execution` lines at L1 (for atomics sectors at L2) of a
     memory instruction with an active lane, `sectors_per_request`, and hit rates of loads (atomics: only L2): None where there are
     none. `intervals` first and last, from 0, of the representative warp; None if it does not execute the row. `waits_for` longest
-    first.
+    first. `machine` is of the view `sass` alone.
     """
 
     pcs: tuple[int, ...]
@@ -201,6 +219,7 @@ class ExplanationRow:
     l2_hit_rate: float | None
     intervals: tuple[int, int] | None
     waits_for: tuple[Wait, ...]
+    machine: MachineWord | None = None
 
 
 class Table:
@@ -213,10 +232,11 @@ class Table:
         assert path is not None, "a profile made from a trace has its path"
         self._spans = interval_spans(evidence.trace, path, evidence.profile.instructions)
         self._waits = _waits(evidence)
-        self._ptx: dict[str, str] = evidence.trace.extra.get("ptx", {})
+        self._texts: dict[str, dict[str, str]] = {"line": evidence.trace.extra.get("ptx", {})}
+        self._texts["sass"] = evidence.trace.extra.get("sass", {})
 
     def rows(self, view: str) -> tuple[ExplanationRow, ...]:
-        """One row per instruction, source line (in order of file and line, those without last) or basic block."""
+        """One row per instruction, PTX line, source line (in order of file and line, those without last) or basic block."""
         return tuple(self._row(group, view) for group in groups(self._evidence.trace, view))
 
     def _row(self, group: Sequence[int], view: str) -> ExplanationRow:
@@ -227,13 +247,14 @@ class Table:
         lines = [trace.instructions[pc].ptx_line for pc in group]
         scale = self._cycles / self._cpi
         spans = self._spans[pcs][self._spans[pcs, 0] >= 0]
+        block = int(np.searchsorted(trace.block_start, group[0], side="right")) - 1
         return ExplanationRow(
             pcs=tuple(group),
-            block=int(np.searchsorted(trace.block_start, group[0], side="right")) - 1 if view != "source" else -1,
+            block=block if view in ("block", "sass") or (view == "line" and not has_machine_code(trace)) else -1,
             file=first.file,
             line=first.line,
             ptx_lines=(min(lines), max(lines)),
-            text=self._ptx.get(str(first.pc), instruction_text(trace, first.pc)) if view == "line" else "",
+            text=self._text(first, view),
             executions=times,
             lanes=float(self._lanes[pcs].sum()) / times if times else None,
             cpi_stack=stack,
@@ -245,7 +266,14 @@ class Table:
             **_memory(self._evidence, self._requests, pcs),
             intervals=(int(spans[:, 0].min()), int(spans[:, 1].max())) if len(spans) else None,
             waits_for=self._waits_of(group),
+            machine=machine_word(trace, first) if view == "sass" else None,
         )
+
+    def _text(self, first: StaticInstruction, view: str) -> str:
+        """The text of a row that has one: of its PTX line or its instruction."""
+        if view not in self._texts or (view == "line" and not first.ptx_line and has_machine_code(self._evidence.trace)):
+            return ""
+        return self._texts[view].get(str(first.pc), instruction_text(self._evidence.trace, first.pc))
 
     def _waits_of(self, group: Sequence[int]) -> tuple[Wait, ...]:
         """The operands that these instructions wait for, longest stall first."""
@@ -257,9 +285,27 @@ class Table:
         return tuple(Wait(made.pc, made.opcode, made.file, made.line, made.ptx_line, cycles[made.pc]) for made in producers)
 
 
+def has_machine_code(trace: KernelTrace) -> bool:
+    """Whether its instructions are machine code, with a listing of it."""
+    return "machine_code" in trace.extra
+
+
+def machine_word(trace: KernelTrace, instruction: StaticInstruction) -> MachineWord:
+    """What is known of an instruction of a trace with machine code."""
+    facts, waits = trace.extra["machine_code"], tuple(k for k in range(BARRIERS) if instruction.waits >> k & 1)
+    section, address, yields, live = (facts[name][instruction.pc] for name in ("section", "address", "yields", "live_registers"))
+    barriers = instruction.write_barrier, instruction.read_barrier
+    return MachineWord(section, address, instruction.stall, yields, *barriers, waits, live)
+
+
 def groups(trace: KernelTrace, view: str) -> list[list[int]]:
     """The pcs of each row, in order."""
-    if view == "line":
+    if view == "line" and has_machine_code(trace):  # several instructions are made from a line, and some from none
+        by_line: dict[int, list[int]] = {}
+        for instruction in trace.instructions:
+            by_line.setdefault(instruction.ptx_line, []).append(instruction.pc)
+        return [by_line[line] for line in sorted(by_line, key=lambda line: (not line, line))]
+    if view in ("line", "sass"):
         return [[instruction.pc] for instruction in trace.instructions]
     if view == "block":
         return [list(range(begin, end)) for begin, end in pairwise(trace.block_start.tolist()) if end > begin]
@@ -271,7 +317,7 @@ def groups(trace: KernelTrace, view: str) -> list[list[int]]:
 
 
 def instruction_text(trace: KernelTrace, pc: int) -> str:
-    """An instruction whose PTX text is unknown: opcode, registers by number, written `d <- s`."""
+    """An instruction whose text is unknown: opcode, registers by number, written `d <- s`."""
     instruction = trace.instructions[pc]
     made, read = (" ".join(f"r{number}" for number in part) for part in (instruction.destinations, instruction.sources))
     return " ".join(word for word in (instruction.opcode, made, "<-" if read else "", read) if word)

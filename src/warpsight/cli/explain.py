@@ -1,4 +1,4 @@
-"""`warpsight explain`: the predicted cycles by source or PTX line."""
+"""`warpsight explain`: the predicted cycles by source line, PTX line, basic block or instruction of machine code."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from warpsight.reports.explanation import explanation_text
 from warpsight.reports.formats import plain
 from warpsight.reports.next_step import followed_by
 
-_VIEWS = ("line", "source", "block")
+_VIEWS = ("line", "source", "block", "sass")
 EXAMPLES = """\
 examples:
   warpsight explain launch.yaml
   warpsight explain saxpy.trace --by line --gpu gpumech --model gpumech
+  warpsight explain launch.yaml --gpu a100 --by sass
   warpsight explain launch.yaml --by block --json
 """
 
@@ -27,8 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_gpu(parser)
     options.add_models(parser, one=True)
     options.add_method(parser)
-    parser.add_argument("--by", choices=_VIEWS, help="one row per PTX line (line), source line (source) or basic block "
-                        "(block); default: source, or line for a kernel without source lines")
+    parser.add_argument("--by", choices=_VIEWS, help="one row per PTX line (line), source line (source), basic block (block) or, "
+                        "where machine code is executed, instruction of it (sass); default: source, or line for a kernel without "
+                        "source lines")
     options.add_json(parser)
 
 

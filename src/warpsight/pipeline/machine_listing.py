@@ -40,7 +40,7 @@ def machine_listing(request: KernelRequest, gpu: GpuSpec | None = None) -> dict[
     code = machine_code(source, wanted)
     function = code.function(kernel)
     use = register_use(source, kernel, architecture=wanted)
-    live = _live_registers(function)
+    live = live_registers(function)
     rows = [_row(instruction, live[instruction.index]) for instruction in function.instructions]
     return {
         "tool": TOOL, "kernel": display_name(kernel), "source": source.path, "target": wanted.real,
@@ -65,7 +65,7 @@ def _native(instruction: Instruction) -> NativeInstruction:
     return instruction.native
 
 
-def _live_registers(function: Function) -> list[int]:
+def live_registers(function: Function) -> list[int]:
     """How many 32-bit registers are live after each instruction."""
     graph = build_cfg(function)
     counts = [0] * len(function.instructions)

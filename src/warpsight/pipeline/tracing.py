@@ -26,13 +26,17 @@ emulator = lazy.load("warpsight.emulator.run.launch", suppress_warning=True)  # 
 # A stored trace needs neither a kernel's sources nor the traces of other tools.
 kernel_input: Any = lazy.load("warpsight.pipeline.kernel_input", suppress_warning=True)
 formats: Any = lazy.load("warpsight.traces.importers.formats", suppress_warning=True)
+machine_listing: Any = lazy.load("warpsight.pipeline.machine_listing", suppress_warning=True)
 imported: Any = lazy.load("warpsight.traces.importers.launch", suppress_warning=True)
 opcodes: Any = lazy.load("warpsight.isa.sass.opcodes", suppress_warning=True)
 
 
-def listing(ready: ReadyLaunch, prepared: Any, instructions: tuple[StaticInstruction, ...]) -> dict[str, dict[str, str]]:
+def listing(ready: ReadyLaunch, prepared: Any, instructions: tuple[StaticInstruction, ...]) -> dict[str, dict[str, Any]]:
     """The text of each instruction, by pc written as text (JSON has no other keys): `ptx`, the line of the PTX that it stands in or
     was made from, and for machine code `sass`.
+
+    Machine code also has `unused_ptx`, by line the PTX between that no instruction was made from, and `machine_code`: by pc the
+    `section` of each instruction, its `address` there, whether it `yields`, and how many registers are live after it.
 
     Of PTX a line is left out that does not name the opcode: an instruction of a linked library stands in another text.
     """
@@ -44,7 +48,23 @@ def listing(ready: ReadyLaunch, prepared: Any, instructions: tuple[StaticInstruc
             texts[str(instruction.pc)] = " ".join(text.split())
     if prepared.level == "ptx":
         return {"ptx": texts}
-    return {"ptx": texts, "sass": {str(i.index): i.native.text for i in prepared.function.instructions}}
+    native = [i.native for i in prepared.function.instructions]
+    facts = {
+        "section": [each.section for each in native], "address": [each.address for each in native],
+        "yields": [each.control.yields for each in native],
+        "live_registers": machine_listing.live_registers(prepared.function),
+    }
+    return {
+        "ptx": texts, "sass": {str(pc): each.text for pc, each in enumerate(native)}, "machine_code": facts,
+        "unused_ptx": _unused(lines, {instruction.ptx_line for instruction in instructions} - {0}),
+    }
+
+
+def _unused(lines: list[str], used: set[int]) -> dict[str, str]:
+    """Lines of PTX between those that are `used`: labels, and instructions that the assembler has left out."""
+    between = range(min(used, default=1), max(used, default=0))
+    texts = {line: " ".join(lines[line - 1].split()) for line in between if line not in used}
+    return {str(line): text for line, text in texts.items() if text and not text.startswith((".loc", "//", "{", "}", ".reg"))}
 
 
 class ListingSink(FolderSink):

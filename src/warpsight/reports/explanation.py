@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
 from warpsight.base.units import percent, thousands, three_digits
+from warpsight.reports.machine_code import machine_cells
 from warpsight.reports.prediction import heading, notes_text
 from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, shortened, wrapped
 from warpsight.result.prediction import components_of
@@ -19,23 +21,67 @@ _LEGEND = (
     "representative warp; waits for: {operand} of the producer of the operand with the longest stall"
 )
 
+_MACHINE_LEGEND = (
+    "issue and wait: cycles of the launch, by the instruction that issues or waits; cause: its largest CPI-stack component; "
+    "executed: warp instructions; waits: the barriers waited for; stall: cycles before the warp's next instruction may issue (y: "
+    "the scheduler may switch to another warp); sets: the barriers that the result (W) and the operands (R) release; live: 32-bit "
+    "registers needed after it"
+)
+
 
 def explanation_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """Heading, table, cycles charged to no line, total and legend. At most 120 columns; longer source text is cut."""
     prediction, view = document["prediction"], document["by"]
     head = f"  predicted    {thousands(document['cycles'])} cycles, bound by {prediction['bound_by']}"
     rows = _with_gaps(document) if view == "source" else list(document["rows"])
-    table = aligned([*_place(rows, view), *_figures(rows, view), _text(rows, document)], style)
-    legend = _LEGEND.format(operand="line and opcode" if view == "source" else "pc")
+    if view == "sass":
+        columns = _machine(rows)
+    else:
+        columns = [*_place(rows, _kind(document)), *_figures(rows, _kind(document)), _text(rows, document)]
+    table = aligned(columns, style)
+    legend = _MACHINE_LEGEND if view == "sass" else _LEGEND.format(operand=_OPERANDS.get(_kind(document), "pc"))
     faint = textwrap.wrap(legend, WIDTH - 2, initial_indent=" ", subsequent_indent=" ")
     faint += [f" note: {PurePath(file).name} was not found, so its text is missing" for file in document["missing_sources"]]
     lines = [heading(prediction), "", head, "", *table, "", *_sums(document, style), "", *map(style.faint, faint)]
     return "\n".join(lines) + notes_text([prediction], style)
 
 
+def _kind(document: dict[str, Any]) -> str:
+    """The view of a table: `ptx` is that by line of a kernel that was executed as machine code."""
+    native = (document["prediction"]["provenance"].get("launch") or {}).get("level") == "sass"
+    return "ptx" if native and document["by"] == "line" else str(document["by"])
+
+
+_OPERANDS = {"source": "line and opcode", "ptx": "PTX line and opcode"}
+
+
+def _machine(rows: list[dict[str, Any]]) -> list[Column]:
+    """Instructions of machine code with their control words, executions and cycles; the name of a section where another begins."""
+    listed: list[dict[str, Any] | str] = []
+    for before, row in pairwise([rows[0], *rows]):
+        if before["machine"]["section"] != row["machine"]["section"]:
+            listed.append(f"{row['machine']['section']}:")
+        listed.append(row)
+
+    def cells(show: Callable[[dict[str, Any]], str]) -> list[str]:
+        return ["" if isinstance(each, str) else show(each) for each in listed]
+
+    words = [Column(name, cells(lambda row, k=k: machine_cells(row["machine"])[k]))  # type: ignore[misc]
+             for k, name in enumerate(("address", "waits", "stall", "sets", "live"))]  # fmt: skip
+    figures = {column.heading: column for column in _figures([{} if isinstance(each, str) else each for each in listed], "sass")}
+    return [
+        words[0], *(figures[name] for name in ("share", "issue", "wait", "cause")),
+        Column("executed", cells(lambda row: thousands(row["executions"]))), *words[1:],
+        Column("line", cells(lambda row: _number(row["line"]))),
+        Column("instruction", [each if isinstance(each, str) else each["text"] for each in listed], left=True),
+    ]  # fmt: skip
+
+
 def _place(rows: list[dict[str, Any]], view: str) -> list[Column]:
     if view == "block":
         return [Column("block", [str(row["block"]) for row in rows])]
+    if view == "ptx":
+        return [Column("PTX line", [_number(row["ptx_lines"][0]) for row in rows])]
     line = Column("line", [_number(row["line"]) for row in rows])
     return [line] if view == "source" else [Column("pc", [str(row["pcs"][0]) for row in rows]), line]
 
@@ -120,7 +166,8 @@ def _operand(waits: list[dict[str, Any]], view: str) -> str:
         return ""
     wait = waits[0]
     opcode = ".".join(wait["opcode"].split(".")[:2])
-    return f"{_number(wait['line'])} {opcode}".lstrip() if view == "source" else f"pc {wait['pc']}"
+    line = {"source": "line", "ptx": "ptx_line"}.get(view)
+    return f"{_number(wait[line])} {opcode}".lstrip() if line else f"pc {wait['pc']}"
 
 
 def _span(ends: Sequence[int]) -> str:

@@ -29,17 +29,23 @@ def listing_text(document: dict[str, Any]) -> str:
         if row["section"] != section and section:
             lines += ["", f"  {row['section']}:"]
         section = row["section"]
-        waits = "".join(str(k) if k in row["waits"] else "-" for k in range(BARRIERS))
-        sets = "".join(
-            f"{letter}{row[name]}" if row[name] != NO_BARRIER else "--"
-            for letter, name in (("W", "write_barrier"), ("R", "read_barrier"))
-        )
-        stall = f"{row['stall']:>4}{'y' if row['yields'] else ' '}"
-        text = f"  {row['address']:#07x}  {waits}  {stall}  {sets}   {row['live_registers']:>4}  {row['text']:<52} {_place(row)}"
+        address, waits, stall, sets, live = machine_cells(row)
+        text = f"  {address}  {waits}  {stall:>5}  {sets}   {live:>4}  {row['text']:<52} {_place(row)}"
         lines.append(text.rstrip())
     if document["notes"]:
         lines += ["", *(f" note: {note}" for note in document["notes"])]
     return "\n".join(lines)
+
+
+def machine_cells(row: dict[str, Any]) -> tuple[str, str, str, str, str]:
+    """Address, barriers waited for, stall cycles, barriers set and live registers of an instruction, as text."""
+    waits = "".join(str(k) if k in row["waits"] else "-" for k in range(BARRIERS))
+    sets = "".join(
+        f"{letter}{row[name]}" if row[name] != NO_BARRIER else "--"
+        for letter, name in (("W", "write_barrier"), ("R", "read_barrier"))
+    )
+    stall = f"{row['stall']}{'y' if row['yields'] else ' '}"
+    return f"{row['address']:#07x}", waits, stall, sets, str(row["live_registers"])
 
 
 def _place(row: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from warpsight.analysis.advice.divergence_rules import Divergence
 from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, Coalescing, L1Hits
 from warpsight.analysis.advice.resource_rules import Balance, Doubled, OccupancyStep
 from warpsight.analysis.advice.rule import RULES, Case, Rule, WhatIf
-from warpsight.analysis.explanation import explain_profiled, has_source_lines
+from warpsight.analysis.explanation import explain_profiled, views_of
 from warpsight.base.errors import WarpsightError
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.spec import GpuSpec
@@ -116,7 +116,7 @@ def advise_trace(
 
 def advise_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, watch: Watch | None = None) -> Advice:
     """The same for a profiled trace. Raises as `predict_profiled`."""
-    explained = explain_profiled(profiled, gpu, model, "source" if has_source_lines(profiled.trace) else "line")
+    explained = explain_profiled(profiled, gpu, model, views_of(profiled.trace)[0])
     case = Case(profiled, gpu, model, explained.prediction, explained.rows, watch)
     changes, refused, without_gain, not_tried = [], [], 0, 0
     progress = stage(watch, "evaluating changes")

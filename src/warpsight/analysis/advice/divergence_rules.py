@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf
+from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf, place_of_instruction
+from warpsight.analysis.explanation_rows import has_machine_code, machine_word
 from warpsight.base.units import percent
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.intervals.usage import occurrences, path_use
@@ -192,12 +193,14 @@ class Divergence:
 
     def _change(self, case: Case, part: Parting, recorded: int) -> WhatIf:
         branch = case.trace.instructions[int(case.trace.block_start[part.block + 1]) - 1]
-        name = branch.file.replace("\\", "/").rpartition("/")[2]
-        where = f"line {branch.line}" if branch.file else f"PTX line {branch.ptx_line}"
+        place = place_of_instruction(case.trace, branch)
+        where = f"line {branch.line}" if branch.file else place
+        if has_machine_code(case.trace) and (branch.file or branch.ptx_line):  # the assembler makes several branches of one
+            where += f" (SASS {machine_word(case.trace, branch).address:#07x})"
         lanes = percent(part.needed / part.executed)
         return WhatIf(
             title=f"no divergence at the branch of {where}",
-            place=f"{name}:{branch.line}" if branch.file else where,
+            place=place,
             reason=f"{percent(part.executed / recorded)} of the instructions run in its divergent paths, with {lanes} of the lanes",
             cost="sort or group the work so that neighbouring threads take the same path",
             owner=PROGRAMMER,

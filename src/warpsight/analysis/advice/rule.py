@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from warpsight.analysis import explanation as places
-from warpsight.analysis.explanation_rows import ExplanationRow
+from warpsight.analysis.explanation_rows import ExplanationRow, has_machine_code, machine_word
 from warpsight.base.progress import Watch
 from warpsight.base.registry import Registry
 from warpsight.caches.miss_profile import Counts, MissProfile
@@ -15,14 +15,16 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, predict_trace
 from warpsight.result.prediction import Prediction
-from warpsight.traces.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace, StaticInstruction
 
 PROGRAMMER, ARCHITECT = "programmer", "architect"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A profiled trace with its `prediction` by `model`, and the explanation's `rows` by source line, or pc where there is none."""
+    """A profiled trace with its `prediction` by `model`, and the explanation's `rows` by source line, or as the kernel was written
+    (see `views_of`).
+    """
 
     profiled: ProfiledTrace
     gpu: GpuSpec
@@ -92,12 +94,21 @@ def heaviest_lines(case: Case, chosen: Callable[[int], bool], weight: Counts) ->
 
 
 def place_of(row: ExplanationRow) -> str:
-    """`file:line` without folders, or the instruction's line in a kernel without source lines."""
-    return places.place_of(row.file, row.line, row.ptx_lines[0], row.text)
+    """`file:line` without folders, or the instruction's line in a kernel without source lines, or its address in machine code."""
+    address = None if row.machine is None else row.machine.address
+    return places.place_of(row.file, row.line, row.ptx_lines[0], row.text, address)
+
+
+def place_of_instruction(trace: KernelTrace, instruction: StaticInstruction) -> str:
+    """The same for an instruction of the trace."""
+    native = has_machine_code(trace) and not instruction.ptx_line
+    address = machine_word(trace, instruction).address if native else None
+    text = trace.extra.get("ptx", {}).get(str(instruction.pc), "")
+    return places.place_of(instruction.file, instruction.line, instruction.ptx_line, text, address)
 
 
 def line_name(row: ExplanationRow) -> str:
-    """`line 27`, or `PTX line 63`."""
+    """`line 27`, `PTX line 63`, or `SASS 0x000a0`."""
     return f"line {row.line}" if row.file else place_of(row)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from warpsight.analysis.explanation import place_of
+from warpsight.analysis.explanation import place_of_row
 from warpsight.analysis.report_data.kernel import COMPARISON_REPORT, report_head
 from warpsight.base.errors import UsageError
 from warpsight.result.prediction import components_of
@@ -96,9 +96,9 @@ def _lines(before: dict[str, Any], after: dict[str, Any], model: str) -> list[di
 
 
 def _view(report_data: dict[str, Any], model: str) -> dict[str, Any] | None:
-    """The rows by source line, or by PTX line if there are none; None if they are of another model."""
+    """The rows by source line, or by PTX line or instruction if there are none; None if they are of another model."""
     code = report_data.get("code") or {}
-    view: dict[str, Any] | None = code.get("source") or code.get("line")
+    view: dict[str, Any] | None = code.get("source") or code.get("line") or code.get("sass")
     return view if view is not None and view["model"] == model else None
 
 
@@ -108,7 +108,7 @@ def _texts(view: dict[str, Any]) -> list[dict[str, Any]]:
     texts = []
     for row in view["rows"]:
         source = view["sources"].get(row["file"], {}).get(str(row["line"]), "") if row["file"] else row["text"]
-        place = place_of(row["file"], row["line"], row["ptx_lines"][0], row["text"])
+        place = place_of_row(row)
         texts.append({"text": source.strip(), "place": place, "cycles": row["cpi"] * scale})
     return texts
 

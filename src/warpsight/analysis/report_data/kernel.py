@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from warpsight.analysis.advice.advise import advise_profiled
 from warpsight.analysis.assumptions import assumptions
-from warpsight.analysis.explanation import explain_views, has_source_lines
+from warpsight.analysis.explanation import explain_views, views_of
 from warpsight.analysis.report_data.loads import loads
 from warpsight.analysis.report_data.provenance import provenance
 from warpsight.analysis.report_data.resources import alone, needs_of, rooflines, speed_of_light
@@ -28,18 +28,21 @@ from warpsight.traces.schema import KernelTrace
 
 
 def code_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, Any]:
-    """Explanation documents by PTX (or SASS) instruction, `line`, and where the kernel has any, by source line, `source`.
+    """Explanation documents of `views_of` the trace: by source line, `source`, by PTX line, `line`, and by instruction of machine
+    code, `sass`. In a trace of another tool a `line` is an instruction of machine code.
 
-    They equal those of `explain --json` without the prediction; only the first one has `sources` and `missing_sources`.
+    They equal those of `explain --json` without the prediction; only the first one has `sources` and `missing_sources`. With
+    machine code `line` has `unused`, by line number the text of PTX between, from which no instruction was made.
     """
-    views = ("source", "line") if has_source_lines(profiled.trace) else ("line",)
     documents: dict[str, Any] = {}
-    for explanation in explain_views(profiled, gpu, model, views):
+    for explanation in explain_views(profiled, gpu, model, views_of(profiled.trace)):
         document = explanation.to_json()
         del document["prediction"]
         if documents:
             del document["sources"], document["missing_sources"]
         documents[explanation.by] = document
+    if "sass" in documents and "line" in documents:
+        documents["line"]["unused"] = profiled.trace.extra.get("unused_ptx", {})
     return documents
 
 
@@ -165,11 +168,11 @@ def profiled_report_data(
 
     Its keys, if available: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with the simulator its
     second), `references` (see `references`), `refused` (models that cannot answer, and why), `models` (documentation of each),
-    `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line:
-    `code_views`), `loads` and `loads_about` (memory instructions: `loads.loads`), `what_if` (designs around the GPU, evaluated),
-    `assumptions` (which of the model's the kernel violates), `provenance`, with the simulator `timeline`. docs/reference/report.md
-    describes them all. `request` is the origin of the trace, to run it again for the addresses of lanes. Raises UsageError for an
-    unknown model, and as `model` if it cannot predict.
+    `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by source line, PTX line and instruction of
+    machine code, as far as there are any: `code_views`), `loads` and `loads_about` (memory instructions: `loads.loads`),
+    `what_if` (designs around the GPU, evaluated), `assumptions` (which of the model's the kernel violates), `provenance`, with
+    the simulator `timeline`. docs/reference/report.md describes them all. `request` is the origin of the trace, to run it again
+    for the addresses of lanes. Raises UsageError for an unknown model, and as `model` if it cannot predict.
     """
     check_request(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)

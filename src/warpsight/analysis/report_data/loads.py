@@ -111,23 +111,20 @@ Lanes = tuple[int | None, ...]
 
 NO_KERNEL = "a trace has the sectors of an access in the order of its lanes, but not the address of each lane"
 CHANGED = "the kernel or its input has changed since it was traced, so it could not be run again for the addresses of lanes"
-NATIVE = "the address of each lane is looked for in kernels that are executed as PTX"
 NOT_FOUND = "the address of each lane is recorded only for plain loads, stores and atomics to device memory"
 
 
 def lanes_of(
-    trace: KernelTrace, request: KernelRequest | None, accesses: Sequence[Access], watch: Watch | None = None
+    trace: KernelTrace, gpu: GpuSpec, request: KernelRequest | None, accesses: Sequence[Access], watch: Watch | None = None
 ) -> tuple[list[Lanes | None], str]:
     """For each access the byte addresses of the 32 lanes (None: inactive), or None if they are unknown; and the reason, or "".
 
-    The kernel of `request` runs again with probes at these accesses. A result is used only if it has the sectors of
-    the trace. Raises as `trace_kernel`.
+    The kernel of `request` runs again (at level `sass` as machine code of `gpu`) with probes at these accesses. A result is used
+    only if it has the sectors of the trace. Raises as `trace_kernel`.
     """
     if request is None or request.is_trace:
         return [_from_sectors(access) for access in accesses], NO_KERNEL
-    if trace.header.level != "ptx":
-        return [_from_sectors(access) for access in accesses], NATIVE
-    probes = _run_again(trace, request, accesses, watch)
+    probes = _run_again(trace, gpu, request, accesses, watch)
     if probes is None:
         return [_from_sectors(access) for access in accesses], CHANGED
     lanes = [_checked(access, each) or _from_sectors(access) for access, each in zip(accesses, probes, strict=True)]
@@ -140,12 +137,13 @@ def sectors_of(lanes: Lanes) -> tuple[int, ...]:
 
 
 def _run_again(
-    trace: KernelTrace, request: KernelRequest, accesses: Sequence[Access], watch: Watch | None
+    trace: KernelTrace, gpu: GpuSpec, request: KernelRequest, accesses: Sequence[Access], watch: Watch | None
 ) -> list[LaneAddresses | None] | None:
     """The probes' results at the accesses; None if the launch has changed."""
-    ready, header = prepare(request), trace.header
-    now = kernel_hash(ready.launch.kernel, ready.source.ptx), input_hash(ready.launch), ready.sample
-    if now != (header.kernel_hash, header.input_hash, header.sampled_blocks):
+    ready, header = prepare(request, gpu), trace.header
+    target = ready.source.target if ready.architecture is None else ready.architecture.real
+    now = kernel_hash(ready.launch.kernel, ready.source.ptx), input_hash(ready.launch), ready.sample, target
+    if now != (header.kernel_hash, header.input_hash, header.sampled_blocks, header.target):
         return None
     warps = _warps_of_launch(ready, header.warps_per_block, [access.warp for access in accesses])
     probes = [ProbedAccess(access.pc, warp, access.before) for access, warp in zip(accesses, warps, strict=True)]
@@ -153,6 +151,7 @@ def _run_again(
         ready.source,
         ready.launch,
         probes,
+        architecture=ready.architecture,
         max_instructions=ready.max_instructions,
         progress=stage(watch, "finding the lanes of accesses"),
         options=replace(ready.options, output=StringIO()),  # its output was printed the first time
@@ -310,7 +309,7 @@ def _patterns(
     for kind, count in counts.items():
         other = [pc for pc in pcs if kind == TYPICAL or count[pc] != counts[TYPICAL][pc]]
         chosen += [(kind, access) for _, access in sorted(examples(profiled.trace, other, count).items())]
-    lanes, unknown = lanes_of(profiled.trace, request, [access for _, access in chosen], watch)
+    lanes, unknown = lanes_of(profiled.trace, gpu, request, [access for _, access in chosen], watch)
     patterns: dict[int, list[dict[str, Any]]] = {}
     for (kind, access), known in zip(chosen, lanes, strict=True):
         executions = int(sectors[access.pc, len(access.sectors)])

@@ -21,16 +21,20 @@ from warpsight.isa.ptx.program import Instruction
 class InstructionSet:
     """An instruction level: what is emitted for an instruction, and the functions that the emitted code calls.
 
-    `emit` emits one instruction that does not end its basic block; `special(emitter, name)` gives the 32 lanes of a special
-    register; `branch_condition(emitter, instruction)` restricts a branch to the lanes that take it, where its guard does not say it
-    all; `branch_index(emitter, instruction)` which entry of its list of targets each lane of an indexed branch takes, as u32;
-    `calls` makes the calls of a kernel. All raise UnsupportedError for what is not modelled. Library functions are shared by all
-    kernels: `library_functions_of` names those that a module calls, `build_library_function` makes the module of one. `callbacks`
-    gives, by symbol, the address of each function that is not made by LLVM; it is compiled when its address is first asked for.
+    `emit` emits one instruction that does not end its basic block; `addresses` gives the address of each lane of a plain access to
+    memory (<32 x i64>) and the mask of the lanes that make it (i32), None for any other instruction; `special(emitter, name)` gives
+    the 32 lanes of a special register; `branch_condition(emitter, instruction)` restricts a branch to the lanes that take it, where
+    its guard does not say it all; `branch_index(emitter, instruction)` which entry of its list of targets each lane of an indexed
+    branch takes, as u32; `calls` makes the calls of a kernel. All raise UnsupportedError for what is not modelled.
+
+    Library functions are shared by all kernels: `library_functions_of` names those that a module calls, `build_library_function`
+    makes the module of one. `callbacks` gives, by symbol, the address of each function that is not made by LLVM; it is compiled
+    when its address is first asked for.
     """
 
     level: str
     emit: Callable[[Emitter, Instruction], None]
+    addresses: Callable[[Emitter, Instruction], tuple[Value, Value] | None]
     special: Callable[[Emitter, str], Value]
     branch_condition: Callable[[Emitter, Instruction], None]
     branch_index: Callable[[Emitter, Instruction], Value]

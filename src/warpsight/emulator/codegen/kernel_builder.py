@@ -120,8 +120,8 @@ class KernelBuilder(WarpFunction):
         emit_block_entry(emitter, block, code)
         for instruction in code:
             emitter.begin(instruction)
-            if self.probes:
-                emit_probe(emitter, instruction)
+            if self.probes and (probed := self.instructions.addresses(emitter, instruction)) is not None:
+                emit_probe(emitter, *probed)
             control = instruction.opcode != "call" or instruction.index in self.calls.sites
             if instruction is code[-1] and control and self._ends_block(emitter, block, instruction):
                 return

@@ -36,10 +36,9 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import MAX_REPEAT, PATH_ENTRY_BYTES, WARP, Slot
-from warpsight.isa.ptx.program import Address, Instruction
-from warpsight.isa.ptx.rules import is_async_copy, memory_access
+from warpsight.isa.ptx.program import Instruction
+from warpsight.isa.ptx.rules import memory_access
 from warpsight.traces.path_store import LANES_SHIFT
-from warpsight.traces.schema import SECTOR_SPACES
 
 # A warp touches at most 32 sectors of global memory per instruction (255 with a bulk copy), and 4 words x 32 lanes of local memory;
 # stores of sectors are made in vectors of 32, so that one vector beyond the last must also fit.
@@ -156,7 +155,6 @@ PER_INSTRUCTION = 2
 # A row: the warp of the launch that is looked for (-1: none), how many of its accesses come before (-1: found), mask, addresses.
 _SOUGHT, _BEFORE, _MASK, _ADDRESSES = 0, 1, 2, 3
 _WORDS = _ADDRESSES + WARP
-_PLAIN = ("ld", "ldu", "st", "atom", "red")
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,8 @@ class ProbedAccess:
 class LaneAddresses:
     """Byte addresses of the 32 lanes, int64 [32], and the i32 `mask` of those that accessed memory; others' addresses say nothing.
 
-    Generic addresses of shared and local memory lie in their windows; those of local memory are offsets within each lane's own.
+    Addresses of shared memory are offsets in that of the block, those of local memory within each lane's own; generic addresses of
+    both lie in their windows.
     """
 
     mask: int
@@ -212,26 +211,10 @@ class Probes:
         ]
 
 
-def emit_probe(emitter: Emitter, instruction: Instruction) -> None:
-    """The probe of an instruction that accesses device or local memory by an address for each lane; nothing at any other."""
-    operand = _address(instruction)
-    if operand is None:
-        return
-    addresses = emitter.effective_address(operand)
+def emit_probe(emitter: Emitter, addresses: Value, mask: Value) -> None:
+    """The probe of an access by the lanes of `mask` at `addresses`."""
     function = _probe(emitter.builder.module)
-    emitter.builder.call(function, [emitter.context, emitter.pc, emitter.active_mask, addresses])
-
-
-def _address(instruction: Instruction) -> Address | None:
-    """Where an access with sectors goes: its only address, or the source of an asynchronous copy."""
-    copies = is_async_copy(instruction)
-    if not copies and instruction.opcode not in _PLAIN:
-        return None
-    access = memory_access(instruction)
-    if access is None or access.space not in SECTOR_SPACES:
-        return None
-    addresses = [operand for operand in instruction.operands if isinstance(operand, Address)]
-    return addresses[-1] if len(addresses) == 1 + copies else None
+    emitter.builder.call(function, [emitter.context, emitter.pc, mask, addresses])
 
 
 def _probe(module: ir.Module) -> ir.Function:

@@ -15,7 +15,7 @@ from warpsight.emulator.codegen.calls import Calls
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import HelperFrame, helper_type
 from warpsight.emulator.codegen.instruction_set import InstructionSet
-from warpsight.emulator.codegen.lanes import I64, PTR, Value
+from warpsight.emulator.codegen.lanes import I64, PTR, Value, vector
 from warpsight.emulator.ptx.common import kinds_of
 from warpsight.emulator.ptx.matrix_shapes import Product
 from warpsight.emulator.ptx.mma import multiply_inside, product_types
@@ -24,7 +24,9 @@ from warpsight.emulator.ptx.wmma import MatrixAccess, move_matrix
 from warpsight.emulator.textures.fetch import fetch_function, query_function
 from warpsight.emulator.textures.surfaces import surface_function
 from warpsight.isa.ptx.opcodes import CONTROL, OPCODES
-from warpsight.isa.ptx.program import Instruction
+from warpsight.isa.ptx.program import Address, Instruction
+from warpsight.isa.ptx.rules import is_async_copy, memory_access
+from warpsight.traces.schema import SECTOR_SPACES
 
 _PREFIXES = ("warpsight.mma.", "warpsight.wmma.")
 
@@ -73,6 +75,25 @@ def emit_operation(emitter: Emitter, instruction: Instruction) -> None:
     handler(emitter, instruction)
 
 
+_PLAIN = ("ld", "ldu", "st", "atom", "red")
+
+
+def _addresses(emitter: Emitter, instruction: Instruction) -> tuple[Value, Value] | None:
+    """Where a plain access goes: its only address, or the source of an asynchronous copy."""
+    copies = is_async_copy(instruction)
+    if not copies and instruction.opcode not in _PLAIN:
+        return None
+    access = memory_access(instruction)
+    if access is None or access.space not in (*SECTOR_SPACES, "shared"):
+        return None
+    found = [operand for operand in instruction.operands if isinstance(operand, Address)]
+    if len(found) != 1 + copies:
+        return None
+    if access.space in ("shared", "local"):
+        return emitter.builder.zext(emitter.effective_address(found[-1], 32), vector(I64)), emitter.active_mask
+    return emitter.effective_address(found[-1]), emitter.active_mask
+
+
 def _branch_condition(emitter: Emitter, instruction: Instruction) -> None:
     """The guard of a branch says it all."""
 
@@ -84,6 +105,7 @@ def _branch_index(emitter: Emitter, instruction: Instruction) -> Value:
 PTX = InstructionSet(
     "ptx",
     emit_operation,
+    _addresses,
     emit_special,
     _branch_condition,
     _branch_index,

@@ -164,16 +164,17 @@ def execute(
 
 
 def lane_addresses(
-    source: KernelSource, launch: Launch, accesses: Sequence[ProbedAccess], *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
+    source: KernelSource, launch: Launch, accesses: Sequence[ProbedAccess], *, architecture: Architecture | None = None,
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS, progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
 ) -> list[LaneAddresses | None]:
     """Execute the launch as far as the last of `accesses`; of each the lanes' addresses, None where it was not made.
 
-    Blocks run in order, on one thread; array arguments stay as they are. What is not a plain load, store or atomic has no probe,
-    and nothing is found of a kernel whose blocks may wait for each other, as their order is not that of the trace.
+    With an `architecture` they are accesses of its machine code, else of PTX. Blocks run in order, on one thread; array arguments
+    stay as they are. What is not a plain load, store or atomic has no probe, and nothing is found of a kernel whose blocks may wait
+    for each other, as their order is not that of the trace.
     Raises as `emulate` does, and ValueError for more than two accesses of one instruction.
     """
-    prepared = prepare_kernel(source, launch.kernel, checks=options.check, probes=True)
+    prepared = prepare_kernel(source, launch.kernel, architecture=architecture, checks=options.check, probes=True)
     if prepared.native.graph.waits.spinning:
         return [None] * len(accesses)
     probes = Probes(len(prepared.function.instructions), accesses)

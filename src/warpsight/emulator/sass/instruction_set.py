@@ -76,6 +76,6 @@ def _special(emitter: Emitter, name: str) -> Value:
 
 
 SASS = InstructionSet(
-    "sass", emit_operation, _special, branch_condition, branch_index, NativeCalls, ptx.library_functions_of,
+    "sass", emit_operation, memory.lane_addresses, _special, branch_condition, branch_index, NativeCalls, ptx.library_functions_of,
     ptx.build_library_function, ptx.PTX.callbacks
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from warpsight.emulator.codegen.access import Access, check_global, global_access, local_access, shared_access
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import I8, I16, I32, I64, Value, splat_constant, vector
+from warpsight.emulator.codegen.lanes import I8, I16, I32, I64, Value, lanes_to_mask, splat_constant, vector
 from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from warpsight.emulator.ptx.copies import copy_lanes
 from warpsight.emulator.ptx.matrix_tiles import load_matrices, store_matrices, transpose_matrix
@@ -161,10 +161,16 @@ def ldgsts(emitter: Emitter, instruction: Instruction) -> None:
 
     With `.ZFILL` the source is aligned down, and as many bytes at the end are zeros as it lay behind that.
     """
-    native, builder = native_of(instruction), emitter.builder
+    native = native_of(instruction)
     allow(emitter, native, *CACHE_WORDS, *_WIDE, "ZFILL")
-    size = 4 * next((_WIDE[m] for m in native.modifiers if m in _WIDE), 1)
     target = shared_offsets(emitter, address_operand(emitter, native))
+    source, sizes = _copied(emitter, native)
+    copy_lanes(emitter, native.access_bytes, source, target, sizes)
+
+
+def _copied(emitter: Emitter, native: NativeInstruction) -> tuple[Value, Value]:
+    """Where each lane of a copy reads device memory, and how many bytes."""
+    builder, size = emitter.builder, native.access_bytes
     source = wide_address(emitter, address_operand(emitter, native, 1))
     sizes = splat_constant(I32, size)
     if "ZFILL" in native.modifiers:
@@ -173,7 +179,29 @@ def ldgsts(emitter: Emitter, instruction: Instruction) -> None:
         sizes = builder.sub(sizes, builder.trunc(behind, vector(I32)))
     if len(native.operands) == 3:
         sizes = builder.select(predicate(emitter, native.operands[2]), sizes, splat_constant(I32, 0))
-    copy_lanes(emitter, size, source, target, sizes)
+    return source, sizes
+
+
+# -- Where each lane goes.
+
+_PLAIN = ("LD", "LDG", "LDL", "LDS", "ST", "STG", "STL", "STS", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "LDGSTS")
+
+
+def lane_addresses(emitter: Emitter, instruction: Instruction) -> tuple[Value, Value] | None:
+    """Address and mask of the lanes of a plain access to memory: see `InstructionSet.addresses`. Of a copy, where it reads."""
+    native, builder = native_of(instruction), emitter.builder
+    if native.base not in _PLAIN or "ARRIVE" in native.modifiers:
+        return None
+    if native.base == "LDGSTS":
+        source, sizes = _copied(emitter, native)
+        reads = lanes_to_mask(builder, builder.icmp_signed("!=", sizes, splat_constant(I32, 0)))
+        return source, builder.and_(reads, emitter.active_mask)
+    address = address_operand(emitter, native)
+    if native.space == "shared":
+        return builder.zext(shared_offsets(emitter, address), vector(I64)), emitter.active_mask
+    if native.space == "local":
+        return builder.zext(short_address(emitter, address), vector(I64)), emitter.active_mask
+    return wide_address(emitter, address), emitter.active_mask
 
 
 def ldgdepbar(emitter: Emitter, instruction: Instruction) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from warpsight.reports.html.overview import anchor_of, place_of
+from warpsight.analysis.explanation import place_of_row
+from warpsight.reports.html.overview import anchor_of
 from warpsight.reports.html.parts import paint_class, stack_bar
 from warpsight.result.prediction import in_order
 
@@ -46,8 +47,8 @@ def _bar(label: str, prediction: dict[str, Any], longest: float) -> dict[str, An
 def _code_places(document: dict[str, Any]) -> dict[str, str]:
     """The code section's hash for each place of its rows, by the place's text."""
     code = document.get("code") or {}
-    rows = [row for view in ("source", "line") for row in code.get(view, {}).get("rows", [])]
-    return {place_of(row): f"#code&line={anchor_of(row)}" for row in reversed(rows)}
+    rows = [row for view in ("source", "line", "sass") for row in code.get(view, {}).get("rows", [])]
+    return {place_of_row(row): f"#code&line={anchor_of(row)}" for row in reversed(rows)}
 
 
 def _designs(document: dict[str, Any]) -> dict[str, str]:

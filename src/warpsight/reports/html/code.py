@@ -10,28 +10,30 @@ from warpsight.analysis.explanation import place_of
 from warpsight.base.units import percent, three_digits
 from warpsight.reports.drawing.charts import LOG, Axis, Lanes, Lines, Series
 from warpsight.reports.html.parts import drawn
+from warpsight.reports.machine_code import machine_cells
 from warpsight.reports.terminal import counted
 
 _SECTOR, _WARP = 32, 32
 # Characters for the panels with drawings, in a page of 1 MB with a grid of designs and a timeline.
 _ROOM, _LEAST_ROOM = 340_000, 40_000
+_WORD_CHARACTERS = 60  # of the columns of machine code alone, in each row
 _COUNTS = {"sectors": "sectors", "passes": "shared-memory passes"}
 _LEVELS = {"L1": "L1 requests", "L2 reads": "L2 reads", "L2 writes": "L2 writes", "DRAM": "DRAM lines"}
 # The CSS class of each part of a bar.
 _PARTS = {"hit": "hit", "merged": "merged", "miss": "miss", "written through": "through", "read": "miss", "written": "through"}
 
 
-def load_panels(document: dict[str, Any], language: str) -> dict[str, Any] | None:
+def load_panels(document: dict[str, Any], places: list[str]) -> dict[str, Any] | None:
     """A panel for each memory instruction, in order of pc, and notes about all; None if the document has none.
 
-    `language` is that of the instructions, PTX or SASS.
+    `places` names each instruction: `PTX line 63`, `SASS 0x000a0`.
     """
     entries = document.get("loads")
     if not entries:
         return None
     about, room, panels = document["loads_about"], _room(document), {}
     for entry in sorted(entries, key=lambda entry: (-sum(count * times for count, times in entry["sectors"]), entry["pc"])):
-        panel = _panel(entry, about, language, with_drawings="patterns" in entry and room > 0)
+        panel = _panel(entry, about, places[entry["pc"]], with_drawings="patterns" in entry and room > 0)
         room -= len(str(panel))
         panels[entry["pc"]] = panel
     with_drawings = sum(bool(panel["patterns"]) for panel in panels.values())
@@ -43,12 +45,12 @@ def _room(document: dict[str, Any]) -> int:
     """The number of characters available for panels."""
     grid, timeline = document.get("what_if") or {}, document.get("timeline") or {}
     taken = sum(len(column["data"]) for column in grid.get("columns", ())) + len(str(timeline.get("rows", "")))
+    taken += _WORD_CHARACTERS * len(((document.get("code") or {}).get("sass") or {}).get("rows", ()))
     return max(_LEAST_ROOM, _ROOM - taken)
 
 
-def _panel(entry: dict[str, Any], about: dict[str, Any], language: str, *, with_drawings: bool) -> dict[str, Any]:
-    line = f"{language} line {entry['ptx_line']}"
-    place = f"{place_of(entry['file'], entry['line'], entry['ptx_line'], '')}, {line}" if entry["file"] else line
+def _panel(entry: dict[str, Any], about: dict[str, Any], own: str, *, with_drawings: bool) -> dict[str, Any]:
+    place = f"{place_of(entry['file'], entry['line'], entry['ptx_line'], '')}, {own}" if entry["file"] else own
     return {
         "pc": entry["pc"],
         "opcode": entry["opcode"],
@@ -138,11 +140,18 @@ def _level(name: str, counts: dict[str, int]) -> dict[str, Any]:
     return {"name": _LEVELS[name], "total": total, "parts": parts}
 
 
-# -- The code of a kernel: source lines and instructions side by side, each with its cost.
+# -- The code of a kernel: source lines, PTX and machine code side by side, each with its cost.
 
+# Columns of machine code alone, behind the share: name in the URL's hash and heading, and meaning.
+WORDS = (
+    ("waits", "barriers, 0 to 5, that the instruction waits for"),
+    ("stall", "cycles before the warp's next instruction may issue; y: the scheduler may switch to another warp"),
+    ("sets", "the barriers that are released when the result is written (W) and when the operands have been read (R)"),
+    ("live", "32-bit registers whose values are needed after the instruction"),
+)
 # Columns between share and text, in order: name in the URL's hash, heading, meaning, and whether the page has it for long
-# code too; the script adds the columns that are left out.
-COLUMNS = (
+# code too (long machine code has none); the script adds the columns that are left out.
+COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
     ("wait", "wait cycles", "predicted cycles charged to this line, without issue cycles", True),
     ("cause", "cause", "the line's largest component of the CPI stack", True),
     ("executions", "executions", "warp instructions executed", True),
@@ -154,7 +163,7 @@ COLUMNS = (
     ("interval", "interval", "intervals of the representative warp with this line, from 0", False),
 )
 ALWAYS = sum(always for _, _, _, always in COLUMNS)
-WHOLE_ROWS = 600
+WHOLE_ROWS, MOST_ROWS = 600, 2000  # with all columns, and with PTX beside machine code
 HOT, LEAST_HEAT, LEAST_SHARE = 20, 0.05, 0.0005  # how many at most, of the hottest one's share, and what is shown as a share
 # The other columns: the key of a row, and the format of its number.
 _PLAIN = {"requests": ("requests_per_execution", three_digits), "sectors": ("sectors_per_request", three_digits),
@@ -166,27 +175,43 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
     views = document.get("code")
     if not views:
         return None
-    line, source = views["line"], views.get("source")
-    rows = line["rows"]
-    written = language(rows)
-    columns = COLUMNS if len(rows) + (len(source["rows"]) if source else 0) <= WHOLE_ROWS else COLUMNS[:ALWAYS]
+    native, line, source = views.get("sass"), views.get("line"), views.get("source")
+    finest = native or line
+    rows = finest["rows"]
+    written = "SASS" if native else language(rows)
+    columns = COLUMNS if sum(len(view["rows"]) for view in views.values()) <= WHOLE_ROWS else COLUMNS[:ALWAYS]
+    if not shows_ptx(views):
+        columns = ()
     loads, ranks, most = {entry["pc"] for entry in document.get("loads") or ()}, _ranks(rows), _most(rows)
     instructions = [_instruction(row, before, columns, ranks, loads, most) for before, row in pairwise([None, *rows])]
     return {
-        "model": line["model"],
+        "model": finest["model"],
         "columns": columns,
+        "words": WORDS if native else (),
         "language": written,
+        "ptx": _ptx(line, columns) if native and line and shows_ptx(views) else [],
+        "without_ptx": bool(native and line and not shows_ptx(views)),
         "instructions": instructions,
         "files": _files(source, columns) if source else [],
         "without_source": _without_source(source, columns) if source else None,
-        "rest": [each for each in line["rest"] if each["share"] > 0.0],
-        "loads": load_panels(document, written),
+        "rest": [each for each in finest["rest"] if each["share"] > 0.0],
+        "loads": load_panels(document, [_own_place(row, written) for row in rows]),
     }
+
+
+def shows_ptx(views: dict[str, Any]) -> bool:
+    """Whether PTX is shown: beside long machine code there is no room for it in a page of a megabyte."""
+    return "sass" not in views or sum(len(view["rows"]) for view in views.values()) <= MOST_ROWS
 
 
 def language(rows: list[dict[str, Any]]) -> str:
     """The language of the instructions of a kernel: PTX or SASS."""
     return explanation.language(next((row["text"] for row in rows if row["text"]), ""))
+
+
+def _own_place(row: dict[str, Any], written: str) -> str:
+    """Where an instruction stands in the text of its own language."""
+    return f"SASS {row['machine']['address']:#07x}" if row.get("machine") else f"{written} line {row['ptx_lines'][0]}"
 
 
 def _most(rows: list[dict[str, Any]]) -> float:
@@ -203,11 +228,29 @@ def _ranks(rows: list[dict[str, Any]]) -> dict[int, int]:
 def _instruction(
     row: dict[str, Any], before: dict[str, Any] | None, columns: Any, ranks: dict[int, int], loads: set[int], most: float
 ) -> dict[str, Any]:
-    """A row of the right-hand table."""
-    pc = row["pcs"][0]
+    """A row of the table of instructions."""
+    pc, word = row["pcs"][0], row.get("machine")
+    number, *words = machine_cells(word) if word else (row["ptx_lines"][0],)
+    words = [text if text.strip("-") else "" for text in words]
+    section = word["section"] if word and before is not None and before["machine"]["section"] != word["section"] else ""
     kinds = {"hot": pc in ranks, "mem": pc in loads, "entry": before is None or before["block"] != row["block"]}
     return {"id": f"pc-{pc}", "kinds": " ".join(kind for kind in kinds if kinds[kind]), "rank": ranks.get(pc),
-            "line": row["ptx_lines"][0], "text": row.get("text", ""), **_costs(row, columns, most)}  # fmt: skip
+            "line": number, "words": words, "section": section, "text": row.get("text", ""),
+            **_costs(row, columns, most)}  # fmt: skip
+
+
+def _ptx(view: dict[str, Any], columns: Any) -> list[dict[str, Any]]:
+    """The table of PTX beside machine code: lines with instructions, and those between them unless they are many."""
+    rows, most = {row["ptx_lines"][0]: row for row in view["rows"]}, _most(view["rows"])
+    unused = view.get("unused", {})
+    if len(rows) + len(unused) > WHOLE_ROWS:
+        unused = {}
+    found = []
+    for line in sorted({*rows, *map(int, unused)}, key=lambda line: (not line, line)):
+        row = rows.get(line)
+        text = row["text"] if row else unused[str(line)]
+        found.append({"id": f"ptx-{line}", "line": line or "none", **_source(row, text, columns, most)})
+    return found
 
 
 def _costs(row: dict[str, Any], columns: Any, most: float) -> dict[str, Any]:
@@ -258,7 +301,7 @@ def _files(source: dict[str, Any], columns: Any) -> list[dict[str, Any]]:
 
 
 def _source(row: dict[str, Any] | None, text: str, columns: Any, most: float) -> dict[str, Any]:
-    """A row of the left-hand table; `row` is None for a line without instructions."""
+    """A row of a table of lines; `row` is None for a line without instructions."""
     if row is None:
         return {"text": text, "pcs": "", "share": "", "heat": "0", "cells": [""] * len(columns)}
     return {"text": text, "pcs": " ".join(map(str, row["pcs"])), **_costs(row, columns, most)}

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from warpsight.analysis import explanation
+from warpsight.analysis.explanation import place_of_row
 from warpsight.base.units import percent, three_digits
 from warpsight.reports.comparison import signed_percent
 from warpsight.reports.drawing.canvas import stack_style
@@ -85,19 +85,14 @@ def _component(name: str, document: dict[str, Any]) -> dict[str, Any]:
 def top_lines(document: dict[str, Any], component: str) -> list[dict[str, Any]]:
     """The lines with the largest parts of a component: `place`, `share` of the component, and `anchor` in the code section."""
     code = document.get("code") or {}
-    view = code.get("source") or code.get("line")
+    view = code.get("source") or code.get("line") or code.get("sass")
     if view is None:
         return []
     whole = view["cpi_stack"].get(component, 0.0)
     rows = [row for row in view["rows"] if row["cpi_stack"].get(component, 0.0) > 0.0]
     rows.sort(key=lambda row: -row["cpi_stack"][component])
     top = rows[:_MOST_LINES]
-    return [{"place": place_of(row), "share": row["cpi_stack"][component] / whole, "anchor": anchor_of(row)} for row in top]
-
-
-def place_of(row: dict[str, Any]) -> str:
-    """`kernel.cu:27`, or `PTX line 63` (`SASS line 63`) for a kernel without source lines."""
-    return explanation.place_of(row["file"], row["line"], row["ptx_lines"][0], row["text"])
+    return [{"place": place_of_row(row), "share": row["cpi_stack"][component] / whole, "anchor": anchor_of(row)} for row in top]
 
 
 def anchor_of(row: dict[str, Any]) -> str:

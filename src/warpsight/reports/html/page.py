@@ -24,7 +24,7 @@ from warpsight.reports.comparison import signed_percent
 from warpsight.reports.formats import plain
 from warpsight.reports.html import study
 from warpsight.reports.html.advice import advice
-from warpsight.reports.html.code import code
+from warpsight.reports.html.code import code, shows_ptx
 from warpsight.reports.html.comparison import differences
 from warpsight.reports.html.overview import overview
 from warpsight.reports.html.parts import paints
@@ -97,7 +97,7 @@ _FILTERS: dict[str, Any] = {
 # -- The document embedded in the page: rows of code as tables, so that column names are stored once, and numbers are short.
 
 LONG = 1000  # instructions: above this the page has their text once, in its table
-DIGITS = 5  # significant digits of a row's numbers; the page shows three
+DIGITS, FEWER_DIGITS = 5, 3  # significant digits of a row's numbers, and beside long machine code; the page shows three
 # Derived from the stack: its sum, its share of the total, its parts in cycles, and the largest one.
 _DERIVED = ["cpi", "share", "issue_cycles", "wait_cycles", "cause"]
 _PAIRS = ("ptx_lines", "intervals")
@@ -111,27 +111,35 @@ def embedded(document: dict[str, Any]) -> dict[str, Any]:
     numbers (`ptx_lines`, `intervals`) is one number; numbers have five digits. A missing value is null, left out at the end of a
     row; a column without any value is left out.
 
-    Rows of `line` in the order of their pcs have no `pcs`. With a `source` view, its rows have no `waits_for`,
-    which is that of their instructions, and those of `line` no file and line: each source line has its `pcs`. Long code has no
-    `text`.
+    Rows of instructions (`sass`, else `line`) in the order of their pcs have no `pcs`. What stands in the tables alone is left
+    out: `machine` of `sass`, `unused` of `line`, and the `text` of long code. Rows that are not of instructions have no
+    `waits_for`, and only those of `source` have file and line: each names its `pcs`. Beside long machine code there is no `line`.
     """
     code = document.get("code")
     if not code:
         return document
-    lines = code["line"]["rows"]
+    digits = DIGITS
+    if not shows_ptx(code):
+        code, digits = {name: view for name, view in code.items() if name != "line"}, FEWER_DIGITS
+    finest = "sass" if "sass" in code else "line"
+    instructions = code[finest]["rows"]
     # without a source view no instruction has a file or line
-    left_out = {"source": [*_DERIVED, "waits_for", "text"], "line": [*_DERIVED, "file", "line"]}
-    if len(lines) > LONG:
-        left_out["line"].append("text")
-    if all(row["pcs"] == [pc] for pc, row in enumerate(lines)):
-        left_out["line"].append("pcs")
-    tables = {name: _table(view["rows"], list(view["cpi_stack"]), left_out[name]) for name, view in code.items()}
-    return document | {"code": {name: view | {"rows": tables[name]} for name, view in code.items()}}
+    left_out = {name: [*_DERIVED, "machine", *(["file", "line"] if name != "source" else [])] for name in code}
+    for name in code:
+        if name != finest:
+            left_out[name].append("waits_for")
+        if name == "source" or len(instructions) > LONG:
+            left_out[name].append("text")
+    if all(row["pcs"] == [pc] for pc, row in enumerate(instructions)):
+        left_out[finest].append("pcs")
+    tables = {name: _table(view["rows"], list(view["cpi_stack"]), left_out[name], digits) for name, view in code.items()}
+    views = {name: {key: part for key, part in view.items() if key != "unused"} for name, view in code.items()}
+    return document | {"code": {name: view | {"rows": tables[name]} for name, view in views.items()}}
 
 
-def _table(rows: list[dict[str, Any]], components: list[str], left_out: list[str]) -> dict[str, Any]:
+def _table(rows: list[dict[str, Any]], components: list[str], left_out: list[str], digits: int) -> dict[str, Any]:
     """Columns with values in the most rows come first."""
-    short = [_short(row, components, left_out) for row in rows]
+    short = [_short(row, components, left_out, digits) for row in rows]
     counts: dict[str, int] = {}
     for row in short:
         for name, value in row.items():
@@ -140,21 +148,21 @@ def _table(rows: list[dict[str, Any]], components: list[str], left_out: list[str
     return {"columns": columns, "values": [_without_end([row[name] for name in columns], None) for row in short]}
 
 
-def _short(row: dict[str, Any], components: list[str], left_out: list[str]) -> dict[str, Any]:
-    shown = {key: _rounded(value) for key, value in row.items() if key not in left_out}
-    shown["cpi_stack"] = _without_end([_rounded(row["cpi_stack"].get(name, 0.0)) for name in components], 0)
+def _short(row: dict[str, Any], components: list[str], left_out: list[str], digits: int) -> dict[str, Any]:
+    shown = {key: _rounded(value, digits) for key, value in row.items() if key not in left_out}
+    shown["cpi_stack"] = _without_end([_rounded(row["cpi_stack"].get(name, 0.0), digits) for name in components], 0)
     for name in _PAIRS:
         if shown.get(name) and shown[name][0] == shown[name][1]:
             shown[name] = shown[name][0]
     if "waits_for" in shown:
-        shown["waits_for"] = [[each["pc"], _rounded(each["stall_cycles"])] for each in row["waits_for"]]
+        shown["waits_for"] = [[each["pc"], _rounded(each["stall_cycles"], digits)] for each in row["waits_for"]]
     return shown
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: Any, digits: int) -> Any:
     if not isinstance(value, float):
         return value
-    short = float(f"{value:.{DIGITS}g}")
+    short = float(f"{value:.{digits}g}")
     return int(short) if short.is_integer() else short
 
 

@@ -1,15 +1,19 @@
-// The code: which line is chosen, what belongs to it in the other table, what an instruction waits for, and the columns.
+// The code: which line is chosen, what belongs to it in the other tables, what an instruction waits for.
 W.part(() => {
-  const section = W.find("code"), tables = W.all("table.lines", section), instructions = W.document.code.line.rows;
+  const section = W.find("code"), tables = W.all("table.lines", section), native = W.find("sass");
+  const instructions = (W.document.code.sass || W.document.code.line).rows;
   const pcOf = (row) => Number(row.id.slice("pc-".length)), rowOf = (pc) => W.find("pc-" + pc);
-  const rows = W.all("tbody tr[id]", section).filter((row) => row.dataset.pcs !== undefined || row.id.startsWith("pc-"));
+  const pcsOf = (row) => row.dataset.pcs ? row.dataset.pcs.split(" ").map(Number) : row.id.startsWith("pc-") ? [pcOf(row)] : [];
+  const rows = W.all("tbody tr[id]", section).filter((row) => pcsOf(row).length);
+  const paneOf = new Map(rows.map((row) => [row, row.closest(".pane")]));
   const data = new Map(instructions.map((row) => [row.pcs[0], row]));
-  const sourceOf = new Map();       // a pc's source row
-  for (const row of rows) if (row.dataset.pcs) for (const pc of row.dataset.pcs.split(" ")) sourceOf.set(Number(pc), row);
-  const language = W.find("ptx").caption.textContent;
+  const holders = new Map();        // the rows of a pc, one in each pane
+  for (const row of rows) for (const pc of pcsOf(row)) holders.set(pc, [...(holders.get(pc) || []), row]);
+  const language = (native || W.find("ptx")).caption.textContent;
   const place = (pc) => {
-    const source = sourceOf.get(pc), line = language + " line " + data.get(pc).ptx_lines[0];
-    return source && source.cells[0].textContent !== "none" ? "source line " + source.cells[0].textContent + ", " + line : line;
+    const source = holders.get(pc).find((row) => row.id.startsWith("src-")), number = rowOf(pc).cells[0].textContent;
+    const own = native ? number : language + " line " + number;
+    return source && source.cells[0].textContent !== "none" ? "source line " + source.cells[0].textContent + ", " + own : own;
   };
   W.find("code-tools").hidden = false;
   W.code = { section, tables, rows };
@@ -17,27 +21,51 @@ W.part(() => {
   // -- a line and its counterparts
   let marked = [];
   W.textOf = (row) => row.lastElementChild.textContent;
-  W.reveal = (row) => {
-    const pane = row.closest(".pane"), top = row.offsetTop, room = pane.clientHeight;
-    if (top < pane.scrollTop + 40 || top + row.offsetHeight > pane.scrollTop + room) pane.scrollTop = Math.max(0, top - room / 2);
+  W.inPane = (row) => {
+    const pane = row.closest(".pane"), top = row.offsetTop;
+    return top >= pane.scrollTop + 40 && top + row.offsetHeight <= pane.scrollTop + pane.clientHeight;
   };
-  const counterparts = (row) => row.dataset.pcs ? row.dataset.pcs.split(" ").map(rowOf) : [sourceOf.get(pcOf(row))];
+  W.reveal = (row) => {
+    const pane = row.closest(".pane");
+    if (!W.inPane(row)) pane.scrollTop = Math.max(0, row.offsetTop - pane.clientHeight / 2);
+  };
+  const counterparts = (row) => [...new Set(pcsOf(row).flatMap((pc) => holders.get(pc)))].filter((other) => paneOf.get(other) !== paneOf.get(row));
+  const firsts = (others) => others.filter((row, at) => others.findIndex((other) => paneOf.get(other) === paneOf.get(row)) === at);
   const choose = (row) => {
     for (const each of marked) { each.classList.remove("chosen", "linked"); each.removeAttribute("aria-current"); }
     marked = [];
     if (!row) return;
-    const others = counterparts(row).filter(Boolean);
+    const others = counterparts(row);
     row.classList.add("chosen");
     row.setAttribute("aria-current", "true");
     for (const other of others) other.classList.add("linked");
     marked = [row, ...others];
+    for (const other of firsts(others)) stopAt(other);
     if (section.hidden) return;
     W.reveal(row);
-    if (others.length) W.reveal(others[0]);
-    const pane = row.closest(".pane"), box = pane.getBoundingClientRect();
+    for (const other of firsts(others)) W.reveal(other);
+    const pane = paneOf.get(row), box = pane.getBoundingClientRect();
     if (box.bottom < 80 || box.top > innerHeight - 80) pane.scrollIntoView({ block: "nearest" });
   };
   const go = (row, keep) => W.change({ section: "code", line: row ? row.id : "" }, keep);
+
+  // -- the counterparts of the row under the pointer, which come into view when it rests there
+  const REST_MS = 400;
+  let near = [], resting = 0;
+  const point = (row) => {
+    if (near[0] === row) return;
+    clearTimeout(resting);
+    for (const each of near) each.classList.remove("near");
+    near = row ? [row, ...counterparts(row)] : [];
+    for (const each of near) each.classList.add("near");
+    if (near.length > 1) resting = setTimeout(() => {
+      const others = near.slice(1);
+      for (const first of firsts(others)) {
+        const own = others.filter((other) => paneOf.get(other) === paneOf.get(first));
+        if (!own.some(W.inPane)) W.reveal(first);
+      }
+    }, REST_MS);
+  };
 
   // -- what an instruction waits for
   let waited = [];
@@ -57,26 +85,35 @@ W.part(() => {
     W.tip(own.waits_for && own.waits_for.length ? row.lastElementChild : null, lines);
   };
 
-  // -- pointer and keyboard: one row of each table can be tabbed to, arrows move from it
+  // -- pointer and keyboard: one row of each table can be tabbed to, in other tables that of the chosen row; arrows move from it
+  const stops = new Map();
+  const stopAt = (row) => {
+    const table = row.closest("table");
+    if (stops.has(table)) stops.get(table).tabIndex = -1;
+    row.tabIndex = 0;
+    stops.set(table, row);
+  };
   for (const table of tables) {
-    const own = W.all("tbody tr[id]", table).filter((row) => rows.includes(row));
-    if (own.length) own[0].tabIndex = 0;
-    let stop = own[0];
+    const own = W.all("tbody tr[id]", table).filter((row) => paneOf.has(row));
+    if (own.length) stopAt(own[0]);
     table.addEventListener("click", (event) => {
       const row = event.target.closest("tbody tr");
-      if (row && own.includes(row)) go(row);
+      if (row && paneOf.has(row)) go(row);
     });
-    table.addEventListener("pointerover", (event) => waits(event.target.closest("tbody tr")));
-    table.addEventListener("pointerleave", () => waits(null));
-    table.addEventListener("focusin", (event) => {
+    const at = (event) => {
       const row = event.target.closest("tbody tr");
+      return row && paneOf.has(row) ? row : null;
+    };
+    table.addEventListener("pointerover", (event) => { waits(at(event)); point(at(event)); });
+    table.addEventListener("pointerleave", () => { waits(null); point(null); });
+    table.addEventListener("focusin", (event) => {
+      const row = at(event);
       if (!row) return;
-      stop.tabIndex = -1;
-      row.tabIndex = 0;
-      stop = row;
+      stopAt(row);
       waits(row);
+      point(row);
     });
-    table.addEventListener("focusout", () => waits(null));
+    table.addEventListener("focusout", () => { waits(null); point(null); });
     table.addEventListener("keydown", (event) => {
       const row = event.target.closest("tbody tr");
       if (!row) return;
@@ -91,7 +128,7 @@ W.part(() => {
   }
 
   // -- the hottest instructions, in order
-  const hot = W.all("tr[data-rank]", W.find("ptx")).sort((a, b) => a.dataset.rank - b.dataset.rank);
+  const hot = W.all("tr[data-rank]", section).sort((a, b) => a.dataset.rank - b.dataset.rank);
   const step = (by) => {
     if (!hot.length) { W.say("no line is hot"); return; }
     const at = hot.findIndex((row) => row.id === W.state.line);
@@ -104,5 +141,5 @@ W.part(() => {
   W.find("code-next").addEventListener("click", () => step(1));
   W.find("code-previous").addEventListener("click", () => step(-1));
 
-  W.watch((state) => choose(/^(pc|src)-/.test(state.line || "") ? rows.find((row) => row.id === state.line) : null));
+  W.watch((state) => choose(/^(pc|ptx|src)-/.test(state.line || "") ? rows.find((row) => row.id === state.line) : null));
 });

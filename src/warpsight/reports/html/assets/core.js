@@ -4,7 +4,7 @@ W.document = JSON.parse(document.getElementById("document").textContent);
 for (const [name, view] of Object.entries(W.document.code || {})) {
   const { columns, values } = view.rows, components = Object.keys(view.cpi_stack), both = (value) => (Array.isArray(value) ? value : [value, value]);
   view.rows = values.map((cells, pc) => {
-    const row = name === "line" ? { pcs: [pc] } : {}, stack = {};
+    const row = { pcs: [pc] }, stack = {};  // replaced where a row is of other instructions
     cells.forEach((value, at) => { if (value !== null) row[columns[at]] = value; });
     let sum = 0, largest = 0;
     row.cpi_stack.forEach((part, at) => {
