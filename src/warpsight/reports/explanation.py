@@ -48,7 +48,8 @@ def explanation_text(document: dict[str, Any], style: Style = PLAIN) -> str:
 
 def _kind(document: dict[str, Any]) -> str:
     """The view of a table: `ptx` is that by line of a kernel that was executed as machine code."""
-    native = (document["prediction"]["provenance"].get("launch") or {}).get("level") == "sass"
+    launch = document["prediction"]["provenance"].get("launch") or {}
+    native = launch.get("level") == "sass" and launch.get("registers_from") != "trace"  # those of other tools have no PTX
     return "ptx" if native and document["by"] == "line" else str(document["by"])
 
 

@@ -58,7 +58,8 @@ def heading(document: dict[str, Any]) -> str:
         parts.append(f"grid {dimensions(launch['grid'])} block {dimensions(launch['block'])}")
     parts.append(document["gpu"])
     if launch.get("level"):
-        parts.append("PTX" if launch["level"] == "ptx" else f"machine code of {launch['target']}")
+        of = f" of {launch['target']}" if launch["target"] != "sass" else ""
+        parts.append("PTX" if launch["level"] == "ptx" else f"machine code{of}")
     return "   ".join([*parts, f"model {document['model']}"])
 
 

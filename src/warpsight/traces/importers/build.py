@@ -79,7 +79,7 @@ def _header(path: Path, header: KernelHeader, code: Code, blocks: int, content: 
     return TraceHeader(
         kernel=display_name(header.name), mangled=header.name, source=str(path), grid=header.grid, block=header.block,
         static_shared_bytes=header.shared_bytes, dynamic_shared_bytes=0, registers_per_thread=header.registers,
-        registers_from="trace", target=f"sm_{header.binary}" if header.binary else "sass", kernel_hash=name,
+        registers_from="trace", target=f"sm_{header.binary}" if header.binary else "sass", level="sass", kernel_hash=name,
         input_hash=hashlib.blake2b(shape.encode(), digest_size=32).hexdigest(),
         warp_instructions=_scaled(counts, header.blocks, blocks), thread_instructions=threads,
         emulation_seconds=seconds, tool_version=__version__,
