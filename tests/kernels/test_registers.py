@@ -9,7 +9,7 @@ import pytest
 from warpsight.base.errors import CompileError, FormatError, UsageError
 from warpsight.kernels import assembler as nvjitlink
 from warpsight.kernels import toolkit as libraries
-from warpsight.kernels.cubin import _Elf, read_cubin
+from warpsight.kernels.cubin import Cubin, read_cubin
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import declared_shared_bytes, most_live_registers, register_use
@@ -82,7 +82,7 @@ def test_read_cubin_of_every_generation_has_registers_and_shared_memory(small: K
     assert 4 <= kernel.registers <= 32
     if int(arch) < 90:
         # Before sm_90 the `sh_info` of a code section says it too.
-        code = {s.name: s.info >> 24 for s in _Elf(cubin).sections if s.name.startswith(".text.")}
+        code = {s.name: s.info >> 24 for s in Cubin(cubin).sections if s.name.startswith(".text.")}
         assert code == {".text._Z1fPi": kernel.registers}
 
 

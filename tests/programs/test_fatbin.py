@@ -12,7 +12,7 @@ import pytest
 from programs_build import SOURCES, needs_nvcc
 
 from warpsight.base.errors import FormatError, UnsupportedError
-from warpsight.programs.modules import ptx_choices, read_entries
+from warpsight.kernels.fatbin import no_ptx, ptx_texts, read_entries
 
 pytestmark = pytest.mark.unit
 
@@ -34,37 +34,44 @@ def compressed(text: bytes, codec: str, flags: int, architecture: int) -> bytes:
     return entry(1, architecture, pa.Codec(codec).compress(text).to_pybytes(), flags, len(text))
 
 
+def ptx_choices(content: bytes) -> list[str]:
+    entries = read_entries(content, "p")
+    if texts := ptx_texts(entries, "p"):
+        return texts
+    raise no_ptx(entries, "p")
+
+
 def test_fatbin_plain_ptx_is_read_without_its_padding() -> None:
-    assert ptx_choices(container(entry(1, 75, b".version 8.0\n")), "p")[0] == ".version 8.0\n"
+    assert ptx_choices(container(entry(1, 75, b".version 8.0\n")))[0] == ".version 8.0\n"
 
 
 @pytest.mark.parametrize(("codec", "flags"), [("lz4_raw", LZ4), ("zstd", ZSTD)])
 def test_fatbin_compressed_ptx_is_expanded(codec: str, flags: int) -> None:
     text = b".version 8.0\n" + b"// the same line again\n" * 500
-    assert ptx_choices(container(compressed(text, codec, flags, 80)), "p")[0].encode() == text
+    assert ptx_choices(container(compressed(text, codec, flags, 80)))[0].encode() == text
 
 
 def test_fatbin_of_several_architectures_offers_the_highest_first() -> None:
     content = container(entry(1, 75, b"old"), entry(2, 90, b"\x7fELF"), entry(1, 90, b"new")) + container(entry(1, 80, b"middle"))
-    assert ptx_choices(content, "p") == ["new", "middle", "old"]
+    assert ptx_choices(content) == ["new", "middle", "old"]
     assert [e.kind for e in read_entries(content, "p")] == ["ptx", "elf", "ptx", "ptx"]
 
 
 def test_fatbin_with_machine_code_only_says_how_to_compile() -> None:
     with pytest.raises(UnsupportedError, match=r"only machine code.*sm_86.*\n.*arch=compute_75,code=compute_75"):
-        ptx_choices(container(entry(2, 86, b"\x7fELF")), "p")
+        ptx_choices(container(entry(2, 86, b"\x7fELF")))
 
 
 @pytest.mark.parametrize("keep", [0, 15, 30, 90, 100])
 def test_fatbin_cut_anywhere_is_a_format_error(keep: int) -> None:
     with pytest.raises((FormatError, UnsupportedError)):
-        ptx_choices(container(entry(1, 75, b".version 8.0 and more"))[:keep], "p")
+        ptx_choices(container(entry(1, 75, b".version 8.0 and more"))[:keep])
 
 
 @pytest.mark.parametrize(("flags", "plain"), [(LZ4, 100), (ZSTD, 100), (ZSTD, 1 << 60)])
 def test_fatbin_with_garbage_for_compressed_ptx_is_a_format_error(flags: int, plain: int) -> None:
     with pytest.raises(FormatError, match="cannot be"):
-        ptx_choices(container(entry(1, 75, b"\xff\x00\x13garbage", flags, plain)), "p")
+        ptx_choices(container(entry(1, 75, b"\xff\x00\x13garbage", flags, plain)))
 
 
 def test_fatbin_garbage_never_fails_otherwise() -> None:
@@ -76,7 +83,7 @@ def test_fatbin_garbage_never_fails_otherwise() -> None:
         for _ in range(3):
             broken[chooser.randrange(len(broken))] = chooser.randrange(256)
         with suppress(FormatError, UnsupportedError):
-            ptx_choices(bytes(broken), "p")
+            ptx_choices(bytes(broken))
 
 
 @needs_nvcc
@@ -85,4 +92,4 @@ def test_fatbin_of_nvcc_holds_the_ptx(mode: str, tmp_path: Path) -> None:
     out = tmp_path / "first.fatbin"
     command = ["nvcc", "-fatbin", f"-compress-mode={mode}", "-gencode=arch=compute_75,code=[compute_75,sm_75]", "-o", str(out)]
     subprocess.run([*command, str(SOURCES / "second.cu")], check=True, capture_output=True)
-    assert ".entry" in ptx_choices(out.read_bytes(), "p")[0]
+    assert ".entry" in ptx_choices(out.read_bytes())[0]

@@ -15,13 +15,12 @@ import struct
 from dataclasses import dataclass, field
 
 from warpsight.base.errors import FormatError
+from warpsight.kernels.elf import DAMAGE, OBJECT, Elf, Section
 
 _PLACE = "cubin"
 _REGISTER_COUNT, _FRAME_SIZE, _MIN_STACK, _PARAMETERS, _PARAMETER = 0x2F, 0x11, 0x12, 0x0A, 0x17
 _SIZED_VALUE = 0x04
 _UNKNOWN_STACK = 0xFFFFFFFF
-_SYMBOL_TABLE, _SYMBOL_BYTES = 2, 24
-_NO_BITS, _RELA, _REL = 8, 4, 9
 _SYSTEM_SHARED_SYMBOL, _SYSTEM_SHARED_BYTES = ".nv.reservedSmem.", 1024
 _ADDRESS = 2  # relocation to the 64-bit address of a symbol
 
@@ -67,60 +66,13 @@ class KernelImage:
     banks: dict[int, Bank] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Section:
-    name: str
-    type: int
-    offset: int
-    size: int
-    link: int
-    info: int
-
-
-@dataclass(frozen=True)
-class _Symbol:
-    name: str
-    section: int
-    value: int
-    size: int
-    kind: int
-
-
-def _text_at(data: bytes, offset: int) -> str:
-    return data[offset : data.index(b"\0", offset)].decode()
-
-
-class _Elf:
-    """Sections and symbols. Raises struct.error, ValueError, IndexError or StopIteration for a damaged file."""
+class Cubin(Elf):
+    """A cubin. Raises what `Elf` raises."""
 
     def __init__(self, data: bytes) -> None:
-        if data[:5] != b"\x7fELF\x02":
-            raise FormatError("is not a 64-bit ELF file", place=_PLACE)
-        self.data = data
-        (table,) = struct.unpack_from("<Q", data, 0x28)
-        entry_size, count, names_index = struct.unpack_from("<HHH", data, 0x3A)
-        raw = [struct.unpack_from("<IIQQQQIIQQ", data, table + index * entry_size) for index in range(count)]
-        names = raw[names_index][4]
-        self.sections = [_Section(_text_at(data, names + r[0]), r[1], r[4], r[5], r[6], r[7]) for r in raw]
-        for section in self.sections:
-            if section.type != _NO_BITS and section.offset + section.size > len(data):
-                raise ValueError(f"section {section.name} ends behind the end of the file")
-        symbols = next(section for section in self.sections if section.type == _SYMBOL_TABLE)
-        strings = self.sections[symbols.link].offset
-        self.symbols = []
-        for entry in range(symbols.offset, symbols.offset + symbols.size, _SYMBOL_BYTES):
-            name, kind, _, home, value, size = struct.unpack_from("<IBBHQQ", data, entry)
-            self.symbols.append(_Symbol(_text_at(data, strings + name), home, value, size, kind & 15))
+        super().__init__(data, _PLACE)
 
-    def contents(self, section: _Section) -> bytes:
-        """The bytes of a section; zeros where the file has none."""
-        return bytes(section.size) if section.type == _NO_BITS else self.data[section.offset : section.offset + section.size]
-
-    def named(self, name: str) -> _Section | None:
-        """The section of that name."""
-        return next((section for section in self.sections if section.name == name), None)
-
-    def attributes(self, section: _Section) -> list[tuple[int, bytes]]:
+    def attributes(self, section: Section) -> list[tuple[int, bytes]]:
         """(attribute, payload) of every sized entry of an information section."""
         entries, offset, end = [], section.offset, section.offset + section.size
         while offset + 4 <= end:
@@ -142,20 +94,13 @@ class _Elf:
                     found[self.symbols[symbol].name] = value
         return found
 
-    def fixups(self, name: str) -> tuple[Fixup, ...]:
-        """The addresses to be filled into the section of that name."""
-        found = []
-        for section in self.sections:
-            if section.type not in (_RELA, _REL) or section.name not in (f".rel{name}", f".rela{name}"):
-                continue
-            layout = "<QQq" if section.type == _RELA else "<QQ"
-            contents = self.contents(self.sections[section.info])
-            for entry in struct.iter_unpack(layout, self.contents(section)):
-                offset, info = entry[:2]
-                if info & 0xFFFFFFFF != _ADDRESS:
-                    continue
-                (inside,) = struct.unpack_from("<q", contents, offset)
-                found.append(Fixup(offset, self.symbols[info >> 32].name, entry[2] if len(entry) > 2 else inside))
+    def fixups(self, section: Section) -> tuple[Fixup, ...]:
+        """The addresses to be filled into a section."""
+        found, contents = [], self.contents(section)
+        for each in self.relocations(section):
+            if each.type == _ADDRESS:
+                (inside,) = struct.unpack_from("<q", contents, each.offset)
+                found.append(Fixup(each.offset, self.symbols[each.symbol].name, inside if each.addend is None else each.addend))
         return tuple(found)
 
     def shared_bytes(self, kernel: str) -> int:
@@ -169,17 +114,14 @@ class _Elf:
         return _SYSTEM_SHARED_BYTES if any(s.name.startswith(_SYSTEM_SHARED_SYMBOL) for s in self.symbols) else 0
 
 
-_DAMAGE = (struct.error, ValueError, IndexError, StopIteration)
-
-
 def read_cubin(data: bytes) -> dict[str, CubinKernel]:
     """The kernels of a cubin by mangled name. Raises FormatError when it is damaged or has no register counts."""
     try:
-        elf = _Elf(data)
+        elf = Cubin(data)
         code = [section.name.removeprefix(".text.") for section in elf.sections if section.name.startswith(".text.")]
         registers, frames = elf.counts(_REGISTER_COUNT), elf.counts(_FRAME_SIZE)
         shared = {name: max(elf.shared_bytes(name) - elf.reserved, 0) for name in code}
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise FormatError(f"is damaged: {error}", place=_PLACE) from error
     if missing := [name for name in code if name not in registers]:
         raise FormatError(f"has no register count for {missing[0]}", place=_PLACE)
@@ -189,7 +131,7 @@ def read_cubin(data: bytes) -> dict[str, CubinKernel]:
 def kernel_image(data: bytes, kernel: str) -> KernelImage:
     """What `kernel` (mangled name) needs beside its instructions. Raises FormatError when the cubin is damaged or lacks it."""
     try:
-        elf = _Elf(data)
+        elf = Cubin(data)
         information = elf.named(f".nv.info.{kernel}")
         if information is None or elf.named(f".text.{kernel}") is None:
             raise FormatError(f"has no kernel {kernel}", place=_PLACE)
@@ -198,11 +140,11 @@ def kernel_image(data: bytes, kernel: str) -> KernelImage:
         for number, section in enumerate(elf.sections):
             match = re.fullmatch(r"\.nv\.constant(\d+)(?:\.(.+))?", section.name)
             if match and match[1] != "0" and match[2] in (None, kernel):
-                inside = tuple((s.name, s.value, s.size) for s in elf.symbols if s.section == number and s.kind == 1)
-                banks[int(match[1])] = Bank(elf.contents(section), elf.fixups(section.name), inside)
+                inside = tuple((s.name, s.value, s.size) for s in elf.symbols if s.section == number and s.kind == OBJECT)
+                banks[int(match[1])] = Bank(elf.contents(section), elf.fixups(section), inside)
         stacks = [elf.counts(kind).get(kernel, 0) for kind in (_MIN_STACK, _FRAME_SIZE)]
         # With recursion the stack with all calls is not known; what the launch gives such kernels comes on top.
         stack = max(size for size in stacks if size != _UNKNOWN_STACK)
         return KernelImage(place, elf.shared_bytes(kernel), stack, banks)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise FormatError(f"is damaged: {error}", place=_PLACE) from error

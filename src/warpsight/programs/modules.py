@@ -1,19 +1,11 @@
-"""The modules and kernels of a running program: taken from fat binaries, parsed when loaded, compiled when first launched.
-
-A fat binary is a header (magic, version, header bytes, bytes that follow) and entries, each with a header of its own that says
-kind, architecture, and how the payload is compressed. The layout is not documented by NVIDIA; it is read as nvcc 11 to 13 write
-it.
-"""
+"""The modules and kernels of a running program: taken from fat binaries, parsed when loaded, compiled when first launched."""
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import lazy_loader as lazy
-
-from warpsight.base.errors import FormatError, UnsupportedError, WarpsightError
+from warpsight.base.errors import UnsupportedError, WarpsightError
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, align_up
 from warpsight.emulator.ptx.system import needs_workspace
@@ -22,91 +14,10 @@ from warpsight.emulator.run.launch import PreparedKernel, prepare_kernel
 from warpsight.emulator.run.memory import ModuleData
 from warpsight.isa.ptx.parser import parse_module
 from warpsight.isa.ptx.program import Function
+from warpsight.kernels.fatbin import no_ptx, ptx_texts, read_entries
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse, register_use
-
-pa = lazy.load("pyarrow")
-
-MAGIC = 0xBA55ED50
-_CONTAINER = struct.Struct("<IHHQ")
-_ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
-_PTX, _ELF = 1, 2
-_LZ4, _ZSTD = 0x2000, 0x8000
-_MAX_PTX_BYTES = 1 << 30
-_REMEDY = "compile with -gencode arch=compute_75,code=compute_75, so that PTX is embedded"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One payload. `kind` is ptx, elf or a number; `architecture` is 75 for compute_75; `data` is uncompressed."""
-
-    kind: str
-    architecture: int
-    data: bytes
-
-
-def read_entries(content: bytes, place: str) -> list[Entry]:
-    """All entries of the containers that follow each other in `content`. Raises FormatError for what is cut or no container."""
-    entries: list[Entry] = []
-    offset = 0
-    while offset + _CONTAINER.size <= len(content):
-        magic, _, header_bytes, size = _CONTAINER.unpack_from(content, offset)
-        if magic != MAGIC:
-            break
-        start, end = offset + header_bytes, offset + header_bytes + size
-        if end > len(content) or header_bytes < _CONTAINER.size:
-            raise _damaged(place, f"a container of {size:,} bytes is truncated")
-        while start + _ENTRY.size <= end:
-            entry, start = _read_entry(content, start, end, place)
-            entries.append(entry)
-        offset = end
-    if offset == 0:
-        raise _damaged(place, "it has no header of a fat binary")
-    return entries
-
-
-def _read_entry(content: bytes, start: int, end: int, place: str) -> tuple[Entry, int]:
-    fields = _ENTRY.unpack_from(content, start)
-    kind, header_bytes, size, compressed, architecture = fields[0], fields[2], fields[3], fields[4], fields[8]
-    flags, plain_bytes = fields[11], fields[13]
-    payload = start + header_bytes
-    if header_bytes < _ENTRY.size or payload + size > end:
-        raise _damaged(place, f"an entry of {size:,} bytes is truncated")
-    data = content[payload : payload + size]
-    if flags & (_LZ4 | _ZSTD):
-        if compressed > size or plain_bytes > _MAX_PTX_BYTES:
-            raise _damaged(place, "a compressed entry has inconsistent sizes")
-        data = _expand(data[:compressed], plain_bytes, "lz4_raw" if flags & _LZ4 else "zstd", place)
-    return Entry({_PTX: "ptx", _ELF: "elf"}.get(kind, str(kind)), architecture, data), payload + size
-
-
-def _expand(data: bytes, size: int, codec: str, place: str) -> bytes:
-    try:
-        return bytes(pa.Codec(codec).decompress(data, decompressed_size=size).to_pybytes())
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise _damaged(place, f"an entry cannot be decompressed ({error})") from error
-
-
-def _damaged(place: str, why: str) -> FormatError:
-    return FormatError(f"the fat binary in the program cannot be read: {why}", place=place, remedy="build the program again")
-
-
-def ptx_choices(content: bytes, place: str) -> list[str]:
-    """All PTX of a fat binary, the highest virtual architecture first; at least one.
-
-    Raises UnsupportedError where there is only machine code, and FormatError.
-    """
-    entries = read_entries(content, place)
-    texts = sorted((e for e in entries if e.kind == "ptx"), key=lambda e: -e.architecture)
-    if not texts:
-        native = ", ".join(sorted({f"sm_{e.architecture}" for e in entries if e.kind == "elf"})) or "nothing"
-        raise UnsupportedError(f"only machine code is embedded in the program ({native}), no PTX", place=place, remedy=_REMEDY)
-    try:
-        return [entry.data.rstrip(b"\0").decode() for entry in texts]
-    except UnicodeDecodeError as error:
-        raise _damaged(place, "its PTX is not text") from error
-
 
 # -- The modules and kernels of one running program.
 
@@ -205,13 +116,13 @@ class Modules:
         number = len(self._known) + 1
         place = self.program if number == 1 else f"{self.program}[{number}]"
         refusal: WarpsightError | None = None
-        for text in ptx_choices(fatbin, self.program):
+        entries = read_entries(fatbin, self.program)
+        for text in ptx_texts(entries, self.program):
             try:
                 return KernelSource(place, text, parse_module(text, f"{place} (PTX)"))
             except WarpsightError as error:
                 refusal = refusal or error
-        assert refusal is not None
-        raise refusal
+        raise refusal or no_ptx(entries, self.program)
 
     def kernel(self, module: int, name: str) -> int | None:
         """The number of a kernel of a loaded module, None if it has no such kernel."""

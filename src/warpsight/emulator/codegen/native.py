@@ -30,29 +30,14 @@ from warpsight.emulator.codegen.symbols import SymbolTable
 from warpsight.emulator.codegen.validity import require_seen
 from warpsight.isa.ptx.cfg import ControlFlowGraph, build_cfg
 from warpsight.isa.ptx.program import Function, Module
-
-_SECTION = struct.Struct("<IIQQQQIIQQ")  # ELF-64: name, type, flags, address, offset, size, link, info, align, entry size
-_SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
-_SYMBOL_TABLE = 2
-_HEADER = struct.Struct("<Q10xHHH")  # at byte 40: section table offset, then at 58 the size and number of its entries
+from warpsight.kernels.elf import MAGIC, Elf
 
 
 def undefined_functions(code: bytes) -> list[str]:
     """Names of the symbols that an ELF-64 object uses and does not define; nothing for another format."""
-    if code[:5] != b"\x7fELF\x02":
+    if code[:5] != MAGIC + b"\x02":
         return []
-    table, size, count, _ = _HEADER.unpack_from(code, 40)
-    sections = [_SECTION.unpack_from(code, table + k * size) for k in range(count)]
-    names = []
-    for section in sections:
-        if section[1] != _SYMBOL_TABLE:
-            continue
-        strings = sections[section[6]][4]
-        for offset in range(section[4], section[4] + section[5], _SYMBOL.size):
-            name, _, _, home, _, _ = _SYMBOL.unpack_from(code, offset)
-            if name and home == 0:
-                names.append(code[strings + name : code.index(b"\0", strings + name)].decode())
-    return sorted(names)
+    return sorted(symbol.name for symbol in Elf(code, "native code").symbols if symbol.name and symbol.section == 0)
 
 
 def check_resolved(code: bytes, kernel: str, path: str) -> None:
