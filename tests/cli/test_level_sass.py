@@ -11,6 +11,9 @@ from command_line import run as command
 
 import warpsight
 from warpsight.base.errors import UsageError
+from warpsight.kernels.assembler import assemble
+from warpsight.kernels.sources import load_source
+from warpsight.kernels.toolkit import parse_architecture
 
 SOURCE = """
 extern "C" __global__ void sums(const float* x, float* y, int n) {
@@ -130,3 +133,38 @@ def test_python_has_the_level_too(kernel: str) -> None:
     assert trace.extra["sass"]["0"].startswith("MOV R1, c[0x0][0x28]")
     with pytest.raises(UsageError, match="is not a level of instructions"):
         warpsight.trace(kernel, gpu="a100", level="mica", **arguments)
+
+
+# -- Machine code as input.
+
+
+@pytest.fixture
+def cubin(tmp_path: Path, kernel: str) -> str:
+    path = tmp_path / "sums.cubin"
+    path.write_bytes(assemble(load_source(kernel).ptx, "sums.ptx", parse_architecture(86)))
+    return str(path)
+
+
+@pytest.mark.parametrize("words", [("trace", "-o", "TRACE"), ("explain",), ("advise",), ("report", "-o", "REPORT")])
+def test_cubin_is_an_input_of_commands(run: Run, cubin: str, tmp_path: Path, words: tuple[str, ...]) -> None:
+    named = [str(tmp_path / word.lower()) + (".html" if word == "REPORT" else "") if word.isupper() else word for word in words]
+    outcome = run(*named, cubin, *LAUNCH, "--gpu", "rtx3080", "--level", "sass")
+    assert outcome.out or (tmp_path / "trace").is_dir() or (tmp_path / "report.html").is_file()
+
+
+def test_cubin_and_its_source_are_predicted_alike(run: Run, cubin: str, kernel: str) -> None:
+    found, expected = (
+        json.loads(run("predict", each, *LAUNCH, "--gpu", "rtx3080", "--level", "sass", "--json").out) for each in (cubin, kernel)
+    )
+    assert found["cycles"] == expected["cycles"] and found["warp_instructions"] == expected["warp_instructions"]
+
+
+def test_cubin_has_nothing_to_count_statically(run: Run, cubin: str) -> None:
+    errors = run("predict", cubin, *LAUNCH, "--gpu", "rtx3080", "--static", "--model", "mwp-cwp", code=3).err
+    assert "only machine code is embedded in it (sm_86), no PTX" in errors
+
+
+def test_cubin_at_level_ptx_and_for_another_gpu_is_refused(run: Run, cubin: str) -> None:
+    assert "only machine code is embedded in it (sm_86)" in run("predict", cubin, *LAUNCH, "--level", "ptx", code=3).err
+    errors = run("predict", cubin, *LAUNCH, "--gpu", "a100", "--level", "sass", code=2).err
+    assert "has machine code for sm_86, which does not run on sm_80" in errors and "\n       -> " in errors

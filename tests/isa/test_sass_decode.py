@@ -58,7 +58,7 @@ $slow:
 
 @pytest.fixture(scope="module")
 def decoded() -> Function:
-    return decode_kernel(read_listing(LISTING, "k.ptx"), "k", (), {13: ("k.cu", 5)}, "k.ptx")
+    return decode_kernel(read_listing(LISTING, "k.ptx"), "k", (), {13: ("k.cu", 5)}, "k.ptx", ("k",))
 
 
 def test_listing_has_encodings_lines_and_functions() -> None:
@@ -107,7 +107,7 @@ def test_float_immediate_has_the_bits_of_the_encoding() -> None:
 
 def test_unknown_operand_names_its_instruction_and_the_other_level() -> None:
     with pytest.raises(UnsupportedError, match=r"operand .* of EXIT is not recognized") as raised:
-        decode_kernel(read_listing(LISTING.replace("EXIT ;  ", "EXIT <?> ;"), "k.ptx"), "k", (), {}, "k.ptx")
+        decode_kernel(read_listing(LISTING.replace("EXIT ;  ", "EXIT <?> ;"), "k.ptx"), "k", (), {}, "k.ptx", ("k",))
     assert raised.value.place == "k.ptx:k+0x50" and "level='ptx'" in str(raised.value.remedy)
 
 
@@ -137,4 +137,4 @@ def test_control_flow_is_that_of_the_code(decoded: Function) -> None:
 
 def test_kernel_that_is_not_in_the_listing_is_named() -> None:
     with pytest.raises(FormatError, match="has no code for other"):
-        decode_kernel(read_listing(LISTING, "k.ptx"), "other", (), {}, "k.ptx")
+        decode_kernel(read_listing(LISTING, "k.ptx"), "other", (), {}, "k.ptx", ("k",))

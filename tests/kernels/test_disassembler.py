@@ -55,7 +55,8 @@ def test_line_marks_move_no_line() -> None:
 def test_image_has_constant_banks_and_the_place_of_the_parameters(source: KernelSource) -> None:
     image = machine_code(source, parse_architecture(80)).image("scale")
     assert image.parameters == 0x160  # constant bank 0 of sm_80, as NVIDIA's listings of it have the first parameter
-    assert image.banks[3].data[:4] == (5).to_bytes(4, "little") and image.banks[3].symbols == (("factor", 0, 4),)
+    (bank,) = (bank for bank in image.banks if bank.number == 3)
+    assert bank.data[:4] == (5).to_bytes(4, "little") and bank.symbols == (("factor", 0, 4),) and bank.owner == ""
 
 
 def test_volta_takes_the_code_of_turing_and_says_so() -> None:

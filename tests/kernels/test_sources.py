@@ -56,7 +56,7 @@ def test_load_source_of_cuda_on_standard_input_is_compiled(monkeypatch: pytest.M
         ("empty.cu", b"", FormatError, "is empty"),
         ("blank.ptx", b" \n\n", FormatError, "is empty"),
         ("binary.cu", b"abc\0def", FormatError, "binary file"),
-        ("a.cubin", b"\x7fELF\2\1\1", FormatError, "machine code"),
+        ("a.cubin", b"\x7fELF\2\1\1", FormatError, "is damaged"),
         ("latin.cu", b"// caf\xe9\n", FormatError, "not UTF-8"),
         ("words.txt", b"hello there\n", FormatError, "neither PTX"),
     ],

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import struct
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
+from fatbin_by_hand import LZ4, ZSTD, compressed, container, entry
 from programs_build import SOURCES, needs_nvcc
 
 from warpsight.base.errors import FormatError, UnsupportedError
 from warpsight.kernels.fatbin import no_ptx, ptx_texts, read_entries
 
 pytestmark = pytest.mark.unit
-
-LZ4, ZSTD, PLAIN = 0x2011, 0x8011, 0x11
-
-
-def entry(kind: int, architecture: int, payload: bytes, flags: int = PLAIN, plain: int = 0) -> bytes:
-    padded = payload + b"\0" * (-len(payload) % 8)
-    head = struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 80, len(padded), len(payload), 64, 0, 9, architecture, 0, 0, flags, 0, plain)
-    return head.ljust(80, b"\0") + padded
-
-
-def container(*entries: bytes) -> bytes:
-    body = b"".join(entries)
-    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
-
-
-def compressed(text: bytes, codec: str, flags: int, architecture: int) -> bytes:
-    return entry(1, architecture, pa.Codec(codec).compress(text).to_pybytes(), flags, len(text))
 
 
 def ptx_choices(content: bytes) -> list[str]:

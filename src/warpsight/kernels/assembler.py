@@ -92,19 +92,22 @@ def disassembler_path() -> Path:
     raise MissingLibraryError(f"{_DISASSEMBLER}, NVIDIA's disassembler, is not installed", remedy=remedy)
 
 
-def disassemble(cubin: bytes, path: str) -> str:
+def disassemble(cubin: bytes, path: str, *, source_lines: bool = False) -> str:
     """The listing of machine code, with encodings and lines of the PTX text; kept on disk. `path` names it in messages.
+
+    With `source_lines` it also has the lines of the source that the code's own line information names.
 
     Raises MissingLibraryError, and CompileError when the disassembler refuses it.
     """
     program = disassembler_path()
-    key = diskcache.content_key("1", libraries.identity(program), cubin)
+    options = ["-c", "-hex", "-gp", *(["-g"] if source_lines else [])]
+    key = diskcache.content_key("1", libraries.identity(program), *options, cubin)
     if stored := diskcache.get(_CACHE_KIND, key):
         return stored.decode()
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        command = [str(program), "-c", "-hex", "-gp", file.name]
+        command = [str(program), *options, file.name]
         try:
             process = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -3,26 +3,34 @@
 The layout has no public specification. Used here: `.nv.info` and `.nv.info.<kernel>` hold attributes as (format, attribute, size,
 payload), where 0x2f is a pair (symbol index, registers per thread), 0x11 a pair (symbol index, bytes of stack frame), 0x12 the same
 for the stack with all calls, and 0x0a the place of the parameters in constant bank 0 (symbol index, offset, size); 0x17 is a
-parameter. `.nv.constant<bank>[.<kernel>]` are constant banks. `.nv.shared.<kernel>` has the size of the static shared memory, plus
-the 1 KiB that the system keeps for itself from sm_90 on (symbols `.nv.reservedSmem.*` then stand in the symbol table). Before sm_90
-the number of registers is also in bits 31 to 24 of the `sh_info` of `.text.<kernel>`; the tests check that the two agree.
+parameter (index, number, offset, and a word whose bits from 18 on are its size), 0x0f the functions that the kernel calls and the
+file does not contain, 0x05 and 0x10 what `.maxntid` and `.reqntid` say. `.nv.constant<bank>[.<kernel>]` are constant banks,
+`.nv.global` and `.nv.global.init` the variables in device memory. `.nv.shared.<kernel>` has the size of the static shared memory,
+plus the 1 KiB that the system keeps for itself from sm_90 on (symbols `.nv.reservedSmem.*` then stand in the symbol table). Before
+sm_90 the number of registers is also in bits 31 to 24 of the `sh_info` of `.text.<kernel>`; the tests check that the two agree.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from warpsight.base.errors import FormatError
-from warpsight.kernels.elf import DAMAGE, OBJECT, Elf, Section
+from warpsight.base.errors import FormatError, UnsupportedError
+from warpsight.isa.ptx.linking import EXTERNALS, why_not
+from warpsight.isa.ptx.program import Function, Module, Variable
+from warpsight.kernels.elf import DAMAGE, FUNCTION, OBJECT, SECTION, Elf, Section, Symbol, damaged
+from warpsight.kernels.toolkit import Architecture
 
 _PLACE = "cubin"
 _REGISTER_COUNT, _FRAME_SIZE, _MIN_STACK, _PARAMETERS, _PARAMETER = 0x2F, 0x11, 0x12, 0x0A, 0x17
+_CALLED, _MAX_THREADS, _REQUIRED_THREADS = 0x0F, 0x05, 0x10
 _SIZED_VALUE = 0x04
+_ENTRY = 0x10  # of a symbol: it is a kernel
 _UNKNOWN_STACK = 0xFFFFFFFF
 _SYSTEM_SHARED_SYMBOL, _SYSTEM_SHARED_BYTES = ".nv.reservedSmem.", 1024
-_ADDRESS = 2  # relocation to the 64-bit address of a symbol
+_ADDRESSES = (2, 4)  # relocations to the 64-bit address of a symbol, and to its generic address
 
 
 @dataclass(frozen=True)
@@ -45,8 +53,12 @@ class Fixup:
 
 @dataclass(frozen=True)
 class Bank:
-    """A constant bank: its first contents, and the addresses to be filled in. `symbols` are (name, offset, size) of variables."""
+    """A constant bank of one kernel, its `owner`, or of all (""): its first contents, and the addresses to be filled in. `symbols`
+    are (name, offset, size) of variables.
+    """
 
+    number: int
+    owner: str
     data: bytes
     fixups: tuple[Fixup, ...] = ()
     symbols: tuple[tuple[str, int, int], ...] = ()
@@ -56,21 +68,24 @@ class Bank:
 class KernelImage:
     """What a kernel needs beside its instructions.
 
-    `banks` are its constant banks by number, without bank 0; `parameters` is where the parameters begin in bank 0. `shared_bytes`
-    is the static shared memory with what the system keeps at its start; `stack_bytes` a thread's stack with all calls.
+    `banks` are the constant banks of all kernels of the module but for bank 0, where the parameters begin at `parameters`.
+    `shared_bytes` is the static shared memory with what the system keeps at its start; `stack_bytes` a thread's stack with all
+    calls. `externals` are the functions of the runtime whose addresses stand in the banks.
     """
 
     parameters: int
     shared_bytes: int
     stack_bytes: int
-    banks: dict[int, Bank] = field(default_factory=dict)
+    banks: tuple[Bank, ...] = ()
+    externals: tuple[str, ...] = ()
 
 
 class Cubin(Elf):
     """A cubin. Raises what `Elf` raises."""
 
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data, _PLACE)
+    def __init__(self, data: bytes, place: str = _PLACE) -> None:
+        super().__init__(data, place)
+        self.place = place
 
     def attributes(self, section: Section) -> list[tuple[int, bytes]]:
         """(attribute, payload) of every sized entry of an information section."""
@@ -95,13 +110,27 @@ class Cubin(Elf):
         return found
 
     def fixups(self, section: Section) -> tuple[Fixup, ...]:
-        """The addresses to be filled into a section."""
+        """The addresses to be filled into a section. Those of unknown functions stay 0: kernels that call them are refused."""
         found, contents = [], self.contents(section)
         for each in self.relocations(section):
-            if each.type == _ADDRESS:
+            symbol = self.symbols[each.symbol]
+            if each.type not in _ADDRESSES or symbol.kind == SECTION:
+                what = f"a relocation of type {each.type} in {section.name} is not modelled"
+                raise UnsupportedError(what, place=self.place, remedy="give the source or its PTX")
+            if symbol.section or symbol.name in EXTERNALS:
                 (inside,) = struct.unpack_from("<q", contents, each.offset)
-                found.append(Fixup(each.offset, self.symbols[each.symbol].name, inside if each.addend is None else each.addend))
+                found.append(Fixup(each.offset, symbol.name, inside if each.addend is None else each.addend))
         return tuple(found)
+
+    def banks(self) -> tuple[Bank, ...]:
+        """The constant banks without bank 0, those of all kernels first."""
+        found = []
+        for number, section in enumerate(self.sections):
+            match = re.fullmatch(r"\.nv\.constant(\d+)(?:\.(.+))?", section.name)
+            if match and match[1] != "0":
+                inside = tuple((s.name, s.value, s.size) for s in self.symbols if s.section == number and s.kind == OBJECT)
+                found.append(Bank(int(match[1]), match[2] or "", self.contents(section), self.fixups(section), inside))
+        return tuple(sorted(found, key=lambda bank: (bank.owner, bank.number)))
 
     def shared_bytes(self, kernel: str) -> int:
         """Static shared memory of a kernel with what the system keeps."""
@@ -114,37 +143,113 @@ class Cubin(Elf):
         return _SYSTEM_SHARED_BYTES if any(s.name.startswith(_SYSTEM_SHARED_SYMBOL) for s in self.symbols) else 0
 
 
-def read_cubin(data: bytes) -> dict[str, CubinKernel]:
+def read_cubin(data: bytes, place: str = _PLACE) -> dict[str, CubinKernel]:
     """The kernels of a cubin by mangled name. Raises FormatError when it is damaged or has no register counts."""
     try:
-        elf = Cubin(data)
+        elf = Cubin(data, place)
         code = [section.name.removeprefix(".text.") for section in elf.sections if section.name.startswith(".text.")]
         registers, frames = elf.counts(_REGISTER_COUNT), elf.counts(_FRAME_SIZE)
         shared = {name: max(elf.shared_bytes(name) - elf.reserved, 0) for name in code}
     except DAMAGE as error:
-        raise FormatError(f"is damaged: {error}", place=_PLACE) from error
+        raise damaged(error, place) from error
     if missing := [name for name in code if name not in registers]:
-        raise FormatError(f"has no register count for {missing[0]}", place=_PLACE)
+        raise FormatError(f"has no register count for {missing[0]}", place=place)
     return {name: CubinKernel(registers[name], shared[name], frames.get(name, 0)) for name in code}
 
 
-def kernel_image(data: bytes, kernel: str) -> KernelImage:
-    """What `kernel` (mangled name) needs beside its instructions. Raises FormatError when the cubin is damaged or lacks it."""
+def kernel_image(data: bytes, kernel: str, place: str = _PLACE) -> KernelImage:
+    """What `kernel` (mangled name) needs beside its instructions; "" for what all kernels have in common.
+
+    Raises FormatError when the cubin is damaged or lacks it, UnsupportedError for what is not modelled.
+    """
     try:
-        elf = Cubin(data)
+        elf = Cubin(data, place)
+        banks = elf.banks()
+        if not kernel:
+            return KernelImage(0, 0, 0, banks)
         information = elf.named(f".nv.info.{kernel}")
         if information is None or elf.named(f".text.{kernel}") is None:
-            raise FormatError(f"has no kernel {kernel}", place=_PLACE)
-        place = next(struct.unpack("<IHH", payload)[1] for kind, payload in elf.attributes(information) if kind == _PARAMETERS)
-        banks = {}
-        for number, section in enumerate(elf.sections):
-            match = re.fullmatch(r"\.nv\.constant(\d+)(?:\.(.+))?", section.name)
-            if match and match[1] != "0" and match[2] in (None, kernel):
-                inside = tuple((s.name, s.value, s.size) for s in elf.symbols if s.section == number and s.kind == OBJECT)
-                banks[int(match[1])] = Bank(elf.contents(section), elf.fixups(section), inside)
+            raise FormatError(f"has no kernel {kernel}", place=place)
+        attributes = elf.attributes(information)
+        parameters = next(struct.unpack("<IHH", payload)[1] for kind, payload in attributes if kind == _PARAMETERS)
+        for payload in (payload for kind, payload in attributes if kind == _CALLED):
+            for name in (elf.symbols[index].name for (index,) in struct.iter_unpack("<I", payload)):
+                if name not in EXTERNALS:
+                    what = why_not(name) if name.startswith("cuda") else f'it calls "{name}", which is not defined in it'
+                    raise UnsupportedError(what, place=f"{place}: {kernel}", remedy="give the linked program")
         stacks = [elf.counts(kind).get(kernel, 0) for kind in (_MIN_STACK, _FRAME_SIZE)]
         # With recursion the stack with all calls is not known; what the launch gives such kernels comes on top.
         stack = max(size for size in stacks if size != _UNKNOWN_STACK)
-        return KernelImage(place, elf.shared_bytes(kernel), stack, banks)
+        own = [fixup.symbol for bank in banks if bank.owner in ("", kernel) for fixup in bank.fixups]
+        return KernelImage(parameters, elf.shared_bytes(kernel), stack, banks, tuple(n for n in EXTERNALS if n in own))
     except DAMAGE as error:
-        raise FormatError(f"is damaged: {error}", place=_PLACE) from error
+        raise damaged(error, place) from error
+
+
+# -- A cubin as the module that it was made from: kernels with their parameters, variables in device memory.
+
+
+def read_module(data: bytes, architecture: Architecture, place: str) -> Module:
+    """The kernels and functions of a cubin, without instructions, and its variables. Raises FormatError, UnsupportedError."""
+    try:
+        elf = Cubin(data, place)
+        functions = {
+            symbol.name: _function(elf, symbol) for symbol in elf.symbols
+            if symbol.kind == FUNCTION and symbol.section and elf.sections[symbol.section].name.startswith(".text.")
+        }  # fmt: skip
+        variables = {variable.name: variable for variable in _variables(elf)}
+    except DAMAGE as error:
+        raise damaged(error, place) from error
+    return Module(place, divmod(architecture.number, 10), architecture.real, 64, functions, variables, {})
+
+
+def _function(elf: Cubin, symbol: Symbol) -> Function:
+    section = elf.named(f".nv.info.{symbol.name}")
+    attributes = elf.attributes(section) if symbol.other & _ENTRY and section is not None else []
+    rows = sorted(struct.unpack("<IHHI", payload)[1:] for kind, payload in attributes if kind == _PARAMETER)
+    limits = {kind: payload for kind, payload in attributes if kind in (_MAX_THREADS, _REQUIRED_THREADS)}
+    parameters, end = [], 0
+    for number, offset, word in rows:
+        size = word >> 18
+        kind = f"b{8 * size}" if size in (1, 2, 4, 8) else "b8"
+        align = offset & -offset or 1
+        if -(-end // align) * align != offset:
+            raise ValueError(f"parameter {number + 1} of {symbol.name} is at {offset}")
+        parameters.append(Variable(f"{symbol.name}_param_{number}", "param", kind, size, align))
+        end = offset + size
+    needed = next((struct.unpack("<IHH", payload)[2] for kind, payload in attributes if kind == _PARAMETERS), 0)
+    if end != needed:
+        raise ValueError(f"the parameters of {symbol.name} have {end} bytes, and {needed} are needed")
+    threads = {kind: struct.unpack_from("<3I", payload) for kind, payload in limits.items()}
+    return Function(
+        symbol.name, bool(symbol.other & _ENTRY), tuple(parameters), (), {}, {},
+        max_threads=threads.get(_MAX_THREADS), required_threads=threads.get(_REQUIRED_THREADS),
+    )  # fmt: skip
+
+
+def _variables(elf: Cubin) -> Iterator[Variable]:
+    """The variables in device memory."""
+    for number, section in enumerate(elf.sections):
+        if section.name not in (".nv.global", ".nv.global.init"):
+            continue
+        contents, fixups = elf.contents(section), elf.fixups(section)
+        for symbol in elf.symbols:
+            if symbol.section == number and symbol.kind == OBJECT:
+                end = symbol.value + symbol.size
+                if end > section.size:
+                    raise ValueError(f"variable {symbol.name} ends behind the end of {section.name}")
+                inside = tuple((f.offset - symbol.value, f.symbol, f.addend) for f in fixups if symbol.value <= f.offset < end)
+                first = contents[symbol.value : end] if section.name.endswith(".init") else b""
+                yield Variable(symbol.name, "global", "b8", symbol.size, max(section.align, 1), False, first, inside)
+
+
+def embedded_ptx(data: bytes) -> str:
+    """The PTX that a cubin with line information was made from, line by line as the disassembler counts them; "" without."""
+    elf = Cubin(data)
+    section = elf.named(".nv_debug_ptx_txt")
+    return "" if section is None else elf.contents(section).replace(b"\0", b"\n").decode(errors="replace")
+
+
+def undefined_names(data: bytes) -> set[str]:
+    """The functions that the kernels of a cubin call and that it does not contain."""
+    return {symbol.name for symbol in Cubin(data).symbols if symbol.name and not symbol.section}

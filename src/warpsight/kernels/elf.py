@@ -15,6 +15,13 @@ OBJECT, SECTION, FUNCTION = 1, 3, 2  # kinds of symbols
 DAMAGE = (struct.error, ValueError, IndexError, StopIteration)
 """What reading a damaged file raises."""
 
+
+def damaged(error: Exception, place: str) -> FormatError:
+    """What to say of it."""
+    why = str(error) if type(error) is ValueError else "its headers name what it does not contain"
+    return FormatError(f"is damaged: {why}", place=place, remedy="build it again")
+
+
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION, _SYMBOL = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
 _SYMBOL_TABLE, _RELA, _NO_BITS, _REL = 2, 4, 8, 9
@@ -36,13 +43,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A symbol: `section` is 0 where it is defined elsewhere, `kind` one of the constants above."""
+    """A symbol: `section` is 0 where it is defined elsewhere, `kind` one of the constants above, `other` a byte of CUDA's own."""
 
     name: str
     section: int
     value: int
     size: int
     kind: int
+    other: int
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,10 @@ class Relocation:
 
 
 def _text_at(data: bytes, offset: int) -> str:
-    return data[offset : data.index(b"\0", offset)].decode()
+    end = data.find(b"\0", offset)
+    if end < 0:
+        raise ValueError("a name in it has no end")
+    return data[offset:end].decode()
 
 
 class Elf:
@@ -64,7 +75,7 @@ class Elf:
 
     def __init__(self, data: bytes, place: str) -> None:
         if data[:6] != MAGIC + b"\x02\x01":
-            raise FormatError("is not a 64-bit ELF file", place=place)
+            raise FormatError("is not a 64-bit ELF file", place=place, remedy="build it again")
         self.data = data
         (
             identity, self.type, self.machine, _, _, segments, table, self.flags,
@@ -87,8 +98,8 @@ class Elf:
         """The symbols in order. Raises StopIteration where there is no table of them."""
         table = next(section for section in self.sections if section.type == _SYMBOL_TABLE)
         strings, found = self.sections[table.link].offset, []
-        for name, kind, _, home, value, size in _SYMBOL.iter_unpack(self.contents(table)):
-            found.append(Symbol(_text_at(self.data, strings + name), home, value, size, kind & 15))
+        for name, kind, other, home, value, size in _SYMBOL.iter_unpack(self.contents(table)):
+            found.append(Symbol(_text_at(self.data, strings + name), home, value, size, kind & 15, other))
         return found
 
     def contents(self, section: Section) -> bytes:

@@ -28,7 +28,7 @@ _PTX, _ELF = 1, 2
 _LZ4, _ZSTD = 0x2000, 0x8000
 _VARIANTS = {1 << 20: "a", 1 << 21: "f"}
 _MAX_BYTES = 1 << 30
-_REMEDY = "compile with -gencode arch=compute_75,code=compute_75, so that PTX is embedded"
+_REMEDY = "use level `sass` and a GPU of that compute capability, or compile with -gencode arch=compute_75,code=compute_75"
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def modules_in(data: bytes, place: str) -> list[list[Entry]]:
             raise FormatError("is a program or library without kernels: it embeds no fat binary", place=place, remedy=remedy)
         content = file.contents(section)
     except elf.DAMAGE as error:
-        raise FormatError(f"is damaged: {error}", place=place, remedy="build it again") from error
+        raise elf.damaged(error, place) from error
     return [entries for entries in read_containers(content, place) if entries]
 
 

@@ -24,6 +24,8 @@ class KernelSource:
 
     `path` is what the user gave (shown in answers), `ptx` the PTX text, `target` its `.target` (`sm_75`). `mangled_names` maps the
     kernel expressions that were asked for (`scale<float>`) to names in the PTX; `warnings` are the compiler's, as it words them.
+    Of kernels that were given as machine code there is the `cubin`; `module` then has what it says of them, and no instructions,
+    and `ptx` is the text that its line information names, or "".
     """
 
     path: str
@@ -31,11 +33,17 @@ class KernelSource:
     module: Module
     mangled_names: dict[str, str] = field(default_factory=dict)
     warnings: str = ""
+    cubin: bytes = b""
 
     @property
     def target(self) -> str:
-        """The PTX target, `sm_75`."""
+        """The PTX target, `sm_75`; of machine code its architecture."""
         return self.module.target
+
+    @property
+    def identity(self) -> str:
+        """A text that differs where the kernels do: the PTX, or a hash of the machine code."""
+        return hashlib.sha256(self.cubin).hexdigest() if self.cubin else self.ptx
 
 
 @dataclass(frozen=True)
@@ -111,9 +119,9 @@ DEFAULT_OPTIONS = RunOptions()
 
 # -- Which kernel on which inputs: the hashes by which what was recorded or computed of a launch is found again.
 
-def kernel_hash(kernel: str, ptx: str) -> str:
-    """SHA-256 (64 hexadecimal digits) of a kernel's name and its text."""
-    return hashlib.sha256(f"{kernel}\n{ptx}".encode()).hexdigest()
+def kernel_hash(kernel: str, source: KernelSource) -> str:
+    """SHA-256 (64 hexadecimal digits) of a kernel's name and its text or machine code."""
+    return hashlib.sha256(f"{kernel}\n{source.identity}".encode()).hexdigest()
 
 
 def input_hash(launch: Launch) -> str:

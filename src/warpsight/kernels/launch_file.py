@@ -18,7 +18,7 @@ from warpsight.base.yaml_nodes import Composed, compose
 from warpsight.kernels.launch import KernelSource, Launch
 from warpsight.kernels.launch_check import make_launch
 from warpsight.kernels.sources import load_source
-from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE
+from warpsight.kernels.toolkit import Architecture
 from warpsight.kernels.values import check_kinds, parse_integer, shown, whole_number
 
 _DEPTH = 2
@@ -80,21 +80,21 @@ KEYS = ("kernel", "source", "grid", "block", "shared", "args", "arch", "defines"
 REQUIRED = ("source", "grid", "block")
 
 
-def prepare(spec: LaunchSpec, default_arch: str = DEFAULT_ARCHITECTURE) -> tuple[KernelSource, Launch]:
+def prepare(spec: LaunchSpec, native: Architecture | None = None) -> tuple[KernelSource, Launch]:
     """Compile or read the kernels of `spec` and check its launch. Raises what `load_source` and `make_launch` raise.
 
-    CUDA C++ is compiled for `default_arch` where `spec` names no architecture.
+    `native` is whose machine code will be executed, None for PTX.
     """
-    source = load_kernels(spec, default_arch)
+    source = load_kernels(spec, native)
     return source, make_launch(source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed)
 
 
-def load_kernels(spec: LaunchSpec, default_arch: str = DEFAULT_ARCHITECTURE) -> KernelSource:
+def load_kernels(spec: LaunchSpec, native: Architecture | None = None) -> KernelSource:
     """Compile or read the kernels of `spec`. Raises what `load_source` raises, and UsageError for values of the wrong kind."""
     check_kinds(vars(spec), {name: f"{spec.path}: {name}" for name in vars(spec)} if spec.path else {"args": "arguments"})
     return load_source(
         spec.source, arch=spec.arch, kernel_expressions=(spec.kernel,) if spec.kernel else (), defines=spec.defines,
-        include_dirs=spec.include_dirs, name=spec.name or None, default_arch=default_arch,
+        include_dirs=spec.include_dirs, name=spec.name or None, native=native,
     )
 
 

@@ -12,7 +12,7 @@ from warpsight.isa.sass.listing import ListedSection, read_listing
 from warpsight.kernels import assembler
 from warpsight.kernels.cubin import KernelImage, kernel_image
 from warpsight.kernels.launch import KernelSource
-from warpsight.kernels.toolkit import Architecture
+from warpsight.kernels.toolkit import Architecture, parse_architecture
 
 OLDEST = 75  # that NVIDIA's assembler knows
 OLDEST_GPU = 70  # whose instructions are those of 7.5, but for a few
@@ -38,11 +38,12 @@ class MachineCode:
         """`kernel` (mangled name) decoded, with the functions that it may call. Raises FormatError, UnsupportedError."""
         module = self.source.module
         lines = {i.ptx_line: (i.file, i.line) for function in module.functions.values() for i in function.instructions}
-        return decode_kernel(self.sections, kernel, module.functions[kernel].parameters, lines, self.source.path)
+        parameters, externals = module.functions[kernel].parameters, self.image(kernel).externals
+        return decode_kernel(self.sections, kernel, parameters, lines, self.source.path, module.kernels, externals)
 
     def image(self, kernel: str) -> KernelImage:
         """What the kernel needs beside its instructions."""
-        return kernel_image(self.cubin, kernel)
+        return kernel_image(self.cubin, kernel, self.source.path)
 
 
 def native_architecture(wanted: Architecture) -> tuple[Architecture, str]:
@@ -63,6 +64,9 @@ def machine_code(source: KernelSource, wanted: Architecture, options: tuple[str,
     Raises MissingLibraryError where NVIDIA's assembler or disassembler is missing, CompileError where one refuses its input.
     """
     architecture, note = native_architecture(wanted)
+    if source.cubin:
+        text = assembler.disassemble(source.cubin, source.path, source_lines=True)
+        return MachineCode(source, parse_architecture(source.target), source.cubin, text, note)
     key = diskcache.content_key(_CACHE_FORMAT, assembler.library_identity(), architecture.real, *options, source.ptx)
     cubin = diskcache.get(_CACHE_KIND, key)
     if cubin is None:

@@ -92,6 +92,8 @@ def assembled_kernels(source: KernelSource, architecture: Architecture | None = 
 
     `architecture` is what it assembles for; by default the PTX's target.
     """
+    if source.cubin:
+        return read_cubin(source.cubin, source.path)
     architecture = architecture or assembler_target(source.target)[0]
     key = diskcache.content_key(_CACHE_FORMAT, nvjitlink.library_identity(), architecture.real, source.ptx)
     if stored := diskcache.get(_CACHE_KIND, key):

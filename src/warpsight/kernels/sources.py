@@ -1,25 +1,36 @@
-"""From what a user has, a `.cu` or `.ptx` file, text or standard input, to kernels ready to run."""
+"""From what a user has, a `.cu`, `.ptx` or `.cubin` file, a program, text or standard input, to kernels ready to run."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 from weakref import WeakKeyDictionary
 
-from warpsight.base.errors import FormatError, UsageError, suggestion
+from warpsight.base.errors import FormatError, UnsupportedError, UsageError, WarpsightError, suggestion
 from warpsight.isa.ptx.parser import parse_module
+from warpsight.kernels.cubin import embedded_ptx, read_module
 from warpsight.kernels.cuda import CompileOptions, compile_cached
+from warpsight.kernels.fatbin import (
+    Entry,
+    architectures_in,
+    best_code,
+    is_binary,
+    modules_in,
+    no_ptx,
+    not_for,
+    ptx_texts,
+)
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.mangling import base_name, display_name, normalised
-from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, parse_architecture
+from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, Architecture, parse_architecture
 
 _PTX_HEADER = re.compile(r"^[ \t]*\.version\s", re.MULTILINE)
 _CUDA_HINT = re.compile(r"__global__|__device__|^[ \t]*#[ \t]*include", re.MULTILINE)
-_KINDS = "a .cu (CUDA C++) or .ptx file"
+_KINDS = "a .cu (CUDA C++), .ptx or .cubin file"
 _LISTED = 20
 _STDIN: WeakKeyDictionary[BinaryIO, bytes] = WeakKeyDictionary()
 
@@ -53,8 +64,6 @@ def _read_bytes(name: str) -> bytes:
 
 
 def _decode(data: bytes, name: str) -> str:
-    if data.startswith(b"\x7fELF"):
-        raise FormatError("is compiled machine code (ELF)", place=name, remedy=f"give the source it was made from: {_KINDS}")
     # NVRTC and some tools leave the C string's terminator at the end of PTX.
     data = data.rstrip(b"\x00")
     if b"\x00" in data:
@@ -82,40 +91,124 @@ def _is_ptx(text: str, name: str) -> bool:
     raise FormatError("is neither PTX (no .version line) nor CUDA C++ (no __global__)", place=name, remedy=f"give {_KINDS}")
 
 
-def _only_for_cuda(name: str, **options: object) -> None:
+def _only_for_cuda(name: str, what: str, **options: object) -> None:
     for option, value in options.items():
         if value:
-            what = f"{name} is PTX, which is compiled already: `{option}` cannot change it"
-            raise UsageError(what, place=option, remedy="leave the option out, or give the .cu file")
+            text = f"{name} is {what}, which is compiled already: `{option}` cannot change it"
+            raise UsageError(text, place=option, remedy="leave the option out, or give the .cu file")
 
 
 def load_source(
     path_or_text: str | Path, *, arch: str | int | None = None, kernel_expressions: Sequence[str] = (), defines: Sequence[str] = (),
-    include_dirs: Sequence[str] = (), name: str | None = None, default_arch: str = DEFAULT_ARCHITECTURE,
+    include_dirs: Sequence[str] = (), name: str | None = None, native: Architecture | None = None,
 ) -> KernelSource:
     """Read, compile if need be, and parse kernels.
 
-    `path_or_text` is a `.cu` or `.ptx` path, `-` for standard input, or the text itself (anything with a line break). CUDA C++ is
-    compiled for `arch` (`default_arch` unless given), with `defines` (`NAME=value`) and `include_dirs`. `kernel_expressions` such
-    as `scale<float>` instantiate template kernels. `name` is shown for a text that has no file.
-    Raises UsageError, FormatError, CompileError; UnsupportedError for PTX that is not modelled.
+    `path_or_text` is a `.cu`, `.ptx`, `.cubin` or `.fatbin` path, a program that embeds kernels, `-` for standard input, or the
+    text itself (anything with a line break). CUDA C++ is compiled for `arch` (`native`, or `DEFAULT_ARCHITECTURE`, unless given),
+    with `defines` (`NAME=value`) and `include_dirs`. `kernel_expressions` such as `scale<float>` instantiate template kernels; of
+    several modules in a program the one that has the first of them is taken. `native` is whose machine code will be executed, None
+    for PTX. `name` is shown for a text that has no file. Raises UsageError, FormatError, CompileError; UnsupportedError for PTX
+    that is not modelled, and for machine code where PTX is wanted.
     """
     if _is_text(path_or_text):
         shown, data = name or "<text>", str(path_or_text).encode()
     else:
         path = str(path_or_text)
         shown, data = name or ("<stdin>" if path == "-" else path), _read_bytes(path)
+    # Without a GPU an architecture says whose machine code is meant.
+    changing = None if native is not None and arch is not None and parse_architecture(arch) == native else arch
+    if is_binary(data):
+        _only_for_cuda(shown, "machine code", arch=changing, defines=tuple(defines), include_dirs=tuple(include_dirs))
+        return _binary_source(data, shown, kernel_expressions[0] if kernel_expressions else None, native)
     text = _decode(data, shown)
     if _is_ptx(text, shown):
-        _only_for_cuda(shown, arch=arch, defines=tuple(defines), include_dirs=tuple(include_dirs))
+        _only_for_cuda(shown, "PTX", arch=changing, defines=tuple(defines), include_dirs=tuple(include_dirs))
         return KernelSource(shown, text, parse_module(text, shown))
+    default = DEFAULT_ARCHITECTURE if native is None else native.virtual
     options = CompileOptions(
-        parse_architecture(arch if arch is not None else default_arch), tuple(defines), tuple(include_dirs),
+        parse_architecture(arch if arch is not None else default), tuple(defines), tuple(include_dirs),
         tuple(expression for expression in kernel_expressions if "<" in expression),
     )
     compiled = compile_cached(text, shown, options)
     module = parse_module(compiled.ptx, f"{shown} (PTX)")
     return KernelSource(shown, compiled.ptx, module, dict(compiled.mangled_names), compiled.warnings)
+
+
+# -- Cubins, fat binaries and programs.
+
+
+def has_only_machine_code(source: object) -> bool:
+    """Whether `source` is a file of machine code without PTX. Raises what reading it raises."""
+    if not isinstance(source, (str, os.PathLike)) or _is_text(path := str(source)) or not os.path.isfile(path):
+        return False
+    data = _read_bytes(path)
+    return is_binary(data) and not any(entry.kind == "ptx" for module in modules_in(data, path) for entry in module)
+
+
+def own_architecture(path_or_text: str | Path, arch: str | int | None = None) -> Architecture:
+    """Whose machine code is meant where no GPU is given: `arch`, the only one that a cubin or program has machine code for, or
+    `DEFAULT_ARCHITECTURE`, which compilers get. Raises UsageError where there are several, and what reading the file raises.
+    """
+    if arch is not None:
+        return parse_architecture(arch)
+    data = b"" if _is_text(path_or_text) else _read_bytes(str(path_or_text))
+    found: set[Architecture] = set()
+    if is_binary(data):
+        entries = [entry for module in modules_in(data, str(path_or_text)) for entry in module if entry.kind == "elf"]
+        found = {entry.architecture for entry in entries}
+        if len(found) > 1:
+            what = f"has machine code for {architectures_in(entries)}, and no GPU is given"
+            raise UsageError(what, place=str(path_or_text), remedy="choose one with `gpu=` or `arch=`")
+    return found.pop() if found else parse_architecture(DEFAULT_ARCHITECTURE)
+
+
+def check_source(path: str, arch: str | None) -> None:
+    """Raise what is wrong with a source whatever its launch and level are."""
+    if not _is_text(path) and is_binary(data := _read_bytes(path)):
+        modules_in(data, path)
+    else:
+        load_source(path, arch=arch)
+
+
+def module_source(entries: Sequence[Entry], place: str, native: Architecture | None) -> KernelSource:
+    """One module of a program: the machine code that CUDA chooses for `native`, else PTX to be assembled for it; for None PTX.
+
+    Raises UsageError where neither runs there, UnsupportedError where PTX is wanted and there is none, or it is not modelled.
+    """
+    code = None if native is None else best_code(entries, native)
+    if code is not None:
+        module = read_module(code.data, code.architecture, place)
+        return KernelSource(place, embedded_ptx(code.data), module, cubin=code.data)
+    refusal: WarpsightError | None = None
+    for text in ptx_texts(entries, place, native):
+        try:
+            return KernelSource(place, text, parse_module(text, f"{place} (PTX)"))
+        except WarpsightError as error:
+            refusal = refusal or error
+    raise refusal or (no_ptx(entries, place) if native is None else not_for(entries, native, place))
+
+
+def _binary_source(data: bytes, name: str, kernel: str | None, native: Architecture | None) -> KernelSource:
+    """The module of a binary that contains `kernel`. Raises as `module_source` does, and UsageError where several contain it."""
+    sources: list[KernelSource] = []
+    refusal: WarpsightError | None = None
+    for entries in modules_in(data, name):
+        try:
+            sources.append(module_source(entries, name, native))
+        except (UsageError, UnsupportedError) as error:
+            refusal = refusal or error
+    sources = [source for source in sources if source.module.kernels] or sources[:1]
+    if not sources:
+        raise refusal or FormatError("contains no kernel", place=name, remedy=f"give {_KINDS}")
+    if len(sources) == 1:
+        return sources[0]
+    chosen = _find(list(dict.fromkeys(k for source in sources for k in source.module.kernels)), {}, name, kernel)
+    holding = [source for source in sources if chosen in source.module.kernels]
+    if len(holding) > 1:
+        what = f"{len(holding)} of its modules have a kernel {display_name(chosen)}"
+        raise UsageError(what, place=name, remedy="give the cubin of one of them (cuobjdump -xelf all)")
+    return holding[0]
 
 
 def _listing(kernels: Iterable[str]) -> str:
@@ -141,18 +234,21 @@ def find_kernel(source: KernelSource, name: str | None = None) -> str:
     The end of a qualified name (`foo` for `ns::foo`) and a template without its arguments will do where only one kernel fits; None
     where there is only one kernel. Raises UsageError with the list of kernels otherwise.
     """
-    kernels = list(source.module.kernels)
+    return _find(list(source.module.kernels), source.mangled_names, source.path, name)
+
+
+def _find(kernels: list[str], mangled_names: Mapping[str, str], place: str, name: str | None) -> str:
     if not kernels:
         remedy = "mark one `__global__` (not `static`); for a template give its instance: `kernel='name<float>'`"
-        raise UsageError("it contains no kernel", place=source.path, remedy=remedy)
+        raise UsageError("it contains no kernel", place=place, remedy=remedy)
     if name is None:
         if len(kernels) == 1:
             return kernels[0]
         what = f"there are {len(kernels)} kernels in it: {_listing(kernels)}"
-        raise UsageError(what, place=source.path, remedy="choose one with `kernel='NAME'`")
+        raise UsageError(what, place=place, remedy="choose one with `kernel='NAME'`")
     if name in kernels:
         return name
-    if (lowered := source.mangled_names.get(name)) in kernels:
+    if (lowered := mangled_names.get(name)) in kernels:
         return str(lowered)
     candidates = _candidates(kernels, normalised(name))
     if len(candidates) == 1:
@@ -161,6 +257,6 @@ def find_kernel(source: KernelSource, name: str | None = None) -> str:
         # Overloads look alike without their parameters, so the mangled names distinguish them.
         alike = len({display_name(kernel) for kernel in candidates}) < len(candidates)
         what = f'"{name}" may mean {len(candidates)} kernels: {", ".join(candidates) if alike else _listing(candidates)}'
-        raise UsageError(what, place=source.path, remedy="give one of these names in full")
+        raise UsageError(what, place=place, remedy="give one of these names in full")
     what = f'there is no kernel "{name}"{suggestion(name, [display_name(kernel) for kernel in kernels])}'
-    raise UsageError(what, place=source.path, remedy=f"the kernels are: {_listing(kernels)}")
+    raise UsageError(what, place=place, remedy=f"the kernels are: {_listing(kernels)}")

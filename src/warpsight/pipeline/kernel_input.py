@@ -18,8 +18,8 @@ from warpsight.kernels.launch_file import LaunchSpec, read_launch_file
 from warpsight.kernels.machine_code import OLDEST_GPU, native_architecture
 from warpsight.kernels.python_kernels import as_launch
 from warpsight.kernels.registers import RegisterUse, register_use
-from warpsight.kernels.sources import load_source
-from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, Architecture, parse_architecture
+from warpsight.kernels.sources import check_source, has_only_machine_code, own_architecture
+from warpsight.kernels.toolkit import Architecture, parse_architecture
 from warpsight.kernels.values import check_kinds, parse_integer
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, LEVELS, KernelRequest
 from warpsight.pipeline.suites import MANIFEST, read_manifest
@@ -97,9 +97,9 @@ def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
     wanted = wanted_architecture(gpu) if level == "sass" and gpu is not None else None
     spec = launch_spec_of(request, None if wanted is None else native_architecture(wanted)[0])
     if level == "sass" and wanted is None:
-        wanted = parse_architecture(spec.arch or DEFAULT_ARCHITECTURE)
+        wanted = own_architecture(spec.source, spec.arch)
     architecture, note = (None, "") if wanted is None else native_architecture(wanted)
-    source, launch = launch_spec.prepare(spec, DEFAULT_ARCHITECTURE if architecture is None else architecture.virtual)
+    source, launch = launch_spec.prepare(spec, architecture)
     if architecture is not None:
         architecture = variant_of(source, architecture)
     with lines_of(source.path):
@@ -119,7 +119,9 @@ def level_of(request: KernelRequest, gpu: GpuSpec | None) -> str:
         raise UsageError(what, place="check", remedy="leave out one of the two")
     if level != "auto":
         return level
-    return "ptx" if request.check or gpu is None or _stated_architecture(gpu) is None else "sass"
+    if request.check or gpu is None or _stated_architecture(gpu) is None:
+        return "sass" if gpu is None and not request.check and has_only_machine_code(request.path) else "ptx"
+    return "sass"
 
 
 def wanted_architecture(gpu: GpuSpec) -> Architecture:
@@ -137,8 +139,12 @@ def _stated_architecture(gpu: GpuSpec) -> Architecture | None:
 
 
 def variant_of(source: KernelSource, architecture: Architecture) -> Architecture:
-    """`architecture`, in the variant (`sm_90a`) that the PTX of `source` is for. Raises UsageError for PTX of a later one."""
+    """`architecture`, in the variant (`sm_90a`) that the PTX of `source` is for; of machine code its own. Raises UsageError for PTX
+    of a later one.
+    """
     target = parse_architecture(source.target.partition(",")[0])
+    if source.cubin:
+        return target
     if target.number > architecture.number:
         what = f"is PTX for {target.real}, which cannot be assembled for {architecture.real}"
         remedy = f"choose a GPU of {target.real} or later, compile for an earlier architecture, or use level `ptx`"
@@ -190,7 +196,7 @@ def launch_spec_of(request: KernelRequest, architecture: Architecture | None = N
     for name, unit in (("grid", "blocks in the grid"), ("block", "threads in a block")):
         if name not in settings:
             if isinstance(path, str) and path != "-":
-                load_source(path, arch=settings.get("arch"))  # what is wrong with the file itself comes first
+                check_source(path, settings.get("arch"))  # what is wrong with the file itself comes first
             remedy = f"give --{name}, or a launch file (.yaml, .py)"
             raise UsageError(f"is missing: how many {unit}?", place=f"--{name}", remedy=remedy)
     return LaunchSpec(**settings if "source" in settings else {"source": ptx_of(path), **settings})

@@ -16,8 +16,7 @@ from warpsight.kernels.launch_file import load_kernels
 from warpsight.kernels.machine_code import machine_code, native_architecture
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import register_use
-from warpsight.kernels.sources import find_kernel
-from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, parse_architecture
+from warpsight.kernels.sources import find_kernel, own_architecture
 from warpsight.pipeline.kernel_input import launch_spec_of, variant_of, wanted_architecture
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import KernelRequest
@@ -33,8 +32,8 @@ def machine_listing(request: KernelRequest, gpu: GpuSpec | None = None) -> dict[
     wanted = None if gpu is None else wanted_architecture(gpu)
     # No launch is needed.
     spec = launch_spec_of(replace(request, grid=request.grid or 1, block=request.block or 1), wanted)
-    wanted, note = native_architecture(wanted or parse_architecture(spec.arch or DEFAULT_ARCHITECTURE))
-    source = load_kernels(spec, wanted.virtual)
+    wanted, note = native_architecture(wanted or own_architecture(spec.source, spec.arch))
+    source = load_kernels(spec, wanted)
     wanted = variant_of(source, wanted)
     kernel = find_kernel(source, spec.kernel)
     code = machine_code(source, wanted)

@@ -50,7 +50,7 @@ class Kernel:
     @cached_property
     def uses_heap(self) -> bool:
         """Does it, or a function of its module, call `malloc`?"""
-        return uses_heap([self.function, *self.source.module.functions.values()])
+        return uses_heap(self.function, self.source)
 
     @cached_property
     def needs_workspace(self) -> bool:

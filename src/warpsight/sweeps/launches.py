@@ -152,5 +152,5 @@ def trace_key(request: KernelRequest, gpu: GpuSpec) -> str:
     executed = ready.source.target if ready.architecture is None else f"machine code of {ready.architecture.real}"
     options = (ready.options.heap_bytes, ready.options.stack_bytes, ready.options.check, ready.max_instructions)
     recorded = (ready.registers.registers, ready.registers.static_shared_bytes, ready.sample, ready.seed, *options)
-    hashes = (kernel_hash(ready.launch.kernel, ready.source.ptx), input_hash(ready.launch))
+    hashes = (kernel_hash(ready.launch.kernel, ready.source), input_hash(ready.launch))
     return content_key(TRACE, *hashes, executed, *map(str, recorded), fingerprint(TRACE))

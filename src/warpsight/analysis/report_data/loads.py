@@ -142,7 +142,7 @@ def _run_again(
     """The probes' results at the accesses; None if the launch has changed."""
     ready, header = prepare(request, gpu), trace.header
     target = ready.source.target if ready.architecture is None else ready.architecture.real
-    now = kernel_hash(ready.launch.kernel, ready.source.ptx), input_hash(ready.launch), ready.sample, target
+    now = kernel_hash(ready.launch.kernel, ready.source), input_hash(ready.launch), ready.sample, target
     if now != (header.kernel_hash, header.input_hash, header.sampled_blocks, header.target):
         return None
     warps = _warps_of_launch(ready, header.warps_per_block, [access.warp for access in accesses])

@@ -11,6 +11,7 @@ WARP = 32
 
 # The device's address space. Global and constant memory lie in an arena that the host maps; the windows are where generic addresses
 # of shared and local memory live; local memory is recorded in traces as if interleaved word by word from LOCAL_TRACE_BASE.
+EXTERNAL_BASE = 1 << 19  # addresses of the functions that the runtime provides
 FUNCTION_BASE = 1 << 20  # the address of a function is a number in a range where no data lie
 FUNCTION_STEP = 16
 SHARED_WINDOW = 1 << 24

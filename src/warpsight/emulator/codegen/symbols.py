@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from warpsight.base.errors import UnsupportedError
-from warpsight.emulator.codegen.layout import ARENA_BASE, FUNCTION_BASE, FUNCTION_STEP
+from warpsight.emulator.codegen.layout import ARENA_BASE, EXTERNAL_BASE, FUNCTION_BASE, FUNCTION_STEP
+from warpsight.isa.ptx.linking import EXTERNALS
 from warpsight.isa.ptx.program import Address, Function, Module, Symbol, Variable, Vector
 from warpsight.kernels.cubin import KernelImage
 
@@ -68,6 +69,7 @@ class SymbolTable:
     stack_grows_down = False
     parameters_start = 0
     banks: dict[int, tuple[int, int]] = {}
+    externals: dict[str, int] = {}
 
     def __init__(self, module: Module, function: Function, global_base: int = ARENA_BASE) -> None:
         self.global_base = global_base
@@ -118,8 +120,9 @@ class NativeSymbolTable(SymbolTable):
     """Where a kernel's variables lie when its machine code is run.
 
     Parameters, shared memory and constant banks lie as the assembler has laid them out; variables in device memory as at the level
-    of PTX, so that both write the same addresses. `banks` gives (device address, bytes) by number. `stack_start` is the size of a
-    thread's stack, from whose end it grows down.
+    of PTX, so that both write the same addresses. `banks` gives (device address, bytes) by number; those of the module's other
+    kernels have a place too. `externals` are the addresses of functions of the runtime that the code calls through registers.
+    `stack_start` is the size of a thread's stack, from whose end it grows down.
     """
 
     stack_grows_down = True
@@ -132,13 +135,18 @@ class NativeSymbolTable(SymbolTable):
         self.static_shared_bytes = image.shared_bytes
         self.dynamic_shared_offset = align_up(image.shared_bytes, DYNAMIC_SHARED_ALIGN)
         self.local_bytes = self.stack_start = align_up(image.stack_bytes, 16)
+        numbers = {name: number for number, name in enumerate(EXTERNALS)}
+        self.externals = {name: EXTERNAL_BASE + FUNCTION_STEP * numbers[name] for name in image.externals}
+        self.addresses |= {name: EXTERNAL_BASE + FUNCTION_STEP * number for name, number in numbers.items()} | self.functions
         self.banks: dict[int, tuple[int, int]] = {}
-        for number, bank in sorted(image.banks.items()):
+        for bank in image.banks:
             inside = {name for name, _, _ in bank.symbols}
             self.global_data = [data for data in self.global_data if data.variable.name not in inside]
             fixups = tuple((f.offset, f.symbol, f.addend) for f in bank.fixups)
-            variable = Variable(f"constant bank {number}", "const", "b8", len(bank.data), GLOBAL_ALIGN, False, bank.data, fixups)
-            self.banks[number] = (self.arena_start, len(bank.data))
+            name = f"constant bank {bank.number}" + (f" of {bank.owner}" if bank.owner else "")
+            variable = Variable(name, "const", "b8", len(bank.data), GLOBAL_ALIGN, False, bank.data, fixups)
+            if bank.owner in ("", function.name):
+                self.banks[bank.number] = (self.arena_start, len(bank.data))
             self.addresses |= {name: self.arena_start + offset for name, offset, _ in bank.symbols}
             self.global_data.append(GlobalData(variable, self.arena_start, False))
             self.arena_start = align_up(self.arena_start + len(bank.data), GLOBAL_ALIGN)

@@ -26,7 +26,8 @@ from warpsight.emulator.run.faults import place_of, thread_of
 from warpsight.emulator.run.memory import HEAP_ALIGN, Memory
 from warpsight.isa.ptx.linking import ALIGNED_MALLOCS, ASSERTION, EXTERNALS, FREE, MALLOC, PRINTF
 from warpsight.isa.ptx.program import Function
-from warpsight.kernels.launch import Launch
+from warpsight.kernels.cubin import undefined_names
+from warpsight.kernels.launch import KernelSource, Launch
 
 MOST_PRINTF_ARGUMENTS = 32
 _WIDEST = 1 << 20
@@ -323,10 +324,12 @@ def _unsigned(value: np.int64) -> int:
     return int(value) & ((1 << 64) - 1)
 
 
-def uses_heap(functions: list[Function]) -> bool:
-    """Does one of the functions call `malloc`?"""
-    calls = (i for f in functions for i in f.instructions if i.opcode == "call" and len(i.operands) > 1)
-    return any(getattr(call.operands[1], "name", "") in (MALLOC, *ALIGNED_MALLOCS) for call in calls)
+def uses_heap(function: Function, source: KernelSource) -> bool:
+    """Does a kernel, or a function of its module, call `malloc`? Of machine code that was given as such: may its module?"""
+    if source.cubin:
+        return any(name in undefined_names(source.cubin) for name in (MALLOC, *ALIGNED_MALLOCS))
+    calls = (i for f in (function, *source.module.functions.values()) for i in f.instructions if i.opcode == "call")
+    return any(getattr(call.operands[1], "name", "") in (MALLOC, *ALIGNED_MALLOCS) for call in calls if len(call.operands) > 1)
 
 
 def show_printed(output: TextIO | None) -> None:

@@ -18,6 +18,7 @@ from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Function, Instruction
 from warpsight.isa.ptx.rules import memory_access
 from warpsight.kernels.launch import Launch
+from warpsight.kernels.mangling import display_name
 
 # Kind to (name for programs, words for people).
 _DESCRIPTIONS = {
@@ -132,8 +133,18 @@ def thread_of(block: int, thread: int, launch: Launch) -> tuple[tuple[int, int, 
 
 
 def place_of(path: str, instruction: Instruction) -> str:
-    """Source line if known, else the PTX line."""
-    return f"{instruction.file}:{instruction.line}" if instruction.file else f"{path}:{instruction.ptx_line}"
+    """Source line if known, else the PTX line, or where the instruction is in machine code."""
+    if instruction.file or instruction.ptx_line:
+        return f"{instruction.file}:{instruction.line}" if instruction.file else f"{path}:{instruction.ptx_line}"
+    return f"{path}: {_line_of(instruction)}"
+
+
+def _line_of(instruction: Instruction) -> str:
+    """The PTX line, or the address in machine code for which none is known."""
+    native = instruction.native
+    if native is None or instruction.ptx_line:
+        return f"PTX line {instruction.ptx_line}"
+    return f"{display_name(native.section)}+{native.address:#x}"
 
 
 def describe_fault(record: dict[str, int], scene: FaultScene) -> WarpsightError:
@@ -152,9 +163,9 @@ def describe_fault(record: dict[str, int], scene: FaultScene) -> WarpsightError:
     if kind in _NUMBERED_FAULTS:
         near = _Near(", " + _NUMBERED_FAULTS[kind].format(address, record.get("stack", 0)), address)
     name, description = _DESCRIPTIONS[kind]
-    detail = f'kernel {scene.name}: {description} by "{instruction.text}" (PTX line {instruction.ptx_line}), {where}{near.text}'
+    detail = f'kernel {scene.name}: {description} by "{instruction.text}" ({_line_of(instruction)}), {where}{near.text}'
     if kind == Fault.ASSERTION and scene.assertion is not None:
-        detail = f"kernel {scene.name}: {assertion_text(scene.assertion, block, thread)} (PTX line {instruction.ptx_line})"
+        detail = f"kernel {scene.name}: {assertion_text(scene.assertion, block, thread)} ({_line_of(instruction)})"
     error = LaunchFault(detail, place=place, remedy=_REMEDY.get(kind, "check the index against the array's size"))
     error.details = FaultDetails(
         name, scene.name, instruction.ptx_line, instruction.file, instruction.line, block, thread, near.address, near.allocation,
@@ -230,7 +241,7 @@ def limit_error(limit: int, record: dict[str, int], scene: FaultScene) -> LimitE
     instruction = scene.function.instructions[record["pc"]]
     block, thread, where = thread_of(record["block"], record["warp"] * WARP, scene.launch)
     error = LimitError(
-        f"kernel {scene.name} passed {limit:,} warp instructions near PTX line {instruction.ptx_line}, in the warp of {where}; "
+        f"kernel {scene.name} passed {limit:,} warp instructions near {_line_of(instruction)}, in the warp of {where}; "
         "it may never end",
         place=place_of(scene.path, instruction),
         remedy="raise `max_instructions` if it is meant to run that long",
@@ -281,7 +292,7 @@ def describe_deadlock(waiting: list[Waiting], block: int, function: Function, na
     lines = []
     for wait in waiting[:_SHOWN]:
         instruction = function.instructions[wait.pc]
-        place = f"{place_of(path, instruction)}, PTX line {instruction.ptx_line}"
+        place = f"{place_of(path, instruction)}, {_line_of(instruction)}"
         if wait.barrier is None:
             reason = f'for lanes of its warp at "{instruction.text}"'
         else:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from warpsight._version import __version__
 from warpsight.base.compiled import jit
-from warpsight.base.errors import LimitError, UsageError
+from warpsight.base.errors import LimitError, UnsupportedError, UsageError
 from warpsight.base.progress import Progress
 from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
@@ -128,6 +128,9 @@ class PreparedKernel:
     target: str
 
 
+_OTHER_INPUT = "give the source or its PTX, and use `level='ptx'`"
+
+
 def prepare_kernel(
     source: KernelSource, kernel: str, *, architecture: Architecture | None = None, checks: bool = False,
     global_base: int = ARENA_BASE, probes: bool = False, assembler: tuple[str, ...] = (),
@@ -138,17 +141,22 @@ def prepare_kernel(
     `lane_addresses`.
     """
     module = source.module
-    with lines_of(source.path):
-        if architecture is None:
-            function = inline_calls(module, module.functions[kernel])
-            symbols, text, instructions, target = SymbolTable(module, function, global_base), source.ptx, PTX, source.target
-        else:
-            code = machine_code(source, architecture, assembler)
-            function = code.function(kernel)
-            symbols = NativeSymbolTable(module, function, code.image(kernel), global_base)
-            text, instructions, target = f"{source.ptx}\0{code.text}", SASS, code.architecture.real
-        native = compile_kernel(module, function, text, instructions, symbols, checks, probes)
-        return PreparedKernel(source, function, native, instructions.level, target)
+    try:
+        with lines_of(source.path):
+            if architecture is None:
+                function = inline_calls(module, module.functions[kernel])
+                symbols, text, instructions, target = SymbolTable(module, function, global_base), source.ptx, PTX, source.target
+            else:
+                code = machine_code(source, architecture, assembler)
+                function = code.function(kernel)
+                symbols = NativeSymbolTable(module, function, code.image(kernel), global_base)
+                text, instructions, target = f"{source.identity}\0{code.text}", SASS, code.architecture.real
+            native = compile_kernel(module, function, text, instructions, symbols, checks, probes)
+    except UnsupportedError as error:
+        if not source.cubin:
+            raise
+        raise UnsupportedError(error.what, place=error.place, remedy=_OTHER_INPUT) from error
+    return PreparedKernel(source, function, native, instructions.level, target)
 
 
 def execute(
@@ -202,7 +210,7 @@ class _Run:
         if max(self.local_bytes, self.shared_bytes) > WINDOW_BYTES:
             what = f"{self.shared_bytes} bytes of shared and {self.local_bytes} of local memory exceed the 16 MiB windows"
             raise UsageError(f"kernel {self.name}: {what}", remedy="use less shared or local memory")
-        heap_bytes = options.heap_bytes if uses_heap([function, *source.module.functions.values()]) else 0
+        heap_bytes = options.heap_bytes if uses_heap(function, source) else 0
         native_level = prepared.level == "sass"
         with_workspace = reads_workspace(function, symbols.parameters_start) if native_level else needs_workspace(function)
         self.memory = memory or DeviceMemory(
@@ -378,7 +386,7 @@ def _header(
         kernel=run.name, mangled=launch.kernel, source=source.path, grid=launch.grid, block=launch.block,
         static_shared_bytes=native.symbols.static_shared_bytes, dynamic_shared_bytes=launch.shared_bytes,
         registers_per_thread=registers.registers, registers_from=registers.origin, target=prepared.target, level=prepared.level,
-        kernel_hash=kernel_hash(launch.kernel, source.ptx), input_hash=inputs, warp_instructions=run.instructions,
+        kernel_hash=kernel_hash(launch.kernel, source), input_hash=inputs, warp_instructions=run.instructions,
         thread_instructions=round(threads_in_step * run.instructions / max(1, recorded)) if sampled else threads_in_step,
         emulation_seconds=seconds, tool_version=__version__, sampled_blocks=sampled,
         sampled_instructions=recorded if sampled else 0,

@@ -21,26 +21,13 @@ from warpsight.emulator.sass.common import (
     integer,
     native_of,
     predicate,
-    section_address,
     wide_integer,
 )
+from warpsight.emulator.sass.system import call_externals, target_address
 from warpsight.emulator.sass.warp import running_with
 from warpsight.isa.ptx.program import CallSite, Instruction
-from warpsight.isa.sass.native import NativeImmediate, NativeInstruction, NativeRegister, NativeSymbol, is_predicate
+from warpsight.isa.sass.native import NativeImmediate, NativeInstruction, is_predicate
 from warpsight.isa.sass.structure import COMPUTED
-
-
-def target_address(emitter: Emitter, instruction: Instruction) -> Value:
-    """Where a call, return or branch through a register goes, as 64-bit lanes.
-
-    Relative ones count from the section that is named behind the register; branches by index have the distance to its start there.
-    """
-    native, builder = native_of(instruction), emitter.builder
-    register = next(operand for operand in native.operands if isinstance(operand, NativeRegister) and not operand.is_predicate)
-    value = wide_integer(emitter, register)
-    if "ABS" in native.modifiers:
-        return value
-    return builder.add(value, splat_constant(I64, section_address(emitter, instruction.index)))
 
 
 class NativeCalls(Calls):
@@ -79,7 +66,7 @@ class NativeCalls(Calls):
         """The lanes (i32) that call each function; stops at an address that no function begins at."""
         builder, kernel = emitter.builder, self.kernel
         values = target_address(emitter, instruction)
-        chosen, left = [], emitter.active_mask
+        chosen, left = [], call_externals(emitter, values)
         for name in site.targets:
             known = {code_address(kernel.function.callables[name].first), kernel.symbols.functions.get(name, -1)}
             equal: Value = I32(0)
@@ -160,9 +147,3 @@ def branch_index(emitter: Emitter, instruction: Instruction) -> Value:
         here = builder.icmp_signed("==", target, splat_constant(I64, code_address(function.labels[label])))
         index = builder.select(here, splat_constant(I32, k), index)
     return index
-
-
-def names_function(instruction: Instruction) -> str:
-    """The function that a call names, "" where it goes through a register."""
-    target = native_of(instruction).operands[0]
-    return target.name if isinstance(target, NativeSymbol) else ""

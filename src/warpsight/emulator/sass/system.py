@@ -12,14 +12,36 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import I32, I64, PTR, Value, at, intrinsic, load_as, splat_constant, store_as, vector
-from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP
+from warpsight.emulator.codegen.lanes import (
+    I32,
+    I64,
+    PTR,
+    Value,
+    at,
+    intrinsic,
+    lanes_to_mask,
+    load_as,
+    mask_to_lanes,
+    splat_constant,
+    store_as,
+    vector,
+)
+from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP, Fault
 from warpsight.emulator.ptx.system import EXTERNAL_NUMBERS, MOST_EXTERNAL_ARGUMENTS, emit_special
-from warpsight.emulator.sass.calls import names_function
-from warpsight.emulator.sass.common import code_address, halves, join, native_of, set_wide, set_word
+from warpsight.emulator.sass.common import (
+    address_of,
+    code_address,
+    halves,
+    join,
+    native_of,
+    section_address,
+    set_wide,
+    set_word,
+    wide_integer,
+)
 from warpsight.isa.ptx.linking import EXTERNALS
 from warpsight.isa.ptx.program import Function, Instruction
-from warpsight.isa.sass.native import NativeConstant, NativeWord
+from warpsight.isa.sass.native import NativeConstant, NativeRegister, NativeSymbol, NativeWord
 from warpsight.kernels.launch import Launch
 
 # Byte offsets in constant bank 0. Windows are the 64-bit addresses at which generic addresses of shared and local memory begin; the
@@ -111,9 +133,10 @@ def cs2r(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def lepc(emitter: Emitter, instruction: Instruction) -> None:
-    """`LEPC`: the address of this instruction."""
-    native = native_of(instruction)
-    set_wide(emitter, native.operands[0], splat_constant(I64, code_address(instruction.index)))
+    """`LEPC`: the address of this instruction, or of one that has a label."""
+    target, *label = native_of(instruction).operands
+    address = address_of(emitter, label[0]) if label and isinstance(label[0], NativeSymbol) else code_address(instruction.index)
+    set_wide(emitter, target, splat_constant(I64, address))
 
 
 # -- Calls of functions that the runtime provides: arguments from R4 on, 64-bit ones in even pairs, the result in R4.
@@ -122,10 +145,45 @@ _FIRST_ARGUMENT = 4
 
 
 def call(emitter: Emitter, instruction: Instruction) -> None:
-    """`CALL` of a function that is not in the code: `printf`, `malloc`, `free`, `assert`."""
-    name = names_function(instruction)
-    if name not in EXTERNALS:
-        raise emitter.unsupported(f'"{name}", which it calls, is not known' if name else "no function is known that it may call")
+    """`CALL` of a function that is not in the code: `printf`, `malloc`, `free`, `assert`; by name, or through a register."""
+    target = native_of(instruction).operands[0]
+    if isinstance(target, NativeSymbol):
+        if target.name not in EXTERNALS:
+            raise emitter.unsupported(f'"{target.name}", which it calls, is not known')
+        _call_external(emitter, target.name, emitter.active_mask)
+        return
+    if not emitter.kernel.symbols.externals:
+        raise emitter.unsupported("no function is known that it may call")
+    values = target_address(emitter, instruction)
+    lost = call_externals(emitter, values)
+    emitter.stop_lanes(lost, Fault.CALL_TARGET, lambda lane: emitter.builder.extract_element(values, lane))
+
+
+def target_address(emitter: Emitter, instruction: Instruction) -> Value:
+    """Where a call, return or branch through a register goes, as 64-bit lanes.
+
+    Relative ones count from the section that is named behind the register; branches by index have the distance to its start there.
+    """
+    native, builder = native_of(instruction), emitter.builder
+    register = next(operand for operand in native.operands if isinstance(operand, NativeRegister) and not operand.is_predicate)
+    value = wide_integer(emitter, register)
+    if "ABS" in native.modifiers:
+        return value
+    return builder.add(value, splat_constant(I64, section_address(emitter, instruction.index)))
+
+
+def call_externals(emitter: Emitter, values: Value) -> Value:
+    """Call functions of the runtime in the lanes whose address in `values` is that of one; the active lanes (i32) that are left."""
+    builder, left = emitter.builder, emitter.active_mask
+    for name, address in emitter.kernel.symbols.externals.items():
+        here = lanes_to_mask(builder, builder.icmp_signed("==", values, splat_constant(I64, address)))
+        _call_external(emitter, name, builder.and_(here, emitter.active_mask))
+        left = builder.and_(left, builder.not_(here))
+    return left
+
+
+def _call_external(emitter: Emitter, name: str, lanes: Value) -> None:
+    """Call a function of the runtime in `lanes` (i32), which may be none."""
     external, builder, register = EXTERNALS[name], emitter.builder, _FIRST_ARGUMENT
     rows = emitter.buffer("external", ir.ArrayType(vector(I64), MOST_EXTERNAL_ARGUMENTS))
     for k, kind in enumerate(external.parameters):
@@ -138,11 +196,11 @@ def call(emitter: Emitter, instruction: Instruction) -> None:
             register += 1
         store_as(builder, value, at(builder, rows, 8 * WARP * k), 64)
     function = intrinsic(builder.module, "warpsight_external", I32, [PTR, I64, I32, I64, PTR])
-    arguments = [emitter.context, I64(EXTERNAL_NUMBERS[name]), emitter.active_mask, emitter.pc, at(builder, rows, 0)]
+    arguments = [emitter.context, I64(EXTERNAL_NUMBERS[name]), lanes, emitter.pc, at(builder, rows, 0)]
     emitter.leave_if(builder.icmp_signed("==", builder.call(function, arguments), I32(0)))
     if external.result:
-        result = load_as(builder, at(builder, rows, 0), vector(I64), 64)
-        low, high = halves(emitter, result)
-        emitter.set_register("R4", low)
+        low, high = halves(emitter, load_as(builder, at(builder, rows, 0), vector(I64), 64))
+        called = mask_to_lanes(builder, lanes)
+        emitter.set_register("R4", builder.select(called, low, emitter.register("R4")))
         if external.result == "b64":
-            emitter.set_register("R5", high)
+            emitter.set_register("R5", builder.select(called, high, emitter.register("R5")))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable as Maker
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -149,7 +149,9 @@ def _results(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand])
     return len(written)
 
 
-def _names(mnemonic: str, operands: Sequence[NativeOperand], widths: Sequence[int], results: int) -> tuple[list[str], list[str]]:
+def _names(
+    mnemonic: str, operands: Sequence[NativeOperand], widths: Sequence[int], results: int, externals: Sequence[str]
+) -> tuple[list[str], list[str]]:
     """(read, written) registers."""
     named = [operand_registers(operand, width) for operand, width in zip(operands, widths, strict=True)]
     reads, writes = [n for names in named[results:] for n in names], [n for names in named[:results] for n in names]
@@ -160,10 +162,12 @@ def _names(mnemonic: str, operands: Sequence[NativeOperand], widths: Sequence[in
         mask = next((o.value for o in reversed(operands) if isinstance(o, NativeImmediate)), 0x7F)
         flags = [f"{kind}{k}" for k in range(7) if mask >> k & 1]
         (writes if base in ("R2P", "UR2UP") else reads).extend(flags)
-    if base == "CALL" and isinstance(operands[0], NativeSymbol) and operands[0].name in EXTERNALS:
+    if base == "CALL":
         # The calling convention: arguments from R4 on, 64-bit ones in even pairs, the result in R4 (and R5).
-        reads += [f"R{k}" for k in range(4, 4 + 2 * len(EXTERNALS[operands[0].name].parameters))]
-        writes += ["R4", "R5"]
+        known = [operands[0].name] if isinstance(operands[0], NativeSymbol) else externals
+        if arguments := [2 * len(EXTERNALS[name].parameters) for name in known if name in EXTERNALS]:
+            reads += [f"R{k}" for k in range(4, 4 + max(arguments))]
+            writes += ["R4", "R5"]
     if base == "R2UR" and "OR" in tokens:
         reads += operand_registers(operands[0], 1)
     if base == "BAR" and "RED" in tokens:
@@ -207,7 +211,7 @@ def _labels_in(operand: str) -> tuple[str, ...]:
 class _Program:
     """Sections laid one after the other: the kernel's first. Positions are indices of instructions."""
 
-    def __init__(self, sections: Mapping[str, ListedSection], kernel: str, place: str) -> None:
+    def __init__(self, sections: Mapping[str, ListedSection], kernel: str, place: str, kernels: Container[str]) -> None:
         if kernel not in sections:
             raise FormatError(f"has no code for {kernel}", place=place)
         self.place = place
@@ -219,7 +223,7 @@ class _Program:
             for name in sorted(called):
                 if _mentions(section, name) or _calls_anything(section):
                     called.discard(name)
-                    if sections[name].functions and not _is_kernel(sections[name]):
+                    if sections[name].functions and name not in kernels:
                         self.sections.append(sections[name])
                         pending.append(sections[name])
         self.sections = [_with_called_labels(_code_of(section)) for section in self.sections]
@@ -251,12 +255,6 @@ def _calls_anything(section: ListedSection) -> bool:
     return any(i.mnemonic.startswith("CALL") and not i.operands[0].startswith("`") for i in section.instructions)
 
 
-def _is_kernel(section: ListedSection) -> bool:
-    return any(i.mnemonic.startswith("EXIT") for i in section.instructions) and not any(
-        i.mnemonic.startswith("RET") for i in section.instructions
-    )
-
-
 def label_of(section: str, address: int) -> str:
     """The label of an address, under which `Function.labels` has it."""
     return f"{section}+{address:#x}"
@@ -269,14 +267,16 @@ def return_register(function: str) -> str:
 
 def decode_kernel(
     sections: Mapping[str, ListedSection], kernel: str, parameters: tuple[Variable, ...],
-    source_lines: Mapping[int, tuple[str, int]], place: str,
+    source_lines: Mapping[int, tuple[str, int]], place: str, kernels: Container[str], externals: Sequence[str] = (),
 ) -> Function:
     """`kernel` of a listing, with the functions that it may call behind it.
 
-    `source_lines` gives (file, line) by line of the PTX text. Raises FormatError for a listing that is not understood.
+    `source_lines` gives (file, line) by line of the PTX text, where the listing does not. `kernels` are the names of all kernels,
+    `externals` the functions of the runtime that it may call through registers. Raises FormatError for a listing that is not
+    understood.
     """
-    program = _Program(sections, kernel, place)
-    decoder = _Decoder(program, source_lines)
+    program = _Program(sections, kernel, place, kernels)
+    decoder = _Decoder(program, source_lines, externals)
     instructions = tuple(decoder.instructions())
     registers: dict[str, str] = {BARRIER_COUNT: "b32", BARRIER_VOTE: "pred", COMPUTED: "pred", NEVER: "pred"}
     for instruction in instructions:
@@ -338,8 +338,8 @@ def _guard(listed: ListedInstruction, reads: list[str]) -> Guard | None:
 class _Decoder:
     """Decodes the instructions of a program in order; `labels` and `branch_targets` are complete after that."""
 
-    def __init__(self, program: _Program, source_lines: Mapping[int, tuple[str, int]]) -> None:
-        self.program, self.source_lines = program, source_lines
+    def __init__(self, program: _Program, source_lines: Mapping[int, tuple[str, int]], externals: Sequence[str]) -> None:
+        self.program, self.source_lines, self.externals = program, source_lines, externals
         self.labels: dict[str, int] = {}
         self.branch_targets: dict[str, tuple[str, ...]] = {}
         self.exclusive = any(parts_lanes(i.mnemonic) for section in program.sections for i in section.instructions)
@@ -365,7 +365,7 @@ class _Decoder:
         meaning = _TABLE.meaning(listed.mnemonic)
         results = _results(meaning, listed.mnemonic, operands)
         widths = _widths(meaning, listed.mnemonic, operands, results)
-        reads, writes = _names(listed.mnemonic, operands, widths, results)
+        reads, writes = _names(listed.mnemonic, operands, widths, results, self.externals)
         guard = _guard(listed, reads)
         around = self._gathering[section.name][listed.address // 16]
         opcode, modifiers, structural = structure(meaning, listed.mnemonic, operands, *around)
@@ -387,7 +387,7 @@ class _Decoder:
             _space(row.space, listed.mnemonic) if has_access else "", row.access if has_access else "",
             meaning.bytes if has_access else 0, control_word(listed.encoding),
         )  # fmt: skip
-        file, line = self.source_lines.get(listed.ptx_line, ("", 0))
+        file, line = listed.source or self.source_lines.get(listed.ptx_line, ("", 0))
         return Instruction(index, opcode, modifiers, structural, guard, None, listed.ptx_line, file, line, native)
 
     def _placed(self, section: ListedSection, operand: NativeOperand) -> NativeOperand:

@@ -2,19 +2,20 @@
 
 The text is that of `nvdisasm -c -hex -gp` (NVIDIA CUDA Binary Utilities, "nvdisasm"): an instruction has its address within its
 section, its mnemonic and operands, and the two halves of its encoding on its own line and the next; a comment before it names the
-line of the PTX text that it was made from.
+line of the PTX text that it was made from, and with `-g` one the line of the source.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from warpsight.base.errors import FormatError
 
 _SECTION = re.compile(r"\s*\.section\s+\.text\.([^,\s\"]+|\"[^\"]+\"),")
 _LABEL = re.compile(r"^([^\s:/][^\s:]*):\s*$")
-_PTX_LINE = re.compile(r'^\s*//## File "\.nv_debug_ptx_txt[^"]*", line (\d+)')
+_PTX_TEXT = ".nv_debug_ptx_txt"
+_SOURCE_LINE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;\s*(?:/\* 0x([0-9a-f]{16}) \*/)?\s*$")
 _UPPER_HALF = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
 _TARGETS = re.compile(r'\(\*"BRANCH_TARGETS ([^"]*)"\*\)')
@@ -27,7 +28,7 @@ class ListedInstruction:
     """One line. `address` is the byte offset in its section, `guard` a predicate (`!P0`) or "", `mnemonic` the dotted opcode.
 
     `operands` are separate texts. `targets` are the labels of an indexed branch. `encoding` has 128 bits, 0 if it was not listed;
-    `ptx_line` is 0 where no line is known.
+    `ptx_line` is 0 where no line is known, `source` (file and line) None.
     """
 
     address: int
@@ -37,6 +38,7 @@ class ListedInstruction:
     targets: tuple[str, ...]
     encoding: int
     ptx_line: int
+    source: tuple[str, int] | None = None
 
     @property
     def text(self) -> str:
@@ -72,7 +74,7 @@ def split_operands(text: str) -> tuple[str, ...]:
     return tuple(piece for part in parts for piece in (part.split(" ", 1) if _RELATIVE.match(part) else [part]))
 
 
-def _instruction(match: re.Match[str], ptx_line: int) -> ListedInstruction:
+def _instruction(match: re.Match[str], ptx_line: int, source: tuple[str, int] | None) -> ListedInstruction:
     address, text, lower = match.groups()
     targets: tuple[str, ...] = ()
     if listed := _TARGETS.search(text):
@@ -82,7 +84,8 @@ def _instruction(match: re.Match[str], ptx_line: int) -> ListedInstruction:
     if guarded := _GUARD.match(text):
         guard, text = guarded[1] + guarded[2], guarded[3]
     mnemonic, _, rest = text.strip().partition(" ")
-    return ListedInstruction(int(address, 16), guard, mnemonic, split_operands(rest), targets, int(lower or "0", 16), ptx_line)
+    encoding = int(lower or "0", 16)
+    return ListedInstruction(int(address, 16), guard, mnemonic, split_operands(rest), targets, encoding, ptx_line, source)
 
 
 def read_listing(text: str, place: str) -> dict[str, ListedSection]:
@@ -91,6 +94,7 @@ def read_listing(text: str, place: str) -> dict[str, ListedSection]:
     section: ListedSection | None = None
     functions: set[str] = set()
     ptx_line = 0
+    source: tuple[str, int] | None = None  # goes on in the next section if that begins with the same line
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         if match := _SECTION.match(line):
@@ -98,16 +102,15 @@ def read_listing(text: str, place: str) -> dict[str, ListedSection]:
             section, functions, ptx_line = sections.setdefault(name, ListedSection(name)), set(), 0
         elif section is None or not line.strip():
             continue
-        elif match := _PTX_LINE.match(line):
-            ptx_line = int(match[1])
+        elif match := _SOURCE_LINE.match(line):
+            named = (match[1], int(match[2]))
+            ptx_line, source = (named[1], source) if named[0].startswith(_PTX_TEXT) else (ptx_line, named)
         elif match := _INSTRUCTION.match(line):
-            section.instructions.append(_instruction(match, ptx_line))
+            section.instructions.append(_instruction(match, ptx_line, source if ptx_line else None))
         elif match := _UPPER_HALF.match(line):
             last = section.instructions[-1]
             encoding = last.encoding | int(match[1], 16) << 64
-            section.instructions[-1] = ListedInstruction(
-                last.address, last.guard, last.mnemonic, last.operands, last.targets, encoding, last.ptx_line
-            )
+            section.instructions[-1] = replace(last, encoding=encoding)
         elif match := _LABEL.match(line):
             name, address = match[1], _next_address(section)
             section.labels[name] = address

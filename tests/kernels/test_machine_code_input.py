@@ -1,0 +1,296 @@
+"""Kernels that are given as machine code: cubins, fat binaries, and programs that embed them."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from fatbin_by_hand import LZ4, container, entry, program
+
+import warpsight
+from warpsight.base.errors import CompileError, FormatError, UnsupportedError, UsageError, WarpsightError
+from warpsight.kernels import assembler
+from warpsight.kernels import toolkit as libraries
+from warpsight.kernels.assembler import assemble
+from warpsight.kernels.cubin import kernel_image, read_cubin, read_module
+from warpsight.kernels.fatbin import Entry, best_code, modules_in, runs_on
+from warpsight.kernels.machine_code import machine_code
+from warpsight.kernels.sources import find_kernel, load_source
+from warpsight.kernels.toolkit import Architecture, MissingLibraryError, parse_architecture
+
+pytestmark = pytest.mark.unit
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")
+
+SOURCE = """
+struct Pair { int first; double second; };
+__device__ int counter = 7;
+__device__ float table[64];
+__device__ int* pointer = &counter;
+__constant__ float factors[4] = {1, 2, 3, 4};
+__global__ void mix(const float* x, float* y, int n, Pair pair) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    y[i] = x[i] * factors[i & 3] + (float)pair.second + table[i & 63] + pair.first;
+    table[i & 63] = y[i];
+    atomicAdd(pointer, 1);
+    if (i == 0) y[0] = *pointer > 0;
+}
+template <class T> __global__ void __launch_bounds__(128) swap(T* p) {
+    __shared__ T block[128];
+    block[threadIdx.x] = p[threadIdx.x];
+    __syncthreads();
+    p[threadIdx.x] = block[127 - threadIdx.x];
+}
+template __global__ void swap<float>(float*);
+template __global__ void swap<double>(double*);
+"""
+PAIR = struct.pack("<i4xd", 3, 2.5)
+
+
+@pytest.fixture(scope="module")
+def ptx() -> str:
+    return load_source(SOURCE, name="mix.cu", kernel_expressions=("swap<float>", "swap<double>")).ptx
+
+
+@pytest.fixture(scope="module")
+def cubin(ptx: str) -> bytes:
+    return assemble(ptx, "mix.ptx", parse_architecture(80))
+
+
+@pytest.fixture
+def path(cubin: bytes, tmp_path: Path) -> str:
+    file = tmp_path / "mix.cubin"
+    file.write_bytes(cubin)
+    return str(file)
+
+
+def results(source: str, **settings: object) -> tuple[np.ndarray, warpsight.KernelTrace]:
+    y = np.zeros(256, "f4")
+    arguments = [np.arange(256, dtype="f4"), y, 250, PAIR]
+    trace = warpsight.trace(source, kernel="mix", grid=2, block=128, args=arguments, **settings)
+    return y, trace
+
+
+@pytest.mark.parametrize(("architecture", "gpu"), [("75", "rtx2060"), ("80", "a100"), ("90", "h100-sxm")])
+def test_cubin_writes_what_its_ptx_writes(architecture: str, gpu: str, ptx: str, tmp_path: Path) -> None:
+    file = tmp_path / "mix.cubin"
+    file.write_bytes(assemble(ptx, "mix.ptx", parse_architecture(architecture)))
+    expected, _ = results(ptx)
+    found, trace = results(str(file), gpu=gpu, level="sass")
+    assert np.array_equal(found, expected) and found[1:].any()
+    assert (trace.header.target, trace.header.level) == (f"sm_{architecture}", "sass")
+    assert trace.header.registers_per_thread == read_cubin(file.read_bytes())[trace.header.mangled].registers
+
+
+def test_cubin_without_a_gpu_is_executed_as_what_it_was_assembled_for(path: str) -> None:
+    assert results(path, level="sass")[1].header.target == "sm_80"
+    assert results(path, level="sass", arch="sm_86")[1].header.target == "sm_80"
+
+
+def test_cubin_has_its_kernels_parameters_and_variables(path: str) -> None:
+    source = load_source(path, native=Architecture(80))
+    module = source.module
+    names = {find_kernel(source, name): name for name in ("mix", "swap<float>", "swap<double>")}
+    assert set(module.kernels) == set(names)
+    mix = next(function for name, function in module.kernels.items() if names[name] == "mix")
+    assert [(p.size, p.type) for p in mix.parameters] == [(8, "b64"), (8, "b64"), (4, "b32"), (16, "b8")]
+    swap = next(function for name, function in module.kernels.items() if names[name] == "swap<float>")
+    assert swap.max_threads == (128, 1, 1) and mix.max_threads is None
+    assert {name: variable.size for name, variable in module.variables.items()} == {"counter": 4, "table": 256, "pointer": 8}
+    assert module.variables["counter"].initial == (7).to_bytes(4, "little")
+    assert module.variables["pointer"].initial_symbols == ((0, "counter", 0),)
+
+
+@pytest.mark.parametrize(
+    ("code", "gpu", "runs"),
+    [("80", "80", True), ("80", "86", True), ("86", "80", False), ("80", "90", False), ("75", "80", False), ("90a", "90", True),
+     ("100a", "103", False), ("100f", "100", True), ("89", "89", True), ("80", "89", True)],
+)  # fmt: skip
+def test_code_runs_on_gpus_of_its_major_version_and_at_least_its_minor_one(code: str, gpu: str, runs: bool) -> None:
+    assert runs_on(parse_architecture(code), parse_architecture(gpu)) is runs
+
+
+def test_of_several_architectures_the_nearest_below_is_chosen() -> None:
+    entries = [Entry("elf", parse_architecture(each), each.encode()) for each in ("75", "80", "86", "90", "90a")]
+    chosen = {gpu: best_code(entries, parse_architecture(gpu)) for gpu in ("75", "80", "86", "89", "90", "100")}
+    data = {gpu: None if each is None else each.data.decode() for gpu, each in chosen.items()}
+    assert data == {"75": "75", "80": "80", "86": "86", "89": "86", "90": "90a", "100": None}
+
+
+def test_fat_binary_without_code_for_the_gpu_has_its_ptx_assembled(cubin: bytes, ptx: str, tmp_path: Path) -> None:
+    file = tmp_path / "mix.fatbin"
+    file.write_bytes(container(entry(2, 80, cubin), entry(1, 75, ptx.encode())))
+    assert load_source(file, native=Architecture(86)).cubin == cubin
+    later = load_source(file, native=Architecture(90))
+    assert not later.cubin and later.ptx == ptx
+    assert load_source(file).ptx == ptx  # level ptx
+    y, trace = results(str(file), gpu="h100-sxm", level="sass")
+    assert trace.header.target == "sm_90" and np.array_equal(y, results(ptx)[0])
+
+
+def test_program_has_the_kernels_of_all_of_its_modules(cubin: bytes, tmp_path: Path) -> None:
+    other = assemble(load_source("extern \"C\" __global__ void other(int* p) { *p = 1; }\n").ptx, "o.ptx", parse_architecture(80))
+    packed = entry(2, 80, pa.Codec("lz4_raw").compress(other).to_pybytes(), LZ4, len(other))
+    file = tmp_path / "app"
+    file.write_bytes(program(container() + container(entry(2, 80, cubin)) + container(packed)))
+    sources = {name: load_source(file, native=Architecture(80), kernel_expressions=(name,)) for name in ("mix", "other")}
+    assert sources["mix"].cubin == cubin and sources["other"].cubin == other
+    with pytest.raises(UsageError, match="there are 4 kernels in it"):
+        load_source(file, native=Architecture(80))
+    with pytest.raises(UsageError, match=r'there is no kernel "mixx"; did you mean "mix"'):
+        load_source(file, native=Architecture(80), kernel_expressions=("mixx",))
+    file.write_bytes(program(container(entry(2, 80, cubin)) + container(entry(2, 80, cubin))))
+    with pytest.raises(UsageError, match="2 of its modules have a kernel mix"):
+        load_source(file, native=Architecture(80), kernel_expressions=("mix",))
+
+
+# -- What cannot be run.
+
+
+def test_cubin_cut_anywhere_is_one_error(cubin: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "cut.cubin"
+    for keep in (*range(4, 70, 11), *(len(cubin) * k // 16 for k in range(1, 16)), len(cubin) - 1):
+        file.write_bytes(cubin[:keep])
+        with pytest.raises(FormatError, match=r"is damaged|is not a 64-bit ELF file") as caught:
+            load_source(file, native=Architecture(80))
+        assert caught.value.place == str(file) and caught.value.remedy
+
+
+def test_cubin_with_wrong_bytes_never_fails_otherwise(cubin: bytes) -> None:
+    chooser = random.Random(3)
+    for _ in range(200):
+        broken = bytearray(cubin)
+        for _ in range(3):
+            broken[chooser.randrange(len(broken))] = chooser.randrange(256)
+        for read in (read_cubin, lambda data: read_module(data, Architecture(80), "k"), lambda data: kernel_image(data, "")):
+            with suppress(WarpsightError):
+                read(bytes(broken))
+
+
+def test_cubin_of_another_architecture_names_both_and_the_remedy(path: str) -> None:
+    with pytest.raises(UsageError, match=r"has machine code for sm_80, which does not run on sm_90\n.*arch=compute_90,code=sm_90"):
+        results(path, gpu="h100-sxm", level="sass")
+    with pytest.raises(UsageError, match="does not run on sm_75"):
+        results(path, arch="sm_75", level="sass")
+
+
+def test_cubin_has_no_ptx_to_execute(path: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"only machine code is embedded in it \(sm_80\), no PTX\n.*level `sass`"):
+        results(path, gpu="a100", level="ptx")
+
+
+def test_cubin_is_compiled_already(path: str) -> None:
+    with pytest.raises(UsageError, match="is machine code, which is compiled already: `defines` cannot change it"):
+        results(path, gpu="a100", level="sass", defines=("N=1",))
+    with pytest.raises(UsageError, match="`arch` cannot change it"):
+        results(path, gpu="a100", level="sass", arch="sm_86")
+
+
+@pytest.mark.parametrize(
+    ("argument", "place", "complaint"),
+    [("f64:1", 2, "f64 has 8 bytes, and the parameter (b32) has 4"), ("f32[8]:zeros", 2, "holds no address"),
+     ("hex:00ff", 3, "2 bytes are given, and the parameter (16-byte struct) has 16"), ("i32:5", 0, "has 8")],
+)  # fmt: skip
+def test_arguments_are_checked_against_the_sizes(argument: str, place: int, complaint: str, path: str) -> None:
+    arguments = ["f32[256]:uniform", "f32[256]:zeros", "i32:5", "hex:" + PAIR.hex()]
+    arguments[place] = argument
+    with pytest.raises(UsageError) as caught:
+        warpsight.trace(path, kernel="mix", grid=1, block=32, args=arguments, gpu="a100", level="sass")
+    assert f"argument {place + 1}" in str(caught.value) and complaint in str(caught.value)
+
+
+def test_elf_file_without_kernels_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "app"
+    file.write_bytes(program(b"text", ".text"))
+    with pytest.raises(FormatError, match=r"app: is a program or library without kernels"):
+        load_source(file, native=Architecture(80))
+    file.write_bytes(program(b"text", "__nv_relfatbin"))
+    with pytest.raises(UnsupportedError, match=r"has yet to be linked"):
+        load_source(file, native=Architecture(80))
+
+
+def test_fat_binary_that_is_damaged_is_one_error(cubin: bytes, tmp_path: Path) -> None:
+    whole = container(entry(2, 80, cubin))
+    file = tmp_path / "app"
+    for keep in range(20, len(whole), len(whole) // 8):
+        for wrapped in (whole[:keep], program(whole[:keep])):
+            file.write_bytes(wrapped)
+            with pytest.raises(FormatError, match="the fat binary cannot be read"):
+                load_source(file, native=Architecture(80))
+
+
+def test_several_architectures_without_a_gpu_ask_for_one(cubin: bytes, ptx: str, tmp_path: Path) -> None:
+    file = tmp_path / "mix.fatbin"
+    file.write_bytes(container(entry(2, 80, cubin), entry(2, 90, assemble(ptx, "mix.ptx", parse_architecture(90)))))
+    with pytest.raises(UsageError, match=r"has machine code for sm_80, sm_90, and no GPU is given\n.*`gpu=` or `arch=`"):
+        results(str(file), level="sass")
+    assert results(str(file), level="sass", arch="sm_90")[1].header.target == "sm_90"
+
+
+def test_missing_disassembler_names_its_package(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = load_source(path, native=Architecture(80))
+    monkeypatch.setattr(libraries, "toolkit_folders", list)
+    with pytest.raises(MissingLibraryError, match=r"nvdisasm.*is not installed\n.*pip install"):
+        machine_code(source, Architecture(80))
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"), [("echo broken >&2; exit 1", "refuses it: broken"), ("kill -SEGV $$", "it crashes")]
+)
+def test_failing_disassembler_is_one_error(
+    script: str, complaint: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "nvdisasm"
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(assembler, "disassembler_path", lambda: fake)
+    with pytest.raises(CompileError, match=complaint):
+        machine_code(load_source(path, native=Architecture(80)), Architecture(80))
+
+
+# -- What nvcc makes.
+
+TALKING = """
+#include <cstdio>
+__device__ int counter = 7;
+__global__ void talk(int* p) {
+    int* own = (int*)malloc(4 + 4 * threadIdx.x);
+    own[threadIdx.x] = p[threadIdx.x];
+    printf("%d of %d\\n", own[threadIdx.x], counter);
+    p[threadIdx.x] = own[threadIdx.x] + 1;
+    free(own);
+}
+"""
+
+
+@needs_nvcc
+@pytest.mark.parametrize("architecture", ["75", "90"])
+def test_cubin_of_nvcc_calls_the_runtime_and_knows_its_lines(
+    architecture: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "talk.cu").write_text(TALKING)
+    command = ["nvcc", "-cubin", "-lineinfo", f"-arch=sm_{architecture}", "-o", str(tmp_path / "talk.cubin")]
+    subprocess.run([*command, str(tmp_path / "talk.cu")], check=True, capture_output=True)
+    p = np.arange(3, dtype="i4")
+    trace = warpsight.trace(str(tmp_path / "talk.cubin"), grid=1, block=3, args=[p], level="sass")
+    assert p.tolist() == [1, 2, 3]
+    assert capsys.readouterr().out.splitlines() == ["0 of 7", "1 of 7", "2 of 7"]
+    lines = {i.line for i in trace.instructions if i.file.endswith("talk.cu")}
+    assert lines and lines <= set(range(4, 11)) and 6 in lines
+
+
+@needs_nvcc
+def test_object_that_is_not_linked_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "talk.cu").write_text(TALKING)
+    for option, name in (("-dc", "talk.o"), ("-cubin", "talk.cubin")):
+        command = ["nvcc", option, *(["-rdc=true"] if option == "-cubin" else []), "-arch=sm_80", "-o", str(tmp_path / name)]
+        subprocess.run([*command, str(tmp_path / "talk.cu")], check=True, capture_output=True)
+        with pytest.raises(UnsupportedError, match="has yet to be linked"):
+            modules_in((tmp_path / name).read_bytes(), name)
