@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from command_line import Outcome
@@ -135,6 +136,53 @@ def test_python_has_the_level_too(kernel: str) -> None:
         warpsight.trace(kernel, gpu="a100", level="mica", **arguments)
 
 
+# -- Options of the assembler.
+
+GREEDY = """
+extern "C" __global__ void greedy(float* x, int n) {
+    float v[48];
+    for (int k = 0; k < 48; k++) v[k] = x[threadIdx.x + k * n];
+    for (int r = 0; r < 4; r++) for (int k = 0; k < 48; k++) v[k] = v[k] * v[(k + 7) % 48] + v[(k + 13) % 48];
+    for (int k = 0; k < 48; k++) x[threadIdx.x + k * n] = v[k];
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_fewer_registers_raise_the_occupancy_at_both_levels(run: Run, tmp_path: Path, level: str) -> None:
+    path = tmp_path / "greedy.cu"
+    path.write_text(GREEDY)
+    words = ("predict", str(path), "--grid", "64", "--block", "128", "--arg", "f32[8192]:uniform", "--arg", "128", "--level", level)
+    free, bound = (
+        json.loads(run(*words, "--gpu", "a100", "--json", *more).out) for more in ((), ("--maxrregcount", "32"))
+    )
+    assert free["occupancy"] < bound["occupancy"] and free["occupancy_limiter"] == "registers"
+    same = bound["warp_instructions"] == free["warp_instructions"]
+    assert same is (level == "ptx")  # machine code spills what does not fit
+
+
+def test_assembler_that_optimizes_less_makes_more_instructions_with_the_same_results(kernel: str) -> None:
+    made = []
+    for level in (None, 3, 0):
+        y = np.zeros(4096, "f4")
+        arguments = ["f32[32768]:uniform", y, 4096]
+        trace = warpsight.trace(kernel, grid=32, block=128, args=arguments, gpu="a100", level="sass", opt_level=level)
+        made.append((trace.header.warp_instructions, trace.header.kernel_hash, y))
+    (usual, _, first), (highest, _, _), (none, _, last) = made
+    assert usual == highest < none and np.array_equal(first, last)
+    assert made[0][1] != made[2][1]
+
+
+def test_options_of_the_assembler_in_a_launch_file(run: Run, tmp_path: Path, kernel: str) -> None:
+    launch = tmp_path / "launch.yaml"
+    launch.write_text(f"source: {kernel}\ngrid: 32\nblock: 128\nargs: ['f32[32768]:uniform', 'f32[4096]:zeros', '4096']\n"
+                      "maxrregcount: 16\nopt_level: 0\n")  # fmt: skip
+    errors = run("predict", str(launch), "--gpu", "a100", "--level", "sass").out
+    assert "the assembler does not keep maxrregcount=16" in errors
+    assert "--maxrregcount: 15 is out of range" in run("predict", str(launch), "--maxrregcount", "15", code=2).err
+    assert "--opt-level: 4 is out of range" in run("predict", str(launch), "--opt-level", "4", code=2).err
+
+
 # -- Machine code as input.
 
 
@@ -166,5 +214,8 @@ def test_cubin_has_nothing_to_count_statically(run: Run, cubin: str) -> None:
 
 def test_cubin_at_level_ptx_and_for_another_gpu_is_refused(run: Run, cubin: str) -> None:
     assert "only machine code is embedded in it (sm_86)" in run("predict", cubin, *LAUNCH, "--level", "ptx", code=3).err
+    assert "is machine code, which is compiled already" in run(
+        "predict", cubin, *LAUNCH, "--gpu", "rtx3080", "--level", "sass", "--maxrregcount", "32", code=2
+    ).err  # fmt: skip
     errors = run("predict", cubin, *LAUNCH, "--gpu", "a100", "--level", "sass", code=2).err
     assert "has machine code for sm_86, which does not run on sm_80" in errors and "\n       -> " in errors

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 loops: Any = lazy.load("warpsight.intervals.static.loops", suppress_warning=True)  # a parser of PTX: not for `--help`
 
-_KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, a trace of another tool (Accel-Sim: a folder, "
-                "list or kernel-N.traceg.xz; PPT-GPU, AMALI, MDM: a folder), or - for source on stdin")
+_KERNEL_HELP = ("a .cu, .ptx, .cubin or .fatbin file, a program built by nvcc, a launch file (.yaml, .py), a trace folder, "
+                "a trace of another tool (Accel-Sim: a folder, list or kernel-N.traceg.xz; PPT-GPU, AMALI, MDM: a folder), "
+                "or - for source on stdin")
 
 
 def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False, any_number: bool = False) -> None:
@@ -78,6 +79,8 @@ def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studie
                            "code that NVIDIA's assembler makes for the GPU; auto (default): sass for a GPU with a "
                            "compute_capability of 7.0 or later, else ptx")
     compiling.add_argument("--arch", metavar="ARCH", help="target architecture (default compute_75)")
+    compiling.add_argument("--maxrregcount", metavar="N", type=whole, help="the most registers per thread that the assembler takes")
+    compiling.add_argument("--opt-level", metavar="0..3", type=whole, help="how far the assembler optimizes (default 3)")
     compiling.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro (repeatable)")
     compiling.add_argument("-I", "--include", metavar="DIR", dest="include_dirs", action="append", help="an include folder")
 

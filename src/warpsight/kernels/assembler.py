@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpsight.base import diskcache
-from warpsight.base.errors import CompileError
+from warpsight.base.errors import CompileError, UsageError
 from warpsight.kernels import nvjitlink_process
 from warpsight.kernels import toolkit as libraries
+from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.toolkit import Architecture, MissingLibraryError
 
 PACKAGE = "nvidia-nvjitlink"
@@ -45,6 +46,42 @@ def assemble(ptx: str, path: str, architecture: Architecture, options: Sequence[
     elif process.returncode == 1 and process.stdout:
         failure = f"refuses it:\n{process.stdout.decode(errors='replace').strip()}"
     raise CompileError(f"the assembler (nvJitLink) {failure}", place=path)
+
+
+_CUBINS = "cubin"
+
+
+def cubin_of(source: KernelSource, architecture: Architecture, options: Sequence[str] = ()) -> bytes:
+    """The machine code of `source` for `architecture`, with its lines of PTX; kept on disk. `options` beside the source's own.
+
+    Raises as `assemble` does.
+    """
+    if source.cubin:
+        return source.cubin
+    options = (*source.assembling, *options)
+    key = diskcache.content_key("1", library_identity(), architecture.real, *options, source.ptx)
+    cubin = diskcache.get(_CUBINS, key)
+    if cubin is None:
+        cubin = assemble(with_lines(source.ptx), source.path, architecture, options)
+        diskcache.put(_CUBINS, key, cubin)
+    return cubin
+
+
+# -- What a user may say of assembling.
+
+_REGISTER_LIMITS, _OPTIMISATIONS = (16, 255), (0, 3)
+
+
+def assembler_options(maxrregcount: int | None, opt_level: int | None) -> tuple[str, ...]:
+    """Options of the assembler: the most registers a thread may take, and how far it optimises. Raises UsageError."""
+    options = []
+    for name, value, (least, most), option in (
+        ("maxrregcount", maxrregcount, _REGISTER_LIMITS, "-maxrregcount="), ("opt_level", opt_level, _OPTIMISATIONS, "-Xptxas=-O"),
+    ):  # fmt: skip
+        if value is not None and not least <= value <= most:
+            raise UsageError(f"{value} is out of range", place=name, remedy=f"give {least} to {most}, or leave it out")
+        options += [] if value is None else [f"{option}{value}"]
+    return tuple(options)
 
 
 # -- Lines of the PTX text in machine code.

@@ -132,15 +132,19 @@ def _unlinked(place: str) -> UnsupportedError:
     return UnsupportedError("holds machine code that has yet to be linked (relocatable device code)", place=place, remedy=remedy)
 
 
+_NEW_ABI, _OLD_VARIANT = 8, 0x800
 _COMPILED_FOR = re.compile(rb"-arch[= ]+sm_\d+([af])\b")
 
 
 def cubin_architecture(file: Elf) -> Architecture:
-    """What a cubin was assembled for: the number is in the header's flags, the variant in the assembler's note of its options."""
-    number = file.flags >> 8 & 0xFF if file.abi_version >= 8 else file.flags & 0xFF
+    """What a cubin was assembled for. The header's flags have the number, and before CUDA 13 also whether the variant is `a`; since
+    then the assembler's note of its options has the variant.
+    """
+    if file.abi_version < _NEW_ABI:
+        return Architecture(file.flags & 0xFF, "a" if file.flags & _OLD_VARIANT else "")
     note = file.named(".note.nv.tkinfo")
     variant = _COMPILED_FOR.search(file.contents(note)) if note is not None else None
-    return Architecture(number, variant[1].decode() if variant else "")
+    return Architecture(file.flags >> 8 & 0xFF, variant[1].decode() if variant else "")
 
 
 # -- Which entry runs on a GPU (CUDA C++ Programming Guide, "Binary Compatibility" and "PTX Compatibility").

@@ -25,7 +25,7 @@ class KernelSource:
     `path` is what the user gave (shown in answers), `ptx` the PTX text, `target` its `.target` (`sm_75`). `mangled_names` maps the
     kernel expressions that were asked for (`scale<float>`) to names in the PTX; `warnings` are the compiler's, as it words them.
     Of kernels that were given as machine code there is the `cubin`; `module` then has what it says of them, and no instructions,
-    and `ptx` is the text that its line information names, or "".
+    and `ptx` is the text that its line information names, or "". `assembling` are options of the assembler, as `-maxrregcount=32`.
     """
 
     path: str
@@ -34,6 +34,7 @@ class KernelSource:
     mangled_names: dict[str, str] = field(default_factory=dict)
     warnings: str = ""
     cubin: bytes = b""
+    assembling: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
@@ -41,9 +42,15 @@ class KernelSource:
         return self.module.target
 
     @property
+    def register_limit(self) -> int | None:
+        """The most registers that the assembler was asked to take, None where it was not."""
+        limits = (option.removeprefix("-maxrregcount=") for option in self.assembling if option.startswith("-maxrregcount="))
+        return next(map(int, limits), None)
+
+    @property
     def identity(self) -> str:
-        """A text that differs where the kernels do: the PTX, or a hash of the machine code."""
-        return hashlib.sha256(self.cubin).hexdigest() if self.cubin else self.ptx
+        """A text that differs where the kernels do: the PTX and what the assembler makes of it, or a hash of the machine code."""
+        return hashlib.sha256(self.cubin).hexdigest() if self.cubin else "\n".join((self.ptx, *self.assembling))
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,8 @@ def read_yaml(path: str, *, needs: str = "a launch needs source, grid, block") -
 class LaunchSpec:
     """A launch as a user wrote it. `source` is a path or kernel text; `grid`, `block`, `args` as `make_launch` takes them.
 
-    `registers` per thread replaces the assembler's count; None leaves it. `path` is the file that it was read from, `name` what to
+    `registers` per thread replaces the assembler's count; None leaves it. `maxrregcount` and `opt_level` are what the assembler is
+    told. `path` is the file that it was read from, `name` what to
     call a source that is text.
     """
 
@@ -72,11 +73,14 @@ class LaunchSpec:
     include_dirs: tuple[str, ...] = ()
     registers: int | None = None
     seed: int = 0
+    maxrregcount: int | None = None
+    opt_level: int | None = None
     path: str = ""
     name: str = ""
 
 
-KEYS = ("kernel", "source", "grid", "block", "shared", "args", "arch", "defines", "include_dirs", "registers", "seed")
+KEYS = ("kernel", "source", "grid", "block", "shared", "args", "arch", "defines", "include_dirs", "registers", "seed",
+        "maxrregcount", "opt_level")  # fmt: skip
 REQUIRED = ("source", "grid", "block")
 
 
@@ -95,6 +99,7 @@ def load_kernels(spec: LaunchSpec, native: Architecture | None = None) -> Kernel
     return load_source(
         spec.source, arch=spec.arch, kernel_expressions=(spec.kernel,) if spec.kernel else (), defines=spec.defines,
         include_dirs=spec.include_dirs, name=spec.name or None, native=native,
+        maxrregcount=spec.maxrregcount, opt_level=spec.opt_level,
     )
 
 
@@ -113,7 +118,7 @@ def _checked(key: str, value: Any, place: str) -> Any:
         if not isinstance(value, (list, tuple)):
             _refuse(f"{key} is not a list", place, f"write {key}: [...]")
         return tuple(value)
-    if key in ("registers", "seed"):
+    if key in ("registers", "seed", "maxrregcount", "opt_level"):
         return parse_integer(value, place) if isinstance(value, str) else whole_number(value, place, f"write e.g. {key}: 32")
     if key == "arch":
         return str(value)

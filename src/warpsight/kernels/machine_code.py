@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from warpsight.base import diskcache
 from warpsight.isa.ptx.program import Function
 from warpsight.isa.sass.decode import decode_kernel
 from warpsight.isa.sass.listing import ListedSection, read_listing
@@ -16,7 +15,6 @@ from warpsight.kernels.toolkit import Architecture, parse_architecture
 
 OLDEST = 75  # that NVIDIA's assembler knows
 OLDEST_GPU = 70  # whose instructions are those of 7.5, but for a few
-_CACHE_KIND, _CACHE_FORMAT = "cubin", "1"
 
 
 @dataclass(frozen=True)
@@ -65,11 +63,8 @@ def machine_code(source: KernelSource, wanted: Architecture, options: tuple[str,
     """
     architecture, note = native_architecture(wanted)
     if source.cubin:
-        text = assembler.disassemble(source.cubin, source.path, source_lines=True)
-        return MachineCode(source, parse_architecture(source.target), source.cubin, text, note)
-    key = diskcache.content_key(_CACHE_FORMAT, assembler.library_identity(), architecture.real, *options, source.ptx)
-    cubin = diskcache.get(_CACHE_KIND, key)
-    if cubin is None:
-        cubin = assembler.assemble(assembler.with_lines(source.ptx), source.path, architecture, options)
-        diskcache.put(_CACHE_KIND, key, cubin)
-    return MachineCode(source, architecture, cubin, assembler.disassemble(cubin, source.path), note)
+        architecture = parse_architecture(source.target)
+    cubin = assembler.cubin_of(source, architecture, options)
+    return MachineCode(
+        source, architecture, cubin, assembler.disassemble(cubin, source.path, source_lines=bool(source.cubin)), note
+    )

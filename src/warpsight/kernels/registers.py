@@ -7,18 +7,16 @@ moves loads up, which keeps more values alive, so this is closer to a lower boun
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
-from warpsight.base import diskcache
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.isa.ptx.cfg import build_cfg
 from warpsight.isa.ptx.dataflow import live_around
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.program import Address, Function, Module, Symbol
 from warpsight.isa.ptx.rules import CARRY
-from warpsight.kernels import assembler as nvjitlink
+from warpsight.kernels.assembler import cubin_of
 from warpsight.kernels.cubin import CubinKernel, read_cubin
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.toolkit import Architecture, MissingLibraryError, parse_architecture
@@ -58,7 +56,6 @@ def declared_shared_bytes(module: Module, function: Function) -> int:
 
 # -- The assembler's count, the user's, or the estimate.
 
-_CACHE_KIND, _CACHE_FORMAT = "registers", "2"
 _OLDEST_ASSEMBLED, _MOST_REGISTERS = 75, 255
 
 Origin = Literal["assembler", "override", "estimate"]
@@ -92,15 +89,8 @@ def assembled_kernels(source: KernelSource, architecture: Architecture | None = 
 
     `architecture` is what it assembles for; by default the PTX's target.
     """
-    if source.cubin:
-        return read_cubin(source.cubin, source.path)
     architecture = architecture or assembler_target(source.target)[0]
-    key = diskcache.content_key(_CACHE_FORMAT, nvjitlink.library_identity(), architecture.real, source.ptx)
-    if stored := diskcache.get(_CACHE_KIND, key):
-        return {name: CubinKernel(**kernel) for name, kernel in json.loads(stored).items()}
-    kernels = read_cubin(nvjitlink.assemble(source.ptx, source.path, architecture))
-    diskcache.put(_CACHE_KIND, key, json.dumps({name: asdict(kernel) for name, kernel in kernels.items()}).encode())
-    return kernels
+    return read_cubin(cubin_of(source, architecture), source.path)
 
 
 def _counted(source: KernelSource, kernel: str, architecture: Architecture | None) -> RegisterUse:
@@ -116,6 +106,8 @@ def _counted(source: KernelSource, kernel: str, architecture: Architecture | Non
         note = f"registers are estimated from live values in the PTX, because NVIDIA's assembler did not count them: {reason}"
         return RegisterUse(estimate_registers(function), "estimate", shared, note)
     note = "" if architecture else assembler_target(source.target)[1]
+    if (limit := source.register_limit) is not None and assembled.registers > limit:
+        note = f"the assembler does not keep maxrregcount={limit}: the kernel's calls or its launch bounds take precedence"
     return RegisterUse(assembled.registers, "assembler", assembled.static_shared_bytes, note, assembled.stack_bytes)
 
 

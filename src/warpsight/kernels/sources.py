@@ -6,12 +6,14 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 from weakref import WeakKeyDictionary
 
 from warpsight.base.errors import FormatError, UnsupportedError, UsageError, WarpsightError, suggestion
 from warpsight.isa.ptx.parser import parse_module
+from warpsight.kernels.assembler import assembler_options
 from warpsight.kernels.cubin import embedded_ptx, read_module
 from warpsight.kernels.cuda import CompileOptions, compile_cached
 from warpsight.kernels.fatbin import (
@@ -101,6 +103,7 @@ def _only_for_cuda(name: str, what: str, **options: object) -> None:
 def load_source(
     path_or_text: str | Path, *, arch: str | int | None = None, kernel_expressions: Sequence[str] = (), defines: Sequence[str] = (),
     include_dirs: Sequence[str] = (), name: str | None = None, native: Architecture | None = None,
+    maxrregcount: int | None = None, opt_level: int | None = None,
 ) -> KernelSource:
     """Read, compile if need be, and parse kernels.
 
@@ -108,8 +111,8 @@ def load_source(
     text itself (anything with a line break). CUDA C++ is compiled for `arch` (`native`, or `DEFAULT_ARCHITECTURE`, unless given),
     with `defines` (`NAME=value`) and `include_dirs`. `kernel_expressions` such as `scale<float>` instantiate template kernels; of
     several modules in a program the one that has the first of them is taken. `native` is whose machine code will be executed, None
-    for PTX. `name` is shown for a text that has no file. Raises UsageError, FormatError, CompileError; UnsupportedError for PTX
-    that is not modelled, and for machine code where PTX is wanted.
+    for PTX. `maxrregcount` and `opt_level` are the assembler's. `name` is shown for a text that has no file. Raises UsageError,
+    FormatError, CompileError; UnsupportedError for PTX that is not modelled, and for machine code where PTX is wanted.
     """
     if _is_text(path_or_text):
         shown, data = name or "<text>", str(path_or_text).encode()
@@ -118,13 +121,17 @@ def load_source(
         shown, data = name or ("<stdin>" if path == "-" else path), _read_bytes(path)
     # Without a GPU an architecture says whose machine code is meant.
     changing = None if native is not None and arch is not None and parse_architecture(arch) == native else arch
+    assembling = assembler_options(maxrregcount, opt_level)
     if is_binary(data):
         _only_for_cuda(shown, "machine code", arch=changing, defines=tuple(defines), include_dirs=tuple(include_dirs))
-        return _binary_source(data, shown, kernel_expressions[0] if kernel_expressions else None, native)
+        source = _binary_source(data, shown, kernel_expressions[0] if kernel_expressions else None, native)
+        if source.cubin:
+            _only_for_cuda(shown, "machine code", maxrregcount=maxrregcount is not None, opt_level=opt_level is not None)
+        return replace(source, assembling=assembling)
     text = _decode(data, shown)
     if _is_ptx(text, shown):
         _only_for_cuda(shown, "PTX", arch=changing, defines=tuple(defines), include_dirs=tuple(include_dirs))
-        return KernelSource(shown, text, parse_module(text, shown))
+        return KernelSource(shown, text, parse_module(text, shown), assembling=assembling)
     default = DEFAULT_ARCHITECTURE if native is None else native.virtual
     options = CompileOptions(
         parse_architecture(arch if arch is not None else default), tuple(defines), tuple(include_dirs),
@@ -132,7 +139,7 @@ def load_source(
     )
     compiled = compile_cached(text, shown, options)
     module = parse_module(compiled.ptx, f"{shown} (PTX)")
-    return KernelSource(shown, compiled.ptx, module, dict(compiled.mangled_names), compiled.warnings)
+    return KernelSource(shown, compiled.ptx, module, dict(compiled.mangled_names), compiled.warnings, assembling=assembling)
 
 
 # -- Cubins, fat binaries and programs.

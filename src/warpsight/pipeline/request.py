@@ -59,11 +59,12 @@ DEFAULT_METHOD = Method()
 
 @dataclass(frozen=True)
 class KernelRequest:
-    """A kernel input. `path` is a .cu, .ptx, launch file or trace folder, source text, or a Python kernel.
+    """A kernel input. `path` is a .cu, .ptx, .cubin, launch file or trace folder, a program, source text, or a Python kernel.
 
     Every other field is None when not given, so that a launch file's values show through and a trace folder can refuse it.
     `args` are texts by rule (``f32[1024]:uniform``), Python or NumPy scalars, or NumPy arrays (device memory, written back).
-    `grid`, `block` count blocks and threads; `shared` bytes of dynamic shared memory; `registers` per thread;
+    `grid`, `block` count blocks and threads; `shared` bytes of dynamic shared memory; `registers` per thread, of
+    which the assembler takes at most `maxrregcount`; `opt_level` (0 to 3) is how far it optimises;
     `threads` of this machine that run the blocks; `sample` blocks are recorded, as a number or a share (``5%``).
     `heap_bytes` are for the kernel's own `malloc`; its `printf` writes to `output` (None: standard output). `constants` are the
     compile-time values of a Triton kernel. `level` is what is executed and timed: `ptx`, `sass` (machine code assembled for
@@ -84,6 +85,8 @@ class KernelRequest:
     threads: int | None = _of(int)
     sample: str | int | None = _of(str, int)
     arch: str | None = _of(str)
+    maxrregcount: int | None = _of(int)
+    opt_level: int | None = _of(int)
     level: str | None = _of(str)
     defines: tuple[str, ...] | None = _of(list)
     include_dirs: tuple[str, ...] | None = _of(list, holds=PATHS)

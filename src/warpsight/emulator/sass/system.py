@@ -93,8 +93,8 @@ _SPECIALS = {
 }  # fmt: skip
 _IN_BYTE_1 = {"SR_VIRTID": "%warpid", "SR_VIRTCFG": "%nwarpid"}  # bits 8 to 15; those of the multiprocessor's number are 0
 # Generic addresses of shared memory in the code of sm_90 and later: the rank of the block in its cluster from bit 24 on, and these
-# upper bits. The window of a block that is its whole cluster is that of rank 1.
-_CONSTANTS = {"SRZ": 0, "SR_CgaCtaId": SHARED_WINDOW >> 24, "SR_SWINHI": SHARED_WINDOW >> 32, "SR_CgaSize": 1}
+# upper bits. The window of a block that is its whole cluster is that of rank 1. A thread's stack may grow down to LMEMHIOFF.
+_CONSTANTS = {"SRZ": 0, "SR_LMEMHIOFF": 0, "SR_CgaCtaId": SHARED_WINDOW >> 24, "SR_SWINHI": SHARED_WINDOW >> 32, "SR_CgaSize": 1}
 
 
 def special(emitter: Emitter, name: str) -> Value:
