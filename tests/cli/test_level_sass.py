@@ -208,8 +208,8 @@ def test_cubin_and_its_source_are_predicted_alike(run: Run, cubin: str, kernel: 
 
 
 def test_cubin_has_nothing_to_count_statically(run: Run, cubin: str) -> None:
-    errors = run("predict", cubin, *LAUNCH, "--gpu", "rtx3080", "--static", "--model", "mwp-cwp", code=3).err
-    assert "only machine code is embedded in it (sm_86), no PTX" in errors
+    errors = run("predict", cubin, *LAUNCH, "--gpu", "rtx3080", "--static", "--model", "mwp-cwp", code=2).err
+    assert "--static: counts the instructions of PTX, and " in errors and "sums.cubin is machine code" in errors
 
 
 def test_cubin_at_level_ptx_and_for_another_gpu_is_refused(run: Run, cubin: str) -> None:

@@ -40,6 +40,9 @@ def predict_static(request: KernelRequest, gpu: GpuSpec, models: Sequence[str], 
         message = f"{request.path} is a trace folder, which records the whole execution"
         raise UsageError(message, place="static", remedy="leave `static` out")
     ready = prepare(request)
+    if ready.source.cubin:
+        what = f"counts the instructions of PTX, and {ready.source.path} is machine code"
+        raise UsageError(what, place="static", remedy="leave `static` out, or give the source or its PTX")
     ready.check_fit(gpu)
     profile = static_profile(ready, gpu, hints)
     predictions = [model.predict(profile, gpu) for model in chosen]
