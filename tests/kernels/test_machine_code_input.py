@@ -151,6 +151,15 @@ def test_program_has_the_kernels_of_all_of_its_modules(cubin: bytes, tmp_path: P
         load_source(file, native=Architecture(80), kernel_expressions=("mix",))
 
 
+@pytest.mark.parametrize("architecture", ["75", "90"])
+def test_kernel_without_parameters_is_executed(architecture: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "#include <cstdio>\nextern \"C\" __global__ void hello() { printf(\"%d\\n\", threadIdx.x + blockDim.x); }\n"
+    file = tmp_path / "hello.cubin"
+    file.write_bytes(assemble(load_source(text).ptx, "hello.ptx", parse_architecture(architecture)))
+    warpsight.trace(str(file), grid=1, block=2)
+    assert capsys.readouterr().out == "2\n3\n"
+
+
 # -- What cannot be run.
 
 

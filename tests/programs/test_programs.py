@@ -99,13 +99,42 @@ def test_program_that_is_not_there_is_wrong_use() -> None:
     assert errors.startswith("error: /no/such/program: no such program")
 
 
-def test_program_with_machine_code_only_is_refused_with_what_to_compile() -> None:
-    program = build("first.cu", "second.cu", options=("-gencode=arch=compute_75,code=sm_75",))
-    code, output, errors = run(program)
-    assert "only machine code" in errors
-    assert "arch=compute_75,code=compute_75" in errors
+MACHINE_CODE = "-gencode=arch=compute_75,code=sm_75"
+
+
+def test_program_with_machine_code_only_runs_on_its_gpu() -> None:
+    program = build("first.cu", "second.cu", options=(MACHINE_CODE,))
+    code, document, printed = run_json(program, options=("--gpu", "rtx2060"))
+    assert (code, printed.splitlines()[0]) == (0, "46 1031")
+    assert (document["level"], document["target"]) == ("sass", "sm_75")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "complaint"),
+    [("mdm-pascal", r"only machine code is embedded in it \(sm_75\), no PTX\n.*level `sass`.*arch=compute_75,code=compute_75"),
+     ("a100", r"has machine code for sm_75, which does not run on sm_80\n.*code=sm_80")],
+)  # fmt: skip
+def test_program_with_machine_code_only_is_refused_on_other_gpus(gpu: str, complaint: str) -> None:
+    code, output, errors = run(build("first.cu", "second.cu", options=(MACHINE_CODE,)), options=("--gpu", gpu))
+    assert re.search(complaint, errors), errors
     assert code == 3
     assert output.splitlines()[0] != "46 1031"
+
+
+def test_program_with_memory_of_every_kind_verifies_itself_as_machine_code() -> None:
+    code, document, printed = run_json(build("memory.cu", options=(MACHINE_CODE,)), options=("--gpu", "rtx2060"))
+    assert (code, document["totals"]["failed"], document["totals"]["predicted"]) == (0, 0, 6)
+    assert len(re.findall(r" good$", printed, re.MULTILINE)) == 9 and "BAD" not in printed
+
+
+def test_program_whose_kernels_allocate_and_wait_for_the_grid_does_so_as_machine_code() -> None:
+    code, output, errors = run(build("heap.cu"), options=("--gpu", "a100", "--level", "sass"))
+    assert (code, output.splitlines()[:3], errors) == (0, ["heap good", "limit good", "grid 30"], "")
+
+
+def test_program_is_told_the_compute_capability_whose_machine_code_is_executed() -> None:
+    code, output, errors = run(build("capability.cu"), options=("--gpu", "rtx2060"))
+    assert (code, output.splitlines()[0], errors) == (0, "7.5, code 75, constants 40: 7 8", "")
 
 
 def test_program_with_texture_and_surface_objects_reads_and_writes_texels() -> None:

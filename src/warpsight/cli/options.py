@@ -75,14 +75,19 @@ def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studie
     imported.add_argument("--isa-file", metavar="FILE.yaml", help="op classes and accesses of SASS opcodes; "
                           "overrides the built-in table")
     compiling = parser.add_argument_group("compiling (CUDA sources)")
-    compiling.add_argument("--level", choices=LEVELS, help="the instructions that are executed and timed: ptx; sass, the machine "
-                           "code that NVIDIA's assembler makes for the GPU; auto (default): sass for a GPU with a "
-                           "compute_capability of 7.0 or later, else ptx")
+    add_level(compiling)
     compiling.add_argument("--arch", metavar="ARCH", help="target architecture (default compute_75)")
     compiling.add_argument("--maxrregcount", metavar="N", type=whole, help="the most registers per thread that the assembler takes")
     compiling.add_argument("--opt-level", metavar="0..3", type=whole, help="how far the assembler optimizes (default 3)")
     compiling.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro (repeatable)")
     compiling.add_argument("-I", "--include", metavar="DIR", dest="include_dirs", action="append", help="an include folder")
+
+
+def add_level(group: argparse._ActionsContainer) -> None:
+    """--level."""
+    group.add_argument("--level", choices=LEVELS, help="the instructions that are executed and timed: ptx; sass, the machine code "
+                       "that NVIDIA's assembler makes for the GPU; auto (default): sass for a GPU with a compute_capability of "
+                       "7.0 or later, else ptx")
 
 
 def kernel_request(arguments: argparse.Namespace) -> KernelRequest:

@@ -28,10 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "warpsight run [options] [--] PROGRAM [ARGUMENT ...]"
     parser.add_argument("program", metavar="PROGRAM", nargs=argparse.REMAINDER,
-                        help="a program built with nvcc -cudart shared that embeds PTX, and its arguments")
+                        help="a program built with nvcc -cudart shared, and its arguments")
     options.add_gpu(parser)
     options.add_models(parser)
     options.add_method(parser)
+    options.add_level(parser)
     parser.add_argument("--kernels", metavar="REGEX", help="trace and predict only kernels whose name matches")
     parser.add_argument("--launches", metavar="A:B", help="trace and predict only launches A to B of each kernel, "
                         "numbered from 1; the time of the others is extrapolated")
@@ -54,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         selection=Selection.parse(arguments.kernels, arguments.launches),
         folder=Path(arguments.output) if arguments.output else None,
         max_instructions=arguments.max_instructions or DEFAULT_MAX_INSTRUCTIONS,
+        level=arguments.level,
         # With --json, stdout is the document and nothing else.
         stdout=sys.stderr if arguments.json else None,
     )

@@ -171,7 +171,9 @@ def kernel_image(data: bytes, kernel: str, place: str = _PLACE) -> KernelImage:
         if information is None or elf.named(f".text.{kernel}") is None:
             raise FormatError(f"has no kernel {kernel}", place=place)
         attributes = elf.attributes(information)
-        parameters = next(struct.unpack("<IHH", payload)[1] for kind, payload in attributes if kind == _PARAMETERS)
+        starts = (struct.unpack("<IHH", payload)[1] for kind, payload in attributes if kind == _PARAMETERS)
+        # Without parameters bank 0 ends where they would begin.
+        parameters = next(iter((*starts, *(s.size for s in elf.sections if s.name == f".nv.constant0.{kernel}"))))
         for payload in (payload for kind, payload in attributes if kind == _CALLED):
             for name in (elf.symbols[index].name for (index,) in struct.iter_unpack("<I", payload)):
                 if name not in EXTERNALS:

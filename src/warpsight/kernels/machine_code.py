@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from warpsight.base.errors import UsageError
 from warpsight.isa.ptx.program import Function
 from warpsight.isa.sass.decode import decode_kernel
 from warpsight.isa.sass.listing import ListedSection, read_listing
@@ -50,6 +51,20 @@ def native_architecture(wanted: Architecture) -> tuple[Architecture, str]:
         return wanted, ""
     oldest = Architecture(OLDEST)
     return oldest, f"machine code is that of {oldest.real}: the assembler has no {wanted.real} any more"
+
+
+def variant_of(source: KernelSource, architecture: Architecture) -> Architecture:
+    """`architecture`, in the variant (`sm_90a`) that the PTX of `source` is for; of machine code its own. Raises UsageError for PTX
+    of a later one.
+    """
+    target = parse_architecture(source.target.partition(",")[0])
+    if source.cubin:
+        return target
+    if target.number > architecture.number:
+        what = f"is PTX for {target.real}, which cannot be assembled for {architecture.real}"
+        remedy = f"choose a GPU of {target.real} or later, compile for an earlier architecture, or use level `ptx`"
+        raise UsageError(what, place=source.path, remedy=remedy)
+    return target if target.number == architecture.number else architecture
 
 
 UNFUSED = "-Xptxas=-fmad=false"

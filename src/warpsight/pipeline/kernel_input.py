@@ -15,7 +15,7 @@ from warpsight.isa.ptx.lexer import lines_of
 from warpsight.kernels import launch_file as launch_spec
 from warpsight.kernels.launch import DEFAULT_HEAP_BYTES, DEFAULT_STACK_BYTES, MAX_STACK_BYTES, KernelSource, Launch, RunOptions
 from warpsight.kernels.launch_file import LaunchSpec, read_launch_file
-from warpsight.kernels.machine_code import OLDEST_GPU, native_architecture
+from warpsight.kernels.machine_code import OLDEST_GPU, native_architecture, variant_of
 from warpsight.kernels.python_kernels import as_launch
 from warpsight.kernels.registers import RegisterUse, register_use
 from warpsight.kernels.sources import check_source, has_only_machine_code, own_architecture
@@ -137,20 +137,6 @@ def wanted_architecture(gpu: GpuSpec) -> Architecture:
 def _stated_architecture(gpu: GpuSpec) -> Architecture | None:
     stated = None if gpu.compute_capability == "none" else parse_architecture(gpu.compute_capability)
     return stated if stated is not None and stated.number >= OLDEST_GPU else None
-
-
-def variant_of(source: KernelSource, architecture: Architecture) -> Architecture:
-    """`architecture`, in the variant (`sm_90a`) that the PTX of `source` is for; of machine code its own. Raises UsageError for PTX
-    of a later one.
-    """
-    target = parse_architecture(source.target.partition(",")[0])
-    if source.cubin:
-        return target
-    if target.number > architecture.number:
-        what = f"is PTX for {target.real}, which cannot be assembled for {architecture.real}"
-        remedy = f"choose a GPU of {target.real} or later, compile for an earlier architecture, or use level `ptx`"
-        raise UsageError(what, place=source.path, remedy=remedy)
-    return target if target.number == architecture.number else architecture
 
 
 def sample_size(sample: str | int | None, blocks: int) -> int:

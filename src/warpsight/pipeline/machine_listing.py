@@ -13,11 +13,11 @@ from warpsight.isa.ptx.program import Function, Instruction
 from warpsight.isa.ptx.rules import op_class
 from warpsight.isa.sass.native import BARRIERS, NativeInstruction
 from warpsight.kernels.launch_file import load_kernels
-from warpsight.kernels.machine_code import machine_code, native_architecture
+from warpsight.kernels.machine_code import machine_code, native_architecture, variant_of
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import register_use
 from warpsight.kernels.sources import find_kernel, own_architecture
-from warpsight.pipeline.kernel_input import launch_spec_of, variant_of, wanted_architecture
+from warpsight.pipeline.kernel_input import launch_spec_of, wanted_architecture
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import KernelRequest
 

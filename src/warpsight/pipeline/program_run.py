@@ -10,9 +10,11 @@ from typing import IO, Any
 
 from warpsight.base.errors import UnsupportedError, UsageError, WarpsightError
 from warpsight.gpu.spec import GpuSpec
+from warpsight.kernels.machine_code import native_architecture
 from warpsight.pipeline.evaluate import MemoryStore, known_models, predict_trace
+from warpsight.pipeline.kernel_input import level_of, wanted_architecture
 from warpsight.pipeline.provenance import TOOL
-from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, Method
+from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.pipeline.tracing import launch_folder
 from warpsight.programs.host import describe_signal, run_program
 from warpsight.programs.session import ExecutedLaunch
@@ -68,7 +70,7 @@ class _LaunchPredictor:
     selection: Selection
     folder: Path | None
     rows: list[dict[str, Any]] = field(default_factory=list)
-    refusals: list[WarpsightError] = field(default_factory=list)
+    refused_something: bool = False
     _count: dict[str, int] = field(default_factory=dict)
     _pace: dict[tuple[str, str], float] = field(default_factory=dict)  # seconds per warp instruction, by kernel and model
     _folder_of: dict[int, Path] = field(default_factory=dict)
@@ -118,7 +120,7 @@ class _LaunchPredictor:
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
         """A launch, or with number 0 the loading of a module, has failed."""
-        self.refusals.append(error)
+        self.refused_something |= not number or isinstance(error, UnsupportedError)
         if number:
             self.rows.append({"number": number, "kernel": kernel, "time": UNKNOWN, "error": str(error)})
 
@@ -126,24 +128,28 @@ class _LaunchPredictor:
 def predict_program(
     command: Sequence[str], gpu: GpuSpec, *, models: Sequence[str] = (DEFAULT_MODEL,), method: Method = DEFAULT_METHOD,
     selection: Selection | None = None, folder: Path | None = None, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    stdout: IO[Any] | None = None,
+    level: str | None = None, stdout: IO[Any] | None = None,
 ) -> dict[str, Any]:
     """Run a program built with `nvcc -cudart shared`; the result document, with `exit_code` as the program's.
 
-    Each launch is predicted by all `models`; the times that the program itself measures are those of the first.
-    Traces go into folders under `folder` if given. The program's output goes where this process's goes, or to `stdout`.
-    Raises UsageError where the program cannot be started.
+    `level` is what is executed: the machine code that CUDA chooses for `gpu`, or makes of PTX for it; or PTX. Each launch is
+    predicted by all `models`; the times that the program itself measures are those of the first. Traces go into folders under
+    `folder` if given. The program's output goes where this process's goes, or to `stdout`. Raises UsageError where the program
+    cannot be started.
     """
     known_models(models)
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise UsageError("the folder exists and is not empty", place=str(folder), remedy="name another folder")
+    executed = level_of(KernelRequest(command[0], level=level), gpu)
+    architecture = native_architecture(wanted_architecture(gpu))[0] if executed == "sass" else None
     predictor = _LaunchPredictor(gpu, tuple(models), method, selection or Selection(), folder)
-    run = run_program(command, gpu, predictor, max_instructions=max_instructions, stdout=stdout)
+    run = run_program(command, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
     rows = predictor.rows
     return {
         "tool": TOOL, "command": list(command), "gpu": gpu.name, "model": models[0],
+        "level": executed, "target": None if architecture is None else architecture.real,
         "exit_code": run.exit_code, "ended_by": describe_signal(run.exit_code), "used_cuda": run.connected,
-        "refused": any(isinstance(error, UnsupportedError) for error in predictor.refusals),
+        "refused": predictor.refused_something,
         "launches": rows,
         "kernels": by_kernel(rows),
         "totals": {

@@ -20,6 +20,7 @@ from typing import IO, Any
 from warpsight.base import diskcache
 from warpsight.base.errors import UsageError
 from warpsight.gpu.spec import GpuSpec
+from warpsight.kernels.toolkit import Architecture
 from warpsight.programs.session import MEMORY_BYTES, Observer, Session
 from warpsight.programs.wire import MEMORY_VARIABLE, SOCKET_VARIABLE, Closed, Wire
 
@@ -97,9 +98,11 @@ class EndedProgram:
 
 
 def run_program(
-    command: Sequence[str], gpu: GpuSpec, observer: Observer, *, max_instructions: int, stdout: IO[Any] | None = None,
+    command: Sequence[str], gpu: GpuSpec, observer: Observer, *, architecture: Architecture | None = None, max_instructions: int,
+    stdout: IO[Any] | None = None,
 ) -> EndedProgram:
-    """Run `command` and execute its kernels. Its output goes where this process's goes, or to `stdout`.
+    """Run `command` and execute its kernels: the machine code of `architecture`, or their PTX without one. Its output goes where
+    this process's goes, or to `stdout`.
 
     Raises UsageError where the program cannot be started or the runtime library cannot be built.
     """
@@ -110,7 +113,7 @@ def run_program(
             listener.bind(path)
             listener.listen()
             child = _start(command, _environment(library, path), stdout)
-            host = _Host(listener, child, gpu, observer, Path(command[0]).name, max_instructions)
+            host = _Host(listener, child, gpu, architecture, observer, Path(command[0]).name, max_instructions)
             try:
                 code = host.serve()
             finally:
@@ -151,11 +154,11 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
 
 class _Host:
     def __init__(
-        self, listener: socket.socket, child: subprocess.Popen[bytes], gpu: GpuSpec, observer: Observer, program: str,
-        max_instructions: int,
+        self, listener: socket.socket, child: subprocess.Popen[bytes], gpu: GpuSpec, architecture: Architecture | None,
+        observer: Observer, program: str, max_instructions: int,
     ) -> None:
         self._listener, self._child, self._gpu, self._observer = listener, child, gpu, observer
-        self._program, self._limit = program, max_instructions
+        self._architecture, self._program, self._limit = architecture, program, max_instructions
         self._selector = selectors.DefaultSelector()
         self._selector.register(listener, selectors.EVENT_READ)
         self.connected = False
@@ -181,7 +184,7 @@ class _Host:
         if key.fileobj is self._listener:
             connection, _ = self._listener.accept()
             self.connected = True
-            session = Session(Wire(connection), self._gpu, self._observer, self._program, self._limit)
+            session = Session(Wire(connection), self._gpu, self._architecture, self._observer, self._program, self._limit)
             self._selector.register(connection, selectors.EVENT_READ, session)
         elif isinstance(key.data, Session):
             try:

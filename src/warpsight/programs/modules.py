@@ -5,19 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from warpsight.base.errors import UnsupportedError, WarpsightError
+from warpsight.base.errors import UnsupportedError
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, align_up
 from warpsight.emulator.ptx.system import needs_workspace
 from warpsight.emulator.run.externals import uses_heap
 from warpsight.emulator.run.launch import PreparedKernel, prepare_kernel
 from warpsight.emulator.run.memory import ModuleData
-from warpsight.isa.ptx.parser import parse_module
+from warpsight.emulator.sass.system import reads_workspace
 from warpsight.isa.ptx.program import Function
-from warpsight.kernels.fatbin import no_ptx, ptx_texts, read_entries
+from warpsight.kernels.assembler import cubin_of
+from warpsight.kernels.cubin import kernel_image
+from warpsight.kernels.fatbin import read_entries
 from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.machine_code import variant_of
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse, register_use
+from warpsight.kernels.sources import module_source
+from warpsight.kernels.toolkit import Architecture
 
 # -- The modules and kernels of one running program.
 
@@ -31,11 +36,14 @@ HEAP_MOST_BYTES = WORKSPACE - GLOBAL_ALIGN - HEAP_START
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of a loaded module. `base` is where its module's variables lie."""
+    """A kernel of a loaded module. `base` is where its module's variables lie; `architecture` whose machine code is executed, None
+    for PTX.
+    """
 
     source: KernelSource
     function: Function
     base: int
+    architecture: Architecture | None = None
 
     @property
     def name(self) -> str:
@@ -45,7 +53,7 @@ class Kernel:
     @cached_property
     def prepared(self) -> PreparedKernel:
         """Compiled. Raises UnsupportedError."""
-        return prepare_kernel(self.source, self.function.name, global_base=self.base)
+        return prepare_kernel(self.source, self.function.name, architecture=self.architecture, global_base=self.base)
 
     @cached_property
     def uses_heap(self) -> bool:
@@ -55,12 +63,14 @@ class Kernel:
     @cached_property
     def needs_workspace(self) -> bool:
         """Does it wait for its whole grid?"""
-        return needs_workspace(self.function)
+        if self.architecture is None:
+            return needs_workspace(self.function)
+        return reads_workspace(self.prepared.function, self.prepared.native.symbols.parameters_start)
 
     @cached_property
     def registers(self) -> RegisterUse:
         """Registers per thread and static shared memory."""
-        return register_use(self.source, self.function.name)
+        return register_use(self.source, self.function.name, architecture=self.architecture)
 
     @cached_property
     def layout(self) -> list[tuple[int, int]]:
@@ -86,13 +96,17 @@ class LoadedModule:
     source: KernelSource
     data: ModuleData
     base: int
+    architecture: Architecture | None = None
 
 
 @dataclass
 class Modules:
-    """Everything that one program has loaded. `program` names it in messages."""
+    """Everything that one program has loaded. `program` names it in messages; `architecture` is whose machine code is executed,
+    None for PTX.
+    """
 
     program: str
+    architecture: Architecture | None = None
     modules: list[LoadedModule] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
@@ -104,25 +118,22 @@ class Modules:
         if fatbin not in self._known:
             self._known[fatbin] = self._parse(fatbin)
         source = self._known[fatbin]
-        data = ModuleData(source.module, self._end, source.path)
+        architecture, image = self.architecture, None
+        if architecture is not None:
+            architecture = variant_of(source, architecture)
+            image = kernel_image(cubin_of(source, architecture), "", source.path)
+        data = ModuleData(source.module, self._end, source.path, image)
         if data.end > HEAP_START:
             raise UnsupportedError(f"its modules' variables take more than {MODULE_ZONE >> 21} MiB", place=self.program)
         self.names |= {address: f'variable "{display_name(name)}"' for name, address, *_ in data.rows}
-        self.modules.append(LoadedModule(source, data, self._end))
+        self.modules.append(LoadedModule(source, data, self._end, architecture))
         self._end = data.end
         return len(self.modules) - 1
 
     def _parse(self, fatbin: bytes) -> KernelSource:
         number = len(self._known) + 1
         place = self.program if number == 1 else f"{self.program}[{number}]"
-        refusal: WarpsightError | None = None
-        entries = read_entries(fatbin, self.program)
-        for text in ptx_texts(entries, self.program):
-            try:
-                return KernelSource(place, text, parse_module(text, f"{place} (PTX)"))
-            except WarpsightError as error:
-                refusal = refusal or error
-        raise refusal or no_ptx(entries, self.program)
+        return module_source(read_entries(fatbin, self.program), place, self.architecture)
 
     def kernel(self, module: int, name: str) -> int | None:
         """The number of a kernel of a loaded module, None if it has no such kernel."""
@@ -132,7 +143,7 @@ class Modules:
             return None
         if any(v.space in ("global", "const") for v in function.variables.values()):
             raise UnsupportedError("a kernel with global variables of its own is not modelled", place=f"{self.program}: {name}")
-        self.kernels.append(Kernel(loaded.source, function, loaded.base))
+        self.kernels.append(Kernel(loaded.source, function, loaded.base, loaded.architecture))
         return len(self.kernels) - 1
 
     def reset(self) -> None:

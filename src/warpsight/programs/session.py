@@ -27,25 +27,27 @@ from warpsight.gpu.occupancy import WARP_SIZE, occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import Launch, RunOptions, ScalarArgument
 from warpsight.kernels.registers import RegisterUse
+from warpsight.kernels.toolkit import Architecture, parse_architecture
 from warpsight.programs.modules import HEAP_MOST_BYTES, HEAP_START, WORKSPACE, Kernel, Modules
 from warpsight.programs.wire import LAUNCH, PROTOCOL, Kind, SharedMemory, Status, Wire
 from warpsight.traces.schema import KernelTrace, TraceSink
 
 MEMORY_BYTES = 16 << 30
-COMPUTE_CAPABILITY = (8, 0)
+COMPUTE_CAPABILITY = (8, 0)  # what a program is told where PTX is executed, on GPUs of any age
 _VALUES, _NAME_BYTES = 64, 256
 _BUS_BITS = 256
 _DEFAULT_SHARED = 48 << 10  # without asking for more (CUDA C++ Programming Guide, cudaFuncAttributeMaxDynamicSharedMemorySize)
 
 
-def device_bytes(gpu: GpuSpec) -> bytes:
+def device_bytes(gpu: GpuSpec, architecture: Architecture | None) -> bytes:
     """The answer to HELLO: 64 int64 in the order of `enum device_value` in runtime.h, then the name."""
     sm = gpu.sm
+    capability = COMPUTE_CAPABILITY if architecture is None else divmod(parse_architecture(gpu.compute_capability).number, 10)
     largest = sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes
     bandwidth, threads = int(gpu.dram.bandwidth_bytes_per_s), sm.max_warps * WARP_SIZE
     memory_clock = bandwidth * 8 // (2 * _BUS_BITS) // 1000  # kHz; two transfers a clock
     values = [
-        *COMPUTE_CAPABILITY, gpu.sm_count, int(gpu.core_clock_hz / 1e3), MEMORY_BYTES, min(_DEFAULT_SHARED, largest), largest,
+        *capability, gpu.sm_count, int(gpu.core_clock_hz / 1e3), MEMORY_BYTES, min(_DEFAULT_SHARED, largest), largest,
         sm.shared_memory_bytes, sm.shared_memory_reserved_bytes, sm.registers, min(sm.max_threads_per_block, threads), threads,
         sm.max_blocks, gpu.l2.size_bytes, _BUS_BITS, memory_clock, bandwidth,
     ]  # fmt: skip
@@ -118,11 +120,15 @@ class Observer(Protocol):
 
 
 class Session:
-    """A connected program. `counter` numbers launches over all programs of a run."""
+    """A connected program. `counter` numbers launches over all programs of a run; `architecture` is whose machine code is executed
+    on `gpu`, None for PTX.
+    """
 
-    def __init__(self, wire: Wire, gpu: GpuSpec, observer: Observer, program: str, max_instructions: int) -> None:
+    def __init__(
+        self, wire: Wire, gpu: GpuSpec, architecture: Architecture | None, observer: Observer, program: str, max_instructions: int
+    ) -> None:
         self.wire, self._gpu, self._observer = wire, gpu, observer
-        self._modules = Modules(program)
+        self._modules = Modules(program, architecture)
         self._limit = max_instructions
         self._memory: SharedMemory | None = None
         self._objects = DescriptorTable()
@@ -136,7 +142,8 @@ class Session:
         """Answer the next message. Raises Closed when the program has gone."""
         if self._memory is None:
             protocol, _, self._memory = self.wire.receive_hello()
-            self.wire.answer(Status.SUCCESS if protocol == PROTOCOL else Status.NOT_SUPPORTED, device_bytes(self._gpu))
+            answer = device_bytes(self._gpu, self._modules.architecture)
+            self.wire.answer(Status.SUCCESS if protocol == PROTOCOL else Status.NOT_SUPPORTED, answer)
             return
         kind, payload = self.wire.receive()
         self._counter = counter
@@ -170,11 +177,11 @@ class Session:
             self._refuse(0, "", error)
             return Status.NOT_SUPPORTED, b""
         layout, version = kernel.layout, kernel.source.module.version
-        architecture = int("".join(c for c in kernel.source.target if c.isdigit()) or 0)
-        constants = sum(v.size for v in kernel.source.module.variables.values() if v.space == "const")
+        target = parse_architecture(kernel.source.target.partition(",")[0]) if kernel.architecture is None else kernel.architecture
+        constants = self._modules.modules[module].data.constant_bytes
         end = layout[-1][0] + layout[-1][1] if layout else 0
         head = [number, len(layout), end, registers.registers, registers.static_shared_bytes, registers.local_bytes, constants]
-        head += [kernel.max_threads, version[0] * 10 + version[1], architecture]
+        head += [kernel.max_threads, version[0] * 10 + version[1], target.number]
         return Status.SUCCESS, struct.pack("<10q", *head) + b"".join(struct.pack("<2q", *row) for row in layout)
 
     def _occupancy(self, payload: bytes) -> tuple[int, bytes]:
@@ -238,6 +245,9 @@ class Session:
         if workspace:
             self._memory.write(workspace, bytes(GLOBAL_ALIGN))
         names = self._modules.names
+        if kernel.architecture is not None:  # they stand in constant bank 0, behind the launch's own words
+            symbols = kernel.prepared.native.symbols
+            parameters = (bytes(symbols.parameters_start) + parameters).ljust(symbols.param_bytes, b"\0")
         memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace)
         sink = self._observer.sink(self._counter[0], kernel.name)
         if sink is None:

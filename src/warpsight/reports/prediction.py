@@ -191,7 +191,9 @@ _HINT = "  (a program must be linked with the shared runtime: nvcc -cudart share
 def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """Heading, the launches or their sums, totals."""
     totals = document["totals"]
-    head = f"{document['tool']}   {' '.join(document['command'])}   {document['gpu']}   model {document['model']}"
+    command = " ".join(document["command"])
+    executed = "PTX" if document["level"] == "ptx" else f"machine code for {document['target']}"
+    head = "   ".join([document["tool"], command, document["gpu"], executed, f"model {document['model']}"])
     if not document["used_cuda"]:
         return f"{head}\n\n  the program did not call CUDA{_ended(document)}\n{_HINT}"
     if not document["launches"]:

@@ -122,7 +122,8 @@ class NativeSymbolTable(SymbolTable):
     Parameters, shared memory and constant banks lie as the assembler has laid them out; variables in device memory as at the level
     of PTX, so that both write the same addresses. `banks` gives (device address, bytes) by number; those of the module's other
     kernels have a place too. `externals` are the addresses of functions of the runtime that the code calls through registers.
-    `stack_start` is the size of a thread's stack, from whose end it grows down.
+    `inside` has the variables (name, offset, size) of a bank by its address. `stack_start` is the size of a thread's stack, from
+    whose end it grows down.
     """
 
     stack_grows_down = True
@@ -139,6 +140,7 @@ class NativeSymbolTable(SymbolTable):
         self.externals = {name: EXTERNAL_BASE + FUNCTION_STEP * numbers[name] for name in image.externals}
         self.addresses |= {name: EXTERNAL_BASE + FUNCTION_STEP * number for name, number in numbers.items()} | self.functions
         self.banks: dict[int, tuple[int, int]] = {}
+        self.inside: dict[int, tuple[tuple[str, int, int], ...]] = {}
         for bank in image.banks:
             inside = {name for name, _, _ in bank.symbols}
             self.global_data = [data for data in self.global_data if data.variable.name not in inside]
@@ -148,6 +150,7 @@ class NativeSymbolTable(SymbolTable):
             if bank.owner in ("", function.name):
                 self.banks[bank.number] = (self.arena_start, len(bank.data))
             self.addresses |= {name: self.arena_start + offset for name, offset, _ in bank.symbols}
+            self.inside[self.arena_start] = bank.symbols
             self.global_data.append(GlobalData(variable, self.arena_start, False))
             self.arena_start = align_up(self.arena_start + len(bank.data), GLOBAL_ALIGN)
 

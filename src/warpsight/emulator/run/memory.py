@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from warpsight.base.errors import LimitError, UsageError
 from warpsight.emulator.codegen.layout import ARENA_BASE, ARENA_LIMIT
-from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, SymbolTable, align_up, initial_bytes
+from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, NativeSymbolTable, SymbolTable, align_up, initial_bytes
 from warpsight.emulator.textures.objects import DescriptorTable, copy_in, copy_out, describe, image_bytes
 from warpsight.isa.ptx.program import Function, Module
 from warpsight.kernels.arrays import memory_shortage
+from warpsight.kernels.cubin import KernelImage
 from warpsight.kernels.images import Image, Surface
 from warpsight.kernels.launch import ArrayArgument, Launch, ScalarArgument
 
@@ -347,14 +348,21 @@ class ResidentMemory(Memory):
 class ModuleData:
     """Where the variables of a module lie from device address `base` on, for all of its kernels; `end` is the first free address.
 
-    `rows` are (name, address, bytes, writable, first contents).
+    `rows` are (name, address, bytes, writable, first contents), `constant_bytes` the size of its `__constant__` variables. With an
+    `image`, that of all kernels of its machine code, they lie where that has them.
     """
 
-    def __init__(self, module: Module, base: int, place: str) -> None:
+    def __init__(self, module: Module, base: int, place: str, image: KernelImage | None = None) -> None:
         nothing = Function("", True, (), (), {}, {})
-        symbols = SymbolTable(module, nothing, base)
-        self.rows = [
-            (data.variable.name, data.address, data.variable.size, data.writable, initial_bytes(symbols, data, place))
-            for data in symbols.global_data
-        ]
+        symbols = SymbolTable(module, nothing, base) if image is None else NativeSymbolTable(module, nothing, image, base)
+        self.rows: list[tuple[str, int, int, bool, bytes]] = []
+        self.constant_bytes = 0
+        for data in symbols.global_data:
+            first = initial_bytes(symbols, data, place)
+            whole = ((data.variable.name, 0, data.variable.size),)
+            inside = symbols.inside.get(data.address) if isinstance(symbols, NativeSymbolTable) else None
+            if not data.writable and (inside or image is None):
+                self.constant_bytes += sum(size for _, _, size in inside or whole)
+            for name, offset, size in inside or whole:
+                self.rows.append((name, data.address + offset, size, data.writable, first[offset : offset + size]))
         self.end = symbols.arena_start
