@@ -120,6 +120,7 @@ def test_code_runs_on_gpus_of_its_major_version_and_at_least_its_minor_one(code:
 def test_of_several_architectures_the_nearest_below_is_chosen() -> None:
     entries = [Entry("elf", parse_architecture(each), each.encode()) for each in ("75", "80", "86", "90", "90a")]
     chosen = {gpu: best_code(entries, parse_architecture(gpu)) for gpu in ("75", "80", "86", "89", "90", "100")}
+    assert best_code([Entry("elf", parse_architecture("70"), b"")], parse_architecture("75")) is None  # nothing lists it
     data = {gpu: None if each is None else each.data.decode() for gpu, each in chosen.items()}
     assert data == {"75": "75", "80": "80", "86": "86", "89": "86", "90": "90a", "100": None}
 
@@ -188,6 +189,15 @@ def test_cubin_of_another_architecture_names_both_and_the_remedy(path: str) -> N
         results(path, gpu="h100-sxm", level="sass")
     with pytest.raises(UsageError, match="does not run on sm_75"):
         results(path, arch="sm_75", level="sass")
+
+
+def test_code_that_is_too_old_for_the_disassembler_says_so(ptx: str, tmp_path: Path) -> None:
+    file = tmp_path / "old.fatbin"
+    file.write_bytes(container(entry(2, 70, b"")))
+    with pytest.raises(UsageError, match=r"machine code for sm_70, and NVIDIA's disassembler reads that of sm_75 and later"):
+        load_source(file, native=Architecture(75))
+    file.write_bytes(container(entry(2, 70, b""), entry(1, 70, ptx.replace("sm_75", "sm_70").encode())))
+    assert load_source(file, native=Architecture(75)).target == "sm_70"
 
 
 def test_cubin_has_no_ptx_to_execute(path: str) -> None:

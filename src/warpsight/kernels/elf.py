@@ -12,7 +12,7 @@ MAGIC = b"\x7fELF"
 CUDA_MACHINE = 190
 RELOCATABLE = 1  # file type; 2 and 3 are programs and libraries
 OBJECT, SECTION, FUNCTION = 1, 3, 2  # kinds of symbols
-DAMAGE = (struct.error, ValueError, IndexError, StopIteration)
+DAMAGE = (struct.error, ValueError, IndexError, OverflowError, StopIteration)
 """What reading a damaged file raises."""
 
 

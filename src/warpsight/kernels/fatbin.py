@@ -17,6 +17,7 @@ import lazy_loader as lazy
 from warpsight.base.errors import FormatError, UnsupportedError, UsageError
 from warpsight.kernels import elf
 from warpsight.kernels.elf import Elf
+from warpsight.kernels.machine_code import OLDEST
 from warpsight.kernels.toolkit import Architecture
 
 pa = lazy.load("pyarrow")
@@ -158,8 +159,8 @@ def runs_on(code: Architecture, gpu: Architecture) -> bool:
 
 
 def best_code(entries: Sequence[Entry], gpu: Architecture) -> Entry | None:
-    """The machine code that CUDA chooses for `gpu`, None where none runs on it."""
-    fitting = [entry for entry in entries if entry.kind == "elf" and runs_on(entry.architecture, gpu)]
+    """The machine code that CUDA chooses for `gpu`, None where none runs on it that NVIDIA's disassembler reads."""
+    fitting = [e for e in entries if e.kind == "elf" and runs_on(e.architecture, gpu) and e.architecture.number >= OLDEST]
     return max(fitting, key=lambda entry: (entry.architecture.number, entry.architecture.variant), default=None)
 
 
@@ -191,6 +192,10 @@ def no_ptx(entries: Sequence[Entry], place: str) -> UnsupportedError:
 
 def not_for(entries: Sequence[Entry], gpu: Architecture, place: str) -> UsageError:
     """What to say where neither machine code nor PTX runs on `gpu`."""
-    what = f"has machine code for {architectures_in(entries)}, which does not run on {gpu.real}"
-    remedy = f"choose a GPU of that compute capability, or build it with -gencode arch=compute_{gpu.number},code={gpu.real}"
-    return UsageError(what, place=place, remedy=remedy)
+    what, build = f"has machine code for {architectures_in(entries)}", f"-gencode arch=compute_{gpu.number},code={gpu.real}"
+    if any(entry.kind == "elf" and runs_on(entry.architecture, gpu) for entry in entries):
+        oldest = Architecture(OLDEST).real
+        return UsageError(f"{what}, and NVIDIA's disassembler reads that of {oldest} and later", place=place,
+                          remedy=f"build it with {build}")  # fmt: skip
+    remedy = f"choose a GPU of that compute capability, or build it with {build}"
+    return UsageError(f"{what}, which does not run on {gpu.real}", place=place, remedy=remedy)

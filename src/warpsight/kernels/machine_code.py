@@ -14,7 +14,7 @@ from warpsight.kernels.cubin import KernelImage, kernel_image
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.toolkit import Architecture, parse_architecture
 
-OLDEST = 75  # that NVIDIA's assembler knows
+OLDEST = 75  # that NVIDIA's assembler and disassembler know
 OLDEST_GPU = 70  # whose instructions are those of 7.5, but for a few
 
 
