@@ -69,11 +69,12 @@ def cases(folders: dict[str, Path], only: str) -> list[Case]:
     return found
 
 
-def run(case: Case, seconds: int) -> dict[str, object]:
-    """One row of the table."""
-    command = [sys.executable, "-m", "warpsight", "run", "--json", "--launches", "1:3", "--", str(case.program), *case.arguments]
+def run(case: Case, seconds: int, gpu: str | None) -> dict[str, object]:
+    """One row of the table; on `gpu` the program's kernels are executed as machine code."""
+    command = [sys.executable, "-m", "warpsight", "run", "--json", "--launches", "1:3", *(["--gpu", gpu] if gpu else []), "--"]
+    command += [str(case.program), *case.arguments]
     started = time.monotonic()
-    row: dict[str, object] = {"suite": case.suite, "program": case.program.name}
+    row: dict[str, object] = {"suite": f"{case.suite} ({gpu})" if gpu else case.suite, "program": case.program.name}
     row |= {"arguments": " ".join(case.arguments), "note": case.note}
     ended = execute(command, case.program.parent, seconds)
     if ended is None:
@@ -128,7 +129,7 @@ def write(lines: list[str]) -> None:
     kept = {tuple(line.split("|")[1:4]): line for line in [*rest[2:], *lines] if line.startswith("| ")}
     ordered = [kept[key] for key in sorted(kept, key=lambda key: tuple(part.strip().lower() for part in key))]
     passed = sum("| passed |" in line for line in ordered)
-    head = re.sub(r"\*\*.*\*\*", f"**{passed} of {len(ordered)} programs pass.**", head, count=1)
+    head = re.sub(r"\*\*.*\*\*", f"**{passed} of {len(ordered)} runs pass.**", head, count=1)
     TABLE.write_text("\n".join([head + BEGIN, "|---|---|---|---|---:|---:|---:|---|", *ordered]) + "\n", encoding="utf-8")
 
 
@@ -138,11 +139,12 @@ def main() -> int:
     parser.add_argument("folders", nargs="+", metavar="SUITE=FOLDER")
     parser.add_argument("--only", default="", metavar="REGEX")
     parser.add_argument("--seconds", type=int, default=200, help="time that a program may take")
+    parser.add_argument("--gpu", metavar="NAME", help="a GPU whose machine code is executed (default: PTX)")
     parser.add_argument("--write", action="store_true", help=f"put the rows into {TABLE.name}")
     arguments = parser.parse_args()
     folders = {suite: Path(folder) for suite, _, folder in (word.partition("=") for word in arguments.folders)}
     for case in cases(folders, arguments.only):
-        lines = markdown([run(case, arguments.seconds)])
+        lines = markdown([run(case, arguments.seconds, arguments.gpu)])
         print(*lines, sep="\n", flush=True)
         if arguments.write:
             write(lines)
