@@ -195,6 +195,7 @@ def test_rows_in_the_page_are_those_of_the_document(document: dict[str, Any]) ->
     before = copy.deepcopy(document)
     short = embedded(document)
     assert document == before
+    assert [set(before["loads"][0]) - set(entry) for entry in short["loads"]] == [{"file", "line", "ptx_line"}]
     for name in ("line", "source"):
         table = json.loads(json.dumps(short["code"][name]["rows"]))
         assert len(table["values"]) == len(document["code"][name]["rows"])

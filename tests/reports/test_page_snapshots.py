@@ -28,7 +28,12 @@ def test_page_holds_its_document_and_comes_out_the_same_again(path: Path) -> Non
     found = _DATA.search(text)
     assert found
     held = json.loads(found[1])
-    # rows of code may be in another form there
+    # rows of code may be in another form there, and a timeline names each file once
     held.pop("code"), document.pop("code")
+    timeline = held.get("timeline", {"files": [], "instructions": {}})
+    files = timeline.pop("files")
+    assert len(files) == len(set(files))
+    for instruction in timeline["instructions"].values():
+        instruction["file"] = files[instruction["file"]]
     assert held == document
     assert page(json.loads(path.read_text("utf-8"))) == text

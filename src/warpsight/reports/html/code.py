@@ -16,7 +16,7 @@ from warpsight.reports.terminal import counted
 _SECTOR, _WARP = 32, 32
 # Characters for the panels with drawings, in a page of 1 MB with a grid of designs and a timeline.
 _ROOM, _LEAST_ROOM = 340_000, 40_000
-_WORD_CHARACTERS = 60  # of the columns of machine code alone, in each row
+_WORD_CHARACTERS, _ROW_CHARACTERS = 60, 250  # of the columns of machine code alone, in each row; of a row beyond the first ones
 _COUNTS = {"sectors": "sectors", "passes": "shared-memory passes"}
 _LEVELS = {"L1": "L1 requests", "L2 reads": "L2 reads", "L2 writes": "L2 writes", "DRAM": "DRAM lines"}
 # The CSS class of each part of a bar.
@@ -45,7 +45,9 @@ def _room(document: dict[str, Any]) -> int:
     """The number of characters available for panels."""
     grid, timeline = document.get("what_if") or {}, document.get("timeline") or {}
     taken = sum(len(column["data"]) for column in grid.get("columns", ())) + len(str(timeline.get("rows", "")))
-    taken += _WORD_CHARACTERS * len(((document.get("code") or {}).get("sass") or {}).get("rows", ()))
+    views = document.get("code") or {}
+    if "sass" in views:
+        taken += _WORD_CHARACTERS * len(views["sass"]["rows"]) + _ROW_CHARACTERS * max(0, _rows(views) - WHOLE_ROWS)
     return max(_LEAST_ROOM, _ROOM - taken)
 
 
@@ -163,7 +165,7 @@ COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
     ("interval", "interval", "intervals of the representative warp with this line, from 0", False),
 )
 ALWAYS = sum(always for _, _, _, always in COLUMNS)
-WHOLE_ROWS, MOST_ROWS = 600, 2000  # with all columns, and with PTX beside machine code
+WHOLE_ROWS, SOME_ROWS, MOST_ROWS = 600, 1000, 2000  # with all columns; of machine code with any, and with PTX beside it
 HOT, LEAST_HEAT, LEAST_SHARE = 20, 0.05, 0.0005  # how many at most, of the hottest one's share, and what is shown as a share
 # The other columns: the key of a row, and the format of its number.
 _PLAIN = {"requests": ("requests_per_execution", three_digits), "sectors": ("sectors_per_request", three_digits),
@@ -179,8 +181,8 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
     finest = native or line
     rows = finest["rows"]
     written = "SASS" if native else language(rows)
-    columns = COLUMNS if sum(len(view["rows"]) for view in views.values()) <= WHOLE_ROWS else COLUMNS[:ALWAYS]
-    if not shows_ptx(views):
+    columns = COLUMNS if _rows(views) <= WHOLE_ROWS else COLUMNS[:ALWAYS]
+    if native and _rows(views) > SOME_ROWS:
         columns = ()
     loads, ranks, most = {entry["pc"] for entry in document.get("loads") or ()}, _ranks(rows), _most(rows)
     instructions = [_instruction(row, before, columns, ranks, loads, most) for before, row in pairwise([None, *rows])]
@@ -201,7 +203,12 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
 
 def shows_ptx(views: dict[str, Any]) -> bool:
     """Whether PTX is shown: beside long machine code there is no room for it in a page of a megabyte."""
-    return "sass" not in views or sum(len(view["rows"]) for view in views.values()) <= MOST_ROWS
+    return "sass" not in views or _rows(views) <= MOST_ROWS
+
+
+def _rows(views: dict[str, Any]) -> int:
+    """How many rows all views have."""
+    return sum(len(view["rows"]) for view in views.values())
 
 
 def language(rows: list[dict[str, Any]]) -> str:

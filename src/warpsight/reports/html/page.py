@@ -104,7 +104,10 @@ _PAIRS = ("ptx_lines", "intervals")
 
 
 def embedded(document: dict[str, Any]) -> dict[str, Any]:
-    """`document` with `rows` of each view of its `code` as {"columns": names, "values": a list for each row}; the rest as it is.
+    """`document` with `rows` of each view of its `code` as {"columns": names, "values": a list for each row}.
+
+    Entries of `loads` have no file and lines, which are those of their pc, and the `timeline` names each file of its `instructions`
+    once, in `files`. The rest of the document is as it is.
 
     Values of a row that follow from its stack are left out (`cpi`, `share`, `issue_cycles`, `wait_cycles`, `cause`). `cpi_stack`
     is a list in the order of the view's own, without zeros at its end; `waits_for` has pairs (pc, stall cycles); a pair of equal
@@ -116,6 +119,8 @@ def embedded(document: dict[str, Any]) -> dict[str, Any]:
     `waits_for`, and only those of `source` have file and line: each names its `pcs`. Beside long machine code there is no `line`.
     """
     code = document.get("code")
+    if "timeline" in document:
+        document = document | {"timeline": _with_files(document["timeline"])}
     if not code:
         return document
     digits = DIGITS
@@ -134,7 +139,18 @@ def embedded(document: dict[str, Any]) -> dict[str, Any]:
         left_out[finest].append("pcs")
     tables = {name: _table(view["rows"], list(view["cpi_stack"]), left_out[name], digits) for name, view in code.items()}
     views = {name: {key: part for key, part in view.items() if key != "unused"} for name, view in code.items()}
+    places = ("file", "line", "ptx_line")
+    if "loads" in document:
+        loads = [{key: part for key, part in entry.items() if key not in places} for entry in document["loads"]]
+        document = document | {"loads": loads}
     return document | {"code": {name: view | {"rows": tables[name]} for name, view in views.items()}}
+
+
+def _with_files(timeline: dict[str, Any]) -> dict[str, Any]:
+    files = list(dict.fromkeys(each["file"] for each in timeline["instructions"].values()))
+    numbers = {file: number for number, file in enumerate(files)}
+    instructions = {pc: each | {"file": numbers[each["file"]]} for pc, each in timeline["instructions"].items()}
+    return timeline | {"files": files, "instructions": instructions}
 
 
 def _table(rows: list[dict[str, Any]], components: list[str], left_out: list[str], digits: int) -> dict[str, Any]:

@@ -21,6 +21,7 @@ for (const [name, view] of Object.entries(W.document.code || {})) {
     return row;
   });
 }
+for (const each of Object.values((W.document.timeline || {}).instructions || {})) each.file = W.document.timeline.files[each.file];
 W.parts = [];                       // functions to call once the page is there
 W.part = (begin) => W.parts.push(begin);
 W.find = (ident) => document.getElementById(ident);

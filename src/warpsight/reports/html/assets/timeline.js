@@ -34,8 +34,9 @@ W.part(() => {
   };
   const where = (pc) => {
     const found = part.instructions[pc];
-    const lines = /^[A-Z]/.test(found.opcode) ? "SASS line" : "PTX line";
-    return found.file ? `${found.file.replaceAll("\\", "/").split("/").pop()}:${found.line}` : `${lines} ${found.ptx_line}`;
+    const lines = /^[A-Z]/.test(found.opcode) ? "SASS line" : "PTX line", row = W.find("sass") && W.find("pc-" + pc);
+    if (found.file) return `${found.file.replaceAll("\\", "/").split("/").pop()}:${found.line}`;
+    return row ? "SASS " + row.cells[0].textContent : `${lines} ${found.ptx_line}`;
   };
   const warp = (row, place) => row.warps.filter(([first]) => first <= place).pop()?.[1];
   const about = ({ row: number, cycle }) => {
