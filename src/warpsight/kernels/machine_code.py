@@ -31,7 +31,7 @@ class MachineCode:
     @cached_property
     def sections(self) -> dict[str, ListedSection]:
         """The listing by section."""
-        return read_listing(self.text, self.source.path)
+        return read_listing(self.text, self.source.path, len(self.source.ptx.splitlines()) if self.source.cubin else None)
 
     def function(self, kernel: str) -> Function:
         """`kernel` (mangled name) decoded, with the functions that it may call. Raises FormatError, UnsupportedError."""

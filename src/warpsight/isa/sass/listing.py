@@ -88,8 +88,11 @@ def _instruction(match: re.Match[str], ptx_line: int, source: tuple[str, int] | 
     return ListedInstruction(int(address, 16), guard, mnemonic, split_operands(rest), targets, encoding, ptx_line, source)
 
 
-def read_listing(text: str, place: str) -> dict[str, ListedSection]:
-    """The sections of a listing by name. Raises FormatError, with the line, for what it does not recognize."""
+def read_listing(text: str, place: str, ptx_lines: int | None = None) -> dict[str, ListedSection]:
+    """The sections of a listing by name. If the PTX text is known to have `ptx_lines`, lines behind its end are left out.
+
+    Raises FormatError, with the line, for what it does not recognize.
+    """
     sections: dict[str, ListedSection] = {}
     section: ListedSection | None = None
     functions: set[str] = set()
@@ -106,7 +109,8 @@ def read_listing(text: str, place: str) -> dict[str, ListedSection]:
             named = (match[1], int(match[2]))
             ptx_line, source = (named[1], source) if named[0].startswith(_PTX_TEXT) else (ptx_line, named)
         elif match := _INSTRUCTION.match(line):
-            section.instructions.append(_instruction(match, ptx_line, source if ptx_line else None))
+            known = ptx_line if ptx_lines is None or ptx_line <= ptx_lines else 0
+            section.instructions.append(_instruction(match, known, source if ptx_line else None))
         elif match := _UPPER_HALF.match(line):
             last = section.instructions[-1]
             encoding = last.encoding | int(match[1], 16) << 64
