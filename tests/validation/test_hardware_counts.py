@@ -47,7 +47,7 @@ def test_addresses_are_read_in_all_three_forms(tmp_path: Path) -> None:
     [
         ("vectorAdd", 26_601, 801_056, 18_750), ("bfs, Kernel, last step", 15_165, 59_579, 2_390),
         ("b+tree", 21_832, 546_076, 103_144),
-    ],  # fmt: skip
+    ],
 )
 def test_the_traces_have_the_counts_of_another_reader(name: str, instructions: int, lanes: int, sectors: int) -> None:
     """Those that stand beside the traces."""

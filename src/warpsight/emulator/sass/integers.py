@@ -192,14 +192,29 @@ def _add(emitter: Emitter, results: Sequence[NativeOperand], terms: Sequence[_Te
 def iadd3(emitter: Emitter, instruction: Instruction) -> None:
     """`IADD3 d, p, q, a, b, c`: a sum of three, and its carries; `.X` adds one or two carries to it."""
     native = native_of(instruction)
-    allow(emitter, native, "X")
+    allow(emitter, native, "X", "64")
     results, sources, predicates = _split(native)
     _expect(emitter, sources, 3)
+    if "64" in native.modifiers:
+        _add_wide(emitter, native, results, sources)
+        return
     if "X" in native.modifiers and any(map(_negative, sources)):
         raise emitter.unsupported("a sum with a carry has inverted operands, not negative ones")
     # The negative of zero leaves a carry, as ~0 + 1 does, so that it counts where carries do.
     terms = [_term(emitter, s) for s in sources if not is_zero(s) or (_negative(s) and len(results) > 1)]
     _add(emitter, results, terms, _carries_in(emitter, native, predicates))
+
+
+def _add_wide(
+    emitter: Emitter, native: NativeInstruction, results: Sequence[NativeOperand], sources: Sequence[NativeOperand]
+) -> None:
+    """`UIADD3.64`: a sum of three pairs of registers."""
+    if len(results) != 1 or "X" in native.modifiers:
+        raise emitter.unsupported("a sum of pairs with a carry is not modelled")
+    total = wide_integer(emitter, sources[0])
+    for source in sources[1:]:
+        total = emitter.builder.add(total, wide_integer(emitter, source))
+    set_wide(emitter, results[0], total)
 
 
 def viadd(emitter: Emitter, instruction: Instruction) -> None:

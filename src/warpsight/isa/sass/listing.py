@@ -8,7 +8,7 @@ line of the PTX text that it was made from, and with `-g` one the line of the so
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from warpsight.base.errors import FormatError
 
