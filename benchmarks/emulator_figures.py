@@ -113,6 +113,7 @@ def compile_seconds() -> float:
     """Seconds of processor time to compile a kernel, for each 1,000 of its PTX instructions (it has some more), nothing kept."""
     from warpsight.base import diskcache
     from warpsight.emulator.codegen.native import compile_kernel
+    from warpsight.emulator.codegen.symbols import SymbolTable
     from warpsight.emulator.ptx.instruction_set import PTX
     from warpsight.isa.ptx.inlining import inline_calls
     from warpsight.kernels.sources import load_source
@@ -123,6 +124,6 @@ def compile_seconds() -> float:
     for _ in range(3):
         shutil.rmtree(diskcache.folder() / "native", ignore_errors=True)
         start = time.process_time()
-        compile_kernel(source.module, function, source.ptx, PTX)
+        compile_kernel(source.module, function, source.ptx, PTX, SymbolTable(source.module, function))
         best = min(best, time.process_time() - start)
     return 1000 * best / len(function.instructions)

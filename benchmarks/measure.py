@@ -31,6 +31,7 @@ sys.path.insert(0, str(HERE))
 
 import emulator_figures as figures_of_emulator  # noqa: E402  found by the line above
 import importing_figures as figures_of_importing  # noqa: E402
+import machine_code_figures as figures_of_machine_code  # noqa: E402
 import reuse_figures as figures_of_reuse  # noqa: E402
 import simulator_figures as figures_of_simulator  # noqa: E402
 import sweep_figures as figures_of_sweeps  # noqa: E402
@@ -163,6 +164,10 @@ INSIDE: dict[str, Callable[[], float]] = {
     "billion": figures_of_emulator.billion_gib,
     "bytes": figures_of_emulator.trace_bytes,
     "compile": figures_of_emulator.compile_seconds,
+    "machine-mean": lambda: figures_of_machine_code.ratios()[0],
+    "machine-worst": lambda: figures_of_machine_code.ratios()[1],
+    "machine-cold": lambda: figures_of_machine_code.code_seconds(cold=True),
+    "machine-warm": lambda: figures_of_machine_code.code_seconds(cold=False),
     "divergent": lambda: _caches("row_sum", None),
     "coalesced": lambda: _caches("vector_add", 1 << 22),
     "irregular": lambda: _caches("spmv_csr", None),
@@ -208,7 +213,7 @@ def _seconds(command: list[str], repeats: int = 5, environment: dict[str, str] |
     return min(r[0] for r in runs), max(r[1] for r in runs)
 
 
-def _spmv_launch(folder: Path) -> list[str]:
+def _spmv_launch(folder: Path, *options: str) -> list[str]:
     """`warpsight predict` on spmv_csr with 32,768 rows, its inputs in a launch file."""
     from reference_kernels import SOURCE
 
@@ -219,7 +224,7 @@ def _spmv_launch(folder: Path) -> list[str]:
         f"source = {str(SOURCE)!r}\nmade = make_launch('spmv_csr')\n"
         "kernel, grid, block, args = made.kernel, made.grid, made.block, made.args\n"
     )
-    return [*WARPSIGHT, "predict", str(launch)]
+    return [*WARPSIGHT, "predict", str(launch), *options]
 
 
 def _cold_environment(folder: Path) -> dict[str, str]:
@@ -261,6 +266,10 @@ def measure(only: str) -> list[Figure]:
     add("emulator, spmv_csr, recording", 10, "M warp instructions/s", "more", lambda: _inside("spmv"))
     add("emulator, all kernels at ten times the work, recording", 30, "M warp instructions/s", "more", lambda: _inside("ten"))
     add("emulator, two threads to one, fma_chain", 1.7, "times", "more", lambda: _inside("two", cores=2))
+    add("machine code to PTX, time with recording, geometric mean", 1.2, "times", "less", lambda: _inside("machine-mean"))
+    add("machine code to PTX, time with recording, worst kernel", 1.2, "times", "less", lambda: _inside("machine-worst"))
+    add("assembling and decoding 2,000 instructions, cold", 1.5, "s", "less", lambda: _inside("machine-cold"))
+    add("assembling and decoding 2,000 instructions, warm", 0.05, "s", "less", lambda: _inside("machine-warm"))
     add("memory of a recorded launch of 10^9 warp instructions", 2, "GiB", "less", lambda: _inside("billion"))
     add("trace on disk", 2, "bytes/warp instruction", "less", lambda: _inside("bytes"))
     add("caches, row_sum (divergent)", 10, "M requests/s", "more", lambda: _inside("divergent"))
@@ -281,6 +290,8 @@ def measure(only: str) -> list[Figure]:
         folder = Path(name)
         add("warpsight --help", 0.3, "s", "less", lambda: _seconds([*WARPSIGHT, "--help"]))
         add("warpsight predict, spmv_csr, warm", 2.5, "s", "less", lambda: _seconds(_spmv_launch(folder)))
+        native = _spmv_launch(folder, "--gpu", figures_of_machine_code.GPU, "--level", "sass")
+        add("warpsight predict, spmv_csr, machine code, warm", 2.5, "s", "less", lambda: _seconds(native))
         cold = _cold_environment(folder)
         add("compiling 1,000 PTX instructions", 0.5, "s", "less", lambda: _inside("compile", environment=cold))
         add("warpsight demo, first", 60, "s", "less", lambda: _seconds([*WARPSIGHT, "demo"], 1, cold))

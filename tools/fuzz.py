@@ -1,13 +1,13 @@
 """A coverage-guided fuzzer of Warpsight: every input, however broken, must end in an answer or a clear error.
 
-    python tools/fuzz.py --target all --minutes 20         # ten minutes of damaged PTX, then ten of damaged launches
+    python tools/fuzz.py --target all --minutes 30         # ten minutes of damaged PTX, ten of its machine code, ten of launches
     python tools/fuzz.py --replay FILE --target ptx        # runs one case
     python tools/fuzz.py --minimise FILE --target ptx      # the smallest part of a finding that still fails, on standard output
 
-Cases come from tools/fuzzing/seeds/TARGET, from tests/emulator/hostile/TARGET (earlier findings) and from `--corpus DIR`, in which
-cases that reach new features are kept for the next run. A finding is an exception other than WarpsightError, an error without a
-message, a case longer than `--limit` seconds, growth by more than 2 GiB, or the death of the process; each kind is kept once, in
-`--findings`. The exit code is 1 if there is a finding.
+Cases come from tools/fuzzing/seeds/TARGET (those of `sass` are PTX too), from tests/emulator/hostile/TARGET (earlier findings) and
+from `--corpus DIR`, in which cases that reach new features are kept for the next run. A finding is an exception other than
+WarpsightError, an error without a message, a case longer than `--limit` seconds, growth by more than 2 GiB, or the death of the
+process; each kind is kept once, in `--findings`. The exit code is 1 if there is a finding.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Session:
 
 
 def _name(case: bytes, target: str) -> str:
-    return f"{hashlib.sha256(case).hexdigest()[:12]}.{'ptx' if target == 'ptx' else 'launch'}"
+    return f"{hashlib.sha256(case).hexdigest()[:12]}.{'launch' if target == 'launch' else 'ptx'}"
 
 
 def minimise(case: bytes, same: Callable[[bytes], bool]) -> bytes:
@@ -141,7 +141,7 @@ def minimise(case: bytes, same: Callable[[bytes], bool]) -> bytes:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", choices=("ptx", "launch", "all"), default="all", help="what is damaged (default: all)")
+    parser.add_argument("--target", choices=(*MUTATIONS, "all"), default="all", help="what is damaged (default: all)")
     parser.add_argument("--minutes", type=float, default=10.0, help="in total, shared by the targets (default: 10)")
     parser.add_argument("--seed", type=int, default=0, help="of the random choices (default: 0)")
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="further cases, in DIR/TARGET; new ones are kept there")
@@ -170,11 +170,11 @@ def _search(options: argparse.Namespace, target: str, minutes: float) -> Session
     kept = options.corpus / target if options.corpus else None
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
-    worker = Worker(target, options.limit)
+    worker, folder = Worker(target, options.limit), "ptx" if target == "sass" else target
     session = Session(target, worker, random.Random(f"{options.seed} {target}"), kept, options.findings)
     started = time.monotonic()
     try:
-        session.load([_HERE / "fuzzing" / "seeds" / target, _KNOWN / target, *([kept] if kept else [])])
+        session.load([_HERE / "fuzzing" / "seeds" / folder, _KNOWN / folder, *([kept] if kept else [])])
         session.search(minutes * 60 - (time.monotonic() - started))
     finally:
         worker.close()
@@ -186,7 +186,7 @@ def main() -> int:
     options = _arguments()
     if options.replay or options.minimise:
         return _single(options)
-    targets = ("ptx", "launch") if options.target == "all" else (options.target,)
+    targets = tuple(MUTATIONS) if options.target == "all" else (options.target,)
     sessions = [_search(options, target, options.minutes / len(targets)) for target in targets]
     for session in sessions:
         print(session.line(0))

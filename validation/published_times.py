@@ -2,8 +2,12 @@
 
     python validation/published_times.py --sources FOLDER --tables FOLDER [--write]     # prints the tables, writes the page
 
-FOLDER of `--sources` holds checkouts of the repositories `Programming-Massively-Parallel-Processors` (R100001) and
-`Kernel_Performance_Prediction` (Debdeep23); that of `--tables` holds their times, as `nvbench.csv` and `events.csv`.
+FOLDER of `--sources` holds checkouts of the repositories `Programming-Massively-Parallel-Processors` (R100001),
+`Kernel_Performance_Prediction` (Debdeep23), `gpu-app-collection` (accel-sim, for PolyBench) and `cuda-samples` (NVIDIA); that of
+`--tables` holds published times, as `nvbench.csv`, `events.csv` and `h100.csv`.
+
+What `h100.csv` does not say is taken from the programs: a thread for each element, the blocks' second dimension, and that
+`kernelID` is the number of the kernel in the loop of `transpose`. The time of a program is that of its kernels.
 """
 
 from __future__ import annotations
@@ -37,10 +41,10 @@ from warpsight.result.prediction import relative_error  # noqa: E402
 PAGE = HERE / "hardware" / "published-times.md"
 COMMAND = "python validation/published_times.py --sources FOLDER --tables FOLDER --write"
 FOLDERS = {"nvbench.csv": "Programming-Massively-Parallel-Processors/Performance-Tests-NvBench",
-           "events.csv": "Kernel_Performance_Prediction/gpu-perf"}  # fmt: skip
+           "events.csv": "Kernel_Performance_Prediction/gpu-perf", "h100.csv": ""}  # fmt: skip
 GPUS: dict[str, tuple[str, tuple[str, ...], float]] = {  # the catalogue's name, what is changed, and microseconds of a launch
     "RTX 2060": ("rtx2060", (), 3.0), "RTX 3080": ("rtx3080", ("core_clock=1.725GHz", "noc.bandwidth=2208GB/s"), 3.0),
-    "TITAN V": ("titan-v", (), 3.5), "RTX 4070": ("rtx4070", (), 8.0),
+    "TITAN V": ("titan-v", (), 3.5), "RTX 4070": ("rtx4070", (), 8.0), "H100 PCIe": ("h100-pcie", (), 1.4),
 }  # fmt: skip
 LEVELS, MODELS, SIMULATOR = ("ptx", "sass"), ("warpsight", "mdm", "bottleneck"), "simulator"
 LIMIT, SIMULATED = 30_000_000, 1_500_000  # warp instructions (as PTX) of a row, and of a launch that is simulated too
@@ -61,6 +65,7 @@ class Launch:
     arguments: tuple[Any, ...]
     shared: int = 0
     inner: int = 1
+    defines: tuple[tuple[str, int], ...] = ()  # what the source defines otherwise
 
 
 @dataclass(frozen=True)
@@ -152,8 +157,34 @@ def _events(kernel: str, row: Mapping[str, str]) -> Launch:
     return Launch(source, name, (ceil(threads / block),), (block,), values, shared, iterations or 1)
 
 
+POLYBENCH = "gpu-app-collection/src/cuda/polybench-gpu-1.0/CUDA"
+SAMPLES = "cuda-samples/Samples"
+
+
+def _h100(benchmark: str, p: Mapping[str, int]) -> tuple[Launch, ...]:
+    """The launches of a program of PolyBench or of the CUDA samples: `main` of its source with the sizes of the row."""
+    if benchmark == "vectoradd":
+        n = p["size"]
+        source, arrays = f"{SAMPLES}/0_Introduction/vectorAdd/vectorAdd.cu", [("f4", n)] * 3
+        return (Launch(source, "vectorAdd", (ceil(n / 256),), (256,), (*arrays, n)),)
+    if benchmark == "transpose":
+        x, y, kernel = p["dimX"], p["dimY"], ("copy", "copySharedMem", "transposeNaive")[p["kernelID"]]
+        source, arrays = f"{SAMPLES}/6_Performance/transpose/transpose.cu", [("f4", x * y)] * 2
+        return (Launch(source, kernel, (x // 32, y // 32), (32, 16), (*arrays, x, y)),)
+    n, block = p["size"], p["blockDimX"]
+    defines, square, line = tuple((name, n) for name in ("NI", "NJ", "NK", "NX", "NY", "N")), ("f4", n * n), ("f4", n)
+    grid, plane = (ceil(n / block),), (ceil(n / block), ceil(n / 8))
+    if benchmark == "2dconv":
+        source = f"{POLYBENCH}/2DCONV/2DConvolution.cu"
+        return (Launch(source, "Convolution2D_kernel", plane, (block, 8), (square, square), defines=defines),)
+    if benchmark == "gemm":
+        return (Launch(f"{POLYBENCH}/GEMM/gemm.cu", "gemm_kernel", plane, (block, 8), (square,) * 3, inner=n, defines=defines),)
+    source, arrays = f"{POLYBENCH}/{benchmark.upper()}/{benchmark}.cu", (square, line, line)
+    return tuple(Launch(source, f"{benchmark}_kernel{k}", grid, (block,), arrays, inner=n, defines=defines) for k in (1, 2))
+
+
 def rows(tables: Path) -> Iterator[Row]:
-    """Every row of both tables, without scans, and reductions from `SMALLEST` elements: their rest is time between launches."""
+    """Every row of the tables, without scans, and reductions from `SMALLEST` elements: their rest is time between launches."""
     for line, each in enumerate(csv.DictReader((tables / "nvbench.csv").read_text().splitlines()), 2):
         p, suite = {k: int(v) for k, v in (pair.split("=") for pair in each["parameters"].split(";") if pair)}, each["suite"]
         if suite != "scan" and (suite != "reduction" or p["Array Size"] >= SMALLEST):
@@ -164,13 +195,30 @@ def rows(tables: Path) -> Iterator[Row]:
     for line, each in enumerate(csv.DictReader((tables / "events.csv").read_text().splitlines()), 2):
         kernel, size = each["kernel"], each["n"] if int(each["n"]) else f"{each['rows']} x {each['cols']}"
         yield Row("events.csv", line, each["gpu"], kernel, kernel, size, float(each["mean_us"]), (_events(kernel, each),))
+    for line, each in enumerate(csv.DictReader((tables / "h100.csv").read_text().splitlines()), 2):
+        p, name = {k: int(v) for k, v in (pair.split("=") for pair in each["parameters"].split(";"))}, each["benchmark"]
+        size = ", ".join(f"{k} {v}" for k, v in p.items())
+        yield Row("h100.csv", line, "H100 PCIe", name, name, size, float(each["microseconds"]), _h100(name, p))
+
+
+def _device_code(text: str, defines: Mapping[str, int]) -> str:
+    """The kernels of a whole program, with the constants and types that it defines, some of them otherwise."""
+    cooperative = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n" if "cg::" in text else ""
+    constants = {m[1]: m[0] for m in re.finditer(r"^#define (\w+) .*$", text, re.MULTILINE)}
+    constants |= {name: f"#define {name} {value}" for name, value in defines.items() if name in constants}
+    types = re.findall(r"^typedef .*$", text, re.MULTILINE)
+    return cooperative + "\n".join([*constants.values(), *types, *re.findall(r"^__global__.*?^}", text, re.MULTILINE | re.DOTALL)])
 
 
 @lru_cache(maxsize=4)
 def traced(folder: Path, launch: Launch, level: str, gpu: str | None) -> Any:
     """The trace of a launch on zeros, includes dropped, templates instantiated; PTX is the same for every GPU (None)."""
-    text = re.sub(r"#include\s*<.*>|#pragma once", "", (folder / launch.source).read_text())
-    if "template" in text or "uint8_t" in text:
+    text = (folder / launch.source).read_text()
+    if launch.source.startswith((POLYBENCH, SAMPLES)):
+        text = _device_code(text, dict(launch.defines))
+    else:
+        text = re.sub(r"#include\s*<.*>|#pragma once", "", text)
+    if not launch.source.startswith((POLYBENCH, SAMPLES)) and ("template" in text or "uint8_t" in text):
         element = "float" if "array_add" in text else "unsigned int"
         text = PRELUDE.replace("{T}", element) + re.sub(r"template\s*<typename T>", "", text)
     head = "__constant__ float M[121];\n" if launch.source.startswith("convolution") else ""
@@ -271,10 +319,11 @@ def pages(kept: Kept, every: list[Row], large: list[Row]) -> dict[str, str]:
 def main() -> None:
     """See the module's text."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--sources", type=Path, required=True, help="folder with the two checkouts")
-    parser.add_argument("--tables", type=Path, required=True, help="folder with nvbench.csv and events.csv")
+    parser.add_argument("--sources", type=Path, required=True, help="folder with the checkouts")
+    parser.add_argument("--tables", type=Path, required=True, help="folder with nvbench.csv, events.csv and h100.csv")
     parser.add_argument("--keep", type=Path, default=Path(os.devnull), help="file of predictions, which are not repeated")
     parser.add_argument("--only", default="", help="predict kernels whose name contains this; others are reported if kept")
+    parser.add_argument("--table", choices=FOLDERS, help="predict rows of this table; others are reported if kept")
     parser.add_argument("--write", action="store_true", help=f"write the tables into {PAGE.name}")
     options = parser.parse_args()
     lines = options.keep.read_text().splitlines() if options.keep.exists() else []
@@ -284,7 +333,7 @@ def main() -> None:
         if share.get(first := r.launches[0].kernel, 0) * r.work > LIMIT:  # by the instructions of a smaller row of the kernel
             large.append(r)
         for level in () if r in large else LEVELS:
-            if (r.table, r.line, level) not in kept and options.only in r.kernel:
+            if (r.table, r.line, level) not in kept and options.only in r.kernel and options.table in (None, r.table):
                 out = predicted(options.sources / FOLDERS[r.table], r, level)
                 kept[r.table, r.line, level] = out = {"table": r.table, "line": r.line, "level": level, **out}
                 with options.keep.open("a") as file:

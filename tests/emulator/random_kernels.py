@@ -30,7 +30,11 @@ _COST = 400
 
 
 def _table() -> dict[str, tuple[str, str]]:
-    """Opcode to (kind of the result, kinds of the sources). A kind in capitals may also be an immediate; `8` is a byte one."""
+    """Opcode to (kind of the result, kinds of the sources). A kind in capitals may also be an immediate; `8` is a byte one.
+
+    `b` is a position or length in a bit field, 0 to 255, as an immediate or in a register; with `B` the register may hold more. PTX
+    defines no more for 64-bit fields, in which the assembler takes all 32 bits.
+    """
     table: dict[str, tuple[str, str]] = {}
     for kind in ("s", "u"):
         table |= {f"{op}.{kind}32": ("r", "rR") for op in ("add", "sub", "mul.lo", "mul.hi", "min", "max")}
@@ -38,7 +42,7 @@ def _table() -> dict[str, tuple[str, str]]:
         table |= {f"mad.{part}.{kind}32": ("r", "rRr") for part in ("lo", "hi")}
         table |= {f"mul.wide.{kind}32": ("q", "rR"), f"mad.wide.{kind}32": ("q", "rRq"), f"mad.lo.{kind}64": ("q", "qqq")}
         table |= {f"shr.{kind}32": ("r", "rR"), f"shr.{kind}64": ("q", "qR"), f"sad.{kind}32": ("r", "rrr")}
-        table |= {f"bfe.{kind}32": ("r", "rRR"), f"bfe.{kind}64": ("q", "qRR")}
+        table |= {f"bfe.{kind}32": ("r", "rBB"), f"bfe.{kind}64": ("q", "qbb")}
         table |= {f"cvt.{kind}64.{other}32": ("q", "r") for other in ("s", "u")}
         table |= {f"cvt.{kind}32.{other}64": ("r", "q") for other in ("s", "u")}
         table |= {f"cvt.sat.{kind}32.{other}64": ("r", "q") for other in ("s", "u")}
@@ -55,7 +59,7 @@ def _table() -> dict[str, tuple[str, str]]:
     table |= {f"{op}.b64": ("q", "qQ") for op in ("and", "or", "xor")} | {"shl.b64": ("q", "qR")}
     table |= {f"{op}.b32": ("r", "r") for op in ("not", "popc", "clz", "brev")}
     table |= {f"{op}.b64": ("r", "q") for op in ("popc", "clz")} | {f"{op}.b64": ("q", "q") for op in ("not", "brev")}
-    table |= {"bfi.b32": ("r", "rrRR"), "bfi.b64": ("q", "qqRR"), "prmt.b32": ("r", "rrR"), "lop3.b32": ("r", "rrr8")}
+    table |= {"bfi.b32": ("r", "rrBB"), "bfi.b64": ("q", "qqbb"), "prmt.b32": ("r", "rrR"), "lop3.b32": ("r", "rrr8")}
     table |= {f"shf.{way}.{mode}.b32": ("r", "rrR") for way in "lr" for mode in ("wrap", "clamp")}
     for kind, bits in (("f", 32), ("d", 64)):
         table |= {f"{op}.f{bits}": (kind, kind + kind.upper()) for op in ("add.rn", "sub.rn", "mul.rn", "div.rn", "min", "max")}
@@ -100,7 +104,7 @@ class _Writer:
 
     def __init__(self, draw: Any, barriers: bool) -> None:
         self.draw, self.barriers, self.labels, self.lines = draw, barriers, 0, list[str]()
-        self.rounds, self.cost = 1, 0
+        self.rounds, self.cost, self.places = 1, 0, 0
 
     def emit(self, line: str) -> None:
         self.lines.append(line)
@@ -113,7 +117,13 @@ class _Writer:
         return f"%{kind}{self.draw(st.integers(0, POOL[kind] - 1))}"
 
     def source(self, kind: str) -> str:
-        if kind == "8":
+        if kind in "bB" and self.draw(st.booleans()):
+            if kind == "B":
+                return self.register("r")
+            self.places = 1 - self.places
+            self.emit(f"and.b32 %b{self.places}, {self.register('r')}, 255;")
+            return f"%b{self.places}"
+        if kind in "8bB":
             return str(self.draw(st.integers(0, 255)))
         if kind.islower() or self.draw(st.booleans()):
             return self.register(kind.lower())
@@ -237,7 +247,7 @@ HEAD = """.version 7.0
 {
     .shared .align 4 .b8 tile[4096];
     .reg .pred %p<4>, %pc;
-    .reg .b32 %r<8>, %c<8>, %tr, %tid_, %size, %ts, %base, %g, %n;
+    .reg .b32 %r<8>, %c<8>, %b<2>, %tr, %tid_, %size, %ts, %base, %g, %n;
     .reg .f32 %f<6>;
     .reg .b64 %q<4>, %tq, %in, %out, %at;
     .reg .f64 %d<3>;

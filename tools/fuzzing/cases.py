@@ -1,4 +1,5 @@
-"""What a case does: PTX is parsed, compiled and run on a small launch; a launch is read, checked and run on a fixed kernel.
+"""What a case does: PTX is parsed, compiled and run on a small launch, as PTX or as machine code; a launch is read, checked and
+run on a fixed kernel.
 
 A case is a file's bytes. A PTX case may say how it is launched in a comment, `// launch: {"grid": [2], "block": [64]}`, with the
 keys grid, block, shared, check, threads, heap and stack. A launch case is a launch file in YAML, or, where it begins with `{`,
@@ -53,14 +54,26 @@ def _argument(parameter: Any) -> Any:
     return bytes(k + 1 if k == 0 else 0 for k in range(parameter.size))
 
 
-def run_ptx(case: bytes) -> set[str]:
-    """Parse, compile and run the first kernel of a PTX file; its forms. Raises WarpsightError for what cannot be."""
-    from warpsight.emulator.run.launch import emulate
+ARCHITECTURES = (75, 80, 86, 89, 90)
+
+
+def run_sass(case: bytes) -> set[str]:
+    """Assemble the first kernel of a PTX file for one of the architectures, and run it; its forms. Raises as `run_ptx`."""
+    return run_ptx(case, ARCHITECTURES[len(case) % len(ARCHITECTURES)])
+
+
+def run_ptx(case: bytes, architecture: int = 0) -> set[str]:
+    """Parse, compile and run the first kernel of a PTX file; its forms. Raises WarpsightError for what cannot be.
+
+    With an `architecture` it is assembled for that.
+    """
+    from warpsight.emulator.run.launch import emulate, prepare_kernel
     from warpsight.isa.ptx.inlining import inline_calls
     from warpsight.kernels.launch import RunOptions
     from warpsight.kernels.launch_check import make_launch
     from warpsight.kernels.registers import RegisterUse, declared_shared_bytes, estimate_registers
     from warpsight.kernels.sources import load_source
+    from warpsight.kernels.toolkit import Architecture
 
     Path("case.ptx").write_bytes(case)
     given = _launch_options(case)
@@ -71,10 +84,13 @@ def run_ptx(case: bytes) -> set[str]:
     expanded = inline_calls(source.module, source.module.kernels[launch.kernel])
     use = RegisterUse(estimate_registers(expanded), "estimate", declared_shared_bytes(source.module, expanded))
     options = RunOptions(given["heap"], io.StringIO(), bool(given["check"]), given["stack"])
+    wanted = Architecture(architecture) if architecture else None
+    prepared = prepare_kernel(source, launch.kernel, architecture=wanted, checks=options.check)
+    threads = 2 if given["threads"] == 2 else 1
     emulate(
-        source, launch, registers=use, max_instructions=MAX_INSTRUCTIONS, threads=2 if given["threads"] == 2 else 1, options=options
+        source, launch, registers=use, max_instructions=MAX_INSTRUCTIONS, threads=threads, options=options, prepared=prepared
     )
-    return forms_of(expanded)
+    return forms_of(prepared.function)
 
 
 def _object(value: Any) -> Any:
@@ -134,4 +150,4 @@ def run_launch(case: bytes) -> set[str]:
     return set()
 
 
-TARGETS = {"ptx": run_ptx, "launch": run_launch}
+TARGETS = {"ptx": run_ptx, "sass": run_sass, "launch": run_launch}

@@ -245,4 +245,4 @@ def mutate_launch(rng: random.Random, case: bytes, other: bytes) -> bytes:
     return _bytes(rng, data) if rng.random() < 0.1 else data
 
 
-MUTATIONS = {"ptx": mutate_ptx, "launch": mutate_launch}
+MUTATIONS = {"ptx": mutate_ptx, "sass": mutate_ptx, "launch": mutate_launch}

@@ -55,7 +55,7 @@ def _where(error: BaseException) -> str:
 
 def _judge(run: Callable[[bytes], set[str]], case: bytes) -> tuple[Outcome, set[str]]:
     """Run a case; its outcome, and what it was like in words (forms of instructions, where an error was raised)."""
-    from warpsight.base.errors import WarpsightError
+    from warpsight.base.errors import CompileError, WarpsightError
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
@@ -63,7 +63,8 @@ def _judge(run: Callable[[bytes], set[str]], case: bytes) -> tuple[Outcome, set[
     except WarpsightError as error:
         kind = error.details.kind if error.details else ""
         forms, outcome = {f"{_where(error)} {kind}"}, Outcome("refused", str(error))
-        if not error.what.strip() or "\n" in error.what.strip() or not (error.place or error.remedy):
+        lines = error.what.strip().splitlines()
+        if not lines or (len(lines) > 1 and not isinstance(error, CompileError)) or not (error.place or error.remedy):
             outcome = Outcome("unclear", f"{type(error).__name__}: {error}", f"unclear {_where(error)}")
     except BaseException as error:
         signature = f"{type(error).__name__} {_where(error)}"

@@ -9,6 +9,7 @@ from warpsight.emulator.codegen.lanes import I32, I64, Value, splat_constant, ve
 from warpsight.emulator.codegen.layout import SHARED_WINDOW
 from warpsight.emulator.sass.common import integer, raw, wide_integer
 from warpsight.isa.sass.native import NativeAddress, NativeInstruction
+from warpsight.isa.sass.structure import CLUSTER_WINDOW
 
 # Orders, scopes and cache operators change when memory is seen, not what (see `ptx/memory.py`).
 CACHE_WORDS = (
@@ -67,7 +68,9 @@ def shared_offsets(emitter: Emitter, address: NativeAddress) -> Value:
 
 
 def within_window(emitter: Emitter, offsets: Value) -> Value:
-    """Addresses in shared memory as offsets: code of sm_90 and later adds the block's window in its cluster (see `system.py`)."""
+    """Addresses in shared memory as offsets: code of sm_90 may add the block's window in its cluster (see `system.py`)."""
+    if CLUSTER_WINDOW not in emitter.kernel.function.registers:
+        return offsets
     builder, window = emitter.builder, splat_constant(I32, SHARED_WINDOW)
     inside = builder.icmp_signed("==", builder.and_(offsets, splat_constant(I32, -SHARED_WINDOW & 0xFFFFFFFF)), window)
     return builder.select(inside, builder.sub(offsets, window), offsets)

@@ -13,6 +13,7 @@ from warpsight.emulator.sass.integers import immediate, is_zero
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import (
     TRUE_PREDICATES,
+    NativeConstant,
     NativeImmediate,
     NativeInstruction,
     NativeOperand,
@@ -135,7 +136,7 @@ def _known(table: int, sources: Sequence[NativeOperand]) -> int:
 
 
 def _condition(emitter: Emitter, operand: NativeOperand) -> Value:
-    if isinstance(operand, NativeRegister) and operand.part == "SIGN":
+    if isinstance(operand, NativeRegister | NativeConstant) and operand.part == "SIGN":
         return emitter.builder.icmp_signed("<", integer(emitter, operand), splat_constant(I32, 0))
     return predicate(emitter, operand)
 

@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import I1, I8, I16, I32, I64, Value, call_same, splat, splat_constant, trailing_zeros, vector
+from warpsight.emulator.codegen.lanes import I1, I8, I16, I32, I64, Value, call_same, splat_constant, vector
 from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx.arithmetic import dot_product
 from warpsight.emulator.sass.common import (
@@ -80,30 +80,6 @@ def mov(emitter: Emitter, instruction: Instruction) -> None:
     allow(emitter, native)
     _expect(emitter, native.operands, 2)
     set_word(emitter, native.operands[0], integer(emitter, native.operands[1]))
-
-
-def r2ur(emitter: Emitter, instruction: Instruction) -> None:
-    """`R2UR`: a register to a uniform one. With a predicate, the value is that of the first lane, and the predicate says who has
-    another one; with `.OR`, or who had another one before. Under a guard all lanes get the value of the first whose guard holds, if
-    there is any. Otherwise the lanes keep what each has, as a uniform register is held for each lane.
-    """
-    native = native_of(instruction)
-    allow(emitter, native, "OR")
-    *results, source = native.operands
-    value, builder, guard = integer(emitter, source), emitter.builder, emitter.guard_lanes
-    if len(results) == 1 and guard is None:
-        set_word(emitter, results[0], value)
-        return
-    lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(WARP - 1))
-    first = splat(builder, builder.extract_element(value, lane))
-    if len(results) == 2:
-        differs = builder.icmp_signed("!=", value, first)
-        if "OR" in native.modifiers:
-            differs = builder.or_(differs, predicate(emitter, results[0]))
-        set_predicate(emitter, results[0], differs)
-    some = splat(builder, builder.icmp_signed("!=", emitter.active_mask, I32(0)))
-    kept = builder.select(some, first, raw(emitter, results[-1]))
-    emitter.write_unguarded(lambda: set_word(emitter, results[-1], kept))
 
 
 def nop(emitter: Emitter, instruction: Instruction) -> None:
@@ -192,14 +168,29 @@ def _add(emitter: Emitter, results: Sequence[NativeOperand], terms: Sequence[_Te
 def iadd3(emitter: Emitter, instruction: Instruction) -> None:
     """`IADD3 d, p, q, a, b, c`: a sum of three, and its carries; `.X` adds one or two carries to it."""
     native = native_of(instruction)
-    allow(emitter, native, "X")
+    allow(emitter, native, "X", "64")
     results, sources, predicates = _split(native)
     _expect(emitter, sources, 3)
+    if "64" in native.modifiers:
+        _add_wide(emitter, native, results, sources)
+        return
     if "X" in native.modifiers and any(map(_negative, sources)):
         raise emitter.unsupported("a sum with a carry has inverted operands, not negative ones")
     # The negative of zero leaves a carry, as ~0 + 1 does, so that it counts where carries do.
     terms = [_term(emitter, s) for s in sources if not is_zero(s) or (_negative(s) and len(results) > 1)]
     _add(emitter, results, terms, _carries_in(emitter, native, predicates))
+
+
+def _add_wide(
+    emitter: Emitter, native: NativeInstruction, results: Sequence[NativeOperand], sources: Sequence[NativeOperand]
+) -> None:
+    """`UIADD3.64`: a sum of three pairs of registers."""
+    if len(results) != 1 or "X" in native.modifiers:
+        raise emitter.unsupported("a sum of pairs with a carry is not modelled")
+    total = wide_integer(emitter, sources[0])
+    for source in sources[1:]:
+        total = emitter.builder.add(total, wide_integer(emitter, source))
+    set_wide(emitter, results[0], total)
 
 
 def viadd(emitter: Emitter, instruction: Instruction) -> None:

@@ -7,7 +7,8 @@ is decided by control flow, as at the level of PTX, so the registers of converge
 from __future__ import annotations
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import I32, Value, lanes_to_mask, splat, splat_constant
+from warpsight.emulator.codegen.lanes import I32, Value, lanes_to_mask, splat, splat_constant, trailing_zeros
+from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx.system import breakpoint_fault
 from warpsight.emulator.ptx.warp import leader_of, matching, reduction, shuffle
 from warpsight.emulator.sass.common import (
@@ -55,6 +56,30 @@ def vote(emitter: Emitter, instruction: Instruction) -> None:
 
 
 voteu = vote
+
+def r2ur(emitter: Emitter, instruction: Instruction) -> None:
+    """`R2UR`: a register to a uniform one. With a predicate, the value is that of the first lane, and the predicate says who has
+    another one; with `.OR`, or who had another one before. Under a guard all lanes get the value of the first whose guard holds, if
+    there is any. Otherwise the lanes keep what each has, as a uniform register is held for each lane.
+    """
+    native = native_of(instruction)
+    allow(emitter, native, "OR")
+    *results, source = native.operands
+    value, builder, guard = integer(emitter, source), emitter.builder, emitter.guard_lanes
+    if len(results) == 1 and guard is None:
+        set_word(emitter, results[0], value)
+        return
+    lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(WARP - 1))
+    first = splat(builder, builder.extract_element(value, lane))
+    if len(results) == 2:
+        differs = builder.icmp_signed("!=", value, first)
+        if "OR" in native.modifiers:
+            differs = builder.or_(differs, predicate(emitter, results[0]))
+        set_predicate(emitter, results[0], differs)
+    some = splat(builder, builder.icmp_signed("!=", emitter.active_mask, I32(0)))
+    kept = builder.select(some, first, raw(emitter, results[-1]))
+    emitter.write_unguarded(lambda: set_word(emitter, results[-1], kept))
+
 
 _DIRECTIONS = {"UP": "up", "DOWN": "down", "BFLY": "bfly", "IDX": "idx"}
 

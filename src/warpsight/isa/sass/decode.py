@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable as Maker
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 
 from warpsight.base.errors import FormatError, UnsupportedError
@@ -38,6 +39,7 @@ from warpsight.isa.sass.native import (
     NativeOperand,
     NativeRegister,
     NativeSymbol,
+    NativeWord,
     control_word,
     is_predicate,
     parse_operand,
@@ -47,6 +49,7 @@ from warpsight.isa.sass.registers import matrix_registers, split_operands
 from warpsight.isa.sass.structure import (
     BARRIER_COUNT,
     BARRIER_VOTE,
+    CLUSTER_WINDOW,
     COMPUTED,
     EXCLUDED,
     NEVER,
@@ -57,7 +60,7 @@ from warpsight.isa.sass.structure import (
     structure,
 )
 
-_TABLE = SassTable()
+_meaning = lru_cache(maxsize=1 << 12)(SassTable().meaning)
 # Op classes where they follow the pipe that executes an opcode on Volta and later: integer multiply-adds, and what the assembler
 # moves and shifts with them, go through that of single precision (Nsight Compute's documentation, "Pipelines": FMA executes FP32
 # arithmetic, integer multiplies and dot products).
@@ -122,7 +125,7 @@ def _widened(mnemonic: str, operands: tuple[NativeOperand, ...]) -> tuple[Native
     if mnemonic.startswith("UBLK"):
         pairs = 2 if ".S.G" in mnemonic else 1
         return tuple(replace(o, wide_uniform=k < pairs) if isinstance(o, NativeAddress) else o for k, o in enumerate(operands))
-    if "E" not in mnemonic.split("."):
+    if ".E" not in mnemonic or "E" not in mnemonic.split("."):
         return operands
     shared = next((k for k, o in enumerate(operands) if isinstance(o, NativeAddress)), -1) if mnemonic.startswith("LDGSTS") else -1
     return tuple(
@@ -153,10 +156,13 @@ def _names(
     mnemonic: str, operands: Sequence[NativeOperand], widths: Sequence[int], results: int, externals: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """(read, written) registers."""
-    named = [operand_registers(operand, width) for operand, width in zip(operands, widths, strict=True)]
-    reads, writes = [n for names in named[results:] for n in names], [n for names in named[:results] for n in names]
+    reads: list[str] = []
+    writes: list[str] = []
+    for k, operand in enumerate(operands):
+        (reads if k >= results else writes).extend(operand_registers(operand, widths[k]))
     reads += surface_registers(mnemonic, operands)
-    base, tokens = mnemonic.partition(".")[0], mnemonic.split(".")
+    tokens = mnemonic.split(".")
+    base = tokens[0]
     if base in ("P2R", "R2P", "UP2UR", "UR2UP"):
         kind = "UP" if base.startswith("U") else "P"
         mask = next((o.value for o in reversed(operands) if isinstance(o, NativeImmediate)), 0x7F)
@@ -282,7 +288,10 @@ def decode_kernel(
     for instruction in instructions:
         assert instruction.native is not None
         for name in (*instruction.native.reads, *instruction.native.writes):
-            registers.setdefault(name, "pred" if name.lstrip("U")[0] == "P" else "b32")
+            if name not in registers:
+                registers[name] = "pred" if name.lstrip("U")[0] == "P" else "b32"
+        if instruction.native.mnemonic.startswith("S2") and _CLUSTER_WINDOWS.intersection(instruction.native.operands):
+            registers[CLUSTER_WINDOW] = "b32"
     bodies = program.functions()
     callables = {name: Callable(first, end, 0, return_register(name)) for name, (first, end) in bodies.items()}
     function = Function(
@@ -293,6 +302,7 @@ def decode_kernel(
     return replace(function, call_sites=sites, frame=LEAST_FRAME if _may_recur(sites, callables) else 0)
 
 
+_CLUSTER_WINDOWS = frozenset({NativeWord("SR_CgaCtaId"), NativeWord("SR_SWINHI")})  # from which such addresses are made
 LEAST_FRAME = 16  # of a function that may call itself, whose stack has no bound
 
 
@@ -355,14 +365,14 @@ class _Decoder:
         return found
 
     def _instruction(self, section: ListedSection, listed: ListedInstruction, index: int) -> Instruction:
-        place = f"{self.program.place}:{section.name}+{listed.address:#x}"
         try:
-            operands = tuple(parse_operand(text, listed.encoding) for text in listed.operands)
+            operands = tuple([self._placed(section, parse_operand(text, listed.encoding)) for text in listed.operands])
         except ValueError as error:
             what = f'operand "{error}" of {listed.mnemonic} is not recognized'
+            place = f"{self.program.place}:{section.name}+{listed.address:#x}"
             raise UnsupportedError(what, place=place, remedy="use `level='ptx'`") from None
-        operands = _widened(listed.mnemonic, tuple(self._placed(section, operand) for operand in operands))
-        meaning = _TABLE.meaning(listed.mnemonic)
+        operands = _widened(listed.mnemonic, operands)
+        meaning = _meaning(listed.mnemonic)
         results = _results(meaning, listed.mnemonic, operands)
         widths = _widths(meaning, listed.mnemonic, operands, results)
         reads, writes = _names(listed.mnemonic, operands, widths, results, self.externals)

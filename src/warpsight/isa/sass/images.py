@@ -94,8 +94,10 @@ def image_widths(mnemonic: str, operands: Sequence[NativeOperand], data: int) ->
 def surface_registers(mnemonic: str, operands: Sequence[NativeOperand]) -> list[str]:
     """The registers behind the first that hold coordinates of a surface instruction."""
     base, *modifiers = mnemonic.split(".")
+    if base not in SURFACES:
+        return []
     count = next((SURFACE_DIMENSIONS[m] for m in modifiers if m in SURFACE_DIMENSIONS), 1)
     place = next((o.base for o in operands if isinstance(o, NativeAddress)), None)
-    if base not in SURFACES or place is None or not place.name[1:].isdecimal():
+    if place is None or not place.name[1:].isdecimal():
         return []
     return [f"R{int(place.name[1:]) + k}" for k in range(1, count)]

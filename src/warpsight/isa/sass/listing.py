@@ -8,7 +8,7 @@ line of the PTX text that it was made from, and with `-g` one the line of the so
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from warpsight.base.errors import FormatError
 
@@ -16,9 +16,11 @@ _SECTION = re.compile(r"\s*\.section\s+\.text\.([^,\s\"]+|\"[^\"]+\"),")
 _LABEL = re.compile(r"^([^\s:/][^\s:]*):\s*$")
 _PTX_TEXT = ".nv_debug_ptx_txt"
 _SOURCE_LINE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
-_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;\s*(?:/\* 0x([0-9a-f]{16}) \*/)?\s*$")
+_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+([^;]*);\s*(?:/\* 0x([0-9a-f]{16}) \*/)?\s*$")
 _UPPER_HALF = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
+_FAR = " " * 40  # no instruction begins there
 _TARGETS = re.compile(r'\(\*"BRANCH_TARGETS ([^"]*)"\*\)')
+_BRACKET = re.compile(r"[\[({]")
 _RELATIVE = re.compile(r"^U?R\d+ \S")
 _GUARD = re.compile(r"^@(!?)(U?P(?:\d|T))\s+(.*)$")
 
@@ -59,6 +61,8 @@ class ListedSection:
 
 def split_operands(text: str) -> tuple[str, ...]:
     """The operands of an instruction: separated by commas, but not by those within brackets."""
+    if not _BRACKET.search(text):
+        return tuple(filter(None, (piece.strip() for part in text.split(",") for piece in _pieces(part.strip()))))
     parts, depth, start = [], 0, 0
     for place, letter in enumerate(text):
         if letter in "[({":
@@ -70,12 +74,18 @@ def split_operands(text: str) -> tuple[str, ...]:
             start = place + 1
     last = text[start:].strip()
     parts += [last] if last else []
-    # A branch or call by register has the place that the register counts from behind it: ``RET.REL.NODEC R20 `(kernel)``.
-    return tuple(piece for part in parts for piece in (part.split(" ", 1) if _RELATIVE.match(part) else [part]))
+    return tuple(piece for part in parts for piece in _pieces(part))
 
 
-def _instruction(match: re.Match[str], ptx_line: int, source: tuple[str, int] | None) -> ListedInstruction:
+def _pieces(part: str) -> list[str]:
+    """A branch or call by register has the place that the register counts from behind it: ``RET.REL.NODEC R20 `(kernel)``."""
+    return part.split(" ", 1) if " " in part and _RELATIVE.match(part) else [part]
+
+
+def _instruction(match: re.Match[str], following: str, ptx_line: int, source: tuple[str, int] | None) -> ListedInstruction:
+    """The instruction of a line; the line behind it has the upper half of its encoding."""
     address, text, lower = match.groups()
+    text = text.strip()
     targets: tuple[str, ...] = ()
     if listed := _TARGETS.search(text):
         targets = tuple(listed[1].split(","))
@@ -84,7 +94,8 @@ def _instruction(match: re.Match[str], ptx_line: int, source: tuple[str, int] | 
     if guarded := _GUARD.match(text):
         guard, text = guarded[1] + guarded[2], guarded[3]
     mnemonic, _, rest = text.strip().partition(" ")
-    encoding = int(lower or "0", 16)
+    upper = _UPPER_HALF.match(following)
+    encoding = int(lower or "0", 16) | (int(upper[1], 16) << 64 if upper else 0)
     return ListedInstruction(int(address, 16), guard, mnemonic, split_operands(rest), targets, encoding, ptx_line, source)
 
 
@@ -100,7 +111,13 @@ def read_listing(text: str, place: str, ptx_lines: int | None = None) -> dict[st
     source: tuple[str, int] | None = None  # goes on in the next section if that begins with the same line
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
-        if match := _SECTION.match(line):
+        if line.startswith(_FAR) and _UPPER_HALF.match(line):
+            continue
+        if section is not None and (match := _INSTRUCTION.match(line)):
+            following = lines[number] if number < len(lines) else ""
+            known = ptx_line if ptx_lines is None or ptx_line <= ptx_lines else 0
+            section.instructions.append(_instruction(match, following, known, source if ptx_line else None))
+        elif match := _SECTION.match(line):
             name = match[1].strip('"')
             section, functions, ptx_line = sections.setdefault(name, ListedSection(name)), set(), 0
         elif section is None or not line.strip():
@@ -108,13 +125,6 @@ def read_listing(text: str, place: str, ptx_lines: int | None = None) -> dict[st
         elif match := _SOURCE_LINE.match(line):
             named = (match[1], int(match[2]))
             ptx_line, source = (named[1], source) if named[0].startswith(_PTX_TEXT) else (ptx_line, named)
-        elif match := _INSTRUCTION.match(line):
-            known = ptx_line if ptx_lines is None or ptx_line <= ptx_lines else 0
-            section.instructions.append(_instruction(match, known, source if ptx_line else None))
-        elif match := _UPPER_HALF.match(line):
-            last = section.instructions[-1]
-            encoding = last.encoding | int(match[1], 16) << 64
-            section.instructions[-1] = replace(last, encoding=encoding)
         elif match := _LABEL.match(line):
             name, address = match[1], _next_address(section)
             section.labels[name] = address

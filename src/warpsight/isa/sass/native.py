@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 ZERO_REGISTERS = frozenset({"RZ", "URZ", "SRZ"})
 TRUE_PREDICATES = frozenset({"PT", "UPT"})
@@ -141,10 +142,16 @@ def _address(text: str, descriptor: str) -> NativeAddress:
 
 def parse_operand(text: str, encoding: int) -> NativeOperand:
     """The operand that `text` lists; `encoding` is the instruction's. Raises ValueError for a form that is not known."""
-    text = text.strip()
+    return _operand(text, 0 if text.startswith(_NO_NUMBER) else encoding >> 32 & 0xFFFFFFFF)
+
+
+_NO_NUMBER = ("R", "UR", "P", "UP", "[", "c", "desc")
+
+
+@lru_cache(maxsize=1 << 14)  # the same few hundred are listed over and over
+def _operand(text: str, bits: int) -> NativeOperand:
     if (register := _register(text)) is not None:
         return register
-    bits = encoding >> 32 & 0xFFFFFFFF
     if _INTEGER.match(text):
         return NativeImmediate(_integer(text), bits)
     if _FLOAT.match(text):
@@ -200,7 +207,11 @@ class ControlWord:
 
 def control_word(encoding: int) -> ControlWord:
     """The control word in bits 105 to 125 of a 128-bit encoding (Volta and later)."""
-    field = encoding >> 105
+    return _control_fields(encoding >> 105 & 0x1FFFFF)
+
+
+@lru_cache(maxsize=1 << 12)
+def _control_fields(field: int) -> ControlWord:
     return ControlWord(
         field & 15, not field >> 4 & 1, field >> 5 & 7, field >> 8 & 7, field >> 11 & 63, field >> 17 & 15
     )

@@ -66,9 +66,10 @@ TABLE: dict[str, SassOpcode] = {
         *_rows("int", "logic, shifts and bit fields", "LOP LOP3 LOP32I PLOP3 SHF SHL SHR BFE BFI PRMT SEL CSET CSETP PSET PSETP"),
         *_rows("int", "move", "MOV MOV32I P2R R2P R2B B2R S2R S2UR R2UR REDUX CS2R.32 MOVM GETLMEMBASE SETLMEMBASE AL2P"),
         *_rows("int", "special register pair, address of code", "CS2R LEPC", wide="d"),
-        *_rows("int", "arithmetic on uniform registers", "UIADD3 UIADD3.64 UIMAD UISETP ULEA ULEPC ULOP ULOP3 ULOP32I UMOV UP2UR "
+        *_rows("int", "arithmetic on uniform registers", "UIADD3 UIMAD UISETP ULEA ULEPC ULOP ULOP3 ULOP32I UMOV UP2UR "
                "UPLOP3 UPRMT UPSETP UR2UP USEL USGXT USHF USHL USHR UBMSK UF2F UF2FP UF2I UF2IP UFRND UI2F UI2FP UI2I UI2IP UIABS "
                "UIMNMX UISCADD UVIADD UVIMNMX UMEMSETS CREDUX UREDGR UGETNEXTWORKID USTGR"),
+        *_rows("int", "sum of pairs of uniform registers", "UIADD3.64", wide="ds"),
         *_rows("int", "vote and match over the warp", "VOTE VOTEU MATCH VOTE_VTG ELECT"),
         *_rows("shared", "exchange between lanes", "SHFL"),
         *_rows("int", "load of a constant", "LDC LDCU ULDC", CONST, LOAD),

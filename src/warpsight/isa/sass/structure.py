@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from warpsight.isa.ptx.program import Address, Immediate, Negated, Operand, Register, Vector
 from warpsight.isa.sass.images import FETCHES
@@ -25,20 +26,24 @@ Structure = tuple[str, tuple[str, ...], tuple[Operand | Negated, ...]]
 BARRIER_COUNT, BARRIER_VOTE = "BAR.COUNT", "BAR.VOTE"  # where `BAR.RED` leaves its result for `B2R.RESULT`
 EXCLUDED = "WARPSYNC.EXCLUDED"  # the lanes that a lane runs apart from since `parts_lanes`
 COMPUTED = "BRA.COMPUTED"  # the guard of a branch whose condition is more than one predicate; nothing writes it
+CLUSTER_WINDOW = "CGA.WINDOW"  # stands among the registers of code that makes addresses of shared memory within the cluster
 NEVER = "NEVER"  # the guard of an instruction that does nothing; nothing writes it
+
+
+@lru_cache(maxsize=1 << 12)
+def _registers_from(name: str, count: int) -> tuple[str, ...]:
+    """`count` registers from one on, or a predicate; none where the name stands for zero or true."""
+    if name in ZERO_REGISTERS or name in TRUE_PREDICATES:
+        return ()
+    letters = name.rstrip("0123456789")
+    first = int(name[len(letters) :])
+    return (name,) if "P" in letters else tuple(f"{letters}{first + k}" for k in range(count))
 
 
 def operand_registers(operand: NativeOperand, count: int) -> list[str]:
     """The registers that an operand of `count` consecutive ones names, without those that carry nothing."""
     if isinstance(operand, NativeRegister):
-        name = operand.name
-        if name in ZERO_REGISTERS or name in TRUE_PREDICATES:
-            return []
-        if operand.is_predicate:
-            return [name]
-        letters = name.rstrip("0123456789")
-        first = int(name[len(letters) :])
-        return [f"{letters}{first + k}" for k in range(count)]
+        return list(_registers_from(operand.name, count))
     if isinstance(operand, NativeConstant) and operand.base is not None:
         return operand_registers(operand.base, 1)
     if isinstance(operand, NativeAddress):
