@@ -211,8 +211,15 @@ _OP_CLASSES = (
     ("shared", "shared-memory access without bank conflict", ""),
     ("fp16", "16-bit floating point", "fp32"),
     ("tensor", "warp matrix multiply; none: the GPU has no tensor cores", "tensor"),
+    ("imad", "32-bit integer multiply-add of machine code, on the fp32 pipe", "fp32"),
+    ("uniform", "operations of machine code on uniform registers", "int"),
+    ("constant", "load of machine code from the constant cache", "int"),
 )
 OP_CLASSES = tuple(name for name, _, _ in _OP_CLASSES)
+# Op classes whose instructions also occupy the pipe of another class. Multiply-adds of integers go through the pipe of single
+# precision, and where that has two halves only through one of them: Nsight Compute calls it FMA, and its halves FMAHeavy, which
+# executes FP32, integer multiplies and dot products, and FMALite, which executes FP32 alone.
+_WITHIN = {"imad": "fp32"}
 
 # how the attribute of a key is named: the key, and the base unit of its dimension
 _UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s"}
@@ -308,6 +315,15 @@ def op_latency(gpu: GpuSpec, op_class: str, instruction: str) -> int:
         place=f"latency.{op_class}",
         remedy=f"add `latency: {{{op_class}: N cycles}}` to the GPU description; it has {', '.join(sorted(gpu.latency_cycles))}",
     )
+
+
+def occupied(gpu: GpuSpec, op_class: str) -> tuple[tuple[str, int], ...]:
+    """The pipes of a scheduler that a warp instruction of `op_class` occupies, and for how many cycles.
+
+    First its own, then the one that this is a part of.
+    """
+    own, whole = gpu.initiation_cycles.get(op_class, 1), _WITHIN.get(op_class)
+    return ((op_class, own), (whole, gpu.initiation_cycles.get(whole, 1))) if whole else ((op_class, own),)
 
 
 _LANES = 32

@@ -18,7 +18,7 @@ from warpsight.addressing.mapping import SET_INDEX_RULES
 from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import check_hierarchy, sector_groups
-from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, op_latency
+from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, occupied, op_latency
 from warpsight.isa.sass.native import BARRIERS, OPERAND_CYCLES
 from warpsight.simulator import codes
 from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
@@ -200,12 +200,22 @@ def scoreboard(
     return written, tuple(waited), (_OPERANDS, i.pc) if i.read_barrier < BARRIERS else None
 
 
+def _pipes(instruction: StaticInstruction, gpu: GpuSpec, controlled: bool) -> tuple[tuple[str, int], ...]:
+    """The pipes that an instruction occupies and their cycles, as `gpu.spec.occupied` has them.
+
+    What only issues goes through the integer pipe at the level of PTX, and has a unit of its own in machine code (`controlled`).
+    """
+    op_class = "int" if instruction.access else instruction.op_class
+    return occupied(gpu, op_class if op_class in gpu.latency_cycles or (controlled and op_class in ISSUE_ONLY) else "int")
+
+
 def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     """The code of `trace` on `gpu`. Raises SpecError for an op class without a latency."""
     numbers: dict[Hashable, int] = {}  # of the registers, in the order of first appearance
     setters = _setters(trace.instructions) if any(i.stall for i in trace.instructions) else None
-    classes = sorted(gpu.latency_cycles)
-    units = {"": codes.UNIT_MEMORY} | {name: k + 1 for k, name in enumerate(classes)}
+    pipes = [_pipes(i, gpu, setters is not None) for i in trace.instructions]
+    initiation = dict(pair for each in pipes for pair in each)
+    units = {name: k + 1 for k, name in enumerate(sorted(initiation))}
     rows: list[tuple[int, ...]] = []
     touched: list[int] = []
     loads = 0
@@ -215,9 +225,9 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
         registers = [numbers.setdefault(r, len(numbers)) for r in dict.fromkeys(written + waited)]
         through_unit = kind in (codes.GLOBAL, codes.SHARED)
         returns = through_unit and i.access != STORE and bool(written)
-        unit = codes.UNIT_MEMORY if through_unit else units.get("int" if i.access else i.op_class, units["int"])
+        unit, whole = (codes.UNIT_MEMORY if through_unit else units[name] for name, _ in (pipes[i.pc][0], pipes[i.pc][-1]))
         rows.append((
-            kind, unit, _latency(i, gpu), max(1, i.stall), len(touched), len(registers), len(set(written)),
+            kind, unit, whole, _latency(i, gpu), max(1, i.stall), len(touched), len(registers), len(set(written)),
             numbers.setdefault(operands_read, len(numbers)) if operands_read else -1, _ACCESS.get(i.access, -1), i.access_bytes,
             packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
         ))  # fmt: skip
@@ -225,8 +235,8 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
         loads += returns
     code, named = np.array(rows, dtype_of(Instruction)), np.array(touched, np.int32)
     code["registers"] = code["registers"] * named.itemsize + named.ctypes.data
-    initiation = np.array([1] + [gpu.initiation_cycles.get(name, 1) for name in classes], np.int64)
-    return Code(code, named, max(1, len(numbers)), max(1, loads), initiation)
+    cycles = np.array([1] + [initiation[name] for name in units], np.int64)
+    return Code(code, named, max(1, len(numbers)), max(1, loads), cycles)
 
 
 # -- The units. Every table of a unit is an equal part of one array that all units of its kind share.

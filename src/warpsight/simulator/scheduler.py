@@ -126,6 +126,7 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
     instruction = state.code[pc]
     kind, unit = instruction.kind, instruction.unit
     scheduler.wants[unit] &= ~(1 << bit)
+    scheduler.wants[instruction.whole] &= ~(1 << bit)
     _account(state, sm, scheduler, warp, now)
     state.issued += 1
     if sm.number == state.machine.watched_sm:
@@ -142,6 +143,7 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
     if not accesses:
         set_results(warp, instruction, now + instruction.latency)
         if unit != codes.UNIT_MEMORY:
+            scheduler.unit_free[instruction.whole] = now + state.initiation[instruction.whole]
             scheduler.unit_free[unit] = now + state.initiation[unit]
     if instruction.operands_read >= 0:
         warp.registers_ready[instruction.operands_read] = now + state.machine.operand_cycles

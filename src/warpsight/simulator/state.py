@@ -17,6 +17,7 @@ class Instruction(Record):
 
     kind: int
     unit: int
+    whole: int  # the unit that this one is a part of; itself, if of none
     latency: int  # cycles from its issue to that of an instruction that uses its result
     stall: int  # cycles from its issue to the warp's next
     registers: Table[Int32]  # read or written, the written ones first

@@ -96,7 +96,9 @@ def schedule(state: State, sm: Sm, warp: Warp, earliest: int, now: int, cause: i
     """The warp has come to its next instruction and can issue it from `earliest` (> `now`) on, if its operands are there."""
     instruction = state.code[warp.pc]
     ready = _operands_ready(warp, instruction)
-    sm.schedulers[warp.scheduler].wants[instruction.unit] |= 1 << warp.bit
+    wants = sm.schedulers[warp.scheduler].wants
+    wants[instruction.unit] |= 1 << warp.bit
+    wants[instruction.whole] |= 1 << warp.bit
     if ready >= codes.NEVER:
         warp.state = codes.NEEDS_DATA
         warp.fetched_at = max(warp.fetched_at, earliest)
