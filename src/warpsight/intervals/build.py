@@ -52,7 +52,7 @@ def latency_table(
         pc, times = instruction.pc, int(occurrences[instruction.pc])
         if not instruction.access and instruction.op_class != "memory":
             other[pc] = _compute_latency(instruction, gpu)
-        elif times and instruction.access != STORE and instruction.destinations:
+        elif times and instruction.access != STORE and (instruction.destinations or instruction.is_async_copy):
             levels[pc] = _served(instruction, misses, gpu) / times
             other[pc] = _on_chip(instruction, misses, gpu, times)
     device = levels.sum(axis=1)

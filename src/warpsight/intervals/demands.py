@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsight.base.compiled import jit
+from warpsight.base.compiled import jit, kept_until_changed
 from warpsight.caches.miss_profile import SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec, occupied
-from warpsight.intervals.algorithm import ISSUE, TICKS, Indices, Ints, Longs, PathStats, Steps, plain, step_ticks
+from warpsight.intervals.algorithm import ISSUE, TICKS, Indices, Ints, Longs, PathStats, Steps, arrives, plain, step_ticks
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
 from warpsight.intervals.usage import atomics, dram_bytes, requests, touched_bytes
 from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace
@@ -40,7 +40,7 @@ def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles
         plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
         walked.destination, walked.kind, np.where(walked.ends, TICKS, 0), step_ticks(trace, walked, after), unit[walked.pc],
         np.where(walked.ends, _ticks(busy)[walked.pc], 0), whole[walked.pc], np.where(walked.ends, _ticks(held)[walked.pc], 0),
-        walked.registers, walked.shared, int(max(unit.max(initial=0), whole.max(initial=0))) + 1, ticks,
+        walked.registers, walked.shared, walked.groups, int(max(unit.max(initial=0), whole.max(initial=0))) + 1, ticks,
     )  # fmt: skip
     return ticks / TICKS
 
@@ -68,10 +68,11 @@ def _ticks(cycles: Floats) -> Longs:
     return np.round(cycles * TICKS).astype(np.int64)
 
 
-@jit(cache=True, nogil=True)
+@kept_until_changed()
 def _walk(
     offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, kind: Ints, advance: Longs,
-    after: Longs, unit: Longs, busy: Longs, whole: Longs, held: Longs, registers: int, shared: bool, units: int, ticks: Longs,
+    after: Longs, unit: Longs, busy: Longs, whole: Longs, held: Longs, registers: int, shared: bool, groups: tuple[int, int],
+    units: int, ticks: Longs,
 ) -> None:
     """As `measure_paths`, with the `unit` of each step, and the ticks for which the last step of an instruction keeps it `busy`.
 
@@ -94,7 +95,7 @@ def _walk(
                     free[unit[step]] = begun + busy[step]
                     free[whole[step]] = begun + held[step]
                     done = (issue if kind[step] == ISSUE else begun) + after[step]
-                    ready[destination[step]] = max(done, ready[destination[step]]) if shared else done
+                    arrives(ready, np.int64(destination[step]), done, shared, groups)
                     cycle = issue + advance[step]
         ticks[path] = cycle
 

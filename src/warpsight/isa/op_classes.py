@@ -7,5 +7,6 @@ from __future__ import annotations
 # machine code has. A memory access takes as long as the memory hierarchy says; branch, barrier and control change what a warp does
 # next.
 OP_CLASSES = (
-    "int", "fp32", "fp64", "fp16", "sfu", "tensor", "shared", "imad", "uniform", "constant", "memory", "branch", "barrier", "control",
+    "int", "fp32", "fp64", "fp16", "sfu", "tensor", "shared", "imad", "uniform", "constant", "memory", "branch", "barrier",
+    "control",
 )  # fmt: skip

@@ -47,6 +47,7 @@ def request_done(state: State, sm: Sm, handle: int, when: int, noc: int, dram: i
     if number >= 0:
         load = warp.loads[number]
         load.remaining -= 1
+        load.done = max(load.done, when)
         if load.remaining == 0:
             warp.unit_wait, warp.mshr_wait = load.unit_wait, load.mshr_wait
             warp.noc_wait, warp.dram_wait = load.room_wait + noc, dram
@@ -94,8 +95,10 @@ def _take(state: State, sm: Sm, access: Access, now: int) -> None:
     warp.sector += count
     warp.outstanding += sm.requests
     state.counters[pc].executions += 1
-    if instruction.load >= 0:
-        warp.loads[instruction.load].remaining = sm.requests
+    if access.load >= 0:  # of a group of copies there can be more
+        load = warp.loads[access.load]
+        load.remaining = load.remaining - 1 + sm.requests if instruction.copies else sm.requests
+    sm.load = access.load
     sm.in_hand, sm.pc, sm.whole, sm.repeats, sm.done = slot, pc, access.whole, access.repeats, 0
     sm.since, sm.room_before = now, blocked_by_room(sm, now)
 
@@ -121,7 +124,8 @@ def send_request(state: State, sm: Sm, now: int) -> None:
         return
     request, done = sm.pipeline_requests[end_of(sm.pipeline)], sm.done
     request.line, request.mask = sm.lines[done], sm.lines[codes.MOST_REQUESTS + done]
-    request.slot, request.pc, request.whole, request.repeats = sm.in_hand, sm.pc, sm.whole, sm.repeats
+    request.slot, request.pc, request.load = sm.in_hand, sm.pc, sm.load
+    request.whole, request.repeats = sm.whole, sm.repeats
     request.time = now + state.machine.pipeline_cycles
     request.born, request.room_before = sm.since + done + state.machine.pipeline_cycles, sm.room_before
     if sm.pipeline.count == 0:

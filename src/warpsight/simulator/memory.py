@@ -140,6 +140,7 @@ _FENCES = ("membar", "fence")
 class Code(NamedTuple):
     """The rows of `state.Instruction` and the registers that they point to, how many registers and loads there are, and the units.
 
+    The last `groups` of the loads are groups of asynchronous copies.
     `initiation`: for each unit the cycles until it takes the next warp instruction.
     """
 
@@ -147,6 +148,7 @@ class Code(NamedTuple):
     touched: npt.NDArray[np.int32]
     registers: int
     loads: int
+    groups: int
     initiation: npt.NDArray[np.int64]
 
 
@@ -200,6 +202,14 @@ def scoreboard(
     return written, tuple(waited), (_OPERANDS, i.pc) if i.read_barrier < BARRIERS else None
 
 
+_MORE_GROUPS = 8  # of copies than an instruction lets be on their way: beyond that many, the oldest and the newest are one
+
+
+def _first_group(instruction: StaticInstruction) -> int:
+    """The `first_group` of an instruction: one that closes a group and waits, waits for that, too."""
+    return instruction.wait_groups + (0 if instruction.closes_group or instruction.wait_groups < 0 else 1)
+
+
 def _pipes(instruction: StaticInstruction, gpu: GpuSpec, controlled: bool) -> tuple[tuple[str, int], ...]:
     """The pipes that an instruction occupies and their cycles, as `gpu.spec.occupied` has them.
 
@@ -219,24 +229,28 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     rows: list[tuple[int, ...]] = []
     touched: list[int] = []
     loads = 0
+    most = max((i.wait_groups for i in trace.instructions), default=-1)
+    copies = most >= 0
     for i in trace.instructions:
         kind = _kind(i)
         written, waited, operands_read = scoreboard(i, setters)
         registers = [numbers.setdefault(r, len(numbers)) for r in dict.fromkeys(written + waited)]
         through_unit = kind in (codes.GLOBAL, codes.SHARED)
-        returns = through_unit and i.access != STORE and bool(written)
+        returns = through_unit and i.access != STORE and bool(written) and not (copies and i.is_async_copy)
         unit, whole = (codes.UNIT_MEMORY if through_unit else units[name] for name, _ in (pipes[i.pc][0], pipes[i.pc][-1]))
         rows.append((
             kind, unit, whole, _latency(i, gpu), max(1, i.stall), len(touched), len(registers), len(set(written)),
             numbers.setdefault(operands_read, len(numbers)) if operands_read else -1, _ACCESS.get(i.access, -1), i.access_bytes,
             packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
+            copies and i.is_async_copy, copies and i.closes_group, _first_group(i),
         ))  # fmt: skip
         touched += registers
         loads += returns
     code, named = np.array(rows, dtype_of(Instruction)), np.array(touched, np.int32)
     code["registers"] = code["registers"] * named.itemsize + named.ctypes.data
     cycles = np.array([1] + [initiation[name] for name in units], np.int64)
-    return Code(code, named, max(1, len(numbers)), max(1, loads), cycles)
+    groups = most + _MORE_GROUPS if copies else 0
+    return Code(code, named, max(1, len(numbers)), max(1, loads) + groups, groups, cycles)
 
 
 # -- The units. Every table of a unit is an equal part of one array that all units of its kind share.

@@ -138,7 +138,8 @@ def simulate_launch(
     if watch_sm is not None and not 0 <= watch_sm < gpu.sm_count:
         raise UsageError(f"{gpu.name} has no SM {watch_sm}", place="watch_sm", remedy=f"give 0 to {gpu.sm_count - 1}")
     code = code_of(trace, gpu)
-    machine |= {"registers": code.registers, "loads": code.loads, "units": len(code.initiation), "max_cycles": max_cycles}
+    machine |= {"registers": code.registers, "loads": code.loads, "groups": code.groups, "units": len(code.initiation)}
+    machine["max_cycles"] = max_cycles
     machine["watched_sm"], machine["watch_room"] = (-1, 0) if watch_sm is None else (watch_sm, WATCHED_INSTRUCTIONS)
     memory = new_memory(trace, gpu, machine, code)
     state, launch, window = memory.state, memory.state.root, TraceWindow(trace)

@@ -31,6 +31,9 @@ class Instruction(Record):
     has_sectors: bool
     has_degree: bool
     load: int  # its number among the instructions whose data returns later; -1: none of them
+    copies: bool  # asynchronously to shared memory
+    closes_group: bool  # of such copies
+    first_group: int  # it waits for the groups closed before this one, 1 the latest; 0: and for later copies; -1: for none
 
 
 class Counters(RequestCounters):
@@ -60,9 +63,12 @@ class CpiStack(Record):
 # -- An SM.
 
 class Load(Record):
-    """A load or atomic of a warp that is under way: requests still to come, and what its latest request has waited for."""
+    """A load or atomic of a warp that is under way, or a group of asynchronous copies: requests still to come, and what its latest
+    request has waited for. `done`: when the data of the latest request came.
+    """
 
     remaining: int
+    done: int
     issued: int
     pc: int
     mshr_before: int  # cycles that the L1 had been blocked when it was issued, by reason
@@ -102,7 +108,8 @@ class Warp(Record):
     registers_ready: Table[int]  # per register: when its value is there
     # its accesses, and the cycles of the latest load by what it waited for
     outstanding: int
-    loads: Table[Load]
+    loads: Table[Load]  # by the number of the instruction, then the groups of copies, used in turn
+    group: int  # that is open
     data_wait: int
     unit_wait: int
     mshr_wait: int
@@ -140,6 +147,7 @@ class Access(Record):
 
     slot: int
     pc: int
+    load: int
     sectors: int
     passes: int  # through the banks of shared memory
     whole: bool  # writes every byte of the sectors that it touches
@@ -154,6 +162,7 @@ class Request(Record):
     mask: int
     slot: int
     pc: int
+    load: int
     whole: bool
     repeats: int
     time: int  # when it is at the tags
@@ -207,6 +216,7 @@ class Sm(Record):
     accesses: Table[Access]
     in_hand: int  # warp slot; -1: none
     pc: int
+    load: int
     whole: bool
     repeats: int
     requests: int
@@ -340,6 +350,7 @@ class Machine(Record):
     warps_per_block: int
     registers: int
     loads: int
+    groups: int
     max_cycles: int
     watched_sm: int  # -1: none
     watch_room: int
