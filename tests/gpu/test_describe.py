@@ -38,7 +38,8 @@ def caches(draw: st.DrawFn, kind: type[L1Spec] | type[L2Spec], most_slices: int)
 
 @st.composite
 def specs(draw: st.DrawFn) -> GpuSpec:
-    ops = ["int", "fp32", "fp64", "sfu", "shared", "fp16", *(["tensor"] if draw(st.booleans()) else []), "imad", "uniform", "constant"]
+    tensor = ["tensor"] if draw(st.booleans()) else []
+    ops = ["int", "fp32", "fp64", "sfu", "shared", "fp16", *tensor, "imad", "uniform", "constant"]
     shared = draw(st.integers(0, 2**20))
     sm = SmSpec(
         max_warps=draw(count), max_blocks=draw(count), registers=draw(st.integers(1, 2**20)), shared_memory_bytes=shared,

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from warpsight.base.compiled import inlined, jit
 from warpsight.intervals.interval_profile import Floats
-from warpsight.isa.sass.native import BARRIERS, OPERAND_CYCLES
+from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.traces.schema import KernelTrace, StaticInstruction
 
 Ints = npt.NDArray[np.int32]
@@ -177,9 +177,10 @@ def _flat(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
 # Time is in whole ticks (int64), so that sums do not depend on their order, and two issues a cycle apart differ by exactly a cycle.
 
 @inlined
-def arrives(ready: Longs, register: int, done: int, shared: bool, groups: tuple[int, int]) -> None:
-    """What writes `register` is done then; or, at the register of the newest group of copies, a group is closed."""
+def arrives(ready: Longs, destination: np.uint32, done: int, shared: bool, groups: tuple[int, int]) -> None:
+    """What writes the register is done then; or, at the register of the newest group of copies, a group is closed."""
     copies, oldest = groups
+    register = np.int64(destination)
     if register == copies + 1 and copies >= 0:
         for k in range(oldest, copies, -1):
             ready[k] = ready[k - 1]
@@ -211,9 +212,17 @@ def measure_paths(
                     # `cycle` is the first in which this instruction may issue, given the one before and its own steps so far
                     issue = max(cycle, ready[sources[step, 0]], ready[sources[step, 1]], ready[sources[step, 2]])
                     done = issue + after[step]
-                    arrives(ready, np.int64(destination[step]), done, shared, groups)
+                    arrives(ready, destination[step], done, shared, groups)
                     cycle = issue + advance[step]
         ticks[path] = cycle
+
+
+@inlined
+def _move_on(copies: int, oldest: int, ready: Longs, producer: Ints, kind_of: Ints) -> None:
+    """A group of copies is closed."""
+    for older in range(oldest, copies, -1):
+        newer = older - 1
+        ready[older], producer[older], kind_of[older] = ready[newer], producer[newer], kind_of[newer]
 
 
 @jit(cache=True, nogil=True)
@@ -252,9 +261,7 @@ def record_path(
                 for k in range(destination_offset[pc], destination_offset[pc + 1]):
                     register, done = destinations[k], issue + after[k]
                     if register == copies + 1 and copies >= 0:
-                        for k_old in range(oldest, copies, -1):
-                            newer = k_old - 1
-                            ready[k_old], producer[k_old], kind_of[k_old] = ready[newer], producer[newer], kind_of[newer]
+                        _move_on(copies, oldest, ready, producer, kind_of)
                     elif not (shared or register == copies) or done > ready[register]:
                         ready[register], producer[register], kind_of[register] = done, pc, kinds[k]
                 following = issue + cycle
@@ -339,7 +346,8 @@ def step_ticks(trace: KernelTrace, walked: Steps, after: Floats) -> Longs:
 def _ticks(trace: KernelTrace, pc: Ints, kind: Ints, after: Floats) -> Longs:
     """The same of registers of these kinds that the instructions `pc` write."""
     stall = np.array([instruction.stall for instruction in trace.instructions], dtype=np.float64)
-    cycles = np.choose(kind, [after[pc], np.full(len(pc), OPERAND_CYCLES), stall[pc]]) if len(pc) else np.zeros(0)
+    read = [operand_cycles(i.opcode, i.space, i.access, i.access_bytes) for i in trace.instructions]
+    cycles = np.choose(kind, [after[pc], np.array(read, dtype=np.float64)[pc], stall[pc]]) if len(pc) else np.zeros(0)
     return np.round(cycles * TICKS).astype(np.int64)
 
 

@@ -95,7 +95,7 @@ def _walk(
                     free[unit[step]] = begun + busy[step]
                     free[whole[step]] = begun + held[step]
                     done = (issue if kind[step] == ISSUE else begun) + after[step]
-                    arrives(ready, np.int64(destination[step]), done, shared, groups)
+                    arrives(ready, destination[step], done, shared, groups)
                     cycle = issue + advance[step]
         ticks[path] = cycle
 

@@ -19,7 +19,7 @@ from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import check_hierarchy, sector_groups
 from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, occupied, op_latency
-from warpsight.isa.sass.native import BARRIERS, OPERAND_CYCLES
+from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.simulator import codes
 from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
 from warpsight.simulator.structures import Cache
@@ -125,7 +125,7 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         remedy = f"give l2.latency of at least {fixed} cycles, or a shorter l1.latency or more noc.bandwidth"
         raise SpecError(what, place=f"{gpu.name}: l2.latency", remedy=remedy)
     return {
-        "address_cycles": address, "operand_cycles": OPERAND_CYCLES, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
+        "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
         "shared_cycles": max(1, gpu.latency_cycles["shared"] - address),
         "flit_bytes": flit_bytes, "flit_ticks": flit, "l2_cycles": l2 - fixed,
     }  # fmt: skip
@@ -240,7 +240,8 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
         unit, whole = (codes.UNIT_MEMORY if through_unit else units[name] for name, _ in (pipes[i.pc][0], pipes[i.pc][-1]))
         rows.append((
             kind, unit, whole, _latency(i, gpu), max(1, i.stall), len(touched), len(registers), len(set(written)),
-            numbers.setdefault(operands_read, len(numbers)) if operands_read else -1, _ACCESS.get(i.access, -1), i.access_bytes,
+            numbers.setdefault(operands_read, len(numbers)) if operands_read else -1,
+            operand_cycles(i.opcode, i.space, i.access, i.access_bytes), _ACCESS.get(i.access, -1), i.access_bytes,
             packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
             copies and i.is_async_copy, copies and i.closes_group, _first_group(i),
         ))  # fmt: skip

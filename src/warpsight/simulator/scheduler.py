@@ -147,10 +147,9 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
         if unit != codes.UNIT_MEMORY:
             scheduler.unit_free[instruction.whole] = now + state.initiation[instruction.whole]
             scheduler.unit_free[unit] = now + state.initiation[unit]
-    if instruction.closes_group:
-        warp.group = wrapped(warp.group + 1, state.machine.groups)
+    warp.group = wrapped(warp.group + instruction.closes_group, max(1, state.machine.groups))
     if instruction.operands_read >= 0:
-        warp.registers_ready[instruction.operands_read] = now + state.machine.operand_cycles
+        warp.registers_ready[instruction.operands_read] = now + instruction.operand_cycles
     if not step(state, warp):
         end_warp(state, sm, warp, now)
         return

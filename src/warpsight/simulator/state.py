@@ -24,6 +24,7 @@ class Instruction(Record):
     register_count: int
     written: int
     operands_read: int  # the register that says that its operands have been read; -1: none does
+    operand_cycles: int  # until then
     access: int
     access_bytes: int
     packed_lines: int  # of `addressing.coalescing.packed_lines`
@@ -32,7 +33,7 @@ class Instruction(Record):
     has_degree: bool
     load: int  # its number among the instructions whose data returns later; -1: none of them
     copies: bool  # asynchronously to shared memory
-    closes_group: bool  # of such copies
+    closes_group: int  # of such copies: 1
     first_group: int  # it waits for the groups closed before this one, 1 the latest; 0: and for later copies; -1: for none
 
 
@@ -327,7 +328,6 @@ class Machine(Record):
     units: int
     fetch_width: int
     address_cycles: int
-    operand_cycles: int
     write_back_cycles: int
     pipeline_cycles: int
     shared_cycles: int

@@ -29,15 +29,14 @@ def _wait_groups(instruction: Instruction, barriers: set[str]) -> int:
     native = instruction.native
     if native is None:
         kind = instruction.modifiers[1:] if instruction.opcode == "cp" and instruction.modifiers[:1] == ("async",) else ()
-        count = instruction.operands[0] if instruction.operands else None
-        if kind == ("wait_group",) and isinstance(count, Immediate):
-            return int(count.value)
-        return 0 if kind == ("wait_all",) else _NO_WAIT
+        groups = instruction.operands[0] if instruction.operands else None
+        left = int(groups.value) if kind == ("wait_group",) and isinstance(groups, Immediate) else _NO_WAIT
+        return 0 if kind == ("wait_all",) else left
     if native.base != "DEPBAR" or "LE" not in native.modifiers:
         return _NO_WAIT
-    barrier, count = native.operands[0], native.operands[1]
-    counted = isinstance(barrier, NativeWord) and isinstance(count, NativeImmediate) and barrier.text in barriers
-    return count.value if counted and isinstance(count, NativeImmediate) else _NO_WAIT
+    barrier, count = native.operands[:2]
+    of_copies = isinstance(barrier, NativeWord) and barrier.text in barriers
+    return count.value if of_copies and isinstance(count, NativeImmediate) else _NO_WAIT
 
 
 def static_instructions(function: Function) -> tuple[StaticInstruction, ...]:
