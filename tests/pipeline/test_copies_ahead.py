@@ -55,7 +55,7 @@ extern "C" __global__ void plain(const float4* x, float* y, int n) {
 
 @pytest.mark.parametrize("level", ["sass", "ptx"])
 def test_copies_ahead_hide_the_latency_of_memory_and_copies_that_are_awaited_do_not(tmp_path: Path, level: str) -> None:
-    """One block: nothing but the latency of memory limits the loop. Four stages overlap the copies of three rounds and their own."""
+    """One block: nothing but the latency of memory limits the loop. With four stages, four rounds share one."""
     path = tmp_path / "tile.cu"
     path.write_text(SOURCE)
     data = [np.zeros(ROUNDS * 64 * 4, np.float32), np.zeros(64, np.float32), ROUNDS]

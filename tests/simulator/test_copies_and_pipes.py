@@ -1,11 +1,13 @@
-"""When does the simulator issue what waits for asynchronous copies, and what shares a pipe? Worked out by hand."""
+"""When does the simulator issue what waits for asynchronous copies, what shares a pipe, and what a slower load-store unit holds up?
+Worked out by hand."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
-from micro import MISS, gpu, issues, word
+from micro import MISS, gpu, issues, run, whole, word
 from trace_by_hand import Warp, build_trace
 
 from warpsight.gpu.spec import GpuSpec
@@ -95,3 +97,50 @@ def test_multiply_adds_of_integers_occupy_half_of_the_pipe_of_single_precision(
     classes: tuple[str, ...], fp32: int, imad: int, cycles: list[int]
 ) -> None:
     assert [cycle for cycle, _, _ in issues(of_warps(*classes), pipes(fp32, imad))] == cycles
+
+
+# -- A load-store unit with lanes for half a warp, or with a narrow way to the registers; only machine code knows of it.
+
+def as_machine_code(trace: KernelTrace) -> KernelTrace:
+    return replace(trace, header=replace(trace.header, level="sass"))
+
+
+def hits(lanes: int, **sm: int) -> list[int]:
+    """Cycles between the uses of four loads that hit the line that a fifth has brought, each of its first words."""
+    code = "load.global.4 r0 <- q0\nint u0 <- r0\n" + "\n".join(f"load.global.4 r{k} <- q{k}" for k in range(1, 5))
+    code += "\n" + "\n".join(f"int u{k} <- r{k}" for k in range(1, 5))
+    trace = build_trace([code], [Warp(((0, 32, 1),), [whole(0)] + [whole(0)[:lanes]] * 4)])
+    cycles = [cycle for cycle, _, pc in issues(as_machine_code(trace), gpu(sm=sm)) if pc >= 6]
+    return [later - earlier for earlier, later in pairwise(cycles)]
+
+
+@pytest.mark.parametrize(
+    ("sm", "between"),
+    [({}, 1), ({"access_interval_cycles": 2}, 2), ({"access_width_bytes": 64}, 2), ({"access_width_bytes": 32}, 4)],
+)
+def test_hits_of_a_whole_line_follow_each_other_as_fast_as_the_unit_moves_them(sm: dict[str, int], between: int) -> None:
+    assert hits(32, **sm) == [between] * 3
+
+
+def test_hit_of_one_sector_takes_no_longer_than_its_bytes() -> None:
+    """Eight words are a sector of 32 B."""
+    assert hits(8, access_width_bytes=32) == [1] * 3
+
+
+def shared(degree: int, times: int, level: str, **sm: int) -> int:
+    """Cycles of 32 warps with shared accesses of this conflict degree; so many hide the latency of 24 cycles."""
+    trace = build_trace(["load.shared.4 r0 <- q0"], [Warp(((0, 32, times),), [degree] * times)] * 32, 32)
+    return run(as_machine_code(trace) if level == "sass" else trace, gpu(sm=sm)).cycles
+
+
+@pytest.mark.parametrize(
+    ("degree", "sm", "between"),
+    [
+        (1, {}, 1), (1, {"access_interval_cycles": 2}, 2), (3, {"access_interval_cycles": 2}, 3),
+        (3, {"access_interval_cycles": 2, "access_width_bytes": 64}, 6),
+    ],
+)
+def test_passes_through_the_banks_take_as_long_as_the_way_to_the_registers(degree: int, sm: dict[str, int], between: int) -> None:
+    """Per access of 32 warps, from the difference of two long runs; at the level of PTX a pass is a cycle."""
+    assert shared(degree, 40, "sass", **sm) - shared(degree, 20, "sass", **sm) == 20 * 32 * between
+    assert shared(degree, 40, "ptx", **sm) - shared(degree, 20, "ptx", **sm) == 20 * 32 * degree

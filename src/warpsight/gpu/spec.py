@@ -54,6 +54,12 @@ class SmSpec:
         reason="default: CUDA, 32 banks since compute capability 2.0", most=1024)] = 32
     access_queue: Annotated[int, count(
         "memory instructions that wait, issued and in order, for the load-store unit", CACHES, reason=_CALIBRATED, most=1024)] = 20
+    access_interval_cycles: Annotated[int, cycles(
+        "between two memory instructions of machine code that the load-store unit of the SM begins", PROFILE, most=64,
+        reason="default: one a cycle, as 32 lanes of an SM load and store")] = 1
+    access_width_bytes: Annotated[int, size(
+        "bytes a cycle between registers and L1 or shared memory, for machine code; 0 B: a line, or a pass through the banks",
+        PROFILE, least=0, reason="default: 32 banks of 4 B, a line of 128 B")] = 0
     fetch_width: Annotated[int, count(
         "instructions that a warp's buffer takes at a time, of one warp of the SM a cycle, in the simulator; 0: fetch is no limit",
         SIMULATOR, least=0, most=64, reason="default: no limit")] = 0
@@ -324,6 +330,14 @@ def occupied(gpu: GpuSpec, op_class: str) -> tuple[tuple[str, int], ...]:
     """
     own, whole = gpu.initiation_cycles.get(op_class, 1), _WITHIN.get(op_class)
     return ((op_class, own), (whole, gpu.initiation_cycles.get(whole, 1))) if whole else ((op_class, own),)
+
+
+_PASS_BYTES = 128  # of a pass through the 32 banks of shared memory
+
+
+def pass_cycles(gpu: GpuSpec) -> int:
+    """Cycles for which machine code occupies the load-store unit with a pass through the banks of shared memory."""
+    return -(-_PASS_BYTES // (gpu.sm.access_width_bytes or _PASS_BYTES))
 
 
 _LANES = 32

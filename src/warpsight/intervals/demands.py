@@ -12,7 +12,7 @@ import numpy as np
 
 from warpsight.base.compiled import jit, kept_until_changed
 from warpsight.caches.miss_profile import SHARES, MissProfile
-from warpsight.gpu.spec import GpuSpec, occupied
+from warpsight.gpu.spec import GpuSpec, occupied, pass_cycles
 from warpsight.intervals.algorithm import ISSUE, TICKS, Indices, Ints, Longs, PathStats, Steps, arrives, plain, step_ticks
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
 from warpsight.intervals.usage import atomics, dram_bytes, requests, touched_bytes
@@ -32,7 +32,8 @@ def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles
     memory = unit == LOAD_STORE
     # the latency of shared memory includes its further passes
     device = np.array([instruction.has_sectors for instruction in trace.instructions], dtype=np.bool_)
-    late = np.where(memory & device & (latency > 0), np.maximum(port_cycles - 1.0, 0.0), 0.0)
+    first = gpu.sm.access_interval_cycles if trace.header.level == "sass" else 1.0
+    late = np.where(memory & device & (latency > 0), np.maximum(port_cycles - first, 0.0), 0.0)
     after = np.maximum(latency + late, 1.0)
     ticks = np.zeros(len(trace.paths), dtype=np.int64)
     paths = trace.paths
@@ -242,9 +243,20 @@ def _pace(
 
 # -- The demands.
 
-def l1_cycles(trace: KernelTrace, misses: MissProfile) -> Floats:
-    """Cycles of the load-store unit for all executions of each pc together, float64 [instructions]."""
-    return np.asarray(requests(trace.instructions, misses) + misses.shared_passes, dtype=np.float64)
+def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
+    """Cycles of the load-store unit for all executions of each pc together, float64 [instructions].
+
+    A request or a pass takes a cycle. Of machine code, an instruction takes at least `sm.access_interval`, and data as long as
+    `sm.access_width` says; a request then moves what the requests of its pc touch on average.
+    """
+    lines = requests(trace.instructions, misses)
+    if trace.header.level != "sass":
+        return np.asarray(lines + misses.shared_passes, dtype=np.float64)
+    width = gpu.sm.access_width_bytes or gpu.l1.line_bytes
+    moved = np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
+    executions = np.maximum(misses.executions, misses.shared_executions)
+    data = lines * moved + misses.shared_passes * pass_cycles(gpu)
+    return np.asarray(np.maximum(data, executions * float(gpu.sm.access_interval_cycles)))
 
 
 def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Floats, warps: int, slots: int = 1) -> float:
@@ -275,7 +287,7 @@ def demands_of(
     fetched = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
     atomic_bytes = SECTOR_BYTES * float(misses.l2_reads[atomic].sum())
     beyond = float(misses.l2_read_misses.sum() + misses.l2_read_merges.sum())
-    port = l1_cycles(trace, misses)
+    port = l1_cycles(trace, misses, gpu)
     busiest, parts = busiest_on_path(trace, gpu, port / np.maximum(times, 1), times)
     stall = float(((stats.cycles - stats.instructions) * warps).sum()) / count
     return ResourceDemands(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpsight.addressing.coalescing import LINE_128, is_divergent, merge_lines
-from warpsight.addressing.integers import quotient
+from warpsight.addressing.integers import quotient, set_bits
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
 from warpsight.simulator.scheduler import blocked_by_room
@@ -85,10 +85,13 @@ def _take(state: State, sm: Sm, access: Access, now: int) -> None:
             state.next_scheduler[sm.number * state.machine.schedulers + scheduler] = now
     remove_oldest(sm.access_queue)
     warp, instruction = sm.warps[slot], state.code[pc]
-    sm.unit_free = now + max(1, passes) - (1 if count > 0 else 0)
+    machine = state.machine
+    last_pass = (max(1, passes) - 1) * machine.pass_cycles  # when it begins
+    least = machine.access_cycles if machine.access_cycles > 1 else 0
+    sm.unit_free = now + max(least, last_pass + (machine.pass_cycles if count == 0 else 0))
     if count == 0:
         if instruction.load >= 0:
-            data_came(state, sm, warp, pc, now + state.machine.shared_cycles + passes - 1, now, codes.CAUSE_ALU)
+            data_came(state, sm, warp, pc, now + machine.shared_cycles + last_pass, now, codes.CAUSE_ALU)
         accesses_done(state, sm, warp, 1, now)
         return
     sm.requests = _split(state, sm, warp.sector, count, pc)
@@ -133,10 +136,13 @@ def send_request(state: State, sm: Sm, now: int) -> None:
     sm.pipeline.count += 1
     sm.repeats = 0  # of an atomic they are those of its first sector
     sm.done = done + 1
+    at_once = state.machine.sectors_a_cycle
+    following = now + quotient(set_bits(request.mask) + at_once - 1, at_once)
     if sm.done < sm.requests:
-        state.next_lsu[sm.number] = now + 1 if sm.pipeline.count < sm.pipeline.room else codes.NEVER
+        state.next_lsu[sm.number] = following if sm.pipeline.count < sm.pipeline.room else codes.NEVER
         return
     warp = sm.warps[sm.in_hand]
     sm.in_hand = -1
+    sm.unit_free = max(sm.unit_free, following)
     state.next_lsu[sm.number] = _next_instruction(sm, now + 1)
     accesses_done(state, sm, warp, 1, now)

@@ -18,7 +18,7 @@ from warpsight.addressing.mapping import SET_INDEX_RULES
 from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import check_hierarchy, sector_groups
-from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, occupied, op_latency
+from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, occupied, op_latency, pass_cycles
 from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.simulator import codes
 from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
@@ -67,6 +67,20 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
         "fetch_width": gpu.sm.fetch_width, "blocks": blocks, "warps_per_block": warps_per_block,
         "slices": gpu.l2.slices, "lines_per_piece": gpu.l2.slice_interleave_bytes // gpu.l2.line_bytes,
         **_latencies(gpu), **_memory(gpu),
+    }  # fmt: skip
+
+
+_ANY = 1 << 16  # more sectors than a request has
+
+
+def load_store_unit_of(gpu: GpuSpec, level: str) -> Numbers:
+    """The fields of `state.Machine` that say how fast the load-store unit is for instructions of `level`."""
+    if level != "sass":
+        return {"access_cycles": 1, "pass_cycles": 1, "sectors_a_cycle": _ANY}
+    width = gpu.sm.access_width_bytes
+    return {
+        "access_cycles": gpu.sm.access_interval_cycles, "pass_cycles": pass_cycles(gpu),
+        "sectors_a_cycle": max(1, width // SECTOR_BYTES) if width else _ANY,
     }  # fmt: skip
 
 

@@ -328,6 +328,9 @@ class Machine(Record):
     units: int
     fetch_width: int
     address_cycles: int
+    access_cycles: int  # from one instruction in the load-store unit to the next, at least
+    pass_cycles: int  # of a pass through the banks of shared memory
+    sectors_a_cycle: int  # of a request
     write_back_cycles: int
     pipeline_cycles: int
     shared_cycles: int
