@@ -133,7 +133,8 @@ def decode(**replaced: str) -> Function:
     [
         ("FFMA R4, R4, R5, R6", "fp32"), ("IMAD.MOV.U32 R4, RZ, RZ, R5", "imad"), ("IDP.4A.S8.S8 R4, R4, R5, R6", "imad"),
         ("FSETP.GT.AND P0, PT, R4, R5, PT", "int"), ("FSEL R4, R4, R5, P0", "int"), ("FMNMX R4, R4, R5, PT", "int"),
-        ("F2FP.PACK_AB R4, R4, R5", "int"), ("I2F R4, R5", "sfu"), ("FCHK P0, R4, R5", "sfu"), ("LEA R4, R4, R5, 0x2", "int"),
+        ("F2FP.PACK_AB R4, R4, R5", "int"), ("I2FP.F32.S32 R4, R5", "int"), ("I2F R4, R5", "sfu"),
+        ("FCHK P0, R4, R5", "sfu"), ("LEA R4, R4, R5, 0x2", "int"),
         ("LDC R4, c[0x3][R5]", "constant"), ("ULDC.64 UR4, c[0x0][0x118]", "constant"), ("UIADD3 UR4, UR5, 0x1, URZ", "uniform"),
         ("UFLO.U32 UR4, UR5", "uniform"), ("S2UR UR4, SR_CTAID.X", "uniform"), ("R2UR UR4, R5", "uniform"),
     ],

@@ -61,11 +61,12 @@ _TABLE = SassTable()
 # Op classes where they follow the pipe that executes an opcode on Volta and later, not its meaning. Nsight Compute's documentation,
 # "Pipelines": FMA executes FP32 arithmetic, integer multiplies and dot products, with which the assembler also moves and shifts;
 # ALU executes logic, integers without multiplies and, as NVIDIA's scheduling data of these opcodes say (Mesa's compiler NAK,
-# sm75_instr_latencies.rs and sm80_instr_latencies.rs), comparisons and selections of floats and conversions of fixed latency.
+# sm75_instr_latencies.rs and sm80_instr_latencies.rs), comparisons and selections of floats and conversions of fixed latency. They
+# lack I2FP, for which the assembler sets no barrier, either.
 _PIPES = {
     "BAR": "barrier", "FCHK": "sfu",
     **dict.fromkeys(("IMAD", "IDP"), "imad"),
-    **dict.fromkeys(("FMNMX", "FSEL", "FSET", "FSETP", "F2FP", "I2I", "I2IP"), "int"),
+    **dict.fromkeys(("FMNMX", "FSEL", "FSET", "FSETP", "F2FP", "I2FP", "I2I", "I2IP"), "int"),
     **dict.fromkeys(("LDC", "LDCU", "ULDC"), "constant"),
     **dict.fromkeys(("S2UR", "R2UR"), "uniform"),
 }
