@@ -80,6 +80,16 @@ def test_copy_is_recorded_as_a_load_from_device_memory() -> None:
     assert (row.space, row.access, row.access_bytes, row.op_class, row.destinations) == ("global", "load", 16, "memory", ())
 
 
+def test_groups_and_waits_of_copies_stand_in_the_trace() -> None:
+    body = HEAD + """
+        cp.async.ca.shared.global [%r31], [%q31], 16; cp.async.commit_group; cp.async.wait_group 2; cp.async.wait_all;"""
+    _, trace = run_traced(hopper(body, 2, declarations=DECLARE), np.zeros(512, np.uint8), words=2)
+    rows = [i for i in trace.instructions if i.opcode.startswith("cp")]
+    assert [(row.is_async_copy, row.closes_group, row.wait_groups) for row in rows] == [
+        (True, False, -1), (False, True, -1), (False, False, 2), (False, True, 0),
+    ]  # fmt: skip
+
+
 def test_bulk_copies_in_and_out_complete_on_their_object_and_group() -> None:
     text = HEAD + """
         @%p1 mbarrier.init.shared.b64 [b], 1;

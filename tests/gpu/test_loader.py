@@ -50,7 +50,9 @@ def test_file_as_the_design_draws_it_is_loaded_in_base_units(write: Write) -> No
     gpu = load_gpu(write(DRAWN))
     assert (gpu.name, gpu.core_clock_hz, gpu.sm_count) == ("drawn", 1.4e9, 28)
     assert (gpu.sm.max_warps, gpu.sm.registers, gpu.sm.shared_memory_bytes, gpu.sm.policy) == (64, 65_536, 98_304, "gto")
-    assert gpu.latency_cycles == {"int": 4, "fp32": 4, "fp64": 8, "sfu": 20, "shared": 24, "fp16": 4}
+    assert gpu.latency_cycles == {
+        "int": 4, "fp32": 4, "fp64": 8, "sfu": 20, "shared": 24, "fp16": 4, "imad": 4, "uniform": 4, "constant": 4,
+    }  # fmt: skip
     assert (gpu.l1.size_bytes, gpu.l1.sets, gpu.l1.ways, gpu.l1.latency_cycles) == (49_152, 64, 6, 25)
     assert (gpu.l2.size_bytes, gpu.l2.sets, gpu.l2.slices) == (3_145_728, 128, 24)
     assert (gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s) == (1.05e12, 4.8e11)

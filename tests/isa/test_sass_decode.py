@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from warpsight.base.errors import FormatError, UnsupportedError
+from warpsight.emulator.run.static import static_instructions
 from warpsight.isa.ptx.cfg import build_cfg
 from warpsight.isa.ptx.program import Function
 from warpsight.isa.ptx.rules import memory_access, op_class, reads, writes
@@ -116,6 +117,37 @@ def test_control_word_has_stall_cycles_and_barriers() -> None:
     s2r, imad = (control_word(i.encoding) for i in read_listing(LISTING, "k")["k"].instructions[:2])
     assert (s2r.stall, s2r.write_barrier, s2r.read_barrier, s2r.waited_for) == (4, 0, 7, ())
     assert (imad.stall, imad.write_barrier, imad.waited_for) == (4, 7, (0,))
+
+
+def decode(**replaced: str) -> Function:
+    """The kernel with other text for the opcodes `s2r` and `imad`; encodings, and so control words, stay."""
+    texts = {"s2r": "S2R R4, SR_CTAID.X ;", "imad": "IMAD.WIDE R2, R4, R5, c[0x0][0x160] ;"}
+    listing = LISTING
+    for name, text in replaced.items():
+        listing = listing.replace(texts[name], f"{text} ;")
+    return decode_kernel(read_listing(listing, "k.ptx"), "k", (), {}, "k.ptx")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("FFMA R4, R4, R5, R6", "fp32"), ("IMAD.MOV.U32 R4, RZ, RZ, R5", "imad"), ("IDP.4A.S8.S8 R4, R4, R5, R6", "imad"),
+        ("FSETP.GT.AND P0, PT, R4, R5, PT", "int"), ("FSEL R4, R4, R5, P0", "int"), ("FMNMX R4, R4, R5, PT", "int"),
+        ("F2FP.PACK_AB R4, R4, R5", "int"), ("I2FP.F32.S32 R4, R5", "int"), ("I2F R4, R5", "sfu"),
+        ("FCHK P0, R4, R5", "sfu"), ("LEA R4, R4, R5, 0x2", "int"),
+        ("LDC R4, c[0x3][R5]", "constant"), ("ULDC.64 UR4, c[0x0][0x118]", "constant"), ("UIADD3 UR4, UR5, 0x1, URZ", "uniform"),
+        ("UFLO.U32 UR4, UR5", "uniform"), ("S2UR UR4, SR_CTAID.X", "uniform"), ("R2UR UR4, R5", "uniform"),
+    ],
+)
+def test_op_class_is_the_pipe_that_executes_an_opcode(text: str, expected: str) -> None:
+    assert op_class(decode(s2r=text).instructions[0]) == expected
+
+
+@pytest.mark.parametrize(("wait", "groups"), [("DEPBAR.LE SB0, 0x1", 1), ("DEPBAR.LE SB0, 0x0", 0), ("DEPBAR.LE SB1, 0x1", -1)])
+def test_wait_for_the_barrier_that_counts_groups_of_copies_says_how_many_may_be_on_their_way(wait: str, groups: int) -> None:
+    """The control word of the first instruction releases barrier 0, SB0."""
+    rows = static_instructions(decode(s2r="LDGDEPBAR", imad=wait))
+    assert [row.closes_group for row in rows[:2]] == [True, False] and [row.wait_groups for row in rows[:2]] == [-1, groups]
 
 
 def test_instructions_read_and_write_all_registers_of_wide_operands(decoded: Function) -> None:

@@ -71,9 +71,12 @@ def size(meaning: str, step: str, *, least: float = 1, default: str | None = Non
     return Key("", SIZE, meaning, least, MOST_BYTES, default, reason, step=step)
 
 
-def cycles(meaning: str, step: str, *, least: float = 1, default: str | None = None, reason: str = "", orders: bool = False) -> Key:
+def cycles(
+    meaning: str, step: str, *, least: float = 1, most: float = MOST_CYCLES, default: str | None = None, reason: str = "",
+    orders: bool = False,
+) -> Key:
     """A number of core cycles."""
-    return Key("", CYCLES, meaning, least, MOST_CYCLES, default, reason, step=step, orders=orders)
+    return Key("", CYCLES, meaning, least, most, default, reason, step=step, orders=orders)
 
 
 def bandwidth(meaning: str, step: str, *, orders: bool = False) -> Key:

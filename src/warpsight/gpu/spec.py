@@ -54,6 +54,12 @@ class SmSpec:
         reason="default: CUDA, 32 banks since compute capability 2.0", most=1024)] = 32
     access_queue: Annotated[int, count(
         "memory instructions that wait, issued and in order, for the load-store unit", CACHES, reason=_CALIBRATED, most=1024)] = 20
+    access_interval_cycles: Annotated[int, cycles(
+        "between two memory instructions of machine code that the load-store unit of the SM begins", PROFILE, most=64,
+        reason="default: one a cycle, as 32 lanes of an SM load and store")] = 1
+    access_width_bytes: Annotated[int, size(
+        "bytes a cycle between registers and L1 or shared memory, for machine code; 0 B: a line, or a pass through the banks",
+        PROFILE, least=0, reason="default: 32 banks of 4 B, a line of 128 B")] = 0
     fetch_width: Annotated[int, count(
         "instructions that a warp's buffer takes at a time, of one warp of the SM a cycle, in the simulator; 0: fetch is no limit",
         SIMULATOR, least=0, most=64, reason="default: no limit")] = 0
@@ -211,8 +217,15 @@ _OP_CLASSES = (
     ("shared", "shared-memory access without bank conflict", ""),
     ("fp16", "16-bit floating point", "fp32"),
     ("tensor", "warp matrix multiply; none: the GPU has no tensor cores", "tensor"),
+    ("imad", "32-bit integer multiply-add of machine code, on the fp32 pipe", "fp32"),
+    ("uniform", "operations of machine code on uniform registers", "int"),
+    ("constant", "load of machine code from the constant cache", "int"),
 )
 OP_CLASSES = tuple(name for name, _, _ in _OP_CLASSES)
+# Op classes whose instructions also occupy the pipe of another class. Multiply-adds of integers go through the pipe of single
+# precision, and where that has two halves only through one of them: Nsight Compute calls it FMA, and its halves FMAHeavy, which
+# executes FP32, integer multiplies and dot products, and FMALite, which executes FP32 alone.
+_WITHIN = {"imad": "fp32"}
 
 # how the attribute of a key is named: the key, and the base unit of its dimension
 _UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s"}
@@ -308,6 +321,23 @@ def op_latency(gpu: GpuSpec, op_class: str, instruction: str) -> int:
         place=f"latency.{op_class}",
         remedy=f"add `latency: {{{op_class}: N cycles}}` to the GPU description; it has {', '.join(sorted(gpu.latency_cycles))}",
     )
+
+
+def occupied(gpu: GpuSpec, op_class: str) -> tuple[tuple[str, int], ...]:
+    """The pipes of a scheduler that a warp instruction of `op_class` occupies, and for how many cycles.
+
+    First its own, then the one that this is a part of.
+    """
+    own, whole = gpu.initiation_cycles.get(op_class, 1), _WITHIN.get(op_class)
+    return ((op_class, own), (whole, gpu.initiation_cycles.get(whole, 1))) if whole else ((op_class, own),)
+
+
+_PASS_BYTES = 128  # of a pass through the 32 banks of shared memory
+
+
+def pass_cycles(gpu: GpuSpec) -> int:
+    """Cycles for which machine code occupies the load-store unit with a pass through the banks of shared memory."""
+    return -(-_PASS_BYTES // (gpu.sm.access_width_bytes or _PASS_BYTES))
 
 
 _LANES = 32

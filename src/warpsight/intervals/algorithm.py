@@ -5,8 +5,11 @@ source is done its latency after its issue. An interval is the instructions betw
 
 Machine code says itself when its instructions may issue (Huerta et al., MICRO 2025, "Analyzing Modern NVIDIA GPU cores", section
 4): a number of cycles after the one before, and when the barriers that it names are released, by a result or by operands that have
-been read. The equation keeps its form, with these in the place of registers. The file has the register dependences as flat arrays,
-the compiled walks over them, the intervals, and their place in a path.
+been read. The equation keeps its form, with these in the place of registers. An asynchronous copy has no register either. What
+waits for groups of copies waits for one of a row of registers: of all copies so far, of the newest group, of the one before, and so
+on. A group is done when all copies up to its end are, so to close a group is to move the row on by one.
+
+The file has the register dependences as flat arrays, the compiled walks over them, the intervals, and their place in a path.
 """
 
 from __future__ import annotations
@@ -19,9 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.base.compiled import jit
+from warpsight.base.compiled import inlined, jit
 from warpsight.intervals.interval_profile import Floats
-from warpsight.isa.sass.native import BARRIERS, OPERAND_CYCLES
+from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.traces.schema import KernelTrace, StaticInstruction
 
 Ints = npt.NDArray[np.int32]
@@ -37,7 +40,8 @@ class Dependences:
 
     Pc p reads `sources[source_offset[p]:source_offset[p + 1]]`, and writes the same range of `destinations`, of which `kinds` says
     what they wait for: `RESULT`, `OPERANDS` or `ISSUE`. `registers` is their number. `shared`: several instructions may be on the
-    way to one register, and all are waited for, as barriers have it.
+    way to one register, and all are waited for, as barriers have it. `groups`: the first and the last register of the row that
+    stands for asynchronous copies, which a pc moves on that writes the second of them; -1 for none.
     """
 
     source_offset: Ints
@@ -47,6 +51,7 @@ class Dependences:
     kinds: Ints
     registers: int
     shared: bool
+    groups: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -67,41 +72,56 @@ class Steps:
     pc: Ints
     registers: int
     shared: bool
+    groups: tuple[int, int]
 
 
 RESULT, OPERANDS, ISSUE = range(3)  # what a register waits for: the result, the reading of the operands, the stall cycles
 _RIGHT_TO_ISSUE = BARRIERS
 
 
-def _has_control_words(instructions: Sequence[StaticInstruction]) -> bool:
-    return any(instruction.stall for instruction in instructions)
+class _Registers:
+    """What instructions write and read: registers, or in machine code barriers; and the row of registers for copies."""
 
+    def __init__(self, instructions: Sequence[StaticInstruction]) -> None:
+        self.controlled = any(instruction.stall for instruction in instructions)
+        named = [register for i in instructions for register in (*i.sources, *i.destinations)]
+        first = _RIGHT_TO_ISSUE + 1 if self.controlled else max(named, default=-1) + 1
+        most = max((i.wait_groups for i in instructions), default=-1)
+        self.groups = (first, first + 1 + most) if most >= 0 else (-1, -1)
 
-def _written(instruction: StaticInstruction, controlled: bool) -> list[tuple[int, int]]:
-    """(register, kind) of what an instruction writes."""
-    if not controlled:
-        return [(register, RESULT) for register in instruction.destinations]
-    barriers = [(instruction.write_barrier, RESULT), (instruction.read_barrier, OPERANDS)]
-    stalls = [(_RIGHT_TO_ISSUE, ISSUE)] if instruction.stall > 1 else []
-    return [(barrier, kind) for barrier, kind in barriers if barrier < BARRIERS] + stalls
+    def written(self, instruction: StaticInstruction) -> list[tuple[int, int]]:
+        """(register, kind) of what an instruction writes."""
+        if self.controlled:
+            barriers = [(instruction.write_barrier, RESULT), (instruction.read_barrier, OPERANDS)]
+            found = [(barrier, kind) for barrier, kind in barriers if barrier < BARRIERS]
+            found += [(_RIGHT_TO_ISSUE, ISSUE)] if instruction.stall > 1 else []
+        else:
+            found = [(register, RESULT) for register in instruction.destinations]
+        copies, _ = self.groups
+        if copies >= 0 and (instruction.is_async_copy or instruction.closes_group):
+            found.append((copies if instruction.is_async_copy else copies + 1, RESULT))
+        return found
 
-
-def _read(instruction: StaticInstruction, controlled: bool) -> list[int]:
-    """The registers that an instruction waits for."""
-    if not controlled:
-        return list(dict.fromkeys(instruction.sources))
-    return [k for k in range(BARRIERS) if instruction.waits >> k & 1] + [_RIGHT_TO_ISSUE]
+    def read(self, instruction: StaticInstruction) -> list[int]:
+        """The registers that an instruction waits for."""
+        found = list(dict.fromkeys(instruction.sources))
+        if self.controlled:
+            found = [k for k in range(BARRIERS) if instruction.waits >> k & 1] + [_RIGHT_TO_ISSUE]
+        if instruction.wait_groups >= 0:  # one that closes a group waits for that, too
+            found.append(self.groups[0] + (0 if instruction.closes_group else 1 + instruction.wait_groups))
+        return found
 
 
 def dependences(instructions: Sequence[StaticInstruction]) -> Dependences:
     """The dependences of `instructions`, guard predicates included. A register that is never written is ready from the start."""
-    controlled = _has_control_words(instructions)
-    written = [_written(instruction, controlled) for instruction in instructions]
-    source_offset, sources = _flat([_read(instruction, controlled) for instruction in instructions])
+    rules = _Registers(instructions)
+    written = [rules.written(instruction) for instruction in instructions]
+    source_offset, sources = _flat([rules.read(instruction) for instruction in instructions])
     destination_offset, destinations = _flat([[register for register, _ in each] for each in written])
     _, kinds = _flat([[kind for _, kind in each] for each in written])
     most = max((int(part.max()) for part in (sources, destinations) if part.size), default=-1)
-    return Dependences(source_offset, sources, destination_offset, destinations, kinds, most + 1, controlled)
+    registers = max(most, rules.groups[1]) + 1
+    return Dependences(source_offset, sources, destination_offset, destinations, kinds, registers, rules.controlled, rules.groups)
 
 
 def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Steps:
@@ -110,23 +130,24 @@ def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Ste
     A source that an earlier instruction of the block has read, and that was not written since, is left out: a warp issues in order,
     so the earlier instruction has waited for it, and it cannot stall the warp again.
     """
-    known = dependences(instructions)
-    registers, controlled = known.registers, known.shared
+    known, rules = dependences(instructions), _Registers(instructions)
+    registers, row_of_groups = known.registers, set(range(known.groups[0], known.groups[1] + 1))
     rows: list[_Step] = []
     start = [0]
     for begin, end in pairwise(block_start.tolist()):
         waited: set[int] = set()
         for instruction in instructions[begin:end]:
-            reads, writes = _read(instruction, controlled), _written(instruction, controlled)
+            reads, writes = rules.read(instruction), rules.written(instruction)
             rows += _steps_of(instruction.pc, [source for source in reads if source not in waited], writes, registers)
             waited |= set(reads)
             waited -= {register for register, _ in writes}
+            waited -= row_of_groups if instruction.closes_group else set()
         start.append(len(rows))
     pc, ends, sources, destination, kind = zip(*rows, strict=True) if rows else ([], [], [], [], [])
     return Steps(
         np.array(start, dtype=np.int64), np.array(sources, dtype=np.uint32).reshape(-1, SOURCES_PER_STEP),
         np.array(destination, dtype=np.uint32), np.array(kind, dtype=np.int32), np.array(ends, dtype=np.bool_),
-        np.array(pc, dtype=np.int32), registers, controlled,
+        np.array(pc, dtype=np.int32), registers, known.shared, known.groups,
     )
 
 
@@ -155,16 +176,30 @@ def _flat(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
 #
 # Time is in whole ticks (int64), so that sums do not depend on their order, and two issues a cycle apart differ by exactly a cycle.
 
+@inlined
+def arrives(ready: Longs, destination: np.uint32, done: int, shared: bool, groups: tuple[int, int]) -> None:
+    """What writes the register is done then; or, at the register of the newest group of copies, a group is closed."""
+    copies, oldest = groups
+    register = np.int64(destination)
+    if register == copies + 1 and copies >= 0:
+        for k in range(oldest, copies, -1):
+            ready[k] = ready[k - 1]
+    elif shared or register == copies:
+        ready[register] = max(done, ready[register])
+    else:
+        ready[register] = done
+
+
 @jit(cache=True, nogil=True)
 def measure_paths(
     offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, advance: Longs, after: Longs,
-    registers: int, shared: bool, ticks: Longs,
+    registers: int, shared: bool, groups: tuple[int, int], ticks: Longs,
 ) -> None:
     """Fill `ticks` int64 [paths] with the issue and stall time of a warp alone on each path.
 
-    `offset`, `block`, `repeat` as in `PathTable`, `start`, `sources`, `destination` and `shared` as in `Steps`. `advance` [steps]
-    is one cycle at an instruction's last step, else 0; `after` [steps] is from its issue to the first cycle a consumer can issue
-    in.
+    `offset`, `block`, `repeat` as in `PathTable`, `start`, `sources`, `destination`, `shared` and `groups` as in `Steps`. `advance`
+    [steps] is one cycle at an instruction's last step, else 0; `after` [steps] is from its issue to the first cycle a consumer can
+    issue in.
     """
     ready = np.empty(registers + 2, dtype=np.int64)
     for path in range(len(offset) - 1):
@@ -177,16 +212,24 @@ def measure_paths(
                     # `cycle` is the first in which this instruction may issue, given the one before and its own steps so far
                     issue = max(cycle, ready[sources[step, 0]], ready[sources[step, 1]], ready[sources[step, 2]])
                     done = issue + after[step]
-                    ready[destination[step]] = max(done, ready[destination[step]]) if shared else done
+                    arrives(ready, destination[step], done, shared, groups)
                     cycle = issue + advance[step]
         ticks[path] = cycle
+
+
+@inlined
+def _move_on(copies: int, oldest: int, ready: Longs, producer: Ints, kind_of: Ints) -> None:
+    """A group of copies is closed."""
+    for older in range(oldest, copies, -1):
+        newer = older - 1
+        ready[older], producer[older], kind_of[older] = ready[newer], producer[newer], kind_of[newer]
 
 
 @jit(cache=True, nogil=True)
 def record_path(
     block: Ints, repeat: Ints, block_start: Ints, source_offset: Ints, sources: Ints, destination_offset: Ints, destinations: Ints,
-    registers: int, shared: bool, cycle: int, after: Longs, kinds: Ints, columns: Floats, instructions: Longs, stalls: Longs,
-    stall_pc: Ints, stall_kind: Ints, sums: Floats,
+    registers: int, shared: bool, groups: tuple[int, int], cycle: int, after: Longs, kinds: Ints, columns: Floats,
+    instructions: Longs, stalls: Longs, stall_pc: Ints, stall_kind: Ints, sums: Floats,
 ) -> int:
     """Walk one path, fill its intervals and return their number; with empty outputs, only count them.
 
@@ -198,6 +241,7 @@ def record_path(
     producer = np.full(registers, -1, dtype=np.int32)
     kind_of = np.zeros(registers, dtype=np.int32)
     following, interval, filling = np.int64(0), 0, len(instructions) > 0
+    copies, oldest = groups
     for run in range(len(block)):
         for _ in range(repeat[run]):
             for pc in range(block_start[block[run]], block_start[block[run] + 1]):
@@ -216,7 +260,9 @@ def record_path(
                         sums[interval, column] += columns[pc, column]
                 for k in range(destination_offset[pc], destination_offset[pc + 1]):
                     register, done = destinations[k], issue + after[k]
-                    if not shared or done > ready[register]:
+                    if register == copies + 1 and copies >= 0:
+                        _move_on(copies, oldest, ready, producer, kind_of)
+                    elif not (shared or register == copies) or done > ready[register]:
                         ready[register], producer[register], kind_of[register] = done, pc, kinds[k]
                 following = issue + cycle
     return interval + 1
@@ -261,7 +307,7 @@ def path_stats(trace: KernelTrace, walked: Steps, latency: Floats) -> PathStats:
     measure_paths(
         plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
         walked.destination, np.where(walked.ends, TICKS, 0), step_ticks(trace, walked, latency + 1.0), walked.registers,
-        walked.shared, ticks,
+        walked.shared, walked.groups, ticks,
     )  # fmt: skip
     return PathStats(np.diff(running[paths.offset]), ticks / TICKS)
 
@@ -276,8 +322,8 @@ def path_intervals(trace: KernelTrace, path: int, depends: Dependences, latency:
     stream = (
         plain(trace.paths.block[first:last], np.int32), plain(trace.paths.repeat[first:last], np.int32),
         plain(trace.block_start, np.int32), depends.source_offset, depends.sources, depends.destination_offset,
-        depends.destinations, depends.registers, depends.shared, TICKS, _ticks(trace, of, depends.kinds, latency + 1.0),
-        depends.kinds, plain(columns, np.float64),
+        depends.destinations, depends.registers, depends.shared, depends.groups, TICKS,
+        _ticks(trace, of, depends.kinds, latency + 1.0), depends.kinds, plain(columns, np.float64),
     )  # fmt: skip
 
     def outputs(count: int) -> tuple[Longs, Longs, Ints, Ints, Floats]:
@@ -300,7 +346,8 @@ def step_ticks(trace: KernelTrace, walked: Steps, after: Floats) -> Longs:
 def _ticks(trace: KernelTrace, pc: Ints, kind: Ints, after: Floats) -> Longs:
     """The same of registers of these kinds that the instructions `pc` write."""
     stall = np.array([instruction.stall for instruction in trace.instructions], dtype=np.float64)
-    cycles = np.choose(kind, [after[pc], np.full(len(pc), OPERAND_CYCLES), stall[pc]]) if len(pc) else np.zeros(0)
+    read = [operand_cycles(i.opcode, i.space, i.access, i.access_bytes) for i in trace.instructions]
+    cycles = np.choose(kind, [after[pc], np.array(read, dtype=np.float64)[pc], stall[pc]]) if len(pc) else np.zeros(0)
     return np.round(cycles * TICKS).astype(np.int64)
 
 

@@ -52,7 +52,7 @@ def latency_table(
         pc, times = instruction.pc, int(occurrences[instruction.pc])
         if not instruction.access and instruction.op_class != "memory":
             other[pc] = _compute_latency(instruction, gpu)
-        elif times and instruction.access != STORE and instruction.destinations:
+        elif times and instruction.access != STORE and (instruction.destinations or instruction.is_async_copy):
             levels[pc] = _served(instruction, misses, gpu) / times
             other[pc] = _on_chip(instruction, misses, gpu, times)
     device = levels.sum(axis=1)
@@ -206,7 +206,7 @@ def build_profile(
     walked = steps(trace.instructions, trace.block_start)
     stats = path_stats(trace, walked, latency.cycles)
     path = select(stats.instructions, stats.cycles, warps, first_warp, method=representative)
-    intervals = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, traffic(trace, misses, times))
+    intervals = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, traffic(trace, misses, times, gpu))
     header = trace.header
     resident = min(occupancy.blocks_per_sm, -(-header.blocks // gpu.sm_count))
     cause = np.where(intervals.pc < 0, _NONE, np.where(_for_memory(intervals, latency), _MEMORY, _COMPUTE)).astype(np.int8)
@@ -217,7 +217,7 @@ def build_profile(
     slots = gpu.sm.schedulers * gpu.sm.issue_width
     in_step = stall_in_step(intervals.instructions, intervals.stall_cycles, port_cycles, header.warps_per_block, slots)
     hidden = 1.0 - in_step / alone if alone else 0.0
-    own = cycles_alone(trace, walked, latency.cycles, l1_cycles(trace, misses) / np.maximum(times, 1), gpu)
+    own = cycles_alone(trace, walked, latency.cycles, l1_cycles(trace, misses, gpu) / np.maximum(times, 1), gpu)
     return IntervalProfile(
         kernel=header.kernel, warps_per_sm=resident * header.warps_per_block,
         total_warp_instructions=header.warp_instructions, llc_miss_ratio=misses.llc_miss_ratio, path=path,
@@ -235,7 +235,7 @@ def build_profile(
     )
 
 
-def traffic(trace: KernelTrace, misses: MissProfile, times: Longs) -> Floats:
+def traffic(trace: KernelTrace, misses: MissProfile, times: Longs, gpu: GpuSpec) -> Floats:
     """The contribution of one occurrence of each pc to an interval, float64 [instructions, 6].
 
     Columns: memory instructions, read misses, write misses, DRAM reads, DRAM writes, cycles of the load-store unit.
@@ -245,7 +245,7 @@ def traffic(trace: KernelTrace, misses: MissProfile, times: Longs) -> Floats:
     """
     waits = [instruction.has_sectors and instruction.access != STORE for instruction in trace.instructions]
     reads, writes = leaving(trace.instructions, misses)
-    counts = np.stack([reads, writes, misses.dram_reads, misses.dram_writes, l1_cycles(trace, misses)], axis=1)
+    counts = np.stack([reads, writes, misses.dram_reads, misses.dram_writes, l1_cycles(trace, misses, gpu)], axis=1)
     means = counts / np.maximum(times, 1)[:, None]
     return np.concatenate([np.array(waits, dtype=np.float64)[:, None], means], axis=1)
 

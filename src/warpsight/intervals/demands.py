@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsight.base.compiled import jit
+from warpsight.base.compiled import jit, kept_until_changed
 from warpsight.caches.miss_profile import SHARES, MissProfile
-from warpsight.gpu.spec import GpuSpec
-from warpsight.intervals.algorithm import ISSUE, TICKS, Indices, Ints, Longs, PathStats, Steps, plain, step_ticks
+from warpsight.gpu.spec import GpuSpec, occupied, pass_cycles
+from warpsight.intervals.algorithm import ISSUE, TICKS, Indices, Ints, Longs, PathStats, Steps, arrives, plain, step_ticks
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
 from warpsight.intervals.usage import atomics, dram_bytes, requests, touched_bytes
 from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace
@@ -28,47 +28,57 @@ def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles
     means over occurrences. An instruction waits for its unit. An instruction of the load-store unit does not, but its access waits
     there for earlier ones, and its last request follows its first by one cycle for each further request.
     """
-    unit, busy = _units(trace, gpu, port_cycles)
+    unit, busy, whole, held = _units(trace, gpu, port_cycles)
     memory = unit == LOAD_STORE
     # the latency of shared memory includes its further passes
     device = np.array([instruction.has_sectors for instruction in trace.instructions], dtype=np.bool_)
-    late = np.where(memory & device & (latency > 0), np.maximum(port_cycles - 1.0, 0.0), 0.0)
+    first = gpu.sm.access_interval_cycles if trace.header.level == "sass" else 1.0
+    late = np.where(memory & device & (latency > 0), np.maximum(port_cycles - first, 0.0), 0.0)
     after = np.maximum(latency + late, 1.0)
     ticks = np.zeros(len(trace.paths), dtype=np.int64)
     paths = trace.paths
     _walk(
         plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
         walked.destination, walked.kind, np.where(walked.ends, TICKS, 0), step_ticks(trace, walked, after), unit[walked.pc],
-        np.where(walked.ends, _ticks(busy)[walked.pc], 0), walked.registers, walked.shared, int(unit.max(initial=0)) + 1, ticks,
+        np.where(walked.ends, _ticks(busy)[walked.pc], 0), whole[walked.pc], np.where(walked.ends, _ticks(held)[walked.pc], 0),
+        walked.registers, walked.shared, walked.groups, int(max(unit.max(initial=0), whole.max(initial=0))) + 1, ticks,
     )  # fmt: skip
     return ticks / TICKS
 
 
-def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs, Floats]:
-    """The unit of each instruction, int64 [instructions], and the cycles for which it occupies the unit."""
+def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs, Floats, Longs, Floats]:
+    """The unit of each instruction, int64 [instructions], and the cycles for which it occupies the unit; the same of the unit that
+    this one is a part of (itself, if of none).
+    """
     names: dict[str, int] = {}
-    unit = np.zeros(len(trace.instructions), dtype=np.int64)
-    busy = np.zeros(len(trace.instructions))
+    unit, whole = np.zeros((2, len(trace.instructions)), dtype=np.int64)
+    busy, held = np.zeros((2, len(trace.instructions)))
     for instruction in trace.instructions:
         pc = instruction.pc
         if instruction.access:
-            busy[pc] = port_cycles[pc]
+            busy[pc] = held[pc] = port_cycles[pc]
         else:
-            unit[pc] = 1 + names.setdefault(instruction.op_class, len(names))
-            busy[pc] = gpu.initiation_cycles.get(instruction.op_class, 1)
-    return unit, busy
+            pipes = occupied(gpu, instruction.op_class)
+            (unit[pc], busy[pc]), (whole[pc], held[pc]) = (
+                (1 + names.setdefault(name, len(names)), cycles) for name, cycles in (pipes[0], pipes[-1])
+            )
+    return unit, busy, whole, held
 
 
 def _ticks(cycles: Floats) -> Longs:
     return np.round(cycles * TICKS).astype(np.int64)
 
 
-@jit(cache=True, nogil=True)
+@kept_until_changed()
 def _walk(
     offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, kind: Ints, advance: Longs,
-    after: Longs, unit: Longs, busy: Longs, registers: int, shared: bool, units: int, ticks: Longs,
+    after: Longs, unit: Longs, busy: Longs, whole: Longs, held: Longs, registers: int, shared: bool, groups: tuple[int, int],
+    units: int, ticks: Longs,
 ) -> None:
-    """As `measure_paths`, with the `unit` of each step, and the ticks for which the last step of an instruction keeps it `busy`."""
+    """As `measure_paths`, with the `unit` of each step, and the ticks for which the last step of an instruction keeps it `busy`.
+
+    `whole` and `held` are the same of the unit that `unit` is a part of.
+    """
     ready = np.empty(registers + 2, dtype=np.int64)
     free = np.empty(units, dtype=np.int64)
     for path in range(len(offset) - 1):
@@ -80,12 +90,13 @@ def _walk(
             for _ in range(repeat[run]):
                 for step in range(begin, end):
                     issue = max(cycle, ready[sources[step, 0]], ready[sources[step, 1]], ready[sources[step, 2]])
-                    begun = max(issue, free[unit[step]])
+                    begun = max(issue, free[unit[step]], free[whole[step]])
                     if unit[step] != LOAD_STORE:
                         issue = begun
                     free[unit[step]] = begun + busy[step]
+                    free[whole[step]] = begun + held[step]
                     done = (issue if kind[step] == ISSUE else begun) + after[step]
-                    ready[destination[step]] = max(done, ready[destination[step]]) if shared else done
+                    arrives(ready, destination[step], done, shared, groups)
                     cycle = issue + advance[step]
         ticks[path] = cycle
 
@@ -232,9 +243,20 @@ def _pace(
 
 # -- The demands.
 
-def l1_cycles(trace: KernelTrace, misses: MissProfile) -> Floats:
-    """Cycles of the load-store unit for all executions of each pc together, float64 [instructions]."""
-    return np.asarray(requests(trace.instructions, misses) + misses.shared_passes, dtype=np.float64)
+def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
+    """Cycles of the load-store unit for all executions of each pc together, float64 [instructions].
+
+    A request or a pass takes a cycle. Of machine code, an instruction takes at least `sm.access_interval`, and data as long as
+    `sm.access_width` says; a request then moves what the requests of its pc touch on average.
+    """
+    lines = requests(trace.instructions, misses)
+    if trace.header.level != "sass":
+        return np.asarray(lines + misses.shared_passes, dtype=np.float64)
+    width = gpu.sm.access_width_bytes or gpu.l1.line_bytes
+    moved = np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
+    executions = np.maximum(misses.executions, misses.shared_executions)
+    data = lines * moved + misses.shared_passes * pass_cycles(gpu)
+    return np.asarray(np.maximum(data, executions * float(gpu.sm.access_interval_cycles)))
 
 
 def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Floats, warps: int, slots: int = 1) -> float:
@@ -265,7 +287,7 @@ def demands_of(
     fetched = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
     atomic_bytes = SECTOR_BYTES * float(misses.l2_reads[atomic].sum())
     beyond = float(misses.l2_read_misses.sum() + misses.l2_read_merges.sum())
-    port = l1_cycles(trace, misses)
+    port = l1_cycles(trace, misses, gpu)
     busiest, parts = busiest_on_path(trace, gpu, port / np.maximum(times, 1), times)
     stall = float(((stats.cycles - stats.instructions) * warps).sum()) / count
     return ResourceDemands(
@@ -294,10 +316,10 @@ def _unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> float:
     """Cycles for which all warps together occupy the busiest unit that is not fully pipelined."""
     busy: dict[str, float] = {}
     for instruction in trace.instructions:
-        initiation = gpu.initiation_cycles.get(instruction.op_class, 1)
-        if initiation > 1 and not instruction.access:
-            busy[instruction.op_class] = busy.get(instruction.op_class, 0.0) + initiation * float(times[instruction.pc])
-    return max(busy.values(), default=0.0)
+        pipes = () if instruction.access else occupied(gpu, instruction.op_class)
+        for pipe, cycles in pipes:
+            busy[pipe] = busy.get(pipe, 0.0) + cycles * float(times[instruction.pc])
+    return max((cycles for pipe, cycles in busy.items() if gpu.initiation_cycles.get(pipe, 1) > 1), default=0.0)
 
 
 def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, parts: int, places: int, gpu: GpuSpec) -> float:
@@ -331,9 +353,9 @@ def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times
     """
     issue = np.full(len(trace.instructions), 1.0 / gpu.sm.issue_width)
     costs = [(issue, gpu.sm.schedulers), (port_cycles, 1)]
-    for op_class, initiation in gpu.initiation_cycles.items():
-        uses = np.array([not i.access and i.op_class == op_class for i in trace.instructions], dtype=np.float64)
-        costs.append((uses * initiation, gpu.sm.schedulers))
+    pipes = [{} if i.access else dict(occupied(gpu, i.op_class)) for i in trace.instructions]
+    for op_class in gpu.initiation_cycles:
+        costs.append((np.array([each.get(op_class, 0) for each in pipes], dtype=np.float64), gpu.sm.schedulers))
     cost, parts = max(costs, key=lambda cost: float((cost[0] * times).sum()) / cost[1])
     of_block = np.add.reduceat(np.append(cost, 0.0), trace.block_start[:-1]) * (np.diff(trace.block_start) > 0)
     running = np.concatenate([[0.0], np.cumsum(of_block[trace.paths.block] * trace.paths.repeat)])

@@ -97,7 +97,7 @@ def _read(state: State, sm: Sm, request: Request, now: int) -> int:
     needed = state.l1.sector_groups[request.mask]
     way = find_way(cache, first, state.l1.ways, request.line)
     missing = needed & ~(cache.lines[way].valid if way >= 0 else 0)
-    handle = handle_of(state, request.slot, state.code[request.pc].load)
+    handle = handle_of(state, request.slot, request.load)
     if missing != 0:
         return _miss(state, sm, request, missing, first, way, handle, now)
     to_front(cache, first, way)
@@ -182,7 +182,7 @@ def _atomic(state: State, sm: Sm, request: Request, now: int) -> int:
     """Send one sector of an atomic to the L2, which executes it."""
     if sm.miss_queue.count >= sm.miss_queue.room:
         return codes.NO_ROOM
-    handle = handle_of(state, request.slot, state.code[request.pc].load)
+    handle = handle_of(state, request.slot, request.load)
     _note_waits(state, sm, handle, now)
     line = quotient(request.line, state.l2.line_sectors)
     sector = 1 << (request.line - line * state.l2.line_sectors)

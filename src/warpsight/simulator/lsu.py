@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpsight.addressing.coalescing import LINE_128, is_divergent, merge_lines
-from warpsight.addressing.integers import quotient
+from warpsight.addressing.integers import quotient, set_bits
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
 from warpsight.simulator.scheduler import blocked_by_room
@@ -47,6 +47,7 @@ def request_done(state: State, sm: Sm, handle: int, when: int, noc: int, dram: i
     if number >= 0:
         load = warp.loads[number]
         load.remaining -= 1
+        load.done = max(load.done, when)
         if load.remaining == 0:
             warp.unit_wait, warp.mshr_wait = load.unit_wait, load.mshr_wait
             warp.noc_wait, warp.dram_wait = load.room_wait + noc, dram
@@ -84,18 +85,23 @@ def _take(state: State, sm: Sm, access: Access, now: int) -> None:
             state.next_scheduler[sm.number * state.machine.schedulers + scheduler] = now
     remove_oldest(sm.access_queue)
     warp, instruction = sm.warps[slot], state.code[pc]
-    sm.unit_free = now + max(1, passes) - (1 if count > 0 else 0)
+    machine = state.machine
+    last_pass = (max(1, passes) - 1) * machine.pass_cycles  # when it begins
+    least = machine.access_cycles if machine.access_cycles > 1 else 0
+    sm.unit_free = now + max(least, last_pass + (machine.pass_cycles if count == 0 else 0))
     if count == 0:
         if instruction.load >= 0:
-            data_came(state, sm, warp, pc, now + state.machine.shared_cycles + passes - 1, now, codes.CAUSE_ALU)
+            data_came(state, sm, warp, pc, now + machine.shared_cycles + last_pass, now, codes.CAUSE_ALU)
         accesses_done(state, sm, warp, 1, now)
         return
     sm.requests = _split(state, sm, warp.sector, count, pc)
     warp.sector += count
     warp.outstanding += sm.requests
     state.counters[pc].executions += 1
-    if instruction.load >= 0:
-        warp.loads[instruction.load].remaining = sm.requests
+    if access.load >= 0:  # of a group of copies there can be more
+        load = warp.loads[access.load]
+        load.remaining = load.remaining - 1 + sm.requests if instruction.copies else sm.requests
+    sm.load = access.load
     sm.in_hand, sm.pc, sm.whole, sm.repeats, sm.done = slot, pc, access.whole, access.repeats, 0
     sm.since, sm.room_before = now, blocked_by_room(sm, now)
 
@@ -121,7 +127,8 @@ def send_request(state: State, sm: Sm, now: int) -> None:
         return
     request, done = sm.pipeline_requests[end_of(sm.pipeline)], sm.done
     request.line, request.mask = sm.lines[done], sm.lines[codes.MOST_REQUESTS + done]
-    request.slot, request.pc, request.whole, request.repeats = sm.in_hand, sm.pc, sm.whole, sm.repeats
+    request.slot, request.pc, request.load = sm.in_hand, sm.pc, sm.load
+    request.whole, request.repeats = sm.whole, sm.repeats
     request.time = now + state.machine.pipeline_cycles
     request.born, request.room_before = sm.since + done + state.machine.pipeline_cycles, sm.room_before
     if sm.pipeline.count == 0:
@@ -129,10 +136,13 @@ def send_request(state: State, sm: Sm, now: int) -> None:
     sm.pipeline.count += 1
     sm.repeats = 0  # of an atomic they are those of its first sector
     sm.done = done + 1
+    at_once = state.machine.sectors_a_cycle
+    following = now + quotient(set_bits(request.mask) + at_once - 1, at_once)
     if sm.done < sm.requests:
-        state.next_lsu[sm.number] = now + 1 if sm.pipeline.count < sm.pipeline.room else codes.NEVER
+        state.next_lsu[sm.number] = following if sm.pipeline.count < sm.pipeline.room else codes.NEVER
         return
     warp = sm.warps[sm.in_hand]
     sm.in_hand = -1
+    sm.unit_free = max(sm.unit_free, following)
     state.next_lsu[sm.number] = _next_instruction(sm, now + 1)
     accesses_done(state, sm, warp, 1, now)

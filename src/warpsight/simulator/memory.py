@@ -18,8 +18,8 @@ from warpsight.addressing.mapping import SET_INDEX_RULES
 from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import check_hierarchy, sector_groups
-from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, op_latency
-from warpsight.isa.sass.native import BARRIERS, OPERAND_CYCLES
+from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, occupied, op_latency, pass_cycles
+from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.simulator import codes
 from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
 from warpsight.simulator.structures import Cache
@@ -67,6 +67,20 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
         "fetch_width": gpu.sm.fetch_width, "blocks": blocks, "warps_per_block": warps_per_block,
         "slices": gpu.l2.slices, "lines_per_piece": gpu.l2.slice_interleave_bytes // gpu.l2.line_bytes,
         **_latencies(gpu), **_memory(gpu),
+    }  # fmt: skip
+
+
+_ANY = 1 << 16  # more sectors than a request has
+
+
+def load_store_unit_of(gpu: GpuSpec, level: str) -> Numbers:
+    """The fields of `state.Machine` that say how fast the load-store unit is for instructions of `level`."""
+    if level != "sass":
+        return {"access_cycles": 1, "pass_cycles": 1, "sectors_a_cycle": _ANY}
+    width = gpu.sm.access_width_bytes
+    return {
+        "access_cycles": gpu.sm.access_interval_cycles, "pass_cycles": pass_cycles(gpu),
+        "sectors_a_cycle": max(1, width // SECTOR_BYTES) if width else _ANY,
     }  # fmt: skip
 
 
@@ -125,7 +139,7 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         remedy = f"give l2.latency of at least {fixed} cycles, or a shorter l1.latency or more noc.bandwidth"
         raise SpecError(what, place=f"{gpu.name}: l2.latency", remedy=remedy)
     return {
-        "address_cycles": address, "operand_cycles": OPERAND_CYCLES, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
+        "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
         "shared_cycles": max(1, gpu.latency_cycles["shared"] - address),
         "flit_bytes": flit_bytes, "flit_ticks": flit, "l2_cycles": l2 - fixed,
     }  # fmt: skip
@@ -140,6 +154,7 @@ _FENCES = ("membar", "fence")
 class Code(NamedTuple):
     """The rows of `state.Instruction` and the registers that they point to, how many registers and loads there are, and the units.
 
+    The last `groups` of the loads are groups of asynchronous copies.
     `initiation`: for each unit the cycles until it takes the next warp instruction.
     """
 
@@ -147,6 +162,7 @@ class Code(NamedTuple):
     touched: npt.NDArray[np.int32]
     registers: int
     loads: int
+    groups: int
     initiation: npt.NDArray[np.int64]
 
 
@@ -200,33 +216,56 @@ def scoreboard(
     return written, tuple(waited), (_OPERANDS, i.pc) if i.read_barrier < BARRIERS else None
 
 
+_MORE_GROUPS = 8  # of copies than an instruction lets be on their way: beyond that many, the oldest and the newest are one
+
+
+def _first_group(instruction: StaticInstruction) -> int:
+    """The `first_group` of an instruction: one that closes a group and waits, waits for that, too."""
+    return instruction.wait_groups + (0 if instruction.closes_group or instruction.wait_groups < 0 else 1)
+
+
+def _pipes(instruction: StaticInstruction, gpu: GpuSpec, controlled: bool) -> tuple[tuple[str, int], ...]:
+    """The pipes that an instruction occupies and their cycles, as `gpu.spec.occupied` has them.
+
+    What only issues goes through the integer pipe at the level of PTX, and has a unit of its own in machine code (`controlled`).
+    """
+    op_class = "int" if instruction.access else instruction.op_class
+    return occupied(gpu, op_class if op_class in gpu.latency_cycles or (controlled and op_class in ISSUE_ONLY) else "int")
+
+
 def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     """The code of `trace` on `gpu`. Raises SpecError for an op class without a latency."""
     numbers: dict[Hashable, int] = {}  # of the registers, in the order of first appearance
     setters = _setters(trace.instructions) if any(i.stall for i in trace.instructions) else None
-    classes = sorted(gpu.latency_cycles)
-    units = {"": codes.UNIT_MEMORY} | {name: k + 1 for k, name in enumerate(classes)}
+    pipes = [_pipes(i, gpu, setters is not None) for i in trace.instructions]
+    initiation = dict(pair for each in pipes for pair in each)
+    units = {name: k + 1 for k, name in enumerate(sorted(initiation))}
     rows: list[tuple[int, ...]] = []
     touched: list[int] = []
     loads = 0
+    most = max((i.wait_groups for i in trace.instructions), default=-1)
+    copies = most >= 0
     for i in trace.instructions:
         kind = _kind(i)
         written, waited, operands_read = scoreboard(i, setters)
         registers = [numbers.setdefault(r, len(numbers)) for r in dict.fromkeys(written + waited)]
         through_unit = kind in (codes.GLOBAL, codes.SHARED)
-        returns = through_unit and i.access != STORE and bool(written)
-        unit = codes.UNIT_MEMORY if through_unit else units.get("int" if i.access else i.op_class, units["int"])
+        returns = through_unit and i.access != STORE and bool(written) and not (copies and i.is_async_copy)
+        unit, whole = (codes.UNIT_MEMORY if through_unit else units[name] for name, _ in (pipes[i.pc][0], pipes[i.pc][-1]))
         rows.append((
-            kind, unit, _latency(i, gpu), max(1, i.stall), len(touched), len(registers), len(set(written)),
-            numbers.setdefault(operands_read, len(numbers)) if operands_read else -1, _ACCESS.get(i.access, -1), i.access_bytes,
+            kind, unit, whole, _latency(i, gpu), max(1, i.stall), len(touched), len(registers), len(set(written)),
+            numbers.setdefault(operands_read, len(numbers)) if operands_read else -1,
+            operand_cycles(i.opcode, i.space, i.access, i.access_bytes), _ACCESS.get(i.access, -1), i.access_bytes,
             packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
+            copies and i.is_async_copy, copies and i.closes_group, _first_group(i),
         ))  # fmt: skip
         touched += registers
         loads += returns
     code, named = np.array(rows, dtype_of(Instruction)), np.array(touched, np.int32)
     code["registers"] = code["registers"] * named.itemsize + named.ctypes.data
-    initiation = np.array([1] + [gpu.initiation_cycles.get(name, 1) for name in classes], np.int64)
-    return Code(code, named, max(1, len(numbers)), max(1, loads), initiation)
+    cycles = np.array([1] + [initiation[name] for name in units], np.int64)
+    groups = most + _MORE_GROUPS if copies else 0
+    return Code(code, named, max(1, len(numbers)), max(1, loads) + groups, groups, cycles)
 
 
 # -- The units. Every table of a unit is an equal part of one array that all units of its kind share.

@@ -10,7 +10,7 @@ from warpsight.addressing.integers import quotient, trailing_zeros
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
 from warpsight.simulator.state import Access, CpiStack, Instruction, Scheduler, Sm, State, Warp
-from warpsight.simulator.structures import end_of
+from warpsight.simulator.structures import end_of, wrapped
 from warpsight.simulator.warps import arrive_at_barrier, end_warp, fetch, read_event, schedule, set_results, step
 
 # -- The CPI stack: the cycles since a scheduler's last issue are those of what the warp that issues now waited for.
@@ -90,11 +90,13 @@ def _to_load_store_unit(state: State, sm: Sm, warp: Warp, instruction: Instructi
     if sm.access_queue.count == 1 and sm.in_hand < 0:
         state.next_lsu[sm.number] = max(access.time, sm.unit_free)
     warp.outstanding += 1
-    if instruction.load >= 0:
-        load = warp.loads[instruction.load]
+    access.load = state.machine.loads - state.machine.groups + warp.group if instruction.copies else instruction.load
+    if access.load >= 0:
+        load = warp.loads[access.load]
         load.issued, load.pc = now, warp.pc
         load.mshr_before, load.room_before = blocked_by_mshr(sm, now), blocked_by_room(sm, now)
         load.unit_wait = load.mshr_wait = load.room_wait = 0
+        load.remaining += 1 if instruction.copies else 0  # until its requests are known
         set_results(warp, instruction, codes.NEVER)
 
 
@@ -126,6 +128,7 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
     instruction = state.code[pc]
     kind, unit = instruction.kind, instruction.unit
     scheduler.wants[unit] &= ~(1 << bit)
+    scheduler.wants[instruction.whole] &= ~(1 << bit)
     _account(state, sm, scheduler, warp, now)
     state.issued += 1
     if sm.number == state.machine.watched_sm:
@@ -142,9 +145,11 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
     if not accesses:
         set_results(warp, instruction, now + instruction.latency)
         if unit != codes.UNIT_MEMORY:
+            scheduler.unit_free[instruction.whole] = now + state.initiation[instruction.whole]
             scheduler.unit_free[unit] = now + state.initiation[unit]
+    warp.group = wrapped(warp.group + instruction.closes_group, max(1, state.machine.groups))
     if instruction.operands_read >= 0:
-        warp.registers_ready[instruction.operands_read] = now + state.machine.operand_cycles
+        warp.registers_ready[instruction.operands_read] = now + instruction.operand_cycles
     if not step(state, warp):
         end_warp(state, sm, warp, now)
         return

@@ -18,7 +18,7 @@ from warpsight.base.errors import FormatError, LimitError, UsageError
 from warpsight.base.records import Memory, fields_of
 from warpsight.gpu.spec import GpuSpec
 from warpsight.simulator.engine import BAD_TRACE, DONE, NEED_BLOCK, STUCK, TOO_LONG, run
-from warpsight.simulator.memory import code_of, machine_of, new_memory
+from warpsight.simulator.memory import code_of, load_store_unit_of, machine_of, new_memory
 from warpsight.simulator.state import Counters, CpiStack, Issue
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.window import TraceWindow, contradiction
@@ -138,7 +138,8 @@ def simulate_launch(
     if watch_sm is not None and not 0 <= watch_sm < gpu.sm_count:
         raise UsageError(f"{gpu.name} has no SM {watch_sm}", place="watch_sm", remedy=f"give 0 to {gpu.sm_count - 1}")
     code = code_of(trace, gpu)
-    machine |= {"registers": code.registers, "loads": code.loads, "units": len(code.initiation), "max_cycles": max_cycles}
+    machine |= {"registers": code.registers, "loads": code.loads, "groups": code.groups, "units": len(code.initiation)}
+    machine |= {"max_cycles": max_cycles, **load_store_unit_of(gpu, header.level)}
     machine["watched_sm"], machine["watch_room"] = (-1, 0) if watch_sm is None else (watch_sm, WATCHED_INSTRUCTIONS)
     memory = new_memory(trace, gpu, machine, code)
     state, launch, window = memory.state, memory.state.root, TraceWindow(trace)

@@ -17,12 +17,14 @@ class Instruction(Record):
 
     kind: int
     unit: int
+    whole: int  # the unit that this one is a part of; itself, if of none
     latency: int  # cycles from its issue to that of an instruction that uses its result
     stall: int  # cycles from its issue to the warp's next
     registers: Table[Int32]  # read or written, the written ones first
     register_count: int
     written: int
     operands_read: int  # the register that says that its operands have been read; -1: none does
+    operand_cycles: int  # until then
     access: int
     access_bytes: int
     packed_lines: int  # of `addressing.coalescing.packed_lines`
@@ -30,6 +32,9 @@ class Instruction(Record):
     has_sectors: bool
     has_degree: bool
     load: int  # its number among the instructions whose data returns later; -1: none of them
+    copies: bool  # asynchronously to shared memory
+    closes_group: int  # of such copies: 1
+    first_group: int  # it waits for the groups closed before this one, 1 the latest; 0: and for later copies; -1: for none
 
 
 class Counters(RequestCounters):
@@ -59,9 +64,12 @@ class CpiStack(Record):
 # -- An SM.
 
 class Load(Record):
-    """A load or atomic of a warp that is under way: requests still to come, and what its latest request has waited for."""
+    """A load or atomic of a warp that is under way, or a group of asynchronous copies: requests still to come, and what its latest
+    request has waited for. `done`: when the data of the latest request came.
+    """
 
     remaining: int
+    done: int
     issued: int
     pc: int
     mshr_before: int  # cycles that the L1 had been blocked when it was issued, by reason
@@ -101,7 +109,8 @@ class Warp(Record):
     registers_ready: Table[int]  # per register: when its value is there
     # its accesses, and the cycles of the latest load by what it waited for
     outstanding: int
-    loads: Table[Load]
+    loads: Table[Load]  # by the number of the instruction, then the groups of copies, used in turn
+    group: int  # that is open
     data_wait: int
     unit_wait: int
     mshr_wait: int
@@ -139,6 +148,7 @@ class Access(Record):
 
     slot: int
     pc: int
+    load: int
     sectors: int
     passes: int  # through the banks of shared memory
     whole: bool  # writes every byte of the sectors that it touches
@@ -153,6 +163,7 @@ class Request(Record):
     mask: int
     slot: int
     pc: int
+    load: int
     whole: bool
     repeats: int
     time: int  # when it is at the tags
@@ -206,6 +217,7 @@ class Sm(Record):
     accesses: Table[Access]
     in_hand: int  # warp slot; -1: none
     pc: int
+    load: int
     whole: bool
     repeats: int
     requests: int
@@ -316,7 +328,9 @@ class Machine(Record):
     units: int
     fetch_width: int
     address_cycles: int
-    operand_cycles: int
+    access_cycles: int  # from one instruction in the load-store unit to the next, at least
+    pass_cycles: int  # of a pass through the banks of shared memory
+    sectors_a_cycle: int  # of a request
     write_back_cycles: int
     pipeline_cycles: int
     shared_cycles: int
@@ -339,6 +353,7 @@ class Machine(Record):
     warps_per_block: int
     registers: int
     loads: int
+    groups: int
     max_cycles: int
     watched_sm: int  # -1: none
     watch_room: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
 from warpsight.simulator.state import Access, Instruction, Place, Sm, State, Warp
+from warpsight.simulator.structures import wrapped
 
 # -- The next instruction: a warp follows its path, entry by entry.
 
@@ -63,9 +64,19 @@ def read_event(state: State, warp: Warp, instruction: Instruction, access: Acces
 # spans `WHEEL` cycles; a warp that becomes ready later goes round again (`far`).
 
 @inlined
-def _operands_ready(warp: Warp, instruction: Instruction) -> int:
+def _groups_ready(state: State, warp: Warp, first: int) -> int:
+    """When the groups of copies are there that were closed before the latest `first`; 0: and the copies since."""
+    groups, ready = state.machine.groups, 0
+    for age in range(first, groups):
+        load = warp.loads[state.machine.loads - groups + wrapped(warp.group + groups - age, groups)]
+        ready = max(ready, codes.NEVER if load.remaining > 0 else load.done)
+    return ready
+
+
+@inlined
+def _operands_ready(state: State, warp: Warp, instruction: Instruction) -> int:
     """When all registers of the instruction are there; NEVER while a load under way is to write one of them."""
-    ready = 0
+    ready = 0 if instruction.first_group < 0 else _groups_ready(state, warp, instruction.first_group)
     for k in range(instruction.register_count):
         ready = max(ready, warp.registers_ready[instruction.registers[k]])
     return ready
@@ -95,8 +106,10 @@ def _put_in_wheel(state: State, sm: Sm, warp: Warp, when: int, now: int) -> None
 def schedule(state: State, sm: Sm, warp: Warp, earliest: int, now: int, cause: int) -> None:
     """The warp has come to its next instruction and can issue it from `earliest` (> `now`) on, if its operands are there."""
     instruction = state.code[warp.pc]
-    ready = _operands_ready(warp, instruction)
-    sm.schedulers[warp.scheduler].wants[instruction.unit] |= 1 << warp.bit
+    ready = _operands_ready(state, warp, instruction)
+    wants = sm.schedulers[warp.scheduler].wants
+    wants[instruction.unit] |= 1 << warp.bit
+    wants[instruction.whole] |= 1 << warp.bit
     if ready >= codes.NEVER:
         warp.state = codes.NEEDS_DATA
         warp.fetched_at = max(warp.fetched_at, earliest)
@@ -109,10 +122,10 @@ def schedule(state: State, sm: Sm, warp: Warp, earliest: int, now: int, cause: i
 
 @compiled
 def data_came(state: State, sm: Sm, warp: Warp, pc: int, when: int, now: int, cause: int) -> None:
-    """The registers that `pc` writes are there at `when`; a warp that waits for them becomes ready then."""
+    """The registers that `pc` writes are there at `when`; a warp that waits for them, or for copies, becomes ready then."""
     set_results(warp, state.code[pc], when)
     if warp.state == codes.NEEDS_DATA:
-        ready = _operands_ready(warp, state.code[warp.pc])
+        ready = _operands_ready(state, warp, state.code[warp.pc])
         if ready < codes.NEVER:
             warp.state, warp.cause = codes.RUNS, cause
             warp.ready_at = max(ready, now + 1, warp.fetched_at)

@@ -29,7 +29,7 @@ from warpsight.base.display import DISPLAY
 from warpsight.isa.sass.native import NO_BARRIER
 from warpsight.kernels.launch import LaunchShape
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 LEVELS = ("ptx", "sass")
 SECTOR_BYTES = 32
 WARP_SIZE = 32
@@ -45,9 +45,10 @@ class StaticInstruction:
 
     `op_class` is a key of the GPU description's `latency` (int, fp32, fp64, sfu, shared, ...) or `branch`, `barrier`, `memory`,
     `control`. `space` and `access` are empty unless it touches memory; `access` is load, store or atomic; `access_bytes` per lane.
-    `sources` and `destinations` are dense register numbers, predicates (and the guard) included. The last four are the control word
+    `sources` and `destinations` are dense register numbers, predicates (and the guard) included. The next four are the control word
     of machine code (`isa/sass/native.py`): cycles before the next instruction may issue, the barriers released when the result is
-    written and when the operands have been read, and the barriers waited for as a mask.
+    written and when the operands have been read, and the barriers waited for as a mask. `wait_groups` (-1: none) makes it wait
+    for asynchronous copies: at most so many of the groups closed before it may still be on their way.
     """
 
     pc: int
@@ -65,6 +66,17 @@ class StaticInstruction:
     write_barrier: int = NO_BARRIER
     read_barrier: int = NO_BARRIER
     waits: int = 0
+    wait_groups: int = -1
+
+    @property
+    def is_async_copy(self) -> bool:
+        """A copy of each lane from device to shared memory, which no register waits for."""
+        return self.access == LOAD and self.opcode.startswith(("LDGSTS", "cp.async.ca", "cp.async.cg"))
+
+    @property
+    def closes_group(self) -> bool:
+        """The asynchronous copies since the last such instruction are a group from here on."""
+        return self.opcode.startswith(("LDGDEPBAR", "cp.async.commit_group", "cp.async.wait_all"))
 
     @property
     def event_bytes(self) -> int:

@@ -1,6 +1,7 @@
 """The kernel as the cache simulation sees it: basic blocks reduced to *stops*, where a warp needs the simulation to go on.
 
 Between stops a warp issues instructions, in order, each as late as its operands demand; of these only number and time are kept.
+Asynchronous copies are loads that only a wait for all of their groups waits for: here one for all but the latest groups is none.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _Stop = tuple[int, int, int, int]  # a row of `state.Stop`
 
 
 class Program(NamedTuple):
-    """The kernel's tables of `State`, structured arrays, and the number of its loads (and atomics) that write a register."""
+    """The kernel's tables of `State`, structured arrays, and the number of its loads (and atomics) that a warp can wait for."""
 
     basic_blocks: Rows
     stops: Rows
@@ -41,8 +42,15 @@ def _stop_kind(instruction: StaticInstruction) -> int | None:
     return state.BARRIER if instruction.is_block_barrier else None
 
 
+_COPIES = -1  # stands for a register that asynchronous copies write
+
+
+def _writes(instruction: StaticInstruction) -> tuple[int, ...]:
+    return (*instruction.destinations, _COPIES) if instruction.is_async_copy else instruction.destinations
+
+
 def _returns_later(instruction: StaticInstruction) -> bool:
-    return instruction.has_sectors and instruction.access != STORE and bool(instruction.destinations)
+    return instruction.has_sectors and instruction.access != STORE and bool(_writes(instruction))
 
 
 def _latency(instruction: StaticInstruction, latencies: dict[str, int]) -> int:
@@ -64,7 +72,7 @@ def _walk(
     cycle, last_cycle, gap = -1, 0, 0
     for instruction in block:
         # In order, a register is neither read nor written again before the load that writes it is back.
-        touched = instruction.sources + instruction.destinations
+        touched = instruction.sources + instruction.destinations + ((_COPIES,) if instruction.wait_groups == 0 else ())
         cycle = max([cycle + 1, *(ready.get(r, 0) for r in instruction.sources)])
         for load in sorted({w for r in touched for w in writers.get(r, ())} - waited) if timed else ():
             waited.add(load)
@@ -77,7 +85,7 @@ def _walk(
         else:
             gap += 1
         if _returns_later(instruction):
-            waited -= {w for r in instruction.destinations for w in writers[r]}
+            waited -= {w for r in _writes(instruction) for w in writers[r]}
         else:
             ready.update(dict.fromkeys(instruction.destinations, cycle + _latency(instruction, latencies)))
     return (first, gap, (cycle + 1 - last_cycle) * state.TICKS) if timed else (first, 0, 0)
@@ -90,7 +98,7 @@ def program_of(trace: KernelTrace, gpu: GpuSpec, timed: bool) -> Program:
     load_number = {instruction.pc: number for number, instruction in enumerate(loads)}
     writers: dict[int, list[int]] = {}
     for number, instruction in enumerate(loads):
-        for register in instruction.destinations:
+        for register in _writes(instruction):
             writers.setdefault(register, []).append(number)
     stops: list[_Stop] = []
     bounds = pairwise(trace.block_start.tolist())

@@ -21,13 +21,13 @@ from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
 from warpsight.emulator.codegen.recording import LaneAddresses, ProbedAccess, Probes
 from warpsight.emulator.codegen.symbols import NativeSymbolTable, SymbolTable, align_up
 from warpsight.emulator.ptx.instruction_set import PTX
-from warpsight.emulator.ptx.static import static_instructions
 from warpsight.emulator.ptx.system import needs_workspace
 from warpsight.emulator.run.buffers import MAX_BUFFER_BYTES
 from warpsight.emulator.run.externals import Externals, show_printed, uses_heap
 from warpsight.emulator.run.faults import FaultScene, describe_deadlock, describe_fault, find_waiting, limit_error
 from warpsight.emulator.run.memory import DeviceMemory, Memory
 from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, why_in_order
+from warpsight.emulator.run.static import static_instructions
 from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, empty_streams
 from warpsight.emulator.sass.instruction_set import SASS
 from warpsight.emulator.sass.system import fill_launch_words, reads_workspace

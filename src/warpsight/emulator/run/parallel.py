@@ -22,7 +22,7 @@ import numpy.typing as npt
 from warpsight.addressing.coalescing import SECTOR_BYTES
 from warpsight.base.compiled import jit
 from warpsight.emulator.codegen.layout import ARENA_BASE
-from warpsight.emulator.ptx.static import static_instructions
+from warpsight.emulator.run.static import static_instructions
 from warpsight.emulator.run.worker import Streams, Worker
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.linking import ASSERTION

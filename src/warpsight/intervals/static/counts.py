@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import LimitError, UnsupportedError, UsageError, suggestion
-from warpsight.emulator.ptx.static import static_instructions
+from warpsight.emulator.run.static import static_instructions
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import KernelCounts
 from warpsight.intervals.static.loops import ALL, REMEDY, Loop, StaticHints, dominators_of, find_loops

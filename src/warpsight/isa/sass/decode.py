@@ -44,7 +44,7 @@ from warpsight.isa.sass.native import (
     is_predicate,
     parse_operand,
 )
-from warpsight.isa.sass.opcodes import Meaning, SassTable
+from warpsight.isa.sass.opcodes import Meaning, SassOpcode, SassTable
 from warpsight.isa.sass.registers import matrix_registers, split_operands
 from warpsight.isa.sass.structure import (
     BARRIER_COUNT,
@@ -61,10 +61,25 @@ from warpsight.isa.sass.structure import (
 )
 
 _meaning = lru_cache(maxsize=1 << 12)(SassTable().meaning)
-# Op classes where they follow the pipe that executes an opcode on Volta and later: integer multiply-adds, and what the assembler
-# moves and shifts with them, go through that of single precision (Nsight Compute's documentation, "Pipelines": FMA executes FP32
-# arithmetic, integer multiplies and dot products).
-_PIPES = {"IMAD": "fp32", "IDP": "fp32", "BAR": "barrier"}
+# Op classes where they follow the pipe that executes an opcode on Volta and later, not its meaning. Nsight Compute's documentation,
+# "Pipelines": FMA executes FP32 arithmetic, integer multiplies and dot products, with which the assembler also moves and shifts;
+# ALU executes logic, integers without multiplies and, as NVIDIA's scheduling data of these opcodes say (Mesa's compiler NAK,
+# sm75_instr_latencies.rs and sm80_instr_latencies.rs), comparisons and selections of floats and conversions of fixed latency. They
+# lack I2FP, for which the assembler sets no barrier, either.
+_PIPES = {
+    "BAR": "barrier", "FCHK": "sfu",
+    **dict.fromkeys(("IMAD", "IDP"), "imad"),
+    **dict.fromkeys(("FMNMX", "FSEL", "FSET", "FSETP", "F2FP", "I2FP", "I2I", "I2IP"), "int"),
+    **dict.fromkeys(("LDC", "LDCU", "ULDC"), "constant"),
+    **dict.fromkeys(("S2UR", "R2UR"), "uniform"),
+}
+
+
+def _op_class(base: str, row: SassOpcode) -> str:
+    """The op class of an opcode on Volta and later; the uniform datapath has a pipe of its own."""
+    uniform = base.startswith("U") and row.op_class in ("int", "fp32", "sfu")
+    return _PIPES.get(base, "uniform" if uniform else row.op_class)
+
 
 # -- Registers read and written.
 
@@ -393,7 +408,7 @@ class _Decoder:
         native = NativeInstruction(
             section.name, listed.address, listed.text, listed.mnemonic, operands, results,
             tuple(dict.fromkeys(n for n in reads if n not in TRUE_PREDICATES)), tuple(dict.fromkeys(writes)),
-            _PIPES.get(listed.mnemonic.partition(".")[0], row.op_class),
+            _op_class(listed.mnemonic.partition(".")[0], row),
             _space(row.space, listed.mnemonic) if has_access else "", row.access if has_access else "",
             meaning.bytes if has_access else 0, control_word(listed.encoding),
         )  # fmt: skip

@@ -178,9 +178,21 @@ def _operand(text: str, bits: int) -> NativeOperand:
 
 NO_BARRIER = 7
 BARRIERS = 6
-# From the issue of a memory instruction until its operands have been read: Huerta et al. (MICRO 2025), table 2, loads and stores of
-# device memory.
-OPERAND_CYCLES = 11
+# From the issue of a memory instruction until its operands have been read, on an RTX A6000: Huerta et al. (MICRO 2025), table 2,
+# dependences of kind WAR of instructions with the address in a regular register. A store reads what it writes: 2 cycles longer for
+# 64 bits, 6 for 128. Atomics are not in the table; they read as much as a store. Of other instructions, loads stand for them.
+_READ = {("load", "shared"): 9, ("store", "shared"): 12, ("atomic", "shared"): 12, ("store", ""): 14, ("atomic", ""): 14}
+_READ_BY_OPCODE = {"LDC": 29, "LDGSTS": 13}
+_READ_DEVICE = 11
+_LONGER = {8: 2, 16: 6}
+
+
+def operand_cycles(opcode: str, space: str, access: str, size: int) -> int:
+    """Cycles from the issue of an instruction until its operands have been read; `size` are the bytes of an access, per lane."""
+    if (own := _READ_BY_OPCODE.get(opcode.partition(".")[0])) is not None:
+        return own
+    read = _READ.get((access, "shared" if space == "shared" else ""), _READ_DEVICE)
+    return read + (_LONGER.get(size, 0) if access in ("store", "atomic") else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,93 @@
+"""What do instructions of machine code demand of the pipes of a scheduler and of the load-store unit? Worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_programs import LATENCIES, gpu, load, misses, op, trace
+
+from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.algorithm import path_stats, steps
+from warpsight.intervals.demands import busiest_on_path, cycles_alone, demands_of, l1_cycles
+from warpsight.traces.schema import KernelTrace
+
+pytestmark = pytest.mark.unit
+
+
+def machine(fp32: int = 1, imad: int = 2, **sm: int) -> GpuSpec:
+    plain = gpu(latency_cycles=LATENCIES | {"imad": 4}, initiation_cycles={"int": 2, "fp32": fp32, "imad": imad})
+    return replace(plain, sm=replace(plain.sm, **sm))
+
+
+def program(*classes: str) -> KernelTrace:
+    """One warp with an independent instruction of each class."""
+    code = tuple(op(pc, (pc,), (), each) for pc, each in enumerate(classes))
+    return trace(code, [0, len(code)], [[(0, 1)]], [0])
+
+
+def unit_cycles(launched: KernelTrace, on: GpuSpec) -> float:
+    count = len(launched.instructions)
+    stats = path_stats(launched, steps(launched.instructions, launched.block_start), np.ones(count))
+    times = np.ones(count, dtype=np.int64)
+    return demands_of(launched, misses(count), on, stats, np.ones(1, dtype=np.int64), times, 0.0, 1).unit_cycles
+
+
+@pytest.mark.parametrize(
+    ("fp32", "imads", "others", "cycles"),
+    [
+        (1, 3, 0, 6),  # half of the pipe, two cycles each
+        (1, 3, 9, 6),  # 12 instructions in 12 issue slots; the half is busy for 6
+        (2, 3, 9, 24),  # one pipe for both
+        (2, 3, 0, 6),
+    ],
+)
+def test_multiply_adds_of_integers_share_the_pipe_of_single_precision(fp32: int, imads: int, others: int, cycles: float) -> None:
+    launched = program(*["imad"] * imads, *["fp32"] * others)
+    assert unit_cycles(launched, machine(fp32)) == cycles
+
+
+def test_busiest_resource_of_a_path_counts_both() -> None:
+    cycles, schedulers = busiest_on_path(program("imad", "imad", "fp32"), machine(2), np.zeros(3), np.ones(3, dtype=np.int64))
+    assert (cycles.tolist(), schedulers) == ([6], 1)
+
+
+@pytest.mark.parametrize(
+    ("classes", "fp32", "cycles"),
+    [
+        (("imad", "imad", "imad"), 1, 5), (("imad", "fp32", "imad"), 1, 3), (("imad", "fp32", "imad"), 2, 5),
+        (("imad", "int", "fp32"), 2, 3),
+    ],
+)
+def test_warp_alone_waits_for_the_pipe_that_another_class_occupies(classes: tuple[str, ...], fp32: int, cycles: float) -> None:
+    """The last instruction issues at `cycles` - 1."""
+    launched = program(*classes)
+    walked = steps(launched.instructions, launched.block_start)
+    assert float(cycles_alone(launched, walked, np.full(3, 4.0), np.zeros(3), machine(fp32))[0]) == cycles
+
+
+@pytest.mark.parametrize(
+    ("sm", "whole", "word", "passes"),
+    [
+        ({}, 10, 10, 15),
+        ({"access_interval_cycles": 2}, 20, 20, 20),  # 10 instructions
+        ({"access_interval_cycles": 2, "access_width_bytes": 64}, 20, 20, 30),
+        ({"access_width_bytes": 32}, 40, 10, 60),
+    ],
+)
+def test_load_store_unit_takes_as_long_as_instructions_and_their_data(
+    sm: dict[str, int], whole: float, word: float, passes: float
+) -> None:
+    """Ten loads of whole lines (4 sectors), ten of one sector, and ten accesses to shared memory of 15 passes in all."""
+    code = (load(0, (0,)), load(1, (1,)), load(2, (2,), space="shared"))
+    launched = trace(code, [0, 3], [[(0, 10)]], [0])
+    ten = {0: 10, 1: 10}
+    counts = misses(
+        3, executions=ten, l1_reads=ten, sectors={0: 40, 1: 10}, shared_executions={2: 10}, shared_passes={2: 15}
+    )
+    on = machine(**sm)
+    on = replace(on, l1=replace(on.l1, sector_bytes=32))
+    sass = replace(launched, header=replace(launched.header, level="sass"))
+    assert l1_cycles(sass, counts, on).tolist() == [whole, word, passes]
+    assert l1_cycles(launched, counts, on).tolist() == [10, 10, 15]  # at the level of PTX
