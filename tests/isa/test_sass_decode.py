@@ -125,7 +125,7 @@ def decode(**replaced: str) -> Function:
     listing = LISTING
     for name, text in replaced.items():
         listing = listing.replace(texts[name], f"{text} ;")
-    return decode_kernel(read_listing(listing, "k.ptx", ("k",)), "k", (), {}, "k.ptx")
+    return decode_kernel(read_listing(listing, "k.ptx"), "k", (), {}, "k.ptx", ("k",))
 
 
 @pytest.mark.parametrize(
