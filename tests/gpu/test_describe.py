@@ -101,7 +101,7 @@ OTHER = {
     "noc.queue": "256", "l1.warp_mshrs": "6", "sm.access_width": "64 B",
     "dram.row": "2 KiB", "dram.activate": "12 cycles", "dram.precharge": "12 cycles", "dram.turnaround": "12 cycles",
 }
-COMPANIONS = {"l1.line": ["l1.ways=3"], "l2.line": ["l2.ways=4"]}
+COMPANIONS = {"l1.line": ["l1.ways=3"], "l2.line": ["l2.ways=4"], "l1.carve_out": ["compute_capability=8.6"]}
 
 
 @pytest.mark.unit

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsight.base.errors import UsageError
+from warpsight.base.errors import SpecError, UsageError
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.occupancy import LIMITERS, occupancy
+from warpsight.gpu.occupancy import CARVE_OUTS, LIMITERS, occupancy, with_own_l1
 from warpsight.gpu.spec import SmSpec
 
 PASCAL = load_gpu("mdm-pascal")
@@ -115,3 +115,41 @@ def test_occupancy_of_any_block_fits_and_one_block_more_would_not(threads: int, 
     assert fits(found.blocks_per_sm)
     assert not fits(found.blocks_per_sm + 1)
     assert found.limiter in LIMITERS
+
+
+@pytest.mark.parametrize(
+    ("gpu", "threads", "shared", "l1_kib"),
+    [
+        # 8 blocks of 256 threads on an A100, each with the system's 1 KiB: 8 KiB are shared memory, of 192
+        ("a100", 256, 0, 192 - 8),
+        ("a100", 64, 0, 192 - 32),  # 32 blocks
+        ("a100", 1024, 20 << 10, 192 - 64),  # 2 blocks of 21 KiB
+        ("a100", 32, 160 << 10, 192 - 164),
+        ("v100", 256, 0, 128),  # the system takes nothing before 8.0
+        ("rtx2060", 1024, 0, 96 - 32),  # Turing has two steps
+        ("rtx2060", 1024, 33 << 10, 96 - 64),
+        ("rtx3080", 512, 4096, 128 - 16),  # 3 blocks of 5 KiB
+        ("h100-sxm", 128, 12 << 10, 256 - 228),  # 16 blocks of 13 KiB are 208
+        ("mdm-pascal", 256, 0, 48),
+    ],
+)
+def test_l1_is_what_the_blocks_of_a_launch_leave(gpu: str, threads: int, shared: int, l1_kib: int) -> None:
+    described = load_gpu(gpu)
+    launched = with_own_l1(described, occupancy(described, threads, 16, shared))
+    assert launched.l1.size_bytes == l1_kib << 10
+    assert launched.l1.sets == described.l1.sets
+    assert occupancy(described, threads, 16, shared).blocks_per_sm == occupancy(launched, threads, 16, shared).blocks_per_sm
+
+
+@given(st.sampled_from(sorted(CARVE_OUTS)), st.integers(1, 32), st.integers(0, 48 << 10))
+def test_carve_out_never_costs_a_block_its_place(capability: str, warps: int, shared: int) -> None:
+    gpu = load_gpu("h100-sxm", overrides=[f"compute_capability={capability}"])
+    resident = occupancy(gpu, 32 * warps, 16, shared)
+    assert resident.carve_out_bytes is not None
+    per_block = -(-(shared + 1024) // 128) * 128
+    assert resident.blocks_per_sm * per_block <= resident.carve_out_bytes <= gpu.sm.shared_memory_bytes
+
+
+def test_carve_out_without_a_compute_capability_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"l1\.carve_out is true.*compute capability 7\.0"):
+        load_gpu("mdm-pascal", overrides=["l1.carve_out=true"])

@@ -13,6 +13,7 @@ from warpsight.base.units import SIZE, format_quantity, parse_quantity, signific
 from warpsight.base.yaml_nodes import AS_LINES, Composed, compose
 from warpsight.gpu.key import FLAG, WORD, Key
 from warpsight.gpu.keys import TEXT_KEYS, Problems, every_parameter, find_key, is_section, key_of, keys_within
+from warpsight.gpu.occupancy import CARVE_OUTS
 from warpsight.gpu.spec import KEYS, SECTIONS, Content, GpuSpec, content_text, value_of
 
 if TYPE_CHECKING:
@@ -248,6 +249,9 @@ def check_geometry(values: dict[str, Value], problems: Problems) -> None:
         _check_sets(values, level, problems)
     _check_larger(values, "l2.slice_interleave", "l2.line", "a line lies in one slice", problems)
     _check_larger(values, "sm.shared_memory", "sm.max_shared_memory_per_block", "a block lies in one SM", problems)
+    if values["l1.carve_out"].content and values["compute_capability"].content not in CARVE_OUTS:
+        problems.add("l1.carve_out is true, but CUDA's steps are known from compute capability 7.0 on",
+                     place=values["l1.carve_out"].place, remedy="state compute_capability, or write l1.carve_out: false")
 
 
 def _number(values: dict[str, Value], name: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpsight.base.errors import UsageError
 from warpsight.gpu.spec import GpuSpec, SmSpec
@@ -13,12 +13,16 @@ LIMITERS = ("threads", "blocks", "registers", "shared memory")
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Residency of a launch on a GPU. `fraction` is resident warps over the SM's warp slots, `limiter` one of `LIMITERS`."""
+    """Residency of a launch on a GPU. `fraction` is resident warps over the SM's warp slots, `limiter` one of `LIMITERS`.
+
+    `carve_out_bytes` is the shared memory that an SM has during the launch, None where that does not depend on the launch.
+    """
 
     blocks_per_sm: int
     warps_per_sm: int
     fraction: float
     limiter: str
+    carve_out_bytes: int | None = None
 
 
 def occupancy(gpu: GpuSpec, threads_per_block: int, registers_per_thread: int, shared_bytes: int) -> Occupancy:
@@ -42,7 +46,36 @@ def occupancy(gpu: GpuSpec, threads_per_block: int, registers_per_thread: int, s
     }
     limiter = min(limits, key=limits.__getitem__)
     blocks = limits[limiter]
-    return Occupancy(blocks, blocks * warps, blocks * warps / sm.max_warps, limiter)
+    others = min(limit for name, limit in limits.items() if name != "shared memory")
+    return Occupancy(blocks, blocks * warps, blocks * warps / sm.max_warps, limiter, _carve_out(gpu, others * per_block))
+
+
+# Shared memory of an SM in KiB: the steps among which the driver chooses (CUDA C++ Programming Guide, sections on shared memory of
+# each compute capability, "carveout"; tuning guides of Volta to Blackwell).
+_TO_100 = (0, 8, 16, 32, 64, 100)
+_TO_164 = (*_TO_100, 132, 164)
+_TO_228 = (*_TO_164, 196, 228)
+CARVE_OUTS = {
+    "7.0": (0, 8, 16, 32, 64, 96), "7.5": (32, 64), "8.0": _TO_164, "8.6": _TO_100, "8.7": _TO_164, "8.9": _TO_100, "9.0": _TO_228,
+    "10.0": _TO_228, "10.3": _TO_228, "12.0": _TO_100, "12.1": _TO_100,
+}  # fmt: skip
+
+
+def _carve_out(gpu: GpuSpec, wanted: int) -> int | None:
+    """The least step that holds `wanted` bytes, those of all blocks that fit otherwise, so that none loses its place; else all."""
+    if not gpu.l1.carve_out:
+        return None
+    steps = (step << 10 for step in CARVE_OUTS[gpu.compute_capability])
+    return min((step for step in steps if wanted <= step < gpu.sm.shared_memory_bytes), default=gpu.sm.shared_memory_bytes)
+
+
+def with_own_l1(gpu: GpuSpec, resident: Occupancy) -> GpuSpec:
+    """`gpu` with the L1 of a launch: shared memory that it does not take is more ways of each set."""
+    if resident.carve_out_bytes is None:
+        return gpu
+    size = gpu.l1.size_bytes + gpu.sm.shared_memory_bytes - resident.carve_out_bytes
+    one_way = gpu.l1.line_bytes * gpu.l1.sets
+    return replace(gpu, l1=replace(gpu.l1, size_bytes=size // one_way * one_way, ways=size // one_way, carve_out=False))
 
 
 def _round_up(number: int, unit: int) -> int:

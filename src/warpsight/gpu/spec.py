@@ -115,6 +115,9 @@ class L1Spec(CacheSpec):
     allocation: Annotated[str, word(
         "when a miss takes a line of its set: at once, or with its data (a streaming L1)", PROFILE,
         "on-miss", "on-fill")] = "on-miss"
+    carve_out: Annotated[bool, flag(
+        "whether the L1 of a launch also has what its blocks leave of sm.shared_memory, in CUDA's steps for the compute capability",
+        CACHES)] = False
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from warpsight.caches.reuse.model import Analysis, Placement, analyse, next_leve
 from warpsight.caches.reuse.one_pass import all_sizes_and_ways
 from warpsight.caches.reuse.result import CacheResult
 from warpsight.caches.reuse.settings import ReuseSettings, settings_of
-from warpsight.gpu.occupancy import occupancy
+from warpsight.gpu.occupancy import Occupancy, occupancy, with_own_l1
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import trace_occupancy
 from warpsight.pipeline.provenance import TOOL
@@ -63,13 +63,17 @@ class Accesses:
             return access_list.of_list(self.source, line_bytes, **bounds)  # type: ignore[arg-type]
         return access_stream.of_trace(self.source, line_bytes, **bounds)  # type: ignore[arg-type]
 
-    def placement(self) -> Placement:
-        """How many cores, and blocks on each by the GPU's occupancy (of a list: without registers or shared memory)."""
+    @property
+    def resident(self) -> Occupancy:
+        """The launch's; of a list without registers or shared memory."""
         if isinstance(self.source, AccessList):
-            resident, cores = occupancy(self.gpu, self.source.threads_per_block, 0, 0), 1
-        else:
-            resident, cores = trace_occupancy(self.source, self.gpu), self.gpu.sm_count
-        return Placement(cores if self.options.cores is None else self.options.cores, resident.blocks_per_sm)
+            return occupancy(self.gpu, self.source.threads_per_block, 0, 0)
+        return trace_occupancy(self.source, self.gpu)
+
+    def placement(self) -> Placement:
+        """How many cores, and blocks on each by the GPU's occupancy."""
+        cores = 1 if isinstance(self.source, AccessList) else self.gpu.sm_count
+        return Placement(cores if self.options.cores is None else self.options.cores, self.resident.blocks_per_sm)
 
     def settings(self) -> ReuseSettings:
         """The GPU's L1 with the changes of the options. Raises SpecError or UsageError for what cannot be modelled.
@@ -77,7 +81,7 @@ class Accesses:
         By default a list is issued by accesses, as in the paper and by other tools; a trace by requests, nearer to hardware.
         """
         issue = "access" if isinstance(self.source, AccessList) else "request"
-        settings = replace(settings_of(self.gpu.l1), **{"issue": issue, **self.options.changes})
+        settings = replace(settings_of(with_own_l1(self.gpu, self.resident).l1), **{"issue": issue, **self.options.changes})
         settings.check()
         return settings
 

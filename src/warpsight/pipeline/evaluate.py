@@ -19,7 +19,7 @@ from warpsight.base.progress import Watch, stage
 from warpsight.caches.exact.simulate import Progress, simulate_caches
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.occupancy import Occupancy, occupancy
+from warpsight.gpu.occupancy import Occupancy, occupancy, with_own_l1
 from warpsight.gpu.spec import GpuSpec
 from warpsight.gpu.steps import ORDERS, cache_view, ordered, profile_view, view_hash
 from warpsight.intervals.build import build_profile
@@ -142,6 +142,7 @@ class Stages:
 
     def misses(self, gpu: GpuSpec, method: Method, resident: Occupancy) -> MissProfile:
         """What the caches make of the trace."""
+        gpu = with_own_l1(gpu, resident)
         key = misses_key(gpu, resident.blocks_per_sm, method)
         kept: MissProfile | None = self._store.get(MISSES, key)
         if kept is None:

@@ -119,6 +119,8 @@ def _residencies(trace: KernelTrace, gpu: GpuSpec, least: int, most: int) -> lis
         raise UsageError(message, place="warps", remedy=f"{limit} up to {blocks * header.warps_per_block} warps")
     sizes = [(count, count * header.warps_per_block) for count in counts]
     return [
-        full if count == full.blocks_per_sm else Occupancy(count, resident, resident / gpu.sm.max_warps, "warps")
+        full if count == full.blocks_per_sm else replace(
+            full, blocks_per_sm=count, warps_per_sm=resident, fraction=resident / gpu.sm.max_warps, limiter="warps"
+        )
         for count, resident in sizes
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, stage
-from warpsight.gpu.occupancy import Occupancy
+from warpsight.gpu.occupancy import Occupancy, with_own_l1
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import trace_occupancy
 from warpsight.pipeline.provenance import trace_provenance
@@ -35,6 +35,7 @@ def simulate_trace(
 ) -> SimulatedLaunch:
     """Simulate `trace` on `gpu`. `resident` replaces the residency that the launch would have. Errors as `simulate_launch`."""
     occupancy = resident or trace_occupancy(trace, gpu)
+    gpu = with_own_l1(gpu, occupancy)
     progress = stage(watch, "simulating cycle by cycle")
     started = perf_counter()
     limit = DEFAULT_MAX_CYCLES if max_cycles is None else max_cycles

@@ -17,6 +17,7 @@ from warpsight.base.diskcache import content_key
 from warpsight.base.errors import WarpsightError
 from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.occupancy import Occupancy, with_own_l1
 from warpsight.gpu.spec import GpuSpec
 from warpsight.gpu.steps import model_only
 from warpsight.jobs.fingerprint import MODELS, SIMULATOR, fingerprint
@@ -261,18 +262,18 @@ def _shared(plan: Plan) -> tuple[dict[str, bool], dict[str, bool]]:
             profile = f"{launch.key} {key}"
             if profile not in profiles:
                 profiles[profile] = launch.known and kept.has(PROFILE, key)
-                blocks = _blocks_per_sm(launch, gpu)
-                key = misses_key(gpu, blocks, each.method)
-                misses[f"{launch.key} {key}"] = profiles[profile] or (blocks > 0 and kept.has(MISSES, key))
+                resident = _resident(launch, gpu)
+                key = misses_key(with_own_l1(gpu, resident), resident.blocks_per_sm, each.method)
+                misses[f"{launch.key} {key}"] = profiles[profile] or (resident.blocks_per_sm > 0 and kept.has(MISSES, key))
     return misses, profiles
 
 
-def _blocks_per_sm(launch: StudyLaunch, gpu: GpuSpec) -> int:
-    """0 while the trace is not there, or when no block fits."""
-    try:
-        return trace_occupancy(opened(launch.folder), gpu).blocks_per_sm if launch.known else 0
-    except WarpsightError:
-        return 0
+def _resident(launch: StudyLaunch, gpu: GpuSpec) -> Occupancy:
+    """Of no blocks while the trace is not there, or when none fits."""
+    with suppress(WarpsightError):
+        if launch.known:
+            return trace_occupancy(opened(launch.folder), gpu)
+    return Occupancy(0, 0, 0.0, "")
 
 
 def gpu_names(plan: Plan) -> str:

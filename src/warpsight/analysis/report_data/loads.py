@@ -18,6 +18,7 @@ from warpsight.caches.reuse.access_stream import of_trace
 from warpsight.caches.reuse.model import Placement, evaluate
 from warpsight.caches.reuse.settings import settings_of
 from warpsight.emulator.codegen.recording import LaneAddresses, ProbedAccess
+from warpsight.gpu.occupancy import with_own_l1
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import input_hash, kernel_hash
 from warpsight.pipeline.evaluate import ProfiledTrace
@@ -261,6 +262,7 @@ def loads(
     drawn = drawn[: DRAWN if len(trace.instructions) <= LONG else DRAWN_OF_LONG]
     patterns, unknown = _patterns(profiled, gpu, drawn, sectors, request, watch)
     reading = [pc for pc in sorted(drawn) if trace.instructions[pc].access == LOAD]
+    gpu = with_own_l1(gpu, profiled.occupancy)
     curves, note = reuse_curves(trace, gpu, profiled.occupancy.blocks_per_sm, reading, int(misses.l1_reads.sum()))
     entries = []
     for instruction in memory:
