@@ -313,3 +313,21 @@ def test_object_that_is_not_linked_is_refused(tmp_path: Path) -> None:
         subprocess.run([*command, str(tmp_path / "talk.cu")], check=True, capture_output=True)
         with pytest.raises(UnsupportedError, match="has yet to be linked"):
             modules_in((tmp_path / name).read_bytes(), name)
+
+
+@needs_nvcc
+def test_program_linked_of_several_objects_calls_across_them(tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text(
+        "typedef float (*F)(float);\nextern __device__ F table[2];\n"
+        "__global__ void pick(float* p) { p[threadIdx.x] = table[threadIdx.x % 2](p[threadIdx.x]); }\nint main() {}\n"
+    )
+    (tmp_path / "b.cu").write_text(
+        "typedef float (*F)(float);\n__device__ __noinline__ float twice(float x) { return 2 * x; }\n"
+        "__device__ __noinline__ float more(float x) { return x + 3; }\n__device__ F table[2] = {twice, more};\n"
+    )
+    command = ["nvcc", "-rdc=true", "-cudart", "shared", "-arch=sm_80", "-o", str(tmp_path / "app")]
+    subprocess.run([*command, str(tmp_path / "a.cu"), str(tmp_path / "b.cu")], check=True, capture_output=True)
+    p = np.arange(32, dtype="f4")
+    warpsight.trace(str(tmp_path / "app"), kernel="pick", grid=1, block=32, args=[p], gpu="a100")
+    x = np.arange(32)
+    assert np.array_equal(p, np.where(x % 2, x + 3, 2 * x))

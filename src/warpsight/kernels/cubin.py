@@ -30,7 +30,7 @@ _SIZED_VALUE = 0x04
 _ENTRY = 0x10  # of a symbol: it is a kernel
 _UNKNOWN_STACK = 0xFFFFFFFF
 _SYSTEM_SHARED_SYMBOL, _SYSTEM_SHARED_BYTES = ".nv.reservedSmem.", 1024
-_ADDRESSES = (2, 4)  # relocations to the 64-bit address of a symbol, and to its generic address
+_ADDRESSES = (2, 4, 35)  # relocations to the 64-bit address of a symbol, to its generic address, and to a function
 
 
 @dataclass(frozen=True)
@@ -175,8 +175,8 @@ def kernel_image(data: bytes, kernel: str, place: str = _PLACE) -> KernelImage:
         # Without parameters bank 0 ends where they would begin.
         parameters = next(iter((*starts, *(s.size for s in elf.sections if s.name == f".nv.constant0.{kernel}"))))
         for payload in (payload for kind, payload in attributes if kind == _CALLED):
-            for name in (elf.symbols[index].name for (index,) in struct.iter_unpack("<I", payload)):
-                if name not in EXTERNALS:
+            for symbol in (elf.symbols[index] for (index,) in struct.iter_unpack("<I", payload)):
+                if not symbol.section and (name := symbol.name) not in EXTERNALS:
                     what = why_not(name) if name.startswith("cuda") else f'it calls "{name}", which is not defined in it'
                     raise UnsupportedError(what, place=f"{place}: {kernel}", remedy="give the linked program")
         stacks = [elf.counts(kind).get(kernel, 0) for kind in (_MIN_STACK, _FRAME_SIZE)]
