@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from programs_build import PTX, build, needs_nvcc, run, run_json
 
+from warpsight.traces.store import open_trace
+
 pytestmark = [pytest.mark.property, needs_nvcc]
 
 
@@ -84,6 +86,8 @@ def test_program_launches_chosen_are_traced_and_the_rest_scaled(tmp_path: Path) 
     first, second = (row for row in document["launches"] if row["kernel"] == "twice")
     assert second["seconds"] / first["seconds"] == pytest.approx(second["warp_instructions"] / first["warp_instructions"])
     assert sorted(folder.name for folder in (tmp_path / "traces").iterdir()) == ["0001-add", "0004-twice"]
+    trace = open_trace(tmp_path / "traces" / "0001-add")
+    assert any("ld.global" in text for text in trace.extra["ptx"].values()), "stored with the text of its instructions"
 
 
 def test_program_that_never_uses_cuda_is_told_apart() -> None:

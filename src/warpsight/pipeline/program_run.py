@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import IO, Any
 
 from warpsight.base.errors import UnsupportedError, UsageError, WarpsightError
+from warpsight.emulator.run.launch import PreparedKernel
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import native_architecture
 from warpsight.pipeline.evaluate import MemoryStore, known_models, predict_trace
 from warpsight.pipeline.kernel_input import level_of, wanted_architecture
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
-from warpsight.pipeline.tracing import launch_folder
+from warpsight.pipeline.tracing import ListingSink, launch_folder
 from warpsight.programs.host import describe_signal, run_program
 from warpsight.programs.session import ExecutedLaunch
 from warpsight.traces.schema import TraceSink
-from warpsight.traces.store import FolderSink, SpillingSink
+from warpsight.traces.store import SpillingSink
 
 PREDICTED, SCALED, UNKNOWN = "predicted", "scaled", "unknown"
 
@@ -75,7 +76,7 @@ class _LaunchPredictor:
     _pace: dict[tuple[str, str], float] = field(default_factory=dict)  # seconds per warp instruction, by kernel and model
     _folder_of: dict[int, Path] = field(default_factory=dict)
 
-    def sink(self, number: int, kernel: str) -> TraceSink | None:
+    def sink(self, number: int, kernel: str, prepared: PreparedKernel) -> TraceSink | None:
         """Where the trace of this launch goes."""
         self._count[kernel] = self._count.get(kernel, 0) + 1
         if not self.selection.includes(kernel, self._count[kernel]):
@@ -83,7 +84,9 @@ class _LaunchPredictor:
         if self.folder is None:
             return SpillingSink()
         self._folder_of[number] = self.folder / launch_folder(number, kernel)
-        return FolderSink(self._folder_of[number])
+        sink = ListingSink(self._folder_of[number])
+        sink.prepared = prepared
+        return sink
 
     def ran(self, launch: ExecutedLaunch) -> float:
         """Predict, or scale from the kernel's last prediction; the time in seconds by the first model."""

@@ -19,6 +19,7 @@ from warpsight.traces.schema import KernelTrace, PathTable, StaticInstruction, T
 from warpsight.traces.store import FolderSink, open_trace
 
 if TYPE_CHECKING:
+    from warpsight.emulator.run.launch import PreparedKernel
     from warpsight.pipeline.kernel_input import ReadyLaunch
     from warpsight.traces.importers.launch import Launch
 
@@ -31,7 +32,7 @@ imported: Any = lazy.load("warpsight.traces.importers.launch", suppress_warning=
 opcodes: Any = lazy.load("warpsight.isa.sass.opcodes", suppress_warning=True)
 
 
-def listing(ready: ReadyLaunch, prepared: Any, instructions: tuple[StaticInstruction, ...]) -> dict[str, dict[str, Any]]:
+def listing(prepared: PreparedKernel, instructions: tuple[StaticInstruction, ...]) -> dict[str, dict[str, Any]]:
     """The text of each instruction, by pc written as text (JSON has no other keys): `ptx`, the line of the PTX that it stands in or
     was made from, and for machine code `sass`.
 
@@ -40,7 +41,7 @@ def listing(ready: ReadyLaunch, prepared: Any, instructions: tuple[StaticInstruc
 
     Of PTX a line is left out that does not name the opcode: an instruction of a linked library stands in another text.
     """
-    lines = ready.source.ptx.splitlines()
+    lines = prepared.source.ptx.splitlines()
     texts = {}
     for instruction in instructions:
         text = lines[instruction.ptx_line - 1] if 0 < instruction.ptx_line <= len(lines) else ""
@@ -48,7 +49,7 @@ def listing(ready: ReadyLaunch, prepared: Any, instructions: tuple[StaticInstruc
             texts[str(instruction.pc)] = " ".join(text.split())
     if prepared.level == "ptx":
         return {"ptx": texts}
-    native = [i.native for i in prepared.function.instructions]
+    native = [i.native for i in prepared.function.instructions if i.native is not None]
     facts = {
         "section": [each.section for each in native], "address": [each.address for each in native],
         "yields": [each.control.yields for each in native],
@@ -68,16 +69,16 @@ def _unused(lines: list[str], used: set[int]) -> dict[str, str]:
 
 
 class ListingSink(FolderSink):
-    """A folder's sink that also keeps the text of the instructions, which is known once they are."""
+    """A folder's sink that also keeps the text of the instructions of `prepared`, the kernel that is launched."""
 
-    launched: tuple[ReadyLaunch, Any] | None = None
+    prepared: PreparedKernel | None = None
 
     def finish(
         self, header: TraceHeader, instructions: tuple[StaticInstruction, ...], block_start: npt.NDArray[np.int32], paths: PathTable
     ) -> KernelTrace:
         """Close the trace and give it back, ready to be read."""
-        if self.launched is not None:
-            self.extra |= listing(*self.launched, instructions)
+        if self.prepared is not None:
+            self.extra |= listing(self.prepared, instructions)
         return super().finish(header, instructions, block_start, paths)
 
 
@@ -92,7 +93,7 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
         ready.check_fit(gpu)
     prepared = _compiled(ready)
     trace = _run(ready, prepared, None, watch)
-    return replace(trace, notes=ready.notes, extra=listing(ready, prepared, trace.instructions))
+    return replace(trace, notes=ready.notes, extra=listing(prepared, trace.instructions))
 
 
 def _compiled(ready: ReadyLaunch) -> Any:
@@ -103,7 +104,7 @@ def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch
     """Run a prepared launch, its trace into `sink`, or kept in memory without one."""
     prepared = _compiled(ready)
     if isinstance(sink, ListingSink):
-        sink.launched = ready, prepared
+        sink.prepared = prepared
     return _run(ready, prepared, sink, watch)
 
 

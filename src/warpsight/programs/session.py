@@ -10,7 +10,7 @@ from typing import Protocol
 
 from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError, WarpsightError
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN
-from warpsight.emulator.run.launch import emulate, execute
+from warpsight.emulator.run.launch import PreparedKernel, emulate, execute
 from warpsight.emulator.run.memory import DeviceHeap, ResidentMemory
 from warpsight.emulator.textures.objects import (
     Channels,
@@ -109,7 +109,7 @@ class ExecutedLaunch:
 class Observer(Protocol):
     """Who decides which launches are traced, and says how long each takes on the GPU."""
 
-    def sink(self, number: int, kernel: str) -> TraceSink | None:
+    def sink(self, number: int, kernel: str, prepared: PreparedKernel) -> TraceSink | None:
         """Where the trace of launch `number` goes; None if it needs none."""
 
     def ran(self, launch: ExecutedLaunch) -> float:
@@ -249,7 +249,7 @@ class Session:
             symbols = kernel.prepared.native.symbols
             parameters = (bytes(symbols.parameters_start) + parameters).ljust(symbols.param_bytes, b"\0")
         memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace)
-        sink = self._observer.sink(self._counter[0], kernel.name)
+        sink = self._observer.sink(self._counter[0], kernel.name, kernel.prepared)
         if sink is None:
             count = execute(kernel.prepared, launch, memory, max_instructions=self._limit, options=options)
             trace = None
