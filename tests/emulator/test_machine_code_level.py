@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import warpsight
 from machine_code import ARCHITECTURES, compared
 from warpsight.pipeline.suites import SuiteKernel, load_suite
 
@@ -25,3 +27,21 @@ def test_kernel_of_the_suite_writes_the_same_memory_at_both_levels(kernel: Suite
     run = compared(kernel.request(), architecture)
     assert run.differences == 0
     assert run.opcodes  # it was machine code that ran
+
+
+def test_variable_that_a_function_declares_is_found_under_the_name_that_the_assembler_gives_it() -> None:
+    source = """.version 7.8
+.target sm_75
+.address_size 64
+.visible .entry k(.param .u64 out) {
+    .global .b32 table[4] = {10, 20, 30, 40};
+    .reg .b32 %r<4>; .reg .b64 %rd<5>;
+    mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 4;
+    mov.u64 %rd2, table; add.u64 %rd2, %rd2, %rd1; ld.global.u32 %r2, [%rd2];
+    ld.param.u64 %rd3, [out]; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], %r2;
+    ret;
+}
+"""
+    out = np.zeros(4, np.uint32)
+    warpsight.trace(source, "k", grid=1, block=4, args=[out], gpu="a100")
+    assert out.tolist() == [10, 20, 30, 40]
