@@ -255,8 +255,9 @@ def cause(row: Row, us: float, stack: Mapping[str, float]) -> str:
         return "launch cost" + (", with an allocation and a copy before each" if row.family == "reduction" else "")
     if "atomic" in row.kernel or "istogram" in row.kernel:
         return "atomics to one address"
-    if row.family == "mat_vec_mul":
-        return "a larger L1: the launch leaves shared memory unused"
+    busy = sum(value for name, value in stack.items() if name != "idle")
+    if us > row.measured and stack.get("mshr", 0) > 0.4 * busy:
+        return "misses in flight: the L1 streams and waits for no miss register"
     if sum(stack.get(each, 0) for each in ("base", "com_data", "com_struct")) > 0.7 * sum(stack.values()):
         return "not memory: what the pipes execute in a cycle"
     if us > row.measured and bytes_ <= 2 * load_gpu(name).l2.size_bytes:

@@ -25,8 +25,15 @@ def _plain() -> Iterator[tuple[str, str, list[str]]]:
     """Each opcode on registers: its name, the kind of its result, its lines."""
     for opcode, (result, kinds) in sorted(OPCODES.items()):
         pools = {kind: iter(names * 3) for kind, names in SOURCES.items()}
-        sources = ("150" if kind == "8" else next(pools[kind.lower()]) for kind in kinds)
-        yield opcode, result, [f"{opcode} {TARGETS[result]}, {', '.join(sources)};"]
+        lines: list[str] = []
+        sources: list[str] = []
+        for kind in kinds:
+            if kind == "b":  # a place in a bit field, of at most 255
+                lines.append(f"and.b32 %b{len(lines)}, {next(pools['r'])}, 255;")
+                sources.append(f"%b{len(lines) - 1}")
+            else:
+                sources.append("150" if kind == "8" else next(pools["r" if kind == "B" else kind.lower()]))
+        yield opcode, result, [*lines, f"{opcode} {TARGETS[result]}, {', '.join(sources)};"]
 
 
 def _comparisons() -> Iterator[tuple[str, str, list[str]]]:

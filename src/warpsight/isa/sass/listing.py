@@ -20,6 +20,7 @@ _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+([^;]*);\s*(?:/\* 0x([0-9
 _UPPER_HALF = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
 _FAR = " " * 40  # no instruction begins there
 _TARGETS = re.compile(r'\(\*"BRANCH_TARGETS ([^"]*)"\*\)')
+_REMARK = re.compile(r'\(\*"[^"]*"\*\)')  # of the disassembler, as (*"SpillRefill"*)
 _BRACKET = re.compile(r"[\[({]")
 _RELATIVE = re.compile(r"^U?R\d+ \S")
 _GUARD = re.compile(r"^@(!?)(U?P(?:\d|T))\s+(.*)$")
@@ -90,6 +91,8 @@ def _instruction(match: re.Match[str], following: str, ptx_line: int, source: tu
     if listed := _TARGETS.search(text):
         targets = tuple(listed[1].split(","))
         text = text[: listed.start()].strip()
+    if "(*" in text:
+        text = _REMARK.sub("", text).strip()
     guard = ""
     if guarded := _GUARD.match(text):
         guard, text = guarded[1] + guarded[2], guarded[3]
