@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.coalescing import packed_lines
-from warpsight.addressing.mapping import SET_INDEX_RULES
+from warpsight.addressing.mapping import SET_INDEX_RULES, SLICE_INDEX_RULES
 from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import check_hierarchy, sector_groups
@@ -66,6 +66,7 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
         "greedy": gpu.sm.policy == "gto", "places": blocks_per_sm, "slots": blocks_per_sm * warps_per_block,
         "fetch_width": gpu.sm.fetch_width, "blocks": blocks, "warps_per_block": warps_per_block,
         "slices": gpu.l2.slices, "lines_per_piece": gpu.l2.slice_interleave_bytes // gpu.l2.line_bytes,
+        "slice_rule": SLICE_INDEX_RULES[gpu.l2.slice_index],
         **_latencies(gpu), **_memory(gpu),
     }  # fmt: skip
 
