@@ -92,15 +92,15 @@ def load_trace(folder: str | PathLike[str]) -> KernelTrace:
 def profile(
     trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, *, overrides: Sequence[str] = (),
     representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
-    order: str = DEFAULT_METHOD.order,
+    order: str = DEFAULT_METHOD.order, caches_before: str = DEFAULT_METHOD.caches_before,
 ) -> IntervalProfile:
     """The interval profile of the representative warp on `gpu` (a name, a YAML file, a `GpuSpec`), after exact caches.
 
     `overrides` change keys, as ``sm_count=56``. `representative` is kmeans, max or min (GPUMech eqs. 5-6);
     `interleaving` of accesses in the caches is clocked or round-robin; `order`: by the timing of the `reference` GPU, of which
-    `gpu` is a change, or by its `own`.
+    `gpu` is a change, or by its `own`; `caches_before`: the L2 is `cold` at the start, or `warm` as the same launch leaves it.
     """
-    method = Method(representative, interleaving, order=order)
+    method = Method(representative, interleaving, order=order, caches_before=caches_before)
     return profile_trace(_opened(trace), load_gpu(gpu, overrides=overrides), method).profile
 
 
@@ -108,32 +108,36 @@ def predict(
     trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, model: str = DEFAULT_MODEL,
     overrides: Sequence[str] = (), *, representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order, caches: str = DEFAULT_METHOD.caches,
+    caches_before: str = DEFAULT_METHOD.caches_before,
 ) -> Prediction:
     """Cycles, IPC and the CPI stack of `trace` (or a trace folder) on `gpu` by one model; attributes as the JSON keys.
 
     The other arguments as for `profile`. Raises WarpsightError for what is not known or does not fit.
     """
     spec = load_gpu(gpu, overrides=overrides)
-    return predict_trace(_opened(trace), spec, [model], Method(representative, interleaving, caches, order))[0]
+    method = Method(representative, interleaving, caches, order, caches_before)
+    return predict_trace(_opened(trace), spec, [model], method)[0]
 
 
 def simulate(
     trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, overrides: Sequence[str] = (), *,
-    max_cycles: int | None = None,
+    max_cycles: int | None = None, caches_before: str = DEFAULT_METHOD.caches_before,
 ) -> Prediction:
     """`trace` (or a trace folder) on `gpu` cycle by cycle, by the simulator, the reference for the models; returns as `predict`.
 
     What only a simulation knows (hit rates, where a miss spends its cycles, occupancy over time) is in ``provenance["model"]``.
-    Past `max_cycles` (10^10) the simulation stops with a LimitError. Raises WarpsightError for what cannot be simulated.
+    `caches_before` as for `profile`. Past `max_cycles` (10^10) the simulation stops with a LimitError. Raises WarpsightError for
+    what cannot be simulated.
     """
     spec = load_gpu(gpu, overrides=overrides)
-    return simulate_trace(_opened(trace), spec, max_cycles=max_cycles).prediction
+    return simulate_trace(_opened(trace), spec, max_cycles=max_cycles, caches_before=caches_before).prediction
 
 
 def explain(
     trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, model: str = DEFAULT_MODEL,
     overrides: Sequence[str] = (), *, by: str = "line", representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order,
+    caches_before: str = DEFAULT_METHOD.caches_before,
 ) -> Explanation:
     """Which lines the cycles of `predict` come from: its `rows` by PTX line (`line`), `source` line, basic `block`, or for
     a trace of machine code by instruction (`sass`).
@@ -141,17 +145,20 @@ def explain(
     The CPI stacks of the rows and `rest` sum to the prediction's within 1e-9. The other arguments and errors as for `predict`.
     """
     spec = load_gpu(gpu, overrides=overrides)
-    return explain_profiled(profile_trace(_opened(trace), spec, Method(representative, interleaving, order=order)), spec, model, by)
+    method = Method(representative, interleaving, order=order, caches_before=caches_before)
+    return explain_profiled(profile_trace(_opened(trace), spec, method), spec, model, by)
 
 
 def advise(
     trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, model: str = DEFAULT_MODEL,
     overrides: Sequence[str] = (), *, representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order,
+    caches_before: str = DEFAULT_METHOD.caches_before,
 ) -> Advice:
     """What would make `trace` faster: `changes`, each evaluated again, the largest gain first. Arguments as for `predict`."""
     spec = load_gpu(gpu, overrides=overrides)
-    return advise_trace(_opened(trace), spec, model, Method(representative, interleaving, order=order))
+    method = Method(representative, interleaving, order=order, caches_before=caches_before)
+    return advise_trace(_opened(trace), spec, model, method)
 
 
 def report(
@@ -184,7 +191,8 @@ def sweep(
     suite: str | None = None, models: Sequence[str] = (DEFAULT_MODEL,), overrides: Sequence[str] = (),
     derived: Mapping[str, str] | None = None, constraints: Sequence[str] = (), sampling: str = "grid", designs: int = 0,
     seed: int = 0, representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
-    order: str = DEFAULT_METHOD.order, caches: str = DEFAULT_METHOD.caches, simulator: int | None = None,
+    order: str = DEFAULT_METHOD.order, caches: str = DEFAULT_METHOD.caches, caches_before: str = DEFAULT_METHOD.caches_before,
+    simulator: int | None = None,
     out: str | PathLike[str] | None = None, results: str | PathLike[str] | None = None, executor: str = "inline",
     jobs: int | None = None, scheduler: str | None = None,
 ) -> Sweep:
@@ -203,7 +211,7 @@ def sweep(
     study = study_of_arguments(
         kernels, gpu, axes or {}, store, suite=suite, models=models, overrides=overrides, derived=derived or {},
         constraints=constraints, sampling=Sampling(sampling, designs, seed),
-        method=Method(representative, interleaving, caches, order),
+        method=Method(representative, interleaving, caches, order, caches_before),
         simulator=None if simulator is None else SimulatorRuns(simulator, seed),
     )  # fmt: skip
     folder = None if out is None else make_folder(fspath(out), study, str(store.folder))

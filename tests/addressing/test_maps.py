@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.mapping import (
+    HASH,
     MODULO,
     XOR,
     channel_of_slice,
@@ -45,16 +46,28 @@ def test_set_xor_power_of_two_stride_uses_all_sets() -> None:
 @given(st.integers(0, 2**31), st.sampled_from([128, 256, 512, 4096]), st.integers(1, 96))
 def test_slice_any_address_follows_the_byte_definition(address: int, interleave: int, slices: int) -> None:
     line, per_piece = address // 128, interleave // 128
-    assert slice_of_line(line, per_piece, slices) == address // interleave % slices
+    assert slice_of_line(line, per_piece, slices, MODULO) == address // interleave % slices
     inner = address // (interleave * slices) * (interleave // 128) + address % interleave // 128
     assert line_in_slice(line, per_piece, slices) == inner
 
 
-def test_slice_lines_are_numbered_without_gaps_in_every_slice() -> None:
+@pytest.mark.parametrize("rule", [MODULO, HASH])
+def test_slice_lines_are_numbered_without_gaps_in_every_slice(rule: int) -> None:
     seen: dict[int, list[int]] = {}
     for line in range(24 * 2 * 5):
-        seen.setdefault(slice_of_line(line, 2, 24), []).append(line_in_slice(line, 2, 24))
+        seen.setdefault(slice_of_line(line, 2, 24, rule), []).append(line_in_slice(line, 2, 24))
     assert seen == {part: list(range(10)) for part in range(24)}
+
+
+@pytest.mark.parametrize("slices", [24, 32, 40, 80, 96])
+def test_slice_hash_spreads_every_stride_and_keeps_neighbours_apart(slices: int) -> None:
+    for stride in (1, 2, slices, 2 * slices, 64, 1024, 3 * slices):
+        parts = [slice_of_line(stride * k, 1, slices, HASH) for k in range(64 * slices)]
+        most = max(parts.count(part) for part in set(parts))
+        assert len(set(parts)) == slices and most <= 64 * 1.6, stride
+    # a stream comes to each slice once in a round
+    for first in range(0, 50 * slices, slices):
+        assert sorted(slice_of_line(first + k, 1, slices, HASH) for k in range(slices)) == list(range(slices))
 
 
 @pytest.mark.parametrize(("slices", "channels", "expected"), [(4, 4, [0, 1, 2, 3]), (4, 2, [0, 0, 1, 1]), (2, 4, [0, 2])])

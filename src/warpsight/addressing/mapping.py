@@ -17,6 +17,8 @@ from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import inlined
 
 MODULO, XOR, FERMI = 0, 1, 2
+HASH = 1
+SLICE_INDEX_RULES = {"modulo": MODULO, "hash": HASH}
 SET_INDEX_RULES = {"modulo": MODULO, "xor": XOR, "fermi": FERMI}
 FERMI_SETS = 64
 
@@ -36,14 +38,22 @@ def set_index(line: int, sets: int, rule: int) -> int:
 
 # -- Which L2 slice and which memory channel an address belongs to.
 #
-# Consecutive pieces of `interleave` bytes go to the slices in turn. Within its slice a line is numbered without the slice bits, so
-# that the set index that follows uses all sets of the slice. Here everything is counted in lines: `per_piece` lines make one piece.
+# Consecutive pieces of `interleave` bytes go to the slices in turn. By the rule `hash` each round of the slices begins at another
+# one, so that no stride comes to the same slice each time: real GPUs choose slices and channels by a hash of the address, whose
+# bits NVIDIA does not publish. Here it is Fibonacci hashing of the round's number (Knuth, The Art of Computer Programming 3,
+# section 6.4). Within its slice a line is numbered without the slice bits, so that the set index that follows uses all sets of the
+# slice. Here everything is counted in lines: `per_piece` lines make one piece.
 
 @inlined
-def slice_of_line(line: int, per_piece: int, slices: int) -> int:
-    """Slice of global line number `line` (byte address // line size): (address // interleave) % slices."""
+def slice_of_line(line: int, per_piece: int, slices: int, rule: int) -> int:
+    """Slice of global line number `line` (byte address // line size): (address // interleave) % slices; by `HASH` rotated."""
     piece = quotient(line, per_piece)
-    return piece - quotient(piece, slices) * slices
+    round_number = quotient(piece, slices)
+    place = piece - round_number * slices
+    if rule == HASH:
+        place += ((round_number * 0x9E3779B1) & 0xFFFFFFFF) >> 12
+        place -= quotient(place, slices) * slices
+    return place
 
 
 @inlined

@@ -14,6 +14,7 @@ from warpsight.gpu.steps import ORDERS
 from warpsight.jobs.executor import Executor, make_executor
 from warpsight.pipeline.request import (
     CACHES,
+    CACHES_BEFORE,
     DEFAULT_GPU,
     DEFAULT_METHOD,
     DEFAULT_MODEL,
@@ -136,7 +137,7 @@ ALL = "all"
 
 
 def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """--representative, --interleaving, --order and --caches; with `several`, `--representative all` is accepted."""
+    """--representative, --interleaving, --order, --caches, --caches-before; with `several`, `--representative all` is accepted."""
     choices, every = ((*REPRESENTATIVES, ALL), f"; {ALL}: a row for each way") if several else (REPRESENTATIVES, "")
     parser.add_argument("--representative", choices=choices, default=DEFAULT_METHOD.representative,
                         help=f"how the representative warp is chosen (default {DEFAULT_METHOD.representative}{every})")
@@ -148,12 +149,20 @@ def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> Non
                         f"its own (default {DEFAULT_METHOD.order})")
     parser.add_argument("--caches", choices=CACHES, default=DEFAULT_METHOD.caches,
                         help=f"L1 and L2 simulated exactly, or by the reuse-distance model (default {DEFAULT_METHOD.caches})")
+    add_caches_before(parser)
+
+
+def add_caches_before(parser: argparse.ArgumentParser) -> None:
+    """--caches-before."""
+    parser.add_argument("--caches-before", choices=CACHES_BEFORE, default=DEFAULT_METHOD.caches_before,
+                        help="the L2 at the start of the launch: cold, or warm as the same launch leaves it, which repeated "
+                        f"launches find (default {DEFAULT_METHOD.caches_before})")
 
 
 def method(arguments: argparse.Namespace) -> Method:
     """What `add_method` collected."""
     one = DEFAULT_METHOD.representative if arguments.representative == ALL else arguments.representative
-    return Method(one, arguments.interleaving, arguments.caches, arguments.order)
+    return Method(one, arguments.interleaving, arguments.caches, arguments.order, arguments.caches_before)
 
 
 def add_static(parser: argparse.ArgumentParser) -> None:

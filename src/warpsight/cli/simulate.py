@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the simulation")
     group.add_argument("--max-cycles", metavar="N", type=options.whole, help="stop, with exit code 4, after this many cycles "
                        "(default 10,000,000,000)")
+    options.add_caches_before(parser)
     group.add_argument("--timeline", metavar="FILE.json", help="write the timeline of an SM's warps, for Perfetto or chrome://tracing")
     group.add_argument("--timeline-sm", metavar="N", type=options.whole, help="the SM of the timeline (default 0)")
     options.add_json(parser)
@@ -43,7 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     watch_sm = (arguments.timeline_sm or 0) if arguments.timeline else None
     with ProgressBar() as bar:
         trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
-        simulated = simulate_trace(trace, gpu, max_cycles=arguments.max_cycles, watch_sm=watch_sm, watch=bar.watch)
+        simulated = simulate_trace(
+            trace, gpu, max_cycles=arguments.max_cycles, watch_sm=watch_sm, caches_before=arguments.caches_before, watch=bar.watch
+        )
     if simulated.simulation.timeline is not None:
         write_timeline(arguments.timeline, trace, simulated.simulation.timeline)
     document = simulated.prediction.to_json()

@@ -131,6 +131,9 @@ class L2Spec(CacheSpec):
     slices: Annotated[int, count("equal parts of the L2, each with its own port", CACHES, most=4096)] = field(kw_only=True)
     slice_interleave_bytes: Annotated[int, size(
         "consecutive bytes that one slice holds, a power of two", CACHES, reason="default: estimated")] = 256
+    slice_index: Annotated[str, word(
+        "slice of a piece of the interleave: in turn, or in turn from a slice that a hash of the address chooses", CACHES,
+        "modulo", "hash")] = "modulo"
 
 
 @dataclass(frozen=True)

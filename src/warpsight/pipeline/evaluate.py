@@ -26,7 +26,7 @@ from warpsight.intervals.build import build_profile
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import get_model
 from warpsight.pipeline.provenance import merged_provenance, profile_provenance, trace_provenance
-from warpsight.pipeline.request import CACHES, DEFAULT_METHOD, Method
+from warpsight.pipeline.request import CACHES, CACHES_BEFORE, DEFAULT_METHOD, Method
 from warpsight.pipeline.rows import Columns, Rows, failed_rows, model_rows, number_columns
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
@@ -106,13 +106,15 @@ def _array_bytes(value: object) -> int:
 
 def misses_key(gpu: GpuSpec, blocks_per_sm: int, method: Method) -> str:
     """The key of a trace's cache misses on `gpu` with so many resident blocks."""
-    return content_key(MISSES, view_hash(cache_view(gpu, method.order)), str(blocks_per_sm), method.interleaving, method.caches)
+    return content_key(MISSES, view_hash(cache_view(gpu, method.order)), str(blocks_per_sm), method.interleaving, method.caches,
+                       method.caches_before)  # fmt: skip
 
 
 def profile_key(gpu: GpuSpec, method: Method, counts: bool, resident: Occupancy | None = None) -> str:
     """The key of a trace's interval profile on `gpu`."""
     view = view_hash(profile_view(gpu, method.order))  # the timing by which accesses are ordered is a part of it
-    return content_key(PROFILE, view, method.interleaving, method.caches, method.representative, str(counts), repr(resident))
+    words = (method.interleaving, method.caches, method.caches_before, method.representative)
+    return content_key(PROFILE, view, *words, str(counts), repr(resident))
 
 
 def need_counts(models: Iterable[str]) -> bool:
@@ -164,12 +166,19 @@ def miss_profile(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: M
     if method.order not in ORDERS:
         raise UsageError(f'unknown order "{method.order}"', place="order", remedy=f"use one of {', '.join(ORDERS)}")
     gpu = ordered(gpu, method.order)
+    if method.caches_before not in CACHES_BEFORE:
+        remedy = f"use one of {', '.join(CACHES_BEFORE)}"
+        raise UsageError(f'unknown state "{method.caches_before}"', place="caches_before", remedy=remedy)
     if method.caches == "reuse-distance":
+        if method.caches_before == "warm":
+            what = "the reuse-distance model begins with empty caches"
+            raise UsageError(what, place="caches_before", remedy="use exact caches, or leave it out")
         approximate: MissProfile = reuse.reuse_miss_profile(trace, gpu, blocks_per_sm, progress=progress)
         return approximate
     if method.caches != "exact":
         raise UsageError(f'unknown caches "{method.caches}"', place="caches", remedy=f"use one of {', '.join(CACHES)}")
-    return simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving=method.interleaving)
+    warm = method.caches_before == "warm"
+    return simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving=method.interleaving, warm=warm)
 
 
 # -- From designs to rows and predictions.

@@ -27,6 +27,7 @@ PAPERS_MODELS = ("mdm", "gpumech-plus", "gpumech")  # shown beside the default m
 REPRESENTATIVES = ("kmeans", "max", "min")
 INTERLEAVINGS = ("clocked", "round-robin")
 CACHES = ("exact", "reuse-distance")
+CACHES_BEFORE = ("cold", "warm")
 DEFAULT_MAX_INSTRUCTIONS = 10**10
 
 IMPORTING = ("kernels", "launches", "isa_file")  # of what other tools have traced
@@ -46,12 +47,14 @@ class Method:
 
     `interleaving` is the order of accesses in exact caches; `caches` are exact or by the reuse-distance model. `order` says whose
     timing orders the accesses: that of the `reference` GPU, which the design is a change of, or the design's `own`.
+    `caches_before` is the state of the L2 at the start: `cold` (empty), or `warm`, as the same launch leaves it. L1s are empty.
     """
 
     representative: str = "kmeans"
     interleaving: str = "clocked"
     caches: str = "exact"
     order: str = BY_REFERENCE
+    caches_before: str = "cold"
 
 
 DEFAULT_METHOD = Method()

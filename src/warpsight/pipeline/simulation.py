@@ -13,7 +13,7 @@ from warpsight.gpu.occupancy import Occupancy, with_own_l1
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import trace_occupancy
 from warpsight.pipeline.provenance import trace_provenance
-from warpsight.pipeline.request import Method
+from warpsight.pipeline.request import CACHES_BEFORE, DEFAULT_METHOD, Method
 from warpsight.result.prediction import Prediction, bound_by, memory_class
 from warpsight.simulator.simulate import DEFAULT_MAX_CYCLES, Simulation, Timeline, simulate_launch
 from warpsight.traces.schema import KernelTrace
@@ -31,24 +31,36 @@ class SimulatedLaunch:
 
 def simulate_trace(
     trace: KernelTrace, gpu: GpuSpec, *, resident: Occupancy | None = None, max_cycles: int | None = None,
-    watch_sm: int | None = None, watch: Watch | None = None,
+    watch_sm: int | None = None, caches_before: str = DEFAULT_METHOD.caches_before, watch: Watch | None = None,
 ) -> SimulatedLaunch:
-    """Simulate `trace` on `gpu`. `resident` replaces the residency that the launch would have. Errors as `simulate_launch`."""
+    """Simulate `trace` on `gpu`. `resident` replaces the residency that the launch would have; `caches_before` as in `Method`.
+
+    Errors as `simulate_launch`, and UsageError for an unknown state of the caches.
+    """
+    if caches_before not in CACHES_BEFORE:
+        remedy = f"use one of {', '.join(CACHES_BEFORE)}"
+        raise UsageError(f'unknown state "{caches_before}"', place="caches_before", remedy=remedy)
     occupancy = resident or trace_occupancy(trace, gpu)
     gpu = with_own_l1(gpu, occupancy)
     progress = stage(watch, "simulating cycle by cycle")
     started = perf_counter()
     limit = DEFAULT_MAX_CYCLES if max_cycles is None else max_cycles
-    simulation = simulate_launch(trace, gpu, occupancy.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress)
-    return SimulatedLaunch(simulation, _as_prediction(trace, gpu, occupancy, simulation, perf_counter() - started))
+    simulation = simulate_launch(
+        trace, gpu, occupancy.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress, warm=caches_before == "warm"
+    )
+    prediction = _as_prediction(trace, gpu, occupancy, simulation, perf_counter() - started)
+    prediction.provenance["method"]["caches_before"] = caches_before
+    return SimulatedLaunch(simulation, prediction)
 
 
-def simulation_document(trace: KernelTrace, gpu: GpuSpec, max_cycles: int | None = None) -> dict[str, Any]:
+def simulation_document(
+    trace: KernelTrace, gpu: GpuSpec, max_cycles: int | None = None, caches_before: str = DEFAULT_METHOD.caches_before
+) -> dict[str, Any]:
     """What is kept of a simulation of `trace` on `gpu`: the keys of its prediction, its details without those over time,
     `warps_per_sm` and `simulation_seconds`. Raises as `simulate_trace`.
     """
     resident = trace_occupancy(trace, gpu)
-    prediction = simulate_trace(trace, gpu, resident=resident, max_cycles=max_cycles).prediction
+    prediction = simulate_trace(trace, gpu, resident=resident, max_cycles=max_cycles, caches_before=caches_before).prediction
     details = {name: value for name, value in prediction.provenance["model"].items() if name != "over_time"}
     return {**prediction.to_json(), "provenance": None, **details, "warps_per_sm": resident.warps_per_sm}
 

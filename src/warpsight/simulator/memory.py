@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.coalescing import packed_lines
-from warpsight.addressing.mapping import SET_INDEX_RULES
+from warpsight.addressing.mapping import SET_INDEX_RULES, SLICE_INDEX_RULES
 from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import check_hierarchy, sector_groups
@@ -66,6 +66,7 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
         "greedy": gpu.sm.policy == "gto", "places": blocks_per_sm, "slots": blocks_per_sm * warps_per_block,
         "fetch_width": gpu.sm.fetch_width, "blocks": blocks, "warps_per_block": warps_per_block,
         "slices": gpu.l2.slices, "lines_per_piece": gpu.l2.slice_interleave_bytes // gpu.l2.line_bytes,
+        "slice_rule": SLICE_INDEX_RULES[gpu.l2.slice_index],
         **_latencies(gpu), **_memory(gpu),
     }  # fmt: skip
 
@@ -285,8 +286,8 @@ class _Tables:
         return table
 
 
-def _cache(tables: _Tables, caches: Rows, geometry: Numbers) -> None:
-    """Empty caches, all MSHRs free."""
+def _cache(tables: _Tables, caches: Rows, geometry: Numbers) -> Rows:
+    """Empty caches, all MSHRs free; returns their lines."""
     lines = tables.give(caches, Cache, "lines", geometry["sets"] * geometry["ways"])
     lines["number"] = -1
     tables.give(caches, Cache, "buckets", geometry["buckets"])[:] = -1
@@ -294,6 +295,7 @@ def _cache(tables: _Tables, caches: Rows, geometry: Numbers) -> None:
         following = np.arange(1, count + 1)
         following[-1] = -1
         tables.give(caches, Cache, field, count)["next"] = np.tile(following, len(caches))
+    return lines
 
 
 def _queues(tables: _Tables, units: Rows, record: type, entries: dict[str, str], rooms: Numbers) -> None:
@@ -342,10 +344,11 @@ def _slices_and_channels(tables: _Tables, slices: Rows, channels: Rows, machine:
 # -- The whole.
 
 class LaunchMemory(NamedTuple):
-    """The `State` and the table of all warp slots; `kept` is what the state points to."""
+    """The `State`, the tables of all warp slots and of all lines of the L2; `kept` is what the state points to."""
 
     state: Memory
     warps: Rows
+    l2_lines: Rows
     kept: list[Rows]
 
 
@@ -388,9 +391,9 @@ def new_memory(trace: KernelTrace, gpu: GpuSpec, machine: Numbers, code: Code) -
         geometry, groups = geometry_of(cache), sector_groups(cache)
         for field, value in {**geometry, "sector_groups": groups.ctypes.data}.items():
             memory.root[name][field] = value
-        _cache(tables, caches, geometry)
+        lines = _cache(tables, caches, geometry)  # those of the L2 come last
         tables.kept.append(groups)
     _agenda(memory, machine)
     memory.root["free_places"] = machine["sm_count"] * machine["places"]
     memory.root["bad_warp"] = -1
-    return LaunchMemory(memory, warps, [*tables.kept, code.touched])
+    return LaunchMemory(memory, warps, lines, [*tables.kept, code.touched])

@@ -51,7 +51,7 @@ def _deliver(state: State, sm: Sm, part: Slice, packet: Packet, now: int) -> Non
 def send_packet(state: State, sm: Sm, now: int) -> None:
     """The SM's port sends the oldest packet of the miss queue to its slice, if that has room."""
     packet = sm.packets[sm.miss_queue.head]
-    part = state.slices[slice_of_line(packet.line, state.machine.lines_per_piece, state.machine.slices)]
+    part = state.slices[slice_of_line(packet.line, state.machine.lines_per_piece, state.machine.slices, state.machine.slice_rule)]
     if sm.granted:
         sm.granted = False
         part.sms_granted -= 1

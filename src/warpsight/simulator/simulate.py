@@ -18,7 +18,7 @@ from warpsight.base.errors import FormatError, LimitError, UsageError
 from warpsight.base.records import Memory, fields_of
 from warpsight.gpu.spec import GpuSpec
 from warpsight.simulator.engine import BAD_TRACE, DONE, NEED_BLOCK, STUCK, TOO_LONG, run
-from warpsight.simulator.memory import code_of, load_store_unit_of, machine_of, new_memory
+from warpsight.simulator.memory import LaunchMemory, code_of, load_store_unit_of, machine_of, new_memory
 from warpsight.simulator.state import Counters, CpiStack, Issue
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.window import TraceWindow, contradiction
@@ -124,10 +124,12 @@ def _timeline(memory: Memory) -> Timeline:
 
 def simulate_launch(
     trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, max_cycles: int = DEFAULT_MAX_CYCLES, watch_sm: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | None = None, warm: bool = False,
 ) -> Simulation:
-    """Simulate the launch of `trace` on `gpu`, cold caches; `blocks_per_sm` blocks fit each SM.
+    """Simulate the launch of `trace` on `gpu`; `blocks_per_sm` blocks fit each SM.
 
+    All caches are empty at the start; with `warm` the L2 is as an earlier launch of the same trace has left it, its dirty lines
+    included, and the L1s are empty.
     `watch_sm` keeps what that SM issues, `WATCHED_INSTRUCTIONS` at most. `progress` is called now and then with the warps that have
     ended and the warps of the launch. Memory is bounded by the machine's state, the resident warps' streams and the trace's
     largest chunk. Raises SpecError or LimitError for a GPU that cannot be simulated, UsageError for an SM that it does not have,
@@ -142,7 +144,19 @@ def simulate_launch(
     machine |= {"max_cycles": max_cycles, **load_store_unit_of(gpu, header.level)}
     machine["watched_sm"], machine["watch_room"] = (-1, 0) if watch_sm is None else (watch_sm, WATCHED_INSTRUCTIONS)
     memory = new_memory(trace, gpu, machine, code)
-    state, launch, window = memory.state, memory.state.root, TraceWindow(trace)
+    if warm:
+        _run_launch(memory, trace, max_cycles, progress)
+        left = memory.l2_lines
+        memory = new_memory(trace, gpu, machine, code)
+        memory.l2_lines[:] = left
+        memory.l2_lines["valid"] |= left["pending"]  # what was still on its way has arrived
+        memory.l2_lines["pending"] = 0
+    return simulation_of(memory.state, _run_launch(memory, trace, max_cycles, progress))
+
+
+def _run_launch(memory: LaunchMemory, trace: KernelTrace, max_cycles: int, progress: Progress | None) -> list[Sample]:
+    """From the initial state of a launch to its end."""
+    header, state, launch, window = trace.header, memory.state, memory.state.root, TraceWindow(trace)
     samples = _Samples()
     outcome = NEED_BLOCK
     while outcome != DONE:
@@ -159,7 +173,7 @@ def simulate_launch(
         samples.add(Sample(int(launch["now"]), live, int(launch["issued"])))
         if progress is not None:
             progress(launched - live, header.warps)
-    return simulation_of(state, samples.taken)
+    return samples.taken
 
 
 class _Samples:

@@ -338,6 +338,7 @@ class Machine(Record):
     flit_ticks: int
     slices: int
     lines_per_piece: int
+    slice_rule: int
     l2_cycles: int
     channels: int
     slices_per_channel: int

@@ -10,7 +10,7 @@ from warpsight.gpu.key import FLAG, WORD, Key
 from warpsight.gpu.keys import every_parameter, find_key
 from warpsight.gpu.spec import KEYS
 from warpsight.gpu.steps import ORDERS
-from warpsight.pipeline.request import CACHES, INTERLEAVINGS, REPRESENTATIVES
+from warpsight.pipeline.request import CACHES, CACHES_BEFORE, INTERLEAVINGS, REPRESENTATIVES
 
 NUMBER, TRUTH = "number", "true or false"  # what an expression can be, besides WORD
 
@@ -37,6 +37,7 @@ METHOD: dict[str, Key] = {
         Key("method.caches", WORD, "exact caches or the reuse-distance model", choices=CACHES),
         Key("method.interleaving", WORD, "order of accesses in exact caches", choices=INTERLEAVINGS),
         Key("method.representative", WORD, "choice of the representative warp", choices=REPRESENTATIVES),
+        Key("method.caches_before", WORD, "the L2 at the start: empty, or as the same launch leaves it", choices=CACHES_BEFORE),
         Key("method.order", WORD, "timing that orders accesses: of the GPU that the design is like, or its own", choices=ORDERS),
     )
 }

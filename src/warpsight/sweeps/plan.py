@@ -54,11 +54,12 @@ class Batch:
 
 @dataclass(frozen=True)
 class Simulation:
-    """A run of the simulator: `launch` on one design, a change of the GPU named `gpu`."""
+    """A run of the simulator: `launch` on one design, a change of the GPU named `gpu`, its caches before as `Method` has them."""
 
     launch: StudyLaunch
     design: int
     gpu: str
+    caches_before: str
     key: str = ""
 
 
@@ -117,7 +118,7 @@ class Plan:
         limit = self.study.simulator.max_cycles if self.study.simulator else None
         return [
             SimulatorTask(self.store.address, each.key, each.launch.folder, self.bases[each.gpu], self.overrides(each.design),
-                          limit)
+                          limit, each.caches_before)
             for each in self.simulations
             if each.launch.known and not self.is_kept(each)
         ]  # fmt: skip
@@ -215,10 +216,11 @@ def _simulations(plan: Plan) -> Iterator[Simulation]:
     for design in simulator_designs(simulator, plan.table, plan.around, plan.study.method).tolist():
         (group,) = groups_of(plan.table.columns, np.array([design]), plan.own_keys)
         name, own = plan.gpu_name(group), (group.launch, _capability(plan, group))
+        before = dict(group.method).get("caches_before", plan.study.method.caches_before)
         for launch in (each for each in plan.launches if (each.choice, each.gpu.compute_capability) == own):
-            described = (plan.base_hashes[name], *plan.overrides(design))
+            described = (plan.base_hashes[name], *plan.overrides(design), before)
             key = content_key(SIMULATOR, launch.key, *described, str(simulator.max_cycles), fingerprint(SIMULATOR))
-            yield Simulation(launch, design, name, key if launch.key else "")
+            yield Simulation(launch, design, name, before, key if launch.key else "")
 
 
 # -- The progress of a study: the results that it needs, step by step, and how many of them are kept.

@@ -61,7 +61,7 @@ class RowsTask:
 
 @dataclass(frozen=True)
 class SimulatorTask:
-    """Simulate one design, `gpu` with `overrides`; the answer is kept under `key`."""
+    """Simulate one design, `gpu` with `overrides` and the caches before as `Method` has them; the answer is kept under `key`."""
 
     store: StoreAddress
     key: str
@@ -69,6 +69,7 @@ class SimulatorTask:
     gpu: GpuSpec = field(compare=False)
     overrides: tuple[str, ...] = field(compare=False)
     max_cycles: int | None = field(compare=False)
+    caches_before: str = field(compare=False)
 
 
 def run_trace(task: TraceTask) -> str:
@@ -99,7 +100,8 @@ def run_simulator(task: SimulatorTask) -> str:
     """Simulate. A refusal is kept as a result too; of a damaged trace the reason is returned."""
     store = ResultStore.reopen(task.store)
     try:
-        document = simulation_document(opened(task.folder), load_gpu(task.gpu, task.overrides), task.max_cycles)
+        gpu = load_gpu(task.gpu, task.overrides)
+        document = simulation_document(opened(task.folder), gpu, task.max_cycles, task.caches_before)
     except FormatError as error:
         return _remove_damaged(store, task.folder, error)
     except WarpsightError as error:

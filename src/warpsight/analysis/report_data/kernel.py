@@ -16,7 +16,6 @@ from warpsight.analysis.report_data.timeline import START, Window, timeline_part
 from warpsight.analysis.what_if import QUICK, known_mode, what_if
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.base.progress import Watch
-from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model, model_names
 from warpsight.pipeline.evaluate import ProfiledTrace, known_models, predict_profiled, profile_trace
@@ -49,13 +48,16 @@ def code_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, A
 # -- The references of predictions: the simulator's cycles or a measurement, and each model's error.
 
 def simulated_prediction(
-    trace: KernelTrace, gpu: GpuSpec, resident: Occupancy, window: Window, perfetto: str | None, watch: Watch | None
+    profiled: ProfiledTrace, gpu: GpuSpec, window: Window, perfetto: str | None, watch: Watch | None
 ) -> tuple[Prediction, dict[str, Any]]:
     """The simulator's prediction, and the document of a window of its timeline; the whole timeline is also written to `perfetto`.
 
     Raises as `simulate_launch`, and UsageError for a window outside the timeline or a file that cannot be written.
     """
-    simulated = simulate_trace(trace, gpu, resident=resident, watch_sm=window.sm, watch=watch)
+    trace, before = profiled.trace, profiled.method.caches_before
+    simulated = simulate_trace(
+        trace, gpu, resident=profiled.occupancy, watch_sm=window.sm, caches_before=before, watch=watch
+    )
     timeline = simulated.simulation.timeline
     assert timeline is not None, "watch_sm was given"
     part = timeline_part(trace, simulated.simulation, window)
@@ -184,7 +186,7 @@ def profiled_report_data(
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
     simulated: dict[str, Any] = {}
     if parts.simulator:
-        run = simulated_prediction(profiled.trace, gpu, profiled.occupancy, parts.window, parts.perfetto, watch)
+        run = simulated_prediction(profiled, gpu, parts.window, parts.perfetto, watch)
         predictions.insert(1, run[0])
         simulated["timeline"] = run[1]
     documents = [prediction.to_json() for prediction in predictions]

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.addressing.mapping import MODULO, SET_INDEX_RULES
+from warpsight.addressing.mapping import MODULO, SET_INDEX_RULES, SLICE_INDEX_RULES
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.base.records import dtype_of
 from warpsight.caches.exact.state import GTO, LRR, TICKS, Machine
@@ -97,6 +97,7 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
     machine["l1_mshrs"] = min(l1.mshrs, l1.sets * l1.ways * (l1.line_bytes // l1.sector_bytes))
     machine["slices"], machine["channels"] = l2.slices, gpu.dram.channels
     machine["lines_per_piece"] = l2.slice_interleave_bytes // l2.line_bytes
+    machine["slice_rule"] = SLICE_INDEX_RULES[l2.slice_index]
     machine["sm_count"], machine["blocks"] = gpu.sm_count, blocks
     machine["blocks_per_sm"], machine["warps_per_block"] = blocks_per_sm, warps_per_block
     machine["warp_slots"] = blocks_per_sm * warps_per_block

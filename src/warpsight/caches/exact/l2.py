@@ -72,7 +72,7 @@ def _fetch(state: State, channel: int, pc: int, now: int) -> int:
 def l2_repeat(state: State, line: int, repeats: int, pc: int) -> None:
     """Count the operations that the slice of `line` repeats for an atomic: one for each lane after the first at an address."""
     state.counters[pc].atomic_repeats += repeats
-    part = slice_of_line(line, state.machine.lines_per_piece, state.machine.slices)
+    part = slice_of_line(line, state.machine.lines_per_piece, state.machine.slices, state.machine.slice_rule)
     _count_load(state.atomics[part], state.atomic_spread, repeats)
 
 
@@ -81,7 +81,7 @@ def l2_read(state: State, line: int, sectors: int, pc: int, now: int) -> int:
     """Read `sectors` (mask) of L2 line `line`, requested at `now`; returns `time << 2 | level`: when and from where it is back."""
     machine, lines, count = state.machine, state.l2_lines, state.counters[pc]
     ways, needed, pieces = machine.l2.ways, state.l2_groups[sectors], set_bits(sectors)
-    part = slice_of_line(line, machine.lines_per_piece, machine.slices)
+    part = slice_of_line(line, machine.lines_per_piece, machine.slices, machine.slice_rule)
     first = _first_way(state, part, line)
     count.l2_reads += 1
     _count_load(state.replies[part], state.reply_spread, pieces)
@@ -116,7 +116,7 @@ def l2_write(state: State, line: int, sectors: int, whole: bool, pc: int, now: i
     """
     machine, lines, count = state.machine, state.l2_lines, state.counters[pc]
     ways, needed, pieces = machine.l2.ways, state.l2_groups[sectors], set_bits(sectors)
-    part = slice_of_line(line, machine.lines_per_piece, machine.slices)
+    part = slice_of_line(line, machine.lines_per_piece, machine.slices, machine.slice_rule)
     first = _first_way(state, part, line)
     count.l2_writes += 1
     _count_load(state.stores[part], state.store_spread, pieces)

@@ -39,12 +39,15 @@ Progress = Callable[[int, int], None]
 
 
 def simulate_caches(
-    trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, progress: Progress | None = None, interleaving: str = "clocked"
+    trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, progress: Progress | None = None, interleaving: str = "clocked",
+    warm: bool = False,
 ) -> MissProfile:
     """Simulate the caches of `gpu` under the whole launch; `blocks_per_sm` blocks are resident on each SM.
 
     `progress` is called from time to time with the warps that have ended and the warps of the launch. `interleaving` is `clocked`
-    or `round-robin` (see the module). Memory is bounded by the resident warps' streams and the trace's largest chunk.
+    or `round-robin` (see the module). All caches are empty at the start; with `warm` the L2 is as an earlier launch of the same
+    trace has left it, its dirty lines included, and the L1s are empty. Memory is bounded by the resident warps' streams and the
+    trace's largest chunk.
     Raises SpecError for a hierarchy that cannot be simulated, UsageError for `blocks_per_sm` below 1 or an unknown interleaving,
     FormatError for a trace that contradicts itself.
     """
@@ -52,7 +55,20 @@ def simulate_caches(
     machine = machine_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm, interleaving)
     program = program_of(trace, gpu, interleaving == "clocked")
     memory = _initial_memory(machine, program, gpu)
-    window, state = TraceWindow(trace), memory.root
+    if warm:
+        _run_launch(memory, trace, progress)
+        left = memory["l2_lines"]
+        memory = _initial_memory(machine, program, gpu)
+        memory["l2_lines"][:] = left
+        memory["l2_lines"]["ready"] = 0
+    _run_launch(memory, trace, progress)
+    latencies = (gpu.l2.latency_cycles, gpu.dram.latency_cycles) if interleaving == "clocked" else (0, 0)
+    return replace(_profile(memory), l2_latency_cycles=latencies[0], dram_latency_cycles=latencies[1])
+
+
+def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None) -> None:
+    """From the initial state of a launch to its end."""
+    header, window, state = trace.header, TraceWindow(trace), memory.root
     outcome = NEED_BLOCK
     while outcome != DONE:
         for name, table in (("window", window.warps), ("events", window.events), ("sectors", window.sectors)):
@@ -66,8 +82,6 @@ def simulate_caches(
             raise contradiction(trace, int(state["bad_warp"]))
         if progress is not None:
             progress(launched - int(state["live_warps"]), header.warps)
-    latencies = (gpu.l2.latency_cycles, gpu.dram.latency_cycles) if interleaving == "clocked" else (0, 0)
-    return replace(_profile(memory), l2_latency_cycles=latencies[0], dram_latency_cycles=latencies[1])
 
 
 def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:

@@ -56,6 +56,7 @@ class Machine(Record):
     l2: Cache
     slices: int
     lines_per_piece: int  # L2 lines in a row that belong to one slice
+    slice_rule: int  # of `addressing.mapping.SLICE_INDEX_RULES`
     reply_ticks: int  # per line through the port of a slice
     store_ticks: int  # the least that a store occupies the input port of a slice
     store_backlog: int  # how long stores can queue at that port before they wait in the SM
