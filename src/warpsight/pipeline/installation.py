@@ -16,6 +16,7 @@ from warpsight.base import diskcache
 from warpsight.emulator.sass.instruction_set import is_executed
 from warpsight.gpu.keys import parameters_of
 from warpsight.isa.ptx.opcodes import OPCODES, REFUSED
+from warpsight.isa.sass.decode import pipe_class
 from warpsight.isa.sass.opcodes import TABLE
 from warpsight.kernels.cuda import find_nvcc
 from warpsight.models.base import components_of, get_model, model_names
@@ -38,14 +39,19 @@ def instruction_table() -> list[dict[str, Any]]:
 def native_table() -> list[dict[str, Any]]:
     """A row for each native opcode (SASS): `opcode`, `op_class`, `space`, `access`, `executed`, `what`.
 
-    An opcode that is not executed is known in imported traces.
+    An opcode that is not executed is known in imported traces. The op class of one that is executed follows the pipe of Volta and
+    later.
     """
-    rows = sorted(TABLE.values(), key=lambda row: row.name)
-    return [
-        {key: getattr(row, key) for key in ("op_class", "space", "access", "what")}
-        | {"opcode": row.name, "executed": is_executed(row.name.partition(".")[0])}
-        for row in rows
-    ]
+    table = []
+    for row in sorted(TABLE.values(), key=lambda row: row.name):
+        base = row.name.partition(".")[0]
+        executed = is_executed(base)
+        op_class = pipe_class(base, row) if executed else row.op_class
+        table.append({
+            "opcode": row.name, "op_class": op_class, "space": row.space, "access": row.access, "executed": executed,
+            "what": row.what,
+        })  # fmt: skip
+    return table
 
 
 def _row(opcode: str, op_class: str, access: str, what: str, why_not: str) -> dict[str, Any]:

@@ -75,7 +75,7 @@ _PIPES = {
 }
 
 
-def _op_class(base: str, row: SassOpcode) -> str:
+def pipe_class(base: str, row: SassOpcode) -> str:
     """The op class of an opcode on Volta and later; the uniform datapath has a pipe of its own."""
     uniform = base.startswith("U") and row.op_class in ("int", "fp32", "sfu")
     return _PIPES.get(base, "uniform" if uniform else row.op_class)
@@ -408,7 +408,7 @@ class _Decoder:
         native = NativeInstruction(
             section.name, listed.address, listed.text, listed.mnemonic, operands, results,
             tuple(dict.fromkeys(n for n in reads if n not in TRUE_PREDICATES)), tuple(dict.fromkeys(writes)),
-            _op_class(listed.mnemonic.partition(".")[0], row),
+            pipe_class(listed.mnemonic.partition(".")[0], row),
             _space(row.space, listed.mnemonic) if has_access else "", row.access if has_access else "",
             meaning.bytes if has_access else 0, control_word(listed.encoding),
         )  # fmt: skip
