@@ -6,6 +6,7 @@ import inspect
 import platform
 import shutil
 import sys
+from contextlib import suppress
 from importlib import metadata
 from typing import Any
 
@@ -63,14 +64,18 @@ def environment() -> dict[str, Any]:
     features = llvm.get_host_cpu_features()
     vectors = next((name for name in ("avx512f", "avx2", "avx", "sse2", "neon") if features.get(name)), "none")
     folder = diskcache.folder()
-    files = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
+    sizes = []
+    for path in folder.rglob("*") if folder.is_dir() else ():
+        with suppress(OSError):  # another process has removed it meanwhile
+            if path.is_file():
+                sizes.append(path.stat().st_size)
     return {
         "warpsight": __version__,
         "python": sys.version.split()[0],
         "machine": f"{platform.system()} {platform.machine()}, {llvm.get_host_cpu_name()}, vectors: {vectors}",
         "packages": {name: _version(name) for name in _PACKAGES},
         "tools": {"nvcc": find_nvcc(), "C compiler": shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")},
-        "cache": {"folder": str(folder), "files": len(files), "bytes": sum(path.stat().st_size for path in files)},
+        "cache": {"folder": str(folder), "files": len(sizes), "bytes": sum(sizes)},
     }
 
 

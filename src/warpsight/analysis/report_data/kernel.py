@@ -16,6 +16,7 @@ from warpsight.analysis.report_data.timeline import START, Window, timeline_part
 from warpsight.analysis.what_if import QUICK, known_mode, what_if
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.base.progress import Watch
+from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model, model_names
 from warpsight.pipeline.evaluate import ProfiledTrace, known_models, predict_profiled, profile_trace
@@ -48,16 +49,14 @@ def code_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, A
 # -- The references of predictions: the simulator's cycles or a measurement, and each model's error.
 
 def simulated_prediction(
-    profiled: ProfiledTrace, gpu: GpuSpec, window: Window, perfetto: str | None, watch: Watch | None
+    trace: KernelTrace, gpu: GpuSpec, resident: Occupancy, window: Window, perfetto: str | None, watch: Watch | None, *,
+    caches_before: str = DEFAULT_METHOD.caches_before,
 ) -> tuple[Prediction, dict[str, Any]]:
     """The simulator's prediction, and the document of a window of its timeline; the whole timeline is also written to `perfetto`.
 
     Raises as `simulate_launch`, and UsageError for a window outside the timeline or a file that cannot be written.
     """
-    trace, before = profiled.trace, profiled.method.caches_before
-    simulated = simulate_trace(
-        trace, gpu, resident=profiled.occupancy, watch_sm=window.sm, caches_before=before, watch=watch
-    )
+    simulated = simulate_trace(trace, gpu, resident=resident, watch_sm=window.sm, caches_before=caches_before, watch=watch)
     timeline = simulated.simulation.timeline
     assert timeline is not None, "watch_sm was given"
     part = timeline_part(trace, simulated.simulation, window)
@@ -186,7 +185,10 @@ def profiled_report_data(
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
     simulated: dict[str, Any] = {}
     if parts.simulator:
-        run = simulated_prediction(profiled, gpu, parts.window, parts.perfetto, watch)
+        run = simulated_prediction(
+            profiled.trace, gpu, profiled.occupancy, parts.window, parts.perfetto, watch,
+            caches_before=profiled.method.caches_before,
+        )  # fmt: skip
         predictions.insert(1, run[0])
         simulated["timeline"] = run[1]
     documents = [prediction.to_json() for prediction in predictions]
