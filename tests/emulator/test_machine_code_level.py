@@ -14,6 +14,7 @@ import pytest
 
 import warpsight
 from machine_code import ARCHITECTURES, compared
+from warpsight.base.errors import LaunchFault
 from warpsight.pipeline.suites import SuiteKernel, load_suite
 
 pytestmark = pytest.mark.oracle
@@ -45,3 +46,22 @@ def test_variable_that_a_function_declares_is_found_under_the_name_that_the_asse
     out = np.zeros(4, np.uint32)
     warpsight.trace(source, "k", grid=1, block=4, args=[out], gpu="a100")
     assert out.tolist() == [10, 20, 30, 40]
+
+
+HALF_SUMS = """
+#include <cuda_fp16.h>
+extern "C" __global__ void sums(__half* x, int n) { if (threadIdx.x < n) atomicAdd(x + threadIdx.x, __float2half(1.0f)); }
+extern "C" __global__ void reads(unsigned char* x, int n) { x[0] = x[n]; }
+"""
+
+
+def test_atomic_of_16_bits_at_the_end_of_an_array_is_no_fault() -> None:
+    x = np.zeros(5, np.float16)
+    warpsight.trace(HALF_SUMS, "sums", grid=1, block=32, args=[x, 5], gpu="rtx2060")
+    assert x.tolist() == [1.0] * 5
+
+
+def test_access_behind_an_array_that_does_not_fill_its_last_word_is_a_fault() -> None:
+    source = HALF_SUMS.replace("atomicAdd(x + threadIdx.x, __float2half(1.0f))", "x[threadIdx.x] = x[0]")
+    with pytest.raises(LaunchFault, match="out of bounds"):
+        warpsight.trace(source, "reads", grid=1, block=1, args=[np.zeros(5, np.uint8), 5], gpu="rtx2060")

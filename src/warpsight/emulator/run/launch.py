@@ -30,7 +30,7 @@ from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTa
 from warpsight.emulator.run.static import static_instructions
 from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, empty_streams
 from warpsight.emulator.sass.instruction_set import SASS
-from warpsight.emulator.sass.system import fill_launch_words, reads_workspace
+from warpsight.emulator.sass.system import fill_launch_words, has_half_atomics, reads_workspace
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.lexer import lines_of
 from warpsight.isa.ptx.program import Function
@@ -215,6 +215,7 @@ class _Run:
         with_workspace = reads_workspace(function, symbols.parameters_start) if native_level else needs_workspace(function)
         self.memory = memory or DeviceMemory(
             symbols, launch, source.path, with_workspace=with_workspace, heap_bytes=heap_bytes, checks=options.check,
+            whole_words=native_level and has_half_atomics(source.module),
         )
         if native_level:
             fill_launch_words(self.memory, launch, self.local_bytes, symbols.parameters_start)

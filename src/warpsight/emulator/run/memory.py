@@ -208,12 +208,16 @@ class Memory:
 
 
 class DeviceMemory(Memory):
-    """The arena of one launch. `heap_bytes` lie behind the arrays for the kernel's own `malloc`; 0 for a kernel that has none."""
+    """The arena of one launch. `heap_bytes` lie behind the arrays for the kernel's own `malloc`; 0 for a kernel that has none.
+
+    With `whole_words` an array ends with the word that its last byte lies in.
+    """
 
     def __init__(
         self, symbols: SymbolTable, launch: Launch, place: str, *,
-        with_workspace: bool = False, heap_bytes: int = 0, checks: bool = False,
+        with_workspace: bool = False, heap_bytes: int = 0, checks: bool = False, whole_words: bool = False,
     ) -> None:
+        self._unit = 4 if whole_words else 1
         self.allocations: list[Allocation] = [
             Allocation(g.address, g.variable.size, g.writable, f'variable "{g.variable.name}"')
             for g in symbols.global_data
@@ -282,7 +286,7 @@ class DeviceMemory(Memory):
                     raise UsageError(f'array for parameter "{name}" is not C-contiguous', remedy="pass np.ascontiguousarray(...)")
                 data = address.to_bytes(8, "little")
                 title = f'array of parameter "{name}" ({array.nbytes:,} bytes)'
-                self.allocations.append(Allocation(address, array.nbytes, True, title))
+                self.allocations.append(Allocation(address, align_up(array.nbytes, self._unit), True, title))
                 self._arrays.append((address, argument))
                 address = align_up(address + max(1, array.nbytes), GLOBAL_ALIGN)
             self.parameters[parameter.offset : parameter.offset + len(data)] = data

@@ -40,7 +40,7 @@ from warpsight.emulator.sass.common import (
     wide_integer,
 )
 from warpsight.isa.ptx.linking import EXTERNALS
-from warpsight.isa.ptx.program import Function, Instruction
+from warpsight.isa.ptx.program import Function, Instruction, Module
 from warpsight.isa.sass.native import NativeConstant, NativeRegister, NativeSymbol, NativeWord
 from warpsight.kernels.launch import Launch
 
@@ -78,6 +78,16 @@ def reads_workspace(function: Function, parameters: int) -> bool:
     first = _CLUSTER_WORKSPACE if parameters >= _WITH_CLUSTERS else _WORKSPACE
     operands = (operand for i in function.instructions if i.native is not None for operand in i.native.operands)
     return any(isinstance(o, NativeConstant) and o.bank == 0 and first - 4 <= o.offset <= first + 4 for o in operands)
+
+
+def has_half_atomics(module: Module) -> bool:
+    """Whether the program may have atomics of 16 bits, for which machine code exchanges the whole word around their operand.
+
+    That a GPU may, as memory is allocated in larger pieces. Of a cubin it is not known.
+    """
+    instructions = [i for function in module.functions.values() for i in function.instructions]
+    atomics = (i for i in instructions if i.opcode in ("atom", "red"))
+    return not instructions or any({"b16", "f16", "bf16"} & set(i.modifiers) for i in atomics)
 
 
 # -- Special registers.
