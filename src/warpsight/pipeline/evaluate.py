@@ -26,7 +26,7 @@ from warpsight.intervals.build import build_profile
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import get_model
 from warpsight.pipeline.provenance import merged_provenance, profile_provenance, trace_provenance
-from warpsight.pipeline.request import CACHES, CACHES_BEFORE, DEFAULT_METHOD, Method
+from warpsight.pipeline.request import CACHES, DEFAULT_METHOD, Method, is_warm
 from warpsight.pipeline.rows import Columns, Rows, failed_rows, model_rows, number_columns
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
@@ -166,18 +166,15 @@ def miss_profile(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: M
     if method.order not in ORDERS:
         raise UsageError(f'unknown order "{method.order}"', place="order", remedy=f"use one of {', '.join(ORDERS)}")
     gpu = ordered(gpu, method.order)
-    if method.caches_before not in CACHES_BEFORE:
-        remedy = f"use one of {', '.join(CACHES_BEFORE)}"
-        raise UsageError(f'unknown state "{method.caches_before}"', place="caches_before", remedy=remedy)
+    warm = is_warm(method.caches_before)
     if method.caches == "reuse-distance":
-        if method.caches_before == "warm":
+        if warm:
             what = "the reuse-distance model begins with empty caches"
             raise UsageError(what, place="caches_before", remedy="use exact caches, or leave it out")
         approximate: MissProfile = reuse.reuse_miss_profile(trace, gpu, blocks_per_sm, progress=progress)
         return approximate
     if method.caches != "exact":
         raise UsageError(f'unknown caches "{method.caches}"', place="caches", remedy=f"use one of {', '.join(CACHES)}")
-    warm = method.caches_before == "warm"
     return simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving=method.interleaving, warm=warm)
 
 

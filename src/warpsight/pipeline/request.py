@@ -60,6 +60,14 @@ class Method:
 DEFAULT_METHOD = Method()
 
 
+def is_warm(caches_before: str) -> bool:
+    """Whether the L2 is warm at the start of the launch (`Method.caches_before`). Raises UsageError for an unknown state."""
+    if caches_before not in CACHES_BEFORE:
+        remedy = f"use one of {', '.join(CACHES_BEFORE)}"
+        raise UsageError(f'unknown state "{caches_before}"', place="caches_before", remedy=remedy)
+    return caches_before == "warm"
+
+
 @dataclass(frozen=True)
 class KernelRequest:
     """A kernel input. `path` is a .cu, .ptx, .cubin, launch file or trace folder, a program, source text, or a Python kernel.

@@ -13,7 +13,7 @@ from warpsight.gpu.occupancy import Occupancy, with_own_l1
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import trace_occupancy
 from warpsight.pipeline.provenance import trace_provenance
-from warpsight.pipeline.request import CACHES_BEFORE, DEFAULT_METHOD, Method
+from warpsight.pipeline.request import DEFAULT_METHOD, Method, is_warm
 from warpsight.result.prediction import Prediction, bound_by, memory_class
 from warpsight.simulator.simulate import DEFAULT_MAX_CYCLES, Simulation, Timeline, simulate_launch
 from warpsight.traces.schema import KernelTrace
@@ -37,16 +37,14 @@ def simulate_trace(
 
     Errors as `simulate_launch`, and UsageError for an unknown state of the caches.
     """
-    if caches_before not in CACHES_BEFORE:
-        remedy = f"use one of {', '.join(CACHES_BEFORE)}"
-        raise UsageError(f'unknown state "{caches_before}"', place="caches_before", remedy=remedy)
+    warm = is_warm(caches_before)
     occupancy = resident or trace_occupancy(trace, gpu)
     gpu = with_own_l1(gpu, occupancy)
     progress = stage(watch, "simulating cycle by cycle")
     started = perf_counter()
     limit = DEFAULT_MAX_CYCLES if max_cycles is None else max_cycles
     simulation = simulate_launch(
-        trace, gpu, occupancy.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress, warm=caches_before == "warm"
+        trace, gpu, occupancy.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress, warm=warm
     )
     prediction = _as_prediction(trace, gpu, occupancy, simulation, perf_counter() - started)
     prediction.provenance["method"]["caches_before"] = caches_before
