@@ -120,9 +120,10 @@ def level_of(request: KernelRequest, gpu: GpuSpec | None) -> str:
         raise UsageError(what, place="check", remedy="leave out one of the two")
     if level != "auto":
         return level
-    if request.check or gpu is None or _stated_architecture(gpu) is None:
-        return "sass" if gpu is None and not request.check and has_only_machine_code(request.path) else "ptx"
-    return "sass"
+    if request.check:
+        return "ptx"
+    native = has_only_machine_code(request.path) if gpu is None else _stated_architecture(gpu) is not None
+    return "sass" if native else "ptx"
 
 
 def wanted_architecture(gpu: GpuSpec) -> Architecture:
