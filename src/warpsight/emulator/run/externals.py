@@ -327,7 +327,7 @@ def _unsigned(value: np.int64) -> int:
 def uses_heap(function: Function, source: KernelSource) -> bool:
     """Does a kernel, or a function of its module, call `malloc`? Of machine code that was given as such: may its module?"""
     if source.cubin:
-        return any(name in undefined_names(source.cubin) for name in (MALLOC, *ALIGNED_MALLOCS))
+        return not undefined_names(source.cubin).isdisjoint((MALLOC, *ALIGNED_MALLOCS))
     calls = (i for f in (function, *source.module.functions.values()) for i in f.instructions if i.opcode == "call")
     return any(getattr(call.operands[1], "name", "") in (MALLOC, *ALIGNED_MALLOCS) for call in calls if len(call.operands) > 1)
 

@@ -191,6 +191,18 @@ def lane_addresses(
     return probes.results()
 
 
+def _own_memory(prepared: PreparedKernel, launch: Launch, options: RunOptions) -> DeviceMemory:
+    """The memory of a launch that is given none."""
+    source, function, symbols = prepared.source, prepared.function, prepared.native.symbols
+    native_level = prepared.level == "sass"
+    return DeviceMemory(
+        symbols, launch, source.path, checks=options.check,
+        with_workspace=reads_workspace(function, symbols.parameters_start) if native_level else needs_workspace(function),
+        heap_bytes=options.heap_bytes if uses_heap(function, source) else 0,
+        whole_words=native_level and has_half_atomics(source.module),
+    )  # fmt: skip
+
+
 class _Run:
     """One launch in progress."""
 
@@ -210,14 +222,8 @@ class _Run:
         if max(self.local_bytes, self.shared_bytes) > WINDOW_BYTES:
             what = f"{self.shared_bytes} bytes of shared and {self.local_bytes} of local memory exceed the 16 MiB windows"
             raise UsageError(f"kernel {self.name}: {what}", remedy="use less shared or local memory")
-        heap_bytes = options.heap_bytes if uses_heap(function, source) else 0
-        native_level = prepared.level == "sass"
-        with_workspace = reads_workspace(function, symbols.parameters_start) if native_level else needs_workspace(function)
-        self.memory = memory or DeviceMemory(
-            symbols, launch, source.path, with_workspace=with_workspace, heap_bytes=heap_bytes, checks=options.check,
-            whole_words=native_level and has_half_atomics(source.module),
-        )
-        if native_level:
+        self.memory = memory or _own_memory(prepared, launch, options)
+        if prepared.level == "sass":
             fill_launch_words(self.memory, launch, self.local_bytes, symbols.parameters_start)
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
