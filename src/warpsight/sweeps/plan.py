@@ -34,7 +34,7 @@ from warpsight.pipeline.evaluate import (
     trace_occupancy,
 )
 from warpsight.sweeps.designs import DesignTable, Group, design_table, groups_of, simulator_designs
-from warpsight.sweeps.launches import StudyLaunch, study_launch
+from warpsight.sweeps.launches import Choice, StudyLaunch, study_launch
 from warpsight.sweeps.study import Study
 from warpsight.sweeps.tasks import PARQUET, ROWS, KeptStages, RowsTask, SimulatorTask, TraceTask, opened
 
@@ -151,15 +151,22 @@ def plan_sweep(study: Study, store: ResultStore) -> Plan:
     table = design_table(study, around)
     groups = groups_of(table.columns, np.flatnonzero(table.refused == 0), model_only(table.columns, study.method.order))
     plan = Plan(study, store, bases, around, table, (), (), ())
-    executing = {(group.launch, _capability(plan, group)): around[plan.gpu_name(group)] for group in groups}
+    alike: dict[tuple[Choice, str], list[Group]] = {}
+    for group in groups:
+        alike.setdefault((group.launch, _capability(plan, group)), []).append(group)
+    executing = {key: around[plan.gpu_name(some[0])] for key, some in alike.items()}
     if not groups:  # every design is refused, and a kernel may be too
         executing = {((), gpu.compute_capability): gpu for gpu in around.values()}
-    plan.launches = launches = tuple(
+    plan.launches = tuple(
         study_launch(kernel, choice, replace(gpu, compute_capability=capability), store)
         for kernel in study.kernels
         for (choice, capability), gpu in executing.items()
     )
-    plan.batches = tuple(_keyed(plan, batch) for launch in launches for batch in _batches(plan, launch, groups))
+    plan.batches = tuple(
+        _keyed(plan, batch)
+        for launch in plan.launches
+        for batch in _batches(launch, alike.get((launch.choice, launch.gpu.compute_capability), ()))
+    )
     plan.simulations = tuple(_simulations(plan))
     return plan
 
@@ -170,12 +177,11 @@ def _capability(plan: Plan, group: Group) -> str:
     return settings.get("compute_capability", plan.around[plan.gpu_name(group)].compute_capability)
 
 
-def _batches(plan: Plan, launch: StudyLaunch, groups: Sequence[Group]) -> Iterator[Batch]:
-    """The launch's groups, in the order of their first designs, cut into tasks."""
+def _batches(launch: StudyLaunch, groups: Sequence[Group]) -> Iterator[Batch]:
+    """The groups of a launch, in the order of their first designs, cut into tasks."""
     pieces = [
         replace(group, designs=group.designs[first : first + MOST_DESIGNS])
         for group in groups
-        if (group.launch, _capability(plan, group)) == (launch.choice, launch.gpu.compute_capability)
         for first in range(0, len(group.designs), MOST_DESIGNS)
     ]
     batch: list[Group] = []
