@@ -155,8 +155,8 @@ def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> Non
 def add_caches_before(parser: argparse.ArgumentParser) -> None:
     """--caches-before."""
     parser.add_argument("--caches-before", choices=CACHES_BEFORE, default=DEFAULT_METHOD.caches_before,
-                        help="the L2 at the start of the launch: cold, or warm as the same launch leaves it, which repeated "
-                        f"launches find (default {DEFAULT_METHOD.caches_before})")
+                        help="state of the L2 when the launch begins: cold (empty), or warm, as an earlier launch of the same "
+                        f"kernel leaves it (default {DEFAULT_METHOD.caches_before})")
 
 
 def method(arguments: argparse.Namespace) -> Method:

@@ -116,7 +116,7 @@ class L1Spec(CacheSpec):
         "when a miss takes a line of its set: at once, or with its data (a streaming L1)", PROFILE,
         "on-miss", "on-fill")] = "on-miss"
     carve_out: Annotated[bool, flag(
-        "whether the L1 of a launch also has what its blocks leave of sm.shared_memory, in CUDA's steps for the compute capability",
+        "whether shared memory that a launch does not need becomes L1, in the carve-out steps of the compute capability",
         CACHES)] = False
 
 
@@ -132,7 +132,7 @@ class L2Spec(CacheSpec):
     slice_interleave_bytes: Annotated[int, size(
         "consecutive bytes that one slice holds, a power of two", CACHES, reason="default: estimated")] = 256
     slice_index: Annotated[str, word(
-        "slice of a piece of the interleave: in turn, or in turn from a slice that a hash of the address chooses", CACHES,
+        "how addresses go to slices: round-robin (modulo), or round-robin from a start that a hash of the address gives", CACHES,
         "modulo", "hash")] = "modulo"
 
 

@@ -37,7 +37,7 @@ METHOD: dict[str, Key] = {
         Key("method.caches", WORD, "exact caches or the reuse-distance model", choices=CACHES),
         Key("method.interleaving", WORD, "order of accesses in exact caches", choices=INTERLEAVINGS),
         Key("method.representative", WORD, "choice of the representative warp", choices=REPRESENTATIVES),
-        Key("method.caches_before", WORD, "the L2 at the start: empty, or as the same launch leaves it", choices=CACHES_BEFORE),
+        Key("method.caches_before", WORD, "L2 when the launch begins: empty, or as a launch before left it", choices=CACHES_BEFORE),
         Key("method.order", WORD, "timing that orders accesses: of the GPU that the design is like, or its own", choices=ORDERS),
     )
 }

@@ -81,9 +81,9 @@ def reads_workspace(function: Function, parameters: int) -> bool:
 
 
 def has_half_atomics(module: Module) -> bool:
-    """Whether the program may have atomics of 16 bits, for which machine code exchanges the whole word around their operand.
+    """Whether the program may have 16-bit atomics, for which machine code exchanges the whole word around the operand.
 
-    That a GPU may, as memory is allocated in larger pieces. Of a cubin it is not known.
+    On a GPU this is allowed, since memory is allocated in larger pieces. For a cubin the answer is yes, as its PTX is not known.
     """
     instructions = [i for function in module.functions.values() for i in function.instructions]
     atomics = (i for i in instructions if i.opcode in ("atom", "red"))
