@@ -58,6 +58,31 @@ def test_program_with_wrong_calls_gets_the_codes_of_cuda() -> None:
     assert not errors
 
 
+@pytest.mark.parametrize("gpu", ["mdm-pascal", "a100"])  # PTX, and machine code
+def test_accesses_just_past_an_array_are_let_through_when_asked_for(gpu: str) -> None:
+    program = build("outside.cu")
+    code, document, printed = run_json(program, options=("--out-of-bounds", "ignore", "--gpu", gpu))
+    assert code == 0
+    lines = [line for line in printed.splitlines() if re.match(r"[a-z]+ \d", line)]
+    assert lines == ["shift 163 0 0", "in 100 163", "spill 0 3", "count 3 0 0", "far 700"]
+    places = {row["kernel"].partition("(")[0]: row["accesses"] for row in document["out_of_bounds"]["places"]}
+    assert places == {"shift": 2 * 4, "spill": 61, "count": 63}
+    assert document["totals"]["failed"] == 1, "16 million elements further nothing is mapped"
+
+
+def test_each_place_out_of_bounds_is_reported_once() -> None:
+    program = build("outside.cu")
+    _, output, errors = run(program, options=("--out-of-bounds", "warn"))
+    warnings = re.findall(r"^warning: (.*)$", errors, re.MULTILINE)
+    assert [re.search(r"kernel (\w+)", text)[1] for text in warnings] == ["shift", "spill", "count"]  # type: ignore[index]
+    assert "thread (60,0,0)" in warnings[0]
+    assert "0 bytes past the end" in warnings[0]
+    assert "note: 132 accesses out of bounds at 3 places read zeros or wrote nothing" in output
+    _, output, errors = run(program)
+    assert errors.startswith("error:")
+    assert "far 700" in output, "without the option the first is an error, and stays one"
+
+
 @pytest.mark.parametrize(
     ("which", "number", "name", "message"),
     [

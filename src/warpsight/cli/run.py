@@ -10,7 +10,7 @@ from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json, terminal_style
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.program_run import Selection
+from warpsight.pipeline.program_run import OUT_OF_BOUNDS, Selection
 from warpsight.pipeline.program_run import predict_program as run_program
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS
 from warpsight.reports.next_step import line
@@ -39,6 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="DIR", help="store the trace of each launch in a folder under DIR")
     parser.add_argument("--max-instructions", metavar="N", type=options.whole, help="stop a launch (as a time-out) after this "
                         "many warp instructions (default 10,000,000,000)")
+    parser.add_argument("--out-of-bounds", choices=OUT_OF_BOUNDS, default="error", help="what a load, store or atomic just past an "
+                        "array does: end the launch with an error, or read zeros and write nothing, with a warning for each place "
+                        "(warn) or without (ignore); further than the 2 MiB page of an array it is always an error (default error)")
     options.add_json(parser)
 
 
@@ -56,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         folder=Path(arguments.output) if arguments.output else None,
         max_instructions=arguments.max_instructions or DEFAULT_MAX_INSTRUCTIONS,
         level=arguments.level,
+        out_of_bounds=arguments.out_of_bounds,
         # With --json, stdout is the document and nothing else.
         stdout=sys.stderr if arguments.json else None,
     )

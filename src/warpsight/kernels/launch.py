@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.base.errors import WarpsightError
 from warpsight.kernels.images import Image
 
 if TYPE_CHECKING:
@@ -113,12 +115,17 @@ class RunOptions:
     """What the device runtime offers to a kernel: bytes for its `malloc`, where its `printf` writes (None: standard
     output). With `check`, reads of shared, local or allocated memory that was never written are faults. `stack_bytes` per thread
     are for calls that are not expanded in place: recursion, and calls through pointers.
+
+    `out_of_bounds` is told of loads, stores and atomics out of bounds: of each instruction the first, as the error that it would
+    be, and how many lanes did so. They read zeros and change nothing. Without it (None) they are faults, as are always those
+    further away than the 2 MiB page of an allocation.
     """
 
     heap_bytes: int = DEFAULT_HEAP_BYTES
     output: TextIO | None = None
     check: bool = False
     stack_bytes: int = DEFAULT_STACK_BYTES
+    out_of_bounds: Callable[[WarpsightError, int], None] | None = None
 
 
 DEFAULT_OPTIONS = RunOptions()

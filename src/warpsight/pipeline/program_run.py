@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +24,7 @@ from warpsight.traces.schema import TraceSink
 from warpsight.traces.store import SpillingSink
 
 PREDICTED, SCALED, UNKNOWN = "predicted", "scaled", "unknown"
+OUT_OF_BOUNDS = ("error", "warn", "ignore")
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,9 @@ class _LaunchPredictor:
     selection: Selection
     folder: Path | None
     rows: list[dict[str, Any]] = field(default_factory=list)
+    lets_through: str = "error"  # one of OUT_OF_BOUNDS
     refused_something: bool = False
+    outside: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # by kernel and place
     _count: dict[str, int] = field(default_factory=dict)
     _pace: dict[tuple[str, str], float] = field(default_factory=dict)  # seconds per warp instruction, by kernel and model
     _folder_of: dict[int, Path] = field(default_factory=dict)
@@ -127,25 +131,46 @@ class _LaunchPredictor:
         if number:
             self.rows.append({"number": number, "kernel": kernel, "time": UNKNOWN, "error": str(error)})
 
+    @property
+    def out_of_bounds(self) -> Callable[[WarpsightError, int], None] | None:
+        """Who counts the accesses out of bounds that are let through; None where they are errors."""
+        return None if self.lets_through == "error" else self._note_outside
+
+    def _note_outside(self, error: WarpsightError, accesses: int) -> None:
+        assert error.details is not None
+        known = self.outside.get((error.details.kernel, error.place))
+        if known is not None:
+            known["accesses"] += accesses
+            return
+        self.outside[error.details.kernel, error.place] = {
+            "kernel": error.details.kernel, "place": error.place, "accesses": accesses, "first": error.what,
+        }  # fmt: skip
+        if self.lets_through == "warn":
+            print(f"warning: {error.place}: {error.what}; reads gave zeros, writes did nothing", file=sys.stderr, flush=True)
+
 
 def predict_program(
     command: Sequence[str], gpu: GpuSpec, *, models: Sequence[str] = (DEFAULT_MODEL,), method: Method = DEFAULT_METHOD,
     selection: Selection | None = None, folder: Path | None = None, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    level: str | None = None, stdout: IO[Any] | None = None,
+    level: str | None = None, out_of_bounds: str = "error", stdout: IO[Any] | None = None,
 ) -> dict[str, Any]:
     """Run a program built with `nvcc -cudart shared`; the result document, with `exit_code` as the program's.
 
     `level` is what is executed: the machine code that CUDA chooses for `gpu`, or makes of PTX for it; or PTX. Each launch is
     predicted by all `models`; the times that the program itself measures are those of the first. Traces go into folders under
-    `folder` if given. The program's output goes where this process's goes, or to `stdout`. Raises UsageError where the program
-    cannot be started.
+    `folder` if given. `out_of_bounds` says what loads, stores and atomics past an array do: end the launch with an `error`, as a
+    GPU does when they leave the mapped page, or read zeros and write nothing, reported (`warn`) or only counted (`ignore`). The
+    program's output goes where this process's goes, or to `stdout`. Raises UsageError where the program cannot be started.
     """
+    if out_of_bounds not in OUT_OF_BOUNDS:
+        remedy = f"use one of {', '.join(OUT_OF_BOUNDS)}"
+        raise UsageError(f'unknown choice "{out_of_bounds}"', place="out_of_bounds", remedy=remedy)
     known_models(models)
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise UsageError("the folder exists and is not empty", place=str(folder), remedy="name another folder")
     executed = level_of(KernelRequest(command[0], level=level), gpu)
     architecture = native_architecture(wanted_architecture(gpu))[0] if executed == "sass" else None
-    predictor = _LaunchPredictor(gpu, tuple(models), method, selection or Selection(), folder)
+    predictor = _LaunchPredictor(gpu, tuple(models), method, selection or Selection(), folder, lets_through=out_of_bounds)
     run = run_program(command, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
     rows = predictor.rows
     return {
@@ -153,6 +178,7 @@ def predict_program(
         "level": executed, "target": None if architecture is None else architecture.real,
         "exit_code": run.exit_code, "ended_by": describe_signal(run.exit_code), "used_cuda": run.connected,
         "refused": predictor.refused_something,
+        "out_of_bounds": {"choice": out_of_bounds, "places": list(predictor.outside.values())},
         "launches": rows,
         "kernels": by_kernel(rows),
         "totals": {

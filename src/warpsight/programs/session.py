@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -117,6 +118,10 @@ class Observer(Protocol):
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
         """A launch has failed; number 0 means a module or kernel that could not be loaded."""
+
+    @property
+    def out_of_bounds(self) -> Callable[[WarpsightError, int], None] | None:
+        """See `RunOptions.out_of_bounds`."""
 
 
 class Session:
@@ -232,7 +237,8 @@ class Session:
         printed = io.StringIO()  # written by the program itself, so that it comes between its own lines
         status, seconds = Status.SUCCESS, 0.0
         try:
-            seconds = self._run(kernel, launch, parameters, allocations, RunOptions(output=printed))
+            options = RunOptions(output=printed, out_of_bounds=self._observer.out_of_bounds)
+            seconds = self._run(kernel, launch, parameters, allocations, options)
         except WarpsightError as error:
             self._refuse(self._counter[0], kernel.name, error)
             status = status_of(error)

@@ -206,6 +206,10 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         notes.append(f" note: ~ marks times extrapolated from predicted launches of the kernel ({scaled})")
     if totals["failed"]:
         notes.append(f" note: {counted(totals['failed'], 'launch')} failed; see the errors above")
+    places = document["out_of_bounds"]["places"]
+    if places:
+        accesses = counted(sum(place["accesses"] for place in places), "access")
+        notes.append(f" note: {accesses} out of bounds at {counted(len(places), 'place')} read zeros or wrote nothing")
     summary = (
         f"  {'total':<8} {counted(totals['launches'], 'launch')}, {thousands(totals['warp_instructions'])} warp instructions, "
         f"{thousands(totals['cycles'])} cycles, {duration(totals['seconds'])}{_ended(document)}"

@@ -45,7 +45,7 @@ def wrapped(text: str, indent: str = "   ", *, hyphens: bool = False) -> list[st
 
 def counted(count: int, noun: str) -> str:
     """`1 design`, `1,024 designs`, `2 launches`."""
-    plural = noun + ("es" if noun.endswith("ch") else "s")
+    plural = noun + ("es" if noun.endswith(("ch", "ss")) else "s")
     return f"{count:,} {noun if count == 1 else plural}"
 
 

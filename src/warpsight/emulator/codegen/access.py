@@ -130,18 +130,21 @@ def _either(frame: Frame, straight: Value, fast: Callable[[], list[Value]], slow
 def scattered_global(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:
     """The out-of-line body of an access to device memory."""
     builder = helper.builder
-    check_global(helper, addresses, access.size, access.writes, helper.site)
-    host = builder.add(addresses, splat(builder, helper.slot(Slot.ARENA_DELTA)))
-    values = _move_scattered(helper, "global", host, addresses, access)
+    places = check_global(helper, addresses, access.size, access.writes, helper.site, replaces=True)
+    host = builder.add(places, splat(builder, helper.slot(Slot.ARENA_DELTA)))
+    values = _move_scattered(helper, "global", host, places, access)
     if access.record:
         record_sectors(helper, addresses)
     return values
 
 
-def check_global(frame: Frame, addresses: Value, size: int, writes: bool, site: Value, align: int = 0) -> None:
+def check_global(
+    frame: Frame, addresses: Value, size: int, writes: bool, site: Value, align: int = 0, *, replaces: bool = False
+) -> Value:
     """Stop the warp unless each active lane's bytes lie, aligned, in one live allocation (writable for a write).
 
-    `align` is their size unless another is given.
+    `align` is their size unless another is given. Gives the addresses to use: with `replaces`, and where the launch lets accesses
+    out of bounds through, lanes out of bounds have the address of zeros of their own.
     """
     builder, align = frame.builder, align or size
     low, high = _site_bounds(frame, site)
@@ -154,16 +157,24 @@ def check_global(frame: Frame, addresses: Value, size: int, writes: bool, site: 
     mask = frame.active_mask
     bad = builder.icmp_signed("!=", builder.and_(mask, builder.not_(good)), I32(0))
     bad = builder.or_(bad, builder.icmp_signed("<", room, I64(0)))
-    slow, after = builder.append_basic_block("check"), builder.append_basic_block("checked")
+    before, slow, after = builder.block, builder.append_basic_block("check"), builder.append_basic_block("checked")
     builder.cbranch(bad, slow, after).set_weights([1, 1000])
     builder.position_at_end(slow)
     pointer = frame.spill(addresses, "checked")
+    outside = frame.slot(Slot.OUTSIDE_PTR) if replaces else I64(0)
     failed = builder.call(
         check_lanes(builder.module),
-        [frame.context, pointer, mask, I64(size), I64(align), I64(int(writes)), site, frame.pc],
+        [frame.context, pointer, mask, I64(size), I64(align), I64(int(writes)), site, frame.pc, outside],
     )
+    replaced = load_as(builder, pointer, addresses.type, 64) if replaces else addresses
     builder.cbranch(builder.icmp_signed("!=", failed, I32(0)), frame.fault_block, after)
     builder.position_at_end(after)
+    if not replaces:
+        return addresses
+    chosen = builder.phi(addresses.type)
+    chosen.add_incoming(addresses, before)
+    chosen.add_incoming(replaced, slow)
+    return chosen
 
 
 def _site_bounds(frame: Frame, site: Value) -> tuple[Value, Value]:

@@ -6,7 +6,6 @@ They are the slow paths: each loops over lanes. All take the context first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -34,7 +33,7 @@ from warpsight.emulator.codegen.lanes import (
     trailing_zeros,
     vector,
 )
-from warpsight.emulator.codegen.layout import WARP, Fault, Slot
+from warpsight.emulator.codegen.layout import MAPPED_PAGE_BITS, OUTSIDE_LANE_BYTES, OUTSIDE_ROW_WORDS, WARP, Fault, Slot
 from warpsight.emulator.codegen.recording import internal_function
 
 
@@ -63,15 +62,16 @@ def _element(builder: Builder, pointer: Value, lane: Value, kind: Any, size: int
 
 
 def check_lanes(module: ir.Module) -> ir.Function:
-    """`i32 check(context, addresses, mask, size, align, write, site, pc)`: 0, or 1 with the fault recorded.
+    """`i32 check(context, addresses, mask, size, align, write, site, pc, outside)`: 0, or 1 with the fault recorded.
 
     Each active lane's [address, address + size) must lie in one live allocation, aligned, and writable for a write. The
-    allocation of the last lane is remembered for the site. `addresses` points to 32 i64 device addresses.
+    allocation of the last lane is remembered for the site. `addresses` points to 32 i64 device addresses. `outside` (i64) is 0, or
+    the slot's OUTSIDE_PTR: an address near an allocation is then replaced by one of zeros that belong to its lane.
     """
-    function, fresh = internal_function(module, "check_lanes", I32, [PTR, PTR, I32, I64, I64, I64, I64, I64])
+    function, fresh = internal_function(module, "check_lanes", I32, [PTR, PTR, I32, I64, I64, I64, I64, I64, I64])
     if not fresh:
         return function
-    context, addresses, mask, size, align, write, site, pc = function.args
+    context, addresses, mask, size, align, write, site, pc, outside = function.args
     builder = ir.IRBuilder(function.append_basic_block())
 
     def fail(inner: Builder, kind: int, lane: Value, address: Value) -> None:
@@ -82,19 +82,51 @@ def check_lanes(module: ir.Module) -> ir.Function:
         address = _element(inner, addresses, lane, I64, 8)
         with inner.if_then(inner.icmp_signed("!=", inner.and_(address, inner.sub(align, I64(1))), I64(0))):
             fail(inner, Fault.MISALIGNED, lane, address)
-        start, end = _search(inner, address, size, write, partial(fail, lane=lane, address=address), context)
+        let_through = inner.append_basic_block("let_through")
+
+        def leave(at_fault: Builder, kind: int, mapped: Value) -> None:
+            if kind == Fault.OUT_OF_BOUNDS:
+                lenient = at_fault.and_(at_fault.icmp_signed("!=", outside, I64(0)), mapped)
+                with at_fault.if_then(lenient):
+                    place = _note_outside(at_fault, context, outside, (site, pc, lane, address))
+                    store_as(at_fault, place, at(at_fault, addresses, at_fault.mul(at_fault.zext(lane, I64), I64(8))), 8)
+                    at_fault.branch(let_through)
+            fail(at_fault, kind, lane, address)
+
+        start, end = _search(inner, address, size, write, leave, context)
         sites = load_as(inner, at(inner, context, 8 * Slot.SITE_PTR), PTR, 8)
         entry = at(inner, sites, inner.mul(site, I64(16)))
         store_as(inner, start, entry, 8)
         store_as(inner, end, at(inner, entry, 8), 8)
+        inner.branch(let_through)
+        inner.position_at_end(let_through)
 
     for_each_lane(builder, mask, lane_body)
     builder.ret(I32(0))
     return function
 
 
+def _note_outside(builder: Builder, context: Value, outside: Value, access: tuple[Value, Value, Value, Value]) -> Value:
+    """Count an access out of bounds, of which `access` is (site, pc, lane, address); the device address to use in its place."""
+    site, pc, lane, address = access
+    place = builder.add(outside, builder.mul(builder.zext(lane, I64), I64(OUTSIDE_LANE_BYTES)))
+    store_as(builder, ir.Constant(ir.VectorType(I64, OUTSIDE_LANE_BYTES // 8), None), builder.inttoptr(place, PTR), 8)
+    rows = builder.add(outside, I64(WARP * OUTSIDE_LANE_BYTES))
+    row = builder.inttoptr(builder.add(rows, builder.mul(site, I64(8 * OUTSIDE_ROW_WORDS))), PTR)
+    count = load_as(builder, row, I64, 8)
+    store_as(builder, builder.add(count, I64(1)), row, 8)
+    with builder.if_then(builder.icmp_signed("==", count, I64(0))):
+        warp, block = (get_slot(builder, context, slot) for slot in (Slot.WARP, Slot.BLOCK))
+        for k, value in enumerate((pc, builder.zext(lane, I64), address, warp, block), start=1):
+            store_as(builder, value, at(builder, row, 8 * k), 8)
+    return builder.sub(place, get_slot(builder, context, Slot.ARENA_DELTA))
+
+
 def _search(builder: Builder, address: Value, size: Value, write: Value, fail: Any, context: Value) -> tuple[Value, Value]:
-    """Bounds of the last allocation that starts at or below `address`, by binary search. Checks them and the permission."""
+    """Bounds of the last allocation that starts at or below `address`, by binary search. Checks them and the permission.
+
+    `fail(builder, kind, mapped)` emits what is done otherwise; `mapped` (i1): an allocation has bytes in the same page.
+    """
     table = load_as(builder, at(builder, context, 8 * Slot.ALLOC_PTR), PTR, 8)
 
     def halve(low: Value, high: Value) -> tuple[Value, Value]:
@@ -103,19 +135,25 @@ def _search(builder: Builder, address: Value, size: Value, write: Value, fail: A
         below = builder.icmp_unsigned("<=", start, address)
         return builder.select(below, builder.add(middle, I64(1)), low), builder.select(below, high, middle)
 
-    bounds = [I64(0), get_slot(builder, context, Slot.ALLOC_COUNT)]
-    low, _ = loop(builder, bounds, lambda low, high: builder.icmp_unsigned("<", low, high), halve)
+    def same_page(other: Value) -> Value:
+        return builder.icmp_unsigned("<", builder.xor(address, other), I64(1 << MAPPED_PAGE_BITS))
+
+    count = get_slot(builder, context, Slot.ALLOC_COUNT)
+    low, _ = loop(builder, [I64(0), count], lambda low, high: builder.icmp_unsigned("<", low, high), halve)
+    has_above = builder.icmp_unsigned("<", low, count)
+    following = builder.select(has_above, at(builder, table, builder.mul(low, I64(24))), context)  # some memory that exists
+    near_above = builder.and_(has_above, same_page(load_as(builder, following, I64, 8)))
     with builder.if_then(builder.icmp_unsigned("==", low, I64(0))):
-        fail(builder, Fault.OUT_OF_BOUNDS)
+        fail(builder, Fault.OUT_OF_BOUNDS, near_above)
     row = at(builder, table, builder.mul(builder.sub(low, I64(1)), I64(24)))
     start, end, writable = (load_as(builder, at(builder, row, 8 * k), I64, 8) for k in range(3))
     # By subtraction: address plus size could pass 2^64.
     offset, length = builder.sub(address, start), builder.sub(end, start)
     fits = builder.and_(builder.icmp_unsigned("<", offset, length), builder.icmp_unsigned(">=", builder.sub(length, offset), size))
     with builder.if_then(builder.not_(fits)):
-        fail(builder, Fault.OUT_OF_BOUNDS)
+        fail(builder, Fault.OUT_OF_BOUNDS, builder.or_(near_above, same_page(builder.sub(end, I64(1)))))
     with builder.if_then(builder.and_(builder.icmp_signed("!=", write, I64(0)), builder.icmp_signed("==", writable, I64(0)))):
-        fail(builder, Fault.READ_ONLY)
+        fail(builder, Fault.READ_ONLY, None)
     return start, end
 
 

@@ -60,8 +60,9 @@ class Slot(IntEnum):
         SHARED_SHADOW, LOCAL_SHADOW, HEAP_SHADOW,
         HEAP_START, HEAP_SIZE,  # device addresses of the kernel's own malloc
         PROBE_PTR,  # of code compiled with probes: what they look for and find (see `recording.py`)
+        OUTSIDE_PTR,  # of accesses out of bounds that are let through: see `OUTSIDE_ROW_WORDS`; 0: they are faults
         COUNT,
-    ) = range(66)  # fmt: skip
+    ) = range(67)  # fmt: skip
 
 
 class Fault(IntEnum):
@@ -74,6 +75,13 @@ class Fault(IntEnum):
         BARRIER_OPERAND, MEETING_APART, BREAKPOINT, ASSERTION, USE_AFTER_FREE, DOUBLE_FREE, BAD_FREE, UNWRITTEN,
     ) = range(1, 36)  # fmt: skip
 
+
+# Accesses out of bounds that are let through: zeros that each lane reads, or a place for what it writes, then for each memory
+# instruction int64 words: how many there were, and of the first one pc, lane, address, warp and block. Only what lies in a page of
+# device memory with an allocation is let through: the rest stops on a GPU too.
+OUTSIDE_LANE_BYTES = 32
+OUTSIDE_ROW_WORDS = 6
+MAPPED_PAGE_BITS = 21  # 2 MiB, the granularity of cuMemGetAllocationGranularity (CUDA driver API)
 
 # A remembered pattern: 32 int32 word offsets from lane 0's, int32 mask, int32 degree.
 PATTERN_BYTES = 192

@@ -241,13 +241,13 @@ def locate(helper: HelperFrame, space: str, addresses: Value, size: int) -> tupl
 
 
 def _device_place(helper: HelperFrame, addresses: Value, size: int, *, generic: bool) -> Value:
-    check_global(helper, addresses, size, True, helper.site)
+    places = check_global(helper, addresses, size, True, helper.site, replaces=True)
     record_sectors(helper, addresses)
     if generic:
         emit_event_byte(helper, I32(0))
     record_sharing(helper, addresses)
-    host = helper.builder.add(addresses, splat(helper.builder, helper.slot(Slot.ARENA_DELTA)))
-    note_access(helper, "global", host, addresses, size, 1, reads=True, writes=True)
+    host = helper.builder.add(places, splat(helper.builder, helper.slot(Slot.ARENA_DELTA)))
+    note_access(helper, "global", host, places, size, 1, reads=True, writes=True)
     return host
 
 

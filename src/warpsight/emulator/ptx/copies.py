@@ -272,7 +272,7 @@ def check_runs(helper: HelperFrame, mask: Value, addresses: Value, sizes: Value,
     def body(inner: Builder, lane: Value) -> None:
         size = inner.zext(load_as(inner, at(inner, held, inner.mul(inner.zext(lane, I64), I64(4))), I32, 4), I64)
         alone = inner.shl(I32(1), lane)
-        arguments = [helper.context, places, alone, size, I64(align), I64(int(writes)), helper.site, helper.pc]
+        arguments = [helper.context, places, alone, size, I64(align), I64(int(writes)), helper.site, helper.pc, I64(0)]
         helper.leave_if(inner.icmp_signed("!=", inner.call(check_lanes(inner.module), arguments), I32(0)))
 
     for_each_lane(builder, mask, body)
@@ -345,10 +345,10 @@ def _copy_body(helper: HelperFrame, size: int) -> list[Value]:
     reads = lanes_to_mask(builder, builder.icmp_signed("!=", sizes, splat_constant(I32, 0)))
     whole = lanes_to_mask(builder, builder.icmp_signed("==", sizes, splat_constant(I32, size)))
     reads, whole = builder.and_(reads, helper.active_mask), builder.and_(whole, helper.active_mask)
-    check_global(PartFrame(helper, whole), source, size, False, helper.site)
+    places = check_global(PartFrame(helper, whole), source, size, False, helper.site, replaces=True)
     check_runs(helper, builder.and_(reads, builder.not_(whole)), source, sizes, size, writes=False)
     record_sectors(PartFrame(helper, reads), source)
-    held = [helper.spill(v, f"copy{k}") for k, v in enumerate((source, target, sizes))]
+    held = [helper.spill(v, f"copy{k}") for k, v in enumerate((places, target, sizes))]
     arena, shared = helper.slot(Slot.ARENA_DELTA), helper.slot(Slot.SHARED_PTR)
     element = ir.VectorType(I8, size)
     memcpy = intrinsic(builder.module, "llvm.memcpy.p0.p0.i64", ir.VoidType(), [PTR, PTR, I64, I1])

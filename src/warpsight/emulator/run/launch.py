@@ -234,6 +234,7 @@ class _Run:
 
     def __exit__(self, *_: object) -> None:
         show_printed(self.options.output)
+        self._tell_outside()
         self.memory.close()
         self.workers.clear()
 
@@ -245,7 +246,8 @@ class _Run:
     def _new_worker(self) -> Worker:
         try:
             worker = Worker(
-                self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll, self.options.check
+                self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll, self.options.check,
+                self.options.out_of_bounds is not None,
             )
         except MemoryError as error:
             what = f"kernel {self.name}: there is no memory for the blocks and traces of {len(self.workers) + 1:,} threads"
@@ -322,6 +324,20 @@ class _Run:
                 self.progress(part.end_block, self.launch.blocks)
         table = paths.table()
         return table, np.bincount(np.concatenate(taken), minlength=len(table))
+
+    def _tell_outside(self) -> None:
+        """Tell `RunOptions.out_of_bounds` of the accesses that were let through: by instruction, that of the first block first."""
+        if self.options.out_of_bounds is None:
+            return
+        found: dict[int, list[tuple[int, ...]]] = {}
+        for worker in self.workers:
+            for count, pc, lane, address, warp, block in worker.outside[worker.outside[:, 0] > 0].tolist():
+                found.setdefault(pc, []).append((block, warp, lane, address, count))
+        for pc, places in sorted(found.items()):
+            block, warp, lane, address, _ = min(places)
+            record = {"kind": Fault.OUT_OF_BOUNDS, "pc": pc, "lane": lane, "address": address, "warp": warp, "block": block}
+            error = describe_fault(record, self._scene(self.workers[0]))
+            self.options.out_of_bounds(error, sum(count for *_, count in places))
 
     def _fault(self, worker: Worker, block: int) -> BaseException:
         c = worker.context

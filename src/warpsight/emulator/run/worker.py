@@ -9,7 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import LimitError
-from warpsight.emulator.codegen.layout import ADVANCED, PATTERN_BYTES, PROGRESS_ROW, RECORD_ROWS, RECORD_WORDS, WARP, Fault, Slot
+from warpsight.emulator.codegen.layout import (
+    ADVANCED,
+    OUTSIDE_LANE_BYTES,
+    OUTSIDE_ROW_WORDS,
+    PATTERN_BYTES,
+    PROGRESS_ROW,
+    RECORD_ROWS,
+    RECORD_WORDS,
+    WARP,
+    Fault,
+    Slot,
+)
 from warpsight.emulator.codegen.native import EXTERNAL_HOSTS, HOSTS, NativeKernel
 from warpsight.emulator.codegen.symbols import align_up
 from warpsight.emulator.run.buffers import Recorder, count_per_warp, gather_streams
@@ -58,7 +69,7 @@ class Worker:
 
     def __init__(
         self, native: NativeKernel, launch: Launch, memory: Memory, shared_bytes: int, local_bytes: int, poll: Poll,
-        checks: bool = False,
+        checks: bool = False, lenient: bool = False,
     ) -> None:
         self.native, self.launch, self.memory = native, launch, memory
         self.shared_bytes, self.local_bytes = shared_bytes, local_bytes
@@ -68,6 +79,7 @@ class Worker:
         self.stopped_by: BaseException | None = None
         self.externals: Externals | None = None  # what answers calls of the device runtime
         self.sites = np.zeros((native.site_count + 1, 2), dtype=np.int64)
+        self.outside = np.zeros((0, OUTSIDE_ROW_WORDS), np.int64)  # by memory instruction, as native code counts them
         self._poll = poll
         self.residents = Residents(
             self.context, shared=shared_bytes, local=self.warps_per_block * WARP * local_bytes,
@@ -76,6 +88,8 @@ class Worker:
         self._keep = self._fill_context()
         if checks:
             self._keep += self._add_shadows()
+        if lenient:
+            self._keep.append(self._let_outside_through())
 
     @property
     def instructions(self) -> int:
@@ -127,6 +141,15 @@ class Worker:
         c[Slot.HEAP_START], c[Slot.HEAP_SIZE] = heap.start, len(written)
         c[Slot.HEAP_SHADOW] = int(written.ctypes.data) - (heap.start + self.memory.delta)
         return [*keep, written]
+
+    def _let_outside_through(self) -> npt.NDArray[np.int64]:
+        """Memory for accesses out of bounds that are no faults."""
+        zeros = WARP * OUTSIDE_LANE_BYTES // 8
+        memory = np.zeros(8 + zeros + (self.native.site_count + 1) * OUTSIDE_ROW_WORDS, np.int64)
+        self.context[Slot.OUTSIDE_PTR] = pointer = align_up(memory.ctypes.data, 64)
+        start = (pointer - memory.ctypes.data) // 8 + zeros
+        self.outside = memory[start : start + (self.native.site_count + 1) * OUTSIDE_ROW_WORDS].reshape(-1, OUTSIDE_ROW_WORDS)
+        return memory
 
     def _make_room(self, room: int) -> int:
         """Native code asks: make room, and say 1 to go on. Nothing may be raised through native frames; if it is, they get 0."""
