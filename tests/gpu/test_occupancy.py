@@ -13,7 +13,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import CARVE_OUTS, LIMITERS, occupancy, with_own_l1
 from warpsight.gpu.spec import SmSpec
 
-PASCAL = load_gpu("mdm-pascal")
+PASCAL = load_gpu("mdm-pascal", ["sm.register_unit=256"])
 LIMITER_WORDS = {"threads": "threads", "regs": "registers"}
 
 # Registers per thread and static shared memory of the reference kernels, as the assembler of CUDA 13.0 reports them:
@@ -40,7 +40,8 @@ def test_occupancy_of_every_reference_kernel_equals_the_reference(shared: Path) 
 
 
 # what the occupancy tables of CUDA give for an SM of compute capability 7.5 and 8.0, worked by hand from their rules
-TURING = replace(load_gpu("mdm-letter").sm, max_warps=32, max_blocks=16, shared_memory_bytes=64 << 10, schedulers=4)
+TURING = replace(load_gpu("mdm-letter").sm, max_warps=32, max_blocks=16, shared_memory_bytes=64 << 10, schedulers=4,
+                 register_unit=256)
 AMPERE = replace(TURING, max_warps=64, max_blocks=32, shared_memory_bytes=164 << 10, shared_memory_unit_bytes=128,
                  shared_memory_reserved_bytes=1024, max_shared_memory_per_block_bytes=163 << 10)
 
@@ -88,7 +89,7 @@ def test_occupancy_follows_the_allocation_rules_of_cuda(
 )
 def test_occupancy_of_a_block_that_does_not_fit_names_the_resource(threads: int, registers: int, shared: int, words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        occupancy(load_gpu("mdm-pascal"), threads, registers, shared)
+        occupancy(PASCAL, threads, registers, shared)
     assert words in str(caught.value)
     assert caught.value.remedy
 
