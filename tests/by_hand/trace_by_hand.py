@@ -19,11 +19,12 @@ from warpsight.traces.schema import InMemory, KernelTrace, PathTable, StaticInst
 class Warp:
     """One warp: its path as (block, active lanes, repeat), and per memory instruction executed what it touches, in path order.
 
-    A global access is its list of byte addresses (one per active lane); a shared access its bank-conflict degree (an int).
+    A global access is its list of byte addresses (one per active lane); a shared access its bank-conflict degree (an int),
+    a shared atomic that and the most lanes at one address (a tuple).
     """
 
     path: tuple[tuple[int, int, int], ...]
-    accesses: Sequence[Sequence[int] | int]
+    accesses: Sequence[Sequence[int] | tuple[int, int] | int]
 
 
 def static_code(blocks: Sequence[str]) -> tuple[tuple[StaticInstruction, ...], np.ndarray]:
@@ -77,6 +78,9 @@ def _stream(warp: Warp, code: tuple[StaticInstruction, ...], starts: np.ndarray)
         for _ in range(repeat):
             for instruction in memory:
                 touched = next(accesses)
+                if isinstance(touched, tuple):
+                    events.extend(touched)
+                    continue
                 if isinstance(touched, int):
                     events.append(touched)
                 else:

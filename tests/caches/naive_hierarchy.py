@@ -101,7 +101,9 @@ class Hierarchy:
             self.add("divergent", pc)
         if kind == "atomic":
             self.add("atomic_repeats", pc, lanes - 1)
-            for sector in sectors:
+            for number, sector in enumerate(sectors):
+                at_once = lanes if number == 0 else 1
+                self.add("atomic_cycles", pc, max(at_once, self.gpu.l2.atomic_interval_cycles) - 1)
                 self.send(pc, {sector}, False)
                 self.send(pc, {sector}, True)
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,22 @@ def test_atomic_of_lanes_at_one_address_repeats_for_each_after_the_first() -> No
     assert profile.atomic_repeats.tolist() == [7 + 31 + 0]
 
 
+def test_atomic_takes_a_slice_the_interval_for_each_sector_and_a_cycle_for_each_lane_at_its_address() -> None:
+    one, four, lanes = [0], [0, 32, 64, 96], [0] * 32
+    for interval, cycles in ((1, 0 + 0 + 31), (2, 1 + 4 + 31), (40, 39 + 4 * 39 + 39)):
+        gpu = small_gpu(1, l2={"atomic_interval_cycles": interval})
+        profile = simulate_caches(build_trace(ATOMIC, [Warp(((0, 32, 3),), [one, four, lanes])]), gpu, 1)
+        assert (profile.atomic_cycles.tolist(), profile.atomic_repeats.tolist()) == ([cycles], [31])
+
+
+@pytest.mark.parametrize(("opcode", "repeats"), [("ATOMS.ADD", 31 + 7), ("ATOMS.POPC.INC.32", 0)])
+def test_lanes_of_a_shared_atomic_at_one_address_count_unless_the_hardware_adds_them_up(opcode: str, repeats: int) -> None:
+    trace = build_trace(["atomic.shared.4 r1 <- r0"], [Warp(((0, 32, 3),), [(1, 32), (2, 8), (1, 1)])])
+    named = dataclasses.replace(trace, instructions=(dataclasses.replace(trace.instructions[0], opcode=opcode),))
+    found = simulate_caches(named, small_gpu(1), 1).totals()
+    assert (found["shared_repeats"], found["shared_passes"], found["atomic_repeats"]) == (repeats, 4, 0)
+
+
 def test_l2_is_shared_by_the_sms() -> None:
     two_blocks = build_trace(LOAD, [Warp(((0, 1, 1),), [[0]]), Warp(((0, 1, 1),), [[0]])])
     found = totals(two_blocks, sm_count=2)
@@ -173,8 +190,6 @@ def test_generic_access_counts_where_it_went() -> None:
     trace = build_trace(code, [Warp((), [])])
     events = np.array([1, 0, 0, 3], np.uint8)
     chunk = next(iter(trace.chunks))
-    import dataclasses
-
     from warpsight.traces.schema import InMemory, PathTable
 
     chunk = dataclasses.replace(

@@ -55,6 +55,10 @@ def test_random_traffic_counts_as_even_though_chance_favours_some_slice() -> Non
     assert profile.reply_share > 0.9
 
 
+def test_a_launch_shorter_than_a_window_knows_the_slice_of_its_atomics() -> None:
+    assert found(ATOMIC, [[0] * 32] * 4).repeat_share == pytest.approx(1 / 8, rel=NEAR)
+
+
 def test_atomics_at_one_address_keep_one_slice_busy_and_those_of_a_lane_each_none() -> None:
     one = found(ATOMIC, [[0] * 8] * 400)
     assert one.repeat_share == pytest.approx(1 / 8, rel=NEAR)

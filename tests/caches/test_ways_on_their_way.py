@@ -42,5 +42,9 @@ def test_waiting_for_a_miss_register_is_not_waiting_for_a_way() -> None:
     assert way_wait(1, mshrs=2) == 0
 
 
+def test_an_l1_that_allocates_on_fill_waits_for_no_way() -> None:
+    assert way_wait(SETS, allocation="on-fill") == 0
+
+
 def test_nothing_waits_where_nothing_takes_time() -> None:
     assert way_wait(SETS, "round-robin") == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,15 @@ def test_latency_of_a_shared_load_grows_by_a_cycle_per_further_pass() -> None:
     found = _of(load(0, (1,), space="shared"), shared_executions={0: 100}, shared_passes={0: 350})
     assert found.cycles[0] == pytest.approx(24 + 3.5 - 1)
     assert not found.memory[0]
+
+
+def test_latency_of_a_shared_atomic_grows_with_the_lanes_at_its_address() -> None:
+    atomic = op(0, (1,), (2,), "memory", opcode="ATOMS.ADD", space="shared", access="atomic", access_bytes=4)
+    counts: dict[str, Any] = {"shared_executions": {0: 100}, "shared_passes": {0: 100}, "shared_repeats": {0: 700}}
+    assert _of(atomic, **counts).cycles[0] == 24
+    on = replace(gpu(), sm=replace(gpu().sm, atomic_lane_cycles=2))
+    table = latency_table((atomic,), misses(1, **counts), on, np.array([100]))
+    assert table.cycles[0] == pytest.approx(24 + 2 * 7)
 
 
 def test_latency_of_a_generic_load_mixes_both_memories_by_executions() -> None:

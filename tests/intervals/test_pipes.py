@@ -68,18 +68,21 @@ def test_warp_alone_waits_for_the_pipe_that_another_class_occupies(classes: tupl
 
 
 @pytest.mark.parametrize(
-    ("sm", "whole", "word", "passes"),
+    ("sm", "whole", "word", "passes", "lanes"),
     [
-        ({}, 10, 10, 15),
-        ({"access_interval_cycles": 2}, 20, 20, 20),  # 10 instructions
-        ({"access_interval_cycles": 2, "access_width_bytes": 64}, 20, 20, 30),
-        ({"access_width_bytes": 32}, 40, 10, 60),
+        ({}, 10, 10, 15, 15 + 80),
+        ({"access_interval_cycles": 2}, 20, 20, 20, 15 + 80),  # 10 instructions
+        ({"access_interval_cycles": 2, "access_width_bytes": 64}, 20, 20, 30, 30 + 80),
+        ({"access_width_bytes": 32}, 40, 10, 60, 60 + 80),
     ],
 )
 def test_load_store_unit_takes_as_long_as_instructions_and_their_data(
-    sm: dict[str, int], whole: float, word: float, passes: float
+    sm: dict[str, int], whole: float, word: float, passes: float, lanes: float
 ) -> None:
-    """Ten loads of whole lines (4 sectors), ten of one sector, and ten accesses to shared memory of 15 passes in all."""
+    """Ten loads of whole lines (4 sectors), ten of one sector, and ten accesses to shared memory of 15 passes in all.
+
+    `lanes`: these accesses, as atomics with 40 further lanes at the same address of two cycles each.
+    """
     code = (load(0, (0,)), load(1, (1,)), load(2, (2,), space="shared"))
     launched = trace(code, [0, 3], [[(0, 10)]], [0])
     ten = {0: 10, 1: 10}
@@ -91,3 +94,7 @@ def test_load_store_unit_takes_as_long_as_instructions_and_their_data(
     sass = replace(launched, header=replace(launched.header, level="sass"))
     assert l1_cycles(sass, counts, on).tolist() == [whole, word, passes]
     assert l1_cycles(launched, counts, on).tolist() == [10, 10, 15]  # at the level of PTX
+    shared = replace(counts, shared_repeats=np.array([0, 0, 40]))
+    on = replace(on, sm=replace(on.sm, atomic_lane_cycles=2))
+    assert l1_cycles(sass, shared, on).tolist() == [whole, word, lanes]
+    assert l1_cycles(launched, shared, on).tolist() == [10, 10, 15 + 80]

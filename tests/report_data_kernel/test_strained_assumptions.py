@@ -98,7 +98,7 @@ def test_barriers_are_counted_over_a_warp_s_instructions(traced: Any) -> None:
 def test_atomics_on_one_address_violate_a_model_that_spreads_them(traced: Any) -> None:
     row = found(traced("uneven"))["atomics"]
     assert row["value"] > 0
-    assert "additional lanes" in row["detail"]
+    assert "further cycles" in row["detail"]
 
 
 def test_model_without_bandwidth_is_beyond_the_peak_of_a_stream(traced: Any) -> None:

@@ -139,6 +139,14 @@ def test_does_an_atomic_occupy_its_slice_for_each_lane_at_its_address(lanes: int
     assert cycles_of(2, trace, fast()) == [2 + MISS + lanes - 1]
 
 
+@pytest.mark.parametrize(("lanes", "cycles"), [(1, 5), (5, 5), (32, 32)])
+def test_does_a_slice_read_and_write_a_sector_while_it_serves_the_lanes_of_an_atomic(lanes: int, cycles: int) -> None:
+    """Of the interval of 5 cycles and a cycle for each lane at the address the longer time; the load behind the atomic waits."""
+    code = "atomic.global.4 r0 <- q0\nload.global.4 r1 <- q1\nint r2 <- r1"
+    trace = build_trace([code], [Warp(((0, lanes, 1),), [[0] * lanes, word(8)])])
+    assert cycles_of(2, trace, fast(l2={"atomic_interval_cycles": 5})) == [2 + MISS + cycles - 1]
+
+
 def test_does_an_atomic_not_occupy_other_slices() -> None:
     code = "atomic.global.4 r0 <- q0\nload.global.4 r1 <- q1\nint r2 <- r1"
     trace = build_trace([code], [Warp(((0, 32, 1),), [[0] * 32, word(2)])])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from micro import L1_LATENCY, MISS, cycles_of, gpu, issues, per_step, run, uses, whole, word
 from trace_by_hand import Warp, build_trace
@@ -64,6 +66,19 @@ def test_do_passes_through_the_banks_hold_up_a_global_load(passes: int) -> None:
     code = "load.shared.4 r0 <- q0\nload.global.4 r1 <- q1\nint r2 <- r1"
     trace = build_trace([code], [Warp(((0, 1, 1),), [passes, word(0)])])
     assert cycles_of(2, trace, gpu()) == [2 + (passes - 1) + MISS]
+
+
+@pytest.mark.parametrize(("opcode", "lanes", "each", "cycles"), [
+    ("ATOMS.ADD", 32, 2, 62), ("ATOMS.ADD", 1, 2, 0), ("ATOMS.ADD", 32, 0, 0), ("ATOMS.POPC.INC.32", 32, 2, 0),
+])  # fmt: skip
+def test_do_lanes_of_a_shared_atomic_at_one_address_hold_up_the_unit(opcode: str, lanes: int, each: int, cycles: int) -> None:
+    """The atomic has its result, and the global load behind it is taken, as many cycles later."""
+    code = "atomic.shared.4 r0 <- q0\nload.global.4 r1 <- q1\nint r2 <- r0\nint r3 <- r1"
+    trace = build_trace([code], [Warp(((0, 32, 1),), [(1, lanes), word(0)])])
+    atomic, *others = trace.instructions
+    trace = dataclasses.replace(trace, instructions=(dataclasses.replace(atomic, opcode=opcode), *others))
+    spec = gpu(sm={"atomic_lane_cycles": each})
+    assert (cycles_of(2, trace, spec), cycles_of(3, trace, spec)) == ([1 + 24 + cycles], [2 + cycles + MISS])
 
 
 def test_is_shared_memory_not_held_up_by_misses() -> None:

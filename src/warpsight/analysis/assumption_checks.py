@@ -313,7 +313,7 @@ def _conflicts(case: CheckInput) -> Figure | None:
 
 @check(
     "atomics", "Atomics of several lanes on one address are not serialized.",
-    "cycles of the L2 slices for the additional lanes, over the predicted cycles", 0.1,
+    "cycles of the L2 slices for atomics beyond one a sector, over the predicted cycles", 0.1,
     _TENTH,
 )
 def _atomics(case: CheckInput) -> Figure | None:
@@ -321,7 +321,7 @@ def _atomics(case: CheckInput) -> Figure | None:
         return None
     demands, slices = case.demands, case.gpu.l2.slices
     repeats = demands.atomic_repeats * case.warps
-    return Figure(repeats / (slices * demands.repeat_share) / case.prediction.cycles, f"{thousands(repeats)} additional lanes at "
+    return Figure(repeats / (slices * demands.repeat_share) / case.prediction.cycles, f"{thousands(repeats)} further cycles at "
                   f"{percent(demands.repeat_share)} of {slices} slices")  # fmt: skip
 
 

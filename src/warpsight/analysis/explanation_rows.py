@@ -103,7 +103,7 @@ def _in_mshrs(evidence: Evidence) -> Floats:
 
 def _on_the_network(evidence: Evidence) -> Floats:
     reads, others = leaving(evidence.trace.instructions, evidence.misses)
-    return (reads + others + evidence.misses.atomic_repeats).astype(np.float64)
+    return (reads + others + evidence.misses.atomic_cycles).astype(np.float64)
 
 
 def _at_dram(evidence: Evidence) -> Floats:
@@ -121,6 +121,7 @@ def _unit_held(evidence: Evidence) -> Floats:
     # a generic access may go only to shared memory, and then has fewer requests than executions
     queued = np.maximum(requests(evidence.trace.instructions, misses) - misses.executions, 0)
     longer: Floats = evidence.times * (initiation - 1) + (misses.shared_passes - misses.shared_executions) + queued
+    longer += misses.shared_repeats * evidence.gpu.sm.atomic_lane_cycles
     if longer.any():
         return longer
     units = np.array([instruction.op_class not in ISSUE_ONLY for instruction in evidence.trace.instructions], dtype=np.float64)

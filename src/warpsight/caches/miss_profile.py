@@ -25,7 +25,9 @@ class MissProfile:
     (write-through, sent on). L2: `l2_reads` = `l2_read_hits` + `l2_read_misses` + `l2_read_merges`; `l2_writes` = hits + misses.
     Atomics bypass the L1; each 32 B sector is one L2 read and one L2 write. `sectors` counts 32 B sectors of all
     accesses. `atomic_repeats`: lanes of an atomic beyond the first at the address that most of them share, which its slice serves
-    one after the other; the sum over all executions.
+    one after the other; the sum over all executions. `atomic_cycles`: cycles for which slices execute atomics beyond one for each
+    sector, `l2.atomic_interval` for a sector or one for each lane at an address, whichever is longer. `shared_repeats`: the same
+    lanes of atomics on shared memory, which the load-store unit serves one after the other.
     `dram_reads` and `dram_writes` count lines (reads: L2 read misses, and fetches for writes that miss and cover a line in part;
     writes: write-backs, charged to the pc that evicted them).
 
@@ -64,6 +66,8 @@ class MissProfile:
     slowest_merged: Counts
     merged_wait_cycles: Counts
     atomic_repeats: Counts
+    atomic_cycles: Counts
+    shared_repeats: Counts
     reply_share: float
     request_share: float
     channel_share: float

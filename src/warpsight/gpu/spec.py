@@ -60,6 +60,9 @@ class SmSpec:
     access_width_bytes: Annotated[int, size(
         "bytes a cycle between registers and L1 or shared memory, for machine code; 0 B: a line, or a pass through the banks",
         PROFILE, least=0, reason="default: 32 banks of 4 B, a line of 128 B")] = 0
+    atomic_lane_cycles: Annotated[int, cycles(
+        "of the load-store unit for each further lane of a shared-memory atomic at the same address", PROFILE, least=0, most=1024,
+        reason="default: nothing, as in the papers' simulators")] = 0
     fetch_width: Annotated[int, count(
         "instructions that a warp's buffer takes at a time, of one warp of the SM a cycle, in the simulator; 0: fetch is no limit",
         SIMULATOR, least=0, most=64, reason="default: no limit")] = 0
@@ -134,6 +137,9 @@ class L2Spec(CacheSpec):
     slice_index: Annotated[str, word(
         "how addresses go to slices: round-robin (modulo), or round-robin from a start that a hash of the address gives", CACHES,
         "modulo", "hash")] = "modulo"
+    atomic_interval_cycles: Annotated[int, cycles(
+        "between two sectors of atomics that a slice begins; lanes at the same address take at least one each", CACHES, most=1024,
+        reason="default: one a cycle, as any access")] = 1
 
 
 @dataclass(frozen=True)

@@ -96,10 +96,13 @@ def _merged(pc: int, misses: MissProfile, reach: Floats) -> Floats:
 
 
 def _on_chip(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec, times: int) -> float:
-    """Mean cycles in shared memory (latency plus one cycle for each further pass), or in the constant and parameter cache."""
+    """Mean cycles in shared memory (latency, one cycle for each further pass, and those of lanes of atomics at one address), or in
+    the constant and parameter cache.
+    """
     if instruction.has_degree:
         executions, passes = int(misses.shared_executions[instruction.pc]), int(misses.shared_passes[instruction.pc])
-        return (executions * gpu.latency_cycles["shared"] + passes - executions) / times if executions else 0.0
+        lanes = int(misses.shared_repeats[instruction.pc]) * gpu.sm.atomic_lane_cycles
+        return (executions * gpu.latency_cycles["shared"] + passes - executions + lanes) / times if executions else 0.0
     # Constants and parameters hit a cache next to the register file (assumed perfect): they cost as much as a move.
     return 0.0 if instruction.has_sectors else float(gpu.latency_cycles["int"])
 

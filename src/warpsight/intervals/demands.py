@@ -246,16 +246,18 @@ def _pace(
 def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
     """Cycles of the load-store unit for all executions of each pc together, float64 [instructions].
 
-    A request or a pass takes a cycle. Of machine code, an instruction takes at least `sm.access_interval`, and data as long as
-    `sm.access_width` says; a request then moves what the requests of its pc touch on average.
+    A request or a pass takes a cycle, and each further lane of an atomic on shared memory at the same address `sm.atomic_lane`. Of
+    machine code, an instruction takes at least `sm.access_interval`, and data as long as `sm.access_width` says; a request then
+    moves what the requests of its pc touch on average.
     """
     lines = requests(trace.instructions, misses)
+    repeats = misses.shared_repeats * float(gpu.sm.atomic_lane_cycles)
     if trace.header.level != "sass":
-        return np.asarray(lines + misses.shared_passes, dtype=np.float64)
+        return np.asarray(lines + misses.shared_passes + repeats, dtype=np.float64)
     width = gpu.sm.access_width_bytes or gpu.l1.line_bytes
     moved = np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
     executions = np.maximum(misses.executions, misses.shared_executions)
-    data = lines * moved + misses.shared_passes * pass_cycles(gpu)
+    data = lines * moved + misses.shared_passes * pass_cycles(gpu) + repeats
     return np.asarray(np.maximum(data, executions * float(gpu.sm.access_interval_cycles)))
 
 
@@ -299,7 +301,7 @@ def demands_of(
         sent_requests=float(requests(trace.instructions, misses)[store | atomic].sum()) / count,
         dram_bytes=sum(dram_bytes(misses, gpu.l2)) / count,
         slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[reads].sum()) / count,
-        atomic_repeats=float(misses.atomic_repeats.sum()) / count,
+        atomic_repeats=float(misses.atomic_cycles.sum()) / count,
         dram_share=beyond / max(1.0, float(misses.l2_reads.sum())),
         **{name: getattr(misses, name) for name in SHARES},
         # an L1 that allocates on fill holds no way before the line arrives

@@ -103,11 +103,12 @@ class ResourceDemands:
     """The demand of a warp for each resource without waiting, as means over all warps of a launch on one GPU.
 
     `unit_cycles`: cycles of the busiest functional unit that is not fully pipelined (initiation interval above 1), per scheduler.
-    `l1_cycles`: cycles of the SM's load-store unit: one per line request, per pass through the shared-memory banks, and per sector
-    of an atomic. `read_misses`: lines that take an MSHR. `fetched_bytes` arrive over the NoC, `sent_bytes` (stores, atomics) leave
-    over it, in `sent_requests` of the load-store unit. `dram_bytes` cross the DRAM channels. `slice_accesses` of the L2: one per
-    line that a request reads or writes, or per sector of an atomic. `atomic_repeats`: lanes of atomics that an L2 slice serves
-    after others of their warp, at the same address. `dram_share` (0 to 1) of the read misses goes on to DRAM.
+    `l1_cycles`: cycles of the SM's load-store unit: one per line request, per pass through the shared-memory banks, and per
+    sector of an atomic. `read_misses`: lines that take an MSHR. `fetched_bytes` arrive over the NoC, `sent_bytes` (stores,
+    atomics) leave over it, in `sent_requests` of the load-store unit. `dram_bytes` cross the DRAM channels. `slice_accesses` of
+    the L2: one per line that a request reads or writes, or per sector of an atomic. `atomic_repeats`: cycles for which an L2
+    slice executes atomics beyond one for each sector, such as for lanes of a warp at the same address. `dram_share` (0 to 1) of
+    the read misses goes on to DRAM.
 
     `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): the part that is busy at a time, of the
     L2 slices' ports to and from the SMs, of the DRAM channels, and of the slices that repeat atomics. `way_wait` (0 to 1): cycles

@@ -32,7 +32,7 @@ WARPSIGHT_PARTS = {
     "dram": "the DRAM channels are a server",
     "own-time": "the time for which a warp alone occupies units and load-store unit is part of its stalls, not added to them",
     "overlap": "requests of one access are in the load-store unit and in the memory system at the same time",
-    "atomics": "an L2 slice serves the lanes of a warp whose atomics share an address one after the other",
+    "atomics": "an L2 slice reads and writes each sector of an atomic, and serves lanes that share an address one after the other",
     "spread": "traffic that goes to few slices or channels at a time has only their bandwidth",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "barriers": "under gto barriers hold the warps of a block together: the block is the customer, the more so the more there are",

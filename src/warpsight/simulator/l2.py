@@ -159,8 +159,8 @@ def look_up(state: State, part: Slice, now: int) -> None:
         part.blocked, state.next_l2[part.number] = True, codes.NEVER  # until memory or the port makes room
         return
     part.blocked = False
-    # an atomic is executed once more for each further lane at its most shared address
-    part.busy_until = now + 1 + (packet.repeats if packet.kind == codes.ATOMIC else 0)
+    # an atomic reads and writes its sector, and is executed once more for each further lane at its most shared address
+    part.busy_until = now + (max(state.machine.atomic_cycles, 1 + packet.repeats) if packet.kind == codes.ATOMIC else 1)
     remove_oldest(part.inbox)
     slice_has_room(state, part, now)
     following = max(part.busy_until, part.packets[part.inbox.head].time) if part.inbox.count > 0 else codes.NEVER

@@ -86,7 +86,7 @@ def _take(state: State, sm: Sm, access: Access, now: int) -> None:
     remove_oldest(sm.access_queue)
     warp, instruction = sm.warps[slot], state.code[pc]
     machine = state.machine
-    last_pass = (max(1, passes) - 1) * machine.pass_cycles  # when it begins
+    last_pass = (max(1, passes) - 1) * machine.pass_cycles + access.repeats * (instruction.lane_cycles if count == 0 else 0)
     least = machine.access_cycles if machine.access_cycles > 1 else 0
     sm.unit_free = now + max(least, last_pass + (machine.pass_cycles if count == 0 else 0))
     if count == 0:

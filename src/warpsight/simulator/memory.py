@@ -143,6 +143,7 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
         "shared_cycles": max(1, gpu.latency_cycles["shared"] - address),
         "flit_bytes": flit_bytes, "flit_ticks": flit, "l2_cycles": l2 - fixed,
+        "atomic_cycles": gpu.l2.atomic_interval_cycles,
     }  # fmt: skip
 
 
@@ -258,7 +259,8 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
             numbers.setdefault(operands_read, len(numbers)) if operands_read else -1,
             operand_cycles(i.opcode, i.space, i.access, i.access_bytes), _ACCESS.get(i.access, -1), i.access_bytes,
             packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
-            copies and i.is_async_copy, copies and i.closes_group, _first_group(i),
+            copies and i.is_async_copy, 0 if i.adds_lanes_up else gpu.sm.atomic_lane_cycles,
+            copies and i.closes_group, _first_group(i),
         ))  # fmt: skip
         touched += registers
         loads += returns

@@ -99,6 +99,11 @@ class StaticInstruction:
         return self.access == ATOMIC and self.space in SECTOR_SPACES + BANK_SPACES
 
     @property
+    def adds_lanes_up(self) -> bool:
+        """A shared-memory atomic that adds 1 for each lane: the hardware counts the lanes at one address and adds once."""
+        return self.opcode.startswith("ATOMS.POPC")
+
+    @property
     def is_block_barrier(self) -> bool:
         """The whole block waits here. At warp-wide and arrive-only barriers no other warp waits."""
         base, *modifiers = self.opcode.lower().split(".")

@@ -253,11 +253,13 @@ class BankConflicts:
 
 # -- What if the lanes of a warp combined their atomics to one address first?
 
-def combined(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
-    """`misses` with distinct addresses for the lanes of an atomic at `pcs`."""
-    repeats = misses.atomic_repeats.copy()
-    repeats[list(pcs)] = 0
-    return replace(misses, atomic_repeats=repeats)
+def combined(misses: MissProfile, pcs: Sequence[int], interval: int = 1) -> MissProfile:
+    """`misses` with distinct addresses for the lanes of an atomic at `pcs`; a slice begins a sector each `interval` cycles."""
+    rows = list(pcs)
+    repeats, cycles, shared = misses.atomic_repeats.copy(), misses.atomic_cycles.copy(), misses.shared_repeats.copy()
+    repeats[rows] = shared[rows] = 0
+    cycles[rows] = (interval - 1) * misses.l2_reads[rows]
+    return replace(misses, atomic_repeats=repeats, atomic_cycles=cycles, shared_repeats=shared)
 
 
 class Atomics:
@@ -267,14 +269,16 @@ class Atomics:
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
         """One change for each line with such atomics, those with most serialized lanes first."""
-        misses = case.profiled.misses
-        for repeats, row, pcs in heaviest_lines(case, lambda pc: bool(misses.atomic_repeats[pc] > 0), misses.atomic_repeats):
-            lanes = 1 + repeats / int(misses.executions[pcs].sum())
+        misses, interval = case.profiled.misses, case.gpu.l2.atomic_interval_cycles
+        serialized = misses.atomic_repeats + (misses.shared_repeats if case.gpu.sm.atomic_lane_cycles else 0)
+        for repeats, row, pcs in heaviest_lines(case, lambda pc: bool(serialized[pc] > 0), serialized):
+            lanes = 1 + repeats / int(np.maximum(misses.executions, misses.shared_executions)[pcs].sum())
+            unit = "L2 slice" if misses.atomic_repeats[pcs].any() else "load-store unit"
             yield WhatIf(
                 title=f"atomics of {line_name(row)} combined in each warp",
                 place=place_of(row),
-                reason=f"{three_digits(lanes)} lanes share an address, and the L2 slice serializes them",
+                reason=f"{three_digits(lanes)} lanes share an address, and the {unit} serializes them",
                 cost="reduce over the lanes before the atomic, or keep a copy per block in shared memory",
                 owner=PROGRAMMER,
-                evaluate=lambda pcs=pcs: case.with_misses(combined(misses, pcs)),  # type: ignore[misc]
+                evaluate=lambda pcs=pcs: case.with_misses(combined(misses, pcs, interval)),  # type: ignore[misc]
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from warpsight.base.compiled import compiled, inlined, kept_until_changed, reference_to
 from warpsight.base.records import Address
-from warpsight.caches.exact.l2 import close_round
+from warpsight.caches.exact.l2 import close_launch, close_round
 from warpsight.caches.exact.lsu import issue, work
 from warpsight.caches.exact.scheduler import pick_all
 from warpsight.caches.exact.state import DO_EXIT, DO_MEMORY, GTO, NEVER, State
@@ -106,6 +106,7 @@ def _run(state: State, turns: int) -> int:
             return PAUSED
         if _start_round(state) == NEVER:
             if state.bad_warp < 0 and state.live_warps == 0:
+                close_launch(state)
                 return DONE
             state.next_sm = state.machine.sm_count
             break_barriers(state)

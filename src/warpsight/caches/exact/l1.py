@@ -75,8 +75,8 @@ def _read_from_l2(state: State, line: int, sectors: int, pc: int, now: int) -> i
 def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, patience: int) -> int:
     """One read request of the load in work; raises the load's return time and level, and returns when the unit can go on.
 
-    A miss waits for an MSHR, and for a line of its set that is not in flight. If that lasts beyond `patience`, nothing changes and
-    the complement (~) of the time to try again is returned.
+    A miss waits for an MSHR and, unless the L1 allocates on fill, for a line of its set that is not in flight. If that lasts
+    beyond `patience`, nothing changes and the complement (~) of the time to try again is returned.
     """
     machine, lines, count, lsu = state.machine, state.l1_lines, state.counters[pc], state.sms[sm].lsu
     ways, needed = machine.l1.ways, state.l1_groups[sectors]
@@ -101,7 +101,9 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
     now = _mshr_free_at(state, sm, now)
     if way < 0:
         way = victim(lines, first, ways, now)
-        held_up = max(0, lines[first + way].ready - now)
+        if machine.l1_on_fill and lines[first + way].ready > now:
+            way = ways - 1  # the line that was requested first is the first to be replaced
+        held_up = 0 if machine.l1_on_fill else max(0, lines[first + way].ready - now)
         state.held_up += held_up
         now += held_up
     if now > patience:

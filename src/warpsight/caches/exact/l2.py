@@ -69,11 +69,18 @@ def _fetch(state: State, channel: int, pc: int, now: int) -> int:
 
 
 @inlined
-def l2_repeat(state: State, line: int, repeats: int, pc: int) -> None:
-    """Count the operations that the slice of `line` repeats for an atomic: one for each lane after the first at an address."""
+def l2_atomic(state: State, line: int, repeats: int, pc: int) -> None:
+    """Count the cycles, beyond the first, for which the slice of `line` executes a sector of an atomic.
+
+    It reads and writes the sector, and meanwhile serves lanes at one address, `repeats` after the first, one after the other.
+    """
+    further = max(state.machine.atomic_cycles - 1, repeats)
+    if further == 0:
+        return
     state.counters[pc].atomic_repeats += repeats
+    state.counters[pc].atomic_cycles += further
     part = slice_of_line(line, state.machine.lines_per_piece, state.machine.slices, state.machine.slice_rule)
-    _count_load(state.atomics[part], state.atomic_spread, repeats)
+    _count_load(state.atomics[part], state.atomic_spread, further)
 
 
 @compiled
@@ -172,6 +179,13 @@ def close_round(state: State) -> None:
         _close_window(state.replies, state.machine.slices, state.reply_spread)
         _close_window(state.stores, state.machine.slices, state.store_spread)
         _close_window(state.channels, state.machine.channels, state.channel_spread)
+        _close_window(state.atomics, state.machine.slices, state.atomic_spread)
+
+
+@inlined
+def close_launch(state: State) -> None:
+    """At the end of a launch shorter than a window: atomics at one address can take most of its time in a slice."""
+    if state.rounds < ROUNDS:
         _close_window(state.atomics, state.machine.slices, state.atomic_spread)
 
 

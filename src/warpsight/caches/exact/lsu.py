@@ -6,7 +6,7 @@ from warpsight.addressing.coalescing import LINE_128, SECTOR_BYTES, is_divergent
 from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.exact.l1 import l1_read, l1_write
-from warpsight.caches.exact.l2 import l2_read, l2_repeat, l2_write
+from warpsight.caches.exact.l2 import l2_atomic, l2_read, l2_write
 from warpsight.caches.exact.state import IS_ATOMIC, IS_LOAD, IS_STORE, LEVEL_DRAM, LEVEL_L1, MAX_REQUESTS, NEVER, State
 from warpsight.caches.exact.warps import access_passed
 
@@ -42,12 +42,11 @@ def _store(state: State, sm: int, requests: int, whole: bool, pc: int, now: int)
 def _atomic(state: State, sm: int, first: int, count: int, repeats: int, pc: int, now: int) -> None:
     """An atomic, done in the L2: each of its sectors is read and written there; its repeats are counted at the first one."""
     lsu, per_line = state.sms[sm].lsu, state.machine.l2.line_sectors
-    if repeats > 0:
-        l2_repeat(state, quotient(state.sectors[first], per_line), repeats, pc)
     for k in range(first, first + count):
         sector = state.sectors[k]
         line = quotient(sector, per_line)
         bit = 1 << (sector - line * per_line)
+        l2_atomic(state, line, repeats if k == first else 0, pc)
         answer = l2_read(state, line, bit, pc, now)
         l2_write(state, line, bit, False, pc, now)
         lsu.back = max(lsu.back, answer >> 2)

@@ -53,6 +53,7 @@ class Machine(Record):
     patience: int  # how far one access may run ahead before the other SMs take their turns
     l1: Cache
     l1_mshrs: int
+    l1_on_fill: bool  # a line in flight holds no way of its set
     l2: Cache
     slices: int
     lines_per_piece: int  # L2 lines in a row that belong to one slice
@@ -60,6 +61,7 @@ class Machine(Record):
     reply_ticks: int  # per line through the port of a slice
     store_ticks: int  # the least that a store occupies the input port of a slice
     store_backlog: int  # how long stores can queue at that port before they wait in the SM
+    atomic_cycles: int  # between two sectors of atomics that a slice begins
     fetch_backlog: int  # the same for lines that stores fetch from memory
     channels: int
     dram_latency: int
@@ -94,6 +96,7 @@ class Instruction(Record):
     event_bytes: int
     has_sectors: bool
     has_degree: bool
+    adds_lanes_up: bool
     issue_cost: int  # instructions that it counts for: 0 without time
     load: int  # its number among the loads and atomics that write a register; -1: none
 
@@ -139,6 +142,8 @@ class Counters(RequestCounters):
     shared_executions: int
     shared_passes: int
     atomic_repeats: int
+    atomic_cycles: int
+    shared_repeats: int
 
 
 class Warp(Record):

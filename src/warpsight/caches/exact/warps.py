@@ -41,6 +41,8 @@ def _take_event(state: State, warp: Warp, pc: int) -> int:
     if code.access == IS_ATOMIC:
         # the event's last byte: most lanes that share one address, 0 if none is active
         warp.repeats_here = max(0, state.events[warp.event - 1] - 1)
+        if sectors == 0 and not code.adds_lanes_up:
+            state.counters[pc].shared_repeats += warp.repeats_here
     warp.taken += sectors
     return sectors if warp.taken <= warp.sector_end else -1
 
