@@ -125,6 +125,14 @@ def test_lanes_of_a_shared_atomic_at_one_address_count_unless_the_hardware_adds_
     assert (found["shared_repeats"], found["shared_passes"], found["atomic_repeats"]) == (repeats, 4, 0)
 
 
+@pytest.mark.parametrize(("opcode", "hits"), [("LDGSTS.E.BYPASS.128", 0), ("cp.async.cg.shared", 0), ("LDGSTS.E.128", 1)])
+def test_copy_that_bypasses_the_l1_neither_takes_nor_reads_a_line_of_it(opcode: str, hits: int) -> None:
+    trace = build_trace(LOAD, [Warp(((0, 1, 2),), [[0], [0]])])
+    named = dataclasses.replace(trace, instructions=(dataclasses.replace(trace.instructions[0], opcode=opcode),))
+    found = simulate_caches(named, small_gpu(1), 1, interleaving="round-robin").totals()
+    assert (found["l1_reads"], found["l1_hits"], found["l1_misses"], found["l2_read_hits"]) == (2, hits, 2 - hits, 1 - hits)
+
+
 def test_l2_is_shared_by_the_sms() -> None:
     two_blocks = build_trace(LOAD, [Warp(((0, 1, 1),), [[0]]), Warp(((0, 1, 1),), [[0]])])
     found = totals(two_blocks, sm_count=2)

@@ -57,6 +57,16 @@ def test_group_waits_for_its_slowest_copy() -> None:
     assert issued(warm)[2:] == [first, first + 1, first + 2, first + 3, first + 1 + MISS]
 
 
+@pytest.mark.parametrize("allocation", ["on-miss", "on-fill"])
+@pytest.mark.parametrize(("opcode", "hits"), [("LDGSTS.E", 1), ("LDGSTS.E.BYPASS.128", 0)])
+def test_does_a_copy_that_bypasses_the_l1_leave_no_line_there(opcode: str, hits: int, allocation: str) -> None:
+    """A copy, and after its arrival another of the same line."""
+    trace = copies(COPY, CLOSE, wait(0), COPY, CLOSE, wait(0), lines=[0, 0])
+    named = tuple(replace(i, opcode=opcode if i.opcode == COPY[0] else i.opcode) for i in trace.instructions)
+    found = run(replace(trace, instructions=named), gpu(l1={"allocation": allocation})).totals()
+    assert (found["l1_reads"], found["l1_hits"], found["l2_reads"]) == (2, hits, 2 - hits)
+
+
 def test_same_copy_is_under_way_several_times() -> None:
     """Four rounds; with two groups under way the wait of a round is for the copy two rounds before."""
     every = issued(copies(COPY, CLOSE, wait(2), times=4))

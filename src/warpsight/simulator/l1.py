@@ -95,7 +95,7 @@ def _note_waits(state: State, sm: Sm, handle: int, now: int) -> None:
 def _read(state: State, sm: Sm, request: Request, now: int) -> int:
     cache, first = sm.l1, _first_way(state, request.line)
     needed = state.l1.sector_groups[request.mask]
-    way = find_way(cache, first, state.l1.ways, request.line)
+    way = -1 if state.code[request.pc].bypasses_l1 else find_way(cache, first, state.l1.ways, request.line)
     missing = needed & ~(cache.lines[way].valid if way >= 0 else 0)
     handle = handle_of(state, request.slot, request.load)
     if missing != 0:
@@ -120,12 +120,12 @@ def _miss(state: State, sm: Sm, request: Request, missing: int, first: int, way:
         missing &= ~cache.mshrs[number].pending
     elif cache.free_mshr < 0:
         return codes.NO_MSHR
-    present = way >= 0
+    present, keeps = way >= 0, not state.code[request.pc].bypasses_l1
     if missing != 0:
         parts = _parts(state, request.line, missing)
         if sm.miss_queue.count + parts > sm.miss_queue.room:
             return codes.NO_ROOM
-        if not present and not state.l1.allocate_on_fill:
+        if keeps and not present and not state.l1.allocate_on_fill:
             way = victim(cache, first, state.l1.ways)
             if way < 0:
                 return codes.NO_MSHR
@@ -135,6 +135,7 @@ def _miss(state: State, sm: Sm, request: Request, missing: int, first: int, way:
         cache.mshrs[number].expected += parts
         _send(state, sm, request, missing, codes.READ, number, now)
     mshr = cache.mshrs[number]
+    mshr.keeps = mshr.keeps or keeps
     if way >= 0:
         line = to_front(cache, first, way) if present else replace(cache, first, way, request.line)
         line.pending = mshr.pending
@@ -217,14 +218,14 @@ def look_up(state: State, sm: Sm, now: int) -> None:
 # -- Replies.
 
 @inlined
-def _install(state: State, sm: Sm, line: int, sectors: int) -> None:
-    """The sectors of a line that was on its way become valid."""
+def _install(state: State, sm: Sm, line: int, sectors: int, keeps: bool) -> None:
+    """The sectors of a line that was on its way become valid, if some request `keeps` them."""
     first = _first_way(state, line)
     way = find_way(sm.l1, first, state.l1.ways, line)
     if way >= 0:
         sm.l1.lines[way].valid |= sectors
         sm.l1.lines[way].pending = 0
-    elif state.l1.allocate_on_fill:
+    elif keeps and state.l1.allocate_on_fill:
         replace(sm.l1, first, first + state.l1.ways - 1, line).valid = sectors
 
 
@@ -246,7 +247,7 @@ def _fill(state: State, sm: Sm, reply: Reply, now: int) -> None:
     mshr.expected -= 1
     if mshr.expected > 0:
         return
-    _install(state, sm, mshr.line, mshr.pending)
+    _install(state, sm, mshr.line, mshr.pending, mshr.keeps)
     when = max(now, sm.fill_free)
     while mshr.first >= 0:
         target = remove_target(sm.l1, mshr)

@@ -33,6 +33,7 @@ class Instruction(Record):
     has_degree: bool
     load: int  # its number among the instructions whose data returns later; -1: none of them
     copies: bool  # asynchronously to shared memory
+    bypasses_l1: bool
     lane_cycles: int  # of an atomic on shared memory: for each further lane at its most shared address
     closes_group: int  # of such copies: 1
     first_group: int  # it waits for the groups closed before this one, 1 the latest; 0: and for later copies; -1: for none

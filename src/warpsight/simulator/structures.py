@@ -71,6 +71,7 @@ class Mshr(Record):
     last: Int32
     next: Int32  # in its bucket, or in the list of free MSHRs
     dram_wait: int  # cycles in the DRAM queue
+    keeps: bool  # in an L1: some request does not go past it, so that the line stays
 
 
 class Target(Record):
@@ -159,6 +160,7 @@ def allocate_mshr(cache: Cache, geometry: Geometry, line: int) -> int:
     cache.buckets[bucket] = number
     mshr.pending = mshr.expected = mshr.targets = mshr.dram_wait = 0
     mshr.first = mshr.last = -1
+    mshr.keeps = False
     return number
 
 

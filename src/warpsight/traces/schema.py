@@ -74,6 +74,11 @@ class StaticInstruction:
         return self.access == LOAD and self.opcode.startswith(("LDGSTS", "cp.async.ca", "cp.async.cg"))
 
     @property
+    def bypasses_l1(self) -> bool:
+        """Such a copy that takes no line of the L1 on its way, and does not read from it."""
+        return self.opcode.startswith("cp.async.cg") or (self.opcode.startswith("LDGSTS") and ".BYPASS" in self.opcode)
+
+    @property
     def closes_group(self) -> bool:
         """The asynchronous copies since the last such instruction are a group from here on."""
         return self.opcode.startswith(("LDGDEPBAR", "cp.async.commit_group", "cp.async.wait_all"))

@@ -80,8 +80,8 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
     """
     machine, lines, count, lsu = state.machine, state.l1_lines, state.counters[pc], state.sms[sm].lsu
     ways, needed = machine.l1.ways, state.l1_groups[sectors]
-    first = _first_way(machine, sm, line)
-    way = find(lines, first, ways, line)
+    first, keeps = _first_way(machine, sm, line), not state.code[pc].bypasses_l1
+    way = find(lines, first, ways, line) if keeps else -1
     valid, ready = 0, 0
     if way >= 0:
         valid, ready = lines[first + way].valid, lines[first + way].ready
@@ -99,7 +99,7 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
                 lsu.waited = max(lsu.waited, min(ready - now, alone))
             return now
     now = _mshr_free_at(state, sm, now)
-    if way < 0:
+    if way < 0 and keeps:
         way = victim(lines, first, ways, now)
         if machine.l1_on_fill and lines[first + way].ready > now:
             way = ways - 1  # the line that was requested first is the first to be replaced
@@ -113,7 +113,8 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
     answer = _read_from_l2(state, line, needed & ~valid, pc, now)
     back, level = answer >> 2, answer & 3
     _hold_mshr(state, sm, now, back)
-    to_front(lines, first, way, line, valid | needed, level, False, max(ready, back))
+    if keeps:
+        to_front(lines, first, way, line, valid | needed, level, False, max(ready, back))
     lsu.back = max(lsu.back, back)
     lsu.level = max(lsu.level, level)
     return now

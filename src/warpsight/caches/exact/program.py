@@ -106,7 +106,7 @@ def program_of(trace: KernelTrace, gpu: GpuSpec, timed: bool) -> Program:
     rows = [
         (
             _ACCESS.get(i.access, -1), i.access_bytes, packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree,
-            i.adds_lanes_up, timed, load_number.get(i.pc, -1),
+            i.adds_lanes_up, i.bypasses_l1, timed, load_number.get(i.pc, -1),
         )
         for i in code
     ]

@@ -97,6 +97,7 @@ class Instruction(Record):
     has_sectors: bool
     has_degree: bool
     adds_lanes_up: bool
+    bypasses_l1: bool
     issue_cost: int  # instructions that it counts for: 0 without time
     load: int  # its number among the loads and atomics that write a register; -1: none
 
