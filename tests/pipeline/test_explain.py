@@ -146,7 +146,7 @@ def test_units_are_charged_for_the_cycles_beyond_issue() -> None:
 
 
 def test_repeats_of_atomics_are_charged_with_the_network_that_they_hold_up() -> None:
-    parts, _ = divided({"noc": 8.0}, _evidence(misses=misses(5, l1_misses={1: 4}, atomic_repeats={2: 12})))
+    parts, _ = divided({"noc": 8.0}, _evidence(misses=misses(5, l1_misses={1: 4}, atomic_cycles={2: 12})))
     assert parts["noc"].tolist() == [0.0, 2.0, 6.0, 0.0, 0.0]
 
 
