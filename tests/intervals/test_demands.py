@@ -54,15 +54,23 @@ def test_demands_are_the_launchs_counts_over_its_warps() -> None:
 
 def test_stalls_in_step_are_what_outlasts_the_other_warps() -> None:
     instructions, stalls, port = np.array([10.0, 2.0, 4.0]), np.array([100.0, 20.0, 500.0]), np.array([0.0, 30.0, 16.0])
-    # three more warps issue 30, pass the port for 90, and 48 cycles after the first
-    assert stall_in_step(instructions, stalls, port, 4) == (100 - 30) + 0 + (500 - 48)
+    # three more warps issue 30, pass the port for 90, and 48 cycles after the first; of the 90 the second stall leaves 70
+    assert stall_in_step(instructions, stalls, port, 4) == (100 - 30) + 0 + (500 - 70)
 
 
 def test_warps_in_step_on_schedulers_of_their_own_hide_nothing_from_each_other_but_at_the_port() -> None:
     instructions, stalls, port = np.array([10.0, 2.0, 4.0]), np.array([100.0, 20.0, 500.0]), np.array([0.0, 30.0, 16.0])
     # on four slots all four issue at once; eight take two turns
-    assert stall_in_step(instructions, stalls, port, 4, 4) == 100 + 0 + (500 - 48)
-    assert stall_in_step(instructions, stalls, port, 8, 4) == (100 - 10) + 0 + (500 - 112)
+    assert stall_in_step(instructions, stalls, port, 4, 4) == 100 + 0 + (500 - 70)
+    assert stall_in_step(instructions, stalls, port, 8, 4) == (100 - 10) + 0 + (500 - 190)
+
+
+def test_lead_of_a_warp_hides_the_wait_for_its_data_also_after_short_stalls() -> None:
+    """As machine code has it: an access of 32 requests, two stalls that it states, then the wait for the data, then another."""
+    instructions, port = np.ones(5), np.array([32.0, 0.0, 0.0, 0.0, 0.0])
+    stalls = np.array([2.0, 3.0, 250.0, 100.0, 200.0])
+    # fifteen more warps are at the port for 480 cycles, of which the last stall finds 125
+    assert stall_in_step(instructions, stalls, port, 16, 16) == 200 - (480 - 2 - 3 - 250 - 100)
 
 
 def _imbalance(launched: KernelTrace, work: list[float], sm_count: int, places: int = 1) -> float:

@@ -265,10 +265,22 @@ def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Float
     """Stall cycles that `warps` warps in step do not hide from each other; all arrays [intervals] of one of them.
 
     They issue in turn, `slots` of them a cycle (schedulers x issue width), and pass the only load-store unit of the SM one after
-    the other: the last one begins the stall of an interval that much later than the first.
+    the other: the last one begins the stall of an interval that much later than the first. What a stall leaves of that lead hides
+    later ones, too: of machine code, an access and the wait for its data are often in different intervals.
     """
     later = np.maximum(max(warps / slots - 1.0, 0.0) * instructions, (warps - 1) * port_cycles)
-    return float(np.maximum(stall_cycles - later, 0.0).sum())
+    return float(_not_hidden(stall_cycles, later))
+
+
+@jit(cache=True, nogil=True)
+def _not_hidden(stalls: Floats, later: Floats) -> float:
+    """Cycles of the stalls, in their order, beyond what is left of the lead that the first of the warps has gained."""
+    lead, left = 0.0, 0.0
+    for k in range(len(stalls)):
+        lead = max(lead, later[k])
+        left += max(stalls[k] - lead, 0.0)
+        lead = max(lead - stalls[k], 0.0)
+    return left
 
 
 def demands_of(
