@@ -94,6 +94,40 @@ def test_models_and_simulator_run_on_it(name: str, trace: warpsight.KernelTrace)
     assert warpsight.simulate(trace, gpu=name).cycles > gpu.l2.latency_cycles + gpu.dram.latency_cycles
 
 
+# lanes of a warp add to one bin; one block of one warp, so that nothing hides it
+ONE_BIN = """\
+extern "C" __global__ void one_bin(const int* values, int* bins) {
+  __shared__ int bin[32];
+  bin[threadIdx.x] = 0;
+  __syncthreads();
+  int value = values[threadIdx.x];
+  for (int k = 0; k < 64; ++k) atomicAdd(&bin[value + k % 2], ADDED);
+  __syncthreads();
+  bins[threadIdx.x] = bin[threadIdx.x];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "added", "cycles"),
+    [
+        ("rtx2060", "1", 64 * 31 * 2),  # Turing has no instruction that adds the lanes up
+        ("rtx3080", "1", 0),
+        ("rtx3080", "value + 1", 64 * 31 * 2),  # which adds ones only
+    ],
+)
+def test_do_lanes_that_add_to_one_bin_in_shared_memory_wait_where_the_machine_code_does_not_add_them_up(
+    tmp_path: Path, name: str, added: str, cycles: int
+) -> None:
+    path = tmp_path / "one_bin.cu"
+    path.write_text(ONE_BIN.replace("ADDED", added))
+    arrays = [np.zeros(32, np.int32), np.zeros(32, np.int32)]
+    trace = warpsight.trace(path, kernel="one_bin", grid=1, block=32, args=arrays, gpu=name, level="sass")
+    for predict in (warpsight.predict, warpsight.simulate):
+        free = predict(trace, gpu=name, overrides=["sm.atomic_lane=0 cycles"]).cycles
+        assert predict(trace, gpu=name).cycles - free == pytest.approx(cycles, rel=0.05)
+
+
 def test_pages_are_those_that_the_descriptions_make(root: Path) -> None:
     assert gpu_pages.stale(root / "docs" / "gpus") == []
     assert "gpus/README.md" in (root / "docs" / "README.md").read_text()
