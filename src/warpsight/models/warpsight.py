@@ -14,7 +14,7 @@ from warpsight.equations.queues import blocking_capacity, closed_network
 from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import Floats, IntervalProfile, ResourceDemands
 from warpsight.models.base import MODELS, About, Model
-from warpsight.models.interval_model import Residency, launch_answer, residency, stall_shares
+from warpsight.models.interval_model import Residency, launch_answer, residency, stall_shares, with_launch
 from warpsight.result.prediction import in_order
 
 Bools = npt.NDArray[np.bool_]
@@ -37,6 +37,7 @@ WARPSIGHT_PARTS = {
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "barriers": "under gto barriers hold the warps of a block together: the block is the customer, the more so the more there are",
     "last-warp": "the launch ends with its last warp, whose stalls no other warp hides",
+    "launch": "grids begin and end, the GPU sends blocks to SMs at its pace, and an SM is not ready for the next block at once",
     "unequal-blocks": "blocks with different work leave SMs idle at the end, and no launch ends before its slowest warp",
 }
 
@@ -53,6 +54,9 @@ _BY_COMPONENT = {
     "dram": _MEMORY.format(what="residence R at the memory channels"),
     "sync": "barriers / (barriers + 1) x (cycles with the block as the customer - with the warp), the part that exceeds the issue "
     "slots; zero under lrr",
+    "launch": "(begin and end of the grid + what the dispatch of all blocks and a warp alone take beyond all other components) x "
+    "SMs / instructions of the launch, and "
+    + _WAITING.format(what="cycles until the next block starts in the place of the last"),
     "idle": "all other components x (blocks of the busiest SM / mean, corrected for unequal blocks and the slowest warp, - 1)",
 }
 
@@ -124,7 +128,13 @@ class Warpsight(Model):
         executed = np.bincount(waves.point, waves.times * waves.warps, len(design)) * instructions
         stack = {name: np.bincount(waves.point, waves.times * cycles, len(design)) / executed for name, cycles in busy.items()}
         slowest = demands.longest_warp * (instructions + demands.stall_cycles)
-        return launch_answer(profile, design, stack, _not_before(slowest, profile, design, stack, waves))
+        answer = launch_answer(profile, design, stack, _not_before(slowest, profile, design, stack, waves))
+        if not self._has("launch"):
+            return answer
+        # all blocks but the last have left for an SM before it, which then takes as long as a warp alone
+        blocks = 0 if profile.launch is None else profile.launch.blocks
+        dispatched = resources.dispatch_cycles(blocks, design) + instructions + demands.stall_cycles
+        return with_launch(profile, design, answer, dispatched if blocks else np.zeros(len(design)))
 
     def _has(self, part: str) -> bool:
         return part not in self._left_out
@@ -165,12 +175,15 @@ class Warpsight(Model):
         group = np.where(step, per_block, 1.0)
         own = self._own_time(demands, servers, waves, instructions, group)
         stall = np.where(step, demands.stall_in_step, demands.stall_cycles)
-        apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once, waves.last, step)
+        # nothing waits for the place of a block of the last wave
+        vacant = np.where(waves.last, 0.0, resources.vacant_cycles(design, per_block)) if self._has("launch") else 0.0 * memory
+        apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once + vacant, waves.last, step)
         # under gto they reach a barrier one after the other, as through a pipeline, the closer together the more barriers there are
         behind = np.maximum((per_block - 1.0) * (servers.sum(axis=1) - servers.max(axis=1)), per_block * at_once)
         blocks = np.full(len(warps), per_block)
         one = self._own_time(demands, servers, waves, instructions, np.ones(len(warps)))
-        together, _ = self._cycles(servers, blocks, warps, demands.stall_in_step - one - behind, waves.last, np.zeros_like(step))
+        joined = demands.stall_in_step - one - behind + vacant
+        together, _ = self._cycles(servers, blocks, warps, joined, waves.last, np.zeros_like(step))
         mixed = apart + demands.barriers / (demands.barriers + 1.0) * (together - apart)
         total = np.where(step, apart, mixed)
         _, from_memory = stall_shares(profile)
@@ -180,6 +193,7 @@ class Warpsight(Model):
             "mem_data": stall * from_memory,
             "com_struct": residence[:, 1] + residence[:, 2] - for_ways,
             **{name: residence[:, 3] * share for name, share in shares.items()},
+            "launch": vacant,
         }
         waits["mshr"] = waits["mshr"] + for_ways
         sync = np.maximum(total - np.maximum(apart, warps * issue), 0.0)
