@@ -175,14 +175,23 @@ def test_grid_begins_and_ends_once_however_many_waves_it_has() -> None:
 
 
 def test_place_of_a_block_stays_free_for_a_while_before_each_block_but_the_first() -> None:
-    """One block of one warp at a time, ten in turn: 160 cycles each, with nine pauses of 400 + 7."""
+    """One block of one warp at a time, ten in turn: 160 cycles each, with nine pauses of 400."""
     found, machine = launched(COMPUTE, LaunchShape(280, 1, 1)), gpu(dispatch=DispatchSpec(block_cycles=400, warp_cycles=7))
     answer = get_model("warpsight").predict(found, machine)
-    assert answer.cycles == pytest.approx(10 * 160 + 9 * 407)
-    assert answer.cpi_stack["launch"] / answer.cpi == pytest.approx(9 * 407 / answer.cycles)
+    assert answer.cycles == pytest.approx(10 * 160 + 9 * 400)
+    assert answer.cpi_stack["launch"] / answer.cpi == pytest.approx(9 * 400 / answer.cycles)
     # where other blocks fill the pause, it costs nothing
     busy = launched(COMPUTE, LaunchShape(280 * 8, 8, 8))
     assert cycles(busy, machine) == pytest.approx(cycles(busy), rel=0.01)
+
+
+def test_warps_of_a_block_start_one_after_the_other_where_nothing_else_takes_longer() -> None:
+    """Eight warps on four schedulers: the last starts 7 x 40 cycles after the first. 10 cycles apart is less than they issue."""
+    found = changed(launched(COMPUTE, LaunchShape(28, 8, 1)), stall_in_step=60.0)
+    free = cycles(found, gpu(schedulers=4, policy="lrr"))
+    slow, fast = (gpu(schedulers=4, policy="lrr", dispatch=DispatchSpec(warp_cycles=pause)) for pause in (40, 10))
+    assert cycles(found, slow) == pytest.approx(7 * 40 + 160)
+    assert cycles(found, fast) == pytest.approx(free)
 
 
 def test_dispatch_of_many_short_blocks_bounds_the_launch_and_hides_behind_long_ones() -> None:

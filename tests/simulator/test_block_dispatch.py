@@ -1,4 +1,4 @@
-"""Does a launch cost what the keys `dispatch.*` say: the pace of block starts, the pause of a place, the begin and end of a grid?"""
+"""Does a launch cost what the keys `dispatch.*` say: block starts, the pause of a place, the begin and end of a grid?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def on(sms: int = 1, **costs: float) -> GpuSpec:
 
 
 def test_blocks_leave_for_their_sms_at_the_pace_of_the_gpu() -> None:
-    """Sixteen SMs, a block each, one every 2.5 cycles at 1 GHz: the last leaves after 37, and issues one instruction a cycle later."""
+    """Sixteen SMs, a block each, one every 2.5 cycles: the last leaves after 37, and issues a cycle later."""
     trace = loop("int r0 <- q0", 1, warps=16)
     assert run(trace, on(16)).cycles == 2
     assert run(trace, on(16, block_interval_ns=2.5)).cycles == 37 + 2
@@ -38,12 +38,13 @@ def test_no_two_sms_are_passed_over_while_blocks_wait() -> None:
 
 
 def test_place_is_not_used_again_before_the_sm_is_ready() -> None:
-    """Five blocks of two warps after each other on one place: four pauses of 100 + 2 x 5 cycles."""
+    """Five blocks of two warps after each other on one place: four pauses of 100, and the second warp starts 5 cycles after the
+    first, not one."""
     trace = loop("int r0 <- q0", 1, warps=10, warps_per_block=2)
     without, found = run(trace, on()), run(trace, on(block_cycles=100, warp_cycles=5))
-    assert found.cycles == without.cycles + 4 * 110
+    assert found.cycles == without.cycles + 4 * 100 + 5 * 4
     stack = dict(zip(COMPONENTS, found.stack.sum(axis=0), strict=True))
-    assert stack["launch"] >= 4 * 110
+    assert stack["launch"] >= 4 * 100 + 5 * 4
     assert stack["idle"] == 0
     assert found.warp_instructions == without.warp_instructions == 10
 

@@ -33,9 +33,9 @@ def issue_cycles(instructions: float, design: Design, warps: Floats) -> Floats:
     return np.asarray(instructions / np.minimum(design.sm_schedulers * design.sm_issue_width, warps))
 
 
-def vacant_cycles(design: Design, warps_per_block: float) -> Floats:
-    """From the end of a block until the next one starts in its place on the SM."""
-    return np.asarray(design.dispatch_block_cycles + warps_per_block * design.dispatch_warp_cycles)
+def start_cycles(design: Design, warps_per_block: float) -> Floats:
+    """From the start of a block's first warp to that of its last."""
+    return np.asarray((warps_per_block - 1.0) * design.dispatch_warp_cycles)
 
 
 def dispatch_cycles(blocks: float, design: Design) -> Floats:

@@ -200,9 +200,8 @@ class DispatchSpec:
     block_interval_ns: Annotated[float, time(
         "between two blocks that the GPU sends to its SMs; 0 ns: an SM gets one every cycle", MODEL, reason=_NO_COST)] = 0.0
     block_cycles: Annotated[int, cycles(
-        "from the end of a block until the next one starts in its place, without those of its warps", MODEL, reason=_NO_COST,
-        least=0)] = 0
-    warp_cycles: Annotated[int, cycles("that each warp of a block adds to this", MODEL, reason=_NO_COST, least=0)] = 0
+        "from the end of a block until the next one starts in its place", MODEL, reason=_NO_COST, least=0)] = 0
+    warp_cycles: Annotated[int, cycles("between the starts of two warps of a block", MODEL, reason=_NO_COST, least=0)] = 0
     launch_interval_ns: Annotated[float, time(
         "between two launches that the host issues, a property of driver and host, for programs", PROGRAM, reason=_NO_COST)] = 0.0
 

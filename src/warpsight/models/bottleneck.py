@@ -68,7 +68,7 @@ class Bottleneck(Model):
         if launch is None:
             return with_launch(profile, design, answer, np.zeros(len(design)))
         full = place_waves(launch.blocks, launch.blocks_per_sm, design.sm_count).full
-        placed = full * resources.vacant_cycles(design, launch.warps_per_block)
+        placed = full * (design.dispatch_block_cycles + resources.start_cycles(design, launch.warps_per_block))
         return with_launch(profile, design, answer, np.maximum(resources.dispatch_cycles(launch.blocks, design), placed))
 
 

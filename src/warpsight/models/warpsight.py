@@ -37,7 +37,7 @@ WARPSIGHT_PARTS = {
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "barriers": "under gto barriers hold the warps of a block together: the block is the customer, the more so the more there are",
     "last-warp": "the launch ends with its last warp, whose stalls no other warp hides",
-    "launch": "grids begin and end, the GPU sends blocks to SMs at its pace, and an SM is not ready for the next block at once",
+    "launch": "grids begin and end, the GPU sends blocks to SMs at its pace, and blocks and their warps do not start at once",
     "unequal-blocks": "blocks with different work leave SMs idle at the end, and no launch ends before its slowest warp",
 }
 
@@ -56,7 +56,7 @@ _BY_COMPONENT = {
     "slots; zero under lrr",
     "launch": "(begin and end of the grid + what the dispatch of all blocks and a warp alone take beyond all other components) x "
     "SMs / instructions of the launch, and "
-    + _WAITING.format(what="cycles until the next block starts in the place of the last"),
+    + _WAITING.format(what="cycles until a block and its last warp start"),
     "idle": "all other components x (blocks of the busiest SM / mean, corrected for unequal blocks and the slowest warp, - 1)",
 }
 
@@ -131,10 +131,12 @@ class Warpsight(Model):
         answer = launch_answer(profile, design, stack, _not_before(slowest, profile, design, stack, waves))
         if not self._has("launch"):
             return answer
-        # all blocks but the last have left for an SM before it, which then takes as long as a warp alone
-        blocks = 0 if profile.launch is None else profile.launch.blocks
-        dispatched = resources.dispatch_cycles(blocks, design) + instructions + demands.stall_cycles
-        return with_launch(profile, design, answer, dispatched if blocks else np.zeros(len(design)))
+        shape = profile.launch
+        if shape is None:
+            return with_launch(profile, design, answer, np.zeros(len(design)))
+        # all blocks but the last have left for an SM before it, which then takes as long as its last warp alone
+        last = instructions + demands.stall_cycles + resources.start_cycles(design, shape.warps_per_block)
+        return with_launch(profile, design, answer, resources.dispatch_cycles(shape.blocks, design) + last)
 
     def _has(self, part: str) -> bool:
         return part not in self._left_out
@@ -175,14 +177,13 @@ class Warpsight(Model):
         group = np.where(step, per_block, 1.0)
         own = self._own_time(demands, servers, waves, instructions, group)
         stall = np.where(step, demands.stall_in_step, demands.stall_cycles)
-        # nothing waits for the place of a block of the last wave
-        vacant = np.where(waves.last, 0.0, resources.vacant_cycles(design, per_block)) if self._has("launch") else 0.0 * memory
-        apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once + vacant, waves.last, step)
+        starting = self._starting(servers, waves, group, per_block)
+        apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once + starting, waves.last, step)
         # under gto they reach a barrier one after the other, as through a pipeline, the closer together the more barriers there are
         behind = np.maximum((per_block - 1.0) * (servers.sum(axis=1) - servers.max(axis=1)), per_block * at_once)
         blocks = np.full(len(warps), per_block)
         one = self._own_time(demands, servers, waves, instructions, np.ones(len(warps)))
-        joined = demands.stall_in_step - one - behind + vacant
+        joined = demands.stall_in_step - one - behind + starting
         together, _ = self._cycles(servers, blocks, warps, joined, waves.last, np.zeros_like(step))
         mixed = apart + demands.barriers / (demands.barriers + 1.0) * (together - apart)
         total = np.where(step, apart, mixed)
@@ -193,12 +194,26 @@ class Warpsight(Model):
             "mem_data": stall * from_memory,
             "com_struct": residence[:, 1] + residence[:, 2] - for_ways,
             **{name: residence[:, 3] * share for name, share in shares.items()},
-            "launch": vacant,
+            "launch": starting,
         }
         waits["mshr"] = waits["mshr"] + for_ways
         sync = np.maximum(total - np.maximum(apart, warps * issue), 0.0)
         stack = _divided(total - sync, warps * issue, waits)
         return in_order(stack | {"sync": sync}), warps * servers[:, :3].max(axis=1), warps * carried
+
+    def _starting(self, servers: Floats, waves: Residency, group: Floats, per_block: float) -> Floats:
+        """Cycles [R] for which a block's place, or its last warp, waits to start: a delay of each group.
+
+        The place of a block is empty for a while before the next one; nothing waits for one after the last wave. Then the warps
+        start one after the other, which those of a group hide where they pass a server more slowly than that.
+        """
+        if not self._has("launch"):
+            return 0.0 * servers[:, 0]
+        hidden = (group - 1.0) * servers.max(axis=1)
+        return np.asarray(
+            np.where(waves.last, 0.0, waves.design.dispatch_block_cycles)
+            + np.maximum(resources.start_cycles(waves.design, per_block) - hidden, 0.0)
+        )
 
     def _own_time(self, demands: ResourceDemands, servers: Floats, waves: Residency, instructions: float, group: Floats) -> Floats:
         """Cycles [R] of a group's services that are part of the instructions and stalls of its warps, and so no further delay.

@@ -40,7 +40,7 @@ def _charge_operands(machine: Machine, stack: CpiStack, warp: Warp, cycles: int)
     elif warp.cause == codes.CAUSE_FETCH:
         stack.com_struct += cycles
     elif warp.cause == codes.CAUSE_START:
-        if machine.block_ticks + machine.vacant_cycles > 0:
+        if machine.block_ticks + machine.vacant_cycles + machine.start_cycles > 0:
             stack.launch += cycles
         else:
             stack.idle += cycles

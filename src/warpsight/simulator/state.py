@@ -329,6 +329,7 @@ class Machine(Record):
     units: int
     block_ticks: int  # between two blocks that the GPU sends to its SMs
     vacant_cycles: int  # from the end of a block to the next in its place
+    start_cycles: int  # between two warps of a block
     fetch_width: int
     address_cycles: int
     access_cycles: int  # from one instruction in the load-store unit to the next, at least

@@ -211,8 +211,8 @@ def _free_place(state: State, sm: Sm, place: Place, number: int, now: int) -> No
 
 
 @inlined
-def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int) -> None:
-    """Begin warp `number` of the launch in a free slot; it can issue from `now` + 1 on."""
+def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int, after: int) -> None:
+    """Begin warp `number` of the launch in a free slot; it can issue `after` cycles after the next."""
     window = state.window[number - state.first_warp]
     warp.id = number
     warp.entry, warp.end = window.entry, window.end
@@ -225,7 +225,7 @@ def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int) -> None
     if state.machine.fetch_width > 0:
         fetch(state, sm, warp, now)
     if _enter(state, warp):
-        schedule(state, sm, warp, now + 1, now, codes.CAUSE_START)
+        schedule(state, sm, warp, now + 1 + after, now, codes.CAUSE_START)
     else:
         end_warp(state, sm, warp, now)
 
@@ -242,7 +242,7 @@ def _start_block(state: State, sm: Sm, number: int, now: int) -> None:
     place = sm.places[number]
     place.live, place.at_barrier = warps, 0
     for k in range(warps):
-        _start_warp(state, sm, sm.warps[number * warps + k], first + k, now)
+        _start_warp(state, sm, sm.warps[number * warps + k], first + k, now, k * state.machine.start_cycles)
 
 
 @inlined
