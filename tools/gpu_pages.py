@@ -27,6 +27,7 @@ TITLES = {
     "": "The whole GPU", "sm": "`sm`: one streaming multiprocessor", "latency": "`latency`: by op class",
     "initiation": "`initiation`: initiation interval by op class", "l1": "`l1`: of one SM", "noc": "`noc`: between SMs and L2",
     "l2": "`l2`: the last-level cache", "dram": "`dram`",
+    "dispatch": "`dispatch`: what it costs to launch a grid and to place its blocks",
 }  # fmt: skip
 PARAMETERS = """### Parameters of models
 

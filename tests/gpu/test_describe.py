@@ -100,6 +100,8 @@ OTHER = {
     "sm.max_threads_per_block": "512", "l1.sector": "32 B", "l2.sector": "64 B", "l1.line": "256 B", "l2.line": "256 B",
     "noc.queue": "256", "l1.warp_mshrs": "6", "sm.access_width": "64 B", "sm.atomic_lane": "2 cycles",
     "dram.row": "2 KiB", "dram.activate": "12 cycles", "dram.precharge": "12 cycles", "dram.turnaround": "12 cycles",
+    "dispatch.grid": "900 cycles", "dispatch.block_interval": "0.7 ns", "dispatch.block": "400 cycles", "dispatch.warp": "5 cycles",
+    "dispatch.launch_interval": "3 us",
 }
 COMPANIONS = {"l1.line": ["l1.ways=3"], "l2.line": ["l2.ways=4"], "l1.carve_out": ["compute_capability=8.6"]}
 

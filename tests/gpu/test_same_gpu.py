@@ -17,7 +17,7 @@ from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.describe import dump_yaml, spec_hash
 from warpsight.gpu.design import Design
 from warpsight.gpu.document import flatten, value_text
-from warpsight.gpu.key import FLAG, MODEL, SIMULATOR, WORD, Key
+from warpsight.gpu.key import FLAG, MODEL, PROGRAM, SIMULATOR, WORD, Key
 from warpsight.gpu.keys import every_parameter, key_of
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import KEYS, GpuSpec, changed
@@ -116,7 +116,7 @@ def test_key_enters_the_step_that_the_table_says_and_no_other_before(key: str) -
     assert spec_hash(design) != spec_hash(base)
     step = KEYS[key].step
     assert (cache_view(design) != cache_view(base)) == (step == "caches")
-    assert (profile_view(design) != profile_view(base)) == (step not in (MODEL, SIMULATOR))
+    assert (profile_view(design) != profile_view(base)) == (step not in (MODEL, SIMULATOR, PROGRAM))
     assert (cache_view(design, BY_OWN) != cache_view(base, BY_OWN)) == (step == "caches" or KEYS[key].orders)
     assert (key in model_only([key])) == (step == MODEL)
     assert (key in model_only([key], BY_OWN)) == (step == MODEL and not KEYS[key].orders)

@@ -9,19 +9,22 @@ import numpy as np
 from hypothesis import strategies as st
 
 from warpsight.caches.miss_profile import SHARES
-from warpsight.gpu.spec import DramSpec, GpuSpec, L1Spec, L2Spec, NocSpec, SmSpec
+from warpsight.gpu.spec import DispatchSpec, DramSpec, GpuSpec, L1Spec, L2Spec, NocSpec, SmSpec
 from warpsight.intervals.interval_profile import IntervalProfile, KernelCounts, LaunchShape, ResourceDemands
+
+FREE = DispatchSpec()
 
 
 def gpu(
     *, noc: float = 1050e9, dram: float = 480e9, sm_count: int = 28, schedulers: int = 1, width: int = 1, policy: str = "gto",
     mshrs: int = 128, clock: float = 1.4e9, queue: int = 0,
+    dispatch: DispatchSpec = FREE,
 ) -> GpuSpec:
     """MDM's baseline (MICRO 2020, Table III) with changes."""
     return GpuSpec(
         "made-up", clock, sm_count, SmSpec(64, 32, 65536, 98304, schedulers, width, policy), {"int": 4}, {"int": 1},
         L1Spec(49152, 128, 128, 6, mshrs, 64, 25), NocSpec(noc, queue), L2Spec(3 << 20, 128, 128, 8, 128, 64, 120, slices=24),
-        DramSpec(dram, 24, 220),
+        DramSpec(dram, 24, 220), dispatch=dispatch,
     )  # fmt: skip
 
 
@@ -108,4 +111,6 @@ gpus = st.builds(
     noc=st.floats(1e10, 1e13), dram=st.floats(1e10, 1e13), sm_count=st.integers(1, 100), schedulers=st.sampled_from([1, 2, 4]),
     width=st.sampled_from([1, 2]), policy=st.sampled_from(["lrr", "gto"]), mshrs=st.integers(8, 512), clock=st.floats(5e8, 3e9),
     queue=st.just(0) | st.integers(1, 512),
+    dispatch=st.just(FREE)
+    | st.builds(DispatchSpec, st.integers(0, 5000), st.floats(0, 5), st.integers(0, 1000), st.integers(0, 20)),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from made_up import gpu, gpus, profile, profiles
 
 from warpsight.base.errors import UsageError
 from warpsight.gpu.design import Design
-from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.spec import DispatchSpec, GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile, LaunchShape
 from warpsight.models.base import get_model
 from warpsight.models.warpsight import WARPSIGHT_PARTS
@@ -165,6 +165,44 @@ def test_launch_is_not_over_before_its_slowest_warp() -> None:
     assert cycles(changed(equal, longest_warp=5.0)) == cycles(equal)
 
 
+def test_grid_begins_and_ends_once_however_many_waves_it_has() -> None:
+    for blocks in (28, 28 * 8, 28 * 80):
+        found = launched(COMPUTE, LaunchShape(blocks, 8, 8))
+        answer = get_model("warpsight").predict(found, gpu(dispatch=DispatchSpec(grid_cycles=2200)))
+        assert answer.cycles == pytest.approx(cycles(found) + 2200)
+        assert answer.cpi_stack["launch"] * answer.cycles / answer.cpi == pytest.approx(2200)
+        assert answer.cpi_stack["idle"] == get_model("warpsight").predict(found, gpu()).cpi_stack["idle"]
+
+
+def test_place_of_a_block_stays_free_for_a_while_before_each_block_but_the_first() -> None:
+    """One block of one warp at a time, ten in turn: 160 cycles each, with nine pauses of 400."""
+    found, machine = launched(COMPUTE, LaunchShape(280, 1, 1)), gpu(dispatch=DispatchSpec(block_cycles=400, warp_cycles=7))
+    answer = get_model("warpsight").predict(found, machine)
+    assert answer.cycles == pytest.approx(10 * 160 + 9 * 400)
+    assert answer.cpi_stack["launch"] / answer.cpi == pytest.approx(9 * 400 / answer.cycles)
+    # where other blocks fill the pause, it costs nothing
+    busy = launched(COMPUTE, LaunchShape(280 * 8, 8, 8))
+    assert cycles(busy, machine) == pytest.approx(cycles(busy), rel=0.01)
+
+
+def test_warps_of_a_block_start_one_after_the_other_where_nothing_else_takes_longer() -> None:
+    """Eight warps on four schedulers: the last starts 7 x 40 cycles after the first. 10 cycles apart is less than they issue."""
+    found = changed(launched(COMPUTE, LaunchShape(28, 8, 1)), stall_in_step=60.0)
+    free = cycles(found, gpu(schedulers=4, policy="lrr"))
+    slow, fast = (gpu(schedulers=4, policy="lrr", dispatch=DispatchSpec(warp_cycles=pause)) for pause in (40, 10))
+    assert cycles(found, slow) == pytest.approx(7 * 40 + 160)
+    assert cycles(found, fast) == pytest.approx(free)
+
+
+def test_dispatch_of_many_short_blocks_bounds_the_launch_and_hides_behind_long_ones() -> None:
+    """At 1.4 GHz a block leaves every 7 cycles: the last of 2,240 after 15,680, and then takes 160."""
+    found, machine = launched(COMPUTE, LaunchShape(2240, 1, 32)), gpu(dispatch=DispatchSpec(block_interval_ns=5.0))
+    assert cycles(found) < 2240 * 7.0
+    assert cycles(found, machine) == pytest.approx(2240 * 7.0 + 160, rel=1e-3)
+    longer = launched([(100, 20_000, 1, 0, 0, 0, 0, 0)], LaunchShape(2240, 1, 32))
+    assert cycles(longer, machine) == cycles(longer)
+
+
 def test_part_that_is_not_there_is_refused_with_the_parts_that_are() -> None:
     with pytest.raises(UsageError, match='no part "spred"; did you mean "spread"'):
         get_model("warpsight~spred")
@@ -192,6 +230,7 @@ BINDING = {
     "in-step": ({"stall_in_step": 300.0}, gpu(policy="lrr")),
     "barriers": ({"barriers": 9.0, "stall_cycles": 5000.0, "stall_in_step": 4500.0}, gpu()),
     "last-warp": ({}, gpu()),
+    "launch": ({}, gpu(dispatch=DispatchSpec(2000, 0.6, 400, 7))),
     "unequal-blocks": ({"work_imbalance": 1.5}, gpu()),
 }
 

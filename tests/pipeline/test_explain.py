@@ -128,7 +128,7 @@ def test_component_without_a_cause_in_the_trace_is_left_over_and_not_spread() ->
 
 
 def test_every_component_but_idle_has_a_rule() -> None:
-    assert set(RULES) | {"idle"} == set(COMPONENTS)
+    assert set(RULES) | {"idle", "launch"} == set(COMPONENTS)
 
 
 def test_units_are_charged_for_the_cycles_beyond_issue() -> None:

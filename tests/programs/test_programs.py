@@ -46,6 +46,24 @@ def test_program_with_streams_and_events_sees_predicted_times() -> None:
     assert document["exit_code"] == 7
 
 
+def test_short_launches_back_to_back_show_the_rate_at_which_the_host_issues_them() -> None:
+    """21 launches, of which the first of each kernel alone is predicted; the others scale without the cost of the grid."""
+    program, options = build("back_to_back.cu"), ("--gpu", "titan-v", "--level", "ptx", "--launches", "1:1")
+    code, document, printed = run_json(program, options=options)
+    row, totals = document["launches"][0], document["totals"]
+    assert code == 0
+    assert row["bound_by"] == "launch overhead"
+    assert 2200 < row["cycles"] < 3000
+    assert [each["seconds"] for each in document["launches"]] == pytest.approx([row["seconds"]] * 21)
+    once, many = map(float, printed.split()[:2])
+    assert many == pytest.approx(20 * 3.5)
+    assert once == pytest.approx(3.5)
+    assert totals["seconds"] == pytest.approx(21 * row["seconds"])
+    assert totals["back_to_back_seconds"] == pytest.approx(20 * 3.5e-6 + row["seconds"])
+    slow = run_json(program, options=(*options, "--set", "dispatch.launch_interval=1 us"))[2].split()
+    assert float(slow[1]) == pytest.approx(20e6 * row["seconds"], abs=1e-3)
+
+
 def test_program_with_wrong_calls_gets_the_codes_of_cuda() -> None:
     code, output, errors = run(build("errors.cu"), "0")
     found = re.findall(r"^(\w+) (\d+) (\w+): (.*)$", output, re.MULTILINE)

@@ -16,7 +16,7 @@ from warpsight.base.errors import WarpsightError
 from warpsight.base.units import percent, thousands
 from warpsight.gpu.describe import describe
 from warpsight.gpu.document import flatten
-from warpsight.gpu.key import SIMULATOR
+from warpsight.gpu.key import PROGRAM, SIMULATOR
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model
@@ -74,7 +74,7 @@ def _edge(case: CheckInput) -> Figure | None:
     unit="ratio", always=True,
 )
 def _estimated(case: CheckInput) -> Figure | None:
-    keys = [key for key in estimated_keys(case) if key_of(key).step != SIMULATOR]
+    keys = [key for key in estimated_keys(case) if key_of(key).step not in (SIMULATOR, PROGRAM)]
     tried = keys[: int(_MOST_SECONDS / simulation_seconds(case.profiled))]
     changes = [(abs(change), key) for key in tried if (change := _elasticity(case, key)) is not None]
     if not changes:

@@ -139,7 +139,7 @@ def _initiation(op_class: str, gpu: GpuSpec) -> float:
     return float(gpu.initiation_cycles[op_class])
 
 
-# Weights [instructions], 0 or more. `idle` has no rule: no instruction makes an SM idle.
+# Weights [instructions], 0 or more. `idle` and `launch` have no rule: no instruction causes them.
 RULES: dict[str, Callable[[Evidence], Floats]] = {
     "base": _issued,
     "com_data": _waited("compute"),

@@ -1,6 +1,6 @@
 """Numbers as people write and read them: quantities with units from text and back, and numbers formatted for reports.
 
-Quantities become numbers in base units (Hz, B, B/s, cycles, count) and back without loss. Formatted numbers are rounded: for
+Quantities become numbers in base units (Hz, B, B/s, cycles, ns, count) and back without loss. Formatted numbers are rounded: for
 reports, never for files.
 
 Sizes are written in binary units (KiB, MiB, GiB) or plain bytes; `KB` is refused for them, because GPU papers write it for
@@ -17,7 +17,10 @@ from fractions import Fraction
 
 from warpsight.base.errors import SpecError, suggestion
 
-FREQUENCY, SIZE, BANDWIDTH, CYCLES, COUNT = "frequency", "size", "bandwidth", "cycles", "count"
+FREQUENCY, SIZE, BANDWIDTH, CYCLES, TIME, COUNT = "frequency", "size", "bandwidth", "cycles", "time", "count"
+
+FRACTIONAL = (FREQUENCY, BANDWIDTH, TIME)
+"""Dimensions whose quantities need not be whole in their base unit."""
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
@@ -28,14 +31,16 @@ UNITS: dict[str, dict[str, int]] = {
     SIZE: {"B": 1, **{f"{prefix}B": factor for prefix, factor in _BINARY.items()}, "kB": 1000},
     BANDWIDTH: {f"{prefix}B/s": factor for prefix, factor in (_DECIMAL | _BINARY).items()},
     CYCLES: {"cycles": 1, "cycle": 1},
+    TIME: {"ns": 1, "us": 10**3, "ms": 10**6},
     COUNT: {},
 }
-EXAMPLES = {FREQUENCY: "1.4 GHz", SIZE: "96 KiB", BANDWIDTH: "1050 GB/s", CYCLES: "25 cycles", COUNT: "28"}
+EXAMPLES = {FREQUENCY: "1.4 GHz", SIZE: "96 KiB", BANDWIDTH: "1050 GB/s", CYCLES: "25 cycles", TIME: "3.5 us", COUNT: "28"}
 _WRITTEN = {
     FREQUENCY: ("GHz", "MHz", "kHz", "Hz"),
     SIZE: ("TiB", "GiB", "MiB", "KiB", "B"),
     BANDWIDTH: ("TB/s", "GB/s", "MB/s", "kB/s", "B/s"),
     CYCLES: ("cycles",),
+    TIME: ("ms", "us", "ns"),
 }
 # read with a remedy, never taken: KB and its like mean 1,000 or 1,024 bytes depending on who writes
 _AMBIGUOUS = {
@@ -52,11 +57,11 @@ _LONGEST = 64
 def parse_quantity(text: str, dimension: str, *, key: str, place: str = "") -> int | float:
     """The number that `text` (`1.4 GHz`, `96KiB`, `25 cycles`, `28`) stands for, in the base unit of `dimension`.
 
-    Sizes, cycles and counts give int, frequencies (Hz) and bandwidths (B/s) the nearest float. The value is exact before that last
-    rounding. Raises what `exact_quantity` raises.
+    Sizes, cycles and counts give int, frequencies (Hz), bandwidths (B/s) and times (ns) the nearest float. The value is exact
+    before that last rounding. Raises what `exact_quantity` raises.
     """
     value = exact_quantity(text, dimension, key=key, place=place)
-    return float(value) if dimension in (FREQUENCY, BANDWIDTH) else int(value)
+    return float(value) if dimension in FRACTIONAL else int(value)
 
 
 def exact_quantity(text: str, dimension: str, *, key: str, place: str = "") -> Fraction:
@@ -70,7 +75,7 @@ def exact_quantity(text: str, dimension: str, *, key: str, place: str = "") -> F
     value = Fraction(Decimal(number.replace("_", ""))) * factor
     if value < 0:
         raise SpecError(f'{key} is negative: "{text}"', place=place, remedy=_write(dimension))
-    if dimension not in (FREQUENCY, BANDWIDTH) and value.denominator != 1:
+    if dimension not in FRACTIONAL and value.denominator != 1:
         whole = {SIZE: "bytes", CYCLES: "cycles"}.get(dimension, "things")
         raise SpecError(f'{key} is not a whole number of {whole}: "{text}"', place=place, remedy=_write(dimension))
     return value

@@ -33,6 +33,16 @@ def issue_cycles(instructions: float, design: Design, warps: Floats) -> Floats:
     return np.asarray(instructions / np.minimum(design.sm_schedulers * design.sm_issue_width, warps))
 
 
+def start_cycles(design: Design, warps_per_block: float) -> Floats:
+    """From the start of a block's first warp to that of its last."""
+    return np.asarray((warps_per_block - 1.0) * design.dispatch_warp_cycles)
+
+
+def dispatch_cycles(blocks: float, design: Design) -> Floats:
+    """The whole GPU's distribution of `blocks` to its SMs."""
+    return np.asarray(blocks * design.dispatch_block_interval_ns * 1e-9 * design.core_clock_hz)
+
+
 def noc_cycles(demands: ResourceDemands, design: Design) -> Floats:
     """The network: its two directions work at the same time, and only the slices' ports that traffic uses at a time."""
     busiest = max(demands.fetched_bytes / demands.reply_share, demands.sent_bytes / demands.request_share)

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, SIZE
+from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, SIZE, TIME
 
 WORD, FLAG = "word", "true or false"
 
 # The steps of a prediction, in order. When a key changes, the step that reads it first is done again, and those after it; but of
 # residency the caches see the number of resident blocks alone.
 RESIDENCY, CACHES, PROFILE, MODEL = "residency", "caches", "profile", "model"
-# Beside them: the cycle-level simulator alone reads the key.
-SIMULATOR = "simulator"
+# Beside them: the cycle-level simulator alone reads the key, or a run of a whole program, for the time between its launches.
+SIMULATOR, PROGRAM = "simulator", "program"
 
-MOST_CYCLES, MOST_COUNT, MOST_BYTES = 10**6, 2**20, 2**40
+MOST_CYCLES, MOST_COUNT, MOST_BYTES, MOST_NANOSECONDS = 10**6, 2**20, 2**40, 1e9
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,11 @@ def cycles(
 def bandwidth(meaning: str, step: str, *, orders: bool = False) -> Key:
     """A bandwidth in bytes a second."""
     return Key("", BANDWIDTH, meaning, 1, 1e18, step=step, orders=orders)
+
+
+def time(meaning: str, step: str, *, reason: str) -> Key:
+    """A time in ns, which may be none."""
+    return Key("", TIME, meaning, 0, MOST_NANOSECONDS, reason=reason, step=step)
 
 
 def word(meaning: str, step: str, *choices: str) -> Key:

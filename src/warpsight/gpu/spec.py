@@ -15,8 +15,23 @@ from operator import attrgetter
 from typing import Annotated, Any, get_type_hints
 
 from warpsight.base.errors import SpecError, suggestion
-from warpsight.base.units import BANDWIDTH, CYCLES, FREQUENCY, SIZE, format_quantity
-from warpsight.gpu.key import CACHES, MODEL, PROFILE, RESIDENCY, SIMULATOR, Key, bandwidth, count, cycles, flag, size, word
+from warpsight.base.units import BANDWIDTH, CYCLES, FREQUENCY, SIZE, TIME, format_quantity
+from warpsight.gpu.key import (
+    CACHES,
+    MODEL,
+    PROFILE,
+    PROGRAM,
+    RESIDENCY,
+    SIMULATOR,
+    Key,
+    bandwidth,
+    count,
+    cycles,
+    flag,
+    size,
+    time,
+    word,
+)
 
 CAPABILITIES = ("none", "6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "12.0", "12.1")
 
@@ -26,6 +41,7 @@ Content = int | float | bool | str
 _CUDA = "default: CUDA occupancy rules, the same on every GPU of compute capability 5.0 to 9.0"
 _LIKE_SIMULATORS = "default: estimated, as detailed simulators have it"
 _CALIBRATED = "estimated: calibrated against the cycle-level simulator, see docs/explanation/caches.md"
+_NO_COST = "default: nothing, as detailed simulators have it"
 _NO_ROWS = "default: nothing, as dram.row"
 
 
@@ -182,6 +198,21 @@ class DramSpec:
 
 
 @dataclass(frozen=True)
+class DispatchSpec:
+    """What it costs to launch a grid and to place its blocks on the SMs."""
+
+    grid_cycles: Annotated[int, cycles(
+        "to begin and to end a grid, however many blocks it has", MODEL, reason=_NO_COST, least=0)] = 0
+    block_interval_ns: Annotated[float, time(
+        "between two blocks that the GPU sends to its SMs; 0 ns: an SM gets one every cycle", MODEL, reason=_NO_COST)] = 0.0
+    block_cycles: Annotated[int, cycles(
+        "from the end of a block until the next one starts in its place", MODEL, reason=_NO_COST, least=0)] = 0
+    warp_cycles: Annotated[int, cycles("between the starts of two warps of a block", MODEL, reason=_NO_COST, least=0)] = 0
+    launch_interval_ns: Annotated[float, time(
+        "between two launches that the host issues, a property of driver and host, for programs", PROGRAM, reason=_NO_COST)] = 0.0
+
+
+@dataclass(frozen=True)
 class Reference:
     """The GPU that a design is a change of: its timing orders the accesses in the cache simulation, unless the method says `own`.
 
@@ -214,6 +245,7 @@ class GpuSpec:
     dram: DramSpec
     compute_capability: Annotated[str, word(
         "whose machine code the GPU executes; none: kernels are executed as PTX", RESIDENCY, *CAPABILITIES)] = "none"
+    dispatch: DispatchSpec = field(default_factory=DispatchSpec)
     sources: dict[str, str] = field(default_factory=dict)
     description: str = ""
     parameters: dict[str, Content] = field(default_factory=dict)
@@ -240,7 +272,7 @@ OP_CLASSES = tuple(name for name, _, _ in _OP_CLASSES)
 _WITHIN = {"imad": "fp32"}
 
 # how the attribute of a key is named: the key, and the base unit of its dimension
-_UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s"}
+_UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s", TIME: "_ns"}
 _CACHE_WORDS = {
     "l1": {"level": "l1", "all": "per SM", "one": "L1", "policy": "write-through", "allocates": "false"},
     "l2": {"level": "l2", "all": "all slices together", "one": "slice", "policy": "write-back", "allocates": "true"},

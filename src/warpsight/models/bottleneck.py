@@ -8,7 +8,7 @@ from warpsight.equations import resources
 from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import Floats, IntervalProfile
 from warpsight.models.base import MODELS, About, Model
-from warpsight.models.interval_model import IDLE, launch_answer, residency
+from warpsight.models.interval_model import IDLE, launch_answer, place_waves, residency, with_launch
 
 _LARGEST = "({what}, of a warp, - its issue cycles) / its instructions, where it is the largest of com_struct, noc and dram; else 0"
 
@@ -38,6 +38,8 @@ class Bottleneck(Model):
             ),
             "dram": _LARGEST.format(what="bytes x clock x SMs / DRAM bandwidth"),
             "idle": IDLE,
+            "launch": "(begin and end of the grid + what all blocks, or those in one place, take to start beyond all other "
+            "components) x SMs / instructions of the launch",
         },
         checks=("latency-hidden", "equal-blocks", "slowest-warp", "spread-noc", "spread-dram"),
     )
@@ -62,7 +64,12 @@ class Bottleneck(Model):
         stack = {"base": issue / instructions}
         for number, name in enumerate(bounds):
             stack[name] = np.where(which == number, np.maximum(largest - issue, 0.0), 0.0) / instructions
-        return launch_answer(profile, design, stack, waves)
+        answer = launch_answer(profile, design, stack, waves)
+        if launch is None:
+            return with_launch(profile, design, answer, np.zeros(len(design)))
+        full = place_waves(launch.blocks, launch.blocks_per_sm, design.sm_count).full
+        placed = full * (design.dispatch_block_cycles + resources.start_cycles(design, launch.warps_per_block))
+        return with_launch(profile, design, answer, np.maximum(resources.dispatch_cycles(launch.blocks, design), placed))
 
 
 MODELS.add(Bottleneck.name, Bottleneck())

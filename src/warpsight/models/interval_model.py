@@ -16,7 +16,7 @@ import numpy.typing as npt
 from warpsight.equations.multithreading import multithreaded_cycles, nonoverlapped, pieces
 from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile
-from warpsight.models.base import Model, answer_of
+from warpsight.models.base import STACK_PREFIX, Model, answer_of
 from warpsight.result.prediction import in_order
 
 
@@ -164,6 +164,15 @@ def launch_answer(profile: IntervalProfile, design: Design, stack: dict[str, Flo
     stack = in_order(stack)
     stack["idle"] = sum(stack.values(), np.zeros(len(design))) * (waves.imbalance - 1)
     return answer_of(profile, design, stack)
+
+
+def with_launch(profile: IntervalProfile, design: Design, answer: dict[str, Floats], least: Floats) -> dict[str, Floats]:
+    """`answer` with the launch: it takes at least the cycles `least` [D], for its blocks to start, and a grid begins and ends."""
+    cycles = design.dispatch_grid_cycles + np.maximum(least - answer["cycles"], 0.0)
+    stack = {name.removeprefix(STACK_PREFIX): value for name, value in answer.items() if name.startswith(STACK_PREFIX)}
+    return answer_of(profile, design, stack | {
+        "launch": stack["launch"] + cycles * design.sm_count / profile.total_warp_instructions,
+    })
 
 
 def stack_cycles(

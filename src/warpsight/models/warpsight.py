@@ -14,7 +14,7 @@ from warpsight.equations.queues import blocking_capacity, closed_network
 from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import Floats, IntervalProfile, ResourceDemands
 from warpsight.models.base import MODELS, About, Model
-from warpsight.models.interval_model import Residency, launch_answer, residency, stall_shares
+from warpsight.models.interval_model import Residency, launch_answer, residency, stall_shares, with_launch
 from warpsight.result.prediction import in_order
 
 Bools = npt.NDArray[np.bool_]
@@ -37,6 +37,7 @@ WARPSIGHT_PARTS = {
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "barriers": "under gto barriers hold the warps of a block together: the block is the customer, the more so the more there are",
     "last-warp": "the launch ends with its last warp, whose stalls no other warp hides",
+    "launch": "grids begin and end, the GPU sends blocks to SMs at its pace, and blocks and their warps do not start at once",
     "unequal-blocks": "blocks with different work leave SMs idle at the end, and no launch ends before its slowest warp",
 }
 
@@ -53,6 +54,9 @@ _BY_COMPONENT = {
     "dram": _MEMORY.format(what="residence R at the memory channels"),
     "sync": "barriers / (barriers + 1) x (cycles with the block as the customer - with the warp), the part that exceeds the issue "
     "slots; zero under lrr",
+    "launch": "(begin and end of the grid + what the dispatch of all blocks and a warp alone take beyond all other components) x "
+    "SMs / instructions of the launch, and "
+    + _WAITING.format(what="cycles until a block and its last warp start"),
     "idle": "all other components x (blocks of the busiest SM / mean, corrected for unequal blocks and the slowest warp, - 1)",
 }
 
@@ -124,7 +128,15 @@ class Warpsight(Model):
         executed = np.bincount(waves.point, waves.times * waves.warps, len(design)) * instructions
         stack = {name: np.bincount(waves.point, waves.times * cycles, len(design)) / executed for name, cycles in busy.items()}
         slowest = demands.longest_warp * (instructions + demands.stall_cycles)
-        return launch_answer(profile, design, stack, _not_before(slowest, profile, design, stack, waves))
+        answer = launch_answer(profile, design, stack, _not_before(slowest, profile, design, stack, waves))
+        if not self._has("launch"):
+            return answer
+        shape = profile.launch
+        if shape is None:
+            return with_launch(profile, design, answer, np.zeros(len(design)))
+        # all blocks but the last have left for an SM before it, which then takes as long as its last warp alone
+        last = instructions + demands.stall_cycles + resources.start_cycles(design, shape.warps_per_block)
+        return with_launch(profile, design, answer, resources.dispatch_cycles(shape.blocks, design) + last)
 
     def _has(self, part: str) -> bool:
         return part not in self._left_out
@@ -165,12 +177,14 @@ class Warpsight(Model):
         group = np.where(step, per_block, 1.0)
         own = self._own_time(demands, servers, waves, instructions, group)
         stall = np.where(step, demands.stall_in_step, demands.stall_cycles)
-        apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once, waves.last, step)
+        starting = self._starting(servers, waves, group, per_block)
+        apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once + starting, waves.last, step)
         # under gto they reach a barrier one after the other, as through a pipeline, the closer together the more barriers there are
         behind = np.maximum((per_block - 1.0) * (servers.sum(axis=1) - servers.max(axis=1)), per_block * at_once)
         blocks = np.full(len(warps), per_block)
         one = self._own_time(demands, servers, waves, instructions, np.ones(len(warps)))
-        together, _ = self._cycles(servers, blocks, warps, demands.stall_in_step - one - behind, waves.last, np.zeros_like(step))
+        joined = demands.stall_in_step - one - behind + starting
+        together, _ = self._cycles(servers, blocks, warps, joined, waves.last, np.zeros_like(step))
         mixed = apart + demands.barriers / (demands.barriers + 1.0) * (together - apart)
         total = np.where(step, apart, mixed)
         _, from_memory = stall_shares(profile)
@@ -180,11 +194,26 @@ class Warpsight(Model):
             "mem_data": stall * from_memory,
             "com_struct": residence[:, 1] + residence[:, 2] - for_ways,
             **{name: residence[:, 3] * share for name, share in shares.items()},
+            "launch": starting,
         }
         waits["mshr"] = waits["mshr"] + for_ways
         sync = np.maximum(total - np.maximum(apart, warps * issue), 0.0)
         stack = _divided(total - sync, warps * issue, waits)
         return in_order(stack | {"sync": sync}), warps * servers[:, :3].max(axis=1), warps * carried
+
+    def _starting(self, servers: Floats, waves: Residency, group: Floats, per_block: float) -> Floats:
+        """Cycles [R] for which a block's place, or its last warp, waits to start: a delay of each group.
+
+        The place of a block is empty for a while before the next one; nothing waits for one after the last wave. Then the warps
+        start one after the other, which those of a group hide where they pass a server more slowly than that.
+        """
+        if not self._has("launch"):
+            return 0.0 * servers[:, 0]
+        hidden = (group - 1.0) * servers.max(axis=1)
+        return np.asarray(
+            np.where(waves.last, 0.0, waves.design.dispatch_block_cycles)
+            + np.maximum(resources.start_cycles(waves.design, per_block) - hidden, 0.0)
+        )
 
     def _own_time(self, demands: ResourceDemands, servers: Floats, waves: Residency, instructions: float, group: Floats) -> Floats:
         """Cycles [R] of a group's services that are part of the instructions and stalls of its warps, and so no further delay.

@@ -77,7 +77,8 @@ class _LaunchPredictor:
     refused_something: bool = False
     outside: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # by kernel and place
     _count: dict[str, int] = field(default_factory=dict)
-    _pace: dict[tuple[str, str], float] = field(default_factory=dict)  # seconds per warp instruction, by kernel and model
+    # by kernel and model: seconds of a launch however large it is, and those per warp instruction
+    _pace: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
     _folder_of: dict[int, Path] = field(default_factory=dict)
 
     def sink(self, number: int, kernel: str, prepared: PreparedKernel) -> TraceSink | None:
@@ -114,14 +115,15 @@ class _LaunchPredictor:
         if launch.trace is None:
             pace = self._pace.get((launch.kernel, model))
             if pace is not None:
-                seconds = pace * launch.warp_instructions
+                seconds = pace[0] + pace[1] * launch.warp_instructions
                 columns |= {"seconds": seconds, "cycles": seconds * self.gpu.core_clock_hz, "time": SCALED}
             return columns
         try:
             (prediction,) = predict_trace(launch.trace, self.gpu, [model], self.method, store=store)
         except WarpsightError as error:
             return columns | {"bound_by": f"not predicted: {error.what}"}
-        self._pace[launch.kernel, model] = prediction.seconds / max(1, launch.warp_instructions)
+        fixed = self.gpu.dispatch.grid_cycles / self.gpu.core_clock_hz if prediction.cpi_stack["launch"] else 0.0
+        self._pace[launch.kernel, model] = fixed, (prediction.seconds - fixed) / max(1, launch.warp_instructions)
         columns |= {name: getattr(prediction, name) for name in ("cycles", "seconds", "bound_by", "occupancy")}
         return columns | {"time": PREDICTED, "prediction": prediction.to_json()}
 
@@ -188,6 +190,8 @@ def predict_program(
             "failed": sum("error" in row for row in rows),
             "warp_instructions": sum(row.get("warp_instructions", 0) for row in rows),
             **_sums(rows),
+            "launch_interval_seconds": gpu.dispatch.launch_interval_ns * 1e-9,
+            "back_to_back_seconds": back_to_back(rows, gpu.dispatch.launch_interval_ns * 1e-9),
             "others": [
                 {"model": model, **_sums([row["others"][index] for row in rows if "others" in row])}
                 for index, model in enumerate(models[1:])
@@ -200,6 +204,18 @@ def _sums(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     """The cycles and seconds of the launches with a time."""
     timed = [row for row in rows if row.get("seconds") is not None]
     return {name: sum(row[name] for row in timed) for name in ("cycles", "seconds")}
+
+
+def back_to_back(rows: Sequence[dict[str, Any]], interval: float) -> float:
+    """Seconds from the first issue to the last end of the launches with a time, all in one stream.
+
+    The host issues one every `interval` seconds, ahead of the GPU, which begins each when it is issued and the one before it has
+    ended.
+    """
+    end = 0.0
+    for number, row in enumerate(row for row in rows if row.get("seconds") is not None):
+        end = max(end, number * interval) + row["seconds"]
+    return end
 
 
 def by_kernel(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

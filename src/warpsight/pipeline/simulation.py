@@ -65,9 +65,13 @@ def simulation_document(
 
 def _as_prediction(trace: KernelTrace, gpu: GpuSpec, occupancy: Occupancy, simulation: Simulation, seconds: float) -> Prediction:
     header, totals = trace.header, simulation.totals()
-    cycles = simulation.cycles * (header.blocks / header.recorded_blocks)  # a sample of the blocks is scaled to the launch
+    # a sample of the blocks is scaled to the launch, but a grid begins and ends once
+    scaled = simulation.cycles * (header.blocks / header.recorded_blocks)
+    cycles = scaled + gpu.dispatch.grid_cycles
     stack = simulation.components(gpu.sm.schedulers, gpu.sm_count)
-    ipc_gpu = simulation.warp_instructions / simulation.cycles
+    cpi = gpu.sm_count * simulation.cycles / simulation.warp_instructions
+    stack["launch"] += cpi * gpu.dispatch.grid_cycles / scaled
+    ipc_gpu = simulation.warp_instructions / simulation.cycles * (scaled / cycles)
     dpki = 1000.0 * totals["divergent"] / simulation.warp_instructions
     provenance = trace_provenance(trace, gpu, Method(), ())
     provenance["method"] = {"simulator": NAME}

@@ -50,7 +50,7 @@ def device_bytes(gpu: GpuSpec, architecture: Architecture | None) -> bytes:
     values = [
         *capability, gpu.sm_count, int(gpu.core_clock_hz / 1e3), MEMORY_BYTES, min(_DEFAULT_SHARED, largest), largest,
         sm.shared_memory_bytes, sm.shared_memory_reserved_bytes, sm.registers, min(sm.max_threads_per_block, threads), threads,
-        sm.max_blocks, gpu.l2.size_bytes, _BUS_BITS, memory_clock, bandwidth,
+        sm.max_blocks, gpu.l2.size_bytes, _BUS_BITS, memory_clock, bandwidth, round(gpu.dispatch.launch_interval_ns),
     ]  # fmt: skip
     values += [0] * (_VALUES - len(values))
     name = f"{gpu.name} (warpsight)".encode()[: _NAME_BYTES - 1]

@@ -46,7 +46,7 @@ def made_text(document: dict[str, Any]) -> str:
 _SECTIONS = {
     "": "The whole GPU", "sm": "SM", "latency": "Latency, from issue to dependent issue",
     "initiation": "Initiation interval, between warp instructions of a scheduler", "l1": "L1, of an SM", "noc": "Network",
-    "l2": "L2", "dram": "DRAM",
+    "l2": "L2", "dram": "DRAM", "dispatch": "Launch and dispatch",
 }  # fmt: skip
 
 def gpu_page(gpu: GpuSpec, command: str) -> str:

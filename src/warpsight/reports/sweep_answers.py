@@ -9,8 +9,10 @@ from warpsight.base.units import (
     BANDWIDTH,
     COUNT,
     CYCLES,
+    FRACTIONAL,
     FREQUENCY,
     SIZE,
+    TIME,
     UNITS,
     duration,
     format_quantity,
@@ -26,7 +28,8 @@ _LONGEST_NUMBER = 12
 _METRICS = {"geomean": "geometric mean of the kernels' speedups", "total": "speedup of the total time",
             "worst": "lowest speedup of any kernel"}  # fmt: skip
 # from the largest: the first that the greatest value reaches
-_SCALES = {FREQUENCY: ("GHz", "MHz", "Hz"), BANDWIDTH: ("GB/s", "MB/s", "B/s"), SIZE: ("MiB", "KiB", "B"), CYCLES: ("cycles",)}
+_SCALES = {FREQUENCY: ("GHz", "MHz", "Hz"), BANDWIDTH: ("GB/s", "MB/s", "B/s"), SIZE: ("MiB", "KiB", "B"), CYCLES: ("cycles",),
+           TIME: ("us", "ns")}  # fmt: skip
 _PREFIXES = (("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9), ("p", 1e-12), ("f", 1e-15), ("a", 1e-18))
 
 
@@ -39,10 +42,10 @@ def key_text(key: str, value: Any) -> str:
     known = find_key(key)
     kind = known.kind if known is not None else ""
     whole = float(value).is_integer()
-    if value < 0 or kind not in _SCALES or not (whole or kind in (FREQUENCY, BANDWIDTH)):
+    if value < 0 or kind not in _SCALES or not (whole or kind in FRACTIONAL):
         return f"{value:.0f}" if whole and abs(value) < 1e15 else three_digits(value)
     text = format_quantity(int(value) if whole and kind in (SIZE, COUNT, CYCLES) else value, kind)
-    if len(text) <= _LONGEST_NUMBER or kind not in (FREQUENCY, BANDWIDTH):
+    if len(text) <= _LONGEST_NUMBER or kind not in FRACTIONAL:
         return text
     return format_quantity(float(f"{value:.3e}"), kind)
 

@@ -99,6 +99,7 @@ _TABLE = (
     Component("dram", "queueing at DRAM", "", "DRAM queueing"),
     Component("sync", "waiting at barriers", "barrier", "barriers"),
     Component("idle", "no warps left to run", "", "idle SMs"),
+    Component("launch", "begin and end of grid, block starts", "", "launch overhead"),
 )
 SHARED = {component.name: component for component in _TABLE}
 COMPONENTS = tuple(SHARED)

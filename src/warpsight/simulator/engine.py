@@ -126,7 +126,7 @@ def _run(state: State, cycles: int) -> int:
         _sms(state, now)
         following = _earliest(state)
         if state.free_places > 0:
-            following = min(following, now + 1)
+            following = min(following, max(now + 1, state.next_start))
         if following >= codes.NEVER:
             if state.live_warps == 0:
                 return DONE

@@ -64,6 +64,8 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
     return {
         "sm_count": gpu.sm_count, "schedulers": gpu.sm.schedulers, "issue_width": gpu.sm.issue_width,
         "greedy": gpu.sm.policy == "gto", "places": blocks_per_sm, "slots": blocks_per_sm * warps_per_block,
+        "block_ticks": round(codes.TICKS * gpu.dispatch.block_interval_ns * 1e-9 * gpu.core_clock_hz),
+        "vacant_cycles": gpu.dispatch.block_cycles, "start_cycles": gpu.dispatch.warp_cycles,
         "fetch_width": gpu.sm.fetch_width, "blocks": blocks, "warps_per_block": warps_per_block,
         "slices": gpu.l2.slices, "lines_per_piece": gpu.l2.slice_interleave_bytes // gpu.l2.line_bytes,
         "slice_rule": SLICE_INDEX_RULES[gpu.l2.slice_index],

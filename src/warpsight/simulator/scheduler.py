@@ -9,7 +9,7 @@ from __future__ import annotations
 from warpsight.addressing.integers import quotient, trailing_zeros
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
-from warpsight.simulator.state import Access, CpiStack, Instruction, Scheduler, Sm, State, Warp
+from warpsight.simulator.state import Access, CpiStack, Instruction, Machine, Scheduler, Sm, State, Warp
 from warpsight.simulator.structures import end_of, wrapped
 from warpsight.simulator.warps import arrive_at_barrier, end_warp, fetch, read_event, schedule, set_results, step
 
@@ -28,8 +28,11 @@ def blocked_by_room(sm: Sm, now: int) -> int:
 
 
 @inlined
-def _charge_operands(stack: CpiStack, warp: Warp, cycles: int) -> None:
-    """Charge idle cycles to what the operands of the warp's next instruction waited for."""
+def _charge_operands(machine: Machine, stack: CpiStack, warp: Warp, cycles: int) -> None:
+    """Charge idle cycles to what the operands of the warp's next instruction waited for.
+
+    A warp that starts has been waited for: for its block to come, where that takes time, or because there was none before.
+    """
     if warp.cause == codes.CAUSE_ALU:
         stack.com_data += cycles
     elif warp.cause == codes.CAUSE_BARRIER:
@@ -37,7 +40,10 @@ def _charge_operands(stack: CpiStack, warp: Warp, cycles: int) -> None:
     elif warp.cause == codes.CAUSE_FETCH:
         stack.com_struct += cycles
     elif warp.cause == codes.CAUSE_START:
-        stack.idle += cycles
+        if machine.block_ticks + machine.vacant_cycles + machine.start_cycles > 0:
+            stack.launch += cycles
+        else:
+            stack.idle += cycles
     else:
         whole = warp.data_wait + warp.unit_wait + warp.mshr_wait + warp.noc_wait + warp.dram_wait
         share = cycles / max(1, whole)
@@ -64,7 +70,7 @@ def _account(state: State, sm: Sm, scheduler: Scheduler, warp: Warp, now: int) -
     if gap > 0:
         operands = min(gap, max(0, warp.ready_at - last - 1))
         if operands > 0:
-            _charge_operands(stack, warp, operands)
+            _charge_operands(state.machine, stack, warp, operands)
         rest = gap - operands
         if rest > 0 and state.code[warp.pc].unit == codes.UNIT_MEMORY:
             held = min(rest, mshr - scheduler.mshr_seen)

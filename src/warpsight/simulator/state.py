@@ -61,6 +61,7 @@ class CpiStack(Record):
     dram: float
     sync: float
     idle: float
+    launch: float
 
 
 # -- An SM.
@@ -142,7 +143,7 @@ class Place(Record):
 
     live: int
     at_barrier: int
-    free_since: int
+    free_since: int  # the cycle after which the next block can start there
 
 
 class Access(Record):
@@ -328,6 +329,9 @@ class Machine(Record):
     places: int
     slots: int
     units: int
+    block_ticks: int  # between two blocks that the GPU sends to its SMs
+    vacant_cycles: int  # from the end of a block to the next in its place
+    start_cycles: int  # between two warps of a block
     fetch_width: int
     address_cycles: int
     access_cycles: int  # from one instruction in the load-store unit to the next, at least
@@ -385,6 +389,8 @@ class State(Record):
     next_block: int
     free_places: int
     next_sm: int  # to get a block in this cycle
+    next_start: int  # when the next block may start
+    sent: int  # ticks, when the next block can leave for its SM
     live_warps: int
     issued: int
     last_end: int

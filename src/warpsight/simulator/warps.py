@@ -198,20 +198,21 @@ def end_warp(state: State, sm: Sm, warp: Warp, now: int) -> None:
 
 @inlined
 def _free_place(state: State, sm: Sm, place: Place, number: int, now: int) -> None:
-    """The block has ended; the block distributor uses its place in the next cycle."""
+    """The block has ended; the block distributor uses its place in the next cycle, or when the SM is ready for the next block."""
     age = 0
     while sm.oldest_first[age] != number:
         age += 1
     sm.blocks -= 1
     for k in range(age, sm.blocks):
         sm.oldest_first[k] = sm.oldest_first[k + 1]
-    place.live, place.free_since = -1, now
+    place.live, place.free_since = -1, now + state.machine.vacant_cycles
     state.free_places += 1
+    state.next_start = min(state.next_start, place.free_since + 1)
 
 
 @inlined
-def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int) -> None:
-    """Begin warp `number` of the launch in a free slot; it can issue from `now` + 1 on."""
+def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int, after: int) -> None:
+    """Begin warp `number` of the launch in a free slot; it can issue `after` cycles after the next."""
     window = state.window[number - state.first_warp]
     warp.id = number
     warp.entry, warp.end = window.entry, window.end
@@ -224,7 +225,7 @@ def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int) -> None
     if state.machine.fetch_width > 0:
         fetch(state, sm, warp, now)
     if _enter(state, warp):
-        schedule(state, sm, warp, now + 1, now, codes.CAUSE_START)
+        schedule(state, sm, warp, now + 1 + after, now, codes.CAUSE_START)
     else:
         end_warp(state, sm, warp, now)
 
@@ -241,24 +242,45 @@ def _start_block(state: State, sm: Sm, number: int, now: int) -> None:
     place = sm.places[number]
     place.live, place.at_barrier = warps, 0
     for k in range(warps):
-        _start_warp(state, sm, sm.warps[number * warps + k], first + k, now)
+        _start_warp(state, sm, sm.warps[number * warps + k], first + k, now, k * state.machine.start_cycles)
+
+
+@inlined
+def _vacant(state: State, sm: Sm, now: int) -> int:
+    """A place of the SM where a block can start now; -1 if there is none. Notes when the next of the others can be used."""
+    for number in range(state.machine.places):
+        place = sm.places[number]
+        if place.live < 0:
+            if place.free_since < now:
+                return number
+            state.next_start = min(state.next_start, place.free_since + 1)
+    return -1
 
 
 @compiled
 def distribute_blocks(state: State, now: int) -> bool:
-    """Start one block on each SM that has a free place; False when the next block is not in the window."""
-    for number in range(state.next_sm, state.machine.sm_count):
+    """Start one block on each SM that has a free place, at the GPU's pace; False when the next block is not in the window."""
+    if state.next_start > now:
+        return True
+    first = state.next_sm
+    state.next_start = now + 1 if first > 0 else codes.NEVER  # the SMs before it have not been asked
+    for number in range(first, state.machine.sm_count):
         state.next_sm = number
         if state.next_block >= state.machine.blocks:
             state.free_places = 0
             break
+        if state.sent >= (now + 1) * codes.TICKS:
+            state.next_start = state.sent // codes.TICKS
+            return True
         sm = state.sms[number]
-        for place in range(state.machine.places):
-            if sm.places[place].live < 0 and sm.places[place].free_since < now:
-                if (state.next_block + 1) * state.machine.warps_per_block > state.last_warp:
-                    return False
-                state.free_places -= 1
-                _start_block(state, sm, place, now)
-                break
+        place = _vacant(state, sm, now)
+        if place >= 0:
+            if (state.next_block + 1) * state.machine.warps_per_block > state.last_warp:
+                state.next_start = now
+                return False
+            state.free_places -= 1
+            state.next_start = now + 1
+            state.sent = max(state.sent, now * codes.TICKS) + state.machine.block_ticks
+            _start_block(state, sm, place, now)
     state.next_sm = 0
     return True

@@ -17,7 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from warpsight.base.errors import UsageError, suggestion
-from warpsight.base.units import BANDWIDTH, CYCLES, FREQUENCY, SIZE, UNITS
+from warpsight.base.units import BANDWIDTH, CYCLES, FREQUENCY, SIZE, TIME, UNITS
 from warpsight.gpu.key import WORD
 from warpsight.gpu.keys import is_section
 from warpsight.sweeps import names as known
@@ -43,7 +43,7 @@ FUNCTIONS = {"min": 0, "max": 0, "abs": 1, "sqrt": 1, "log": 1, "log2": 1, "exp"
 # every unit of a description, the decimal ones of a bandwidth by their first half: 525*GB/s
 CONSTANTS: dict[str, float] = {
     **{unit.removesuffix("/s"): float(factor) for unit, factor in UNITS[BANDWIDTH].items()},
-    **{unit: float(factor) for dimension in (FREQUENCY, SIZE, CYCLES) for unit, factor in UNITS[dimension].items()},
+    **{unit: float(factor) for dimension in (FREQUENCY, SIZE, CYCLES, TIME) for unit, factor in UNITS[dimension].items()},
     "s": 1.0,
 }
 _TRUTHS = {"true": True, "false": False}
@@ -53,7 +53,7 @@ _OPERATORS: dict[type[ast.AST], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.And: "and", ast.Or: "or",
 }
 _REMEDY = f"use numbers, keys, words in quotes, + - * / // % **, comparisons, and, or, not, A if C else B, {', '.join(FUNCTIONS)}"
-_UNIT_AFTER_NUMBER = re.compile(r"(?<![\w.])([\d.]+(?:[eE][+-]?\d+)?)\s*([KMGTk]i?(?:B|Hz)|Hz|B|cycles?)\b")
+_UNIT_AFTER_NUMBER = re.compile(r"(?<![\w.])([\d.]+(?:[eE][+-]?\d+)?)\s*([KMGTk]i?(?:B|Hz)|Hz|B|cycles?|[num]s)\b")
 _NUMBERED = re.compile(r"\blaunch\.arg\.(?=\d)")  # Python's grammar has no name that begins with a digit
 _STAND_IN = "launch.arg.argument_"
 _HYPHENATED = re.compile(r"\b[a-z]\w*(?:-[a-z]\w*)+(?=\.[a-z])")  # a model, as in mwp-cwp.issue_cycles, or a difference

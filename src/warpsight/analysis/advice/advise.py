@@ -8,7 +8,7 @@ from typing import Any
 
 from warpsight.analysis.advice.divergence_rules import Divergence
 from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, Coalescing, L1Hits
-from warpsight.analysis.advice.resource_rules import Balance, Doubled, OccupancyStep
+from warpsight.analysis.advice.resource_rules import Balance, Doubled, LaunchOverhead, OccupancyStep
 from warpsight.analysis.advice.rule import RULES, Case, Rule, WhatIf
 from warpsight.analysis.explanation import explain_profiled, views_of
 from warpsight.base.errors import WarpsightError
@@ -28,7 +28,9 @@ LEAST_GAIN = 0.001
 MOST_OF_A_RULE = 12
 
 # Our rules in the order in which they are tried.
-OURS: tuple[Rule, ...] = (Coalescing(), L1Hits(), BankConflicts(), Atomics(), OccupancyStep(), Balance(), Divergence(), Doubled())
+OURS: tuple[Rule, ...] = (
+    Coalescing(), L1Hits(), BankConflicts(), Atomics(), OccupancyStep(), Balance(), LaunchOverhead(), Divergence(), Doubled(),
+)  # fmt: skip
 
 for _rule in OURS:
     RULES.add(_rule.name, _rule)

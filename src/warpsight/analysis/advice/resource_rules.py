@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from warpsight.analysis.advice.rule import ARCHITECT, PROGRAMMER, Case, WhatIf
-from warpsight.base.units import percent, three_digits
+from warpsight.base.units import percent, thousands, three_digits
 from warpsight.gpu.describe import resolved
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy, occupancy
@@ -112,6 +112,48 @@ class Balance:
             owner=PROGRAMMER,
             evaluate=lambda: case.with_profile(even),
         )
+
+
+# -- What if launching took less time?
+
+class LaunchOverhead:
+    """Launch overhead: the model is evaluated for the same work in as many blocks as are resident at once, and for a grid that does
+    not begin and end on its own."""
+
+    name = "launch"
+
+    def propose(self, case: Case) -> Iterator[WhatIf]:
+        """Fewer blocks, if more than are resident at once, and fusing, for a model and a GPU where launching takes time."""
+        profile, prediction = case.profiled.profile, case.prediction
+        cycles = prediction.cpi_stack["launch"] / prediction.cpi * prediction.cycles
+        if not cycles or profile.launch is None:
+            return
+        launch, grid = profile.launch, case.gpu.dispatch.grid_cycles
+        resident = case.gpu.sm_count * launch.blocks_per_sm
+        part = f"launching takes {thousands(cycles)} of {thousands(prediction.cycles)} cycles"
+        if launch.blocks > resident:
+            fewer = replace(
+                profile, launch=replace(launch, blocks=resident),
+                demands=profile.demands and divided(profile.demands, resident / launch.blocks),
+            )  # fmt: skip
+            yield WhatIf(
+                title=f"the same work in {resident} blocks instead of {launch.blocks}, as many as are resident at once",
+                place="launch",
+                reason=f"{part}, and each block adds to this",
+                cost="a grid-stride loop, or more elements per thread",
+                owner=PROGRAMMER,
+                evaluate=lambda: case.with_profile(fewer),
+            )
+        if grid:
+            free = load_gpu(case.gpu, ["dispatch.grid=0 cycles"])
+            yield WhatIf(
+                title="the kernel as a part of the one before or after it",
+                place="launch",
+                reason=f"{part}, {thousands(grid)} of them to begin and end the grid",
+                cost="fuse the kernels; saves the time between two launches, too",
+                owner=PROGRAMMER,
+                evaluate=lambda: case.with_gpu(free),
+            )
 
 
 # -- What if a resource of the GPU were twice as large?

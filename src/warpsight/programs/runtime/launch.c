@@ -62,7 +62,7 @@ static error_t_ send_launch(struct function *f, const struct message *message, c
         double seconds;
         memcpy(&seconds, answer, sizeof seconds);
         fwrite((char *)answer + sizeof seconds, 1, bytes - sizeof seconds, stdout);
-        spend(stream, seconds);
+        spend_launch(stream, seconds);
     }
     free(answer);
     if (status == INVALID_CONFIGURATION || status == INVALID_VALUE || status == COOPERATIVE_TOO_LARGE || status == 701)

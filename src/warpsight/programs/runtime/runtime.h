@@ -67,7 +67,7 @@ struct device { /* the answer to HELLO, all int64, in the order of `programs/dev
 enum device_value {
     D_MAJOR, D_MINOR, D_SM_COUNT, D_CLOCK_KHZ, D_MEMORY, D_SHARED_PER_BLOCK, D_SHARED_PER_BLOCK_OPTIN, D_SHARED_PER_SM,
     D_SHARED_RESERVED, D_REGISTERS, D_THREADS_PER_BLOCK, D_THREADS_PER_SM, D_BLOCKS_PER_SM, D_L2_BYTES, D_BUS_BITS,
-    D_MEMORY_CLOCK_KHZ, D_BANDWIDTH, D_ONLY_TIMES
+    D_MEMORY_CLOCK_KHZ, D_BANDWIDTH, D_LAUNCH_NS
 };
 
 struct function {
@@ -148,6 +148,7 @@ size_t heap_limit(void); /* cudaLimitMallocHeapSize */
 /* streams.c */
 struct stream *stream_of(void *handle);
 void spend(void *handle, double seconds); /* move the stream's clock on */
+void spend_launch(void *handle, double seconds); /* the same for a launch, which the host must have issued */
 void spend_copy(void *handle, size_t bytes, int kind);
 
 #endif

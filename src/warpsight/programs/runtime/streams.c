@@ -15,6 +15,8 @@ static struct stream per_thread = {CLOCK_START, 0, 0, 2};
 static struct stream *all[STREAMS];
 static int made;
 static uint64_t next_id = 3;
+/* When the host can issue the next launch: it issues them ahead of the GPU, one after the other, and waits where the program does. */
+static double issue = CLOCK_START;
 
 static double latest(void)
 {
@@ -43,10 +45,36 @@ void spend(void *handle, double seconds)
     stream->clock += seconds;
 }
 
+static void wait_until(double time)
+{
+    if (time > issue)
+        issue = time;
+}
+
+/* What the host issues on a stream does not begin before that. */
+static struct stream *issued(void *handle)
+{
+    struct stream *stream = stream_of(handle);
+    spend(handle, 0);
+    if (issue > stream->clock)
+        stream->clock = issue;
+    return stream;
+}
+
+void spend_launch(void *handle, double seconds)
+{
+    issued(handle)->clock += seconds;
+    issue += (double)the_device.values[D_LAUNCH_NS] * 1e-9;
+}
+
+/* The host waits for its copies: those of pageable memory are not asynchronous. */
 void spend_copy(void *handle, size_t bytes, int kind)
 {
     bool on_device = kind == 3;
-    spend(handle, (double)bytes * (on_device ? 2.0 / (double)the_device.values[D_BANDWIDTH] : 1.0 / HOST_LINK_BYTES_PER_S));
+    struct stream *stream = issued(handle);
+    stream->clock += (double)bytes * (on_device ? 2.0 / (double)the_device.values[D_BANDWIDTH] : 1.0 / HOST_LINK_BYTES_PER_S);
+    if (!on_device)
+        wait_until(stream->clock);
 }
 
 API error_t_ cudaStreamCreateWithPriority(void **result, unsigned flags, int priority)
@@ -104,10 +132,24 @@ static error_t_ known(void *handle)
     return status;
 }
 
-API error_t_ cudaStreamSynchronize(void *handle) { return leave(known(handle)); }
+API error_t_ cudaStreamSynchronize(void *handle)
+{
+    error_t_ status = known(handle);
+    if (status == SUCCESS)
+        wait_until(stream_of(handle)->clock);
+    return leave(status);
+}
+
 API error_t_ cudaStreamQuery(void *handle) { return leave(known(handle)); }
-API error_t_ cudaDeviceSynchronize(void) { return leave(enter()); }
-API error_t_ cudaThreadSynchronize(void) { return leave(enter()); }
+
+API error_t_ cudaDeviceSynchronize(void)
+{
+    error_t_ status = enter();
+    wait_until(latest());
+    return leave(status);
+}
+
+API error_t_ cudaThreadSynchronize(void) { return cudaDeviceSynchronize(); }
 
 API error_t_ cudaStreamAttachMemAsync(void *handle, void *pointer, size_t bytes, unsigned flags)
 {
@@ -224,8 +266,7 @@ API error_t_ cudaEventRecord(void *given, void *handle)
     if (status == SUCCESS && !event)
         status = INVALID_HANDLE;
     if (status == SUCCESS) {
-        spend(handle, 0);
-        event->time = stream_of(handle)->clock;
+        event->time = issued(handle)->clock;
         event->recorded = true;
     }
     return leave(status);
@@ -237,13 +278,22 @@ API error_t_ cudaEventRecordWithFlags(void *event, void *handle, unsigned flags)
     return cudaEventRecord(event, handle);
 }
 
-API error_t_ cudaEventSynchronize(void *event)
+API error_t_ cudaEventQuery(void *event)
 {
     error_t_ status = enter();
     return leave(status == SUCCESS && !event ? INVALID_HANDLE : status);
 }
 
-API error_t_ cudaEventQuery(void *event) { return cudaEventSynchronize(event); }
+API error_t_ cudaEventSynchronize(void *given)
+{
+    const struct event *event = given;
+    error_t_ status = enter();
+    if (status == SUCCESS && !event)
+        status = INVALID_HANDLE;
+    if (status == SUCCESS)
+        wait_until(event->time);
+    return leave(status);
+}
 
 API error_t_ cudaEventElapsedTime(float *milliseconds, void *from, void *to)
 {

@@ -20,7 +20,8 @@ INK, FAINT, PAPER = "#222222", "#dddddd", "#ffffff"
 _THEMED = {INK: "ink", "#000000": "ink", PAPER: "paper", FAINT: "faint", "#eeeeee": "faint"}
 
 # The number of the style of each shared component of the CPI stack: the same in every picture.
-_SHARED_STYLES = {"base": 2, "com_data": 4, "com_struct": 6, "mem_data": 0, "mshr": 1, "noc": 5, "dram": 3, "sync": 8, "idle": 7}
+_SHARED_STYLES = {"base": 2, "com_data": 4, "com_struct": 6, "mem_data": 0, "mshr": 1, "noc": 5, "dram": 3, "sync": 8, "idle": 7,
+                  "launch": 16}  # fmt: skip
 
 
 @dataclass(frozen=True)
