@@ -60,7 +60,16 @@ def heading(document: dict[str, Any]) -> str:
     if launch.get("level"):
         of = f" of {launch['target']}" if launch["target"] != "sass" else ""
         parts.append("PTX" if launch["level"] == "ptx" else f"machine code{of}")
-    return "   ".join([*parts, f"model {document['model']}"])
+    before = provenance.get("method", {}).get("caches_before")
+    return "   ".join([*parts, f"model {document['model']}", *([caches_before(before)] if before else [])])
+
+
+_BEFORE = {"cold": "cold L2", "warm": "warm L2", "program": "L2 of the launches before"}
+
+
+def caches_before(state: str) -> str:
+    """The state of the L2 at the start of a launch, for people: `warm L2`."""
+    return _BEFORE.get(state, f"L2 after {state}")
 
 
 def headline(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
@@ -193,7 +202,8 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     totals = document["totals"]
     command = " ".join(document["command"])
     executed = "PTX" if document["level"] == "ptx" else f"machine code for {document['target']}"
-    head = "   ".join([document["tool"], command, document["gpu"], executed, f"model {document['model']}"])
+    model = [f"model {document['model']}", caches_before(document["caches_before"])]
+    head = "   ".join([document["tool"], command, document["gpu"], executed, *model])
     if not document["used_cuda"]:
         return f"{head}\n\n  the program did not call CUDA{_ended(document)}\n{_HINT}"
     if not document["launches"]:
@@ -204,6 +214,8 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     if totals["scaled"]:
         scaled = counted(totals["scaled"], "launch")
         notes.append(f" note: ~ marks times extrapolated from predicted launches of the kernel ({scaled})")
+    if totals["launches"] > totals["predicted"] + totals["failed"] and document["caches_before"] == "program":
+        notes.append(" note: launches that were not traced leave the L2 as it was")
     if totals["failed"]:
         notes.append(f" note: {counted(totals['failed'], 'launch')} failed; see the errors above")
     places = document["out_of_bounds"]["places"]
