@@ -193,7 +193,7 @@ def _touch_all(address: Address, rows: Longs, most: int) -> None:
 
 
 def touch(lines: L2Lines, gpu: GpuSpec, rows: Longs) -> L2Lines:
-    """The L2 with `lines` after copies and fills, whose engine moves whole sectors: `rows` int64 [n, 5] of address, pitch, bytes of a
+    """The L2 with `lines` after copies and fills, which move whole sectors: `rows` int64 [n, 5] of address, pitch, bytes of a
     row, number of rows, and whether they are written.
     """
     machine = machine_of(gpu, 1, 1, 1, "round-robin")
