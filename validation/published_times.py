@@ -35,7 +35,6 @@ sys.path.insert(0, str(HERE))
 
 import warpsight  # noqa: E402
 from marked_page import put  # noqa: E402  found by the line above
-from warpsight.gpu.loader import load_gpu  # noqa: E402
 from warpsight.result.prediction import relative_error  # noqa: E402
 
 PAGE = HERE / "hardware" / "published-times.md"
@@ -254,7 +253,7 @@ def predicted(folder: Path, row: Row, level: str) -> dict[str, Any]:
 
 def cause(row: Row, us: float, stack: Mapping[str, float]) -> str:
     """What the models leave out that fits the CPI stack, and the sign and size of the error: a guess by rule."""
-    name, _, empty = GPUS[row.gpu]
+    empty = GPUS[row.gpu][2]
     if us < row.measured <= us + (40 * len(row.launches) if row.family == "reduction" else 1.2 * empty):
         return "launch cost" + (", with an allocation and a copy before each" if row.family == "reduction" else "")
     if "atomic" in row.kernel or "istogram" in row.kernel:

@@ -85,8 +85,9 @@ def test_command_line_says_how_the_launch_found_the_caches(capsys: pytest.Captur
         assert cycles[command, "warm"] < 0.7 * cycles[command, "cold"]
     assert run(capsys, "predict", folder, "--gpu", "a100").out.splitlines()[0].endswith("warm L2")
     assert run(capsys, "predict", folder, "--gpu", "mdm-pascal").out.splitlines()[0].endswith("cold L2")
-    cycles["after itself"] = json.loads(run(capsys, "predict", folder, "--gpu", "a100", "--caches-before", folder, "--json").out)["cycles"]
-    assert cycles["after itself"] == cycles["predict", "warm"]
+    after_itself = json.loads(run(capsys, "predict", folder, "--gpu", "a100", "--caches-before", folder, "--json").out)
+    assert after_itself["cycles"] == cycles["predict", "warm"]
+    assert after_itself["provenance"]["method"]["caches_before"] == folder
     refused = run(capsys, "predict", folder, "--gpu", "a100", "--caches-before", "lukewarm")
     assert refused.code == 2 and "neither a state of the caches nor a file" in refused.err
 

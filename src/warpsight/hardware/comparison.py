@@ -295,7 +295,7 @@ def compare(
 
     A trace of another tool is compared launch by launch.
 
-    In state `auto` the L2 begins cold where `against` was measured so: by Nsight Compute, which flushes the caches, and by Accel-Sim.
+    In state `auto` the L2 begins cold where `against` was measured so: by Nsight Compute, which flushes it, and by Accel-Sim.
 
     Without `models`, a model that cannot predict is listed with the reason; a named one raises its error.
     Raises UsageError for an unknown model, a gate without a reference or for another model, and launches without a row.

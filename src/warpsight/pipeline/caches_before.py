@@ -119,7 +119,8 @@ class CarriedL2:
 
     def touch(self, rows: npt.NDArray[np.int64]) -> None:
         """Copies and fills of the program have touched memory, as `caches.exact.between.touch` takes it."""
-        self.becomes(touch(self.lines, self._gpu, rows))
+        if len(rows):
+            self.becomes(touch(self.lines, self._gpu, rows))
 
     def misses(self, simulation: CacheSimulation) -> MissProfile:
         """The misses of the next launch."""

@@ -16,6 +16,7 @@ from warpsight.pipeline.evaluate import Designs, MemoryStore, evaluate, known_mo
 from warpsight.pipeline.request import AUTO, CARRIED, COLD, DEFAULT_METHOD, REPRESENTATIVES, WARM, KernelRequest, Method
 from warpsight.pipeline.tracing import launches_of, obtain_trace
 from warpsight.result.prediction import Prediction
+from warpsight.traces.importers.program import ProgramAddresses
 from warpsight.traces.schema import KernelTrace
 
 _MOST_KNOWN = 32
@@ -70,13 +71,19 @@ def predict_launches(
 ) -> list[Prediction]:
     """A prediction for each launch and model, in order (`LaunchesInOrder`), then for each model the application's total.
 
+    Copies to the device that the trace names pass through the L2 too.
+
     The provenance says `varied: {"launch": N, "kernel": NAME}`, of totals `{"launch": "total", ...}`.
     """
     known_models(models)
     predictions: list[Prediction] = []
-    in_order = LaunchesInOrder(gpu, method, watch)
+    in_order, addresses = LaunchesInOrder(gpu, method, watch), ProgramAddresses()
     for launch in launches_of(request):
-        predict = in_order.launch(launch.trace(progress=stage(watch, f"reading launch {launch.number}")))
+        trace = launch.trace(progress=stage(watch, f"reading launch {launch.number}"))
+        if in_order.carried is not None:
+            in_order.carried.touch(addresses.written(launch.copies))
+            trace = addresses.renumbered(trace)
+        predict = in_order.launch(trace)
         for each in map(predict, models):
             predictions.append(_with_varied(each, {"launch": launch.number, "kernel": each.kernel}))
     return [*predictions, *(application_total([p for p in predictions if p.model == model]) for model in models)]

@@ -9,19 +9,20 @@ what is behind it. Without contention an access takes exactly the latencies of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, LimitError, UsageError
-from warpsight.base.records import Memory, fields_of
+from warpsight.base.records import Memory, dtype_of, fields_of
 from warpsight.caches.exact.between import lines_left
 from warpsight.gpu.spec import GpuSpec
 from warpsight.simulator.engine import BAD_TRACE, DONE, NEED_BLOCK, STUCK, TOO_LONG, run
 from warpsight.simulator.memory import LaunchMemory, code_of, load_store_unit_of, machine_of, new_memory
 from warpsight.simulator.state import Counters, CpiStack, Issue
+from warpsight.simulator.structures import Line
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.window import TraceWindow, contradiction
 
@@ -81,7 +82,7 @@ class Simulation:
     miss_latency: dict[str, float]
     samples: tuple[Sample, ...]
     timeline: Timeline | None
-    l2_left: npt.NDArray[Any]
+    l2_left: npt.NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype_of(Line)), repr=False)
 
     def totals(self) -> dict[str, int]:
         """The counts over all instructions."""
