@@ -60,7 +60,7 @@ def test_launches_of_a_folder_find_in_the_l2_what_launches_and_copies_have_left(
     near, far = (f"{{pc:04x}} ffffffff 1 R{{r}} LDG.E 1 R{{r}} 4 1 {region}00001000 4 0" for region in ("0x7f00", "0x7e00"))
     for number, loads in ((1, (near,)), (2, (far, near)), (3, (far, near))):
         lines = [load.format(pc=16 * k, r=4) for k, load in enumerate(loads)]  # each waits for the one before
-        lines.append(f"{16 * len(loads):04x} ffffffff 0 EXIT 0 0 0")
+        lines += [f"{16 * len(loads):04x} ffffffff 1 R6 FADD 2 R4 R4 0 0", f"{16 * len(loads) + 16:04x} ffffffff 0 EXIT 0 0 0"]
         text = HEAD.format(name="_Z4loadv", number=number).replace("(4,1,1)", "(1,1,1)").replace("(64,1,1)", "(32,1,1)")
         text += "\n".join(["#BEGIN_TB", "thread block = 0,0,0", "warp = 0", f"insts = {len(lines)}", *lines, "#END_TB", ""])
         (tmp_path / f"kernel-{number}.traceg").write_text(text)
