@@ -38,7 +38,7 @@ def empty_l2(gpu: GpuSpec) -> L2Lines:
 
 def l2_key(lines: L2Lines) -> str:
     """A hash of what the L2 holds, in which order of use."""
-    there = lines["valid"] != 0
+    there = (lines["valid"] != 0) | (lines["dirty"] != 0)
     return content_key(*(np.where(there, lines[name], 0).tobytes() for name in ("tag", "valid", "dirty")))
 
 
