@@ -207,7 +207,7 @@ class GpuSpec:
     l2: L2Spec
     dram: DramSpec
     compute_capability: Annotated[str, word(
-        "whose machine code the GPU executes; none: kernels are executed as PTX", RESIDENCY, *CAPABILITIES)] = "none"
+        "whose machine code the GPU executes; none: kernels are executed as PTX", CACHES, *CAPABILITIES)] = "none"
     sources: dict[str, str] = field(default_factory=dict)
     description: str = ""
     parameters: dict[str, Content] = field(default_factory=dict)

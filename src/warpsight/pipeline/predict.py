@@ -98,14 +98,14 @@ def check_repeats(times: int) -> None:
 def repeated(first: Sequence[Prediction], following: Sequence[Prediction], times: int) -> list[Prediction]:
     """`times` launches back to back: for each model the first one, those that follow, which are all alike, and the total.
 
-    The provenance says `varied: {"launch": ..., "kernel": NAME}`.
+    The provenance says `varied: {"launch": ..., "caches_before": STATE}`.
     """
     rows = []
     for one, other in zip(first, following, strict=True):
-        rows.append(_with_varied(one, {"launch": "1", "kernel": one.kernel}))
-        if times > 1:
-            rows.append(_with_varied(other, {"launch": "2" if times == 2 else f"2 to {times}", "kernel": one.kernel}))
-        rows.append(application_total([one, *[other] * (times - 1)]))
+        for number, row in (("1", one), ("2" if times == 2 else f"2 to {times}", other))[: min(times, 2)]:
+            rows.append(_with_varied(row, {"launch": number, "caches_before": row.provenance["method"]["caches_before"]}))
+        total = application_total([one, *[other] * (times - 1)])
+        rows.append(_with_varied(total, {"launch": "total", "caches_before": ""}))
     return rows
 
 

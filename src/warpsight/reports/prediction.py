@@ -60,7 +60,8 @@ def heading(document: dict[str, Any]) -> str:
     if launch.get("level"):
         of = f" of {launch['target']}" if launch["target"] != "sass" else ""
         parts.append("PTX" if launch["level"] == "ptx" else f"machine code{of}")
-    before = provenance.get("method", {}).get("caches_before")
+    varied = "caches_before" in provenance.get("varied", ())
+    before = None if varied else provenance.get("method", {}).get("caches_before")
     return "   ".join([*parts, f"model {document['model']}", *([caches_before(before)] if before else [])])
 
 
@@ -107,7 +108,7 @@ def dimensions(size: Sequence[int]) -> str:
 # -- Several predictions as a table: one row each, the CPI stack in columns.
 
 _LABEL_WIDTH = 28
-_TITLES = {"warps_per_sm": "warps per SM"}
+_TITLES = {"warps_per_sm": "warps per SM", "caches_before": "L2 before"}
 
 
 def rows_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
