@@ -25,6 +25,7 @@ from warpsight.hardware.launch_matching import match_measured
 from warpsight.hardware.measurements.launch import MeasuredLaunch
 from warpsight.hardware.references import read_measurements
 from warpsight.pipeline.evaluate import predict_profiled, profile_trace
+from warpsight.pipeline.request import Method
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.result.prediction import relative_error
 from warpsight.traces.importers.accelsim.importer import import_accelsim
@@ -74,9 +75,9 @@ def rows(configs: Sequence[str], traces: Path, logs: Path, scratch: Path, stages
         for imported in import_accelsim(folder):
             trace = imported.trace()
             launch = match_measured(measurements, trace.header, "")
-            profiled = profile_trace(trace, gpu)
+            profiled = profile_trace(trace, gpu, Method(caches_before="cold"))
             cycles = {answer.model: answer.cycles for answer in predict_profiled(profiled, gpu, MODELS)}
-            cycles["simulator"] = simulate_trace(trace, gpu).prediction.cycles
+            cycles["simulator"] = simulate_trace(trace, gpu, caches_before="cold").prediction.cycles
             yield LaunchRow(folder.name, launch, cycles, {row.name: row for row in compare_inputs(profiled, gpu, launch)})
 
 

@@ -16,6 +16,7 @@ from marked_page import put
 from reference_kernels import SOURCE, ReferenceRow, make_launch, reference_rows
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, profile_trace
+from warpsight.pipeline.request import Method
 from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
 from warpsight.traces.schema import KernelTrace
 
@@ -62,7 +63,7 @@ def outcomes(models: Sequence[str] = MODELS) -> list[Outcome]:
         if row.name not in traces:
             traces[row.name] = trace_of(row)
         gpu = load_gpu(row.gpu)
-        profiled = profile_trace(traces[row.name], gpu)
+        profiled = profile_trace(traces[row.name], gpu, Method(caches_before="cold"))
         answers = predict_profiled(profiled, gpu, models)
         found.append(Outcome(row, profiled, {p.model: p for p in answers}))
     return found

@@ -13,6 +13,7 @@ from marked_page import put
 from reference_kernels import REFERENCE
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_profiled, profile_trace
+from warpsight.pipeline.request import Method
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.result.prediction import relative_error
 from warpsight.traces.importers.accelsim.importer import import_accelsim
@@ -32,9 +33,9 @@ def rows() -> list[str]:
         traces = [launch.trace() for launch in import_accelsim(REFERENCE.parent / "traces" / folder)]
         cycles = dict.fromkeys((*MODELS, "simulator"), 0.0)
         for trace in traces:
-            for answer in predict_profiled(profile_trace(trace, gpu), gpu, MODELS):
+            for answer in predict_profiled(profile_trace(trace, gpu, Method(caches_before="cold")), gpu, MODELS):
                 cycles[answer.model] += answer.cycles
-            cycles["simulator"] += simulate_trace(trace, gpu).prediction.cycles
+            cycles["simulator"] += simulate_trace(trace, gpu, caches_before="cold").prediction.cycles
         for by, total in cycles.items():
             micro = 1e6 * total / gpu.core_clock_hz
             error = f"{100 * relative_error(micro, measured):+.0f} %"

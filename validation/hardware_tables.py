@@ -15,6 +15,7 @@ from warpsight.hardware.device.suite import gpu_of
 from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements
 from warpsight.models.base import model_names
 from warpsight.pipeline.evaluate import predict_profiled, profile_trace
+from warpsight.pipeline.request import Method
 from warpsight.pipeline.simulation import NAME as SIMULATOR
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.suites import Suite, SuiteKernel
@@ -107,14 +108,14 @@ def _same_program(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
 
 def _predicted(row: KernelRow, gpu: GpuSpec) -> KernelRow:
     trace = trace_kernel(row.kernel.request())
-    profiled = profile_trace(trace, gpu)
+    profiled = profile_trace(trace, gpu, Method(caches_before="cold"))
     for model in model_names():
         try:
             (answer,) = predict_profiled(profiled, gpu, [model])
             row.cycles[model] = answer.cycles
         except WarpsightError as error:
             row.refused[model] = error.what
-    row.cycles[SIMULATOR] = simulate_trace(trace, gpu).prediction.cycles
+    row.cycles[SIMULATOR] = simulate_trace(trace, gpu, caches_before="cold").prediction.cycles
     if row.launch is not None:
         row.inputs = compare_inputs(profiled, gpu, row.launch)
     return row

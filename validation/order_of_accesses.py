@@ -40,9 +40,9 @@ def errors(designs: Sequence[str]) -> dict[str, dict[tuple[str, str], list[float
         trace = trace_kernel(kernel.request())
         for design in designs:
             gpu = load_gpu(GPU, [design])
-            reference = simulate_trace(trace, gpu).prediction.cycles
+            reference = simulate_trace(trace, gpu, caches_before="cold").prediction.cycles
             for order in ORDERS:
-                for answer in predict_trace(trace, gpu, MODELS, Method(order=order)):
+                for answer in predict_trace(trace, gpu, MODELS, Method(order=order, caches_before="cold")):
                     found[design].setdefault((order, answer.model), []).append(relative_error(answer.cycles, reference))
     return found
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from marked_page import put
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
+from warpsight.pipeline.request import Method
 from warpsight.pipeline.suites import Suite, SuiteKernel, load_suite
 from warpsight.result.prediction import MEMORY_CLASSES, memory_class
 from warpsight.traces.schema import KernelTrace
@@ -65,7 +66,7 @@ class Row:
 
 def row_of(kernel: SuiteKernel, trace: KernelTrace) -> Row:
     """The row of a kernel that has been run."""
-    profiled = profile_trace(trace, load_gpu(GPU))
+    profiled = profile_trace(trace, load_gpu(GPU), Method(caches_before="cold"))
     dpki = profiled.profile.dpki or 0.0
     header = trace.header
     return Row(

@@ -35,7 +35,6 @@ sys.path.insert(0, str(HERE))
 
 import warpsight  # noqa: E402
 from marked_page import put  # noqa: E402  found by the line above
-from warpsight.gpu.loader import load_gpu  # noqa: E402
 from warpsight.result.prediction import relative_error  # noqa: E402
 
 PAGE = HERE / "hardware" / "published-times.md"
@@ -71,7 +70,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class Row:
-    """A published time, in microseconds, of all `launches` together; `line` is its line of the table, of which the first is 1."""
+    """A published time, in microseconds, of all `launches` together; `line` is its line of the table, of which the first is 1.
+
+    `caches_before` is the L2 at the start of each launch: cold where it was flushed before each sample, else warm.
+    """
 
     table: str
     line: int
@@ -81,6 +83,7 @@ class Row:
     size: str
     measured: float
     launches: tuple[Launch, ...]
+    caches_before: str = "warm"
 
     @property
     def work(self) -> int:
@@ -192,7 +195,8 @@ def rows(tables: Path) -> Iterator[Row]:
             name, size = each["benchmark"].partition(" (")[0], ", ".join(f"{k} {v}" for k, v in p.items())
             family = name[:14].lower() if suite == "convolution" else suite
             launches = (_convolution(name, p),) if suite == "convolution" else _nvbench(suite, name, p)
-            yield Row("nvbench.csv", line, each["gpu"], family, name, size, float(each["batch_us"] or each["cold_us"]), launches)
+            measured, before = (each["batch_us"], "warm") if each["batch_us"] else (each["cold_us"], "cold")
+            yield Row("nvbench.csv", line, each["gpu"], family, name, size, float(measured), launches, before)
     for line, each in enumerate(csv.DictReader((tables / "events.csv").read_text().splitlines()), 2):
         kernel, size = each["kernel"], each["n"] if int(each["n"]) else f"{each['rows']} x {each['cols']}"
         yield Row("events.csv", line, each["gpu"], kernel, kernel, size, float(each["mean_us"]), (_events(kernel, each),))
@@ -236,11 +240,11 @@ def predicted(folder: Path, row: Row, level: str) -> dict[str, Any]:
             trace = traced(folder, launch, level, name if level == "sass" else None)
             out["instructions"] += trace.header.warp_instructions
             for model in MODELS:
-                answer = warpsight.predict(trace, gpu=name, model=model, overrides=overrides)
+                answer = warpsight.predict(trace, gpu=name, model=model, overrides=overrides, caches_before=row.caches_before)
                 out.setdefault("stack", {k: round(v, 3) for k, v in answer.cpi_stack.items() if v > 0.005})
                 out["us"].setdefault(model, []).append(1e6 * answer.seconds)
             if trace.header.warp_instructions <= SIMULATED:
-                answer = warpsight.simulate(trace, gpu=name, overrides=overrides)
+                answer = warpsight.simulate(trace, gpu=name, overrides=overrides, caches_before=row.caches_before)
                 out["us"].setdefault(SIMULATOR, []).append(1e6 * answer.seconds)
         # launches back to back between two events: a short kernel shows the rate at which the host issues them
         least = 1e-3 * load_gpu(name, overrides).dispatch.launch_interval_ns if row.table == "events.csv" else 0.0
@@ -252,8 +256,7 @@ def predicted(folder: Path, row: Row, level: str) -> dict[str, Any]:
 
 def cause(row: Row, us: float, stack: Mapping[str, float]) -> str:
     """What the models leave out that fits the CPI stack, and the sign and size of the error: a guess by rule."""
-    name, _, empty = GPUS[row.gpu]
-    bytes_ = max(sum(np.dtype(a[0]).itemsize * a[1] for a in one.arguments if isinstance(a, tuple)) for one in row.launches)
+    empty = GPUS[row.gpu][2]
     if us < row.measured <= us + 40 * len(row.launches) and row.family == "reduction":
         return "an allocation and a copy before each launch"
     if row.table == "events.csv" and row.measured <= 1.3 * empty:
@@ -265,8 +268,6 @@ def cause(row: Row, us: float, stack: Mapping[str, float]) -> str:
         return "misses in flight: the L1 streams and waits for no miss register"
     if sum(stack.get(each, 0) for each in ("base", "com_data", "com_struct")) > 0.7 * sum(stack.values()):
         return "not memory: what the pipes execute in a cycle"
-    if us > row.measured and bytes_ <= 2 * load_gpu(name).l2.size_bytes:
-        return f"warm L2: {bytes_ / 2**20:.1f} MiB are used again by the next launch"
     if us > row.measured and re.search("ranspose|strided|^Not ", row.kernel):
         return "partial writes of sectors, L2 slices and channels chosen by a hash"
     return "DRAM: this board reaches about 60 % of its peak" if us < row.measured and "2060" in row.gpu else "not known"

@@ -57,7 +57,7 @@ def simulated() -> list[Simulated]:
     found = []
     for row in reference_rows():
         trace = traces.setdefault(row.name, trace_of(row))
-        found.append(Simulated(row, simulate_trace(trace, load_gpu(row.gpu)).prediction))
+        found.append(Simulated(row, simulate_trace(trace, load_gpu(row.gpu), caches_before="cold").prediction))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from naive_hierarchy import simulate_naively
 from small_gpu import small_gpu
 from trace_by_hand import Warp, build_trace
 
-from warpsight.caches.exact.simulate import simulate_caches
+from warpsight.caches.exact.between import lines_left
+from warpsight.caches.exact.simulate import CacheSimulation, simulate_caches
 from warpsight.caches.miss_profile import COUNTS
-from warpsight.traces.schema import KernelTrace
+from warpsight.traces.schema import InMemory, KernelTrace, TraceChunk
 
 pytestmark = pytest.mark.property
 
@@ -101,6 +103,29 @@ def test_clocked_any_trace_keeps_the_sums(made: Any, caches: Any, policy: str, s
     assert (profile.merged_wait_cycles <= profile.slowest_merged * (gpu.l2.latency_cycles + gpu.dram.latency_cycles)).all()
 
 
+def lines_of(held: Any) -> dict[int, tuple[int, bool]]:
+    return {int(row["tag"]): (int(row["valid"]), bool(row["dirty"])) for row in held if row["valid"]}
+
+
+@given(traces(), CACHES, st.sampled_from([1, 64]))
+@settings(max_examples=80, deadline=None)
+def test_lines_that_any_launch_leaves_are_those_of_a_simulation_or_not_known(made: Any, caches: Any, times: int) -> None:
+    trace, blocks_per_sm = made
+    small = small_gpu(2, *caches)
+    l2 = small.l2
+    gpu = dataclasses.replace(small, l2=dataclasses.replace(l2, size_bytes=l2.size_bytes * times))
+    known = lines_left(trace, gpu)
+    simulation = CacheSimulation(trace, gpu, blocks_per_sm)
+    left = simulation.run()[1]
+    if known is None:
+        assert max(np.bincount(np.flatnonzero(left["valid"]) // gpu.l2.ways), default=0) == gpu.l2.ways, "some set is full"
+        return
+    assert lines_of(known) == lines_of(left)
+    from_known, from_left = simulation.run(known)[0], simulation.run(left)[0]
+    for field in COUNTS:
+        assert np.array_equal(getattr(from_known, field), getattr(from_left, field)), field
+
+
 @given(traces(), st.sampled_from(["clocked", "round-robin"]))
 @settings(max_examples=30, deadline=None)
 def test_chunks_any_cut_gives_the_same_counts(made: Any, interleaving: str) -> None:
@@ -114,10 +139,6 @@ def test_chunks_any_cut_gives_the_same_counts(made: Any, interleaving: str) -> N
 
 def _recut(trace: KernelTrace, blocks: int) -> KernelTrace:
     """The same trace in chunks of another size."""
-    import dataclasses
-
-    from warpsight.traces.schema import InMemory, TraceChunk
-
     rows = [
         (
             int(chunk.path[k]),

@@ -76,7 +76,7 @@ def test_predict_text_ends_with_a_command_that_works(launch_file: Path, capsys: 
     outcome = run(capsys, "predict", launch_file, "--model", "mdm")
     lines = outcome.out.splitlines()
     launch = r"\S+saxpy\.cu : saxpy   grid \(8,1,1\) block \(256,1,1\)"
-    assert re.match(rf"warpsight \S+   {launch}   mdm-pascal   PTX   model mdm$", lines[0])
+    assert re.match(rf"warpsight \S+   {launch}   mdm-pascal   PTX   model mdm   cold L2$", lines[0])
     assert outcome.err == ""
     following = shlex.split(lines[-1].removeprefix("next: "), comments=True)
     assert following[0] == "warpsight"

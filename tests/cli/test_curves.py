@@ -72,7 +72,8 @@ def test_rows_over_representatives_are_the_single_predictions(uneven: Path, caps
 def test_text_of_two_models_has_a_table_each_and_csv_names_the_row(uneven: Path, capsys: Capture) -> None:
     words = ("predict", uneven, *UNEVEN_LAUNCH, "--warps", "8:12", "--model", "mt,mdm")
     text = run(capsys, *words).out
-    assert [line.split("model ")[1] for line in text.splitlines() if "model " in line and "uneven.cu :" in line] == ["mt", "mdm"]
+    heads = [line.split("model ")[1] for line in text.splitlines() if "model " in line and "uneven.cu :" in line]
+    assert [head.split()[0] for head in heads] == ["mt", "mdm"]
     assert [line.split()[0] for line in text.splitlines() if line.strip() and line.split()[0].isdigit()] == ["8", "12", "8", "12"]
     assert max(len(line) for line in text.splitlines() if "uneven.cu" not in line) <= 120
     rows = list(csv.DictReader(io.StringIO(run(capsys, *words, "--csv").out)))

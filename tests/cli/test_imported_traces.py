@@ -9,6 +9,7 @@ import pytest
 from command_line import run
 
 import warpsight
+from warpsight.gpu.loader import load_gpu
 
 pytestmark = pytest.mark.unit
 
@@ -50,6 +51,32 @@ def test_folder_of_launches_gives_a_row_for_each_and_the_total(folder: Path, cap
     assert mdm[-1]["cycles"] == pytest.approx(sum(row["cycles"] for row in mdm[:-1]))
     lines = run(capsys, "predict", str(folder)).out.splitlines()
     assert [line.split()[0] for line in lines if line.startswith("  ")][-4:] == ["1", "2", "3", "total"]
+
+
+def test_launches_of_a_folder_find_in_the_l2_what_launches_and_copies_have_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second launch uses the region of the first one as its second, so that its trace numbers it otherwise."""
+    near, far = (f"{{pc:04x}} ffffffff 1 R{{r}} LDG.E 1 R{{r}} 4 1 {region}00001000 4 0" for region in ("0x7f00", "0x7e00"))
+    for number, loads in ((1, (near,)), (2, (far, near)), (3, (far, near))):
+        lines = [load.format(pc=16 * k, r=4) for k, load in enumerate(loads)]  # each waits for the one before
+        lines += [f"{16 * len(loads):04x} ffffffff 1 R6 FADD 2 R4 R4 0 0", f"{16 * len(loads) + 16:04x} ffffffff 0 EXIT 0 0 0"]
+        text = HEAD.format(name="_Z4loadv", number=number).replace("(4,1,1)", "(1,1,1)").replace("(64,1,1)", "(32,1,1)")
+        text += "\n".join(["#BEGIN_TB", "thread block = 0,0,0", "warp = 0", f"insts = {len(lines)}", *lines, "#END_TB", ""])
+        (tmp_path / f"kernel-{number}.traceg").write_text(text)
+
+    def cycles(listed: str, *words: str) -> list[float]:
+        (tmp_path / "kernelslist.g").write_text(listed)
+        rows = json.loads(run(capsys, "predict", str(tmp_path), "--gpu", "a100", "--json", *words).out)
+        return [row["cycles"] for row in rows[:3]]
+
+    kernels = "kernel-1.traceg\n{}kernel-2.traceg\nkernel-3.traceg\n"
+    cold, alone = cycles(kernels.format(""), "--caches-before", "cold"), cycles(kernels.format(""))
+    copied = cycles(kernels.format("MemcpyHtoD,0x00007e0000001000,128\n"))
+    dram = load_gpu("a100").dram.latency_cycles
+    assert cold[0] == alone[0] == copied[0]
+    saved = [[cold[k] - others[k] for k in (1, 2)] for others in (alone, copied)]
+    assert saved == [[pytest.approx(dram, rel=0.1), pytest.approx(2 * dram, rel=0.1)], [pytest.approx(2 * dram, rel=0.1)] * 2]
 
 
 def test_kernels_and_launches_choose(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

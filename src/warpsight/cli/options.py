@@ -14,7 +14,6 @@ from warpsight.gpu.steps import ORDERS
 from warpsight.jobs.executor import Executor, make_executor
 from warpsight.pipeline.request import (
     CACHES,
-    CACHES_BEFORE,
     DEFAULT_GPU,
     DEFAULT_METHOD,
     DEFAULT_MODEL,
@@ -154,9 +153,17 @@ def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> Non
 
 def add_caches_before(parser: argparse.ArgumentParser) -> None:
     """--caches-before."""
-    parser.add_argument("--caches-before", choices=CACHES_BEFORE, default=DEFAULT_METHOD.caches_before,
-                        help="state of the L2 when the launch begins: cold (empty), or warm, as an earlier launch of the same "
-                        f"kernel leaves it (default {DEFAULT_METHOD.caches_before})")
+    parser.add_argument("--caches-before", metavar="auto|cold|warm|FILE", default=DEFAULT_METHOD.caches_before,
+                        help="state of the L2 when the launch begins: cold (empty); warm, as an earlier launch of the same kernel "
+                        "leaves it; after the launch of FILE, a trace folder or launch file; auto (default): warm for a GPU with "
+                        "a compute_capability of 7.0 or later, else cold")
+
+
+def add_repeat(parser: argparse.ArgumentParser) -> None:
+    """--repeat."""
+    parser.add_argument("--repeat", metavar="N", type=whole, help="N launches back to back: a row for the first, which begins with "
+                        "the L2 of --caches-before (here cold by default), one for those that follow, which find the L2 as the "
+                        "launch itself leaves it, and the total")
 
 
 def method(arguments: argparse.Namespace) -> Method:

@@ -13,7 +13,7 @@ from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import known_models, predict_trace
-from warpsight.pipeline.predict import over_representatives, over_warps, predict_launches
+from warpsight.pipeline.predict import over_repeats, over_representatives, over_warps, predict_launches
 from warpsight.pipeline.request import PAPERS_MODELS
 from warpsight.pipeline.tracing import launches_of, obtain_trace
 from warpsight.reports.formats import predictions_csv
@@ -29,6 +29,7 @@ examples:
   warpsight predict launch.yaml --gpu gtx280 --model mwp-cwp --static --trips '$L__BB0_2=16'
   warpsight predict saxpy.trace --set sm_count=56 --set 'dram.bandwidth=960 GB/s' --json
   warpsight predict launch.yaml --warps 1:64
+  warpsight predict launch.yaml --gpu a100 --repeat 100                  # back to back: the first, the others, the total
   warpsight predict traces/bfs --kernels Kernel --launches 1-10          # a trace folder of Accel-Sim
 """
 
@@ -41,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_method(parser, several=True)
     parser.add_argument("--warps", metavar="LEAST:MOST", type=options.span, help="a row for each number of resident blocks in "
                         "this range of warps per SM; caches are simulated again for each")
+    options.add_repeat(parser)
     options.add_static(parser)
     options.add_json(parser)
     parser.add_argument("--csv", action="store_true", help="print one CSV row per prediction")
@@ -48,13 +50,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict and print: with --warps, --representative all or several launches, one prediction per model and row."""
-    varied = arguments.warps or arguments.representative == options.ALL
+    varied = arguments.warps or arguments.representative == options.ALL or arguments.repeat is not None
     if arguments.warps and arguments.representative == options.ALL:
         raise UsageError("cannot be combined with --representative all", place="--warps", remedy="run once for each")
+    if arguments.repeat is not None and (arguments.warps or arguments.representative == options.ALL or arguments.static):
+        what = "cannot be combined with --warps, --representative all or --static"
+        raise UsageError(what, place="--repeat", remedy="run once for each")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     request, models, method = options.kernel_request(arguments), options.model_names(arguments), options.method(arguments)
     hints = options.static_hints(arguments)
-    papers = () if arguments.models or arguments.json or arguments.csv else PAPERS_MODELS
+    papers = () if arguments.repeat is not None or arguments.models or arguments.json or arguments.csv else PAPERS_MODELS
     known_models(models)
     with ProgressBar() as bar:
         if hints is not None:
@@ -63,7 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
             predictions = predict_launches(request, gpu, models, method, watch=bar.watch)
         else:
             trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
-            if arguments.warps:
+            if arguments.repeat is not None:
+                predictions = over_repeats(trace, gpu, models, arguments.repeat, method, watch=bar.watch)
+            elif arguments.warps:
                 predictions = over_warps(trace, gpu, models, arguments.warps, method, watch=bar.watch)
             elif arguments.representative == options.ALL:
                 predictions = over_representatives(trace, gpu, models, method, watch=bar.watch)

@@ -244,7 +244,7 @@ class GpuSpec:
     l2: L2Spec
     dram: DramSpec
     compute_capability: Annotated[str, word(
-        "whose machine code the GPU executes; none: kernels are executed as PTX", RESIDENCY, *CAPABILITIES)] = "none"
+        "whose machine code the GPU executes; none: kernels are executed as PTX", CACHES, *CAPABILITIES)] = "none"
     dispatch: DispatchSpec = field(default_factory=DispatchSpec)
     sources: dict[str, str] = field(default_factory=dict)
     description: str = ""

@@ -23,12 +23,13 @@ from warpsight.intervals.usage import dram_bytes
 from warpsight.models.base import get_model, model_names
 from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.pipeline.provenance import TOOL
-from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
+from warpsight.pipeline.request import AUTO, COLD, DEFAULT_METHOD, KernelRequest, Method
 from warpsight.pipeline.tracing import obtain_trace
 from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
 from warpsight.traces.schema import LOAD, STORE, TraceHeader
 
 COUNT, SHARE, BYTES = "count", "share", "bytes"
+_FLUSHES = ("ncu", "accelsim")  # tools whose launches begin with empty caches
 
 
 @dataclass(frozen=True)
@@ -294,6 +295,8 @@ def compare(
 
     A trace of another tool is compared launch by launch.
 
+    In state `auto` the L2 begins cold where `against` was measured so: by Nsight Compute, which flushes it, and by Accel-Sim.
+
     Without `models`, a model that cannot predict is listed with the reason; a named one raises its error.
     Raises UsageError for an unknown model, a gate without a reference or for another model, and launches without a row.
     """
@@ -303,12 +306,14 @@ def compare(
     parsed = tuple(Gate.parse(text) for text in gates)
     _check_gates(parsed, names, against)
     references = read_against(against) if against else None
+    measurements = references.measurements if references else None
+    if method.caches_before == AUTO and measurements is not None and measurements.tool in _FLUSHES:
+        method = replace(method, caches_before=COLD)
     launches = [
         _compare_launch(part, label, gpu, names, method, references, models is not None, watch)
         for label, request in map(labelled, requests)
         for part in launches_apart(request, label)
     ]
-    measurements = references.measurements if references else None
     measured_by, notes = (measurements.tool, measurements.notes) if measurements else ("", ())
     return Comparison(gpu.name, names, tuple(launches), against or "", parsed, measured_by, notes)
 

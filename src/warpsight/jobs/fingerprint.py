@@ -17,8 +17,10 @@ ALL = "all"
 _SOURCES: dict[str, tuple[str, ...]] = {
     TRACE: ("base", "isa", "traces", "kernels", "emulator", "addressing", "pipeline/kernel_input.py", "pipeline/files.py",
             "pipeline/tracing.py"),
-    SIMULATOR: ("base", "isa", "gpu", "addressing", "traces", "result", "simulator", "pipeline/simulation.py"),
-    PROFILE: ("base", "isa", "gpu", "addressing", "traces", "caches", "intervals", "pipeline/evaluate.py"),
+    SIMULATOR: ("base", "isa", "gpu", "addressing", "traces", "caches", "result", "simulator",
+                "pipeline/caches_before.py", "pipeline/simulation.py"),
+    PROFILE: ("base", "isa", "gpu", "addressing", "traces", "caches", "intervals", "pipeline/caches_before.py",
+              "pipeline/evaluate.py"),
     MODELS: ("base", "gpu", "result", "equations", "models", "pipeline/evaluate.py", "pipeline/rows.py", "sweeps"),
     ALL: (".",),
 }

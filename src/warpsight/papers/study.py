@@ -26,7 +26,7 @@ from warpsight.models.base import get_model
 from warpsight.papers.results import Cast, Point, Results
 from warpsight.pipeline.evaluate import profile_trace
 from warpsight.pipeline.files import trace_into
-from warpsight.pipeline.request import KernelRequest, Method
+from warpsight.pipeline.request import COLD, KernelRequest, Method
 from warpsight.pipeline.simulation import simulate_trace, simulation_document
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.store import open_trace
@@ -89,7 +89,10 @@ def run_point(task: PointTask) -> str:
         trace = _opened(task.folder)
         gpu = point.variant.spec()
         _warm_up(point.kind, trace, gpu)
-        document = simulation_document(trace, gpu) if point.kind == SIMULATOR else _profile(trace, gpu, point.representative)
+        if point.kind == SIMULATOR:
+            document = simulation_document(trace, gpu, caches_before=COLD)
+        else:
+            document = _profile(trace, gpu, point.representative)
     except WarpsightError as error:
         document = {"failed": str(error)}
     store.put(point.kind, task.key, document)
@@ -108,14 +111,14 @@ def _warm_up(kind: str, trace: KernelTrace, gpu: GpuSpec) -> None:
     _WARM.add(kind)
     if kind == SIMULATOR:
         with suppress(LimitError):
-            simulate_trace(trace, gpu, max_cycles=1)
+            simulate_trace(trace, gpu, max_cycles=1, caches_before=COLD)
     else:
         _profile(trace, gpu, "kmeans")
 
 
 def _profile(trace: KernelTrace, gpu: GpuSpec, representative: str) -> dict[str, Any]:
     started = perf_counter()
-    profiled = profile_trace(trace, gpu, Method(representative=representative))
+    profiled = profile_trace(trace, gpu, Method(representative=representative, caches_before=COLD))
     seconds = perf_counter() - started
     started = perf_counter()
     get_model("mdm").predict(profiled.profile, gpu)

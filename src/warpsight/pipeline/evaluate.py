@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import lazy_loader as lazy
@@ -16,7 +17,8 @@ import numpy as np
 from warpsight.base.diskcache import content_key
 from warpsight.base.errors import FormatError, NotKept, UsageError, WarpsightError
 from warpsight.base.progress import Watch, stage
-from warpsight.caches.exact.simulate import Progress, simulate_caches
+from warpsight.caches.exact.between import L2Lines
+from warpsight.caches.exact.simulate import CacheSimulation, Progress
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy, occupancy, with_own_l1
@@ -25,8 +27,9 @@ from warpsight.gpu.steps import ORDERS, cache_view, ordered, profile_view, view_
 from warpsight.intervals.build import build_profile
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import get_model
+from warpsight.pipeline.caches_before import CarriedL2, at_start, check_carried, launch_before, resolved, trace_key
 from warpsight.pipeline.provenance import merged_provenance, profile_provenance, trace_provenance
-from warpsight.pipeline.request import CACHES, DEFAULT_METHOD, Method, is_warm
+from warpsight.pipeline.request import CACHES, COLD, DEFAULT_METHOD, WARM, Method
 from warpsight.pipeline.rows import Columns, Rows, failed_rows, model_rows, number_columns
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
@@ -104,16 +107,17 @@ def _array_bytes(value: object) -> int:
     return sum(array.nbytes for array in vars(value).values() if isinstance(array, np.ndarray))
 
 
-def misses_key(gpu: GpuSpec, blocks_per_sm: int, method: Method) -> str:
-    """The key of a trace's cache misses on `gpu` with so many resident blocks."""
+def misses_key(gpu: GpuSpec, blocks_per_sm: int, method: Method, before: str = "") -> str:
+    """The key of a trace's cache misses on `gpu` with so many resident blocks; `before` is that of the launch before, of a file."""
+    state = resolved(method.caches_before, gpu)
     return content_key(MISSES, view_hash(cache_view(gpu, method.order)), str(blocks_per_sm), method.interleaving, method.caches,
-                       method.caches_before)  # fmt: skip
+                       state, before)  # fmt: skip
 
 
-def profile_key(gpu: GpuSpec, method: Method, counts: bool, resident: Occupancy | None = None) -> str:
-    """The key of a trace's interval profile on `gpu`."""
+def profile_key(gpu: GpuSpec, method: Method, counts: bool, resident: Occupancy | None = None, before: str = "") -> str:
+    """The key of a trace's interval profile on `gpu`; `before` as for `misses_key`."""
     view = view_hash(profile_view(gpu, method.order))  # the timing by which accesses are ordered is a part of it
-    words = (method.interleaving, method.caches, method.caches_before, method.representative)
+    words = (method.interleaving, method.caches, resolved(method.caches_before, gpu), before, method.representative)
     return content_key(PROFILE, view, *words, str(counts), repr(resident))
 
 
@@ -123,17 +127,34 @@ def need_counts(models: Iterable[str]) -> bool:
 
 
 class Stages:
-    """The stages before the models for one trace: each result is taken from `store`, or made and kept there."""
+    """The stages before the models for one trace: each result is taken from `store`, or made and kept there.
 
-    def __init__(self, trace: TraceSource, store: StageStore, *, counts: bool = True, watch: Watch | None = None) -> None:
-        self._source, self._store, self._counts, self._watch = trace, store, counts, watch
+    `carried` is the L2 for state `program`.
+    """
+
+    def __init__(
+        self, trace: TraceSource, store: StageStore, *, counts: bool = True, carried: CarriedL2 | None = None,
+        watch: Watch | None = None,
+    ) -> None:
+        self._source, self._store, self._counts, self._carried, self._watch = trace, store, counts, carried, watch
+        self._befores: dict[str, tuple[KernelTrace | None, str]] = {}
+        self._left: dict[str, L2Lines | None] = {}  # what the launch leaves in an empty L2, by the key of its misses there
+
+    def _before(self, gpu: GpuSpec, method: Method) -> tuple[KernelTrace | None, str]:
+        """The launch before, where the state is that of a file, and its key."""
+        path = method.caches_before
+        if path not in self._befores:
+            trace = launch_before(path, gpu, self._watch)
+            self._befores[path] = (trace, "" if trace is None else trace_key(trace))
+        return self._befores[path]
 
     def profile(self, gpu: GpuSpec, method: Method, resident: Occupancy | None = None) -> IntervalProfile:
         """The interval profile of the representative warp. Raises UsageError if a block does not fit an SM."""
-        key = profile_key(gpu, method, self._counts, resident)
+        before = self._before(gpu, method)[1]
+        key = profile_key(gpu, method, self._counts, resident, before)
         kept: IntervalProfile | None = self._store.get(PROFILE, key)
         if kept is None and not self._counts:  # one with counts serves as well
-            kept = self._store.get(PROFILE, profile_key(gpu, method, True, resident))
+            kept = self._store.get(PROFILE, profile_key(gpu, method, True, resident, before))
         if kept is None:
             trace = _opened(self._source)
             resident = resident or trace_occupancy(trace, gpu)
@@ -144,12 +165,15 @@ class Stages:
 
     def misses(self, gpu: GpuSpec, method: Method, resident: Occupancy) -> MissProfile:
         """What the caches make of the trace."""
-        gpu = with_own_l1(gpu, resident)
-        key = misses_key(gpu, resident.blocks_per_sm, method)
+        before, content = self._before(gpu, method)
+        key = misses_key(with_own_l1(gpu, resident), resident.blocks_per_sm, method, content)
         kept: MissProfile | None = self._store.get(MISSES, key)
         if kept is None:
             progress = stage(self._watch, "simulating the caches")
-            kept = miss_profile(_opened(self._source), gpu, resident.blocks_per_sm, method, progress)
+            one_launch = misses_key(with_own_l1(gpu, resident), resident.blocks_per_sm, replace(method, caches_before=COLD))
+            kept, self._left[one_launch] = miss_profile(
+                _opened(self._source), gpu, resident, method, progress, before, self._carried, self._left.get(one_launch)
+            )
             self._store.put(MISSES, key, kept)
         return kept
 
@@ -161,21 +185,45 @@ def trace_occupancy(trace: KernelTrace, gpu: GpuSpec) -> Occupancy:
     return occupancy(gpu, header.threads_per_block, header.registers_per_thread, shared)
 
 
-def miss_profile(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: Method, progress: Progress | None) -> MissProfile:
-    """What the caches of `gpu` make of `trace`, by `method`. Raises UsageError for unknown words of `method`."""
+def miss_profile(
+    trace: KernelTrace, gpu: GpuSpec, resident: Occupancy, method: Method, progress: Progress | None,
+    before: KernelTrace | None = None, carried: CarriedL2 | None = None, own: L2Lines | None = None,
+) -> tuple[MissProfile, L2Lines | None]:
+    """What the caches of `gpu` make of `trace`, by `method`, with `resident` blocks, and what the launch leaves in an empty L2.
+
+    `before` is the launch before, if the state is that of a file; `carried` is the L2 for state `program`, and moves on; `own` is
+    what the launch leaves in an empty L2, if that is known, as the second result (None: not known).
+    Raises UsageError for unknown words of `method`.
+    """
     if method.order not in ORDERS:
         raise UsageError(f'unknown order "{method.order}"', place="order", remedy=f"use one of {', '.join(ORDERS)}")
-    gpu = ordered(gpu, method.order)
-    warm = is_warm(method.caches_before)
-    if method.caches == "reuse-distance":
-        if warm:
-            what = "the reuse-distance model begins with empty caches"
-            raise UsageError(what, place="caches_before", remedy="use exact caches, or leave it out")
-        approximate: MissProfile = reuse.reuse_miss_profile(trace, gpu, blocks_per_sm, progress=progress)
-        return approximate
-    if method.caches != "exact":
+    if method.caches not in CACHES:
         raise UsageError(f'unknown caches "{method.caches}"', place="caches", remedy=f"use one of {', '.join(CACHES)}")
-    return simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving=method.interleaving, warm=warm)
+
+    def machine(resident: Occupancy) -> GpuSpec:
+        return ordered(with_own_l1(gpu, resident), method.order)
+
+    state = at_start(method.caches_before, gpu, trace.header)
+    check_carried(state, carried)
+    if method.caches == "reuse-distance":
+        if state not in (COLD, WARM):
+            what = "the reuse-distance model begins with cold or warm caches, not after other launches"
+            raise UsageError(what, place="caches_before", remedy="give cold or warm, or use exact caches")
+        approximate: MissProfile = reuse.reuse_miss_profile(
+            trace, machine(resident), resident.blocks_per_sm, progress=progress, warm=state == WARM
+        )
+        return approximate, None
+    simulated = partial(CacheSimulation, interleaving=method.interleaving, progress=progress)
+    simulation = simulated(trace, machine(resident), resident.blocks_per_sm)
+    if carried is not None:
+        return carried.misses(simulation), own
+    if state == COLD:
+        return simulation.run()
+    if before is None:
+        own = simulation.left() if own is None else own
+        return simulation.run(own)[0], own
+    of_before = trace_occupancy(before, gpu)
+    return simulation.run(simulated(before, machine(of_before), of_before.blocks_per_sm).left())[0], own
 
 
 # -- From designs to rows and predictions.
@@ -219,15 +267,18 @@ class Evaluation:
 
 def evaluate(
     trace: TraceSource, designs: Iterable[Designs], models: Sequence[str], store: StageStore | None = None,
-    *, watch: Watch | None = None,
+    *, carried: CarriedL2 | None = None, watch: Watch | None = None,
 ) -> Iterator[Evaluation]:
     """`models` on each of `designs`, in order; intermediate results are shared through `store` (None: memory, for this call).
+
+    `carried` is the L2 for state `program`.
 
     Raises UsageError for an unknown model, FormatError for a damaged trace and NotKept by the store. What refuses a design
     otherwise is in its `Evaluation`.
     """
     known_models(models)
-    stages = Stages(trace, store if store is not None else MemoryStore(), counts=need_counts(models), watch=watch)
+    kept = store if store is not None else MemoryStore()
+    stages = Stages(trace, kept, counts=need_counts(models), carried=carried, watch=watch)
     for each in designs:
         try:
             gpu = each.gpu()
@@ -248,13 +299,15 @@ def known_models(models: Iterable[str]) -> None:
 
 def predict_trace(
     trace: KernelTrace, gpu: GpuSpec, models: Sequence[str], method: Method = DEFAULT_METHOD, *,
-    resident: Occupancy | None = None, store: StageStore | None = None, watch: Watch | None = None,
+    resident: Occupancy | None = None, store: StageStore | None = None, carried: CarriedL2 | None = None,
+    watch: Watch | None = None,
 ) -> list[Prediction]:
     """One prediction per model, in order. Raises UsageError for an unknown model and if a block does not fit an SM.
 
-    `resident` replaces the residency that the launch would have; intermediate results are shared through `store`.
+    `resident` replaces the residency that the launch would have; intermediate results are shared through `store`; `carried` is the
+    L2 for state `program`.
     """
-    (evaluation,) = evaluate(trace, [Designs(gpu, method, resident=resident)], models, store, watch=watch)
+    (evaluation,) = evaluate(trace, [Designs(gpu, method, resident=resident)], models, store, carried=carried, watch=watch)
     return evaluation.predictions()
 
 

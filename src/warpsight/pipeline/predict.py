@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, stage
+from warpsight.caches.exact.between import L2Lines
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import GpuSpec
-from warpsight.pipeline.evaluate import Designs, evaluate, known_models, predict_trace, trace_occupancy
-from warpsight.pipeline.request import DEFAULT_METHOD, REPRESENTATIVES, KernelRequest, Method
+from warpsight.pipeline.caches_before import CarriedL2, resolved, trace_key
+from warpsight.pipeline.evaluate import Designs, MemoryStore, evaluate, known_models, predict_trace, trace_occupancy
+from warpsight.pipeline.request import AUTO, CARRIED, COLD, DEFAULT_METHOD, REPRESENTATIVES, WARM, KernelRequest, Method
 from warpsight.pipeline.tracing import launches_of, obtain_trace
 from warpsight.result.prediction import Prediction
+from warpsight.traces.importers.program import ProgramAddresses
 from warpsight.traces.schema import KernelTrace
+
+_MOST_KNOWN = 32
+_MOST_REPEATS = 1_000_000
 
 
 def predict_kernel(
@@ -25,20 +31,96 @@ def predict_kernel(
     return predict_trace(obtain_trace(request, gpu=gpu, watch=watch), gpu, models, method, watch=watch)
 
 
+class LaunchesInOrder:
+    """Predicts the launches of a program one after the other. In state `auto` the L2 carries over from launch to launch on GPUs
+    that have a warm L2 otherwise (`caches_before.resolved`); in any other state each launch begins in it.
+
+    A launch that has been predicted is not simulated again where it finds the same L2.
+    """
+
+    def __init__(self, gpu: GpuSpec, method: Method, watch: Watch | None = None) -> None:
+        self._gpu, self._watch = gpu, watch
+        state = resolved(method.caches_before, gpu)
+        carries = method.caches_before == AUTO and state == WARM
+        self.state = CARRIED if carries else state
+        self.carried = CarriedL2(gpu) if carries else None
+        self._method = replace(method, caches_before=self.state)
+        self._known: dict[str, tuple[MemoryStore, L2Lines | None]] = {}
+
+    def launch(self, trace: KernelTrace) -> Callable[[str], Prediction]:
+        """The next launch: gives its prediction by a model."""
+        carried = self.carried
+        key = trace_key(trace) + (carried.key if carried else "")
+        store, left = self._known.pop(key, (MemoryStore(), None))
+        if carried is not None and left is not None:
+            carried.becomes(left)
+
+        def predict(model: str) -> Prediction:
+            (prediction,) = predict_trace(trace, self._gpu, [model], self._method, store=store, carried=carried, watch=self._watch)
+            self._known.pop(key, None)
+            self._known[key] = store, carried.lines if carried else None  # the last used one is at the end
+            if len(self._known) > _MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+            return prediction
+
+        return predict
+
+
 def predict_launches(
     request: KernelRequest, gpu: GpuSpec, models: Sequence[str], method: Method = DEFAULT_METHOD, *, watch: Watch | None = None
 ) -> list[Prediction]:
-    """A prediction for each launch and model, then for each model the application's total.
+    """A prediction for each launch and model, in order (`LaunchesInOrder`), then for each model the application's total.
+
+    Copies to the device that the trace names pass through the L2 too.
 
     The provenance says `varied: {"launch": N, "kernel": NAME}`, of totals `{"launch": "total", ...}`.
     """
     known_models(models)
     predictions: list[Prediction] = []
+    in_order, addresses = LaunchesInOrder(gpu, method, watch), ProgramAddresses()
     for launch in launches_of(request):
         trace = launch.trace(progress=stage(watch, f"reading launch {launch.number}"))
-        for each in predict_trace(trace, gpu, models, method, watch=watch):
+        if in_order.carried is not None:
+            in_order.carried.touch(addresses.written(launch.copies))
+            trace = addresses.renumbered(trace)
+        predict = in_order.launch(trace)
+        for each in map(predict, models):
             predictions.append(_with_varied(each, {"launch": launch.number, "kernel": each.kernel}))
     return [*predictions, *(application_total([p for p in predictions if p.model == model]) for model in models)]
+
+
+def check_repeats(times: int) -> None:
+    """Raise UsageError for a number of launches that is out of range."""
+    if not 1 <= times <= _MOST_REPEATS:
+        raise UsageError(f"{times:,} launches are out of range", place="repeat", remedy=f"give 1 to {_MOST_REPEATS:,}")
+
+
+def repeated(first: Sequence[Prediction], following: Sequence[Prediction], times: int) -> list[Prediction]:
+    """`times` launches back to back: for each model the first one, those that follow, which are all alike, and the total.
+
+    The provenance says `varied: {"launch": ..., "caches_before": STATE}`.
+    """
+    rows = []
+    for one, other in zip(first, following, strict=True):
+        for number, row in (("1", one), ("2" if times == 2 else f"2 to {times}", other))[: min(times, 2)]:
+            rows.append(_with_varied(row, {"launch": number, "caches_before": row.provenance["method"]["caches_before"]}))
+        total = application_total([one, *[other] * (times - 1)])
+        rows.append(_with_varied(total, {"launch": "total", "caches_before": ""}))
+    return rows
+
+
+def over_repeats(
+    trace: KernelTrace, gpu: GpuSpec, models: Sequence[str], times: int, method: Method = DEFAULT_METHOD, *,
+    watch: Watch | None = None,
+) -> list[Prediction]:
+    """Predictions of `times` launches back to back, as `repeated` gives them. The first begins in the state of `method`, which is
+    cold for `auto`; those that follow begin with the L2 as the launch itself leaves it.
+    """
+    check_repeats(times)
+    state = COLD if method.caches_before == AUTO else method.caches_before
+    designs = [Designs(gpu, replace(method, caches_before=each)) for each in (state, WARM)]
+    first, following = (each.predictions() for each in evaluate(trace, designs, models, watch=watch))
+    return repeated(first, following, times)
 
 
 def application_total(launches: Sequence[Prediction]) -> Prediction:

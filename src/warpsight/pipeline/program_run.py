@@ -9,17 +9,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from warpsight.base.errors import UnsupportedError, UsageError, WarpsightError
 from warpsight.emulator.run.launch import PreparedKernel
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import native_architecture
-from warpsight.pipeline.evaluate import MemoryStore, known_models, predict_trace
+from warpsight.pipeline.evaluate import known_models
 from warpsight.pipeline.kernel_input import level_of, wanted_architecture
+from warpsight.pipeline.predict import LaunchesInOrder
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.pipeline.tracing import ListingSink, launch_folder
 from warpsight.programs.host import describe_signal, run_program
 from warpsight.programs.session import ExecutedLaunch
+from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import TraceSink
 from warpsight.traces.store import SpillingSink
 
@@ -69,7 +74,7 @@ class _LaunchPredictor:
 
     gpu: GpuSpec
     models: tuple[str, ...]
-    method: Method
+    in_order: LaunchesInOrder
     selection: Selection
     folder: Path | None
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -95,8 +100,8 @@ class _LaunchPredictor:
 
     def ran(self, launch: ExecutedLaunch) -> float:
         """Predict, or scale from the kernel's last prediction; the time in seconds by the first model."""
-        store = MemoryStore()
-        first, *others = [self._model_columns(launch, model, store) for model in self.models]
+        predict = None if launch.trace is None else self.in_order.launch(launch.trace)
+        first, *others = [self._model_columns(launch, model, predict) for model in self.models]
         row: dict[str, Any] = {
             "number": launch.number, "kernel": launch.kernel, "grid": list(launch.launch.grid), "block": list(launch.launch.block),
             "shared_bytes": launch.launch.shared_bytes, "registers_per_thread": launch.registers.registers,
@@ -108,18 +113,25 @@ class _LaunchPredictor:
         self.rows.append(row)
         return float(row["seconds"] or 0.0)
 
-    def _model_columns(self, launch: ExecutedLaunch, model: str, store: MemoryStore) -> dict[str, Any]:
-        """The columns of a row that depend on the model; `store` keeps what its models share."""
+    def touched(self, rows: npt.NDArray[np.int64]) -> None:
+        """Copies and fills of the program pass through the L2."""
+        if self.in_order.carried is not None:
+            self.in_order.carried.touch(rows)
+
+    def _model_columns(
+        self, launch: ExecutedLaunch, model: str, predict: Callable[[str], Prediction] | None
+    ) -> dict[str, Any]:
+        """The columns of a row that depend on the model; `predict` is None for a launch that was not traced."""
         columns: dict[str, Any] = dict.fromkeys(("cycles", "seconds", "time", "bound_by", "occupancy", "prediction"))
         columns |= {"time": UNKNOWN, "bound_by": ""}
-        if launch.trace is None:
+        if predict is None:
             pace = self._pace.get((launch.kernel, model))
             if pace is not None:
                 seconds = pace[0] + pace[1] * launch.warp_instructions
                 columns |= {"seconds": seconds, "cycles": seconds * self.gpu.core_clock_hz, "time": SCALED}
             return columns
         try:
-            (prediction,) = predict_trace(launch.trace, self.gpu, [model], self.method, store=store)
+            prediction = predict(model)
         except WarpsightError as error:
             return columns | {"bound_by": f"not predicted: {error.what}"}
         fixed = self.gpu.dispatch.grid_cycles / self.gpu.core_clock_hz if prediction.cpi_stack["launch"] else 0.0
@@ -159,7 +171,8 @@ def predict_program(
     """Run a program built with `nvcc -cudart shared`; the result document, with `exit_code` as the program's.
 
     `level` is what is executed: the machine code that CUDA chooses for `gpu`, or makes of PTX for it; or PTX. Each launch is
-    predicted by all `models`; the times that the program itself measures are those of the first. Traces go into folders under
+    predicted by all `models`; the times that the program itself measures are those of the first. The L2 carries over from launch
+    to launch as `LaunchesInOrder` says, and the program's own copies and fills pass through it. Traces go into folders under
     `folder` if given. `out_of_bounds` says what loads, stores and atomics past an array do: end the launch with an `error`, as a
     GPU does when they leave the mapped page, or read zeros and write nothing, reported (`warn`) or only counted (`ignore`). The
     program's output goes where this process's goes, or to `stdout`. Raises UsageError where the program cannot be started.
@@ -172,12 +185,13 @@ def predict_program(
         raise UsageError("the folder exists and is not empty", place=str(folder), remedy="name another folder")
     executed = level_of(KernelRequest(command[0], level=level), gpu)
     architecture = native_architecture(wanted_architecture(gpu))[0] if executed == "sass" else None
-    predictor = _LaunchPredictor(gpu, tuple(models), method, selection or Selection(), folder, lets_through=out_of_bounds)
+    in_order = LaunchesInOrder(gpu, method)
+    predictor = _LaunchPredictor(gpu, tuple(models), in_order, selection or Selection(), folder, lets_through=out_of_bounds)
     run = run_program(command, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
     rows = predictor.rows
     return {
         "tool": TOOL, "command": list(command), "gpu": gpu.name, "model": models[0],
-        "level": executed, "target": None if architecture is None else architecture.real,
+        "level": executed, "target": None if architecture is None else architecture.real, "caches_before": in_order.state,
         "exit_code": run.exit_code, "ended_by": describe_signal(run.exit_code), "used_cuda": run.connected,
         "refused": predictor.refused_something,
         "out_of_bounds": {"choice": out_of_bounds, "places": list(predictor.outside.values())},

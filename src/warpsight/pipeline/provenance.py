@@ -9,6 +9,7 @@ from warpsight._version import __version__
 from warpsight.gpu.describe import order_document, resolved, spec_hash
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.pipeline.caches_before import at_start, notes_on
 from warpsight.pipeline.request import Method
 from warpsight.traces.schema import KernelTrace
 
@@ -17,7 +18,8 @@ TOOL = f"warpsight {__version__}"
 
 def trace_provenance(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_notes: tuple[str, ...]) -> dict[str, Any]:
     """The provenance of a prediction made from `trace`: JSON values. `notes` are for every reader."""
-    header, notes = trace.header, list(trace.notes)
+    header = trace.header
+    notes = [*trace.notes, *notes_on(method.caches_before, gpu, header)]
     if header.sampled_blocks and "accelsim" not in trace.extra:
         sample = f"{header.sampled_blocks:,} of {header.blocks:,} blocks ({100 * header.sampled_blocks / header.blocks:.2g} %)"
         notes.append(f"made from {sample}, chosen at random; all were executed")
@@ -34,7 +36,10 @@ def trace_provenance(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_n
         "kernel_hash": header.kernel_hash,
         "input_hash": header.input_hash,
         "trace": {"origin": trace.origin or "emulated", "tool_version": header.tool_version, "schema": header.schema},
-        "method": {**asdict(method), "order_timing": order_document(gpu, method.order)},
+        "method": {
+            **asdict(method), "caches_before": at_start(method.caches_before, gpu, header),
+            "order_timing": order_document(gpu, method.order),
+        },
         "profile_notes": list(profile_notes),
         "notes": notes,
     }

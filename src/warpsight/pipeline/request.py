@@ -27,7 +27,8 @@ PAPERS_MODELS = ("mdm", "gpumech-plus", "gpumech")  # shown beside the default m
 REPRESENTATIVES = ("kmeans", "max", "min")
 INTERLEAVINGS = ("clocked", "round-robin")
 CACHES = ("exact", "reuse-distance")
-CACHES_BEFORE = ("cold", "warm")
+AUTO, COLD, WARM = CACHES_BEFORE = ("auto", "cold", "warm")
+CARRIED = "program"  # for the launches of a program: the L2 as its launches and copies so far have left it
 DEFAULT_MAX_INSTRUCTIONS = 10**10
 
 IMPORTING = ("kernels", "launches", "isa_file")  # of what other tools have traced
@@ -47,25 +48,18 @@ class Method:
 
     `interleaving` is the order of accesses in exact caches; `caches` are exact or by the reuse-distance model. `order` says whose
     timing orders the accesses: that of the `reference` GPU, which the design is a change of, or the design's `own`.
-    `caches_before` is the state of the L2 at the start: `cold` (empty), or `warm`, as the same launch leaves it. L1s are empty.
+    `caches_before` is the state of the L2 at the start: `cold` (empty); `warm`, as the same launch leaves it; the path of the
+    launch before, a trace folder or launch file; `auto`: warm or cold, as `pipeline.caches_before` says. L1s are empty.
     """
 
     representative: str = "kmeans"
     interleaving: str = "clocked"
     caches: str = "exact"
     order: str = BY_REFERENCE
-    caches_before: str = "cold"
+    caches_before: str = AUTO
 
 
 DEFAULT_METHOD = Method()
-
-
-def is_warm(caches_before: str) -> bool:
-    """Whether the L2 is warm at the start of the launch (`Method.caches_before`). Raises UsageError for an unknown state."""
-    if caches_before not in CACHES_BEFORE:
-        remedy = f"use one of {', '.join(CACHES_BEFORE)}"
-        raise UsageError(f'unknown state "{caches_before}"', place="caches_before", remedy=remedy)
-    return caches_before == "warm"
 
 
 @dataclass(frozen=True)

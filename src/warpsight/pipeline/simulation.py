@@ -7,18 +7,23 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
+import numpy.typing as npt
+
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.occupancy import Occupancy, with_own_l1
 from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline.caches_before import at_start, check_carried, launch_before, notes_on
 from warpsight.pipeline.evaluate import trace_occupancy
+from warpsight.pipeline.predict import check_repeats, repeated
 from warpsight.pipeline.provenance import trace_provenance
-from warpsight.pipeline.request import DEFAULT_METHOD, Method, is_warm
+from warpsight.pipeline.request import AUTO, CARRIED, COLD, DEFAULT_METHOD, WARM, Method
 from warpsight.result.prediction import Prediction, bound_by, memory_class
 from warpsight.simulator.simulate import DEFAULT_MAX_CYCLES, Simulation, Timeline, simulate_launch
 from warpsight.traces.schema import KernelTrace
 
 NAME = "simulator"
+Lines = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -31,24 +36,49 @@ class SimulatedLaunch:
 
 def simulate_trace(
     trace: KernelTrace, gpu: GpuSpec, *, resident: Occupancy | None = None, max_cycles: int | None = None,
-    watch_sm: int | None = None, caches_before: str = DEFAULT_METHOD.caches_before, watch: Watch | None = None,
+    watch_sm: int | None = None, caches_before: str = DEFAULT_METHOD.caches_before, l2_before: Lines | None = None,
+    watch: Watch | None = None,
 ) -> SimulatedLaunch:
-    """Simulate `trace` on `gpu`. `resident` replaces the residency that the launch would have; `caches_before` as in `Method`.
+    """Simulate `trace` on `gpu`. `resident` replaces the residency that the launch would have; `caches_before` as in `Method`, and
+    with state `program` the L2 holds `l2_before`.
 
     Errors as `simulate_launch`, and UsageError for an unknown state of the caches.
     """
-    warm = is_warm(caches_before)
+    state = at_start(caches_before, gpu, trace.header)
+    check_carried(state, l2_before)
+    before = launch_before(caches_before, gpu, watch)
     occupancy = resident or trace_occupancy(trace, gpu)
-    gpu = with_own_l1(gpu, occupancy)
     progress = stage(watch, "simulating cycle by cycle")
-    started = perf_counter()
     limit = DEFAULT_MAX_CYCLES if max_cycles is None else max_cycles
+    started = perf_counter()
+    if before is not None:
+        of_before = trace_occupancy(before, gpu)
+        own = with_own_l1(gpu, of_before)
+        l2_before = simulate_launch(before, own, of_before.blocks_per_sm, max_cycles=limit, progress=progress).l2_left
     simulation = simulate_launch(
-        trace, gpu, occupancy.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress, warm=warm
-    )
-    prediction = _as_prediction(trace, gpu, occupancy, simulation, perf_counter() - started)
-    prediction.provenance["method"]["caches_before"] = caches_before
+        trace, with_own_l1(gpu, occupancy), occupancy.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress,
+        warm=state == WARM, l2_before=l2_before,
+    )  # fmt: skip
+    prediction = _as_prediction(trace, with_own_l1(gpu, occupancy), occupancy, simulation, perf_counter() - started)
+    prediction.provenance["method"]["caches_before"] = state
+    prediction.provenance["notes"][:0] = notes_on(caches_before, gpu, trace.header)
     return SimulatedLaunch(simulation, prediction)
+
+
+def simulate_repeated(
+    trace: KernelTrace, gpu: GpuSpec, times: int, *, max_cycles: int | None = None,
+    caches_before: str = DEFAULT_METHOD.caches_before, watch: Watch | None = None,
+) -> list[Prediction]:
+    """`times` launches back to back, as `pipeline.predict.over_repeats` gives them; two of them are simulated."""
+    check_repeats(times)
+    state = COLD if caches_before == AUTO else caches_before
+    first = simulate_trace(trace, gpu, max_cycles=max_cycles, caches_before=state, watch=watch)
+    if times == 1:
+        return repeated([first.prediction], [first.prediction], times)
+    left = first.simulation.l2_left
+    second = simulate_trace(trace, gpu, max_cycles=max_cycles, caches_before=CARRIED, l2_before=left, watch=watch).prediction
+    second.provenance["method"]["caches_before"] = WARM
+    return repeated([first.prediction], [second], times)
 
 
 def simulation_document(
@@ -73,7 +103,7 @@ def _as_prediction(trace: KernelTrace, gpu: GpuSpec, occupancy: Occupancy, simul
     stack["launch"] += cpi * gpu.dispatch.grid_cycles / scaled
     ipc_gpu = simulation.warp_instructions / simulation.cycles * (scaled / cycles)
     dpki = 1000.0 * totals["divergent"] / simulation.warp_instructions
-    provenance = trace_provenance(trace, gpu, Method(), ())
+    provenance = trace_provenance(trace, gpu, Method(caches_before=COLD), ())
     provenance["method"] = {"simulator": NAME}
     provenance["notes"] += _notes(gpu)
     provenance["model"] = {**_details(simulation, totals, gpu), "simulation_seconds": seconds}

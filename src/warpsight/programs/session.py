@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError, WarpsightError
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN
 from warpsight.emulator.run.launch import PreparedKernel, emulate, execute
@@ -30,7 +33,7 @@ from warpsight.kernels.launch import Launch, RunOptions, ScalarArgument
 from warpsight.kernels.registers import RegisterUse
 from warpsight.kernels.toolkit import Architecture, parse_architecture
 from warpsight.programs.modules import HEAP_MOST_BYTES, HEAP_START, WORKSPACE, Kernel, Modules
-from warpsight.programs.wire import LAUNCH, PROTOCOL, Kind, SharedMemory, Status, Wire
+from warpsight.programs.wire import LAUNCH, PROTOCOL, TOUCHED_FIELDS, Kind, SharedMemory, Status, Wire
 from warpsight.traces.schema import KernelTrace, TraceSink
 
 MEMORY_BYTES = 16 << 30
@@ -116,6 +119,11 @@ class Observer(Protocol):
     def ran(self, launch: ExecutedLaunch) -> float:
         """A launch has been executed; its time on the GPU in seconds, 0 if that is not known."""
 
+    def touched(self, rows: npt.NDArray[np.int64]) -> None:
+        """Device memory that copies and fills have touched since the launch before, int64 [n, 5] in order: address, pitch, bytes of
+        a row, rows, and 1 if they were written, 0 if they were read.
+        """
+
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
         """A launch has failed; number 0 means a module or kernel that could not be loaded."""
 
@@ -141,6 +149,7 @@ class Session:
         self._handlers = {
             Kind.LOAD: self._load, Kind.RESOLVE: self._resolve, Kind.LAUNCH: self._launch, Kind.OCCUPANCY: self._occupancy,
             Kind.RESET: self._reset, Kind.MAKE_OBJECT: self._make_object, Kind.REMOVE_OBJECT: self._remove_object,
+            Kind.TOUCH: self._touch,
         }  # fmt: skip
 
     def serve(self, counter: list[int]) -> None:
@@ -203,6 +212,10 @@ class Session:
     def _reset(self, _: bytes) -> tuple[int, bytes]:
         self._modules.reset()
         self._objects, self._heap = DescriptorTable(), None
+        return Status.SUCCESS, b""
+
+    def _touch(self, payload: bytes) -> tuple[int, bytes]:
+        self._observer.touched(np.frombuffer(payload, np.int64).reshape(-1, TOUCHED_FIELDS))
         return Status.SUCCESS, b""
 
     def _make_object(self, payload: bytes) -> tuple[int, bytes]:

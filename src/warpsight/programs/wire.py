@@ -13,18 +13,19 @@ import numpy.typing as npt
 
 from warpsight.emulator.codegen.layout import ARENA_BASE
 
-PROTOCOL = 1
+PROTOCOL = 2
 TABLE_BYTES = 0x4000000
 HEAD = struct.Struct("<II")
 HELLO = struct.Struct("<IIQ")
 LAUNCH = struct.Struct("<12q")
+TOUCHED_FIELDS = 5  # address, pitch, bytes of a row, rows, and 1 if they were written
 SOCKET_VARIABLE, MEMORY_VARIABLE = "WARPSIGHT_SOCKET", "WARPSIGHT_MEMORY"
 
 
 class Kind(IntEnum):
     """What a message asks."""
 
-    HELLO, LOAD, RESOLVE, LAUNCH, OCCUPANCY, RESET, MAKE_OBJECT, REMOVE_OBJECT = range(1, 9)
+    HELLO, LOAD, RESOLVE, LAUNCH, OCCUPANCY, RESET, MAKE_OBJECT, REMOVE_OBJECT, TOUCH = range(1, 10)
 
 
 class Status(IntEnum):

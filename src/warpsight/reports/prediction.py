@@ -60,7 +60,17 @@ def heading(document: dict[str, Any]) -> str:
     if launch.get("level"):
         of = f" of {launch['target']}" if launch["target"] != "sass" else ""
         parts.append("PTX" if launch["level"] == "ptx" else f"machine code{of}")
-    return "   ".join([*parts, f"model {document['model']}"])
+    varied = "caches_before" in provenance.get("varied", ())
+    before = None if varied else provenance.get("method", {}).get("caches_before")
+    return "   ".join([*parts, f"model {document['model']}", *([caches_before(before)] if before else [])])
+
+
+_BEFORE = {"cold": "cold L2", "warm": "warm L2", "program": "L2 of the launches before"}
+
+
+def caches_before(state: str) -> str:
+    """The state of the L2 at the start of a launch, for people: `warm L2`."""
+    return _BEFORE.get(state, f"L2 after {state}")
 
 
 def headline(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
@@ -98,7 +108,7 @@ def dimensions(size: Sequence[int]) -> str:
 # -- Several predictions as a table: one row each, the CPI stack in columns.
 
 _LABEL_WIDTH = 28
-_TITLES = {"warps_per_sm": "warps per SM"}
+_TITLES = {"warps_per_sm": "warps per SM", "caches_before": "L2 before"}
 
 
 def rows_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
@@ -193,7 +203,8 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     totals = document["totals"]
     command = " ".join(document["command"])
     executed = "PTX" if document["level"] == "ptx" else f"machine code for {document['target']}"
-    head = "   ".join([document["tool"], command, document["gpu"], executed, f"model {document['model']}"])
+    model = [f"model {document['model']}", caches_before(document["caches_before"])]
+    head = "   ".join([document["tool"], command, document["gpu"], executed, *model])
     if not document["used_cuda"]:
         return f"{head}\n\n  the program did not call CUDA{_ended(document)}\n{_HINT}"
     if not document["launches"]:
@@ -204,6 +215,8 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     if totals["scaled"]:
         scaled = counted(totals["scaled"], "launch")
         notes.append(f" note: ~ marks times extrapolated from predicted launches of the kernel ({scaled})")
+    if totals["launches"] > totals["predicted"] + totals["failed"] and document["caches_before"] == "program":
+        notes.append(" note: launches that were not traced leave the L2 as it was")
     if totals["failed"]:
         notes.append(f" note: {counted(totals['failed'], 'launch')} failed; see the errors above")
     places = document["out_of_bounds"]["places"]

@@ -9,17 +9,20 @@ what is behind it. Without contention an access takes exactly the latencies of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, LimitError, UsageError
-from warpsight.base.records import Memory, fields_of
+from warpsight.base.records import Memory, dtype_of, fields_of
+from warpsight.caches.exact.between import lines_left
 from warpsight.gpu.spec import GpuSpec
 from warpsight.simulator.engine import BAD_TRACE, DONE, NEED_BLOCK, STUCK, TOO_LONG, run
 from warpsight.simulator.memory import LaunchMemory, code_of, load_store_unit_of, machine_of, new_memory
 from warpsight.simulator.state import Counters, CpiStack, Issue
+from warpsight.simulator.structures import Line
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.window import TraceWindow, contradiction
 
@@ -68,7 +71,8 @@ class Simulation:
     """One launch. `stack` float64 [instructions, components] are scheduler-cycles by pc and component, without idle SMs.
 
     `counts` maps names (requests as in `caches.miss_profile.MissProfile`) to int64 [instructions]. `miss_latency` are the cycles
-    of a mean L1 read miss by where it spends them. `samples` are in order of time.
+    of a mean L1 read miss by where it spends them. `samples` are in order of time. `l2_left` are the lines that it leaves in the
+    L2, rows of `structures.Line`, which the next launch may begin with.
     """
 
     cycles: int
@@ -78,6 +82,7 @@ class Simulation:
     miss_latency: dict[str, float]
     samples: tuple[Sample, ...]
     timeline: Timeline | None
+    l2_left: npt.NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype_of(Line)), repr=False)
 
     def totals(self) -> dict[str, int]:
         """The counts over all instructions."""
@@ -92,15 +97,20 @@ class Simulation:
         return parts
 
 
-def simulation_of(memory: Memory, samples: list[Sample]) -> Simulation:
-    """The result that the final state of `memory`, a `state.State`, holds."""
+def simulation_of(launched: LaunchMemory, samples: list[Sample]) -> Simulation:
+    """The result that the final state of a launch holds."""
+    memory = launched.state
     counters, stack, launch = memory["counters"], memory["stack"], memory.root
+    left = launched.l2_lines.copy()
+    left["valid"] |= left["pending"]  # what is still on its way arrives
+    left["pending"] = 0
     return Simulation(
         cycles=int(launch["last_end"]) + 1, warp_instructions=int(launch["issued"]),
         stack=np.stack([stack[name] for name in COMPONENTS], axis=1),
         counts={name: counters[name].copy() for name in _COUNTS},
         miss_latency=_miss_latency({name: float(counters[name].sum()) for name in fields_of(Counters)}),
         samples=tuple(samples), timeline=_timeline(memory) if launch["machine"]["watch_room"] else None,
+        l2_left=left,
     )
 
 
@@ -124,12 +134,12 @@ def _timeline(memory: Memory) -> Timeline:
 
 def simulate_launch(
     trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, max_cycles: int = DEFAULT_MAX_CYCLES, watch_sm: int | None = None,
-    progress: Progress | None = None, warm: bool = False,
+    progress: Progress | None = None, warm: bool = False, l2_before: npt.NDArray[Any] | None = None,
 ) -> Simulation:
     """Simulate the launch of `trace` on `gpu`; `blocks_per_sm` blocks fit each SM.
 
     All caches are empty at the start; with `warm` the L2 is as an earlier launch of the same trace has left it, its dirty lines
-    included, and the L1s are empty.
+    included, or it holds `l2_before`, what another simulation on `gpu` has left. The L1s are empty.
     `watch_sm` keeps what that SM issues, `WATCHED_INSTRUCTIONS` at most. `progress` is called now and then with the warps that have
     ended and the warps of the launch. Memory is bounded by the machine's state, the resident warps' streams and the trace's
     largest chunk. Raises SpecError or LimitError for a GPU that cannot be simulated, UsageError for an SM that it does not have,
@@ -143,15 +153,22 @@ def simulate_launch(
     machine |= {"registers": code.registers, "loads": code.loads, "groups": code.groups, "units": len(code.initiation)}
     machine |= {"max_cycles": max_cycles, **load_store_unit_of(gpu, header.level)}
     machine["watched_sm"], machine["watch_room"] = (-1, 0) if watch_sm is None else (watch_sm, WATCHED_INSTRUCTIONS)
-    memory = new_memory(trace, gpu, machine, code)
-    if warm:
-        _run_launch(memory, trace, max_cycles, progress)
-        left = memory.l2_lines
+
+    def run_from(before: npt.NDArray[Any] | None) -> Simulation:
         memory = new_memory(trace, gpu, machine, code)
-        memory.l2_lines[:] = left
-        memory.l2_lines["valid"] |= left["pending"]  # what was still on its way has arrived
-        memory.l2_lines["pending"] = 0
-    return simulation_of(memory.state, _run_launch(memory, trace, max_cycles, progress))
+        if before is not None:
+            memory.l2_lines[:] = before
+        return simulation_of(memory, _run_launch(memory, trace, max_cycles, progress))
+
+    if not warm:
+        return run_from(l2_before)
+    known = lines_left(trace, gpu)  # without a simulation, where no line is evicted
+    if known is None:
+        return run_from(run_from(None).l2_left)
+    left = new_memory(trace, gpu, machine, code).l2_lines
+    there = known["valid"] != 0
+    left["number"], left["valid"], left["dirty"] = np.where(there, known["tag"], -1), known["valid"], known["dirty"]
+    return run_from(left)
 
 
 def _run_launch(memory: LaunchMemory, trace: KernelTrace, max_cycles: int, progress: Progress | None) -> list[Sample]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from warpsight.base.diskcache import content_key
-from warpsight.base.errors import WarpsightError
+from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy, with_own_l1
@@ -23,6 +23,7 @@ from warpsight.gpu.steps import model_only
 from warpsight.jobs.fingerprint import MODELS, SIMULATOR, fingerprint
 from warpsight.jobs.store import ResultStore
 from warpsight.models.base import get_model
+from warpsight.pipeline.caches_before import resolved
 from warpsight.pipeline.evaluate import (
     MISSES,
     PROFILE,
@@ -33,6 +34,7 @@ from warpsight.pipeline.evaluate import (
     profile_key,
     trace_occupancy,
 )
+from warpsight.pipeline.request import CACHES_BEFORE
 from warpsight.sweeps.designs import DesignTable, Group, design_table, groups_of, simulator_designs
 from warpsight.sweeps.launches import Choice, StudyLaunch, study_launch
 from warpsight.sweeps.study import Study
@@ -139,7 +141,8 @@ class Plan:
         """What the batch's task evaluates, group by group."""
         own = {key: values for key, values in self.table.columns.items() if key in self.own_keys}
         return tuple(
-            group.on(self.bases[self.gpu_name(group)], own, self.study.method, self.study.overrides) for group in batch.groups
+            _resolved(self, group, group.on(self.bases[self.gpu_name(group)], own, self.study.method, self.study.overrides))
+            for group in batch.groups
         )
 
 
@@ -175,6 +178,18 @@ def _capability(plan: Plan, group: Group) -> str:
     """The compute capability of the group's designs, which says whose machine code they execute."""
     settings = dict(text.split("=", 1) for text in group.overrides)
     return settings.get("compute_capability", plan.around[plan.gpu_name(group)].compute_capability)
+
+
+def _before(plan: Plan, group: Group, caches_before: str) -> str:
+    """The state of the caches for the designs of the group, resolved. Raises UsageError for the file of a launch."""
+    if caches_before not in CACHES_BEFORE:
+        what = f'"{caches_before}" is not a state of the caches that a study knows'
+        raise UsageError(what, place="method.caches_before", remedy=f"use one of {', '.join(CACHES_BEFORE)}")
+    return resolved(caches_before, replace(plan.around[plan.gpu_name(group)], compute_capability=_capability(plan, group)))
+
+
+def _resolved(plan: Plan, group: Group, designs: Designs) -> Designs:
+    return replace(designs, method=replace(designs.method, caches_before=_before(plan, group, designs.method.caches_before)))
 
 
 def _batches(launch: StudyLaunch, groups: Sequence[Group]) -> Iterator[Batch]:
@@ -222,7 +237,7 @@ def _simulations(plan: Plan) -> Iterator[Simulation]:
     for design in simulator_designs(simulator, plan.table, plan.around, plan.study.method).tolist():
         (group,) = groups_of(plan.table.columns, np.array([design]), plan.own_keys)
         name, own = plan.gpu_name(group), (group.launch, _capability(plan, group))
-        before = dict(group.method).get("caches_before", plan.study.method.caches_before)
+        before = _before(plan, group, dict(group.method).get("caches_before", plan.study.method.caches_before))
         for launch in (each for each in plan.launches if (each.choice, each.gpu.compute_capability) == own):
             described = (plan.base_hashes[name], *plan.overrides(design), before)
             key = content_key(SIMULATOR, launch.key, *described, str(simulator.max_cycles), fingerprint(SIMULATOR))

@@ -23,6 +23,7 @@ import numpy as np
 
 from warpsight.addressing.mapping import first_wave
 from warpsight.base.records import Memory
+from warpsight.caches.exact.between import L2Lines, lines_left
 from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, run
 from warpsight.caches.exact.geometry import machine_of, sector_groups
 from warpsight.caches.exact.l2 import traffic_shares
@@ -38,6 +39,37 @@ TURNS_PER_REPORT = 1_000_000
 Progress = Callable[[int, int], None]
 
 
+class CacheSimulation:
+    """A launch in the caches of a GPU: what it needs is set up once, and it is simulated from any content of the L2."""
+
+    def __init__(
+        self, trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, interleaving: str = "clocked",
+        progress: Progress | None = None,
+    ) -> None:
+        """Arguments and errors as for `simulate_caches`."""
+        header = trace.header
+        self._trace, self._gpu, self._progress, self._is_clocked = trace, gpu, progress, interleaving == "clocked"
+        self._machine = machine_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm, interleaving)
+        self._program = program_of(trace, gpu, self._is_clocked)
+
+    def run(self, before: L2Lines | None = None) -> tuple[MissProfile, L2Lines]:
+        """The misses of the launch, and the lines that it leaves in the L2, which holds `before` at its start (None: nothing)."""
+        gpu = self._gpu
+        memory = _initial_memory(self._machine, self._program, gpu)
+        if before is not None:
+            memory["l2_lines"][:] = before
+        _run_launch(memory, self._trace, self._progress)
+        latencies = (gpu.l2.latency_cycles, gpu.dram.latency_cycles) if self._is_clocked else (0, 0)
+        left = memory["l2_lines"].copy()
+        left["ready"] = 0
+        return replace(_profile(memory), l2_latency_cycles=latencies[0], dram_latency_cycles=latencies[1]), left
+
+    def left(self) -> L2Lines:
+        """What the launch leaves in an empty L2. Where no line is evicted, it need not be simulated."""
+        known = lines_left(self._trace, self._gpu)
+        return self.run()[1] if known is None else known
+
+
 def simulate_caches(
     trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, progress: Progress | None = None, interleaving: str = "clocked",
     warm: bool = False,
@@ -51,19 +83,8 @@ def simulate_caches(
     Raises SpecError for a hierarchy that cannot be simulated, UsageError for `blocks_per_sm` below 1 or an unknown interleaving,
     FormatError for a trace that contradicts itself.
     """
-    header = trace.header
-    machine = machine_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm, interleaving)
-    program = program_of(trace, gpu, interleaving == "clocked")
-    memory = _initial_memory(machine, program, gpu)
-    if warm:
-        _run_launch(memory, trace, progress)
-        left = memory["l2_lines"]
-        memory = _initial_memory(machine, program, gpu)
-        memory["l2_lines"][:] = left
-        memory["l2_lines"]["ready"] = 0
-    _run_launch(memory, trace, progress)
-    latencies = (gpu.l2.latency_cycles, gpu.dram.latency_cycles) if interleaving == "clocked" else (0, 0)
-    return replace(_profile(memory), l2_latency_cycles=latencies[0], dram_latency_cycles=latencies[1])
+    simulation = CacheSimulation(trace, gpu, blocks_per_sm, interleaving=interleaving, progress=progress)
+    return simulation.run(simulation.left() if warm else None)[0]
 
 
 def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None) -> None:

@@ -26,25 +26,31 @@ from warpsight.traces.schema import KernelTrace
 _L1, _L2, _DRAM = range(3)
 
 
-def reuse_miss_profile(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, progress: Progress | None = None) -> MissProfile:
+def reuse_miss_profile(
+    trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, progress: Progress | None = None, warm: bool = False
+) -> MissProfile:
     """The miss profile of `trace` on `gpu` by the reuse-distance model, with its own latencies (100 + |N(0, 5)| time stamps).
 
-    A merged load waits for the rest of its line's latency, in cycles of the level that serves the line.
+    A merged load waits for the rest of its line's latency, in cycles of the level that serves the line. The caches are empty at
+    the start; with `warm` the launch's own loads have passed through the L2 before, so that a line's first reuse distance there is
+    counted from its last use by the launch before.
     Raises SpecError for sectored caches or lines that differ between L1 and L2, and as `simulate_caches` does.
     """
     lines = {gpu.l1.line_bytes, gpu.l1.sector_bytes, gpu.l2.line_bytes, gpu.l2.sector_bytes}
     if len(lines) > 1:
         what = "the reuse-distance model simulates whole lines, of one size in L1 and L2"
         raise SpecError(what, place=f"{gpu.name}: l1.sector", remedy="make l1 and l2 line and sector equal, or use `caches=exact`")
-    base = simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving="round-robin")
+    base = simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving="round-robin", warm=warm)
     settings = replace(settings_of(gpu.l1), issue="request")
     stream = of_trace(trace, gpu.l1.line_bytes)
     kept = evaluate(settings, stream, Placement(gpu.sm_count, blocks_per_sm), keep_all=True).misses
     goes_on = ~np.isin(kept[state.KEPT_CLASS], (state.HIT, state.IN_FLIGHT))
-    second = next_level(settings_of(gpu.l2), stream, kept[:, goes_on], keep_all=True).misses
+    requests = kept[:, goes_on]
+    passing = np.concatenate([requests, requests], axis=1) if warm else requests
+    second = next_level(settings_of(gpu.l2), stream, passing, keep_all=True).misses
     level = np.full(kept.shape[1], _L1)
     # without latencies the order of the answers is that of the requests
-    level[goes_on] = np.where(second[state.KEPT_CLASS] == state.HIT, _L2, _DRAM)
+    level[goes_on] = np.where(second[state.KEPT_CLASS, passing.shape[1] - requests.shape[1] :] == state.HIT, _L2, _DRAM)
     return _profile(base, kept, level, gpu, settings.miss_latency)
 
 

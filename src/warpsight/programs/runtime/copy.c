@@ -25,13 +25,41 @@ static error_t_ check(const void *to, const void *from, size_t to_bytes, size_t 
     return SUCCESS;
 }
 
+/* Copies and fills pass through the L2 of the GPU. What they touch is collected, and told before the next launch. */
+#define MOST_TOUCHED 512
+#define TOUCH 9
+
+static struct touched { int64_t address, pitch, width, rows, writes; } touched[MOST_TOUCHED];
+static int touches;
+
+void tell_touched(void)
+{
+    if (touches)
+        call_emulator(TOUCH, touched, (size_t)touches * sizeof *touched, NULL, 0, NULL, NULL);
+    touches = 0;
+}
+
+static void touch(const void *start, size_t pitch, size_t width, size_t rows, bool writes)
+{
+    uint64_t low, high;
+    struct allocation *memory = in_arena(start) ? find_allocation((uint64_t)start, &low, &high) : NULL;
+    if (!memory || memory->kind == KIND_HOST)
+        return;
+    if (touches == MOST_TOUCHED)
+        tell_touched();
+    touched[touches++] = (struct touched){(int64_t)start, (int64_t)pitch, (int64_t)width, (int64_t)rows, writes};
+}
+
 error_t_ copy_bytes(void *to, const void *from, size_t bytes, int kind)
 {
     if (!bytes)
         return kind < HOST_TO_HOST || kind > DEFAULT ? INVALID_DIRECTION : SUCCESS;
     error_t_ status = check(to, from, bytes, bytes, kind);
-    if (status == SUCCESS)
+    if (status == SUCCESS) {
         memmove(to, from, bytes);
+        touch(from, bytes, bytes, 1, false);
+        touch(to, bytes, bytes, 1, true);
+    }
     return status;
 }
 
@@ -44,6 +72,10 @@ error_t_ copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitc
     error_t_ status = check(to, from, to_pitch * (height - 1) + width, from_pitch * (height - 1) + width, kind);
     for (size_t row = 0; status == SUCCESS && row < height; row++)
         memmove((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
+    if (status == SUCCESS) {
+        touch(from, from_pitch, width, height, false);
+        touch(to, to_pitch, width, height, true);
+    }
     return status;
 }
 
@@ -57,6 +89,7 @@ error_t_ fill_rows(void *to, size_t pitch, int value, size_t width, size_t heigh
         return INVALID_VALUE;
     for (size_t row = 0; row < height; row++)
         memset((char *)to + row * pitch, value, width);
+    touch(to, pitch, width, height, true);
     return SUCCESS;
 }
 

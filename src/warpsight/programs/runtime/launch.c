@@ -89,6 +89,7 @@ static error_t_ run(const void *key, struct dim3 grid, struct dim3 block, void *
         memcpy(parameters + f->layout[k][0], arguments[k], (size_t)f->layout[k][1]);
     struct message message = {f->id, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, (int64_t)shared,
                               (int64_t)table_count(), cooperative, (int64_t)heap_limit(), f->parameter_bytes};
+    tell_touched();
     status = send_launch(f, &message, parameters, stream);
     free(parameters);
     return status;

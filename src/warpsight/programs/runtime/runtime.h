@@ -141,6 +141,7 @@ void forget_modules(void);
 error_t_ copy_bytes(void *to, const void *from, size_t bytes, int kind);
 error_t_ copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind);
 error_t_ fill_rows(void *to, size_t pitch, int value, size_t width, size_t height);
+void tell_touched(void); /* before a launch: which device memory copies and fills have touched since the last */
 
 /* settings.c */
 size_t heap_limit(void); /* cudaLimitMallocHeapSize */

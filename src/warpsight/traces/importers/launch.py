@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -66,12 +66,14 @@ class LaunchFacts:
 class Launch(ABC):
     """One launch of a program. `number` counts from 1 in the order of the trace; `isa` gives the meaning of opcodes.
 
-    `path` is the file of this launch, where a folder has several.
+    `path` is the file of this launch, where a folder has several. `copies` are what the program has copied to the device since the
+    launch before, as (address, bytes).
     """
 
     number: int
     isa: SassTable
     path: Path
+    copies: tuple[tuple[int, int], ...] = field(default=(), kw_only=True)
 
     @property
     @abstractmethod

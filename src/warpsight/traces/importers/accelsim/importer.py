@@ -24,7 +24,7 @@ from warpsight.traces.importers.build import Source, build_trace
 from warpsight.traces.importers.launch import Launch, Progress
 from warpsight.traces.schema import KernelTrace, TraceSink
 
-_COPY = re.compile(r"MemcpyHtoD\s*,\s*(0[xX])?[0-9a-fA-F]+\s*,\s*(\d{1,18})\s*")
+_COPY = re.compile(r"MemcpyHtoD\s*,\s*(?:0[xX])?([0-9a-fA-F]{1,16})\s*,\s*(\d{1,18})\s*")
 _UNPACKED = re.compile(r"(\.gz|\.xz)$")
 _MOST_LIST_BYTES = 1 << 26
 
@@ -71,11 +71,12 @@ def import_accelsim(path: str | Path, isa: SassTable | None = None) -> list[Kern
     if is_kernel_file(path) and path.is_file():
         return [KernelFile(1, isa, path)]
     lists = [path] if path.is_file() else _lists(path)
-    files, notes = _listed(lists) if lists else (_loose(path), ())
+    files, copies, notes = _listed(lists) if lists else (_loose(path), [], ())
     if not files:
         remedy = "give a folder with kernelslist.g or kernel-N.traceg files"
         raise UsageError("it contains no kernel trace", place=str(path), remedy=remedy)
-    return [KernelFile(number, isa, file, notes) for number, file in enumerate(files, 1)]
+    before = copies or [()] * len(files)
+    return [KernelFile(n, isa, file, notes, copies=each) for n, (file, each) in enumerate(zip(files, before, strict=True), 1)]
 
 
 def _lists(folder: Path) -> list[Path]:
@@ -87,9 +88,14 @@ def _lists(folder: Path) -> list[Path]:
     return [p for p in lists if p.suffix == ".g"] or lists
 
 
-def _listed(lists: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
-    """The kernels' files of some lists, and notes on what else they say."""
+_Copies = tuple[tuple[int, int], ...]
+
+
+def _listed(lists: list[Path]) -> tuple[list[Path], list[_Copies], tuple[str, ...]]:
+    """The kernels' files of some lists, the copies (address, bytes) before each, and notes on what else they say."""
     files: list[Path] = []
+    before: list[_Copies] = []
+    pending: list[tuple[int, int]] = []
     copies = size = 0
     other: list[str] = []
     for list_file in lists:
@@ -100,7 +106,10 @@ def _listed(lists: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
                 file = _file(list_file, number, line)
                 if file not in known:  # the lists of a program's contexts and the one of all of them
                     files.append(file)
+                    before.append(tuple(pending))
+                    pending = []
             elif copy:
+                pending.append((int(copy[1], 16), int(copy[2])))
                 copies, size = copies + 1, size + int(copy[2])
             elif line:
                 other.append(f"{list_file.name}:{number}: {line[:60]}")
@@ -112,7 +121,7 @@ def _listed(lists: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
     if other:
         named = "; ".join(other[:3])
         notes.append(f"{len(other)} lines of the list are not kernels or copies to the device and are ignored: {named}")
-    return files, tuple(notes)
+    return files, before, tuple(notes)
 
 
 def _text(path: Path) -> str:
