@@ -53,8 +53,8 @@ class _Words:
     `block` and `grid` are three words each; `shared` and `local` the 64-bit addresses at which generic addresses of these begin
     (None: code has them from a special register); `workspace` that of the grid's barrier, in two words of which the upper comes
     first. GPUs with clusters have the most shared memory that counts (None: no clusters), the shape of a cluster with the
-    reciprocals of its sizes, the number of clusters, and of the blocks in one. Where there is a copy of some words for each size of a
-    cluster, code goes back from them by `by_size` for each block of it.
+    reciprocals of its sizes, the number of clusters, and of the blocks in one. Where some words have a copy for each size of a
+    cluster, code goes back from them by `by_size` for each block of the cluster.
     """
 
     first: int
