@@ -31,7 +31,7 @@ SHARED = ROOT.parent / "shared"
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Compiled kernels of the tests stay out of the user's cache, and theirs out of the tests.
+    """Compiled kernels and the choice of a GPU of the tests stay out of the user's folders, and theirs out of the tests.
 
     The workers of a run share one folder, so that each engine is compiled once. `WARPSIGHT_TEST_CACHE` names one that is kept from
     run to run.
@@ -40,6 +40,9 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     shared = run.parent if "PYTEST_XDIST_WORKER" in os.environ else run
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WARPSIGHT_CACHE", os.environ.get("WARPSIGHT_TEST_CACHE") or str(shared / "compiled"))
+        # the papers' machine wherever a test names none, whatever the user has chosen; its own test: tests/gpu/test_default.py
+        patch.setenv("WARPSIGHT_GPU", "mdm-pascal")
+        patch.setenv("WARPSIGHT_CONFIG", str(run / "configuration"))
         yield
 
 

@@ -24,7 +24,7 @@ from warpsight.jobs.executor import make_executor
 from warpsight.pipeline import files as store
 from warpsight.pipeline.cache_model import CacheOptions, accesses_of, cache_result, checked_changes
 from warpsight.pipeline.evaluate import predict_trace, profile_trace
-from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, Dimensions, KernelRequest, Method
+from warpsight.pipeline.request import DEFAULT_METHOD, DEFAULT_MODEL, Dimensions, KernelRequest, Method
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.tracing import import_one, obtain_trace
 from warpsight.reports.html.page import page
@@ -90,12 +90,13 @@ def load_trace(folder: str | PathLike[str]) -> KernelTrace:
 
 
 def profile(
-    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, *, overrides: Sequence[str] = (),
+    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, *, overrides: Sequence[str] = (),
     representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
     order: str = DEFAULT_METHOD.order, caches_before: str = DEFAULT_METHOD.caches_before,
 ) -> IntervalProfile:
     """The interval profile of the representative warp on `gpu` (a name, a YAML file, a `GpuSpec`), after exact caches.
 
+    Without `gpu` it is for the default GPU: that of `WARPSIGHT_GPU`, else that of `warpsight gpus use`, else the A100.
     `overrides` change keys, as ``sm_count=56``. `representative` is kmeans, max or min (GPUMech eqs. 5-6);
     `interleaving` of accesses in the caches is clocked or round-robin; `order`: by the timing of the `reference` GPU, of which
     `gpu` is a change, or by its `own`; `caches_before`: the L2 is `cold` at the start, or `warm` as the same launch leaves it.
@@ -105,7 +106,7 @@ def profile(
 
 
 def predict(
-    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, model: str = DEFAULT_MODEL,
+    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL,
     overrides: Sequence[str] = (), *, representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order, caches: str = DEFAULT_METHOD.caches,
     caches_before: str = DEFAULT_METHOD.caches_before,
@@ -120,7 +121,7 @@ def predict(
 
 
 def simulate(
-    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, overrides: Sequence[str] = (), *,
+    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, overrides: Sequence[str] = (), *,
     max_cycles: int | None = None, caches_before: str = DEFAULT_METHOD.caches_before,
 ) -> Prediction:
     """`trace` (or a trace folder) on `gpu` cycle by cycle, by the simulator, the reference for the models; returns as `predict`.
@@ -134,7 +135,7 @@ def simulate(
 
 
 def explain(
-    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, model: str = DEFAULT_MODEL,
+    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL,
     overrides: Sequence[str] = (), *, by: str = "line", representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order,
     caches_before: str = DEFAULT_METHOD.caches_before,
@@ -150,7 +151,7 @@ def explain(
 
 
 def advise(
-    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, model: str = DEFAULT_MODEL,
+    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL,
     overrides: Sequence[str] = (), *, representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order,
     caches_before: str = DEFAULT_METHOD.caches_before,
@@ -163,7 +164,7 @@ def advise(
 
 def report(
     what: KernelTrace | Sweep | Prediction | Sequence[Prediction] | str | PathLike[str], out: str | PathLike[str],
-    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, model: str = DEFAULT_MODEL, overrides: Sequence[str] = (), *,
+    gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL, overrides: Sequence[str] = (), *,
     simulator: bool = False, what_if: str = "quick",
 ) -> Path:
     """Write the report of a trace, a study, or predictions of one kernel on one GPU to the HTML file `out`, and give its path.
@@ -187,7 +188,7 @@ def _opened(trace: KernelTrace | str | PathLike[str]) -> KernelTrace:
 
 
 def sweep(
-    kernels: Any = (), gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, axes: Mapping[str, str | Sequence[Any]] | None = None, *,
+    kernels: Any = (), gpu: str | PathLike[str] | GpuSpec | None = None, axes: Mapping[str, str | Sequence[Any]] | None = None, *,
     suite: str | None = None, models: Sequence[str] = (DEFAULT_MODEL,), overrides: Sequence[str] = (),
     derived: Mapping[str, str] | None = None, constraints: Sequence[str] = (), sampling: str = "grid", designs: int = 0,
     seed: int = 0, representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
@@ -223,7 +224,7 @@ def sweep(
 
 
 def cache_model(
-    source: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU, *, overrides: Sequence[str] = (),
+    source: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, *, overrides: Sequence[str] = (),
     without: Sequence[str] = (), stores: bool = False, cores: int | None = None, max_threads: int | None = None, l2: bool = False,
     **changes: Any,
 ) -> CacheResult:

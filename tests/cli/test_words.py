@@ -54,7 +54,7 @@ def test_help_of_a_command_has_an_example_of_it(command: str, capsys: pytest.Cap
         (["predict", "k.cu", "--seed", "x"], ['--seed: "x" is not a whole number']),
         (["predict", "k.cu", "--max-instructions", "-3"], ['--max-instructions: "-3" is not a whole number']),
         (["trace", "k.cu", "--grid", "1", "--block", "1"], ["--output"]),
-        (["gpus"], ["list|show|check|import|from-device"]),
+        (["gpus"], ["list|show|compare|use|check|import|from-device"]),
         (["gpus", "lsit"], ['did you mean "list"?']),
         (["gpus", "show", "mdm-pascal", "--jsn"], ['did you mean "--json"?']),
         (["model", "--gpu", "mdm-pascal"], ["--profile"]),

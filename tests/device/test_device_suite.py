@@ -109,9 +109,12 @@ def test_nvml_tells_what_it_can_and_no_more(name: str, monkeypatch: pytest.Monke
 def test_names_of_drivers_are_names_of_the_catalogue() -> None:
     # as nvidia-smi -L writes them
     names = {
-        "NVIDIA H200": "h200", "NVIDIA H100 PCIe": "h100-pcie", "NVIDIA A100-SXM4-40GB": "a100", "NVIDIA A100-SXM4-80GB": "",
-        "NVIDIA GeForce RTX 4090": "rtx4090", "NVIDIA GeForce RTX 3070 Ti": "", "Tesla V100-SXM2-16GB": "v100", "NVIDIA L40": "",
-        "NVIDIA GeForce GTX 1080 Ti": "", "NVIDIA L4": "l4",
+        "NVIDIA H200": "h200", "NVIDIA H100 PCIe": "h100-pcie", "NVIDIA A100-SXM4-40GB": "a100",
+        "NVIDIA A100-SXM4-80GB": "a100-80gb", "NVIDIA GeForce RTX 4090": "rtx4090",
+        "NVIDIA GeForce RTX 3070 Ti": "rtx3070-ti", "Tesla V100-SXM2-16GB": "v100",
+        "NVIDIA GeForce GTX 1080 Ti": "", "NVIDIA L4": "l4", "NVIDIA L40": "", "NVIDIA L40S": "l40s", "NVIDIA A100 80GB PCIe": "",
+        "Tesla T4": "t4", "NVIDIA RTX A6000": "a6000", "NVIDIA A10": "a10", "NVIDIA B200": "b200", "NVIDIA A100-SXM-64GB": "",
+        "NVIDIA GeForce RTX 5090": "rtx5090", "NVIDIA GeForce RTX 3090": "rtx3090", "NVIDIA GeForce RTX 3090 Ti": "",
     }  # fmt: skip
     assert {name: catalogue_name(name) for name in names} == names
     assert all(load_gpu(name).name == name for name in names.values() if name)

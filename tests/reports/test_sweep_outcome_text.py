@@ -13,7 +13,8 @@ pytestmark = pytest.mark.unit
 
 def collected(reasons: dict[str, int]) -> dict[str, Any]:
     return {
-        "study": "s", "rows": 8, "designs": 4, "kernels": ["a"], "models": ["mdm", "gpumech"], "table": "s.sweep/results.parquet",
+        "study": "s", "rows": 8, "designs": 4, "gpu": "a100", "kernels": ["a"], "models": ["mdm", "gpumech"],
+        "table": "s.sweep/results.parquet",
         "failed_rows": sum(reasons.values()), "reasons": reasons,
     }  # fmt: skip
 

@@ -12,6 +12,7 @@ from warpsight.base.progress import stage
 from warpsight.cli import options
 from warpsight.cli.gpus import count
 from warpsight.cli.output import ProgressBar, print_result, write_output
+from warpsight.gpu.default import FALLBACK
 from warpsight.gpu.importers.device import read_device
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
@@ -20,7 +21,6 @@ from warpsight.hardware.microbenchmarks.fit import description, fit
 from warpsight.hardware.microbenchmarks.run import PROGRAM, run_microbenchmarks, save
 from warpsight.hardware.microbenchmarks.timings import is_timings, read_timings
 from warpsight.hardware.mwp_calibration import calibrate, mwp_description, read_mwp_timings
-from warpsight.pipeline.request import DEFAULT_GPU
 from warpsight.reports.gpus import calibration_text, microbenchmarks_text
 from warpsight.reports.next_step import line
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(what, place="calibrate", remedy="`warpsight calibrate --help` shows examples")
     if arguments.kernels is not None:
         return _save(arguments)
-    if arguments.like and arguments.gpu != DEFAULT_GPU:
+    if arguments.like and arguments.gpu is not None:
         raise UsageError("cannot be combined with --gpu", place="--like", remedy="leave one of them out")
     if arguments.output and arguments.overrides:
         what = "would not be part of the description written with -o"
@@ -91,7 +91,7 @@ def _measure(arguments: argparse.Namespace) -> None:
     """Run the micro-benchmarks, write their timings, and choose the catalogue's description of the GPU unless one is given."""
     number = count(arguments.device or "0", "--device", 1024)
     name = read_device(number).name
-    if not arguments.like and arguments.gpu == DEFAULT_GPU:
+    if not arguments.like and arguments.gpu is None:
         arguments.like = catalogue_name(name)
         if not arguments.like:
             remedy = f"`warpsight gpus from-device --device {number} -o base.yaml`, then --like base.yaml"
@@ -114,16 +114,16 @@ def _save(arguments: argparse.Namespace) -> int:
     lines = [f"wrote {path}" for path in paths]
     build = f"nvcc -O2 -arch=native -o microbenchmarks {program}"
     lines += ["", " on the machine with the GPU:", f"   {build} && ./microbenchmarks > timings.csv"]
-    command = ["calibrate", "timings.csv", "--like", DEFAULT_GPU, "-o", "mine.yaml"]
+    command = ["calibrate", "timings.csv", "--like", FALLBACK, "-o", "mine.yaml"]
     document = {"files": [str(path) for path in paths]}
     return print_result(arguments, document, lambda: "\n".join(lines), line(command, "then, on any machine"))
 
 
 def _fit_machine(arguments: argparse.Namespace, text: str) -> int:
     """Fit keys of a GPU description to timings of the micro-benchmarks."""
-    if not arguments.like and arguments.gpu == DEFAULT_GPU:
+    if not arguments.like and arguments.gpu is None:
         what = "needs a similar GPU: the timings do not tell the number of SMs and the approximate cache sizes"
-        raise UsageError(what, place=arguments.timings, remedy="name a similar GPU, as --like mdm-pascal")
+        raise UsageError(what, place=arguments.timings, remedy="name a similar GPU, as --like rtx4090")
     return _answer(arguments, fit(read_timings(text, arguments.timings), _gpu(arguments)), description, microbenchmarks_text)
 
 
@@ -138,7 +138,7 @@ def _gpu(arguments: argparse.Namespace) -> GpuSpec:
 
 def _answer(arguments: argparse.Namespace, document: dict[str, Any], describe: Describe, text_of: Callable[[Any], str]) -> int:
     """Write the description, if requested, and print the document."""
-    named = arguments.like or arguments.gpu
+    named = arguments.like or options.gpu_name(arguments)
     if arguments.output:
         like = named if not Path(named).exists() else str(Path(named).resolve())
         write_output(arguments.output, describe(document, like, Path(arguments.output).stem), "-o")

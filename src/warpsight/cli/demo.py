@@ -7,6 +7,7 @@ from pathlib import Path
 
 from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, print_result, terminal_style
+from warpsight.gpu.default import STUDY_GPU
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.demo.run import LAUNCHES, predictions, save
 from warpsight.reports.next_step import line
@@ -23,7 +24,7 @@ _MODEL = "mdm"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    options.add_gpu(parser)
+    options.add_gpu(parser, STUDY_GPU)
     parser.add_argument("--model", metavar="NAME", default=_MODEL, help=f"the performance model (default {_MODEL}, the paper's)")
     parser.add_argument("--save", metavar="DIR", help="write the kernel and its launch files into DIR instead of running them")
     options.add_json(parser)

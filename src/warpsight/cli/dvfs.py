@@ -54,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     factors = [] if arguments.memory is None else [_factor(text) for text in arguments.memory.split(",")]
     clocks = _around(gpu.core_clock_hz) if arguments.core_clock is None else arguments.core_clock
     study = dvfs_study(
-        sweep.named_kernels(arguments), gpu, arguments.gpu, clocks=clocks, memory=factors, l2_clock=arguments.l2_clock,
-        models=options.model_names(arguments), method=options.method(arguments), suite=arguments.suite,
+        sweep.named_kernels(arguments), gpu, options.gpu_name(arguments), clocks=clocks, memory=factors,
+        l2_clock=arguments.l2_clock, models=options.model_names(arguments), method=options.method(arguments), suite=arguments.suite,
         settings=arguments.overrides,
     )  # fmt: skip
     power = arguments.power if arguments.power_curve is None else power_points(arguments.power_curve)

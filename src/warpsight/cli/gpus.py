@@ -1,4 +1,7 @@
-"""`warpsight gpus`: list, show and check GPU descriptions, and import them from a simulator's configuration or a local GPU."""
+"""`warpsight gpus`: list, show, compare and check GPU descriptions, choose the default GPU, and import descriptions.
+
+They come from a simulator's configuration or from a local GPU.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,11 @@ from pathlib import Path
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.base.units import SIZE, parse_quantity
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json, write_output
+from warpsight.cli.output import print_answer, print_json, print_result, terminal_style, write_output
 from warpsight.cli.parser import Parser
+from warpsight.gpu.catalog import catalog_names
+from warpsight.gpu.comparison import compared
+from warpsight.gpu.default import FALLBACK, VARIABLE, choice_file, chosen_gpu, clear_choice, keep_choice
 from warpsight.gpu.describe import Imported, dump_yaml, list_gpus, made_yaml, resolved
 from warpsight.gpu.document import value_text
 from warpsight.gpu.importers.device import describe_device
@@ -18,7 +24,7 @@ from warpsight.gpu.importers.gpgpusim import import_configuration
 from warpsight.gpu.importers.gpgpusim_sm import Choices
 from warpsight.gpu.loader import check_gpu, load_gpu
 from warpsight.reports.formats import json_text
-from warpsight.reports.gpus import gpu_list_text, made_text, problems_text
+from warpsight.reports.gpus import default_gpu_text, gpu_comparison_text, gpu_list_text, made_text, problems_text
 from warpsight.reports.next_step import line
 
 
@@ -71,6 +77,9 @@ examples:
   warpsight gpus list
   warpsight gpus show mdm-pascal > my-gpu.yaml
   warpsight gpus show mdm-pascal --set sm_count=56
+  warpsight gpus compare a100 h100-sxm b200
+  warpsight gpus use rtx4090
+  warpsight gpus use --clear
   warpsight gpus check my-gpu.yaml
   warpsight gpus import gpgpusim.config trace.config -o my-gpu.yaml
   warpsight gpus from-device -o my-gpu.yaml
@@ -79,15 +88,24 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
-    parts = parser.add_subparsers(dest="part", metavar="list|show|check|import|from-device", required=True, parser_class=Parser)
+    metavar = "list|show|compare|use|check|import|from-device"
+    parts = parser.add_subparsers(dest="part", metavar=metavar, required=True, parser_class=Parser)
     listing = parts.add_parser("list", help="list the catalogue")
     show = parts.add_parser("show", help="print a GPU's description as YAML: every value with its source")
     show.add_argument("gpu", metavar="NAME|FILE")
     show.add_argument("--set", metavar="KEY=VALUE", dest="overrides", action="append", default=[],
                       help="change one key (repeatable)")
+    compare = parts.add_parser("compare", help="GPUs side by side: peak rates, sizes, limits, latencies, and the keys that differ")
+    compare.add_argument("gpus", metavar="NAME|FILE", nargs="+", help="two GPUs or more; ratios are to the first")
+    use = parts.add_parser("use", help="choose the GPU of all commands that name none, or show which it is",
+                           description=f"The GPU of a command is that of --gpu, else that of {VARIABLE}, else the one chosen here, "
+                           f"else {FALLBACK}. The choice is kept in ~/.config/warpsight/gpu; XDG_CONFIG_HOME or WARPSIGHT_CONFIG "
+                           "move that folder.")
+    use.add_argument("gpu", metavar="NAME|FILE", nargs="?", help="the new default GPU (default: show the present one)")
+    use.add_argument("--clear", action="store_true", help="forget the choice")
     check = parts.add_parser("check", help="list all errors of a description; exit code 2 if there are any")
     check.add_argument("gpu", metavar="NAME|FILE")
-    for part in (listing, show, check):
+    for part in (listing, show, compare, use, check):
         options.add_json(part)
     imported = parts.add_parser("import", help="import a GPGPU-Sim or Accel-Sim configuration")
     imported.add_argument("files", metavar="FILE", nargs="+",
@@ -107,7 +125,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the subcommand."""
-    parts = {"list": _list, "show": _show, "check": _check, "import": _import, "from-device": _from_device}
+    parts = {"list": _list, "show": _show, "compare": _compare, "use": _use, "check": _check, "import": _import,
+             "from-device": _from_device}  # fmt: skip
     return parts[arguments.part](arguments)
 
 
@@ -128,6 +147,33 @@ def _show(arguments: argparse.Namespace) -> int:
         # the last line is a comment, so that the answer can be kept as a description
         print(f"{dump_yaml(gpu).rstrip()}\n# {line(['demo', '--gpu', arguments.gpu], 'the demonstration on this GPU')}")
     return 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    if len(arguments.gpus) < 2:
+        raise UsageError("needs two GPUs or more", place="gpus compare", remedy="as `warpsight gpus compare a100 h100-sxm`")
+    document = compared([load_gpu(gpu) for gpu in arguments.gpus])
+    following = line(["gpus", "show", arguments.gpus[-1]], "where its values come from")
+    return print_result(arguments, document, lambda: gpu_comparison_text(document, terminal_style()), following)
+
+
+def _use(arguments: argparse.Namespace) -> int:
+    """Keep or clear the choice, then say which GPU is the default now, and why."""
+    if arguments.clear and arguments.gpu is not None:
+        raise UsageError("cannot be combined with a GPU", place="--clear", remedy="leave one of them out")
+    if arguments.clear:
+        clear_choice()
+    elif arguments.gpu is not None:
+        load_gpu(arguments.gpu)  # what does not load is not kept
+        keep_choice(arguments.gpu if arguments.gpu in catalog_names() else str(Path(arguments.gpu).resolve()))
+    chosen = chosen_gpu()
+    gpu = load_gpu(None)
+    other = arguments.gpu is not None and chosen.place == VARIABLE
+    document = {
+        "gpu": chosen.gpu, "name": gpu.name, "description": gpu.description, "from": chosen.place or None,
+        "file": str(choice_file()), "kept": arguments.gpu if other else None,
+    }  # fmt: skip
+    return print_result(arguments, document, lambda: default_gpu_text(document), line(["gpus", "show", chosen.gpu], "its values"))
 
 
 def _check(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,6 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_profile
 from warpsight.pipeline.files import read_profile_file
 from warpsight.pipeline.mwp_parameters import RESULTS, evaluate_parameters
-from warpsight.pipeline.request import DEFAULT_GPU
 from warpsight.reports.next_step import line
 from warpsight.reports.prediction import parameters_text
 
@@ -50,8 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _from_parameters(arguments: argparse.Namespace) -> int:
     """MWP-CWP from its paper's parameters."""
-    other_gpu = arguments.gpu != DEFAULT_GPU
-    unused = ((arguments.profile, "--profile"), (other_gpu, "--gpu"), (arguments.overrides, "--set"), (arguments.csv, "--csv"))
+    unused = ((arguments.profile, "--profile"), (arguments.gpu, "--gpu"), (arguments.overrides, "--set"), (arguments.csv, "--csv"))
     for value, option in unused:
         if value:
             raise UsageError("cannot be combined with --params", place=option, remedy="leave it out; the file has every value")

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader as lazy
 
 from warpsight.base.errors import UsageError
+from warpsight.gpu.default import FALLBACK, VARIABLE
+from warpsight.gpu.loader import default_gpu
 from warpsight.gpu.steps import ORDERS
 from warpsight.jobs.executor import Executor, make_executor
 from warpsight.pipeline.request import (
     CACHES,
-    DEFAULT_GPU,
     DEFAULT_METHOD,
     DEFAULT_MODEL,
     INTERLEAVINGS,
@@ -104,12 +105,18 @@ def kernel_requests(arguments: argparse.Namespace) -> list[KernelRequest]:
     return [kernel_request(argparse.Namespace(**vars(arguments), path=path)) for path in arguments.paths]
 
 
-def add_gpu(parser: argparse.ArgumentParser) -> None:
-    """--gpu and --set."""
-    parser.add_argument("--gpu", metavar="NAME|FILE", default=DEFAULT_GPU, help=f"a GPU of the catalogue (`warpsight gpus list`) "
-                        f"or a description file (default {DEFAULT_GPU})")
+def add_gpu(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """--gpu and --set. Without a `default` of the command, `arguments.gpu` is None for the default GPU."""
+    shown = default or f"that of {VARIABLE}, else of `warpsight gpus use`, else {FALLBACK}"
+    parser.add_argument("--gpu", metavar="NAME|FILE", default=default, help="a GPU of the catalogue (`warpsight gpus list`) or a "
+                        f"description file (default: {shown})")
     parser.add_argument("--set", metavar="KEY=VALUE", dest="overrides", action="append", default=[],
                         help="change one key of the GPU, as sm_count=56 or 'dram.bandwidth=960 GB/s' (repeatable)")
+
+
+def gpu_name(arguments: argparse.Namespace) -> str:
+    """The value of --gpu, or the default GPU."""
+    return default_gpu() if arguments.gpu is None else str(arguments.gpu)
 
 
 def add_models(parser: argparse.ArgumentParser, *, one: bool = False) -> None:

@@ -43,9 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json or arguments.output == "-":
         print(write_profile(profile), end="")
         return 0
-    written = ["model", "--profile", arguments.output, "--gpu", arguments.gpu]
+    written = ["model", "--profile", arguments.output, "--gpu", options.gpu_name(arguments)]
     settings = [word for setting in arguments.overrides for word in ("--set", setting)]
     following = [*written, *settings] if arguments.output else [*arguments.command_line, "-o", "profile.json"]
     why = "predict from it" if arguments.output else "save it for `warpsight model`"
-    print_answer(profile_text(profile_document(profile), TOOL), line(following, why))
+    print_answer(profile_text(profile_document(profile), TOOL, gpu.name), line(following, why))
     return 0

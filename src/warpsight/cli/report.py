@@ -21,7 +21,7 @@ from warpsight.cli.output import ProgressBar, print_answer, print_json
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.comparison import labelled
 from warpsight.hardware.references import read_against
-from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, KernelRequest
+from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest
 from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.formats import plain
 from warpsight.reports.html.page import checked_page
@@ -52,9 +52,11 @@ def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
         _refuse_making(options.kernel_requests(arguments)[0], arguments, _STUDY)
         return _of_study(arguments)
     labels, requests = zip(*map(labelled, options.kernel_requests(arguments)), strict=True)
-    gpus = [arguments.gpu, *([arguments.other_gpu] if arguments.other_gpu else [])]
+    gpus = [arguments.gpu or "", *([arguments.other_gpu] if arguments.other_gpu else [])]
     if all(is_result(request.path) for request in requests):
         _refuse_making(requests[0], arguments, _RESULT, ("--model",))
+    else:
+        gpus[0] = options.gpu_name(arguments)
     if len(requests) * len(gpus) > 2:
         what = f"{len(requests)} inputs on {len(gpus)} GPUs are more than two results"
         raise UsageError(what, place="report", remedy="give two inputs, or one and --other-gpu; `warpsight compare` takes more")
@@ -91,7 +93,7 @@ def _refuse(arguments: argparse.Namespace, kind: str, name: str) -> None:
 def _refuse_making(request: KernelRequest, arguments: argparse.Namespace, kind: str, also: tuple[str, ...] = ()) -> None:
     """Raise UsageError for options that say how a result is computed, if the input is a result."""
     changed = {
-        "--gpu": arguments.gpu != DEFAULT_GPU,
+        "--gpu": arguments.gpu is not None,
         "--set": bool(arguments.overrides),
         "--model": "--model" in also and bool(arguments.models),
         **{f"--{name}": getattr(arguments, name) != default for name, default in asdict(DEFAULT_METHOD).items()},

@@ -12,7 +12,7 @@ from warpsight.cli import options
 from warpsight.cli.options import add_executor, chosen_executor
 from warpsight.cli.output import ProgressBar, print_result, terminal_style
 from warpsight.cli.parser import Parser
-from warpsight.pipeline.request import DEFAULT_GPU, KernelRequest
+from warpsight.pipeline.request import KernelRequest
 from warpsight.reports.next_step import line
 from warpsight.reports.sweep_plan import outcome_text, plan_text
 from warpsight.sweeps.folder import make_folder, open_folder
@@ -106,10 +106,10 @@ def _study_of(arguments: argparse.Namespace) -> Study:
         return read_study(studies[0])
     if not arguments.paths and arguments.suite is None:
         raise UsageError("is missing", place="KERNEL", remedy="give a study file, kernels, or --suite warpsight")
-    several = "," in arguments.gpu and not os.path.exists(arguments.gpu)
+    several = "," in (arguments.gpu or "") and not os.path.exists(arguments.gpu)
     gpus = [f"gpu={arguments.gpu}"] if several else []
     return study_of_options(
-        named_kernels(arguments), suite=arguments.suite, gpu=DEFAULT_GPU if several else arguments.gpu,
+        named_kernels(arguments), suite=arguments.suite, gpu=None if several else arguments.gpu,
         settings=[*gpus, *arguments.overrides],
         constraints=arguments.where, models=options.model_names(arguments), sampling=_sampling(arguments.sampling),
         method=options.method(arguments), simulator=_simulator(arguments.simulator),

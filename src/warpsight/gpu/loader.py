@@ -10,6 +10,7 @@ from typing import Any
 
 from warpsight.base.errors import SpecError, UsageError, suggestion
 from warpsight.gpu.catalog import catalog_names, catalog_path
+from warpsight.gpu.default import chosen_gpu
 from warpsight.gpu.document import (
     Document,
     Text,
@@ -44,17 +45,25 @@ class _Draft:
     reference: Reference | None
 
 
-def load_gpu(gpu: Gpu, overrides: Sequence[str] = ()) -> GpuSpec:
+def load_gpu(gpu: Gpu | None, overrides: Sequence[str] = ()) -> GpuSpec:
     """The GPU of a catalogue name, a YAML file or a spec, with `overrides` (`l1.ways=4`, `noc.bandwidth=525GB/s`) applied together.
 
-    A name of the catalogue wins over a file of that name. In the result every number has its source in `sources`, by key.
+    None is the default GPU. A name of the catalogue wins over a file of that name. In the result every number has its source in
+    `sources`, by key.
     Raises SpecError (`file:line`, key, remedy) for a description or an override that is wrong, UsageError for a name that is none.
     """
     problems = Problems()
-    spec = _load(gpu, overrides, problems)
+    spec = _load(default_gpu() if gpu is None else gpu, overrides, problems)
     problems.raise_first()
     assert spec is not None
     return spec
+
+
+def default_gpu() -> str:
+    """The name or file of the GPU that is meant where none is named. Raises UsageError, with what says so, where it is neither."""
+    chosen = chosen_gpu()
+    _locate(chosen.gpu, Path(), chosen.place, chosen.remedy)
+    return chosen.gpu
 
 
 def check_gpu(gpu: Gpu, overrides: Sequence[str] = ()) -> list[SpecError]:
@@ -80,7 +89,7 @@ def _load(gpu: Gpu, overrides: Sequence[str], problems: Problems) -> GpuSpec | N
     return None if problems else _build(draft, values)
 
 
-def _locate(gpu: str, folder: Path, place: str = "") -> tuple[Path, str]:
+def _locate(gpu: str, folder: Path, place: str = "", remedy: str = "") -> tuple[Path, str]:
     """The file of a catalogue name or a path (relative to `folder`), and what to call it. UsageError when it is neither."""
     known = catalog_path(gpu)
     if known is not None:
@@ -89,7 +98,7 @@ def _locate(gpu: str, folder: Path, place: str = "") -> tuple[Path, str]:
     if gpu and path.exists():
         return path, str(path)
     message = f'"{gpu}" is neither a GPU of the catalogue nor a file{suggestion(gpu, catalog_names())}'
-    raise UsageError(message, place=place, remedy=f"the catalogue has: {', '.join(catalog_names())}")
+    raise UsageError(message, place=place, remedy=remedy or f"the catalogue has: {', '.join(catalog_names())}")
 
 
 def _read(path: Path, shown: str, chain: tuple[tuple[Path, str], ...], problems: Problems) -> _Draft:

@@ -69,7 +69,7 @@ class KernelImage:
     """What a kernel needs beside its instructions.
 
     `banks` are the constant banks of all kernels of the module but for bank 0, where the parameters begin at `parameters`.
-    `shared_bytes` is the static shared memory with what the system keeps at its start; `stack_bytes` a thread's stack with all
+    `shared_bytes` is the static shared memory with the `system_shared_bytes` at its start; `stack_bytes` a thread's stack with all
     calls. `externals` are the functions of the runtime whose addresses stand in the banks.
     """
 
@@ -78,6 +78,7 @@ class KernelImage:
     stack_bytes: int
     banks: tuple[Bank, ...] = ()
     externals: tuple[str, ...] = ()
+    system_shared_bytes: int = 0
 
 
 class Cubin(Elf):
@@ -183,7 +184,8 @@ def kernel_image(data: bytes, kernel: str, place: str = _PLACE) -> KernelImage:
         # With recursion the stack with all calls is not known; what the launch gives such kernels comes on top.
         stack = max(size for size in stacks if size != _UNKNOWN_STACK)
         own = [fixup.symbol for bank in banks if bank.owner in ("", kernel) for fixup in bank.fixups]
-        return KernelImage(parameters, elf.shared_bytes(kernel), stack, banks, tuple(n for n in EXTERNALS if n in own))
+        externals = tuple(n for n in EXTERNALS if n in own)
+        return KernelImage(parameters, elf.shared_bytes(kernel), stack, banks, externals, elf.reserved)
     except DAMAGE as error:
         raise damaged(error, place) from error
 

@@ -20,7 +20,6 @@ formats: Any = lazy.load("warpsight.traces.importers.formats", suppress_warning=
 
 Dimensions = str | int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]  # a function for Triton kernels alone
 
-DEFAULT_GPU = "mdm-pascal"
 DEFAULT_MODEL = "warpsight"
 LEVELS = ("auto", "ptx", "sass")
 PAPERS_MODELS = ("mdm", "gpumech-plus", "gpumech")  # shown beside the default model

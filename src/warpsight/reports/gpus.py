@@ -9,7 +9,7 @@ from typing import Any
 from warpsight.base.units import significant, thousands, three_digits
 from warpsight.gpu.describe import KeyRow, describe
 from warpsight.gpu.spec import KEYS, GpuSpec, peak_flops
-from warpsight.reports.terminal import WIDTH, Column, aligned, counted, wrapped
+from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, counted, fits, wrapped
 
 
 def gpu_list_text(documents: list[dict[str, Any]]) -> str:
@@ -21,6 +21,53 @@ def gpu_list_text(documents: list[dict[str, Any]]) -> str:
 def _filled(head: str, text: str) -> str:
     """`text` after `head`, its further lines indented as far."""
     return textwrap.fill(text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
+
+
+def default_gpu_text(document: dict[str, Any]) -> str:
+    """The GPU of commands that name none, what makes it so, and a choice that does not hold because of it."""
+    why = f"by {document['from']}" if document["from"] else "as nothing else is chosen"
+    text = [f" default GPU: {document['gpu']}, {document['description']}", f" {why}"]
+    if document["kept"] is not None:
+        text.append(f" {document['kept']} is kept in {document['file']}, for when {document['from']} is not set")
+    return "\n".join(line for each in text for line in wrapped(each))
+
+
+def gpu_comparison_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """Figures of GPUs side by side, then the keys in which they differ, with ratios to the first GPU."""
+    names = [gpu["name"] for gpu in document["gpus"]]
+    width = max(map(len, names)) + 3
+    head = [_filled(f" {gpu['name']:<{width}}", gpu["description"]) for gpu in document["gpus"]]
+    figures = [
+        (row["figure"] + f" ({row['unit']})" * bool(row["unit"]), [_number(value) for value in row["values"]], row["ratios"])
+        for row in document["figures"]
+    ]
+    keys = [(row["key"], [value or "-" for value in row["values"]], row["ratios"]) for row in document["keys"]]
+    tables = [
+        table for title, rows in (("figure", figures), ("key that differs", keys)) if rows
+        for table in _side_by_side(title, names, rows, range(1, len(names)), style)
+    ]  # fmt: skip
+    return "\n\n".join("\n".join(lines) for lines in [head, *tables])
+
+
+_Row = tuple[str, list[str], list[float | None]]
+
+
+def _side_by_side(title: str, names: Sequence[str], rows: Sequence[_Row], others: range, style: Style) -> list[list[str]]:
+    """A table with a column of values of the first GPU and of each of the `others`, and their ratios; two where it is too wide."""
+    columns = [Column(title, [row[0] for row in rows], left=True), Column(names[0], [row[1][0] for row in rows])]
+    for number in others:
+        ratios = [row[2][number] for row in rows]
+        columns.append(Column(names[number], [row[1][number] for row in rows]))
+        columns.append(Column("x", ["" if ratio is None else three_digits(ratio) for ratio in ratios]))
+    if fits(columns, cut=False) or len(others) == 1:
+        return [aligned(columns, style)]
+    middle = others.start + len(others) // 2
+    halves = range(others.start, middle), range(middle, others.stop)
+    return [table for half in halves for table in _side_by_side(title, names, rows, half, style)]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else thousands(value) if isinstance(value, int) or value >= 1000 else three_digits(value)
 
 
 def problems_text(place: str, problems: list[str]) -> str:

@@ -161,12 +161,12 @@ def _short(number: int) -> str:
 _LISTED_INTERVALS = 12
 
 
-def profile_text(document: dict[str, Any], tool: str) -> str:
-    """`document` is the interchange JSON. Lists the intervals with the longest stalls, in program order."""
+def profile_text(document: dict[str, Any], tool: str, gpu: str) -> str:
+    """`document` is the interchange JSON, made on `gpu`. Lists the intervals with the longest stalls, in program order."""
     intervals = document["intervals"]
     stalls, instructions = (sum(interval[key] for interval in intervals) for key in ("stall_cycles", "instructions"))
     lines = [
-        f"{tool}   {document['kernel']}   interval profile of the representative warp",
+        f"{tool}   {document['kernel']}   {gpu}   interval profile of the representative warp",
         "",
         f"  warps per SM         {document['warps_per_sm']}",
         f"  warp instructions    {thousands(document['total_warp_instructions'])} in the launch, "

@@ -93,7 +93,7 @@ def head(document: dict[str, Any], title: str, style: Style, *, metric: bool = T
     """Tool, model, with `metric` the metric and the baseline; how many designs there are, how many are left out, and why."""
     kernels = document["kernels"]
     many = f"{len(kernels)} kernels" if len(kernels) > 1 else f"kernel {kernels[0]}"
-    lines = wrapped(f"{document['tool']}   {title}   model {document['model']}   {many}")
+    lines = wrapped(f"{document['tool']}   {title}   {document['gpu']}   model {document['model']}   {many}")
     if metric:
         base = document["baseline"]
         meaning = metric_text(document["metric"]) if len(kernels) > 1 else f"speedup of {kernels[0]}"

@@ -53,7 +53,8 @@ def outcome_text(document: dict[str, Any], style: Style = PLAIN) -> str:
 
 def collected_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """The contents of a study's table."""
-    head = f"study {document['study']}: {counted(document['rows'], 'row')} of {counted(document['designs'], 'design')}, "
+    head = f"study {document['study']}: {counted(document['rows'], 'row')} of {counted(document['designs'], 'design')} "
+    head += f"around {document['gpu']}, "
     head += f"{counted(len(document['kernels']), 'kernel')}, {counted(len(document['models']), 'model')}"
     lines = [style.strong(head), f"  {document['table']}"]
     if document.get("before"):

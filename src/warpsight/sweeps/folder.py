@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.errors import FormatError, UsageError, WarpsightError
+from warpsight.gpu.catalog import catalog_path
+from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.provenance import TOOL
 from warpsight.sweeps.files import forget_the_unfinished, is_unfinished, written_whole
 from warpsight.sweeps.study import Study
@@ -40,6 +43,18 @@ class StudyFolder:
     def designs(self) -> Path:
         """The file with the designs: their numbers, axes and derived keys."""
         return self.path / DESIGNS
+
+
+def base_gpus(study: Study) -> str:
+    """The names of the GPUs of a study, for people."""
+    return ", ".join(gpu if catalog_path(gpu) is not None else _described(gpu) for gpu in study.gpus)
+
+
+def _described(file: str) -> str:
+    """The name in a description file, or the file's where it cannot be read any more."""
+    with suppress(WarpsightError):
+        return load_gpu(file).name
+    return file
 
 
 def make_folder(path: str | Path, study: Study, results: str) -> StudyFolder:

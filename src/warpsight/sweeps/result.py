@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from warpsight.sweeps.answers.results import GEOMEAN, figure_names, results_of
 from warpsight.sweeps.answers.selection import CONDITION_WORDS, COST_NUMBERS, PERFORMANCE, Selection, Term, select
 from warpsight.sweeps.answers.sensitivity import sensitivity
 from warpsight.sweeps.expressions import parse_expression
-from warpsight.sweeps.folder import StudyFolder, open_folder
+from warpsight.sweeps.folder import StudyFolder, base_gpus, open_folder
 from warpsight.sweeps.names import NUMBER
 from warpsight.sweeps.plan import Plan
 from warpsight.sweeps.study import Study
@@ -128,7 +128,9 @@ class Sweep:
         axes = [axis.key for axis in self.study.axes]
         model = about.model or (self.study.models[0] if self.study.models else "simulator")
         results = results_of(self.table, designs, model=model, axes=axes, kernels=about.kernels)
-        return select(results, metric=about.metric, baseline=about.baseline, where=where)
+        selection = select(results, metric=about.metric, baseline=about.baseline, where=where)
+        return replace(selection, gpu=base_gpus(self.study))
+
 
 
 def _read(path: Path, folder: StudyFolder) -> pa.Table:

@@ -16,10 +16,10 @@ from warpsight.base.progress import Watch, stage
 from warpsight.jobs.executor import Executor
 from warpsight.jobs.store import ResultStore, default_folder
 from warpsight.sweeps.files import write_rows
-from warpsight.sweeps.folder import StudyFolder
+from warpsight.sweeps.folder import StudyFolder, base_gpus
 from warpsight.sweeps.launches import StudyLaunch
 from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, MODEL
-from warpsight.sweeps.plan import Batch, Plan, Simulation, gpu_names, plan_sweep
+from warpsight.sweeps.plan import Batch, Plan, Simulation, plan_sweep
 from warpsight.sweeps.study import Study
 from warpsight.sweeps.tables import NOT_YET, designs_table, empty_table, kept_if_better, labelled, result_tables
 from warpsight.sweeps.tasks import run_rows, run_simulator, run_trace
@@ -113,7 +113,6 @@ def outcome_document(done: SweepRun, folder: StudyFolder) -> dict[str, Any]:
     plan = done.plan
     return {
         **collected_document(folder),
-        "gpu": gpu_names(plan),
         "excluded_designs": plan.table.excluded,
         "computed": done.computed,
         "known": done.known,
@@ -131,6 +130,7 @@ def collected_document(folder: StudyFolder) -> dict[str, Any]:
         "folder": str(folder.path),
         "table": str(folder.table),
         "rows": table.num_rows,
+        "gpu": base_gpus(folder.study),
         "designs": len(pc.unique(table[DESIGN])),
         "kernels": sorted(pc.unique(table[KERNEL].cast("string")).to_pylist()),
         "models": sorted(pc.unique(table[MODEL].cast("string")).to_pylist()),

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpsight.base.errors import UsageError, suggestion
-from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
+from warpsight.gpu.default import STUDY_GPU
+from warpsight.pipeline.request import DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.sweeps.expressions import Expression
 from warpsight.sweeps.names import ARGUMENT, GPU, LAUNCH, NUMBER, TRUTH, WHOLE, in_column, sort_of_key, study_key
 
@@ -70,12 +71,12 @@ class Study:
     """`overrides` are `key=value` texts that hold on every design, as `overrides` has them. `derived` keys are computed in order
     from the axes, other keys of the base GPU and each other; a design is kept where every one of `constraints` holds.
 
-    `gpu` is the base GPU unless `gpu` is an axis.
+    `gpu` is the base GPU unless `gpu` is an axis. A study file that names none has the papers' machine, whoever runs it.
     """
 
     name: str
     kernels: tuple[StudyKernel, ...]
-    gpu: str = DEFAULT_GPU
+    gpu: str = STUDY_GPU
     overrides: tuple[str, ...] = ()
     axes: tuple[Axis, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)

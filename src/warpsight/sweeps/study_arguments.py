@@ -12,17 +12,17 @@ from warpsight.base.errors import UsageError
 from warpsight.gpu.describe import dump_yaml, spec_hash
 from warpsight.gpu.document import value_text
 from warpsight.gpu.keys import find_key
-from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.loader import default_gpu, load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.store import ResultStore
 from warpsight.pipeline.evaluate import known_models
-from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
+from warpsight.pipeline.request import DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.pipeline.suites import load_suite
 from warpsight.sweeps.axes import axis_of_list, axis_of_text, check_value, parse_axis
 from warpsight.sweeps.expressions import parse_expression
 from warpsight.sweeps.files import written_whole
 from warpsight.sweeps.launches import members_of
-from warpsight.sweeps.names import WHOLE
+from warpsight.sweeps.names import GPU, WHOLE
 from warpsight.sweeps.study import NOWHERE, Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
 from warpsight.sweeps.study_file import default_name, is_study_file, members_of_suite, read_study
 from warpsight.traces.schema import KernelTrace
@@ -32,7 +32,7 @@ GRID_OF_ALL = Sampling()
 
 
 def study_of_options(
-    kernels: Sequence[KernelRequest | StudyKernel] = (), *, suite: str | None = None, name: str = "sweep", gpu: str = DEFAULT_GPU,
+    kernels: Sequence[KernelRequest | StudyKernel] = (), *, suite: str | None = None, name: str = "sweep", gpu: str | None = None,
     settings: Sequence[str] = (), constraints: Sequence[str] = (), models: Sequence[str] = (DEFAULT_MODEL,),
     sampling: Sampling = GRID_OF_ALL, method: Method = DEFAULT_METHOD, simulator: SimulatorRuns | None = None,
 ) -> Study:
@@ -64,16 +64,19 @@ def study_of_options(
 
 
 def _checked(
-    kernels: Iterable[StudyKernel], suite: str | None, places: Mapping[str, str], *, models: tuple[str, ...], **fields: Any
+    kernels: Iterable[StudyKernel], suite: str | None, places: Mapping[str, str], *, gpu: str | None, axes: tuple[Axis, ...],
+    models: tuple[str, ...], **fields: Any,
 ) -> Study:
-    """The study of `kernels`, those of imported traces one by one, and of a suite."""
+    """The study of `kernels`, those of imported traces one by one, and of a suite. None for `gpu` is an axis, else the default."""
     known_models(models)
     members = [member for each in kernels for member in members_of(each)]
     if suite is not None:
         members += members_of_suite(load_suite(suite))
-    study = Study(kernels=tuple(members), models=models, **fields)
-    if study.gpu not in (DEFAULT_GPU, *study.gpus):
-        raise UsageError(f"gpu is an axis, and {study.gpu} is also given", place="gpu", remedy="keep one of them")
+    is_axis = any(axis.key == GPU for axis in axes)
+    if is_axis and gpu is not None:
+        raise UsageError(f"gpu is an axis, and {gpu} is also given", place="gpu", remedy="keep one of them")
+    base = gpu or (Study.gpu if is_axis else default_gpu())
+    study = Study(kernels=tuple(members), gpu=base, axes=axes, models=models, **fields)
     check_study(study, places)
     return study
 
@@ -85,7 +88,7 @@ Kernel = Any
 
 
 def study_of_arguments(
-    kernels: Kernel | Sequence[Kernel] | Mapping[str, Kernel], gpu: str | os.PathLike[str] | GpuSpec,
+    kernels: Kernel | Sequence[Kernel] | Mapping[str, Kernel], gpu: str | os.PathLike[str] | GpuSpec | None,
     axes: Mapping[str, str | Sequence[Any]], store: ResultStore, *, suite: str | None, models: Sequence[str],
     overrides: Sequence[str], derived: Mapping[str, str], constraints: Sequence[str], sampling: Sampling, method: Method,
     simulator: SimulatorRuns | None,
@@ -117,7 +120,7 @@ def study_of_arguments(
 
 
 # The values of arguments that were not given; the others are then empty.
-_DEFAULTS = {name: getattr(Study("", ()), name) for name in ("gpu", "models", "sampling", "method", "simulator")}
+_DEFAULTS = {name: getattr(Study("", ()), name) for name in ("models", "sampling", "method", "simulator")}
 
 
 def _texts(**arguments: Any) -> None:
@@ -174,7 +177,9 @@ def _member(name: str, kernel: Any, store: ResultStore) -> StudyKernel:
     return StudyKernel(name or default_name(kernel), kernel)
 
 
-def _description(gpu: str | os.PathLike[str] | GpuSpec, store: ResultStore) -> str:
+def _description(gpu: str | os.PathLike[str] | GpuSpec | None, store: ResultStore) -> str | None:
+    if gpu is None:
+        return None
     if not isinstance(gpu, (str, os.PathLike, GpuSpec)):
         remedy = "give a name of the catalogue, a file, or a GpuSpec"
         raise UsageError(f"a {type(gpu).__name__} is not a GPU", place="gpu", remedy=remedy)

@@ -61,13 +61,14 @@ class SymbolTable:
     addresses, of functions (also in `functions`) what a pointer to them holds.
 
     `static_shared_bytes`, `local_bytes` (per lane, the stack from `stack_start` on included) and `param_bytes` are the sizes of
-    those spaces. Global and constant data begin at device address `global_base`: the module's own first, in their order, so that
-    all kernels of a module agree on them. `stack_grows_down` says from which end of local memory a thread's stack is used,
-    `parameters_start` where the parameters begin in theirs.
+    those spaces; `system_shared_bytes` of the first are the system's. Global and constant data begin at device address
+    `global_base`: the module's own first, in their order, so that all kernels of a module agree on them. `stack_grows_down` says
+    from which end of local memory a thread's stack is used, `parameters_start` where the parameters begin in theirs.
     """
 
     stack_grows_down = False
     parameters_start = 0
+    system_shared_bytes = 0
     banks: dict[int, tuple[int, int]] = {}
     externals: dict[str, int] = {}
 
@@ -134,6 +135,7 @@ class NativeSymbolTable(SymbolTable):
         self.parameters_start = image.parameters
         self.param_bytes += image.parameters
         self.static_shared_bytes = image.shared_bytes
+        self.system_shared_bytes = image.system_shared_bytes
         self.dynamic_shared_offset = align_up(image.shared_bytes, DYNAMIC_SHARED_ALIGN)
         self.local_bytes = self.stack_start = align_up(image.stack_bytes, 16)
         numbers = {name: number for number, name in enumerate(EXTERNALS)}

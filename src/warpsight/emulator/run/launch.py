@@ -403,11 +403,13 @@ def _header(
     str, seconds: float,
 ) -> TraceHeader:
     source, launch, native = run.source, run.launch, run.native
+    # what the system keeps of a block's shared memory is in the description of the GPU
+    static = native.symbols.static_shared_bytes - native.symbols.system_shared_bytes
     recorded, threads_in_step = _recorded(native, paths, warps_of_path)
     sampled = 0 if run.chosen is None else int(run.chosen.sum())
     return TraceHeader(
         kernel=run.name, mangled=launch.kernel, source=source.path, grid=launch.grid, block=launch.block,
-        static_shared_bytes=native.symbols.static_shared_bytes, dynamic_shared_bytes=launch.shared_bytes,
+        static_shared_bytes=static, dynamic_shared_bytes=launch.shared_bytes,
         registers_per_thread=registers.registers, registers_from=registers.origin, target=prepared.target, level=prepared.level,
         kernel_hash=kernel_hash(launch.kernel, source), input_hash=inputs, warp_instructions=run.instructions,
         thread_instructions=round(threads_in_step * run.instructions / max(1, recorded)) if sampled else threads_in_step,

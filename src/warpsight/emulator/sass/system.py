@@ -7,6 +7,7 @@ Where the words lie was read off code that NVIDIA's compiler makes of PTX whose 
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -44,14 +45,43 @@ from warpsight.isa.ptx.program import Function, Instruction, Module
 from warpsight.isa.sass.native import NativeConstant, NativeRegister, NativeSymbol, NativeWord
 from warpsight.kernels.launch import Launch
 
-# Byte offsets in constant bank 0. Windows are the 64-bit addresses at which generic addresses of shared and local memory begin; the
-# workspace is that of the grid's barrier, in two words of which the upper comes first.
-_SHAPE, _SHARED, _LOCAL, _STACK, _DYNAMIC_SHARED, _GRID, _MULTIPROCESSORS = 0x0, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C
-_WORKSPACE = 0x8C
-# Where the parameters begin at this offset or later, as they do for sm_90: the most shared memory that counts, the shape of a
-# cluster with the reciprocals of its sizes, the number of clusters, and of the blocks in one. The word before the shape says if
-# there are clusters at all.
-_WITH_CLUSTERS, _CLUSTER_WORKSPACE, _MOST_SHARED, _CLUSTER, _CLUSTERS, _CLUSTER_BLOCKS = 0x210, 0x44, 0x13C, 0x144, 0x15C, 0x188
+
+@dataclass(frozen=True)
+class _Words:
+    """Byte offsets in constant bank 0, for a kernel whose parameters begin at `first` there or later.
+
+    `block` and `grid` are three words each; `shared` and `local` the 64-bit addresses at which generic addresses of these begin
+    (None: code has them from a special register); `workspace` that of the grid's barrier, in two words of which the upper comes
+    first. GPUs with clusters have the most shared memory that counts (None: no clusters), the shape of a cluster with the
+    reciprocals of its sizes, the number of clusters, and of the blocks in one. Where some words have a copy for each size of a
+    cluster, code goes back from them by `by_size` for each block of the cluster.
+    """
+
+    first: int
+    block: int
+    grid: int
+    shared: int | None
+    local: int
+    stack: int
+    dynamic_shared: int
+    grid_number: int
+    multiprocessors: int
+    workspace: int
+    most_shared: int | None = None
+    cluster: int = 0
+    reciprocals: int = 0
+    clusters: int = 0
+    cluster_blocks: int = 0
+    by_size: int = 0
+
+
+_BEFORE_HOPPER = _Words(0x0, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x8C)
+_HOPPER = _Words(0x210, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x44, 0x13C, 0x144, 0x150, 0x15C, 0x188)
+_BLACKWELL = _Words(0x380, 0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x2D0, 0x254, 0x2BC, 0x2A0, 0x2B0, 0x2C0, 0x2CC, 0xA0)
+
+
+def _words(parameters: int) -> _Words:
+    return next(words for words in (_BLACKWELL, _HOPPER, _BEFORE_HOPPER) if parameters >= words.first)
 
 
 def fill_launch_words(memory: Any, launch: Launch, local_bytes: int, parameters: int) -> None:
@@ -59,23 +89,29 @@ def fill_launch_words(memory: Any, launch: Launch, local_bytes: int, parameters:
 
     `parameters` is the offset there at which the kernel's parameters begin.
     """
-    struct.pack_into("<6I", memory.parameters, _SHAPE, *launch.block, *launch.grid)
-    struct.pack_into("<QQI", memory.parameters, _SHARED, SHARED_WINDOW, LOCAL_WINDOW, local_bytes)
-    struct.pack_into("<IQ", memory.parameters, _DYNAMIC_SHARED, launch.shared_bytes, 1)
-    struct.pack_into("<I", memory.parameters, _MULTIPROCESSORS, 1)
-    has_clusters = parameters >= _WITH_CLUSTERS
-    workspace = _CLUSTER_WORKSPACE if has_clusters else _WORKSPACE
-    struct.pack_into("<2I", memory.parameters, workspace, memory.workspace >> 32, memory.workspace & 0xFFFFFFFF)
-    if has_clusters:  # of one block each
-        struct.pack_into("<I", memory.parameters, _MOST_SHARED, 0xFFFFFFFF)
-        struct.pack_into("<3I3f", memory.parameters, _CLUSTER, 1, 1, 1, 1.0, 1.0, 1.0)
-        struct.pack_into("<3I", memory.parameters, _CLUSTERS, *launch.grid)
-        struct.pack_into("<I", memory.parameters, _CLUSTER_BLOCKS, 1)
+    bank, words = memory.parameters, _words(parameters)
+    by_size = words.by_size  # a cluster has one block
+    struct.pack_into("<3I", bank, words.block, *launch.block)
+    struct.pack_into("<3I", bank, words.grid, *launch.grid)
+    if words.shared is not None:
+        struct.pack_into("<Q", bank, words.shared, SHARED_WINDOW)
+    struct.pack_into("<Q", bank, words.local, LOCAL_WINDOW)
+    struct.pack_into("<I", bank, words.stack, local_bytes)
+    struct.pack_into("<I", bank, words.dynamic_shared - by_size, launch.shared_bytes)
+    struct.pack_into("<Q", bank, words.grid_number, 1)
+    struct.pack_into("<I", bank, words.multiprocessors, 1)
+    struct.pack_into("<2I", bank, words.workspace - by_size, memory.workspace >> 32, memory.workspace & 0xFFFFFFFF)
+    if words.most_shared is not None:
+        struct.pack_into("<I", bank, words.most_shared - by_size, 0xFFFFFFFF)
+        struct.pack_into("<3I", bank, words.cluster - by_size, 1, 1, 1)
+        struct.pack_into("<3f", bank, words.reciprocals - by_size, 1.0, 1.0, 1.0)
+        struct.pack_into("<3I", bank, words.clusters - by_size, *launch.grid)
+        struct.pack_into("<I", bank, words.cluster_blocks - by_size, 1)
 
 
 def reads_workspace(function: Function, parameters: int) -> bool:
     """Whether the kernel asks for the workspace of its grid; `parameters` as for `fill_launch_words`."""
-    first = _CLUSTER_WORKSPACE if parameters >= _WITH_CLUSTERS else _WORKSPACE
+    first = _words(parameters).workspace
     operands = (operand for i in function.instructions if i.native is not None for operand in i.native.operands)
     return any(isinstance(o, NativeConstant) and o.bank == 0 and first - 4 <= o.offset <= first + 4 for o in operands)
 

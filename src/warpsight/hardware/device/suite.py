@@ -146,13 +146,18 @@ def _verdict(kernel: SuiteKernel, case: Case, equal: bool, path: Path) -> dict[s
     return {"by": "check file", "right": not differences, "why": "; ".join(map(str, differences))}
 
 
-# Names by the driver -> names in the catalogue.
+# Names by the driver -> names in the catalogue. Boards of which versions with other memory have the same name are not here:
+# GTX 1650, RTX 3060, 3060 Ti, 3080 and 4070.
 _NAMES = (
     (r"NVIDIA H200", "h200"), (r"NVIDIA H100 80GB HBM3", "h100-sxm"), (r"NVIDIA H100 PCIe", "h100-pcie"), (r"NVIDIA L4", "l4"),
     (r"(NVIDIA )?A100-(SXM4|PCIE)-40GB", "a100"), (r"(NVIDIA )?GeForce RTX 4090", "rtx4090"),
     (r"(NVIDIA )?GeForce RTX 3070", "rtx3070"), (r"(NVIDIA )?GeForce RTX 2060", "rtx2060"),
     (r"(NVIDIA )?GeForce GTX 1080", "gtx1080"), (r"(Tesla )?V100-SXM2-(16|32)GB", "v100"), (r"(NVIDIA )?TITAN V", "titan-v"),
-    (r"Quadro GV100", "gv100"),
+    (r"Quadro GV100", "gv100"), (r"NVIDIA B200", "b200"), (r"NVIDIA L40S", "l40s"), (r"NVIDIA A10", "a10"),
+    (r"(NVIDIA |Tesla )T4", "t4"), (r"(NVIDIA )?RTX A6000", "a6000"), (r"(NVIDIA )?A100-SXM4-80GB", "a100-80gb"),
+    (r"(NVIDIA )?GeForce RTX 2080 Ti", "rtx2080-ti"), (r"(NVIDIA )?GeForce RTX 3070 Ti", "rtx3070-ti"),
+    (r"(NVIDIA )?GeForce RTX 3090", "rtx3090"), (r"(NVIDIA )?GeForce RTX 4080", "rtx4080"),
+    (r"(NVIDIA )?GeForce RTX 5090", "rtx5090"),
 )  # fmt: skip
 
 

@@ -73,12 +73,16 @@ CONDITION_WORDS = tuple("memory_class" if name == "class" else name for name in 
 
 @dataclass(frozen=True)
 class Selection:
-    """`positions` are the places of the chosen designs in `results`, (n,), ascending, at least one; `where` are the constraints."""
+    """`positions` are the places of the chosen designs in `results`, (n,), ascending, at least one; `where` are the constraints.
+
+    `gpu` names the GPUs that the designs are changes of, for people.
+    """
 
     results: Results
     performance: Performance
     where: tuple[str, ...]
     positions: NDArray[np.int64]
+    gpu: str = ""
 
     @property
     def designs(self) -> NDArray[np.int64]:
@@ -101,6 +105,7 @@ class Selection:
         return {
             "tool": TOOL,
             "answer": answer,
+            "gpu": self.gpu,
             "model": results.model,
             "metric": chosen.metric,
             "kernels": [results.kernels[k] for k in chosen.kernels],
