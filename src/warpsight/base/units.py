@@ -17,7 +17,8 @@ from fractions import Fraction
 
 from warpsight.base.errors import SpecError, suggestion
 
-FREQUENCY, SIZE, BANDWIDTH, CYCLES, COUNT = "frequency", "size", "bandwidth", "cycles", "count"
+FREQUENCY, SIZE, BANDWIDTH, CYCLES, COUNT, SHARE = "frequency", "size", "bandwidth", "cycles", "count", "share"
+REAL = (FREQUENCY, BANDWIDTH, SHARE)  # the others are whole numbers
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
@@ -29,8 +30,9 @@ UNITS: dict[str, dict[str, int]] = {
     BANDWIDTH: {f"{prefix}B/s": factor for prefix, factor in (_DECIMAL | _BINARY).items()},
     CYCLES: {"cycles": 1, "cycle": 1},
     COUNT: {},
+    SHARE: {},
 }
-EXAMPLES = {FREQUENCY: "1.4 GHz", SIZE: "96 KiB", BANDWIDTH: "1050 GB/s", CYCLES: "25 cycles", COUNT: "28"}
+EXAMPLES = {FREQUENCY: "1.4 GHz", SIZE: "96 KiB", BANDWIDTH: "1050 GB/s", CYCLES: "25 cycles", COUNT: "28", SHARE: "0.92"}
 _WRITTEN = {
     FREQUENCY: ("GHz", "MHz", "kHz", "Hz"),
     SIZE: ("TiB", "GiB", "MiB", "KiB", "B"),
@@ -52,11 +54,11 @@ _LONGEST = 64
 def parse_quantity(text: str, dimension: str, *, key: str, place: str = "") -> int | float:
     """The number that `text` (`1.4 GHz`, `96KiB`, `25 cycles`, `28`) stands for, in the base unit of `dimension`.
 
-    Sizes, cycles and counts give int, frequencies (Hz) and bandwidths (B/s) the nearest float. The value is exact before that last
-    rounding. Raises what `exact_quantity` raises.
+    Sizes, cycles and counts give int, frequencies (Hz), bandwidths (B/s) and shares the nearest float. The value is exact before
+    that last rounding. Raises what `exact_quantity` raises.
     """
     value = exact_quantity(text, dimension, key=key, place=place)
-    return float(value) if dimension in (FREQUENCY, BANDWIDTH) else int(value)
+    return float(value) if dimension in REAL else int(value)
 
 
 def exact_quantity(text: str, dimension: str, *, key: str, place: str = "") -> Fraction:
@@ -70,7 +72,7 @@ def exact_quantity(text: str, dimension: str, *, key: str, place: str = "") -> F
     value = Fraction(Decimal(number.replace("_", ""))) * factor
     if value < 0:
         raise SpecError(f'{key} is negative: "{text}"', place=place, remedy=_write(dimension))
-    if dimension not in (FREQUENCY, BANDWIDTH) and value.denominator != 1:
+    if dimension not in REAL and value.denominator != 1:
         whole = {SIZE: "bytes", CYCLES: "cycles"}.get(dimension, "things")
         raise SpecError(f'{key} is not a whole number of {whole}: "{text}"', place=place, remedy=_write(dimension))
     return value
@@ -95,7 +97,7 @@ def _factor(unit: str, dimension: str, number: str, key: str, place: str) -> int
     if unit in units:
         return units[unit]
     if not unit:
-        if dimension == COUNT:
+        if dimension in (COUNT, SHARE):
             return 1
         raise SpecError(f'{key} has no unit: "{number}"', place=place, remedy=_write(dimension))
     if ambiguous := _AMBIGUOUS.get(dimension, {}).get(unit):
@@ -104,8 +106,8 @@ def _factor(unit: str, dimension: str, number: str, key: str, place: str) -> int
     if other is not None:
         what = f'{key} is a {_noun(dimension)}, but "{number} {unit}" is a {_noun(other)}'
         raise SpecError(what, place=place, remedy=_write(dimension))
-    if dimension == COUNT:
-        what = f'{key} is a plain count, but "{number} {unit}" has something behind the number'
+    if dimension in (COUNT, SHARE):
+        what = f'{key} is a plain {dimension}, but "{number} {unit}" has something behind the number'
         raise SpecError(what, place=place, remedy=_write(dimension))
     same = next((known for known in units if known.lower() == unit.lower()), unit)
     raise SpecError(f'{key} has an unknown unit "{unit}"{suggestion(same, units)}', place=place, remedy=_write(dimension))
@@ -129,6 +131,8 @@ def format_quantity(value: int | float, dimension: str) -> str:
         raise ValueError(f"{value!r} is not a quantity")
     if dimension == COUNT:
         return str(int(value))
+    if dimension == SHARE:
+        return _plain(exact)
     if dimension == CYCLES:
         return f"{int(value)} cycle" if value == 1 else f"{int(value)} cycles"
     for unit in _WRITTEN[dimension]:

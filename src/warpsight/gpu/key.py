@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, SIZE
+from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, SHARE, SIZE
 
 WORD, FLAG = "word", "true or false"
 
@@ -82,6 +82,11 @@ def cycles(
 def bandwidth(meaning: str, step: str, *, orders: bool = False) -> Key:
     """A bandwidth in bytes a second."""
     return Key("", BANDWIDTH, meaning, 1, 1e18, step=step, orders=orders)
+
+
+def share(meaning: str, step: str, *, reason: str, orders: bool = False) -> Key:
+    """A share of a whole, above 0 and at most 1."""
+    return Key("", SHARE, meaning, 0.01, 1, reason=reason, step=step, orders=orders)
 
 
 def word(meaning: str, step: str, *choices: str) -> Key:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_type_hints
 
 from warpsight.base.errors import SpecError, suggestion
 from warpsight.base.units import BANDWIDTH, CYCLES, FREQUENCY, SIZE, format_quantity
-from warpsight.gpu.key import CACHES, MODEL, PROFILE, RESIDENCY, SIMULATOR, Key, bandwidth, count, cycles, flag, size, word
+from warpsight.gpu.key import CACHES, MODEL, PROFILE, RESIDENCY, SIMULATOR, Key, bandwidth, count, cycles, flag, share, size, word
 
 CAPABILITIES = ("none", "6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "12.0", "12.1")
 
@@ -89,7 +89,8 @@ class CacheSpec:
     latency_cycles: Annotated[int, cycles("round trip of a hit seen by the SM, without contention", PROFILE, orders=True)]
     index: Annotated[str, word(
         "set of a line: modulo; xor and fermi fold higher bits in (2^n sets)", CACHES, "modulo", "xor", "fermi")] = "modulo"
-    replacement: Annotated[str, word("which line leaves a full set: the least recently used", CACHES, "lru")] = "lru"
+    replacement: Annotated[str, word(
+        "which line leaves a full set: {replacement}", CACHES, "lru", "random")] = "lru"
     write_policy: Annotated[str, word(
         "when a write goes on: at once, or when its line leaves; only {policy} is modelled", CACHES,
         "write-through", "write-back")] = "write-through"
@@ -134,6 +135,12 @@ class L2Spec(CacheSpec):
     slice_index: Annotated[str, word(
         "how addresses go to slices: round-robin (modulo), or round-robin from a start that a hash of the address gives", CACHES,
         "modulo", "hash")] = "modulo"
+    partial_writes: Annotated[str, word(
+        "what becomes of a sector that is written in part and not there: it is fetched first, or its bytes are marked (mask)",
+        CACHES, "fetch", "mask")] = "fetch"
+    dirty_share: Annotated[float, share(
+        "most of a set's lines that are dirty; with more, the one least recently used is written back", CACHES,
+        reason="default: all of them")] = 1.0
 
 
 @dataclass(frozen=True)
@@ -147,6 +154,9 @@ class NocSpec:
     flit_bytes: Annotated[int, size(
         "data that a port passes as one piece; a packet is at least one, in the simulator", SIMULATOR,
         reason="default: one sector")] = 32
+    store_interval_cycles: Annotated[int, cycles(
+        "between two stores that an SM sends, one for each line and for each sector of an atomic", MODEL, most=1024,
+        reason="default: one a cycle")] = 1
     buffer: Annotated[int, count(
         "packets that wait at each slice and each SM, in the simulator", SIMULATOR, reason=_LIKE_SIMULATORS, most=4096)] = 64
 
@@ -156,11 +166,14 @@ class DramSpec:
     """Device memory."""
 
     bandwidth_bytes_per_s: Annotated[float, bandwidth("peak of all channels together", MODEL, orders=True)]
+    efficiency: Annotated[float, share(
+        "what a stream of reads reaches of the peak: refresh, activations that nothing hides", MODEL, orders=True,
+        reason="default: the bandwidth is what streams reach")] = field(default=1.0, kw_only=True)
     channels: Annotated[int, count("memory channels", CACHES, most=4096)]
     latency_cycles: Annotated[int, cycles(
         "what an access adds to an L2 hit's round trip, without contention", PROFILE, least=0, orders=True)]
     queue: Annotated[int, count(
-        "accesses that wait at a channel, in the simulator", SIMULATOR, reason=_LIKE_SIMULATORS, most=4096)] = 64
+        "accesses that wait at a channel; so many writes go out together", MODEL, reason=_LIKE_SIMULATORS, most=4096)] = 64
     row_bytes: Annotated[int, size(
         "bytes of an open row of a bank, in the simulator; 0 B: rows cost nothing", SIMULATOR,
         reason="default: the bandwidth is what streams reach", least=0)] = 0
@@ -172,7 +185,8 @@ class DramSpec:
     precharge_cycles: Annotated[int, cycles(
         "closing a row before another opens, in the simulator", SIMULATOR, reason=_NO_ROWS, least=0)] = 0
     turnaround_cycles: Annotated[int, cycles(
-        "the bus between reads and writes, in the simulator", SIMULATOR, reason=_NO_ROWS, least=0)] = 0
+        "idle time of the bus between reads and writes, each way", MODEL, least=0,
+        reason="default: nothing, as in a bandwidth that streams reach")] = 0
 
 
 @dataclass(frozen=True)
@@ -236,8 +250,10 @@ _WITHIN = {"imad": "fp32"}
 # how the attribute of a key is named: the key, and the base unit of its dimension
 _UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s"}
 _CACHE_WORDS = {
-    "l1": {"level": "l1", "all": "per SM", "one": "L1", "policy": "write-through", "allocates": "false"},
-    "l2": {"level": "l2", "all": "all slices together", "one": "slice", "policy": "write-back", "allocates": "true"},
+    "l1": {"level": "l1", "all": "per SM", "one": "L1", "policy": "write-through", "allocates": "false",
+           "replacement": "the least recently used; only lru is modelled"},
+    "l2": {"level": "l2", "all": "all slices together", "one": "slice", "policy": "write-back", "allocates": "true",
+           "replacement": "the least recently used, or any (random)"},
 }
 
 

@@ -21,7 +21,7 @@ from warpsight.caches.reuse.model import Placement, evaluate, next_level
 from warpsight.caches.reuse.settings import settings_of
 from warpsight.caches.reuse.structures import Longs
 from warpsight.gpu.spec import GpuSpec
-from warpsight.traces.schema import KernelTrace
+from warpsight.traces.schema import SECTOR_BYTES, KernelTrace
 
 _L1, _L2, _DRAM = range(3)
 
@@ -56,7 +56,8 @@ def _profile(base: MissProfile, kept: Longs, level: Longs, gpu: GpuSpec, latency
     counts = {
         "l1_reads": reads, "l1_hits": _per_pc(pc[hit], pcs), "l1_merges": _per_pc(pc[merged], pcs), "l1_misses": l1_misses,
         "l2_reads": l1_misses, "l2_read_hits": _per_pc(pc[level == _L2], pcs), "l2_read_misses": l2_misses,
-        "l2_read_merges": np.zeros(pcs, np.int64), "dram_reads": l2_misses, **_slowest(kept, level, merged, gpu, latency, pcs),
+        "l2_read_merges": np.zeros(pcs, np.int64), "dram_reads": l2_misses,
+        "dram_read_sectors": l2_misses * (gpu.l2.line_bytes // SECTOR_BYTES), **_slowest(kept, level, merged, gpu, latency, pcs),
     }
     changes: dict[str, Any] = {name: np.where(reads > 0, values, getattr(base, name)) for name, values in counts.items()}
     # merged requests wait a part of these latencies
