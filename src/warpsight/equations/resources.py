@@ -40,14 +40,10 @@ def noc_cycles(demands: ResourceDemands, design: Design) -> Floats:
 
 
 def port_cycles(demands: ResourceDemands, design: Design) -> Floats:
-    """The SM's port to the network, in each direction as wide as that of a slice."""
-    busiest = max(demands.fetched_bytes, demands.sent_bytes)
-    return np.asarray(busiest * design.core_clock_hz * design.l2_slices / design.noc_bandwidth_bytes_per_s)
-
-
-def store_cycles(demands: ResourceDemands, design: Design) -> Floats:
-    """The SM's port to the network, which takes a time for each store however few bytes it has."""
-    return np.asarray(demands.sent_requests * design.noc_store_interval_cycles)
+    """The SM's port to the network, in each direction as wide as that of a slice. A store takes more than its data does."""
+    byte = design.core_clock_hz * design.l2_slices / design.noc_bandwidth_bytes_per_s
+    stores = demands.sent_bytes * byte + demands.sent_requests * design.noc_store_overhead_cycles
+    return np.asarray(np.maximum(demands.fetched_bytes * byte, stores))
 
 
 def held_by_stores(demands: ResourceDemands, design: Design) -> Floats:

@@ -154,9 +154,9 @@ class NocSpec:
     flit_bytes: Annotated[int, size(
         "data that a port passes as one piece; a packet is at least one, in the simulator", SIMULATOR,
         reason="default: one sector")] = 32
-    store_interval_cycles: Annotated[int, cycles(
-        "between two stores that an SM sends, one for each line and for each sector of an atomic", MODEL, most=1024,
-        reason="default: one a cycle")] = 1
+    store_overhead_cycles: Annotated[int, cycles(
+        "of an SM's port for a store of a line or a sector of an atomic, beyond its data: the header and the mask of bytes", MODEL,
+        least=0, most=1024, reason="default: nothing")] = 0
     buffer: Annotated[int, count(
         "packets that wait at each slice and each SM, in the simulator", SIMULATOR, reason=_LIKE_SIMULATORS, most=4096)] = 64
 

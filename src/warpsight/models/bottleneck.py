@@ -13,7 +13,7 @@ from warpsight.models.interval_model import IDLE, launch_answer, residency
 _LARGEST = "({what}, of a warp, - its issue cycles) / its instructions, where it is the largest of com_struct, noc and dram; else 0"
 
 
-_NETWORK = (resources.noc_cycles, resources.slice_cycles, resources.store_cycles)
+_NETWORK = (resources.noc_cycles, resources.slice_cycles, resources.port_cycles)
 
 
 class Bottleneck(Model):
@@ -28,7 +28,7 @@ class Bottleneck(Model):
     about = About(
         equations=(
             "cycles = max over resources of service cycles per warp x warps per SM, x busiest SM's blocks over the mean",
-            "resources: issue slots, functional units, L1 port, NoC (each way), stores of an SM, L2 slices, DRAM channels",
+            "resources: issue slots, functional units, L1 port, NoC (each way) and an SM's port to it, L2 slices, DRAM channels",
         ),
         assumptions=("latencies are hidden, queues are never empty", "traffic is spread evenly over slices and channels"),
         fails=("few warps, or long chains of dependent instructions: the latency is not hidden, and cycles are too low",),
@@ -37,7 +37,7 @@ class Bottleneck(Model):
             "base": "1 / min(schedulers x issue width, warps of an SM in the fullest wave)",
             "com_struct": _LARGEST.format(what="max(functional unit's cycles / schedulers, load-store unit's cycles)"),
             "noc": _LARGEST.format(
-                what="max(bytes each way x clock x SMs / NoC bandwidth, accesses x SMs / L2 slices, stores x interval)"
+                what="max(bytes each way x clock x SMs / NoC bandwidth, accesses x SMs / L2 slices, an SM's port)"
             ),
             "dram": _LARGEST.format(what="bytes x clock x SMs / (DRAM bandwidth x efficiency) + turns of the buses"),
             "idle": IDLE,

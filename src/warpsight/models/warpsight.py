@@ -29,7 +29,7 @@ WARPSIGHT_PARTS = {
     "ways": "a line in flight holds a way of its L1 set; while all ways of a set are held, the load-store unit waits",
     "l1-pipeline": "a miss holds MSHR and way from the tag lookup until its line arrives, without the pipeline of the L1",
     "noc": "each direction of the network is a server, and so is the SM's port to it",
-    "store-port": "the SM's port takes a time for each line that is stored, however few of its bytes",
+    "store-port": "a store occupies the SM's port for longer than its data takes",
     "dram": "the DRAM channels are a server",
     "dram-efficiency": "a stream of reads reaches only a part of the DRAM's peak bandwidth",
     "turnaround": "the bus of a DRAM channel turns around between reads and writes",
@@ -241,10 +241,8 @@ class Warpsight(Model):
             parts = np.stack([latency, waits[:, 0], waits[:, 1]], axis=1)
         carried = np.max([noc, dram, resources.slice_cycles(demands, design)], axis=0)
         queues = np.max([held, noc, dram], axis=0)
-        port = resources.port_cycles(demands, design)
-        if self._has("noc") and self._has("store-port"):
-            port = np.maximum(port, resources.store_cycles(demands, design))
-        cycles = np.max([queues, carried, port], axis=0)
+        sending = demands if self._has("noc") and self._has("store-port") else replace(demands, sent_requests=0.0)
+        cycles = np.max([queues, carried, resources.port_cycles(sending, design)], axis=0)
         whole = parts.sum(axis=1, keepdims=True)
         queued = np.divide(queues, cycles, out=np.zeros_like(cycles), where=cycles > 0)
         shares = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0) * queued[:, None]

@@ -144,7 +144,7 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
         "shared_cycles": max(1, gpu.latency_cycles["shared"] - address),
         "flit_bytes": flit_bytes, "flit_ticks": flit,
-        "store_ticks": codes.TICKS * gpu.noc.store_interval_cycles, "l2_cycles": l2 - fixed,
+        "store_ticks": codes.TICKS * gpu.noc.store_overhead_cycles, "l2_cycles": l2 - fixed,
     }  # fmt: skip
 
 

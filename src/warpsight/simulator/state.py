@@ -336,7 +336,7 @@ class Machine(Record):
     shared_cycles: int
     flit_bytes: int
     flit_ticks: int
-    store_ticks: int  # that the SM's port takes for a store at least
+    store_ticks: int  # that the SM's port takes for a store beyond its flits
     slices: int
     lines_per_piece: int
     slice_rule: int
