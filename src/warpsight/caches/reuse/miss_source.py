@@ -30,12 +30,15 @@ def reuse_miss_profile(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, 
     """The miss profile of `trace` on `gpu` by the reuse-distance model, with its own latencies (100 + |N(0, 5)| time stamps).
 
     A merged load waits for the rest of its line's latency, in cycles of the level that serves the line.
-    Raises SpecError for sectored caches or lines that differ between L1 and L2, and as `simulate_caches` does.
+    Raises SpecError for sectored caches, lines that differ between L1 and L2, or an L2 without LRU, and as `simulate_caches` does.
     """
     lines = {gpu.l1.line_bytes, gpu.l1.sector_bytes, gpu.l2.line_bytes, gpu.l2.sector_bytes}
     if len(lines) > 1:
         what = "the reuse-distance model simulates whole lines, of one size in L1 and L2"
         raise SpecError(what, place=f"{gpu.name}: l1.sector", remedy="make l1 and l2 line and sector equal, or use `caches=exact`")
+    if gpu.l2.replacement != "lru":
+        what = f'the reuse-distance model has LRU sets, not the replacement "{gpu.l2.replacement}"'
+        raise SpecError(what, place=f"{gpu.name}: l2.replacement", remedy="write l2.replacement: lru, or use `caches=exact`")
     base = simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving="round-robin")
     settings = replace(settings_of(gpu.l1), issue="request")
     stream = of_trace(trace, gpu.l1.line_bytes)
