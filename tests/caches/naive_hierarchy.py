@@ -20,7 +20,7 @@ Counts = Counter[tuple[str, int]]
 class Line:
     number: int
     valid: set[int] = field(default_factory=set)
-    dirty: bool = False
+    dirty: set[int] = field(default_factory=set)
 
 
 class Cache:
@@ -74,19 +74,32 @@ class Hierarchy:
         needed = self.l2.units(sectors)
         self.add(name + "s", pc)
         entry = self.l2.take(line)
-        if entry is not None and needed <= entry.valid:
-            self.add(name + "_hits", pc)
-        else:
-            self.add(name + "_misses", pc)
-            if entry is None:
-                entry, old = self.l2.put(line)
-                if old is not None and old.dirty:
-                    self.add("dram_writes", pc)
-            covered = whole and len(sectors) * 32 == len(needed) * self.gpu.l2.sector_bytes
-            if not (write and covered):
-                self.add("dram_reads", pc)
+        there = entry is not None and needed <= (entry.valid | entry.dirty if write else entry.valid)
+        self.add(name + ("_hits" if there else "_misses"), pc)
+        if entry is None:
+            entry, old = self.l2.put(line)
+            if old is not None:
+                self.write_back(pc, old)
+        covered = write and whole and len(sectors) * 32 == len(needed) * self.gpu.l2.sector_bytes
+        marks = write and self.gpu.l2.partial_writes == "mask"
+        if not (there or covered or marks):
+            self.add("dram_reads", pc)
+            self.add("dram_read_sectors", pc, len(needed - entry.valid) * self.gpu.l2.sector_bytes // 32)
+        if covered or not marks:
             entry.valid |= needed
-        entry.dirty |= write
+        if write:
+            entry.dirty |= needed
+            dirty = [one for one in self.l2.place(line) if one.dirty]
+            if len(dirty) > max(1, int(self.gpu.l2.dirty_share * self.gpu.l2.ways)):
+                self.write_back(pc, dirty[0])
+                if not dirty[0].valid:
+                    self.l2.place(line).remove(dirty[0])
+
+    def write_back(self, pc: int, line: Line) -> None:
+        if line.dirty:
+            self.add("dram_writes", pc)
+            self.add("dram_write_sectors", pc, len(line.dirty) * self.gpu.l2.sector_bytes // 32)
+        line.dirty = set()
 
     def send(self, pc: int, sectors: set[int], write: bool, whole: bool = False) -> None:
         per_line = self.gpu.l2.line_bytes // 32

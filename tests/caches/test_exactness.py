@@ -61,6 +61,8 @@ CACHES = st.sampled_from(
         ({}, {}),
         ({"index": "xor"}, {"index": "xor", "size_bytes": 4096}),
         ({"sector_bytes": 32}, {"sector_bytes": 64, "atomic_interval_cycles": 3}),
+        ({"sector_bytes": 32}, {"sector_bytes": 32, "partial_writes": "mask", "dirty_share": 0.5}),
+        ({}, {"sector_bytes": 64, "partial_writes": "mask", "ways": 4, "dirty_share": 0.5}),
         ({"line_bytes": 64, "sector_bytes": 32, "ways": 4}, {}),
         ({}, {"line_bytes": 64, "sector_bytes": 64, "ways": 1}),
         ({"size_bytes": 768, "ways": 3}, {"size_bytes": 1152, "slices": 3, "ways": 3}),

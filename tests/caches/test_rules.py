@@ -89,6 +89,46 @@ def test_write_miss_of_a_part_of_a_line_fetches_it() -> None:
     assert (found["l2_write_misses"], found["l2_write_hits"], found["dram_reads"]) == (1, 1, 1)
 
 
+SECTORS = {"sector_bytes": 32}
+
+
+def test_write_of_a_part_of_a_sector_is_not_fetched_where_the_l2_marks_bytes() -> None:
+    fetched, marked = (totals(stores([0, 0], []), l2=SECTORS | {"partial_writes": word}) for word in ("fetch", "mask"))
+    assert (fetched["dram_reads"], fetched["dram_read_sectors"], fetched["l2_write_hits"]) == (1, 1, 1)
+    assert (marked["dram_reads"], marked["dram_read_sectors"], marked["l2_write_hits"]) == (0, 0, 1)
+
+
+def test_read_of_a_sector_that_was_written_in_part_fetches_the_rest() -> None:
+    marks = SECTORS | {"partial_writes": "mask"}
+    found = totals(stores([0], [0]), l1=SECTORS, l2=marks)
+    assert (found["l2_read_misses"], found["dram_reads"], found["dram_read_sectors"]) == (1, 1, 1)
+    whole = totals(stores([0], [0], 128), l1=SECTORS, l2=marks)
+    assert (whole["l2_read_hits"], whole["dram_reads"]) == (1, 0)
+
+
+def test_write_back_moves_the_sectors_that_were_written() -> None:
+    """Line 0 has one dirty sector, or four; lines 8 and 16 evict it from its set of two ways."""
+    marks = SECTORS | {"partial_writes": "mask"}
+    for width, sectors in ((4, 1), (128, 4)):
+        found = totals(stores([0], [8, 16], width), l2=marks)
+        assert (found["dram_writes"], found["dram_write_sectors"]) == (1, sectors)
+
+
+def test_dirty_lines_beyond_their_share_are_written_back_and_stay() -> None:
+    """Lines 0 and 8 fill a set of two ways. With a share of one half the first is written when the second gets dirty."""
+    for share, writes in ((1.0, 0), (0.5, 1)):
+        found = totals(stores([0, 8], [0], 128), l2={"dirty_share": share})
+        assert (found["dram_writes"], found["l2_read_hits"]) == (writes, 1)
+
+
+def test_random_replacement_keeps_a_part_of_what_lru_loses() -> None:
+    """Five lines in turn through a set of four: LRU never hits. If any line may go, some of the five are there after each round."""
+    l1, l2 = {"size_bytes": 128, "ways": 1}, {"size_bytes": 2 * 4 * 128, "ways": 4}
+    stream = loads([0, 8, 16, 24, 32], 40)
+    assert totals(stream, l1=l1, l2=l2)["l2_read_hits"] == 0
+    assert 60 < totals(stream, l1=l1, l2=l2 | {"replacement": "random"})["l2_read_hits"] < 160
+
+
 def test_write_back_dirty_line_is_charged_to_the_instruction_that_evicts_it() -> None:
     # Lines 0, 8, 16 share slice 0, set 0 of two ways.
     profile = simulate_caches(stores([0], [8, 16], 128), small_gpu(1), 1, interleaving="round-robin")

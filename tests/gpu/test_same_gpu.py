@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from trace_by_hand import Warp, build_trace
 
 from warpsight.base.errors import SpecError
+from warpsight.base.units import SHARE
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.describe import dump_yaml, spec_hash
 from warpsight.gpu.design import Design
@@ -104,6 +105,8 @@ def other(key: str) -> str:
     if known.kind == WORD:
         return next((choice for choice in known.choices if choice != now), known.choices[0])
     assert not isinstance(now, str)
+    if known.kind == SHARE:
+        return "0.5"
     return value_text(key, (now or 0) * 2 or 300)
 
 

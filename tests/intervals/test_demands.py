@@ -29,6 +29,7 @@ def _demands() -> ResourceDemands:
         "executions": {1: 8, 3: 8, 4: 8}, "slowest_l2": {1: 8}, "sectors": {1: 64, 3: 24, 4: 40},
         "l1_reads": {1: 20}, "l1_misses": {1: 12}, "l1_writes": {3: 10}, "l2_reads": {1: 12, 4: 40}, "l2_writes": {3: 10, 4: 40},
         "l2_read_misses": {1: 9, 4: 4}, "dram_reads": {1: 9, 4: 4}, "dram_writes": {3: 3},
+        "dram_read_sectors": {1: 36, 4: 16}, "dram_write_sectors": {3: 12},
     }  # fmt: skip
     found = build_profile(launched, misses(6, **counts), gpu(sm_count=2), Occupancy(8, 16, 0.5, "threads")).demands
     assert found is not None

@@ -108,6 +108,15 @@ def test_unknown_sizes_are_found_from_a_gpu_that_is_only_about_like_it(pascal: s
 
 
 @pytest.mark.unit
+def test_bandwidth_that_a_stream_reached_has_no_efficiency_beside_it(root: Path, tmp_path: Path, capsys: Capture) -> None:
+    """The V100's description has 0.962 of a peak."""
+    mine = tmp_path / "mine.yaml"
+    assert run(capsys, "calibrate", root / "examples/microbenchmarks/mdm-pascal.csv", "--like", "v100", "-o", mine).code == 0
+    dram = load_gpu(mine).dram
+    assert (dram.bandwidth_bytes_per_s, dram.efficiency) == (pytest.approx(480e9, rel=0.03), 1.0)
+
+
+@pytest.mark.unit
 def test_example_gives_the_numbers_of_the_gpu_that_it_was_timed_on(root: Path, capsys: Capture) -> None:
     outcome = run(capsys, "calibrate", root / "examples/microbenchmarks/mdm-pascal.csv", "--like", "gpumech", "--json")
     document = json.loads(outcome.out)

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.unit
 
 RESOURCES = (
     "l1_mshrs", "noc_bandwidth_bytes_per_s", "dram_bandwidth_bytes_per_s", "sm_schedulers", "sm_issue_width", "noc_queue",
+    "dram_channels", "dram_queue", "dram_efficiency",
 )  # fmt: skip
 ONE_WAVE = LaunchShape(28, 8, 8)
 COMPUTE = [(100, 60, 1, 0, 0, 0, 0, 0)]
@@ -213,6 +214,14 @@ def test_model_without_parts_says_so() -> None:
         get_model("mdm~noc")
 
 
+def dram(machine: GpuSpec, **fields: float) -> GpuSpec:
+    return dataclasses.replace(machine, dram=dataclasses.replace(machine.dram, **fields))  # type: ignore[arg-type]
+
+
+def noc(machine: GpuSpec, **fields: int) -> GpuSpec:
+    return dataclasses.replace(machine, noc=dataclasses.replace(machine.noc, **fields))
+
+
 BINDING = {
     "all-warps": ({"stall_cycles": 5000.0}, gpu()),
     "units": ({"unit_cycles": 1e5}, gpu()),
@@ -222,6 +231,9 @@ BINDING = {
     "ways": ({"way_wait": 0.5}, gpu()),
     "l1-pipeline": ({}, gpu(mshrs=1)),
     "dram": ({}, gpu(dram=1e9)),
+    "dram-efficiency": ({}, dram(gpu(dram=1e9), efficiency=0.5)),
+    "turnaround": ({"dram_alternating": 64.0}, dram(gpu(dram=1e9), turnaround_cycles=20_000)),
+    "store-port": ({"sent_requests": 1e4}, noc(gpu(), store_overhead_cycles=6)),
     "stores": ({"l1_cycles": 300.0, "sent_bytes": 1e5}, gpu()),
     "own-time": ({"l1_cycles": 200.0, "stall_cycles": 3000.0}, gpu()),
     "overlap": ({"l1_cycles": 60.0, "stall_cycles": 3000.0}, gpu()),
@@ -255,6 +267,32 @@ def test_blocks_that_fill_the_sms_better_than_their_number_take_less_whatever_bi
     for schedulers in (1, 2):
         machine = gpu(sm_count=2, noc=1e10, dram=1e10, schedulers=schedulers)
         assert cycles(better, machine) == pytest.approx(0.875 * cycles(equal, machine))
+
+
+STREAM = [(1, 0, 2, 1, 4, 0, 4, 0)]
+COPY = [(1, 0, 2, 1, 4, 4, 4, 4)]
+
+
+def test_stream_of_reads_reaches_the_efficiency_of_its_memory() -> None:
+    reads = launched(STREAM, LaunchShape(28 * 64, 8, 8))
+    slow = gpu(dram=1e10)
+    assert cycles(reads, dram(slow, efficiency=0.8)) == pytest.approx(cycles(reads, slow) / 0.8, rel=1e-3)
+
+
+def test_copy_turns_the_bus_around_twice_for_a_queue_of_writes() -> None:
+    """Each of 28 x 512 warps writes 4 lines: 57,344 on 24 channels with queues of 64 are 37.3 pairs of turns for each."""
+    copied = launched(COPY, LaunchShape(28 * 64, 8, 8))
+    slow = gpu(dram=1e10)
+    more = cycles(copied, dram(slow, turnaround_cycles=1000)) - cycles(copied, slow)
+    assert more == pytest.approx(2 * 1000 * 28 * 64 * 8 * 4 / 64 / 24, rel=1e-3)
+    reads = launched(STREAM, LaunchShape(28 * 64, 8, 8))
+    assert cycles(reads, dram(slow, turnaround_cycles=1000)) == cycles(reads, slow)
+
+
+def test_stores_of_few_bytes_take_their_overhead_at_the_port() -> None:
+    """64 blocks of 8 warps an SM, each with 16 stores of 32 B on a port of 31.25 B a cycle, and 6 cycles for each."""
+    scattered = launched([(1, 0, 2, 1, 0, 16, 0, 0)], LaunchShape(28 * 64, 8, 8), sent_bytes=512.0)
+    assert cycles(scattered, noc(gpu(), store_overhead_cycles=6)) == pytest.approx(64 * 8 * 16 * (6 + 32 / 31.25), rel=1e-2)
 
 
 @pytest.mark.property

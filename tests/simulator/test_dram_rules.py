@@ -31,6 +31,12 @@ def test_does_the_bus_carry_one_line_after_the_other(bandwidth: float, cycles: i
     assert uses([word(line) for line in SLICE_0[:3]], spec) == [341, 341 + cycles, 341 + 2 * cycles]
 
 
+@pytest.mark.parametrize(("efficiency", "cycles"), [(1.0, 8), (0.5, 16)])
+def test_does_a_stream_reach_the_efficiency_of_the_bus(efficiency: float, cycles: int) -> None:
+    spec = gpu(noc=FAST, dram={"bandwidth_bytes_per_s": 64e9, "efficiency": efficiency})
+    assert uses([word(line) for line in SLICE_0[:3]], spec) == [341, 341 + cycles, 341 + 2 * cycles]
+
+
 def test_do_channels_not_delay_each_other() -> None:
     """Lines 0, 2, 4, 6 lie behind the four channels: their data comes in neighbouring cycles however slow each bus is."""
     spec = gpu(noc=FAST, dram={"bandwidth_bytes_per_s": 16e9})
@@ -105,10 +111,10 @@ def test_do_accesses_without_rows_keep_their_order() -> None:
 TWO_WAYS = {"size_bytes": 4 * 2 * 128, "ways": 2}
 
 
-def evictions(turnaround: int, queue: int) -> list[int]:
+def evictions(turnaround: int, queue: int, row: int = 2048) -> list[int]:
     """Two stores fill a set of two ways of slice 0; then two independent loads, one cycle apart, evict both lines: a write-back
     and a read each, of one open row. The cycles from the first load's issue to the uses of both."""
-    spec = rows(turnaround=turnaround, queue=queue, activate_cycles=0, precharge_cycles=0, l2=TWO_WAYS)
+    spec = rows(turnaround=turnaround, queue=queue, activate_cycles=0, precharge_cycles=0, l2=TWO_WAYS, row_bytes=row)
     spec.latency_cycles["membar"] = 1
     code = ["store.global.4 <- q0\nmembar", "load.global.4 r0 <- q1\nload.global.4 r1 <- q2\nint r2 <- r0\nint r3 <- r1"]
     trace = build_trace(code, [Warp(((0, 32, 2), (1, 32, 1)), [whole(0), whole(8), whole(16), whole(24)])])
@@ -121,6 +127,7 @@ def test_do_writes_leave_together_before_the_bus_turns_around(turnaround: int) -
     """The first write-back is the older access and finds the bus idle: it goes first. While it is on the bus the second one is
     asked for, which needs no turnaround. The reads follow, T after the 4 cycles of both writes, and 2 cycles apart."""
     assert evictions(turnaround, 64) == [MISS + 4 + turnaround, MISS + 6 + turnaround]
+    assert evictions(turnaround, 64, row=0) == [MISS + 4 + turnaround, MISS + 6 + turnaround]
 
 
 @pytest.mark.parametrize("turnaround", [5, 25])

@@ -101,6 +101,39 @@ def test_does_a_store_of_whole_sectors_need_no_data_in_a_sectored_l2() -> None:
     assert (whole_line["dram_reads"], sectored["dram_reads"]) == (1, 0)
 
 
+MARKS = {"sector_bytes": 32, "partial_writes": "mask"}
+
+
+def test_does_an_l2_that_marks_bytes_fetch_no_part_of_a_sector_before_it_is_read() -> None:
+    written = counts(in_turn(("store", word(0)), ("store", word(0))), gpu(l2=MARKS))
+    assert (written["l2_write_misses"], written["l2_write_hits"], written["dram_reads"]) == (1, 1, 0)
+    read = counts(in_turn(("store", word(0)), ("load", word(0))), gpu(l1={"sector_bytes": 32}, l2=MARKS))
+    assert (read["l2_read_misses"], read["dram_reads"], read["dram_read_sectors"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(("stored", "sectors"), [(word(0), 1), (whole(0), 4)])
+def test_does_a_write_back_move_the_sectors_that_were_written(stored: list[int], sectors: int) -> None:
+    found = counts(in_turn(("store", stored), ("load", word(8))), gpu(l1={"sector_bytes": 32}, l2=TINY | MARKS))
+    assert (found["dram_writes"], found["dram_write_sectors"]) == (1, sectors)
+
+
+@pytest.mark.parametrize(("share", "writes"), [(1.0, 0), (0.5, 1)])
+def test_is_a_line_written_back_when_a_set_has_too_many_dirty_ones(share: float, writes: int) -> None:
+    """Lines 0 and 8 fill a set; line 0 stays there, clean."""
+    found = counts(in_turn(("store", whole(0)), ("store", whole(8)), ("load", word(0))), gpu(l2=TWO_WAYS | {"dirty_share": share}))
+    assert (found["dram_writes"], found["l2_read_hits"]) == (writes, 1)
+
+
+def test_does_random_replacement_keep_a_part_of_what_lru_loses() -> None:
+    """Three lines in turn through a set of two ways."""
+    stream = [("load", word(8 * (k % 3))) for k in range(90)]
+    lru, random = (
+        counts(in_turn(*stream), gpu(l1={"size_bytes": 128, "ways": 1}, l2=TWO_WAYS | {"replacement": word}))
+        for word in ("lru", "random")
+    )
+    assert lru["l2_read_hits"] == 0 and 20 < random["l2_read_hits"] < 60
+
+
 def test_is_a_dirty_line_written_back_when_it_is_evicted() -> None:
     """One way a set. The store makes line 0 dirty, the load of line 8 evicts it: one write, on the load's account."""
     spec = gpu(l2=TINY)

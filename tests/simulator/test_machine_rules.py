@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,15 +49,20 @@ def random_trace(seed: int, warps: int = 24, per_block: int = 4, chunk: int = 1_
     buffer=st.integers(1, 6),
     sector=st.sampled_from([32, 128]),
     fill=st.sampled_from(["on-miss", "on-fill"]),
+    l2=st.fixed_dictionaries({
+        "partial_writes": st.sampled_from(["fetch", "mask"]), "replacement": st.sampled_from(["lru", "random"]),
+        "dirty_share": st.sampled_from([0.5, 1.0]),
+    }),
 )
 def test_every_instruction_and_request_is_done_once_whatever_is_scarce(
-    seed: int, sms: int, schedulers: int, policy: str, mshrs: int, targets: int, queue: int, buffer: int, sector: int, fill: str
+    seed: int, sms: int, schedulers: int, policy: str, mshrs: int, targets: int, queue: int, buffer: int, sector: int, fill: str,
+    l2: dict[str, Any],
 ) -> None:
     spec = gpu(
         sms,
         sm={"schedulers": schedulers, "policy": policy, "access_queue": queue},
         l1={"mshrs": mshrs, "targets": targets, "sector_bytes": sector, "allocation": fill, "miss_queue": 1},
-        l2={"mshrs": mshrs, "targets": targets, "sector_bytes": sector},
+        l2={"mshrs": mshrs, "targets": targets, "sector_bytes": sector, **l2},
         noc={"buffer": buffer},
         dram={"queue": 2},
     )

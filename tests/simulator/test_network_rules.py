@@ -49,6 +49,14 @@ def test_does_a_store_take_a_flit_for_each_sector() -> None:
     assert load_behind([0] * 32) == [2 + MISS]
 
 
+@pytest.mark.parametrize("overhead", [0, 6])
+def test_does_a_store_hold_the_sm_s_port_beyond_its_data(overhead: int) -> None:
+    """A store of a word is one flit. The load behind it is at the port a cycle later, and leaves after the overhead."""
+    trace = build_trace(["store.global.4 <- q0\nload.global.4 r0 <- q1\nint r1 <- r0"], [Warp(((0, 1, 1),), [word(0), word(2)])])
+    spec = gpu(noc={"bandwidth_bytes_per_s": 128e9, "flit_bytes": 32, "store_overhead_cycles": overhead}, dram=FAST)
+    assert cycles_of(2, trace, spec) == [2 + MISS + overhead]
+
+
 def test_does_an_acknowledgement_take_one_flit() -> None:
     """Of a whole line: 4 flits there and 1 back. The description's 120 cycles are for 1 there and 4 back: the same sum."""
     spec = gpu(**NARROW)

@@ -17,9 +17,9 @@ from fractions import Fraction
 
 from warpsight.base.errors import SpecError, suggestion
 
-FREQUENCY, SIZE, BANDWIDTH, CYCLES, TIME, COUNT = "frequency", "size", "bandwidth", "cycles", "time", "count"
+FREQUENCY, SIZE, BANDWIDTH, CYCLES, TIME, COUNT, SHARE = "frequency", "size", "bandwidth", "cycles", "time", "count", "share"
 
-FRACTIONAL = (FREQUENCY, BANDWIDTH, TIME)
+FRACTIONAL = (FREQUENCY, BANDWIDTH, TIME, SHARE)
 """Dimensions whose quantities need not be whole in their base unit."""
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -33,8 +33,11 @@ UNITS: dict[str, dict[str, int]] = {
     CYCLES: {"cycles": 1, "cycle": 1},
     TIME: {"ns": 1, "us": 10**3, "ms": 10**6},
     COUNT: {},
+    SHARE: {},
 }
-EXAMPLES = {FREQUENCY: "1.4 GHz", SIZE: "96 KiB", BANDWIDTH: "1050 GB/s", CYCLES: "25 cycles", TIME: "3.5 us", COUNT: "28"}
+EXAMPLES = {
+    FREQUENCY: "1.4 GHz", SIZE: "96 KiB", BANDWIDTH: "1050 GB/s", CYCLES: "25 cycles", TIME: "3.5 us", COUNT: "28", SHARE: "0.92",
+}  # fmt: skip
 _WRITTEN = {
     FREQUENCY: ("GHz", "MHz", "kHz", "Hz"),
     SIZE: ("TiB", "GiB", "MiB", "KiB", "B"),
@@ -57,8 +60,8 @@ _LONGEST = 64
 def parse_quantity(text: str, dimension: str, *, key: str, place: str = "") -> int | float:
     """The number that `text` (`1.4 GHz`, `96KiB`, `25 cycles`, `28`) stands for, in the base unit of `dimension`.
 
-    Sizes, cycles and counts give int, frequencies (Hz), bandwidths (B/s) and times (ns) the nearest float. The value is exact
-    before that last rounding. Raises what `exact_quantity` raises.
+    Sizes, cycles and counts give int, frequencies (Hz), bandwidths (B/s), times (ns) and shares the nearest float. The value is
+    exact before that last rounding. Raises what `exact_quantity` raises.
     """
     value = exact_quantity(text, dimension, key=key, place=place)
     return float(value) if dimension in FRACTIONAL else int(value)
@@ -100,7 +103,7 @@ def _factor(unit: str, dimension: str, number: str, key: str, place: str) -> int
     if unit in units:
         return units[unit]
     if not unit:
-        if dimension == COUNT:
+        if dimension in (COUNT, SHARE):
             return 1
         raise SpecError(f'{key} has no unit: "{number}"', place=place, remedy=_write(dimension))
     if ambiguous := _AMBIGUOUS.get(dimension, {}).get(unit):
@@ -109,8 +112,8 @@ def _factor(unit: str, dimension: str, number: str, key: str, place: str) -> int
     if other is not None:
         what = f'{key} is a {_noun(dimension)}, but "{number} {unit}" is a {_noun(other)}'
         raise SpecError(what, place=place, remedy=_write(dimension))
-    if dimension == COUNT:
-        what = f'{key} is a plain count, but "{number} {unit}" has something behind the number'
+    if dimension in (COUNT, SHARE):
+        what = f'{key} is a plain {dimension}, but "{number} {unit}" has something behind the number'
         raise SpecError(what, place=place, remedy=_write(dimension))
     same = next((known for known in units if known.lower() == unit.lower()), unit)
     raise SpecError(f'{key} has an unknown unit "{unit}"{suggestion(same, units)}', place=place, remedy=_write(dimension))
@@ -134,6 +137,8 @@ def format_quantity(value: int | float, dimension: str) -> str:
         raise ValueError(f"{value!r} is not a quantity")
     if dimension == COUNT:
         return str(int(value))
+    if dimension == SHARE:
+        return _plain(exact)
     if dimension == CYCLES:
         return f"{int(value)} cycle" if value == 1 else f"{int(value)} cycles"
     for unit in _WRITTEN[dimension]:

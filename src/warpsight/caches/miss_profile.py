@@ -29,7 +29,8 @@ class MissProfile:
     sector, `l2.atomic_interval` for a sector or one for each lane at an address, whichever is longer. `shared_repeats`: the same
     lanes of atomics on shared memory, which the load-store unit serves one after the other.
     `dram_reads` and `dram_writes` count lines (reads: L2 read misses, and fetches for writes that miss and cover a line in part;
-    writes: write-backs, charged to the pc that evicted them).
+    writes: write-backs, charged to the pc that evicted them, or whose write made a set hold too many dirty lines).
+    `dram_read_sectors` and `dram_write_sectors`: the 32 B sectors of these.
 
     `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): how evenly traffic spreads at a time over
     the ports of the L2 slices to and from the SMs, over the memory channels, and repeats of atomics over the slices (module
@@ -61,6 +62,8 @@ class MissProfile:
     l2_write_misses: Counts
     dram_reads: Counts
     dram_writes: Counts
+    dram_read_sectors: Counts
+    dram_write_sectors: Counts
     shared_executions: Counts
     shared_passes: Counts
     slowest_merged: Counts

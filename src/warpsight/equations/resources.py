@@ -50,9 +50,10 @@ def noc_cycles(demands: ResourceDemands, design: Design) -> Floats:
 
 
 def port_cycles(demands: ResourceDemands, design: Design) -> Floats:
-    """The SM's port to the network, in each direction as wide as that of a slice."""
-    busiest = max(demands.fetched_bytes, demands.sent_bytes)
-    return np.asarray(busiest * design.core_clock_hz * design.l2_slices / design.noc_bandwidth_bytes_per_s)
+    """The SM's port to the network, in each direction as wide as that of a slice. A store takes more than its data does."""
+    byte = design.core_clock_hz * design.l2_slices / design.noc_bandwidth_bytes_per_s
+    stores = demands.sent_bytes * byte + demands.sent_requests * design.noc_store_overhead_cycles
+    return np.asarray(np.maximum(demands.fetched_bytes * byte, stores))
 
 
 def held_by_stores(demands: ResourceDemands, design: Design) -> Floats:
@@ -87,8 +88,13 @@ def slice_cycles(demands: ResourceDemands, design: Design) -> Floats:
     return np.asarray(accesses * design.sm_count / design.l2_slices)
 
 
-def dram_cycles(demands: ResourceDemands, design: Design) -> Floats:
-    """The DRAM channels that traffic uses at a time."""
-    return np.asarray(
-        demands.dram_bytes / demands.channel_share * design.core_clock_hz * design.sm_count / design.dram_bandwidth_bytes_per_s
-    )
+def dram_cycles(demands: ResourceDemands, design: Design, *, peak: bool = False) -> Floats:
+    """The DRAM channels that traffic uses at a time. `peak`: as if a stream of reads reached the peak of the bandwidth.
+
+    A channel gathers writes until they fill its queue and sends them together: its bus turns around twice for a queue of writes. If
+    there are fewer reads, it is these that are gathered.
+    """
+    reached = design.dram_bandwidth_bytes_per_s * (1.0 if peak else design.dram_efficiency)
+    bus = demands.dram_bytes / demands.channel_share * design.core_clock_hz * design.sm_count / reached
+    turns = 2.0 * demands.dram_alternating / design.dram_queue * design.sm_count / design.dram_channels
+    return np.asarray(bus + turns * design.dram_turnaround_cycles)

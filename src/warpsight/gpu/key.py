@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, SIZE, TIME
+from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, SHARE, SIZE, TIME
 
 WORD, FLAG = "word", "true or false"
 
@@ -87,6 +87,11 @@ def bandwidth(meaning: str, step: str, *, orders: bool = False) -> Key:
 def time(meaning: str, step: str, *, reason: str) -> Key:
     """A time in ns, which may be none."""
     return Key("", TIME, meaning, 0, MOST_NANOSECONDS, reason=reason, step=step)
+
+
+def share(meaning: str, step: str, *, reason: str, orders: bool = False) -> Key:
+    """A share of a whole, above 0 and at most 1."""
+    return Key("", SHARE, meaning, 0.01, 1, reason=reason, step=step, orders=orders)
 
 
 def word(meaning: str, step: str, *choices: str) -> Key:

@@ -28,6 +28,7 @@ from warpsight.gpu.key import (
     count,
     cycles,
     flag,
+    share,
     size,
     time,
     word,
@@ -108,7 +109,8 @@ class CacheSpec:
     latency_cycles: Annotated[int, cycles("round trip of a hit seen by the SM, without contention", PROFILE, orders=True)]
     index: Annotated[str, word(
         "set of a line: modulo; xor and fermi fold higher bits in (2^n sets)", CACHES, "modulo", "xor", "fermi")] = "modulo"
-    replacement: Annotated[str, word("which line leaves a full set: the least recently used", CACHES, "lru")] = "lru"
+    replacement: Annotated[str, word(
+        "which line leaves a full set: {replacement}", CACHES, "lru", "random")] = "lru"
     write_policy: Annotated[str, word(
         "when a write goes on: at once, or when its line leaves; only {policy} is modelled", CACHES,
         "write-through", "write-back")] = "write-through"
@@ -156,6 +158,12 @@ class L2Spec(CacheSpec):
     atomic_interval_cycles: Annotated[int, cycles(
         "between two sectors of atomics that a slice begins; lanes at the same address take at least one each", CACHES, most=1024,
         reason="default: one a cycle, as any access")] = 1
+    partial_writes: Annotated[str, word(
+        "what becomes of a sector that is written in part and not there: it is fetched first, or its bytes are marked (mask)",
+        CACHES, "fetch", "mask")] = "fetch"
+    dirty_share: Annotated[float, share(
+        "most of a set's lines that are dirty; with more, the one least recently used is written back", CACHES,
+        reason="default: all of them")] = 1.0
 
 
 @dataclass(frozen=True)
@@ -169,6 +177,9 @@ class NocSpec:
     flit_bytes: Annotated[int, size(
         "data that a port passes as one piece; a packet is at least one, in the simulator", SIMULATOR,
         reason="default: one sector")] = 32
+    store_overhead_cycles: Annotated[int, cycles(
+        "of an SM's port for a store of a line or a sector of an atomic, beyond its data: the header and the mask of bytes", MODEL,
+        least=0, most=1024, reason="default: nothing")] = 0
     buffer: Annotated[int, count(
         "packets that wait at each slice and each SM, in the simulator", SIMULATOR, reason=_LIKE_SIMULATORS, most=4096)] = 64
 
@@ -178,11 +189,14 @@ class DramSpec:
     """Device memory."""
 
     bandwidth_bytes_per_s: Annotated[float, bandwidth("peak of all channels together", MODEL, orders=True)]
+    efficiency: Annotated[float, share(
+        "what a stream of reads reaches of the peak: refresh, activations that nothing hides", MODEL, orders=True,
+        reason="default: the bandwidth is what streams reach")] = field(default=1.0, kw_only=True)
     channels: Annotated[int, count("memory channels", CACHES, most=4096)]
     latency_cycles: Annotated[int, cycles(
         "what an access adds to an L2 hit's round trip, without contention", PROFILE, least=0, orders=True)]
     queue: Annotated[int, count(
-        "accesses that wait at a channel, in the simulator", SIMULATOR, reason=_LIKE_SIMULATORS, most=4096)] = 64
+        "accesses that wait at a channel; so many writes go out together", MODEL, reason=_LIKE_SIMULATORS, most=4096)] = 64
     row_bytes: Annotated[int, size(
         "bytes of an open row of a bank, in the simulator; 0 B: rows cost nothing", SIMULATOR,
         reason="default: the bandwidth is what streams reach", least=0)] = 0
@@ -194,7 +208,8 @@ class DramSpec:
     precharge_cycles: Annotated[int, cycles(
         "closing a row before another opens, in the simulator", SIMULATOR, reason=_NO_ROWS, least=0)] = 0
     turnaround_cycles: Annotated[int, cycles(
-        "the bus between reads and writes, in the simulator", SIMULATOR, reason=_NO_ROWS, least=0)] = 0
+        "idle time of the bus between reads and writes, each way", MODEL, least=0,
+        reason="default: nothing, as in a bandwidth that streams reach")] = 0
 
 
 @dataclass(frozen=True)
@@ -274,8 +289,10 @@ _WITHIN = {"imad": "fp32"}
 # how the attribute of a key is named: the key, and the base unit of its dimension
 _UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s", TIME: "_ns"}
 _CACHE_WORDS = {
-    "l1": {"level": "l1", "all": "per SM", "one": "L1", "policy": "write-through", "allocates": "false"},
-    "l2": {"level": "l2", "all": "all slices together", "one": "slice", "policy": "write-back", "allocates": "true"},
+    "l1": {"level": "l1", "all": "per SM", "one": "L1", "policy": "write-through", "allocates": "false",
+           "replacement": "the least recently used; only lru is modelled"},
+    "l2": {"level": "l2", "all": "all slices together", "one": "slice", "policy": "write-back", "allocates": "true",
+           "replacement": "the least recently used, or any (random)"},
 }
 
 

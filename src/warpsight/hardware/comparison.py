@@ -96,7 +96,7 @@ def _ours(profiled: ProfiledTrace, gpu: GpuSpec) -> dict[str, tuple[float | None
         if instruction.access in sectors and instruction.space in ("global", "generic"):
             sectors[instruction.access] += count * whole
     l2_hits, l2_accesses = totals["l2_read_hits"] + totals["l2_write_hits"], totals["l2_reads"] + totals["l2_writes"]
-    read, written = (whole * part for part in dram_bytes(misses, gpu.l2))
+    read, written = (whole * part for part in dram_bytes(misses))
     return {
         "warp_instructions": (float(header.warp_instructions), None),
         "thread_instructions": (float(header.thread_instructions), None),

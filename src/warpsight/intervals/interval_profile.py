@@ -105,10 +105,10 @@ class ResourceDemands:
     `unit_cycles`: cycles of the busiest functional unit that is not fully pipelined (initiation interval above 1), per scheduler.
     `l1_cycles`: cycles of the SM's load-store unit: one per line request, per pass through the shared-memory banks, and per
     sector of an atomic. `read_misses`: lines that take an MSHR. `fetched_bytes` arrive over the NoC, `sent_bytes` (stores,
-    atomics) leave over it, in `sent_requests` of the load-store unit. `dram_bytes` cross the DRAM channels. `slice_accesses` of
-    the L2: one per line that a request reads or writes, or per sector of an atomic. `atomic_repeats`: cycles for which an L2
-    slice executes atomics beyond one for each sector, such as for lanes of a warp at the same address. `dram_share` (0 to 1) of
-    the read misses goes on to DRAM.
+    atomics) leave over it, in `sent_requests` of the load-store unit. `dram_bytes` cross the DRAM channels; of the reads and
+    writes that do, `dram_alternating` is the smaller number. `slice_accesses` of the L2: one per line that a request reads or
+    writes, or per sector of an atomic. `atomic_repeats`: cycles for which an L2 slice executes atomics beyond one for each
+    sector, such as for lanes of a warp at the same address. `dram_share` (0 to 1) of the read misses goes on to DRAM.
 
     `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): the part that is busy at a time, of the
     L2 slices' ports to and from the SMs, of the DRAM channels, and of the slices that repeat atomics. `way_wait` (0 to 1): cycles
@@ -126,6 +126,7 @@ class ResourceDemands:
     sent_bytes: float
     sent_requests: float
     dram_bytes: float
+    dram_alternating: float
     slice_accesses: float
     atomic_repeats: float
     dram_share: float
@@ -143,7 +144,7 @@ class ResourceDemands:
 
 # The demands that are amounts per warp; the others are shares and ratios.
 AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes",
-           "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step")  # fmt: skip
+           "dram_alternating", "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step")  # fmt: skip
 
 
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:

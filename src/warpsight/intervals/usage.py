@@ -69,16 +69,9 @@ def touched_bytes(sectors: npt.ArrayLike, requests: npt.ArrayLike, cache: CacheS
     return np.asarray(np.clip(mean, cache.sector_bytes, cache.line_bytes), dtype=np.float64)
 
 
-def dram_bytes(misses: MissProfile, l2: CacheSpec) -> tuple[float, float]:
-    """Bytes read and written at DRAM by the whole trace. A fetch reads the sectors that the requests of its pc touch on average.
-
-    A write-back writes what stores touch on average, for any access that evicts the line. An atomic fetches one sector.
-    """
-    lines = misses.l1_reads + misses.l1_writes
-    fetched = np.where(lines > 0, touched_bytes(misses.sectors, lines, l2), l2.sector_bytes)
-    stores = misses.l1_writes > 0
-    stored = touched_bytes(misses.sectors[stores].sum(), misses.l1_writes[stores].sum(), l2) if stores.any() else l2.sector_bytes
-    return float((misses.dram_reads * fetched).sum()), float(misses.dram_writes.sum() * stored)
+def dram_bytes(misses: MissProfile) -> tuple[float, float]:
+    """Bytes read and written at DRAM by the whole trace."""
+    return SECTOR_BYTES * float(misses.dram_read_sectors.sum()), SECTOR_BYTES * float(misses.dram_write_sectors.sum())
 
 
 # -- The counts of the MWP-CWP model: exact executions, coalescing by the GPU's rule.

@@ -13,6 +13,9 @@ from warpsight.models.interval_model import IDLE, launch_answer, place_waves, re
 _LARGEST = "({what}, of a warp, - its issue cycles) / its instructions, where it is the largest of com_struct, noc and dram; else 0"
 
 
+_NETWORK = (resources.noc_cycles, resources.slice_cycles, resources.port_cycles)
+
+
 class Bottleneck(Model):
     """The service time of the busiest resource for the whole launch. It is a lower bound of the time, except that the imbalance of
     the blocks does not delay a shared resource in full. Every model with latencies must be more accurate than this one.
@@ -25,7 +28,7 @@ class Bottleneck(Model):
     about = About(
         equations=(
             "cycles = max over resources of service cycles per warp x warps per SM, x busiest SM's blocks over the mean",
-            "resources: issue slots, functional units, L1 port, NoC (each way), L2 slices, DRAM channels",
+            "resources: issue slots, functional units, L1 port, NoC (each way) and an SM's port to it, L2 slices, DRAM channels",
         ),
         assumptions=("latencies are hidden, queues are never empty", "traffic is spread evenly over slices and channels"),
         fails=("few warps, or long chains of dependent instructions: the latency is not hidden, and cycles are too low",),
@@ -34,9 +37,9 @@ class Bottleneck(Model):
             "base": "1 / min(schedulers x issue width, warps of an SM in the fullest wave)",
             "com_struct": _LARGEST.format(what="max(functional unit's cycles / schedulers, load-store unit's cycles)"),
             "noc": _LARGEST.format(
-                what="max(bytes of the busier direction x clock x SMs / NoC bandwidth, accesses x SMs / L2 slices)"
+                what="max(bytes each way x clock x SMs / NoC bandwidth, accesses x SMs / L2 slices, an SM's port)"
             ),
-            "dram": _LARGEST.format(what="bytes x clock x SMs / DRAM bandwidth"),
+            "dram": _LARGEST.format(what="bytes x clock x SMs / (DRAM bandwidth x efficiency) + turns of the buses"),
             "idle": IDLE,
             "launch": "(begin and end of the grid + what all blocks, or those in one place, take to start beyond all other "
             "components) x SMs / instructions of the launch",
@@ -56,7 +59,7 @@ class Bottleneck(Model):
         issue = resources.issue_cycles(instructions, design, resident)
         bounds = {
             "com_struct": np.maximum(demands.unit_cycles / design.sm_schedulers, demands.l1_cycles),
-            "noc": np.maximum(resources.noc_cycles(demands, design), resources.slice_cycles(demands, design)),
+            "noc": np.max([part(demands, design) for part in _NETWORK], axis=0),
             "dram": resources.dram_cycles(demands, design),
         }
         values = np.stack(list(bounds.values()))

@@ -29,7 +29,10 @@ WARPSIGHT_PARTS = {
     "ways": "a line in flight holds a way of its L1 set; while all ways of a set are held, the load-store unit waits",
     "l1-pipeline": "a miss holds MSHR and way from the tag lookup until its line arrives, without the pipeline of the L1",
     "noc": "each direction of the network is a server, and so is the SM's port to it",
+    "store-port": "a store occupies the SM's port for longer than its data takes",
     "dram": "the DRAM channels are a server",
+    "dram-efficiency": "a stream of reads reaches only a part of the DRAM's peak bandwidth",
+    "turnaround": "the bus of a DRAM channel turns around between reads and writes",
     "own-time": "the time for which a warp alone occupies units and load-store unit is part of its stalls, not added to them",
     "overlap": "requests of one access are in the load-store unit and in the memory system at the same time",
     "atomics": "an L2 slice reads and writes each sector of an atomic, and serves lanes that share an address one after the other",
@@ -87,7 +90,7 @@ class Warpsight(Model):
         ),
         fails=(
             "errors of the cache simulation: kernels that almost fit into a cache",
-            "DRAM that alternates between reads and writes, or opens a row for each access, has less than its peak bandwidth",
+            "DRAM that opens a row for each access has less than its peak bandwidth",
             "phases: a kernel that first only loads and then only computes overlaps less than the mean over both phases suggests",
         ),
         citation="Y. Bard. Some extensions to multiclass queueing network analysis. 1979. P. Schweitzer. Approximate analysis of "
@@ -148,8 +151,10 @@ class Warpsight(Model):
             kept = demands.stall_in_step / demands.stall_cycles if demands.stall_cycles else 0.0
             demands = replace(demands, stall_cycles=alone, stall_in_step=alone * kept)
         nothing = {"units": "unit_cycles", "l1-port": "l1_cycles", "barriers": "barriers", "dram": "dram_bytes",
-                   "atomics": "atomic_repeats", "ways": "way_wait"}  # fmt: skip
+                   "turnaround": "dram_alternating", "atomics": "atomic_repeats", "ways": "way_wait"}  # fmt: skip
         changes = {field: 0.0 for part, field in nothing.items() if not self._has(part)}
+        if not self._has("dram"):
+            changes |= {"dram_alternating": 0.0}
         if not self._has("unequal-blocks"):
             changes |= {"work_imbalance": 1.0, "longest_warp": 1.0}
         if not self._has("spread"):
@@ -252,7 +257,8 @@ class Warpsight(Model):
 
     def _memory(self, demands: ResourceDemands, design: Design) -> tuple[Floats, Floats, dict[str, Floats]]:
         """Cycles of the memory system for one warp of each SM, those of its bandwidth alone, and the first by component."""
-        noc, dram = resources.noc_cycles(demands, design), resources.dram_cycles(demands, design)
+        noc = resources.noc_cycles(demands, design)
+        dram = resources.dram_cycles(demands, design, peak=not self._has("dram-efficiency"))
         held = np.zeros(len(design))
         parts = np.stack([held, noc, dram], axis=1)
         if demands.read_misses > 0 and self._has("mshrs"):
@@ -264,7 +270,8 @@ class Warpsight(Model):
             parts = np.stack([latency, waits[:, 0], waits[:, 1]], axis=1)
         carried = np.max([noc, dram, resources.slice_cycles(demands, design)], axis=0)
         queues = np.max([held, noc, dram], axis=0)
-        cycles = np.max([queues, carried, resources.port_cycles(demands, design)], axis=0)
+        sending = demands if self._has("noc") and self._has("store-port") else replace(demands, sent_requests=0.0)
+        cycles = np.max([queues, carried, resources.port_cycles(sending, design)], axis=0)
         whole = parts.sum(axis=1, keepdims=True)
         queued = np.divide(queues, cycles, out=np.zeros_like(cycles), where=cycles > 0)
         shares = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0) * queued[:, None]

@@ -1,8 +1,8 @@
 """A memory channel: accesses wait in a queue, and the data bus carries one after the other.
 
-Without a row model (`dram.row` 0 B) an access takes the bus for its data alone, in the order of arrival. With it a bank holds one
-open row, and accesses to an open row go first (FR-FCFS); another row costs a precharge and an activation before its data can
-come, which other banks' data hide, and the bus turns around between reads and writes.
+The bus turns around between reads and writes, which takes `dram.turnaround`. So accesses that need no turn go first, and of these
+the oldest. With a row model (`dram.row` above 0 B) a bank holds one open row, and accesses to an open row go first (FR-FCFS);
+another row costs a precharge and an activation before its data can come, which other banks' data hide.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _ready(state: State, channel: Channel, access: DramAccess) -> int:
 
 
 @inlined
-def _choose(state: State, channel: Channel) -> int:
+def _choose(state: State, channel: Channel, now: int) -> int:
     """Of the accesses to open rows the one whose data can be on the bus first; of several, the oldest.
 
     So reads continue as long as there are any, and writes leave together when the queue is full of them.
@@ -94,7 +94,7 @@ def _choose(state: State, channel: Channel) -> int:
     for k in range(channel.waiting):
         access = channel.accesses[k]
         if channel.banks[access.bank].row == access.row:
-            ready = _ready(state, channel, access)
+            ready = max(_ready(state, channel, access), now * codes.TICKS)
             if ready < best:
                 chosen, best = k, ready
     return chosen
@@ -118,7 +118,8 @@ def begin_access(state: State, channel: Channel, now: int) -> None:
     chosen = 0
     if state.machine.row_sectors != 0:
         _open_rows(state, channel, now)
-        chosen = _choose(state, channel)
+    if state.machine.row_sectors != 0 or state.machine.turnaround_ticks != 0:
+        chosen = _choose(state, channel, now)
     access = channel.accesses[chosen]
     start = max(_ready(state, channel, access), now * codes.TICKS)
     if start >= (now + 1) * codes.TICKS:

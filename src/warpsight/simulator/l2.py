@@ -1,7 +1,8 @@
-"""An L2 slice: one packet a cycle reaches its tags; write-back, write-allocate, LRU; atomics are executed here.
+"""An L2 slice: one packet a cycle reaches its tags; write-back, write-allocate; atomics are executed here.
 
-A write that covers whole sectors needs no data from memory; any other that misses fetches its line first, as a read does. A packet
-that cannot be served (no MSHR, no way that is not on its way, no room before DRAM or in the reply queue) blocks those behind it.
+A write that covers whole sectors needs no data from memory; any other that misses fetches its line first, as a read does, unless
+the L2 marks written bytes: then the sector is dirty but not valid, and a read fetches the rest. A packet that cannot be served (no
+MSHR, no way that is not on its way, no room before DRAM or in the reply queue) blocks those behind it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from warpsight.simulator.dram import has_room, request_dram, unblock
 from warpsight.simulator.noc import push_reply, slice_has_room
 from warpsight.simulator.state import DramReply, Packet, Slice, State
 from warpsight.simulator.structures import (
+    Cache,
     Line,
     Target,
     add_target,
@@ -40,9 +42,33 @@ def _first_way(state: State, line: int) -> int:
 @inlined
 def _write_back(state: State, part: Slice, line: Line, pc: int, now: int) -> None:
     """Write a line that is to be evicted to memory if it is dirty, on the account of `pc`."""
-    if line.dirty:
+    if line.dirty != 0:
         state.counters[pc].dram_writes += 1
-        request_dram(state, part, line.number, line.valid, 1, -1, now)
+        state.counters[pc].dram_write_sectors += set_bits(line.dirty)
+        request_dram(state, part, line.number, line.dirty, 1, -1, now)
+        line.dirty = 0
+
+
+@inlined
+def _victim(state: State, cache: Cache, first: int) -> int:
+    """The row of the line that is to be evicted, which no miss is pending for, or -1."""
+    way = victim(cache, first, state.l2.ways)
+    if state.machine.random and way >= 0 and cache.lines[way].number >= 0:
+        state.chance = (state.chance * 1103515245 + 12345) & 0x7FFFFFFF  # the generator of the C standard
+        other = first + (state.chance >> 12) % state.l2.ways
+        way = other if cache.lines[other].pending == 0 else way
+    return way
+
+
+@inlined
+def _limit_dirty(state: State, part: Slice, first: int, pc: int, now: int) -> None:
+    """Write back the least recently used dirty line of a set that has too many of them, unless the channel has no room."""
+    lines, dirty, oldest = part.cache.lines, 0, first
+    for way in range(first, first + state.l2.ways):
+        if lines[way].dirty != 0:
+            dirty, oldest = dirty + 1, way
+    if dirty > state.machine.most_dirty and lines[oldest].pending == 0 and has_room(state, part, 1):
+        _write_back(state, part, lines[oldest], pc, now)
 
 
 # -- Replies.
@@ -83,7 +109,7 @@ def _miss(state: State, part: Slice, packet: Packet, needed: int, first: int, wa
     present = way >= 0
     if missing != 0:
         if not present:
-            way = victim(cache, first, state.l2.ways)
+            way = _victim(state, cache, first)
         if way < 0 or not has_room(state, part, 2):
             return False
         if not present:
@@ -93,12 +119,13 @@ def _miss(state: State, part: Slice, packet: Packet, needed: int, first: int, wa
         cache.mshrs[number].pending |= missing
         cache.mshrs[number].expected += 1
         counters.dram_reads += 1
+        counters.dram_read_sectors += set_bits(missing)
         request_dram(state, part, packet.line, missing, 0, number, now)
     mshr = cache.mshrs[number]
     line = to_front(cache, first, way) if present else replace(cache, first, way, packet.line)
     line.pending |= mshr.pending & ~line.valid
     if packet.kind != codes.READ:
-        line.dirty = True
+        line.dirty |= needed
     target = add_target(cache, mshr, packet.handle)
     target.sm, target.kind, target.sectors, target.noc_wait = packet.sm, packet.kind, set_bits(packet.mask), packet.noc_wait
     if packet.kind == codes.WRITE:
@@ -121,21 +148,27 @@ def _serve(state: State, part: Slice, packet: Packet, now: int) -> bool:
         return False
     cache, counters, first = part.cache, state.counters[packet.pc], _first_way(state, packet.line)
     way, needed = find_way(cache, first, state.l2.ways, packet.line), state.l2.sector_groups[packet.mask]
-    hit = way >= 0 and cache.lines[way].valid & needed == needed
+    present = cache.lines[way].valid if way >= 0 else 0
     covers = packet.kind == codes.WRITE and packet.whole and needed == packet.mask
-    if not hit and not covers:
+    marks = packet.kind == codes.WRITE and state.machine.masks
+    hit = present & needed == needed
+    if marks and way >= 0:
+        hit = (present | cache.lines[way].dirty) & needed == needed
+    if not hit and not covers and not marks:
         return _miss(state, part, packet, needed, first, way, now)
     if way >= 0:
         line = to_front(cache, first, way)
     else:
-        way = victim(cache, first, state.l2.ways)
+        way = _victim(state, cache, first)
         if way < 0 or not has_room(state, part, 1):
             return False
         _write_back(state, part, cache.lines[way], packet.pc, now)
         line = replace(cache, first, way, packet.line)
     if packet.kind != codes.READ:
-        line.valid |= needed
-        line.dirty = True
+        line.valid |= needed & present if marks and not covers else needed
+        line.dirty |= needed
+        if state.machine.most_dirty < state.l2.ways:
+            _limit_dirty(state, part, first, packet.pc, now)
     if packet.kind == codes.WRITE:
         counters.l2_writes += 1
         counters.l2_write_hits += 1 if hit else 0

@@ -17,7 +17,7 @@ from warpsight.addressing.coalescing import packed_lines
 from warpsight.addressing.mapping import SET_INDEX_RULES, SLICE_INDEX_RULES
 from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
-from warpsight.caches.exact.geometry import check_hierarchy, sector_groups
+from warpsight.caches.exact.geometry import check_hierarchy, most_dirty, sector_groups
 from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, occupied, op_latency, pass_cycles
 from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.simulator import codes
@@ -113,7 +113,7 @@ def queues_of(gpu: GpuSpec, machine: Numbers) -> dict[str, dict[str, int]]:
 
 def _memory(gpu: GpuSpec) -> Numbers:
     dram, rows = gpu.dram, gpu.dram.row_bytes > 0
-    channel = dram.bandwidth_bytes_per_s / dram.channels
+    channel = dram.bandwidth_bytes_per_s * dram.efficiency / dram.channels
     return {
         "channels": dram.channels, "slices_per_channel": gpu.l2.slices // dram.channels,
         "dram_cycles": dram.latency_cycles, "dram_queue": max(2, dram.queue),
@@ -121,7 +121,8 @@ def _memory(gpu: GpuSpec) -> Numbers:
         "banks": dram.banks, "row_sectors": dram.row_bytes // SECTOR_BYTES,
         "open_ticks": codes.TICKS * dram.activate_cycles if rows else 0,
         "close_ticks": codes.TICKS * dram.precharge_cycles if rows else 0,
-        "turnaround_ticks": codes.TICKS * dram.turnaround_cycles if rows else 0,
+        "turnaround_ticks": codes.TICKS * dram.turnaround_cycles,
+        "masks": gpu.l2.partial_writes == "mask", "random": gpu.l2.replacement == "random", "most_dirty": most_dirty(gpu.l2),
     }  # fmt: skip
 
 
@@ -144,7 +145,8 @@ def _latencies(gpu: GpuSpec) -> Numbers:
     return {
         "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
         "shared_cycles": max(1, gpu.latency_cycles["shared"] - address),
-        "flit_bytes": flit_bytes, "flit_ticks": flit, "l2_cycles": l2 - fixed,
+        "flit_bytes": flit_bytes, "flit_ticks": flit,
+        "store_ticks": codes.TICKS * gpu.noc.store_overhead_cycles, "l2_cycles": l2 - fixed,
         "atomic_cycles": gpu.l2.atomic_interval_cycles,
     }  # fmt: skip
 
@@ -341,7 +343,7 @@ def _slices_and_channels(tables: _Tables, slices: Rows, channels: Rows, machine:
     slices["waits_for"] = -1
     _queues(tables, slices, Slice, {"inbox": "packets", "outbox": "replies"}, rooms["slice"])
     tables.give(channels, Channel, "accesses", machine["dram_queue"])
-    tables.give(channels, Channel, "banks", machine["banks"])["row"] = -1
+    tables.give(channels, Channel, "banks", machine["banks"])["row"] = -1 if machine["row_sectors"] else 0
     _queues(tables, channels, Channel, {"returning": "replies"}, rooms["channel"])
 
 

@@ -1,8 +1,9 @@
 """The network between SMs and L2 slices: a crossbar with a port at every SM and slice, one network in each direction.
 
-A packet is a header and its data in flits of `noc.flit` bytes, at least one; a port passes `noc.bandwidth / slices`. A packet
-leaves its SM's port when the slice has room for it, and the slice's port takes packets one after the other. Replies travel back
-in the same way. Where several ports wait for room at one end, they get it in turn.
+A packet is a header and its data in flits of `noc.flit` bytes, at least one; a port passes `noc.bandwidth / slices`, and that of
+an SM is busy for `noc.store_overhead` longer with a store or an atomic. A packet leaves its SM's port when the slice has room for
+it, and the slice's port takes packets one after the other. Replies travel back in the same way. Where several ports wait for room
+at one end, they get it in turn.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _deliver(state: State, sm: Sm, part: Slice, packet: Packet, now: int) -> Non
     """Pass the packet through both ports into the slice's queue."""
     service = (1 if packet.kind == codes.READ else flits_of(state, set_bits(packet.mask))) * state.machine.flit_ticks
     start = max(sm.port_free, now * codes.TICKS)
-    sm.port_free = start + service
+    sm.port_free = start + service + (0 if packet.kind == codes.READ else state.machine.store_ticks)
     part.inbox_free = max(part.inbox_free, start) + service
     place = end_of(part.inbox)
     part.packets[place] = packet

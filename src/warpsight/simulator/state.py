@@ -342,6 +342,7 @@ class Machine(Record):
     shared_cycles: int
     flit_bytes: int
     flit_ticks: int
+    store_ticks: int  # that the SM's port takes for a store beyond its flits
     slices: int
     lines_per_piece: int
     slice_rule: int
@@ -357,6 +358,9 @@ class Machine(Record):
     open_ticks: int
     close_ticks: int
     turnaround_ticks: int
+    masks: bool  # the L2 marks the bytes of a partial write, and does not fetch the rest
+    random: bool  # the L2 evicts any line, not the least recently used
+    most_dirty: int  # lines of an L2 set
     blocks: int
     warps_per_block: int
     registers: int
@@ -394,6 +398,7 @@ class State(Record):
     live_warps: int
     issued: int
     last_end: int
+    chance: int  # the state of the generator by which the L2 chooses a line
     bad_warp: int  # whose streams contradict its path; -1: none
     watched: int
     # the trace; `window` holds warps `first_warp` to `last_warp` - 1

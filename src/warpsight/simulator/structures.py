@@ -38,12 +38,14 @@ def remove_oldest(queue: Queue) -> None:
 # -- One set of a cache: its lines in the order of their last use, most recent first, so that LRU needs no time stamps.
 
 class Line(Record):
-    """A way of a set. `valid` and `pending` are masks of 32 B sectors: those present, and those that a miss will bring."""
+    """A way of a set. `valid`, `pending` and `dirty` are masks of 32 B sectors: those that can be read, those that a miss will
+    bring, and those with data that memory does not have, of which those that are not valid were written in part.
+    """
 
     number: int  # byte address // line size; -1: empty
     valid: UInt16
     pending: UInt16
-    dirty: bool  # holds data that memory does not have
+    dirty: UInt16
 
 
 class Geometry(Record):
@@ -135,7 +137,7 @@ def replace(cache: Cache, first: int, way: int, number: int) -> Line:
     for place in range(way, first, -1):
         cache.lines[place] = cache.lines[place - 1]
     line = cache.lines[first]
-    line.number, line.valid, line.pending, line.dirty = number, 0, 0, False
+    line.number, line.valid, line.pending, line.dirty = number, 0, 0, 0
     return line
 
 

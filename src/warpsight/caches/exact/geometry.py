@@ -12,11 +12,12 @@ from warpsight.addressing.mapping import MODULO, SET_INDEX_RULES, SLICE_INDEX_RU
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.base.records import dtype_of
 from warpsight.caches.exact.state import GTO, LRR, TICKS, Machine
-from warpsight.gpu.spec import CacheSpec, GpuSpec
+from warpsight.gpu.spec import CacheSpec, GpuSpec, L2Spec
 from warpsight.traces.schema import SECTOR_BYTES
 
 POLICIES = {"gto": GTO, "lrr": LRR}
 INTERLEAVINGS = ("clocked", "round-robin")
+REPLACEMENTS = ("lru", "random")
 MAX_LINE_BYTES = 512
 # How far one access may run ahead of the other SMs before they take their turns: a full warp's requests, one a cycle.
 PATIENCE_CYCLES = 32
@@ -42,7 +43,7 @@ def _check_cache(name: str, cache: CacheSpec, gpu: GpuSpec) -> None:
     if SET_INDEX_RULES[cache.index] != MODULO and cache.sets & (cache.sets - 1):
         what = f"the {cache.index} set index needs a power-of-two number of sets, not {cache.sets}"
         refuse(what, f"use {name}.index: modulo, or another size")
-    if cache.replacement != "lru":
+    if cache.replacement not in REPLACEMENTS or (name == "l1" and cache.replacement != "lru"):
         refuse(f'replacement "{cache.replacement}" is not simulated', "use lru")
     if cache.mshrs < 1:
         refuse(f"at least one MSHR is needed, not {cache.mshrs}", f"give {name}.mshrs of at least 1")
@@ -80,6 +81,11 @@ def sector_groups(cache: CacheSpec) -> npt.NDArray[np.int64]:
     return grown
 
 
+def most_dirty(l2: L2Spec) -> int:
+    """Lines of a set that may be dirty, at least one."""
+    return max(1, int(l2.dirty_share * l2.ways))
+
+
 def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: int, interleaving: str) -> Any:
     """Check `gpu` and return its `Machine`, a NumPy record, for a launch of `blocks` blocks.
 
@@ -99,6 +105,9 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
     machine["slices"], machine["channels"] = l2.slices, gpu.dram.channels
     machine["lines_per_piece"] = l2.slice_interleave_bytes // l2.line_bytes
     machine["slice_rule"] = SLICE_INDEX_RULES[l2.slice_index]
+    machine["random"], machine["masks"] = l2.replacement == "random", l2.partial_writes == "mask"
+    machine["most_dirty"] = most_dirty(l2)
+    machine["unit_sectors"] = l2.sector_bytes // SECTOR_BYTES
     machine["sm_count"], machine["blocks"] = gpu.sm_count, blocks
     machine["blocks_per_sm"], machine["warps_per_block"] = blocks_per_sm, warps_per_block
     machine["warp_slots"] = blocks_per_sm * warps_per_block
@@ -127,6 +136,8 @@ def _set_times(machine: Any, gpu: GpuSpec) -> None:
     # A slice takes one access a cycle. Its input port holds what passes in the L2's latency, and its MSHRs the fetches.
     machine["store_ticks"], machine["store_backlog"] = TICKS, l2_latency
     machine["reply_ticks"] = round(line_ticks * gpu.l2.slices / gpu.noc.bandwidth_bytes_per_s)
-    dram_ticks = machine["dram_ticks"] = round(line_ticks * gpu.dram.channels / gpu.dram.bandwidth_bytes_per_s)
+    channel = gpu.dram.bandwidth_bytes_per_s * gpu.dram.efficiency / gpu.dram.channels
+    units = gpu.l2.line_bytes // gpu.l2.sector_bytes
+    dram_ticks = machine["dram_ticks"] = round(line_ticks / units / channel)
     fetches = gpu.l2.mshrs * gpu.l2.slices // gpu.dram.channels
-    machine["fetch_backlog"] = l2_latency + dram_latency + fetches * dram_ticks
+    machine["fetch_backlog"] = l2_latency + dram_latency + fetches * dram_ticks * units

@@ -88,7 +88,7 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
         if valid & needed == needed:
             level = lines[first + way].level
             count.l1_reads += 1
-            to_front(lines, first, way, line, valid, level, False, ready)
+            to_front(lines, first, way, line, valid, level, 0, ready)
             lsu.back = max(lsu.back, ready, now + machine.l1.latency)
             if ready <= now:
                 count.l1_hits += 1
@@ -114,7 +114,7 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
     back, level = answer >> 2, answer & 3
     _hold_mshr(state, sm, now, back)
     if keeps:
-        to_front(lines, first, way, line, valid | needed, level, False, max(ready, back))
+        to_front(lines, first, way, line, valid | needed, level, 0, max(ready, back))
     lsu.back = max(lsu.back, back)
     lsu.level = max(lsu.level, level)
     return now
@@ -132,7 +132,7 @@ def l1_write(state: State, sm: int, line: int, sectors: int, whole: bool, pc: in
     way = find(lines, first_way, machine.l1.ways, line)
     if way >= 0:
         present = lines[first_way + way]
-        to_front(lines, first_way, way, line, present.valid, present.level, False, present.ready)
+        to_front(lines, first_way, way, line, present.valid, present.level, 0, present.ready)
     per_line, per_l2_line = machine.l1.line_sectors, machine.l2.line_sectors
     first = quotient(line * per_line, per_l2_line)
     last = quotient(line * per_line + per_line - 1, per_l2_line)

@@ -1,4 +1,7 @@
-"""The shared L2 and the memory behind it: sliced, write-back, write-allocate, LRU. One call is one line request at one slice.
+"""The shared L2 and the memory behind it: sliced, write-back, write-allocate. One call is one line request at one slice.
+
+A sector that is written in part and not there is fetched first, or (`l2.partial_writes: mask`) its bytes are marked: it is dirty
+but not valid, and a read fetches the rest. Lines leave a set in the order of their last use, or (`l2.replacement: random`) in any.
 
 It also measures how evenly traffic spreads over the ports of the slices, their atomic units and the memory channels, in windows of
 `ROUNDS` rounds: the mean load over the busiest one's, less the imbalance that random traffic of the same size would show.
@@ -51,21 +54,60 @@ def _first_way(state: State, part: int, line: int) -> int:
 
 
 @inlined
-def _write_back(state: State, way: int, channel: int, pc: int, now: int) -> None:
-    """Write the line in `way` to memory if it is dirty; the write is charged to `pc`."""
-    if state.l2_lines[way].dirty:
-        state.counters[pc].dram_writes += 1
-        _count_load(state.channels[channel], state.channel_spread, 1)
-        _wait_for(state, state.channels[channel], now, state.machine.dram_ticks)
+def _transfer(state: State, channel: int, sectors: int, now: int) -> int:
+    """Move `sectors` (mask) over the channel's bus; returns the wait for it."""
+    machine = state.machine
+    units = quotient(set_bits(sectors), machine.unit_sectors)
+    _count_load(state.channels[channel], state.channel_spread, units)
+    return _wait_for(state, state.channels[channel], now, units * machine.dram_ticks)
 
 
 @inlined
-def _fetch(state: State, channel: int, pc: int, now: int) -> int:
-    """Read a line from memory; returns when a reader has the data, without the wait for the slice's port."""
+def _write_back(state: State, way: int, channel: int, pc: int, now: int) -> None:
+    """Write the line in `way` to memory if it is dirty; the write is charged to `pc`. The line stays, clean."""
+    line = state.l2_lines[way]
+    if line.dirty != 0:
+        state.counters[pc].dram_writes += 1
+        state.counters[pc].dram_write_sectors += set_bits(line.dirty)
+        _transfer(state, channel, line.dirty, now)
+        line.dirty = 0
+
+
+@inlined
+def _fetch(state: State, channel: int, sectors: int, pc: int, now: int) -> int:
+    """Read `sectors` (mask) from memory; returns when a reader has the data, without the wait for the slice's port."""
     machine = state.machine
     state.counters[pc].dram_reads += 1
-    _count_load(state.channels[channel], state.channel_spread, 1)
-    return now + machine.l2.latency + machine.dram_latency + _wait_for(state, state.channels[channel], now, machine.dram_ticks)
+    state.counters[pc].dram_read_sectors += set_bits(sectors)
+    return now + machine.l2.latency + machine.dram_latency + _transfer(state, channel, sectors, now)
+
+
+@inlined
+def _room(state: State, first: int, channel: int, pc: int, now: int) -> int:
+    """The way of the set that a new line takes. The line that was there is written back."""
+    machine = state.machine
+    way = victim(state.l2_lines, first, machine.l2.ways, now)
+    if machine.random and state.l2_lines[first + way].valid | state.l2_lines[first + way].dirty != 0:
+        state.chance = (state.chance * 1103515245 + 12345) & 0x7FFFFFFF  # the generator of the C standard
+        other = (state.chance >> 12) % machine.l2.ways
+        way = other if state.l2_lines[first + other].ready <= now else way
+    _write_back(state, first + way, channel, pc, now)
+    return way
+
+
+@inlined
+def _limit_dirty(state: State, first: int, channel: int, pc: int, now: int) -> None:
+    """Write back the least recently used dirty line of a set that has too many; without a valid sector it leaves the set."""
+    lines, dirty, oldest, last = state.l2_lines, 0, first, first + state.machine.l2.ways - 1
+    for way in range(first, last + 1):
+        if lines[way].dirty != 0:
+            dirty, oldest = dirty + 1, way
+    if dirty > state.machine.most_dirty:
+        _write_back(state, oldest, channel, pc, now)
+        if lines[oldest].valid == 0:
+            for way in range(oldest, last):
+                lines[way] = lines[way + 1]
+            lines[last].valid = lines[last].dirty = lines[last].ready = 0
 
 
 @inlined
@@ -94,7 +136,7 @@ def l2_read(state: State, line: int, sectors: int, pc: int, now: int) -> int:
     _count_load(state.replies[part], state.reply_spread, pieces)
     queued = _wait_for(state, state.replies[part], now, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
     way = find(lines, first, ways, line)
-    valid, dirty, ready = 0, False, 0
+    valid, dirty, ready = 0, 0, 0
     if way >= 0:
         valid, dirty, ready = lines[first + way].valid, lines[first + way].dirty, lines[first + way].ready
         if valid & needed == needed:
@@ -108,9 +150,8 @@ def l2_read(state: State, line: int, sectors: int, pc: int, now: int) -> int:
     count.l2_read_misses += 1
     channel = channel_of_slice(part, machine.slices, machine.channels)
     if way < 0:
-        way = victim(lines, first, ways, now)
-        _write_back(state, first + way, channel, pc, now)
-    back = _fetch(state, channel, pc, now)
+        way = _room(state, first, channel, pc, now)
+    back = _fetch(state, channel, needed & ~valid, pc, now)
     to_front(lines, first, way, line, valid | needed, 0, dirty, max(ready, back))
     return (back + queued) << 2 | LEVEL_DRAM
 
@@ -130,22 +171,28 @@ def l2_write(state: State, line: int, sectors: int, whole: bool, pc: int, now: i
     service = max(machine.store_ticks, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
     gone = now + max(0, _wait_for(state, state.stores[part], now, service) - machine.store_backlog)
     way = find(lines, first, ways, line)
-    valid, ready = 0, 0
+    valid, dirty, ready = 0, 0, 0
     if way >= 0:
-        valid, ready = lines[first + way].valid, lines[first + way].ready
-    if way >= 0 and valid & needed == needed:
+        valid, dirty, ready = lines[first + way].valid, lines[first + way].dirty, lines[first + way].ready
+    channel = channel_of_slice(part, machine.slices, machine.channels)
+    written = needed
+    if (valid | dirty) & needed == needed:
         count.l2_write_hits += 1
+        written = needed if whole and sectors == needed else needed & valid
     else:
         count.l2_write_misses += 1
-        channel = channel_of_slice(part, machine.slices, machine.channels)
         if way < 0:
-            way = victim(lines, first, ways, now)
-            _write_back(state, first + way, channel, pc, now)
+            way = _room(state, first, channel, pc, now)
         if not (whole and sectors == needed):
-            back = _fetch(state, channel, pc, now)
-            ready = max(ready, back)
-            gone = max(gone, back - machine.fetch_backlog)
-    to_front(lines, first, way, line, valid | needed, 0, True, ready)
+            if machine.masks:
+                written = needed & valid
+            else:
+                back = _fetch(state, channel, needed & ~valid, pc, now)
+                ready = max(ready, back)
+                gone = max(gone, back - machine.fetch_backlog)
+    to_front(lines, first, way, line, valid | written, 0, dirty | needed, ready)
+    if machine.most_dirty < ways:
+        _limit_dirty(state, first, channel, pc, now)
     return gone
 
 

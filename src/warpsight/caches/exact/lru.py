@@ -14,7 +14,7 @@ from warpsight.caches.exact.state import Line
 def find(lines: Table[Line], first: int, ways: int, tag: int) -> int:
     """The way of the set that holds line `tag`, or -1."""
     for way in range(ways):
-        if lines[first + way].tag == tag and lines[first + way].valid != 0:
+        if lines[first + way].tag == tag and lines[first + way].valid | lines[first + way].dirty != 0:
             return way
     return -1
 
@@ -33,7 +33,7 @@ def victim(lines: Table[Line], first: int, ways: int, now: int) -> int:
 
 
 @inlined
-def to_front(lines: Table[Line], first: int, way: int, tag: int, valid: int, level: int, dirty: bool, ready: int) -> None:
+def to_front(lines: Table[Line], first: int, way: int, tag: int, valid: int, level: int, dirty: int, ready: int) -> None:
     """Make `way` the most recently used, with this content."""
     for row in range(first + way, first, -1):
         lines[row] = lines[row - 1]

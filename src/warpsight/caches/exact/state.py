@@ -65,7 +65,11 @@ class Machine(Record):
     fetch_backlog: int  # the same for lines that stores fetch from memory
     channels: int
     dram_latency: int
-    dram_ticks: int  # per line and channel
+    dram_ticks: int  # per sector of the L2 and channel
+    unit_sectors: int  # 32 B sectors in a sector of the L2
+    random: bool  # the L2 evicts any line, not the least recently used
+    masks: bool  # the L2 marks the bytes of a partial write, and does not fetch the rest
+    most_dirty: int  # lines of an L2 set
     lookahead: int  # length of a round: how far one SM may be ahead of another
     first_sm_step: int  # SMs by which the one that goes first moves on from round to round
 
@@ -129,6 +133,8 @@ class RequestCounters(Record):
     l2_write_misses: int
     dram_reads: int
     dram_writes: int
+    dram_read_sectors: int
+    dram_write_sectors: int
 
 
 class Counters(RequestCounters):
@@ -234,9 +240,9 @@ class Line(Record):
     """A way of a set, and the line in it."""
 
     tag: UInt32
-    valid: UInt16  # mask; 0: the way is empty
+    valid: UInt16  # mask of the sectors that can be read
+    dirty: UInt16  # mask of the sectors that memory does not have; one that is not valid was written in part. Both 0: an empty way
     level: UInt8
-    dirty: bool
     ready: int  # when it is, or was, there
 
 
@@ -299,6 +305,7 @@ class State(Record):
     mshrs: Table[int]  # [SM, 2 MSHRs] when misses in flight return, in order
     in_flight: int  # time of all misses in flight
     held_up: int  # time for which L1s waited for a way
+    chance: int  # the state of the generator by which the L2 chooses a line
     # The L2 and the memory.
     l2_lines: Table[Line]  # [slice, set, way]
     replies: Table[Port]  # [slice] to the SMs

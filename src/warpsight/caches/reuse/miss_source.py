@@ -21,7 +21,7 @@ from warpsight.caches.reuse.model import Placement, evaluate, next_level
 from warpsight.caches.reuse.settings import settings_of
 from warpsight.caches.reuse.structures import Longs
 from warpsight.gpu.spec import GpuSpec
-from warpsight.traces.schema import KernelTrace
+from warpsight.traces.schema import SECTOR_BYTES, KernelTrace
 
 _L1, _L2, _DRAM = range(3)
 
@@ -34,12 +34,15 @@ def reuse_miss_profile(
     A merged load waits for the rest of its line's latency, in cycles of the level that serves the line. The caches are empty at
     the start; with `warm` the launch's own loads have passed through the L2 before, so that a line's first reuse distance there is
     counted from its last use by the launch before.
-    Raises SpecError for sectored caches or lines that differ between L1 and L2, and as `simulate_caches` does.
+    Raises SpecError for sectored caches, lines that differ between L1 and L2, or an L2 without LRU, and as `simulate_caches` does.
     """
     lines = {gpu.l1.line_bytes, gpu.l1.sector_bytes, gpu.l2.line_bytes, gpu.l2.sector_bytes}
     if len(lines) > 1:
         what = "the reuse-distance model simulates whole lines, of one size in L1 and L2"
         raise SpecError(what, place=f"{gpu.name}: l1.sector", remedy="make l1 and l2 line and sector equal, or use `caches=exact`")
+    if gpu.l2.replacement != "lru":
+        what = f'the reuse-distance model has LRU sets, not the replacement "{gpu.l2.replacement}"'
+        raise SpecError(what, place=f"{gpu.name}: l2.replacement", remedy="write l2.replacement: lru, or use `caches=exact`")
     base = simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving="round-robin", warm=warm)
     settings = replace(settings_of(gpu.l1), issue="request")
     stream = of_trace(trace, gpu.l1.line_bytes)
@@ -62,7 +65,8 @@ def _profile(base: MissProfile, kept: Longs, level: Longs, gpu: GpuSpec, latency
     counts = {
         "l1_reads": reads, "l1_hits": _per_pc(pc[hit], pcs), "l1_merges": _per_pc(pc[merged], pcs), "l1_misses": l1_misses,
         "l2_reads": l1_misses, "l2_read_hits": _per_pc(pc[level == _L2], pcs), "l2_read_misses": l2_misses,
-        "l2_read_merges": np.zeros(pcs, np.int64), "dram_reads": l2_misses, **_slowest(kept, level, merged, gpu, latency, pcs),
+        "l2_read_merges": np.zeros(pcs, np.int64), "dram_reads": l2_misses,
+        "dram_read_sectors": l2_misses * (gpu.l2.line_bytes // SECTOR_BYTES), **_slowest(kept, level, merged, gpu, latency, pcs),
     }
     changes: dict[str, Any] = {name: np.where(reads > 0, values, getattr(base, name)) for name, values in counts.items()}
     # merged requests wait a part of these latencies

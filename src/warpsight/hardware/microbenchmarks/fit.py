@@ -375,12 +375,16 @@ def description(document: dict[str, Any], like: str, name: str) -> str:
     for row in document["fitted"]:
         section, _, key = row["key"].partition(".")
         sections.setdefault(section, []).append(f"  {key}: {row['text']}")
+        if row["key"] == "dram.bandwidth":  # what a stream reached, not the peak
+            sections[section].append("  efficiency: 1")
     for section, keys in sections.items():
         lines += [f"{section}:", *keys]
     lines.append("sources:")
     for row in document["fitted"]:
         source = f"calibrated: {file}; {row['timings']} timings, {row['quality']}"
         lines.append(f"  {row['key']}: {_quoted(source)}")
+        if row["key"] == "dram.bandwidth":
+            lines.append(f"  dram.efficiency: {_quoted('dram.bandwidth is what a stream reached')}")
     return "\n".join(lines) + "\n"
 
 
