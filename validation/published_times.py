@@ -35,6 +35,7 @@ sys.path.insert(0, str(HERE))
 
 import warpsight  # noqa: E402
 from marked_page import put  # noqa: E402  found by the line above
+from warpsight.gpu.loader import load_gpu  # noqa: E402
 from warpsight.result.prediction import relative_error  # noqa: E402
 
 PAGE = HERE / "hardware" / "published-times.md"
