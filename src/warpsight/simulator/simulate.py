@@ -166,7 +166,7 @@ def simulate_launch(
     if known is None:
         return run_from(run_from(None).l2_left)
     left = new_memory(trace, gpu, machine, code).l2_lines
-    there = known["valid"] != 0
+    there = (known["valid"] | known["dirty"]) != 0
     left["number"], left["valid"], left["dirty"] = np.where(there, known["tag"], -1), known["valid"], known["dirty"]
     return run_from(left)
 

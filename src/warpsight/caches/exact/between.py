@@ -15,16 +15,17 @@ from warpsight.addressing.mapping import line_in_slice, set_index, slice_of_line
 from warpsight.base.compiled import compiled, compiled_and_kept, kept_until_changed, reference_to
 from warpsight.base.diskcache import content_key
 from warpsight.base.records import Address, Memory, dtype_of
-from warpsight.caches.exact.geometry import machine_of, sector_groups
+from warpsight.caches.exact.geometry import machine_of, most_dirty, sector_groups
 from warpsight.caches.exact.l2 import l2_read, l2_write
 from warpsight.caches.exact.state import Line, State
 from warpsight.gpu.spec import GpuSpec
-from warpsight.traces.schema import LOAD, SECTOR_BYTES, KernelTrace
+from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace
 
 L2Lines = npt.NDArray[Any]
 Longs = npt.NDArray[np.int64]
 
-_READ, _WRITTEN = 1, 2
+_READ, _WRITTEN, _COVERED = 1, 2, 4  # through an L1; in part or not; readable afterwards, also if nobody reads it
+_MARKS = {LOAD: _READ, STORE: _WRITTEN, ATOMIC: _WRITTEN | _COVERED}
 _MOST_SECTORS = 1 << 26  # between the lowest and the highest address, 2 GiB apart
 _TIMES = 2  # a copy of more than the L2 leaves its end there; of so many times the L2, each set has seen enough
 
@@ -46,17 +47,18 @@ def l2_key(lines: L2Lines) -> str:
 
 @compiled_and_kept
 def _mark(
-    paths: tuple[Longs, Longs, Longs], warps: tuple[Longs, Longs, Longs], memory: tuple[Longs, Longs, Longs],
+    paths: tuple[Longs, Longs, Longs, Longs], warps: tuple[Longs, Longs, Longs], memory: tuple[Longs, Longs, Longs, Longs],
     events: npt.NDArray[np.uint8], sectors: npt.NDArray[np.uint32], low: int, flags: npt.NDArray[np.uint8],
 ) -> bool:
     """Mark the sectors of a chunk in `flags`, from sector `low` on; False if its streams do not fit the warps' paths.
 
-    `paths`: offset, basic block and repetitions; `warps`: path, first event and first sector; `memory`: where the memory
-    instructions of each basic block begin in the list of all, and of each its bytes of an event, and its mark (0: no sectors).
+    `paths`: offset, basic block, active lanes and repetitions; `warps`: path, first event and first sector; `memory`: where the
+    memory instructions of each basic block begin in the list of all, and of each its bytes of an event, its mark (0: no sectors)
+    and the bytes that a lane accesses.
     """
-    offset, block, repeat = paths
+    offset, block, lanes, repeat = paths
     path, first_event, first_sector = warps
-    start, width, mark = memory
+    start, width, mark, size = memory
     for warp in range(len(path)):
         event, sector = first_event[warp], first_sector[warp]
         for entry in range(offset[path[warp]], offset[path[warp] + 1]):
@@ -65,11 +67,14 @@ def _mark(
                     if event + width[number] > first_event[warp + 1]:
                         return False
                     if mark[number] != 0:
-                        end = sector + events[event]
+                        count = np.int64(events[event])
+                        end, bits = sector + count, mark[number]
                         if end > first_sector[warp + 1]:
                             return False
+                        if bits == _WRITTEN and lanes[entry] * size[number] >= SECTOR_BYTES * count:
+                            bits |= _COVERED
                         while sector < end:
-                            flags[np.int64(sectors[sector]) - low] |= mark[number]
+                            flags[np.int64(sectors[sector]) - low] |= bits
                             sector += 1
                     event += width[number]
         if event != first_event[warp + 1] or sector != first_sector[warp + 1]:
@@ -77,13 +82,14 @@ def _mark(
     return True
 
 
-def _memory_instructions(trace: KernelTrace) -> tuple[Longs, Longs, Longs]:
+def _memory_instructions(trace: KernelTrace) -> tuple[Longs, Longs, Longs, Longs]:
     """The argument `memory` of `_mark`."""
     chosen = [i for i in trace.instructions if i.event_bytes]
     pcs = np.array([i.pc for i in chosen], np.int64)
-    marks = [0 if not i.has_sectors else _READ if i.access == LOAD else _WRITTEN for i in chosen]
+    marks = [_MARKS[i.access] if i.has_sectors else 0 for i in chosen]
     start = np.searchsorted(pcs, np.asarray(trace.block_start)).astype(np.int64)
-    return start, np.array([i.event_bytes for i in chosen], np.int64), np.array(marks, np.int64)
+    sizes = [np.array([getattr(i, name) for i in chosen], np.int64) for name in ("event_bytes", "access_bytes")]
+    return start, sizes[0], np.array(marks, np.int64), sizes[1]
 
 
 def _footprint(trace: KernelTrace, aligned: int) -> tuple[int, npt.NDArray[np.uint8]] | None:
@@ -92,7 +98,9 @@ def _footprint(trace: KernelTrace, aligned: int) -> tuple[int, npt.NDArray[np.ui
     None where they lie too far apart, or the trace contradicts itself.
     """
     memory, table = _memory_instructions(trace), trace.paths
-    paths = (np.asarray(table.offset, np.int64), np.asarray(table.block, np.int64), np.asarray(table.repeat, np.int64))
+    columns = (table.offset, table.block, table.lanes, table.repeat)
+    offset, block, lanes, repeat = (np.asarray(each).astype(np.int64) for each in columns)
+    paths = (offset, block, lanes, repeat)
     low, flags = 0, np.zeros(0, np.uint8)
     for chunk in trace.chunks:
         if len(chunk.sectors):
@@ -138,7 +146,7 @@ def lines_left(trace: KernelTrace, gpu: GpuSpec) -> L2Lines | None:
     """What the launch leaves in an empty L2, if nothing is evicted; None where something may be: then only a simulation knows.
 
     Every sector that is touched passes through the L2 once: L1s are empty at the start, and write through. Only the order of use
-    is not that of a simulation. It decides nothing as long as no line is evicted.
+    is not that of a simulation. It decides nothing as long as no line is evicted, and none written back early.
     """
     l1, l2 = gpu.l1, gpu.l2
     per_line = l2.line_bytes // SECTOR_BYTES
@@ -146,10 +154,15 @@ def lines_left(trace: KernelTrace, gpu: GpuSpec) -> L2Lines | None:
     if found is None:
         return None
     low, flags = found
+    marks_bytes, unit = l2.partial_writes == "mask", l2.sector_bytes // SECTOR_BYTES
+    if marks_bytes and unit > 1:
+        return None  # a store may cover a part of a sector
     written = (flags & _WRITTEN) != 0
-    there = _grown(_grown((flags & _READ) != 0, l1.sector_bytes // SECTOR_BYTES) | written, l2.sector_bytes // SECTOR_BYTES)
-    valid = there.reshape(-1, per_line) @ (1 << np.arange(per_line))
-    touched = np.flatnonzero(valid)
+    there = _grown((flags & _READ) != 0, l1.sector_bytes // SECTOR_BYTES) | ((flags & _COVERED) != 0)
+    bits = 1 << np.arange(per_line)
+    valid = _grown(there if marks_bytes else there | written, unit).reshape(-1, per_line) @ bits
+    dirty = _grown(written, unit).reshape(-1, per_line) @ bits
+    touched = np.flatnonzero(valid | dirty)
     left = empty_l2(gpu)
     if len(touched) > len(left):
         return None
@@ -160,8 +173,9 @@ def lines_left(trace: KernelTrace, gpu: GpuSpec) -> L2Lines | None:
     if not _places(numbers, slicing, cache, np.zeros(l2.slices * l2.sets, np.int64), places):
         return None
     left["tag"][places], left["valid"][places] = numbers, valid[touched]
-    left["dirty"][places] = written.reshape(-1, per_line).any(axis=1)[touched]
-    return left
+    left["dirty"][places] = dirty[touched]
+    most = np.bincount(places[dirty[touched] != 0] // l2.ways, minlength=1).max()
+    return left if most <= most_dirty(l2) else None
 
 
 # -- Copies and fills of a program.
