@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -73,16 +74,16 @@ def _negative(operand: NativeOperand) -> bool:
 
 # -- Moves.
 
+_WORD, _PAIR = (integer, set_word), (wide_integer, set_wide)
+
 
 def mov(emitter: Emitter, instruction: Instruction) -> None:
     """`MOV`, `UMOV`: a register, a number, a word of a constant bank or half an address; `.64`: two words."""
     native = native_of(instruction)
     allow(emitter, native, "64")
     _expect(emitter, native.operands, 2)
-    if "64" in native.modifiers:
-        set_wide(emitter, native.operands[0], wide_integer(emitter, native.operands[1]))
-        return
-    set_word(emitter, native.operands[0], integer(emitter, native.operands[1]))
+    read, write = _PAIR if "64" in native.modifiers else _WORD
+    write(emitter, native.operands[0], read(emitter, native.operands[1]))
 
 
 def nop(emitter: Emitter, instruction: Instruction) -> None:
@@ -94,12 +95,8 @@ def sel(emitter: Emitter, instruction: Instruction) -> None:
     native = native_of(instruction)
     allow(emitter, native, "64")
     target, a, b, condition = native.operands
-    if "64" in native.modifiers:
-        pair = emitter.builder.select(predicate(emitter, condition), wide_integer(emitter, a), wide_integer(emitter, b))
-        set_wide(emitter, target, pair)
-        return
-    chosen = emitter.builder.select(predicate(emitter, condition), integer(emitter, a), integer(emitter, b))
-    set_word(emitter, target, chosen)
+    read, write = _PAIR if "64" in native.modifiers else _WORD
+    write(emitter, target, emitter.builder.select(predicate(emitter, condition), read(emitter, a), read(emitter, b)))
 
 
 # -- Sums. A carry is that of the sum of unsigned words, in which `-x` is `~x + 1`: a difference leaves one if nothing is borrowed.
@@ -194,19 +191,14 @@ def _add_wide(
     """`UIADD3.64`, `IADD.64`: a sum of pairs of registers."""
     if len(results) != 1 or "X" in native.modifiers:
         raise emitter.unsupported("a sum of pairs with a carry is not modelled")
-    total = wide_integer(emitter, sources[0])
-    for source in sources[1:]:
-        total = emitter.builder.add(total, wide_integer(emitter, source))
-    set_wide(emitter, results[0], total)
+    set_wide(emitter, results[0], reduce(emitter.builder.add, [wide_integer(emitter, source) for source in sources]))
 
 
 def iadd(emitter: Emitter, instruction: Instruction) -> None:
     """`IADD.64 d, a, b`: a sum of two pairs of registers."""
     native = native_of(instruction)
-    allow(emitter, native, "64")
-    if "64" not in native.modifiers:
-        raise emitter.unsupported("a sum of two words in this form is not modelled")
-    _expect(emitter, native.operands, 3)
+    if native.modifiers != ("64",):
+        raise emitter.unsupported("it is not modelled")
     _add_wide(emitter, native, native.operands[:1], native.operands[1:])
 
 
