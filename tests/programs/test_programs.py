@@ -37,7 +37,7 @@ def test_launches_find_in_the_l2_what_launches_copies_and_fills_have_left() -> N
     assert all(row["prediction"]["provenance"]["method"]["caches_before"] == "program" for row in document["launches"])
     cold = run_json(build("relay.cu"), options=("--gpu", "a100", "--caches-before", "cold"))[1]
     (alone,) = {row["cycles"] for row in cold["launches"][1:]}
-    assert alone < after_fill < 1.1 * alone, "the lines of the fill are dirty: they are written back when their place is needed"
+    assert alone <= after_fill < 1.1 * alone, "the lines of the fill are dirty: some are written back when their place is needed"
 
 
 @pytest.mark.parametrize("mode", ["none", "speed", "size"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -73,13 +74,16 @@ def _negative(operand: NativeOperand) -> bool:
 
 # -- Moves.
 
+_WORD, _PAIR = (integer, set_word), (wide_integer, set_wide)
+
 
 def mov(emitter: Emitter, instruction: Instruction) -> None:
-    """`MOV`, `UMOV`: a register, a number, a word of a constant bank or half an address."""
+    """`MOV`, `UMOV`: a register, a number, a word of a constant bank or half an address; `.64`: two words."""
     native = native_of(instruction)
-    allow(emitter, native)
+    allow(emitter, native, "64")
     _expect(emitter, native.operands, 2)
-    set_word(emitter, native.operands[0], integer(emitter, native.operands[1]))
+    read, write = _PAIR if "64" in native.modifiers else _WORD
+    write(emitter, native.operands[0], read(emitter, native.operands[1]))
 
 
 def nop(emitter: Emitter, instruction: Instruction) -> None:
@@ -87,12 +91,12 @@ def nop(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def sel(emitter: Emitter, instruction: Instruction) -> None:
-    """`SEL d, a, b, p`: a where p holds, else b."""
+    """`SEL d, a, b, p`: a where p holds, else b; `.64`: of two words."""
     native = native_of(instruction)
-    allow(emitter, native)
+    allow(emitter, native, "64")
     target, a, b, condition = native.operands
-    chosen = emitter.builder.select(predicate(emitter, condition), integer(emitter, a), integer(emitter, b))
-    set_word(emitter, target, chosen)
+    read, write = _PAIR if "64" in native.modifiers else _WORD
+    write(emitter, target, emitter.builder.select(predicate(emitter, condition), read(emitter, a), read(emitter, b)))
 
 
 # -- Sums. A carry is that of the sum of unsigned words, in which `-x` is `~x + 1`: a difference leaves one if nothing is borrowed.
@@ -184,13 +188,18 @@ def iadd3(emitter: Emitter, instruction: Instruction) -> None:
 def _add_wide(
     emitter: Emitter, native: NativeInstruction, results: Sequence[NativeOperand], sources: Sequence[NativeOperand]
 ) -> None:
-    """`UIADD3.64`: a sum of three pairs of registers."""
+    """`UIADD3.64`, `IADD.64`: a sum of pairs of registers."""
     if len(results) != 1 or "X" in native.modifiers:
         raise emitter.unsupported("a sum of pairs with a carry is not modelled")
-    total = wide_integer(emitter, sources[0])
-    for source in sources[1:]:
-        total = emitter.builder.add(total, wide_integer(emitter, source))
-    set_wide(emitter, results[0], total)
+    set_wide(emitter, results[0], reduce(emitter.builder.add, [wide_integer(emitter, source) for source in sources]))
+
+
+def iadd(emitter: Emitter, instruction: Instruction) -> None:
+    """`IADD.64 d, a, b`: a sum of two pairs of registers."""
+    native = native_of(instruction)
+    if native.modifiers != ("64",):
+        raise emitter.unsupported("it is not modelled")
+    _add_wide(emitter, native, native.operands[:1], native.operands[1:])
 
 
 def viadd(emitter: Emitter, instruction: Instruction) -> None:
@@ -464,15 +473,16 @@ def isetp(emitter: Emitter, instruction: Instruction) -> None:
     `.EX` compares upper words: where they are equal, a further predicate has the result of the lower ones.
     """
     native, builder = native_of(instruction), emitter.builder
-    allow(emitter, native, "U32", "S32", "EX", *_COMPARISONS, *_COMBINATIONS)
+    allow(emitter, native, "U32", "S32", "U64", "S64", "EX", *_COMPARISONS, *_COMBINATIONS)
     names = [m for m in native.modifiers if m in _COMPARISONS]
     combinations = [m for m in native.modifiers if m in _COMBINATIONS]
     results, sources, predicates = _split(native)
     extended = "EX" in native.modifiers
     if len(names) != 1 or len(combinations) != 1 or len(results) != 2 or len(sources) != 2 or len(predicates) != 1 + extended:
         raise emitter.unsupported("its operands or modifiers are not what is modelled")
-    name, (a, b) = names[0], (integer(emitter, s) for s in sources)
-    compare = builder.icmp_unsigned if "U32" in native.modifiers else builder.icmp_signed
+    read = wide_integer if {"U64", "S64"} & set(native.modifiers) else integer
+    name, (a, b) = names[0], (read(emitter, s) for s in sources)
+    compare = builder.icmp_unsigned if {"U32", "U64"} & set(native.modifiers) else builder.icmp_signed
     holds = compare(_COMPARISONS[name], a, b)
     if extended:
         below = predicate(emitter, predicates[1])

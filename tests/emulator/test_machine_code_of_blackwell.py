@@ -1,0 +1,56 @@
+"""Is machine code of Blackwell executed rightly: the launch's words at their new places, and integers in pairs of registers?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import warpsight
+
+SOURCE = """\
+extern "C" __global__ void shape(int* o) {
+  extern __shared__ int s[];
+  int t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * (blockIdx.x + gridDim.x * blockIdx.y));
+  unsigned dynamic; asm volatile("mov.u32 %0, %%dynamic_smem_size;" : "=r"(dynamic));
+  s[threadIdx.x] = t;
+  o += 8 * t;
+  o[0] = s[threadIdx.x], o[1] = blockDim.x, o[2] = blockDim.y, o[3] = gridDim.x, o[4] = gridDim.y, o[5] = gridDim.z, o[6] = dynamic;
+}
+extern "C" __global__ void pairs(long long* a, const unsigned long long* b, int* o, long long k) {
+  int i = threadIdx.x;
+  o[i] = (a[i] < a[i + 8]) + 2 * (b[i] < b[i + 8]) + 4 * (a[i] == (long long)b[i]) + 8 * (a[i] > 5) + 16 * (b[i] <= 5);
+  a[i + 32] = k - a[i] + (long long)b[i];
+}
+"""
+GPUS = ["b200", "rtx5090"]
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_kernel_sees_the_shape_of_its_launch(gpu: str, tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(SOURCE)
+    words = np.zeros(8 * 8 * 4 * 6, np.int32)
+    trace = warpsight.trace(tmp_path / "k.cu", "shape", grid=(3, 2), block=(8, 4), shared=64, args=[words], gpu=gpu)
+    assert trace.header.level == "sass"
+    rows = words.reshape(-1, 8)
+    assert (rows[:, 0] == np.arange(8 * 4 * 6)).all()
+    assert (rows[:, 1:7] == [8, 4, 3, 2, 1, 64]).all()
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_sums_and_comparisons_of_register_pairs_are_those_of_64_bits(gpu: str, tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(SOURCE)
+    random = np.random.default_rng(1)
+    a = random.integers(-3, 8, 64) << random.choice([0, 33], 64)
+    b = (random.integers(0, 8, 64) + (random.integers(0, 2, 64) << 63)).astype(np.uint64)
+    a[3], b[3] = 7, 7
+    before, results, k = a.copy(), np.zeros(32, np.int32), -(1 << 40) - 7
+    trace = warpsight.trace(tmp_path / "k.cu", "pairs", grid=1, block=32, args=[a, b, results, np.int64(k)], gpu=gpu)
+    assert trace.header.level == "sass"
+    if gpu == "rtx5090":  # which has them, and B200 not
+        assert {"IADD.64", "ISETP.GT.S64.AND"} <= {instruction.opcode for instruction in trace.instructions}
+    x, y = before[:32], b[:32]
+    expected = (x < before[8:40]) + 2 * (y < b[8:40]) + 4 * (x == y.view(np.int64)) + 8 * (x > 5) + 16 * (y <= 5)
+    assert (results == expected).all()
+    assert (a[32:] == k - x + y.view(np.int64)).all()
