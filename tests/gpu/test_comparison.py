@@ -33,7 +33,10 @@ def test_figures_are_those_of_the_data_sheets() -> None:
 def test_keys_are_those_that_differ_with_ratios_to_the_first() -> None:
     first, second = load_gpu("v100"), load_gpu("titan-v")
     rows = {row["key"]: row for row in compared([first, second])["keys"]}
-    assert set(rows) == {"core_clock", "noc.bandwidth", "l2.size", "l2.slices", "dram.bandwidth", "dram.channels"}
+    assert set(rows) == {
+        "core_clock", "noc.bandwidth", "l2.size", "l2.slices", "dram.bandwidth", "dram.channels", "dram.turnaround",
+        "dispatch.block_interval",
+    }  # fmt: skip
     assert rows["l2.size"]["values"] == ["6 MiB", "4608 KiB"]
     assert rows["l2.size"]["ratios"] == [1, 0.75]
     words = {row["key"]: row for row in compared([first, load_gpu("mdm-pascal")])["keys"]}
