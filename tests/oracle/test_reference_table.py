@@ -77,7 +77,7 @@ def test_l2_read_misses_within_10_percent(outcomes: list[Any]) -> None:
 @pytest.mark.parametrize("model", ["gpumech", "mdm"])
 def test_trend_over_strides_follows_the_reference(by_row: dict[Any, Any], model: str) -> None:
     cycles = [by_row["mdm-pascal", f"grid_stride {s}"].predictions[model].cycles for s in (1, 4, 32)]
-    assert cycles[1] / cycles[0] < 1.4  # the reference: 0.97, nearly the same
+    assert cycles[1] / cycles[0] < 1.3  # the reference: 0.97, nearly the same
     assert cycles[2] > 3 * cycles[1]  # the reference: 16 times as many
 
 
@@ -101,6 +101,6 @@ def test_gpumech_underestimates_every_divergent_kernel_on_mdm_pascal(by_row: dic
 # ours over the reference
 L2_EXCEPTIONS: dict[tuple[str, str], tuple[float, float]] = {("mdm-pascal", "spmv_csr"): (1.5, 1.8)}
 CYCLE_EXCEPTIONS: dict[str, dict[tuple[str, str], tuple[float, float]]] = {
-    "gpumech": {("gpumech", "matmul_tiled"): (0.68, 0.75)},
-    "mdm": {("gpumech", "matmul_tiled"): (0.68, 0.75), ("mdm-pascal", "vector_add"): (1.25, 1.30)},
+    "gpumech": {("gpumech", "matmul_tiled"): (0.68, 0.75), ("mdm-pascal", "histogram"): (0.70, 0.75)},
+    "mdm": {("gpumech", "matmul_tiled"): (0.68, 0.75)},
 }
