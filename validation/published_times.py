@@ -36,9 +36,16 @@ sys.path.insert(0, str(HERE))
 import warpsight  # noqa: E402
 from marked_page import put  # noqa: E402  found by the line above
 from warpsight.gpu.loader import load_gpu  # noqa: E402
+from warpsight.models.warpsight import WARPSIGHT_PARTS  # noqa: E402
+from warpsight.pipeline.predict import LaunchesInOrder  # noqa: E402
+from warpsight.pipeline.request import AUTO, CARRIED, COLD, Method  # noqa: E402
+from warpsight.pipeline.simulation import simulate_trace  # noqa: E402
+from warpsight.reports.drawing.charts import LOG, Axis, Dot, Scatter  # noqa: E402
+from warpsight.reports.drawing.svg import svg  # noqa: E402
 from warpsight.result.prediction import relative_error  # noqa: E402
 
 PAGE = HERE / "hardware" / "published-times.md"
+PICTURE = HERE.parent / "docs" / "images" / "published-times.svg"
 COMMAND = "python validation/published_times.py --sources FOLDER --tables FOLDER --write"
 FOLDERS = {"nvbench.csv": "Programming-Massively-Parallel-Processors/Performance-Tests-NvBench",
            "events.csv": "Kernel_Performance_Prediction/gpu-perf", "h100.csv": ""}  # fmt: skip
@@ -48,9 +55,10 @@ GPUS: dict[str, tuple[str, tuple[str, ...], float]] = {  # the catalogue's name,
     "H100 PCIe": ("h100-pcie", (), 1.4),
 }  # fmt: skip
 LEVELS, MODELS, SIMULATOR = ("ptx", "sass"), ("warpsight", "mdm", "bottleneck"), "simulator"
+WITHOUT = [f"{MODELS[0]}~{part}" for part in WARPSIGHT_PARTS]  # machine code alone
 LIMIT, SIMULATED = 30_000_000, 1_500_000  # warp instructions (as PTX) of a row, and of a launch that is simulated too
 PARTS = ("development", "held out")  # even lines of a table, which errors may be looked for in, and odd ones
-SMALLEST = 1 << 20  # elements of a reduction, whose samples contain allocations and several launches
+SMALLEST = 1 << 24  # elements of a reduction, whose samples contain allocations and several launches
 PRELUDE = "typedef unsigned char uint8_t; typedef unsigned int uint32_t; typedef {T} T;\n#ifndef NULL\n#define NULL 0\n#endif\n"
 REDUCTIONS = ("Simple", "Adjacent", "Sequential", "Two Loads", "Unroll Last", "Completely", "Multiple")
 
@@ -73,7 +81,7 @@ class Launch:
 class Row:
     """A published time, in microseconds, of all `launches` together; `line` is its line of the table, of which the first is 1.
 
-    `caches_before` is the L2 at the start of each launch: cold where it was flushed before each sample, else warm.
+    `caches_before` is the L2 at the start: cold where it was flushed before each sample, and for programs that ran once; else warm.
     """
 
     table: str
@@ -204,7 +212,7 @@ def rows(tables: Path) -> Iterator[Row]:
     for line, each in enumerate(csv.DictReader((tables / "h100.csv").read_text().splitlines()), 2):
         p, name = {k: int(v) for k, v in (pair.split("=") for pair in each["parameters"].split(";"))}, each["benchmark"]
         size = ", ".join(f"{k} {v}" for k, v in p.items())
-        yield Row("h100.csv", line, "H100 PCIe", name, name, size, float(each["microseconds"]), _h100(name, p))
+        yield Row("h100.csv", line, "H100 PCIe", name, name, size, float(each["microseconds"]), _h100(name, p), COLD)
 
 
 def _device_code(text: str, defines: Mapping[str, int]) -> str:
@@ -234,21 +242,28 @@ def traced(folder: Path, launch: Launch, level: str, gpu: str | None) -> Any:
 
 
 def predicted(folder: Path, row: Row, level: str) -> dict[str, Any]:
-    """Microseconds by model, warp instructions, and the CPI stack of the first launch; or why there is none."""
+    """Microseconds by model, warp instructions, and the CPI stack of the first launch; or why there is none.
+
+    Where the first launch finds a cold L2, the others find what those before them have left.
+    """
     (name, overrides, _), out = GPUS[row.gpu], dict[str, Any](us={}, instructions=0, refused={})
+    gpu, left = load_gpu(name, overrides), None
+    in_order = LaunchesInOrder(gpu, Method(caches_before=AUTO if row.caches_before == COLD else row.caches_before))
     try:
         for launch in row.launches:
             trace = traced(folder, launch, level, name if level == "sass" else None)
             out["instructions"] += trace.header.warp_instructions
-            for model in MODELS:
-                answer = warpsight.predict(trace, gpu=name, model=model, overrides=overrides, caches_before=row.caches_before)
+            predict = in_order.launch(trace)
+            for answer in map(predict, MODELS if level == "ptx" else (*MODELS, *WITHOUT)):
                 out.setdefault("stack", {k: round(v, 3) for k, v in answer.cpi_stack.items() if v > 0.005})
-                out["us"].setdefault(model, []).append(1e6 * answer.seconds)
+                out["us"].setdefault(answer.model, []).append(1e6 * answer.seconds)
             if trace.header.warp_instructions <= SIMULATED:
-                answer = warpsight.simulate(trace, gpu=name, overrides=overrides, caches_before=row.caches_before)
-                out["us"].setdefault(SIMULATOR, []).append(1e6 * answer.seconds)
+                state = row.caches_before if left is None else CARRIED
+                simulated = simulate_trace(trace, gpu, caches_before=state, l2_before=left)
+                left = simulated.simulation.l2_left if row.caches_before == COLD else None
+                out["us"].setdefault(SIMULATOR, []).append(1e6 * simulated.prediction.seconds)
         # launches back to back between two events: a short kernel shows the rate at which the host issues them
-        least = 1e-3 * load_gpu(name, overrides).dispatch.launch_interval_ns if row.table == "events.csv" else 0.0
+        least = 1e-3 * gpu.dispatch.launch_interval_ns if row.table == "events.csv" else 0.0
         out["us"] = {m: max(least, sum(times)) for m, times in out["us"].items() if len(times) == len(row.launches)}
     except Exception as error:  # a crash is a result here
         out["us"], out["refused"] = {}, {"what": f"{type(error).__name__}: {error}"[:300]}
@@ -321,7 +336,34 @@ def pages(kept: Kept, every: list[Row], large: list[Row]) -> dict[str, str]:
         for r in (r for r in every if (r.table, r.family) == (table, family)):
             sets[r.line % 2 if r in both else 3 if r in large else 2].append(str(r.line))
         used.append(f"| {table} | {family} | {' | '.join(map(', '.join, sets[:3]))} | {len(sets[3])} rows |")
-    return {name: "\n".join(text) for name, text in (("errors", errors), ("ranks", ranks), ("misses", misses), ("rows", used))}
+    named = ("errors", errors), ("without", _without(kept, both)), ("ranks", ranks), ("misses", misses), ("rows", used)
+    return {name: "\n".join(text) for name, text in named}
+
+
+def _without(kept: Kept, chosen: list[Row]) -> list[str]:
+    """The mean error of the model with each of its parts left out, machine code."""
+    columns = list(itertools.product(FOLDERS, enumerate(PARTS)))
+    lines = [f"| without | {' | '.join(f'{table}, {part}' for table, (_, part) in columns)} |", "|---|" + "---:|" * len(columns)]
+    for model in (MODELS[0], *WITHOUT):
+        cells = []
+        for table, (odd, _) in columns:
+            some = [r for r in chosen if (r.table, r.line % 2) == (table, odd)]
+            times = [(kept[r.table, r.line, LEVELS[1]]["us"].get(model), r.measured) for r in some]
+            errors = [100 * abs(relative_error(us, measured)) for us, measured in times if us is not None]
+            cells.append(f"{statistics.mean(errors):.1f} %" if errors else "")
+        lines.append(f"| {model.partition('~')[2] or '(the whole model)'} | {' | '.join(cells)} |")
+    return lines
+
+
+def picture(kept: Kept, every: list[Row]) -> str:
+    """Predicted over measured times of all rows, machine code, as SVG: a point a row, a colour a GPU."""
+    times: dict[str, list[Dot]] = defaultdict(list)
+    for r in every:
+        us = kept.get((r.table, r.line, LEVELS[1]), {}).get("us", {}).get(MODELS[0])
+        if us is not None:
+            times[r.gpu].append(Dot(r.measured, us, f"{r.kernel}, {r.size}: {us:,.1f} us for {r.measured:,.1f}"))
+    axes = Axis("measured", "us", LOG), Axis("predicted", "us", LOG)
+    return svg(Scatter("Predicted and measured times of kernels on real GPUs", *axes, sorted(times.items()), diagonal=True))
 
 
 def main() -> None:
@@ -351,6 +393,7 @@ def main() -> None:
     print(*(tables := pages(kept, every, large)).values(), sep="\n\n")
     if options.write:
         put(PAGE, COMMAND, tables)
+        PICTURE.write_text(picture(kept, every))
 
 
 if __name__ == "__main__":

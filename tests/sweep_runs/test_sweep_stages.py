@@ -33,8 +33,6 @@ def trace() -> KernelTrace:
 
 def changed(key: str) -> GpuSpec:
     """The base with another value of the key."""
-    if key == "l1.allocation":
-        return load_gpu(BASE, ["l1.allocation=on-fill"])
     if key == "sm.coalescing":
         return load_gpu(BASE, ["sm.coalescing=cc1.3"])
     if key == "compute_capability":
@@ -43,7 +41,8 @@ def changed(key: str) -> GpuSpec:
         return load_gpu(BASE, [f"{key}={'1GHz' if key == 'crisp.target_clock' else '300cycles'}"])
     now = flatten(BASE)[key]
     assert isinstance(now, (int, float))
-    value = {"sm.max_threads_per_block": 512, "sm.max_shared_memory_per_block": 4096, "sm.fetch_width": 1, "dram.banks": 8}
+    value = {"sm.max_threads_per_block": 512, "sm.max_shared_memory_per_block": 4096, "sm.fetch_width": 1, "dram.banks": 8,
+             "dram.efficiency": 0.5}
     return load_gpu(BASE, [f"{key}={value_text(key, value.get(key, now * 2 or 300))}"])
 
 

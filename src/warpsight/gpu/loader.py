@@ -126,7 +126,9 @@ def _read(path: Path, shown: str, chain: tuple[tuple[Path, str], ...], problems:
 
 def _reference(path: Path, values: dict[str, Value | None]) -> Reference:
     """The GPU described in `path` as the one that its changes are compared with."""
-    timing = {name: value.content for name, key in KEYS.items() if key.orders and (value := values.get(name)) is not None}
+    given = {name: value.content for name, key in KEYS.items() if key.orders and (value := values.get(name)) is not None}
+    defaults = {name: parse_value(key, Text(key.default, str(path))) for name, key in KEYS.items() if key.orders and key.default}
+    timing = defaults | given
     return Reference(path.stem if catalog_path(path.stem) == path else str(path.resolve()), timing)
 
 

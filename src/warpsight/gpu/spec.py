@@ -134,7 +134,7 @@ class L1Spec(CacheSpec):
     miss_queue: Annotated[int, count(
         "packets that wait in the L1 for the network, in the simulator", SIMULATOR, reason=_LIKE_SIMULATORS)] = 16
     allocation: Annotated[str, word(
-        "when a miss takes a line of its set: at once, or with its data (a streaming L1)", PROFILE,
+        "when a miss takes a line of its set: at once, or with its data (a streaming L1)", CACHES,
         "on-miss", "on-fill")] = "on-miss"
     carve_out: Annotated[bool, flag(
         "whether shared memory that a launch does not need becomes L1, in the carve-out steps of the compute capability",
