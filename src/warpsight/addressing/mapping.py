@@ -69,6 +69,16 @@ def channel_of_slice(slice_number: int, slices: int, channels: int) -> int:
     return quotient(slice_number * channels, slices)
 
 
+# The L2 of some GPUs has two partitions, each with half of the slices and half of the SMs near to it. NVIDIA does not publish which.
+# Here the lower half of the slices is near to SMs of even number. Blocks go to SMs in turn, and GPUs send them to their clusters
+# of SMs in turn, so that a few blocks are spread over both halves of the chip.
+
+@inlined
+def is_in_other_partition(slice_number: int, slices: int, sm: int) -> bool:
+    """Whether the slice belongs to the partition that is not the one of `sm`."""
+    return (1 if 2 * slice_number >= slices else 0) != sm & 1
+
+
 # -- Which block goes to which SM.
 #
 # Blocks are launched in order of their number, one to each SM in turn, until every SM holds as many as fit; after that the next

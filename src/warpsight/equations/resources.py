@@ -68,7 +68,8 @@ def flight_cycles(demands: ResourceDemands, design: Design, *, whole: bool = Fal
     A miss takes its MSHR at the tag lookup, and frees it when the line arrives. `whole`: the latency with that pipeline. At least a
     cycle.
     """
-    latency = latency_without_contention(design.l2_latency_cycles, design.dram_latency_cycles, demands.dram_share)
+    l2 = design.l2_latency_cycles + demands.far_share * design.l2_far_latency_cycles
+    latency = latency_without_contention(l2, design.dram_latency_cycles, demands.dram_share)
     return np.asarray(np.maximum(latency if whole else latency - design.l1_latency_cycles, 1.0))
 
 

@@ -158,6 +158,9 @@ class L2Spec(CacheSpec):
     atomic_interval_cycles: Annotated[int, cycles(
         "between two sectors of atomics that a slice begins; lanes at the same address take at least one each", CACHES, most=1024,
         reason="default: one a cycle, as any access")] = 1
+    far_latency_cycles: Annotated[int, cycles(
+        "what a hit in the other of two partitions adds to the round trip; 0: one partition", CACHES, least=0,
+        reason="default: one partition")] = 0
     partial_writes: Annotated[str, word(
         "what becomes of a sector that is written in part and not there: it is fetched first, or its bytes are marked (mask)",
         CACHES, "fetch", "mask")] = "fetch"

@@ -72,13 +72,20 @@ def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -
     l2 = float(gpu.l2.latency_cycles)
     reach = np.array([float(gpu.l1.latency_cycles), l2, l2 + gpu.dram.latency_cycles])
     if instruction.access == LOAD:
+        reach[1] += _far_share(misses.slowest_far[pc], misses.slowest_l2[pc]) * gpu.l2.far_latency_cycles
         served = np.array([misses.slowest_l1[pc], misses.slowest_l2[pc], misses.slowest_dram[pc]], dtype=np.float64)
         return np.asarray(served * reach + _merged(pc, misses, reach))
     if instruction.access == ATOMIC and misses.l2_reads[pc]:
         # The slowest request of an atomic is not recorded, so its misses are assumed to be spread evenly over its executions.
         missed = float(misses.l2_read_misses[pc] + misses.l2_read_merges[pc]) / float(misses.l2_reads[pc])
+        reach[1] += _far_share(misses.l2_far_hits[pc], misses.l2_read_hits[pc]) * gpu.l2.far_latency_cycles
         return np.asarray(float(misses.executions[pc]) * np.array([0.0, 1.0 - missed, missed]) * reach)
     return np.zeros(len(LEVELS))
+
+
+def _far_share(far: np.int64, hits: np.int64) -> float:
+    """The part of the hits in the L2 that are in the other partition."""
+    return float(far) / float(hits) if hits else 0.0
 
 
 def _merged(pc: int, misses: MissProfile, reach: Floats) -> Floats:
@@ -91,6 +98,7 @@ def _merged(pc: int, misses: MissProfile, reach: Floats) -> Floats:
     if not beyond.any():
         beyond[1] = 1.0  # only merges: the lines came at least from the L2
     measured = np.cumsum([0.0, misses.l2_latency_cycles, misses.dram_latency_cycles])
+    measured[1] += _far_share(misses.slowest_far[pc], misses.slowest_l2[pc]) * misses.far_latency_cycles
     scale = np.divide(reach, measured, out=np.ones(len(LEVELS)), where=measured > 0)
     return np.asarray(float(misses.merged_wait_cycles[pc]) * beyond / beyond.sum() * scale)
 

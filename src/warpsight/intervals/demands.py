@@ -316,6 +316,7 @@ def demands_of(
         slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[reads].sum()) / count,
         atomic_repeats=float(misses.atomic_cycles.sum()) / count,
         dram_share=beyond / max(1.0, float(misses.l2_reads.sum())),
+        far_share=float(misses.l2_far_hits.sum()) / max(1.0, float(misses.l2_reads.sum())),
         **{name: getattr(misses, name) for name in SHARES},
         # an L1 that allocates on fill holds no way before the line arrives
         way_wait=misses.way_wait if gpu.l1.allocation == "on-miss" else 0.0,

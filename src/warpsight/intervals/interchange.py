@@ -181,7 +181,7 @@ OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_l
 LAUNCH_KEYS = ("blocks", "warps_per_block", "blocks_per_sm")
 LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy")
 # older files do not have it: no waits
-DEMAND_OPTIONAL_KEYS = ("way_wait",)
+DEMAND_OPTIONAL_KEYS = ("way_wait", "far_share")
 DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands) if field.name not in DEMAND_OPTIONAL_KEYS)
 _LEVELS = ("l1", "l2", "dram")
 _MOST_PC = 2**31 - 1
@@ -289,7 +289,8 @@ def _demands(top: Fields) -> ResourceDemands | None:
             inside.fail(name, "is 0, but it is a divisor and must be above 0", "write 1 for an even distribution")
     if values["stall_in_step"] > values["stall_cycles"]:
         inside.fail("stall_in_step", "is more than stall_cycles, of which it is a part", "correct one of the two")
-    values["way_wait"] = inside.number("way_wait", most=1.0) if inside.has("way_wait") else 0.0
+    for name in DEMAND_OPTIONAL_KEYS:
+        values[name] = inside.number(name, most=1.0) if inside.has(name) else 0.0
     return ResourceDemands(**values)
 
 

@@ -108,7 +108,8 @@ class ResourceDemands:
     atomics) leave over it, in `sent_requests` of the load-store unit. `dram_bytes` cross the DRAM channels; of the reads and
     writes that do, `dram_alternating` is the smaller number. `slice_accesses` of the L2: one per line that a request reads or
     writes, or per sector of an atomic. `atomic_repeats`: cycles for which an L2 slice executes atomics beyond one for each
-    sector, such as for lanes of a warp at the same address. `dram_share` (0 to 1) of the read misses goes on to DRAM.
+    sector, such as for lanes of a warp at the same address. `dram_share` (0 to 1) of the read misses goes on to DRAM,
+    `far_share` (0 to 1) finds its data in the other partition of the L2.
 
     `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): the part that is busy at a time, of the
     L2 slices' ports to and from the SMs, of the DRAM channels, and of the slices that repeat atomics. `way_wait` (0 to 1): cycles
@@ -140,6 +141,7 @@ class ResourceDemands:
     stall_in_step: float
     work_imbalance: float
     longest_warp: float
+    far_share: float = 0.0
 
 
 # The demands that are amounts per warp; the others are shares and ratios.

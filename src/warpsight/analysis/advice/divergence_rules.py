@@ -24,8 +24,8 @@ Longs = npt.NDArray[np.int64]
 # share.
 PHASES = 8
 
-_PER_EXECUTION = ("executions", "divergent", "slowest_l1", "slowest_l2", "slowest_dram", "slowest_merged", "merged_wait_cycles",
-                  "shared_executions", "shared_passes")  # fmt: skip
+_PER_EXECUTION = ("executions", "divergent", "slowest_l1", "slowest_l2", "slowest_far", "slowest_dram", "slowest_merged",
+                  "merged_wait_cycles", "shared_executions", "shared_passes")  # fmt: skip
 
 
 def divergent_runs(trace: KernelTrace) -> Longs:

@@ -184,8 +184,8 @@ def doubled_hits(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
     reads, hits = misses.l1_reads[rows], misses.l1_hits[rows]
     missed = reads - hits
     left = np.where(missed > 0, (reads - np.minimum(2 * hits, reads)) / np.maximum(missed, 1), 1.0)
-    shrunk = ("l1_misses", "l1_merges", "slowest_l2", "slowest_dram", "slowest_merged", "merged_wait_cycles", "l2_reads",
-              "l2_read_misses", "l2_read_merges", "dram_reads")  # fmt: skip
+    shrunk = ("l1_misses", "l1_merges", "slowest_l2", "slowest_far", "slowest_dram", "slowest_merged", "merged_wait_cycles",
+              "l2_reads", "l2_far_hits", "l2_read_misses", "l2_read_merges", "dram_reads")  # fmt: skip
     for name in shrunk:
         counts[name][rows] = np.rint(counts[name][rows] * left).astype(np.int64)
     counts["l2_reads"][rows] = np.maximum(counts["l2_reads"][rows], counts["l2_read_misses"][rows] + counts["l2_read_merges"][rows])

@@ -43,6 +43,15 @@ def l2_key(lines: L2Lines) -> str:
     return content_key(*(np.where(there, lines[name], 0).tobytes() for name in ("tag", "valid", "dirty")))
 
 
+def at_rest(lines: L2Lines) -> L2Lines:
+    """What the next launch finds of the `lines` that a launch or a copy leaves: data that is there, and no copies in the other
+    partition, which is assumed (a launch that reads what the one before has read still waits for the other partition).
+    """
+    for name in ("ready", "copied", "copy_ready"):
+        lines[name] = 0
+    return lines
+
+
 # -- The lines that a launch leaves in an empty L2, if it evicts none.
 
 @compiled_and_kept
@@ -191,7 +200,7 @@ def _touch(state: State, first: int, end: int, writes: int) -> None:
         if writes:
             l2_write(state, line, mask, True, 0, 0)
         else:
-            l2_read(state, line, mask, 0, 0)
+            l2_read(state, line, mask, 0, 0, 0)
         sector = last
 
 
@@ -217,6 +226,4 @@ def touch(lines: L2Lines, gpu: GpuSpec, rows: Longs) -> L2Lines:
     memory.put("l2_groups", sector_groups(gpu.l2))
     memory.put("l2_lines", lines.copy())
     _touch_all(memory.address, np.ascontiguousarray(rows), _TIMES * gpu.l2.size_bytes // SECTOR_BYTES)
-    left = memory["l2_lines"]
-    left["ready"] = 0
-    return left
+    return at_rest(memory["l2_lines"])

@@ -107,6 +107,7 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
     machine["slice_rule"] = SLICE_INDEX_RULES[l2.slice_index]
     machine["random"], machine["masks"] = l2.replacement == "random", l2.partial_writes == "mask"
     machine["most_dirty"] = most_dirty(l2)
+    machine["partitions"] = 2 if l2.far_latency_cycles else 1
     machine["unit_sectors"] = l2.sector_bytes // SECTOR_BYTES
     machine["sm_count"], machine["blocks"] = gpu.sm_count, blocks
     machine["blocks_per_sm"], machine["warps_per_block"] = blocks_per_sm, warps_per_block
@@ -131,6 +132,7 @@ def _set_times(machine: Any, gpu: GpuSpec) -> None:
     machine["lookahead"] = TICKS * max(1, gpu.l2.latency_cycles)
     machine["l1"]["latency"] = TICKS * gpu.l1.latency_cycles
     l2_latency = machine["l2"]["latency"] = TICKS * gpu.l2.latency_cycles
+    machine["far_latency"] = TICKS * gpu.l2.far_latency_cycles
     dram_latency = machine["dram_latency"] = TICKS * gpu.dram.latency_cycles
     line_ticks = TICKS * gpu.l2.line_bytes * gpu.core_clock_hz
     # A slice takes one access a cycle. Its input port holds what passes in the L2's latency, and its MSHRs the fetches.

@@ -6,9 +6,9 @@ from warpsight.addressing.coalescing import part_of_line
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.mapping import set_index
 from warpsight.base.compiled import compiled, inlined
-from warpsight.caches.exact.l2 import l2_read, l2_write
+from warpsight.caches.exact.l2 import l2_read, l2_write, latency_beyond_l1
 from warpsight.caches.exact.lru import find, to_front, victim
-from warpsight.caches.exact.state import LEVEL_DRAM, LEVEL_L1, Machine, State
+from warpsight.caches.exact.state import LEVEL_L1, Machine, State
 
 # -- MSHRs: a miss holds one until its data is back. An SM keeps the times of return in order, in a window of twice as many entries.
 
@@ -55,18 +55,18 @@ def _first_way(machine: Machine, sm: int, line: int) -> int:
 
 
 @compiled
-def _read_from_l2(state: State, line: int, sectors: int, pc: int, now: int) -> int:
+def _read_from_l2(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -> int:
     """Read `sectors` of L1 line `line`, one request for each L2 line that holds some; returns `time << 2 | level` of all."""
     per_line, per_l2_line = state.machine.l1.line_sectors, state.machine.l2.line_sectors
     if per_line == per_l2_line:
-        return l2_read(state, line, sectors, pc, now)
+        return l2_read(state, line, sectors, pc, now, sm)
     first = quotient(line * per_line, per_l2_line)
     last = quotient(line * per_line + per_line - 1, per_l2_line)
     back, level = now, LEVEL_L1
     for l2_line in range(first, last + 1):
         part = part_of_line(line, sectors, per_line, l2_line, per_l2_line)
         if part != 0:
-            answer = l2_read(state, l2_line, part, pc, now)
+            answer = l2_read(state, l2_line, part, pc, now, sm)
             back, level = max(back, answer >> 2), max(level, answer & 3)
     return back << 2 | level
 
@@ -95,8 +95,7 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
             else:
                 count.l1_merges += 1
                 # What is left of the miss, without the waits that other requests cause: at most the latency of its level.
-                alone = machine.l2.latency + (machine.dram_latency if level == LEVEL_DRAM else 0)
-                lsu.waited = max(lsu.waited, min(ready - now, alone))
+                lsu.waited = max(lsu.waited, min(ready - now, latency_beyond_l1(machine, level)))
             return now
     now = _mshr_free_at(state, sm, now)
     if way < 0 and keeps:
@@ -110,7 +109,7 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
         return ~now
     count.l1_reads += 1
     count.l1_misses += 1
-    answer = _read_from_l2(state, line, needed & ~valid, pc, now)
+    answer = _read_from_l2(state, line, needed & ~valid, pc, now, sm)
     back, level = answer >> 2, answer & 3
     _hold_mshr(state, sm, now, back)
     if keeps:

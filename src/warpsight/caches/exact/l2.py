@@ -3,6 +3,9 @@
 A sector that is written in part and not there is fetched first, or (`l2.partial_writes: mask`) its bytes are marked: it is dirty
 but not valid, and a read fetches the rest. Lines leave a set in the order of their last use, or (`l2.replacement: random`) in any.
 
+An L2 of two partitions: a line is in the one that its slice belongs to. The first read from an SM of the other goes there, and brings a
+copy of its sectors to the SM's own partition, for later reads from there; a write, which goes to the line's slice, drops the copy.
+
 It also measures how evenly traffic spreads over the ports of the slices, their atomic units and the memory channels, in windows of
 `ROUNDS` rounds: the mean load over the busiest one's, less the imbalance that random traffic of the same size would show.
 """
@@ -13,11 +16,11 @@ import math
 from typing import Any
 
 from warpsight.addressing.integers import quotient, set_bits
-from warpsight.addressing.mapping import channel_of_slice, line_in_slice, set_index, slice_of_line
+from warpsight.addressing.mapping import channel_of_slice, is_in_other_partition, line_in_slice, set_index, slice_of_line
 from warpsight.base.compiled import compiled, inlined
 from warpsight.base.records import Memory, Table
 from warpsight.caches.exact.lru import find, to_front, victim
-from warpsight.caches.exact.state import LEVEL_DRAM, LEVEL_L2, Port, Spread, State
+from warpsight.caches.exact.state import LEVEL_DRAM, LEVEL_FAR, LEVEL_L2, Machine, Port, Spread, State
 from warpsight.caches.miss_profile import SHARES
 
 # Rounds in a window: enough for some hundred accesses at each busy port, so that random imbalance stays small.
@@ -43,6 +46,12 @@ def _wait_for(state: State, port: Port, now: int, service: int) -> int:
 
 
 # -- Reads and writes.
+
+@inlined
+def latency_beyond_l1(machine: Machine, level: int) -> int:
+    """The latency of a request that the L2 or, at that `level`, what is behind it serves."""
+    return machine.l2.latency + (machine.dram_latency if level == LEVEL_DRAM else machine.far_latency if level == LEVEL_FAR else 0)
+
 
 @inlined
 def _first_way(state: State, part: int, line: int) -> int:
@@ -126,8 +135,10 @@ def l2_atomic(state: State, line: int, repeats: int, pc: int) -> None:
 
 
 @compiled
-def l2_read(state: State, line: int, sectors: int, pc: int, now: int) -> int:
-    """Read `sectors` (mask) of L2 line `line`, requested at `now`; returns `time << 2 | level`: when and from where it is back."""
+def l2_read(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -> int:
+    """Read `sectors` (mask) of L2 line `line`, requested by `sm` at `now`; returns `time << 2 | level`: when and from where it is
+    back.
+    """
     machine, lines, count = state.machine, state.l2_lines, state.counters[pc]
     ways, needed, pieces = machine.l2.ways, state.l2_groups[sectors], set_bits(sectors)
     part = slice_of_line(line, machine.lines_per_piece, machine.slices, machine.slice_rule)
@@ -136,15 +147,26 @@ def l2_read(state: State, line: int, sectors: int, pc: int, now: int) -> int:
     _count_load(state.replies[part], state.reply_spread, pieces)
     queued = _wait_for(state, state.replies[part], now, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
     way = find(lines, first, ways, line)
-    valid, dirty, ready = 0, 0, 0
+    valid, dirty, ready, copied, copy_ready = 0, 0, 0, 0, 0
     if way >= 0:
         valid, dirty, ready = lines[first + way].valid, lines[first + way].dirty, lines[first + way].ready
+        copied, copy_ready = lines[first + way].copied, lines[first + way].copy_ready
+    level, further = LEVEL_L2, 0
+    if machine.partitions > 1 and is_in_other_partition(part, machine.slices, sm):
+        if needed & ~copied != 0:
+            level, copied, copy_ready = LEVEL_FAR, copied | needed, now + machine.far_latency
+        further = max(0, copy_ready - now)
+        if 2 * further > machine.far_latency:
+            level = LEVEL_FAR  # it waits for most of the way of a copy
+    if way >= 0:
         if valid & needed == needed:
             to_front(lines, first, way, line, valid, 0, dirty, ready)
-            back = now + machine.l2.latency
+            lines[first].copied, lines[first].copy_ready = copied, copy_ready
+            back = now + machine.l2.latency + further
             if ready <= back:
                 count.l2_read_hits += 1
-                return (back + queued) << 2 | LEVEL_L2
+                count.l2_far_hits += 1 if level == LEVEL_FAR else 0
+                return (back + queued) << 2 | level
             count.l2_read_merges += 1
             return (ready + queued) << 2 | LEVEL_DRAM
     count.l2_read_misses += 1
@@ -153,6 +175,7 @@ def l2_read(state: State, line: int, sectors: int, pc: int, now: int) -> int:
         way = _room(state, first, channel, pc, now)
     back = _fetch(state, channel, needed & ~valid, pc, now)
     to_front(lines, first, way, line, valid | needed, 0, dirty, max(ready, back))
+    lines[first].copied, lines[first].copy_ready = copied, copy_ready
     return (back + queued) << 2 | LEVEL_DRAM
 
 
@@ -171,9 +194,10 @@ def l2_write(state: State, line: int, sectors: int, whole: bool, pc: int, now: i
     service = max(machine.store_ticks, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
     gone = now + max(0, _wait_for(state, state.stores[part], now, service) - machine.store_backlog)
     way = find(lines, first, ways, line)
-    valid, dirty, ready = 0, 0, 0
+    valid, dirty, ready, copied, copy_ready = 0, 0, 0, 0, 0
     if way >= 0:
         valid, dirty, ready = lines[first + way].valid, lines[first + way].dirty, lines[first + way].ready
+        copied, copy_ready = lines[first + way].copied & ~needed, lines[first + way].copy_ready
     channel = channel_of_slice(part, machine.slices, machine.channels)
     written = needed
     if (valid | dirty) & needed == needed:
@@ -191,6 +215,7 @@ def l2_write(state: State, line: int, sectors: int, whole: bool, pc: int, now: i
                 ready = max(ready, back)
                 gone = max(gone, back - machine.fetch_backlog)
     to_front(lines, first, way, line, valid | written, 0, dirty | needed, ready)
+    lines[first].copied, lines[first].copy_ready = copied, copy_ready
     if machine.most_dirty < ways:
         _limit_dirty(state, first, channel, pc, now)
     return gone

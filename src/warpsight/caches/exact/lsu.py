@@ -6,8 +6,8 @@ from warpsight.addressing.coalescing import LINE_128, SECTOR_BYTES, is_divergent
 from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.exact.l1 import l1_read, l1_write
-from warpsight.caches.exact.l2 import l2_atomic, l2_read, l2_write
-from warpsight.caches.exact.state import IS_ATOMIC, IS_LOAD, IS_STORE, LEVEL_DRAM, LEVEL_L1, MAX_REQUESTS, NEVER, State
+from warpsight.caches.exact.l2 import l2_atomic, l2_read, l2_write, latency_beyond_l1
+from warpsight.caches.exact.state import IS_ATOMIC, IS_LOAD, IS_STORE, LEVEL_DRAM, LEVEL_FAR, LEVEL_L1, MAX_REQUESTS, NEVER, State
 from warpsight.caches.exact.warps import access_passed
 
 
@@ -47,7 +47,7 @@ def _atomic(state: State, sm: int, first: int, count: int, repeats: int, pc: int
         line = quotient(sector, per_line)
         bit = 1 << (sector - line * per_line)
         l2_atomic(state, line, repeats if k == first else 0, pc)
-        answer = l2_read(state, line, bit, pc, now)
+        answer = l2_read(state, line, bit, pc, now, sm)
         l2_write(state, line, bit, False, pc, now)
         lsu.back = max(lsu.back, answer >> 2)
         lsu.level = max(lsu.level, answer & 3)
@@ -101,7 +101,7 @@ def _begin(state: State, sm: int, now: int) -> bool:
 def _count_slowest(state: State, pc: int, level: int, waited: int) -> None:
     """Count an access by its slowest request: the level that served it, or a line in flight for which it `waited`."""
     machine, counters = state.machine, state.counters[pc]
-    alone = machine.l1.latency if level == LEVEL_L1 else machine.l2.latency + (machine.dram_latency if level == LEVEL_DRAM else 0)
+    alone = machine.l1.latency if level == LEVEL_L1 else latency_beyond_l1(machine, level)
     if waited > alone:
         counters.slowest_merged += 1
         counters.merged_wait_cycles += waited
@@ -111,6 +111,7 @@ def _count_slowest(state: State, pc: int, level: int, waited: int) -> None:
         counters.slowest_dram += 1
     else:
         counters.slowest_l2 += 1
+        counters.slowest_far += 1 if level == LEVEL_FAR else 0
 
 
 @compiled

@@ -23,13 +23,13 @@ import numpy as np
 
 from warpsight.addressing.mapping import first_wave
 from warpsight.base.records import Memory
-from warpsight.caches.exact.between import L2Lines, lines_left
+from warpsight.caches.exact.between import L2Lines, at_rest, lines_left
 from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, run
 from warpsight.caches.exact.geometry import machine_of, sector_groups
 from warpsight.caches.exact.l2 import traffic_shares
 from warpsight.caches.exact.program import Program, program_of
 from warpsight.caches.exact.state import MAX_REQUESTS, NEVER, TICKS, State
-from warpsight.caches.miss_profile import COUNTS, MissProfile
+from warpsight.caches.miss_profile import COUNTS, LATENCIES, MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.window import TraceWindow, contradiction
@@ -59,10 +59,11 @@ class CacheSimulation:
         if before is not None:
             memory["l2_lines"][:] = before
         _run_launch(memory, self._trace, self._progress)
-        latencies = (gpu.l2.latency_cycles, gpu.dram.latency_cycles) if self._is_clocked else (0, 0)
-        left = memory["l2_lines"].copy()
-        left["ready"] = 0
-        return replace(_profile(memory), l2_latency_cycles=latencies[0], dram_latency_cycles=latencies[1]), left
+        found = _profile(memory)
+        if self._is_clocked:
+            latencies = (gpu.l2.latency_cycles, gpu.l2.far_latency_cycles, gpu.dram.latency_cycles)
+            found = replace(found, **dict(zip(LATENCIES, latencies, strict=True)))
+        return found, at_rest(memory["l2_lines"].copy())
 
     def left(self) -> L2Lines:
         """What the launch leaves in an empty L2. Where no line is evicted, it need not be simulated."""

@@ -20,8 +20,8 @@ DO_MEMORY, DO_BARRIER, DO_EXIT, HELD = range(4)
 # Kinds of stops, and of memory accesses.
 WAIT, SECTORS, SHARED, BARRIER = range(4)
 IS_LOAD, IS_STORE, IS_ATOMIC = range(3)
-# Where a request was served.
-LEVEL_L1, LEVEL_L2, LEVEL_DRAM = range(3)
+# Where a request was served; FAR: in the partition of the L2 that is not the SM's own.
+LEVEL_L1, LEVEL_L2, LEVEL_FAR, LEVEL_DRAM = range(4)
 
 MAX_REQUESTS = 256  # an event counts sectors in one byte
 
@@ -67,6 +67,8 @@ class Machine(Record):
     dram_latency: int
     dram_ticks: int  # per sector of the L2 and channel
     unit_sectors: int  # 32 B sectors in a sector of the L2
+    partitions: int  # of the L2
+    far_latency: int  # what the way to the other partition adds
     random: bool  # the L2 evicts any line, not the least recently used
     masks: bool  # the L2 marks the bytes of a partial write, and does not fetch the rest
     most_dirty: int  # lines of an L2 set
@@ -126,6 +128,7 @@ class RequestCounters(Record):
     l1_writes: int
     l2_reads: int
     l2_read_hits: int
+    l2_far_hits: int  # of these
     l2_read_misses: int
     l2_read_merges: int
     l2_writes: int
@@ -143,6 +146,7 @@ class Counters(RequestCounters):
     sectors: int
     slowest_l1: int
     slowest_l2: int
+    slowest_far: int  # of these
     slowest_dram: int
     slowest_merged: int
     merged_wait_cycles: int
@@ -242,8 +246,10 @@ class Line(Record):
     tag: UInt32
     valid: UInt16  # mask of the sectors that can be read
     dirty: UInt16  # mask of the sectors that memory does not have; one that is not valid was written in part. Both 0: an empty way
-    level: UInt8
+    copied: UInt16  # of an L2: mask of the sectors that the other partition has a copy of
+    level: UInt8  # of an L1
     ready: int  # when it is, or was, there
+    copy_ready: int  # when the latest copy is, or was, there
 
 
 class Port(Record):
