@@ -21,6 +21,7 @@ class Line:
     number: int
     valid: set[int] = field(default_factory=set)
     dirty: set[int] = field(default_factory=set)
+    copied: set[int] = field(default_factory=set)
 
 
 class Cache:
@@ -68,7 +69,7 @@ class Hierarchy:
     def add(self, name: str, pc: int, n: int = 1) -> None:
         self.count[name, pc] += n
 
-    def l2_access(self, pc: int, sectors: set[int], write: bool, whole: bool) -> None:
+    def l2_access(self, sm: int, pc: int, sectors: set[int], write: bool, whole: bool) -> None:
         name = "l2_write" if write else "l2_read"
         line = min(sectors) * 32 // self.gpu.l2.line_bytes
         needed = self.l2.units(sectors)
@@ -76,6 +77,12 @@ class Hierarchy:
         entry = self.l2.take(line)
         there = entry is not None and needed <= (entry.valid | entry.dirty if write else entry.valid)
         self.add(name + ("_hits" if there else "_misses"), pc)
+        copied = set() if entry is None else entry.copied
+        spec = self.gpu.l2
+        upper_half = line * spec.line_bytes // spec.slice_interleave_bytes % spec.slices >= spec.slices / 2
+        other = spec.far_latency_cycles > 0 and not write and upper_half != bool(sm % 2)
+        if other and there:
+            self.add("l2_far_hits", pc, not needed <= copied)
         if entry is None:
             entry, old = self.l2.put(line)
             if old is not None:
@@ -87,6 +94,7 @@ class Hierarchy:
             self.add("dram_read_sectors", pc, len(needed - entry.valid) * self.gpu.l2.sector_bytes // 32)
         if covered or not marks:
             entry.valid |= needed
+        entry.copied = copied - needed if write else copied | needed if other else copied
         if write:
             entry.dirty |= needed
             dirty = [one for one in self.l2.place(line) if one.dirty]
@@ -101,10 +109,10 @@ class Hierarchy:
             self.add("dram_write_sectors", pc, len(line.dirty) * self.gpu.l2.sector_bytes // 32)
         line.dirty = set()
 
-    def send(self, pc: int, sectors: set[int], write: bool, whole: bool = False) -> None:
+    def send(self, sm: int, pc: int, sectors: set[int], write: bool, whole: bool = False) -> None:
         per_line = self.gpu.l2.line_bytes // 32
         for line in sorted({sector // per_line for sector in sectors}):
-            self.l2_access(pc, {s for s in sectors if s // per_line == line}, write, whole)
+            self.l2_access(sm, pc, {s for s in sectors if s // per_line == line}, write, whole)
 
     def access(self, sm: int, pc: int, sectors: list[int], lanes: int) -> None:
         kind = self.code[pc].access
@@ -117,8 +125,8 @@ class Hierarchy:
             for number, sector in enumerate(sectors):
                 at_once = lanes if number == 0 else 1
                 self.add("atomic_cycles", pc, max(at_once, self.gpu.l2.atomic_interval_cycles) - 1)
-                self.send(pc, {sector}, False)
-                self.send(pc, {sector}, True)
+                self.send(sm, pc, {sector}, False)
+                self.send(sm, pc, {sector}, True)
             return
         per_line, cache = self.gpu.l1.line_bytes // 32, self.l1[sm]
         for line in dict.fromkeys(sector // per_line for sector in sectors):
@@ -126,7 +134,7 @@ class Hierarchy:
             entry = cache.take(line)
             if kind == "store":
                 self.add("l1_writes", pc)
-                self.send(pc, part, True, lanes * self.code[pc].access_bytes >= 32 * len(sectors))
+                self.send(sm, pc, part, True, lanes * self.code[pc].access_bytes >= 32 * len(sectors))
                 continue
             self.add("l1_reads", pc)
             needed = cache.units(part)
@@ -137,7 +145,7 @@ class Hierarchy:
             if entry is None:
                 entry, _ = cache.put(line)
             unit = self.gpu.l1.sector_bytes // 32
-            self.send(pc, {u * unit + k for u in needed - entry.valid for k in range(unit)}, False)
+            self.send(sm, pc, {u * unit + k for u in needed - entry.valid for k in range(unit)}, False)
             entry.valid |= needed
 
 

@@ -66,6 +66,8 @@ CACHES = st.sampled_from(
         ({}, {"sector_bytes": 64, "partial_writes": "mask", "ways": 4, "dirty_share": 0.5}),
         ({"line_bytes": 64, "sector_bytes": 32, "ways": 4}, {}),
         ({}, {"line_bytes": 64, "sector_bytes": 64, "ways": 1}),
+        ({"sector_bytes": 32}, {"sector_bytes": 32, "partial_writes": "mask", "far_latency_cycles": 50}),
+        ({}, {"far_latency_cycles": 50}),
         ({"size_bytes": 768, "ways": 3}, {"size_bytes": 1152, "slices": 3, "ways": 3}),
     ]
 )
@@ -98,12 +100,15 @@ def test_clocked_any_trace_keeps_the_sums(made: Any, caches: Any, policy: str, s
         assert getattr(profile, field).tolist() == [plain[field, pc] for pc in range(n)], field
     assert np.array_equal(profile.l1_reads, profile.l1_hits + profile.l1_misses + profile.l1_merges)
     assert np.array_equal(profile.l2_reads, profile.l2_read_hits + profile.l2_read_misses + profile.l2_read_merges)
+    assert (profile.l2_far_hits <= profile.l2_read_hits).all()
+    assert (profile.slowest_far <= profile.slowest_l2).all()
     assert np.array_equal(profile.l2_writes, profile.l2_write_hits + profile.l2_write_misses)
     assert (profile.dram_reads >= profile.l2_read_misses).all()
     loads = np.array([i.access in ("load", "atomic") and i.has_sectors for i in trace.instructions])
     slowest = profile.slowest_l1 + profile.slowest_l2 + profile.slowest_dram + profile.slowest_merged
     assert np.array_equal(np.where(loads, profile.executions, 0), slowest)
-    assert (profile.merged_wait_cycles <= profile.slowest_merged * (gpu.l2.latency_cycles + gpu.dram.latency_cycles)).all()
+    longest = gpu.l2.latency_cycles + max(gpu.dram.latency_cycles, gpu.l2.far_latency_cycles)
+    assert (profile.merged_wait_cycles <= profile.slowest_merged * longest).all()
 
 
 def lines_of(held: Any) -> dict[int, tuple[int, bool]]:

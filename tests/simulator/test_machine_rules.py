@@ -51,7 +51,7 @@ def random_trace(seed: int, warps: int = 24, per_block: int = 4, chunk: int = 1_
     fill=st.sampled_from(["on-miss", "on-fill"]),
     l2=st.fixed_dictionaries({
         "partial_writes": st.sampled_from(["fetch", "mask"]), "replacement": st.sampled_from(["lru", "random"]),
-        "dirty_share": st.sampled_from([0.5, 1.0]),
+        "dirty_share": st.sampled_from([0.5, 1.0]), "far_latency_cycles": st.sampled_from([0, 150]),
     }),
 )
 def test_every_instruction_and_request_is_done_once_whatever_is_scarce(

@@ -69,9 +69,9 @@ def channel_of_slice(slice_number: int, slices: int, channels: int) -> int:
     return quotient(slice_number * channels, slices)
 
 
-# The L2 of some GPUs has two partitions, each with half of the slices and half of the SMs near to it. NVIDIA does not publish which.
-# Here the lower half of the slices is near to SMs of even number. Blocks go to SMs in turn, and GPUs send them to their clusters
-# of SMs in turn, so that a few blocks are spread over both halves of the chip.
+# The L2 of some GPUs has two partitions, each with half of the slices and near to half of the SMs; NVIDIA does not publish which.
+# Here the lower half of the slices is near to the SMs of even number. Blocks go to SMs in turn, and a GPU sends them to its
+# clusters of SMs in turn, so that a few blocks are spread over both halves of the chip.
 
 @inlined
 def is_in_other_partition(slice_number: int, slices: int, sm: int) -> bool:

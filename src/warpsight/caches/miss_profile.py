@@ -19,12 +19,12 @@ class MissProfile:
     Warp level, global and local memory: `executions` with at least one lane active; `divergent` loads that touch more 128 B
     lines than 32 lanes in a row can, wherever they begin (`ceil(32 * access_bytes / 128) + 1`). Loads and atomics by their slowest
     request: `slowest_l1`, `slowest_l2`, `slowest_dram` by the level that served it, or `slowest_merged` if it found its line in
-    flight; `slowest_far` are those of `slowest_l2` for which the partition of the L2 that is not the SM's own had to be asked;
-    `merged_wait_cycles` is the sum of what these still had to wait, without contention.
+    flight; `merged_wait_cycles` is the sum of what these still had to wait, without contention. `slowest_far`: those of
+    `slowest_l2` whose data came from the partition of the L2 that is not the SM's own.
 
     Requests (one line at L1): `l1_reads` = `l1_hits` + `l1_misses` + `l1_merges` (a line already in flight); `l1_writes`
     (write-through, sent on). L2: `l2_reads` = `l2_read_hits` + `l2_read_misses` + `l2_read_merges`; `l2_writes` = hits + misses.
-    `l2_far_hits` are those of the `l2_read_hits` in the other partition.
+    `l2_far_hits`: those of the `l2_read_hits` in the other partition.
     Atomics bypass the L1; each 32 B sector is one L2 read and one L2 write. `sectors` counts 32 B sectors of all
     accesses. `atomic_repeats`: lanes of an atomic beyond the first at the address that most of them share, which its slice serves
     one after the other; the sum over all executions. `atomic_cycles`: cycles for which slices execute atomics beyond one for each
@@ -40,8 +40,8 @@ class MissProfile:
 
     `way_wait` (0 to 1): cycles for which L1s wait because all ways of a set are in flight, per cycle of a miss in flight.
 
-    `l2_latency_cycles`, `far_latency_cycles` (what the other partition adds), `dram_latency_cycles`: the latencies by which the accesses were ordered and `merged_wait_cycles` were
-    measured; 0 if accesses took no time.
+    `l2_latency_cycles`, `far_latency_cycles` (what the other partition adds), `dram_latency_cycles`: the latencies by which the
+    accesses were ordered and `merged_wait_cycles` were measured; 0 if accesses took no time.
     """
 
     executions: Counts

@@ -1,14 +1,15 @@
 """An L2 slice: one packet a cycle reaches its tags; write-back, write-allocate; atomics are executed here.
 
 A write that covers whole sectors needs no data from memory; any other that misses fetches its line first, as a read does, unless
-the L2 marks written bytes: then the sector is dirty but not valid, and a read fetches the rest. A packet that cannot be served (no
-MSHR, no way that is not on its way, no room before DRAM or in the reply queue) blocks those behind it.
+the L2 marks written bytes: then the sector is dirty but not valid, and a read fetches the rest. In an L2 of two partitions a hit
+has a longer way back to an SM of the other one, unless an earlier read has brought a copy there; a write drops copies. A packet
+that cannot be served (no MSHR, no way that is not on its way, no room before DRAM or in the reply queue) blocks those behind it.
 """
 
 from __future__ import annotations
 
 from warpsight.addressing.integers import set_bits
-from warpsight.addressing.mapping import line_in_slice, set_index
+from warpsight.addressing.mapping import is_in_other_partition, line_in_slice, set_index
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
 from warpsight.simulator.dram import has_room, request_dram, unblock
@@ -74,11 +75,11 @@ def _limit_dirty(state: State, part: Slice, first: int, pc: int, now: int) -> No
 # -- Replies.
 
 @inlined
-def _reply(state: State, part: Slice, packet: Packet, sectors: int, now: int) -> None:
+def _reply(state: State, part: Slice, packet: Packet, sectors: int, now: int, far_cycles: int) -> None:
     """Answer a packet that was served at the tags; a write without data."""
     reply = part.replies[end_of(part.outbox)]
     reply.sm, reply.kind, reply.handle = packet.sm, packet.kind, packet.handle
-    reply.noc_wait, reply.dram_wait, reply.source = packet.noc_wait, 0, codes.FROM_L2
+    reply.noc_wait, reply.dram_wait, reply.source, reply.far_cycles = packet.noc_wait, 0, codes.FROM_L2, far_cycles
     push_reply(state, part, reply, sectors, now)
 
 
@@ -87,8 +88,33 @@ def _reply_to_target(state: State, part: Slice, target: Target, dram_wait: int, 
     """Answer a request that waited for its line."""
     reply = part.replies[end_of(part.outbox)]
     reply.sm, reply.kind, reply.handle = target.sm, target.kind, target.handle
-    reply.noc_wait, reply.dram_wait, reply.source = target.noc_wait, dram_wait, codes.FROM_DRAM
+    reply.noc_wait, reply.dram_wait, reply.source, reply.far_cycles = target.noc_wait, dram_wait, codes.FROM_DRAM, 0
     push_reply(state, part, reply, target.sectors, now)
+
+
+@inlined
+def _far_cycles(state: State, part: Slice, packet: Packet, line: Line, needed: int, now: int) -> int:
+    """Further cycles of a hit's way from the other partition: all, or what a copy that is on its way still takes."""
+    if state.machine.far_cycles == 0 or packet.kind == codes.WRITE:
+        return 0
+    if not is_in_other_partition(part.number, state.machine.slices, packet.sm):
+        return 0
+    if needed & ~line.copied != 0:
+        line.copy_ready = now + state.machine.far_cycles
+        state.counters[packet.pc].l2_far_hits += 1
+        return state.machine.far_cycles
+    further = max(0, line.copy_ready - now)
+    state.counters[packet.pc].l2_far_hits += 1 if 2 * further > state.machine.far_cycles else 0
+    return further
+
+
+@inlined
+def _follow_copies(state: State, part: Slice, packet: Packet, line: Line, needed: int) -> None:
+    """The other partition has copies of the sectors that its SMs read, and drops those of sectors that are written."""
+    if packet.kind != codes.READ:
+        line.copied &= ~needed
+    elif is_in_other_partition(part.number, state.machine.slices, packet.sm):
+        line.copied |= needed
 
 
 # -- At the tags. False if the packet must wait, and then nothing has changed.
@@ -126,6 +152,7 @@ def _miss(state: State, part: Slice, packet: Packet, needed: int, first: int, wa
     line.pending |= mshr.pending & ~line.valid
     if packet.kind != codes.READ:
         line.dirty |= needed
+    _follow_copies(state, part, packet, line, needed)
     target = add_target(cache, mshr, packet.handle)
     target.sm, target.kind, target.sectors, target.noc_wait = packet.sm, packet.kind, set_bits(packet.mask), packet.noc_wait
     if packet.kind == codes.WRITE:
@@ -133,7 +160,7 @@ def _miss(state: State, part: Slice, packet: Packet, needed: int, first: int, wa
         target.sm = -1  # is answered at once
         counters.l2_writes += 1
         counters.l2_write_misses += 1
-        _reply(state, part, packet, 0, now)
+        _reply(state, part, packet, 0, now, 0)
     else:
         counters.l2_reads += 1
         counters.l2_read_misses += 1 if missing != 0 else 0
@@ -164,6 +191,8 @@ def _serve(state: State, part: Slice, packet: Packet, now: int) -> bool:
             return False
         _write_back(state, part, cache.lines[way], packet.pc, now)
         line = replace(cache, first, way, packet.line)
+    far_cycles = _far_cycles(state, part, packet, line, needed, now)
+    _follow_copies(state, part, packet, line, needed)
     if packet.kind != codes.READ:
         line.valid |= needed & present if marks and not covers else needed
         line.dirty |= needed
@@ -173,11 +202,11 @@ def _serve(state: State, part: Slice, packet: Packet, now: int) -> bool:
         counters.l2_writes += 1
         counters.l2_write_hits += 1 if hit else 0
         counters.l2_write_misses += 0 if hit else 1
-        _reply(state, part, packet, 0, now)
+        _reply(state, part, packet, 0, now, 0)
     else:
         counters.l2_reads += 1
         counters.l2_read_hits += 1
-        _reply(state, part, packet, set_bits(packet.mask), now)
+        _reply(state, part, packet, set_bits(packet.mask), now, far_cycles)
     return True
 
 

@@ -101,7 +101,9 @@ def queues_of(gpu: GpuSpec, machine: Numbers) -> dict[str, dict[str, int]]:
     """How many elements each queue (`structures.Queue`) of an SM, of a slice and of a channel has room for."""
     return {
         "sm": {
-            "access_queue": gpu.sm.access_queue, "pipeline": machine["pipeline_cycles"] + 1, "arrival_queue": gpu.noc.buffer,
+            "access_queue": gpu.sm.access_queue, "pipeline": machine["pipeline_cycles"] + 1,
+            # what comes from the other partition of the L2 leaves room for what passes it on the way
+            "arrival_queue": gpu.noc.buffer + machine["far_cycles"],
             # a line that lies in several lines of the L2 is sent as a whole
             "miss_queue": max(1, gpu.l1.miss_queue, gpu.l1.line_bytes // gpu.l2.line_bytes),
         },
@@ -147,6 +149,7 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         "shared_cycles": max(1, gpu.latency_cycles["shared"] - address),
         "flit_bytes": flit_bytes, "flit_ticks": flit,
         "store_ticks": codes.TICKS * gpu.noc.store_overhead_cycles, "l2_cycles": l2 - fixed,
+        "far_cycles": gpu.l2.far_latency_cycles,
         "atomic_cycles": gpu.l2.atomic_interval_cycles,
     }  # fmt: skip
 

@@ -2,8 +2,8 @@
 
 A packet is a header and its data in flits of `noc.flit` bytes, at least one; a port passes `noc.bandwidth / slices`, and that of
 an SM is busy for `noc.store_overhead` longer with a store or an atomic. A packet leaves its SM's port when the slice has room for
-it, and the slice's port takes packets one after the other. Replies travel back in the same way. Where several ports wait for room
-at one end, they get it in turn.
+it, and the slice's port takes packets one after the other. Replies travel back in the same way; one from the other partition of the
+L2 arrives later, and others pass it. Where several ports wait for room at one end, they get it in turn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from warpsight.addressing.mapping import slice_of_line
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
 from warpsight.simulator.state import Packet, Reply, Slice, Sm, State
-from warpsight.simulator.structures import end_of, remove_oldest
+from warpsight.simulator.structures import end_of, remove_oldest, wrapped
 
 
 @inlined
@@ -94,6 +94,19 @@ def push_reply(state: State, part: Slice, reply: Reply, sectors: int, now: int) 
     part.outbox.count += 1
 
 
+@inlined
+def _arrive(sm: Sm, reply: Reply, time: int) -> int:
+    """Add the reply to the SM's queue, before those that arrive after `time`; returns its place."""
+    queue, place = sm.arrival_queue, sm.arrival_queue.count
+    while place > 0 and sm.arrivals[wrapped(queue.head + place - 1, queue.room)].time > time:
+        sm.arrivals[wrapped(queue.head + place, queue.room)] = sm.arrivals[wrapped(queue.head + place - 1, queue.room)]
+        place -= 1
+    sm.arrivals[wrapped(queue.head + place, queue.room)] = reply
+    sm.arrivals[wrapped(queue.head + place, queue.room)].time = time
+    queue.count += 1
+    return place
+
+
 @compiled
 def send_reply(state: State, part: Slice, now: int) -> None:
     """The slice's port sends its oldest reply, if the SM has room for it."""
@@ -111,14 +124,10 @@ def send_reply(state: State, part: Slice, now: int) -> None:
     start = max(part.outbox_free, now * codes.TICKS)
     part.outbox_free = start + service
     sm.arrival_free = max(sm.arrival_free, start) + service
-    place = end_of(sm.arrival_queue)
-    sm.arrivals[place] = reply
-    arrived = sm.arrivals[place]
-    arrived.time = _cycle_at(sm.arrival_free)
-    arrived.noc_wait += arrived.time - reply.since - _cycle_at(service)
-    if sm.arrival_queue.count == 0:
-        state.next_arrival[sm.number] = arrived.time
-    sm.arrival_queue.count += 1
+    passed = _cycle_at(sm.arrival_free)
+    reply.noc_wait += passed - reply.since - _cycle_at(service)
+    if _arrive(sm, reply, passed + reply.far_cycles) == 0:
+        state.next_arrival[sm.number] = passed + reply.far_cycles
     remove_oldest(part.outbox)
     following = max(now + 1, quotient(part.outbox_free, codes.TICKS)) if part.outbox.count > 0 else codes.NEVER
     state.next_reply[part.number] = following

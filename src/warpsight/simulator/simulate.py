@@ -103,7 +103,7 @@ def simulation_of(launched: LaunchMemory, samples: list[Sample]) -> Simulation:
     counters, stack, launch = memory["counters"], memory["stack"], memory.root
     left = launched.l2_lines.copy()
     left["valid"] |= left["pending"]  # what is still on its way arrives
-    left["pending"] = 0
+    left["pending"] = left["copied"] = left["copy_ready"] = 0  # as `caches.exact.between.at_rest` has it
     return Simulation(
         cycles=int(launch["last_end"]) + 1, warp_instructions=int(launch["issued"]),
         stack=np.stack([stack[name] for name in COMPONENTS], axis=1),

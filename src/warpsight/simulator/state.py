@@ -202,6 +202,7 @@ class Reply(Record):
     noc_wait: int
     dram_wait: int
     source: int
+    far_cycles: int  # further cycles of its way from the other partition
 
 
 class Sm(Record):
@@ -347,6 +348,7 @@ class Machine(Record):
     lines_per_piece: int
     slice_rule: int
     l2_cycles: int
+    far_cycles: int  # further, of a hit in the other partition of the L2; 0: it has one
     atomic_cycles: int  # between two sectors of atomics that a slice begins
     channels: int
     slices_per_channel: int

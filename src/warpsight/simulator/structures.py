@@ -46,6 +46,8 @@ class Line(Record):
     valid: UInt16
     pending: UInt16
     dirty: UInt16
+    copied: UInt16  # of an L2 slice: sectors that the other partition has a copy of, or on its way until `copy_ready`
+    copy_ready: int
 
 
 class Geometry(Record):
@@ -124,10 +126,12 @@ def to_front(cache: Cache, first: int, way: int) -> Line:
     """Make row `way` the most recently used line of its set; returns that line."""
     line = cache.lines[way]
     number, valid, pending, dirty = line.number, line.valid, line.pending, line.dirty
+    copied, copy_ready = line.copied, line.copy_ready
     for place in range(way, first, -1):
         cache.lines[place] = cache.lines[place - 1]
     line = cache.lines[first]
     line.number, line.valid, line.pending, line.dirty = number, valid, pending, dirty
+    line.copied, line.copy_ready = copied, copy_ready
     return line
 
 
@@ -138,6 +142,7 @@ def replace(cache: Cache, first: int, way: int, number: int) -> Line:
         cache.lines[place] = cache.lines[place - 1]
     line = cache.lines[first]
     line.number, line.valid, line.pending, line.dirty = number, 0, 0, 0
+    line.copied, line.copy_ready = 0, 0
     return line
 
 

@@ -3,8 +3,8 @@
 A sector that is written in part and not there is fetched first, or (`l2.partial_writes: mask`) its bytes are marked: it is dirty
 but not valid, and a read fetches the rest. Lines leave a set in the order of their last use, or (`l2.replacement: random`) in any.
 
-An L2 of two partitions: a line is in the one that its slice belongs to. The first read from an SM of the other goes there, and brings a
-copy of its sectors to the SM's own partition, for later reads from there; a write, which goes to the line's slice, drops the copy.
+An L2 of two partitions: a line is in the one that its slice belongs to. The first read from an SM of the other goes there and
+brings a copy of the sectors to the SM's own partition, for later reads; a write, which goes to the line's slice, drops the copy.
 
 It also measures how evenly traffic spreads over the ports of the slices, their atomic units and the memory channels, in windows of
 `ROUNDS` rounds: the mean load over the busiest one's, less the imbalance that random traffic of the same size would show.
@@ -158,17 +158,16 @@ def l2_read(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -
         further = max(0, copy_ready - now)
         if 2 * further > machine.far_latency:
             level = LEVEL_FAR  # it waits for most of the way of a copy
-    if way >= 0:
-        if valid & needed == needed:
-            to_front(lines, first, way, line, valid, 0, dirty, ready)
-            lines[first].copied, lines[first].copy_ready = copied, copy_ready
-            back = now + machine.l2.latency + further
-            if ready <= back:
-                count.l2_read_hits += 1
-                count.l2_far_hits += 1 if level == LEVEL_FAR else 0
-                return (back + queued) << 2 | level
-            count.l2_read_merges += 1
-            return (ready + queued) << 2 | LEVEL_DRAM
+    if way >= 0 and valid & needed == needed:
+        to_front(lines, first, way, line, valid, 0, dirty, ready)
+        lines[first].copied, lines[first].copy_ready = copied, copy_ready
+        back = now + machine.l2.latency + further
+        if ready <= back:
+            count.l2_read_hits += 1
+            count.l2_far_hits += 1 if level == LEVEL_FAR else 0
+            return (back + queued) << 2 | level
+        count.l2_read_merges += 1
+        return (ready + queued) << 2 | LEVEL_DRAM
     count.l2_read_misses += 1
     channel = channel_of_slice(part, machine.slices, machine.channels)
     if way < 0:

@@ -29,7 +29,7 @@ from warpsight.caches.exact.geometry import machine_of, sector_groups
 from warpsight.caches.exact.l2 import traffic_shares
 from warpsight.caches.exact.program import Program, program_of
 from warpsight.caches.exact.state import MAX_REQUESTS, NEVER, TICKS, State
-from warpsight.caches.miss_profile import COUNTS, LATENCIES, MissProfile
+from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.window import TraceWindow, contradiction
@@ -61,8 +61,8 @@ class CacheSimulation:
         _run_launch(memory, self._trace, self._progress)
         found = _profile(memory)
         if self._is_clocked:
-            latencies = (gpu.l2.latency_cycles, gpu.l2.far_latency_cycles, gpu.dram.latency_cycles)
-            found = replace(found, **dict(zip(LATENCIES, latencies, strict=True)))
+            near, far, dram = gpu.l2.latency_cycles, gpu.l2.far_latency_cycles, gpu.dram.latency_cycles
+            found = replace(found, l2_latency_cycles=near, far_latency_cycles=far, dram_latency_cycles=dram)
         return found, at_rest(memory["l2_lines"].copy())
 
     def left(self) -> L2Lines:
