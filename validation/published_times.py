@@ -81,7 +81,7 @@ class Launch:
 class Row:
     """A published time, in microseconds, of all `launches` together; `line` is its line of the table, of which the first is 1.
 
-    `caches_before` is the L2 at the start: cold where it was flushed before each sample, and for programs that ran once; else warm.
+    `caches_before` is the L2 at the start: cold where it was flushed before each sample, else warm.
     """
 
     table: str
@@ -212,7 +212,7 @@ def rows(tables: Path) -> Iterator[Row]:
     for line, each in enumerate(csv.DictReader((tables / "h100.csv").read_text().splitlines()), 2):
         p, name = {k: int(v) for k, v in (pair.split("=") for pair in each["parameters"].split(";"))}, each["benchmark"]
         size = ", ".join(f"{k} {v}" for k, v in p.items())
-        yield Row("h100.csv", line, "H100 PCIe", name, name, size, float(each["microseconds"]), _h100(name, p), COLD)
+        yield Row("h100.csv", line, "H100 PCIe", name, name, size, float(each["microseconds"]), _h100(name, p))
 
 
 def _device_code(text: str, defines: Mapping[str, int]) -> str:
