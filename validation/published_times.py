@@ -58,6 +58,7 @@ LEVELS, MODELS, SIMULATOR = ("ptx", "sass"), ("warpsight", "mdm", "bottleneck"),
 WITHOUT = [f"{MODELS[0]}~{part}" for part in WARPSIGHT_PARTS]  # machine code alone
 LIMIT, SIMULATED = 30_000_000, 1_500_000  # warp instructions (as PTX) of a row, and of a launch that is simulated too
 PARTS = ("development", "held out")  # even lines of a table, which errors may be looked for in, and odd ones
+MOST_THREADS, FAR_APART = 1024, 4096  # of a block; columns of a matrix
 SMALLEST = 1 << 24  # elements of a reduction, whose samples contain allocations and several launches
 PRELUDE = "typedef unsigned char uint8_t; typedef unsigned int uint32_t; typedef {T} T;\n#ifndef NULL\n#define NULL 0\n#endif\n"
 REDUCTIONS = ("Simple", "Adjacent", "Sequential", "Two Loads", "Unroll Last", "Completely", "Multiple")
@@ -271,22 +272,22 @@ def predicted(folder: Path, row: Row, level: str) -> dict[str, Any]:
 
 
 def cause(row: Row, us: float, stack: Mapping[str, float]) -> str:
-    """What the models leave out that fits the CPI stack, and the sign and size of the error: a guess by rule."""
-    empty = GPUS[row.gpu][2]
-    if us < row.measured <= us + 40 * len(row.launches) and row.family == "reduction":
-        return "an allocation and a copy before each launch"
-    if row.table == "events.csv" and row.measured <= 1.3 * empty:
+    """What the models leave out that fits the launch, the CPI stack, and the sign of the error: a guess by rule."""
+    first = row.launches[0]
+    bytes_ = max(sum(np.dtype(a[0]).itemsize * a[1] for a in one.arguments if isinstance(a, tuple)) for one in row.launches)
+    if row.table == "events.csv" and row.measured <= 1.3 * GPUS[row.gpu][2]:
         return "rate at which the host issues launches"
     if "atomic" in row.kernel or "istogram" in row.kernel:
         return "atomics to one address"
-    busy = sum(value for name, value in stack.items() if name != "idle")
-    if us > row.measured and stack.get("mshr", 0) > 0.4 * busy:
-        return "misses in flight: the L1 streams and waits for no miss register"
+    if us > row.measured and np.prod(first.block) >= MOST_THREADS:
+        return "warps of a block of 1,024 threads overlap, which are in step in the model"
+    if us < row.measured and row.family == "mat_vec_mul" and first.inner >= FAR_APART:
+        return "lanes load from rows that are 16 KiB apart or more: DRAM opens a row for each"
+    if us < row.measured and bytes_ <= 1.4 * load_gpu(GPUS[row.gpu][0]).l2.size_bytes:
+        return "data that fit or almost fit in the L2, of which not all may be used; barriers"
     if sum(stack.get(each, 0) for each in ("base", "com_data", "com_struct")) > 0.7 * sum(stack.values()):
         return "not memory: what the pipes execute in a cycle"
-    if us > row.measured and re.search("ranspose|strided|^Not ", row.kernel):
-        return "partial writes of sectors, L2 slices and channels chosen by a hash"
-    return "DRAM: this board reaches about 60 % of its peak" if us < row.measured and "2060" in row.gpu else "not known"
+    return "not known"
 
 
 def tau(measured: list[float], found: list[float]) -> float:
