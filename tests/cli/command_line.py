@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from warpsight.cli.main import main
+from warpsight.cli.main import DEFECT, main
 
 # what `saxpy` needs after its file name
 LAUNCH = ("--kernel", "saxpy", "--grid", "8", "--block", "256", "--arg", "2.0", "--arg", "f32[2048]:uniform",
@@ -23,10 +23,11 @@ class Outcome:
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> Outcome:
-    """`warpsight WORDS`. An exception other than the handled ones fails the test: it would be a traceback for the user."""
+    """`warpsight WORDS`. An exception that no code handles fails the test: it is a defect."""
     capsys.readouterr()
     code = main([str(word) for word in words])
     captured = capsys.readouterr()
+    assert code != DEFECT, captured.err
     return Outcome(code, captured.out, captured.err)
 
 

@@ -271,6 +271,20 @@ def test_many_calls_of_a_large_function_share_its_body_and_compile_soon(calls: i
     assert out.tolist() == [wanted(i) for i in LANES]
 
 
+def test_chain_of_calls_deeper_than_python_s_stack() -> None:
+    head = ".func (.param .b32 r) f{}(.param .b32 x) {{ .reg .b32 %r<3>; ld.param.u32 %r1, [x];"
+    functions = head.format(0) + " st.param.b32 [r], %r1; ret; }\n"
+    for k in range(1, 1200):
+        functions += head.format(k) + f""" add.u32 %r1, %r1, {k}; {{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1;
+            call.uni (b), f{k - 1}, (a); ld.param.b32 %r2, [b]; }} st.param.b32 [r], %r2; ret; }}\n"""
+    body = """{ .param .b32 a; .param .b32 b; st.param.b32 [a], %i; call.uni (b), f1199, (a); ld.param.b32 %r1, [b]; }
+        st.global.u32 [%out], %r1; ret;"""
+    module = with_functions(functions, body).module
+    whole = inline_calls(module, module.functions["k"])
+    added = [each.operands[2] for each in whole.instructions if each.opcode == "add" and "#" in str(each.operands[0])]
+    assert [getattr(each, "value", None) for each in added] == list(range(1199, 0, -1))
+
+
 # -- indexed and uniform branches --------------------------------------------------------------------------------------------
 
 

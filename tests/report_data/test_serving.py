@@ -61,6 +61,15 @@ def test_result_that_changes_has_another_stamp_and_page(server: Server, results:
     assert "<h1>renamed on mdm-pascal</h1>" in ask(server, f"/show/{shown}")[1]
 
 
+def test_client_that_goes_away_is_no_error(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    for error in (BrokenPipeError(), ConnectionResetError(), TimeoutError(), ValueError("odd")):
+        try:
+            raise error
+        except Exception:
+            server.handle_error(None, None)
+    assert capsys.readouterr() == ("", "error: a request failed: ValueError: odd\n")
+
+
 def test_nothing_but_results_is_served(server: Server, results: Path) -> None:
     (results / "secret.txt").write_text("secret")
     (results / "outside.json").symlink_to("/etc/hostname")

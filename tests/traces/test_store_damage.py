@@ -120,6 +120,7 @@ def _set(table: Any, column: str, row: int, value: Any) -> Any:
         (lambda d: d.update(warp_instructions=-1), "warp_instructions must be of type int"),
         (lambda d: d.update(notes="x"), "notes must be"),
         (lambda d: d.update(paths=1), "not in order of the 1 paths"),
+        (lambda d: d.update(paths=2**31 - 1), "states 2,147,483,647 paths, more than"),
         (lambda d: d.update(files={}), "header.json does not list it"),
         (lambda d: d.update(files={"warps.parquet": [["a", 1]]}), "count of bytes"),
     ],

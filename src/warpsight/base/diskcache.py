@@ -28,7 +28,8 @@ def content_key(*parts: str | bytes) -> str:
     """A hexadecimal key that depends on every part and on where one part ends and the next begins."""
     digest = hashlib.sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
+        # Names of files that are not UTF-8 have surrogates in Python.
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
     return digest.hexdigest()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
+from warpsight.base.inputs import read_input
 
 AS_LINES = "write `key: value` lines"
 _LARGEST = 1 << 18
@@ -34,9 +35,9 @@ def compose(path: Path, shown: str, kind: Composed) -> Any:
     from ruamel import yaml  # a part of a namespace package, which lazy_loader cannot load
 
     try:
-        data = path.read_bytes()
-        if len(data) > _LARGEST:
+        if path.is_file() and path.stat().st_size > _LARGEST:
             raise kind.error(f"is larger than any {kind.what}", place=shown, remedy=f"give {kind.give}")
+        data = read_input(path, _LARGEST)
         with warnings.catch_warnings():
             # YAML allows it: an alias means the last anchor of its name.
             warnings.simplefilter("ignore", yaml.error.ReusedAnchorWarning)

@@ -6,16 +6,21 @@ A command's module is imported only when the command is used.
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
+import platform
 import sys
+import tempfile
+import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import TextIOWrapper
 from types import ModuleType
 
 from warpsight._version import __version__
-from warpsight.base.errors import UsageError, WarpsightError, suggestion
+from warpsight.base.errors import LimitError, UsageError, WarpsightError, suggestion
 from warpsight.cli.parser import Parser, name_options
 
 
@@ -79,6 +84,7 @@ BY_NAME = {command.name: command for command in COMMANDS}
 # -- Running a command.
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
+DEFECT = 70  # EX_SOFTWARE of sysexits.h
 
 _HELP = """\
 warpsight: predict how fast a CUDA kernel runs on any GPU, and where its cycles go
@@ -102,6 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     option_names: dict[str, str] = {}
     try:
+        _check_streams()
         if not words or words[0] in ("--help", "-h", "help"):
             print(_HELP.format(commands="\n".join(f"  {c.name:<10} {c.summary}" for c in COMMANDS)), end="")
             code = 0 if words else UsageError.exit_code
@@ -117,18 +124,73 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WarpsightError as error:
         if option_names:
             name_options(error, option_names, words)
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
+        return _failed(error)
     except SystemExit as leaving:  # argparse after --help
         return leaving.code if isinstance(leaving.code, int) else 0
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        _say("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader closed the pipe (`| head`). Python would report it again when it flushes stdout at exit.
-        with suppress(OSError, ValueError):  # a stdout without a file descriptor needs no silencing
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader closed the pipe (`| head`)
+        _drop_stdout()
         return BROKEN_PIPE
+    except MemoryError:
+        remedy = "make the launch or the arrays smaller, or use a machine with more memory"
+        return _failed(LimitError("the memory of this machine is not enough", remedy=remedy))
+    except OSError as error:
+        if error.filename is not None or error.errno not in _CANNOT_WRITE:
+            return _defect(error, words)
+        _drop_stdout()
+        what = f"the output cannot be written: {error.strerror}"
+        return _failed(UsageError(what, remedy="free space on the disk, or write to another one"))
+    except Exception as error:
+        return _defect(error, words)
+
+
+_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
+def _check_streams() -> None:
+    """Let stdout take every name. Raises `UsageError` if it is closed: a file opened later would get its number, and the output."""
+    if sys.stderr is None:
+        os.open(os.devnull, os.O_WRONLY)
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        raise UsageError("is closed, so the results would be lost", place="standard output", remedy="write them to a file: > FILE")
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file name that is not UTF-8, a sign that the locale lacks
+
+
+def _say(text: str) -> None:
+    with suppress(OSError, ValueError):  # where stderr is full or closed too, the exit code is all that can be given
+        print(text, file=sys.stderr, flush=True)
+
+
+def _failed(error: WarpsightError) -> int:
+    _say(f"error: {error}")
+    return error.exit_code
+
+
+def _drop_stdout() -> None:
+    """Forget what stdout could not take: Python would try again, and report it again, when it flushes stdout at exit."""
+    with suppress(OSError, ValueError):  # a stdout without a file descriptor needs no silencing
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _defect(error: Exception, words: list[str]) -> int:
+    """Report a defect of Warpsight in one line; the traceback goes to a file, to be sent."""
+    text = "".join(traceback.format_exception(error))
+    head = f"warpsight {__version__}, Python {platform.python_version()}, {platform.platform()}\nwarpsight {' '.join(words)}\n\n"
+    what = (str(error).splitlines() or [""])[0][:200]
+    said = f"error: Warpsight itself failed, which is a defect of it: {type(error).__name__}{': ' if what else ''}{what}"
+    try:
+        handle, path = tempfile.mkstemp(prefix="warpsight-defect-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(head + text)
+    except OSError:
+        _say(f"{said}\n       -> please report it with these lines\n{head}{text}")
+    else:
+        _say(f"{said}\n       -> please report it, with the file {path}")
+    return DEFECT
 
 
 def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
+from warpsight.base.inputs import read_input
 from warpsight.hardware.launch_matching import Turn, match_measured
 from warpsight.hardware.measurements.accelsim import is_accelsim, read_accelsim
 from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements
@@ -163,7 +164,7 @@ _REMEDY = (
 def read_measurements(path: str) -> Measurements:
     """The measurements in the file `path`. Raises UsageError if it cannot be read, FormatError with `file:line`."""
     try:
-        data = Path(path).read_bytes()
+        data = read_input(path)
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_REMEDY) from None
     measurements = measurements_of(text_of(data, path), path)

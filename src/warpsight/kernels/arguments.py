@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
+from warpsight.base.inputs import open_input
 from warpsight.isa.ptx.program import Variable
 from warpsight.kernels.arrays import make_array, memory_shortage
 from warpsight.kernels.launch import Argument, ArrayArgument, ScalarArgument
@@ -159,8 +160,12 @@ def read_npy(file: str, place: str) -> ArrayArgument:
         near = suggestion(path.name, [each.name for each in path.parent.glob("*.npy")] if os.path.isdir(path.parent) else [])
         raise FormatError(f"there is no file {file}{near}", place=place, remedy=remedy)
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+        with open_input(path) as opened:
+            array = np.load(opened, allow_pickle=False)
+    except MemoryError:
+        what = f"{file} says that it has an array larger than this machine's memory"
+        raise FormatError(what, place=place, remedy=remedy) from None
+    except Exception as error:  # NumPy parses the header as Python: anything may come of a damaged one
         raise FormatError(f"{file} is not a readable .npy file: {error}", place=place, remedy=remedy) from error
     if not isinstance(array, np.ndarray):
         raise FormatError(f"{file} is an archive of several arrays", place=place, remedy=remedy)

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from weakref import WeakKeyDictionary
 
 from warpsight.base.errors import FormatError, UnsupportedError, UsageError, WarpsightError, suggestion
+from warpsight.base.inputs import read_input
 from warpsight.isa.ptx.parser import parse_module
 from warpsight.kernels.assembler import assembler_options
 from warpsight.kernels.cubin import embedded_ptx, read_module
@@ -60,7 +61,7 @@ def _read_bytes(name: str) -> bytes:
     if path.is_dir():
         raise UsageError("is a folder, not a kernel source", place=name, remedy=f"give {_KINDS}")
     try:
-        return path.read_bytes()
+        return read_input(name)
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=name, remedy="give a file that you can read") from error
 
@@ -115,7 +116,7 @@ def load_source(
     FormatError, CompileError; UnsupportedError for PTX that is not modelled, and for machine code where PTX is wanted.
     """
     if _is_text(path_or_text):
-        shown, data = name or "<text>", str(path_or_text).encode()
+        shown, data = name or "<text>", str(path_or_text).encode("utf-8", "surrogatepass")
     else:
         path = str(path_or_text)
         shown, data = name or ("<stdin>" if path == "-" else path), _read_bytes(path)

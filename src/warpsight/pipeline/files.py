@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import UsageError
+from warpsight.base.inputs import read_input
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interchange import read_profile, write_profile
@@ -30,7 +31,7 @@ def read_profile_file(path: str) -> IntervalProfile:
     if path == "-":
         return read_profile(sys.stdin.buffer.read(), origin="<stdin>")
     try:
-        text = Path(path).read_bytes()
+        text = read_input(path)
     except OSError as error:
         remedy = "`warpsight profile KERNEL -o FILE` makes one"
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=remedy) from None

@@ -55,7 +55,7 @@ def open_trace(path: str | Path) -> KernelTrace:
         _check_size(folder / name, stored)
     instructions = _instructions(_small_table(folder / INSTRUCTIONS, stored))
     block_start = _block_start(_small_table(folder / BLOCKS, stored))
-    paths = _paths(_small_table(folder / PATHS, stored), stored.paths, folder / PATHS)
+    paths = _paths(_small_table(folder / PATHS, stored), stored.paths, stored.header.warps, folder / PATHS)
     checker = ChunkChecker(stored.header, instructions, block_start, paths, str(folder))
     chunks = FolderChunks(folder, stored, checker)
     return KernelTrace(stored.header, instructions, block_start, paths, chunks, str(folder), stored.notes, stored.extra)
@@ -162,8 +162,10 @@ def _block_start(table: Any) -> Any:
     return np.concatenate((first, end)).astype(np.int32)
 
 
-def _paths(table: Any, count: int, path: Path) -> PathTable:
+def _paths(table: Any, count: int, warps: int, path: Path) -> PathTable:
     number = table.column("path").to_numpy()
+    if count > len(number) + warps:
+        _damaged(path, f"its header states {count:,} paths, more than its runs and warps can have")
     if len(number) and (bool((np.diff(number) < 0).any()) or number[0] < 0 or number[-1] >= count):
         _damaged(path, f"its runs are not in order of the {count} paths")
     offset = np.searchsorted(number, np.arange(count + 1)).astype(np.int64)

@@ -10,6 +10,7 @@ import gzip
 import io
 import math
 import re
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from warpsight.base.compiled import compiled_and_kept
 from warpsight.base.errors import FormatError, LimitError
+from warpsight.base.inputs import read_input
 from warpsight.caches.reuse.access_stream import AccessStream, bounded_blocks, coalesced
 from warpsight.caches.reuse.structures import Longs
 from warpsight.traces.schema import WARP_SIZE
@@ -54,11 +56,11 @@ def is_access_list(path: object) -> bool:
 def read_access_list(path: str | Path) -> AccessList:
     """Read a list. Raises FormatError, with the line, for a line that does not follow the format."""
     try:
-        raw = Path(path).read_bytes()
+        raw = read_input(path)
         data = gzip.decompress(raw) if str(path).endswith(".gz") else raw
     except FileNotFoundError:
         raise FormatError("no such file", place=str(path), remedy="give the path of an access list") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise FormatError(f"cannot read the file: {error}", place=str(path), remedy="give a text file, or a gzip file") from None
     head = data[: data.find(b"\n") + 1 or len(data)]
     match = re.fullmatch(rb"blocksize: +(\d{1,9}) +(\d{1,9}) +(\d{1,9})\s*", head)

@@ -9,7 +9,7 @@ call stack.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -148,7 +148,7 @@ class _Expansion:
             if prefix:
                 self.arguments.in_memory.update(prefix + v.name for v in (*function.parameters, *function.returns))
                 self.registers[return_register(name)] = "b32"
-            self._expand(frame, ())
+            self._expand(frame)
             ends_with_label = len(self.instructions) in self.labels.values()
             if self._plan.callables and (_falls_off(self.instructions[first:]) or ends_with_label):
                 last = (function.instructions or self.instructions)[-1]
@@ -167,8 +167,20 @@ class _Expansion:
         )
         return self._linker.link(whole)
 
-    def _expand(self, frame: _Frame, callers: tuple[str, ...]) -> None:
-        """Append a function's instructions with its names made distinct; inside a call, returns go to its end."""
+    def _expand(self, frame: _Frame) -> None:
+        """Append a function with all that it calls. The stack is our own: chains of calls may be deeper than Python's."""
+        stack = [self._body(frame)]
+        while stack:
+            if (inner := next(stack[-1], None)) is None:
+                stack.pop()
+            else:
+                stack.append(self._body(inner))
+
+    def _body(self, frame: _Frame) -> Iterator[_Frame]:
+        """Append a function's instructions with its names made distinct; inside a call, returns go to its end.
+
+        Yields each call where its function is to be appended.
+        """
         function = frame.function
         self._declare(frame)
         labels: dict[int, list[str]] = {}
@@ -177,7 +189,9 @@ class _Expansion:
         for instruction in function.instructions:
             self._mark(labels.get(instruction.index, ()))
             if instruction.opcode == "call":
-                self._call(instruction, frame, (*callers, function.name))
+                if (inner := self._call(instruction, frame)) is not None:
+                    yield inner
+                    self._mark((inner.end,))
                 continue
             renamed = self._renamed(instruction, frame)
             if instruction.opcode == "ret":
@@ -229,13 +243,13 @@ class _Expansion:
                 self.variables[flat] = replace(variable, name=flat)
             frame.symbols[name] = flat
 
-    def _call(self, call: Instruction, frame: _Frame, callers: tuple[str, ...]) -> None:
-        """The branch to the function, its body, and the place that it returns to; or a call, if it is to stay one."""
+    def _call(self, call: Instruction, frame: _Frame) -> _Frame | None:
+        """The branch to the function, and the expansion that is to follow; or None, and a call, if it is to stay one."""
         returns, target, arguments = call.operands[:3]
         name = target.name if isinstance(target, Symbol) else ""
         if name in EXTERNALS and name not in self._module.functions:
             self.instructions.append(self._external(call, EXTERNALS[name], frame))
-            return
+            return None
         self._calls += 1
         prefix = f"{name}#{self._calls}/"
         end = f"{prefix}return"
@@ -251,7 +265,7 @@ class _Expansion:
             operands = (Vector(()), Symbol(callee.name) if callee else _renamed(target, frame), Register(FRAME))
             self.instructions.append(replace(call, operands=operands, guard=None))
             self._mark((end,))
-            return
+            return None
         inner = _Frame(callee, prefix, frame.root, end)
         for operand, declared in ((arguments, callee.parameters), (returns, callee.returns)):
             names = self._actual(call, operand, frame, len(declared))
@@ -259,8 +273,7 @@ class _Expansion:
         start = f"{prefix}start"
         self.instructions.append(replace(call, opcode="bra", modifiers=("uni",), operands=(Symbol(start),), guard=None))
         self._mark((start,))
-        self._expand(inner, callers)
-        self._mark((end,))
+        return inner
 
     def _external(self, call: Instruction, external: External, frame: _Frame) -> Instruction:
         """The call of a function of the runtime, with registers for its `.param` buffers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from html import escape
 from http import HTTPStatus
@@ -33,6 +34,12 @@ class Server(ThreadingHTTPServer):
         self.url = f"http://{ADDRESS}:{self.server_address[1]}/"
         # a page of another site must not read ours through a host name that resolves to this machine
         self.hosts = {f"{name}:{self.server_address[1]}" for name in (ADDRESS, "localhost")}
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say what went wrong with a request, unless its client went away, which is no error: a page is closed or reloaded."""
+        error = sys.exception()
+        if not isinstance(error, (ConnectionError, TimeoutError)):
+            print(f"error: a request failed: {type(error).__name__}: {error}", file=sys.stderr)
 
     def _page(self, item: ResultFile) -> str:
         """The current page of a result; `item` changes with the file, so that a cached page is never out of date."""
