@@ -13,13 +13,13 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from warpsight.base import diskcache
 from warpsight.base.errors import CompileError, UsageError
+from warpsight.base.temporary import TemporaryFolder
 from warpsight.kernels import toolkit as libraries
 from warpsight.kernels.toolkit import Architecture
 
@@ -191,10 +191,10 @@ def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) 
     nvcc reads the file itself when `path` is one, so that its headers are found as the user's build finds them.
     Raises CompileError with nvcc's own words.
     """
-    with tempfile.TemporaryDirectory(prefix="warpsight-") as scratch:
-        source, output = Path(path), Path(scratch) / "out.ptx"
+    with TemporaryFolder() as scratch:
+        source, output = Path(path), scratch / "out.ptx"
         if not source.is_file():
-            source = Path(scratch) / "input.cu"
+            source = scratch / "input.cu"
             source.write_text(text, encoding="utf-8")
         command = [nvcc, "-ptx", "-O3", f"-arch={options.architecture.virtual}", *options.flags()]
         process = _run_nvcc([*command, "-x", "cu", "-o", str(output), str(source)], path)
