@@ -83,8 +83,11 @@ def _build(command: str, version: int, folder: Path) -> None:
     arguments += [f"-Wl,--defsym={name}={name[:-5]}" for name in per_thread]
     arguments += ["-o", str(folder / soname), *sorted(str(f) for f in _SOURCES.glob("*.c"))]
     build = subprocess.run([command, *arguments], capture_output=True, text=True, check=False)
-    if build.returncode:
-        raise UsageError(f"the runtime library cannot be built: {build.stderr.strip()[:600]}", place=command, remedy="set CC")
+    if build.returncode or not (folder / soname).is_file():
+        silent = f"the compiler says nothing, ends with exit code {build.returncode} and makes no library"
+        said = build.stderr.strip()[:600] or silent
+        remedy = "set CC to a C compiler, or unset it"
+        raise UsageError(f"the runtime library cannot be built: {said}", place=command, remedy=remedy)
 
 
 # -- The program.
