@@ -90,7 +90,7 @@ def test_other_host_names_are_refused(server: Server) -> None:
 
 def test_client_that_says_nothing_is_let_go_and_holds_up_nobody(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving._Handler, "timeout", 0.5)
-    silent = [socket.create_connection(server.server_address[:2], timeout=30) for _ in range(64)]
+    silent = [socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=30) for _ in range(64)]
     assert ask(server, "/")[0].status == 200
     assert {connection.recv(1) for connection in silent} == {b""}, "closed by the server"
     for connection in silent:
