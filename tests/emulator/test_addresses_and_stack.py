@@ -76,9 +76,9 @@ def test_every_special_register_has_its_value() -> None:
     grid, block, dynamic = (3, 2, 1), (8, 4, 2), 48
     plain = {
         "%nwarpid": 2, "%smid": 0, "%nsmid": 1, "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%clock_hi": 0, "%globaltimer_hi": 0,
-        "%total_smem_size": 64 + dynamic, "%aggr_smem_size": 64 + dynamic, "%dynamic_smem_size": dynamic,
-        "%reserved_smem_offset_begin": 0, "%reserved_smem_offset_end": 0, "%reserved_smem_offset_cap": 0,
-        "%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 0, "WARP_SZ": 32,
+        "%total_smem_size": 1024 + 64 + dynamic, "%aggr_smem_size": 1024 + 64 + dynamic, "%dynamic_smem_size": dynamic,
+        "%reserved_smem_offset_begin": 0, "%reserved_smem_offset_end": 1024, "%reserved_smem_offset_cap": 1024,
+        "%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 512, "WARP_SZ": 32,
         **{f"%pm{k}": 0 for k in range(8)}, **{f"%envreg{k}": 0 for k in range(32) if k not in (1, 2)},
         **{f"%ntid.{a}": block[k] for a, k in axes.items()}, **{f"%nctaid.{a}": grid[k] for a, k in axes.items()},
         **{f"%nclusterid.{a}": grid[k] for a, k in axes.items()}, **{f"%cluster_ctaid.{a}": 0 for a in axes},
@@ -236,3 +236,10 @@ def test_discard_is_checked_like_a_write(text: str, problem: str) -> None:
 def test_form_that_has_no_meaning_is_refused(text: str) -> None:
     with pytest.raises(UnsupportedError, match=text.split(".", maxsplit=1)[0]):
         run(hopper(text))
+
+
+def test_reserved_shared_memory_is_apart_from_the_variables_of_the_kernel() -> None:
+    text = "mov.u32 %r9, %reserved_smem_offset_1; mov.u32 %r8, s; st.shared.u32 [%r8], 7; st.shared.u32 [%r9+284], 9;"
+    text += "ld.shared.u32 %r1, [%r8]; ld.shared.u32 %r2, [%r9+284]; mad.lo.u32 %r1, %r1, 10, %r2;"
+    text += "ld.param.u64 %out, [out]; st.global.u32 [%out], %r1;"
+    assert run(hopper(text, declarations=DECLARE))[0] == 79

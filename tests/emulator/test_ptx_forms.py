@@ -104,3 +104,25 @@ def test_index_that_is_no_constant_element_is_refused(operand: str) -> None:
 def test_mov_between_vectors_of_different_length_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="vectors of that many elements"):
         run("mov.v4.u32 {%r1, %r2, %r3, %r4}, {%r5, %r6}; ret;")
+
+
+@pytest.mark.parametrize("table", ["0x1ff", "256", "-1"])
+def test_table_of_lop3_that_has_more_than_eight_bits_is_refused(table: str) -> None:
+    with pytest.raises(UnsupportedError, match="out of range 0 to 0xff"):
+        run(f"lop3.b32 %r1, %r2, %r3, %r4, {table}; ret;")
+
+
+@pytest.mark.parametrize("space", ["shared", "local"])
+@pytest.mark.parametrize("address", ["4294967296", "%r1+4294967296", "%r1+-2147483649"])
+def test_address_past_the_32_bits_of_its_space_is_refused(space: str, address: str) -> None:
+    with pytest.raises(UnsupportedError, match="addresses of this state space have 32 bits"):
+        run(f".{space} .u32 a[2]; ld.{space}.u32 %r2, [{address}]; ret;")
+
+
+@pytest.mark.parametrize(
+    ("align", "complaint"),
+    [(3, "3 is not a power of two"), (1 << 30, "more than the largest alignment supported, 67,108,864"), ("9" * 30, "largest")],
+)
+def test_alignment_that_cannot_be_had_is_refused_with_its_reason(align: object, complaint: str) -> None:
+    with pytest.raises(FormatError, match=complaint):
+        run("ret;", f".global .align {align} .u32 a[4];\n")

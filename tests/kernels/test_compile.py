@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import math
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -201,3 +203,27 @@ def test_missing_compiler_names_its_package(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(MissingLibraryError, match=r"libnvrtc\.so\.13 is not installed") as caught:
         nvrtc.library_identity()
     assert "pip install" in caught.value.remedy and "nvidia-cuda-nvrtc" in caught.value.remedy
+
+
+def test_macros_of_math_are_constants_as_with_nvcc(no_nvcc: None) -> None:
+    names = {"INFINITY": "f7F800000", "NAN": "f7FC00000", "HUGE_VALF": "f7F800000", "HUGE_VAL": "d7FF0000000000000"}
+    kinds = {"f": "float", "d": "double"}
+    text = "".join(f"__device__ {kinds[bits[0]]} x{n} = {name};\n" for n, (name, bits) in enumerate(names.items()))
+    text += "__device__ double pi = M_PI, root = M_SQRT1_2;\nconstexpr float low = -INFINITY;\n"
+    text += 'extern "C" __global__ void f(float* p) { p[0] = low; }\n'
+    compiled = nvrtc.compile_cuda(text, "m.cu", nvrtc.CompileOptions(parse_architecture(75)))
+    for n, bits in enumerate(names.values()):
+        assert f"x{n} = 0{bits};" in compiled.ptx
+    assert f"pi = 0d{struct.pack('>d', math.pi).hex().upper()};" in compiled.ptx
+    assert f"root = 0d{struct.pack('>d', math.sqrt(0.5)).hex().upper()};" in compiled.ptx
+    assert not compiled.warnings
+
+
+def test_macro_of_math_that_the_user_defines_is_the_users(no_nvcc: None, tmp_path: Path) -> None:
+    (tmp_path / "mine.h").write_text("#pragma once\n#define M_E 5\n")
+    text = '#include "mine.h"\n  # define INFINITY 7\n__device__ int x[3] = {INFINITY, NAN, M_E};\n'
+    text += 'extern "C" __global__ void f(int* p) { p[0] = x[p[1]]; }\n'
+    options = nvrtc.CompileOptions(parse_architecture(75), defines=("NAN=8",))
+    compiled = nvrtc.compile_cuda(text, str(tmp_path / "m.cu"), options)
+    assert "x[3] = {7, 8, 5};" in compiled.ptx or "x[12] = {7, 0, 0, 0, 8, 0, 0, 0, 5}" in compiled.ptx
+    assert not compiled.warnings

@@ -48,3 +48,12 @@ def test_library_without_a_compiler_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(UsageError, match="C compiler"):
         library.compiler()
+
+
+@pytest.mark.parametrize("compiler", ["true", "false"])
+def test_compiler_that_makes_nothing_is_named(compiler: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CC", compiler)
+    monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path))
+    with pytest.raises(UsageError, match=rf"/{compiler}: .*ends with exit code \d and makes no library\n.*set CC"):
+        library.library_folder()
+    assert not list((tmp_path / "runtime").iterdir())

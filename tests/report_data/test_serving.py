@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
@@ -13,6 +14,7 @@ import pytest
 
 from warpsight.analysis.report_data.files import ResultFolder
 from warpsight.base.errors import UsageError
+from warpsight.reports.html import serving
 from warpsight.reports.html.serving import Server
 
 pytestmark = pytest.mark.unit
@@ -91,7 +93,17 @@ def test_only_reading_is_possible(server: Server) -> None:
 
 def test_other_host_names_are_refused(server: Server) -> None:
     assert ask(server, "/", host="evil.example")[0].status == 403
-    assert ask(server, "/", host=f"localhost:{server.server_address[1]}")[0].status == 200
+    for name in ("localhost", "LOCALHOST", "LocalHost"):  # names of hosts have no case
+        assert ask(server, "/", host=f"{name}:{server.server_address[1]}")[0].status == 200
+
+
+def test_client_that_says_nothing_is_let_go_and_holds_up_nobody(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving._Handler, "timeout", 0.5)
+    silent = [socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=30) for _ in range(64)]
+    assert ask(server, "/")[0].status == 200
+    assert {connection.recv(1) for connection in silent} == {b""}, "closed by the server"
+    for connection in silent:
+        connection.close()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from warpsight.base.errors import UnsupportedError, UsageError
+from warpsight.base.errors import LaunchFault, UnsupportedError, UsageError
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json, terminal_style
 from warpsight.gpu.loader import load_gpu
@@ -42,11 +42,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out-of-bounds", choices=OUT_OF_BOUNDS, default="error", help="what a load, store or atomic just past an "
                         "array does: end the launch with an error, or read zeros and write nothing, with a warning for each place "
                         "(warn) or without (ignore); further than the 2 MiB page of an array it is always an error (default error)")
+    parser.add_argument("--strict", action="store_true", help="exit with 5 if a launch failed, whatever the program's exit code")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the program, then print the table; the program's exit code, or 3 if it succeeded but a kernel was refused."""
+    """Run the program, then print the table; the program's exit code, or 3 if it succeeded but a kernel was refused.
+
+    With --strict, 5 if a launch failed.
+    """
     command = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if not command:
         raise UsageError("is missing", place="PROGRAM", remedy="`warpsight run ./program arguments`")
@@ -72,4 +76,6 @@ def run(arguments: argparse.Namespace) -> int:
             ["run", "-o", "traces", "--", *command], "keep each launch's trace for other GPUs and models")
         print_answer(program_text(document, terminal_style()), following)
     code = int(document["exit_code"])
+    if arguments.strict and document["totals"]["failed"]:
+        return LaunchFault.exit_code
     return UnsupportedError.exit_code if code == 0 and document["refused"] else code

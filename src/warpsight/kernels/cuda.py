@@ -13,13 +13,13 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from warpsight.base import diskcache
 from warpsight.base.errors import CompileError, UsageError
+from warpsight.base.temporary import TemporaryFolder
 from warpsight.kernels import toolkit as libraries
 from warpsight.kernels.toolkit import Architecture
 
@@ -137,6 +137,27 @@ class _Program:
         return (name.value or b"").decode()
 
 
+# nvcc includes the host's <math.h> before every text, NVRTC does not. The values are constant expressions, as there.
+_MATH_MACROS = {
+    "INFINITY": "__builtin_bit_cast(float, 0x7f800000)", "NAN": "__builtin_bit_cast(float, 0x7fc00000)",
+    "HUGE_VALF": "__builtin_bit_cast(float, 0x7f800000)", "HUGE_VAL": "__builtin_bit_cast(double, 0x7ff0000000000000)",
+    "M_E": "2.7182818284590452354", "M_LOG2E": "1.4426950408889634074", "M_LOG10E": "0.43429448190325182765",
+    "M_LN2": "0.69314718055994530942", "M_LN10": "2.30258509299404568402", "M_PI": "3.14159265358979323846",
+    "M_PI_2": "1.57079632679489661923", "M_PI_4": "0.78539816339744830962", "M_1_PI": "0.31830988618379067154",
+    "M_2_PI": "0.63661977236758134308", "M_2_SQRTPI": "1.12837916709551257390", "M_SQRT2": "1.41421356237309504880",
+    "M_SQRT1_2": "0.70710678118654752440",
+}  # fmt: skip
+_MACRO_DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+
+
+def _math_macros(text: str, path: str, options: CompileOptions) -> list[str]:
+    """The options that define the macros of <math.h>, but for those that the user's options, text or headers define."""
+    own = {define.partition("=")[0] for define in options.defines}
+    for part in (text, *(included_text(text, path, options.include_dirs) or ())):
+        own.update(_MACRO_DEFINED.findall(part))
+    return [f"--define-macro={name}={value}" for name, value in _MATH_MACROS.items() if name not in own]
+
+
 def compile_cuda(text: str, path: str, options: CompileOptions) -> CompiledCuda:
     """Compile CUDA C++ `text` to PTX; `path` is its name in messages and `.loc` records, and its folder is searched for headers.
 
@@ -146,6 +167,7 @@ def compile_cuda(text: str, path: str, options: CompileOptions) -> CompiledCuda:
     require_supported(options.architecture)
     flags = [
         f"--gpu-architecture={options.architecture.virtual}",
+        *_math_macros(text, path, options),
         *options.flags(),
         f"--include-path={Path(path).parent}",
         *(f"--include-path={folder}" for folder in libraries.include_folders()),
@@ -191,10 +213,10 @@ def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) 
     nvcc reads the file itself when `path` is one, so that its headers are found as the user's build finds them.
     Raises CompileError with nvcc's own words.
     """
-    with tempfile.TemporaryDirectory(prefix="warpsight-") as scratch:
-        source, output = Path(path), Path(scratch) / "out.ptx"
+    with TemporaryFolder() as scratch:
+        source, output = Path(path), scratch / "out.ptx"
         if not source.is_file():
-            source = Path(scratch) / "input.cu"
+            source = scratch / "input.cu"
             source.write_text(text, encoding="utf-8")
         command = [nvcc, "-ptx", "-O3", f"-arch={options.architecture.virtual}", *options.flags()]
         process = _run_nvcc([*command, "-x", "cu", "-o", str(output), str(source)], path)
@@ -206,7 +228,7 @@ def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) 
 
 # -- Which compiler a CUDA C++ text needs, what its result depends on, and the result kept on disk.
 
-_CACHE_KIND, _CACHE_FORMAT = "ptx", "1"
+_CACHE_KIND, _CACHE_FORMAT = "ptx", "2"
 _GUARD = "__CUDACC_RTC__"
 _HOST_MARKERS = re.compile(r"\bmain\s*\(|<<<|\bcuda[A-Z]\w*\s*\(|(?<!::)\bstd\s*::")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import selectors
 import shutil
@@ -10,15 +11,18 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any
 
 from warpsight.base import diskcache
 from warpsight.base.errors import UsageError
+from warpsight.base.temporary import TemporaryFolder
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.toolkit import Architecture
 from warpsight.programs.session import MEMORY_BYTES, Observer, Session
@@ -79,13 +83,18 @@ def _build(command: str, version: int, folder: Path) -> None:
     arguments += [f"-Wl,--defsym={name}={name[:-5]}" for name in per_thread]
     arguments += ["-o", str(folder / soname), *sorted(str(f) for f in _SOURCES.glob("*.c"))]
     build = subprocess.run([command, *arguments], capture_output=True, text=True, check=False)
-    if build.returncode:
-        raise UsageError(f"the runtime library cannot be built: {build.stderr.strip()[:600]}", place=command, remedy="set CC")
+    if build.returncode or not (folder / soname).is_file():
+        silent = f"the compiler says nothing, ends with exit code {build.returncode} and makes no library"
+        said = build.stderr.strip()[:600] or silent
+        remedy = "set CC to a C compiler, or unset it"
+        raise UsageError(f"the runtime library cannot be built: {said}", place=command, remedy=remedy)
 
 
 # -- The program.
 
 _GRACE_SECONDS = 5.0
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h: the signal that a process gets when its parent ends
 
 
 @dataclass(frozen=True)
@@ -102,13 +111,13 @@ def run_program(
     stdout: IO[Any] | None = None,
 ) -> EndedProgram:
     """Run `command` and execute its kernels: the machine code of `architecture`, or their PTX without one. Its output goes where
-    this process's goes, or to `stdout`.
+    this process's goes, or to `stdout`. The program ends with this process: SIGTERM and SIGHUP raise SystemExit here.
 
     Raises UsageError where the program cannot be started or the runtime library cannot be built.
     """
     library = library_folder()
-    with tempfile.TemporaryDirectory(prefix="warpsight-") as scratch:
-        path = str(Path(scratch) / "socket")
+    with _leaving_on_signals(), TemporaryFolder() as scratch:
+        path = str(scratch / "socket")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(path)
             listener.listen()
@@ -119,6 +128,29 @@ def run_program(
             finally:
                 _stop(child)
     return EndedProgram(code, host.connected, host.counter[0])
+
+
+@contextmanager
+def _leaving_on_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP leave by SystemExit, so that the program is stopped and temporary folders are removed.
+
+    Signals that are ignored (`nohup`) or that the caller handles stay as they are; so do all outside of the main thread.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        for each in ours:
+            signal.signal(each, signal.SIG_IGN)  # a second one must not interrupt the cleaning up
+        raise SystemExit(128 + number)
+
+    main = threading.current_thread() is threading.main_thread()
+    ours = [s for s in (signal.SIGTERM, signal.SIGHUP) if main and signal.getsignal(s) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _environment(library: Path, path: str) -> dict[str, str]:
@@ -134,8 +166,15 @@ def _start(command: Sequence[str], environment: dict[str, str], stdout: IO[Any] 
         what = "is not an executable file" if Path(command[0]).exists() else "no such program"
         raise UsageError(what, place=command[0], remedy="give the program as you would start it: ./program")
     sys.stdout.flush()
+    owner = os.getpid()
+
+    def end_with_owner() -> None:  # in the new process, before the program: only system calls
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != owner:  # it has ended already
+            os.kill(os.getpid(), signal.SIGKILL)
+
     try:
-        return subprocess.Popen(command, executable=executable, env=environment, stdout=stdout)
+        return subprocess.Popen(command, executable=executable, env=environment, stdout=stdout, preexec_fn=end_with_owner)  # noqa: PLW1509
     except OSError as error:
         what, remedy = f"cannot be started: {error.strerror}", "give a program of this machine"
         raise UsageError(what, place=command[0], remedy=remedy) from error

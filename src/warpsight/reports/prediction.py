@@ -217,12 +217,12 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         notes.append(f" note: ~ marks times extrapolated from predicted launches of the kernel ({scaled})")
     if totals["launches"] > totals["predicted"] + totals["failed"] and document["caches_before"] == "program":
         notes.append(" note: launches that were not traced leave the L2 as it was")
-    if totals["failed"]:
-        notes.append(f" note: {counted(totals['failed'], 'launch')} failed; see the errors above")
     places = document["out_of_bounds"]["places"]
     if places:
         accesses = counted(sum(place["accesses"] for place in places), "access")
         notes.append(f" note: {accesses} out of bounds at {counted(len(places), 'place')} read zeros or wrote nothing")
+    if totals["failed"]:
+        notes.append(f"  {'failed':<8} {totals['failed']} of {counted(totals['launches'], 'launch')}; see the errors above")
     summary = (
         f"  {'total':<8} {counted(totals['launches'], 'launch')}, {thousands(totals['warp_instructions'])} warp instructions, "
         f"{thousands(totals['cycles'])} cycles, {duration(totals['seconds'])}{_ended(document)}"

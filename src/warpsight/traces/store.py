@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.temporary import TemporaryFolder
 from warpsight.traces.schema import ChunkSource, InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 from warpsight.traces.store_format import (
     BLOCKS,
@@ -326,7 +327,7 @@ class SpillingSink:
     def __init__(self, limit_bytes: int = MEMORY_LIMIT_BYTES) -> None:
         self._limit, self._bytes = limit_bytes, 0
         self._chunks: list[TraceChunk] = []
-        self._folder: _TemporaryFolder | None = None
+        self._folder: TemporaryFolder | None = None
         self._disk: FolderSink | None = None
 
     def add(self, chunk: TraceChunk) -> None:
@@ -337,7 +338,7 @@ class SpillingSink:
         self._chunks.append(chunk)
         self._bytes += chunk.events.nbytes + chunk.sectors.nbytes
         if self._bytes > self._limit:
-            self._folder = _TemporaryFolder()
+            self._folder = TemporaryFolder()
             self._disk = FolderSink(self._folder.path / "trace")
             for held in self._chunks:
                 self._disk.add(held)
@@ -359,18 +360,10 @@ class SpillingSink:
         return dataclasses.replace(stored, chunks=_Spilled(stored.chunks, self._folder), origin="")
 
 
-class _TemporaryFolder:
-    """A folder that is deleted with this object, or at the end of the process."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="warpsight-trace."))
-        self._cleanup = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-
-
 class _Spilled(ChunkSource):
     """Chunks in a temporary folder, which stays as long as they can be read."""
 
-    def __init__(self, chunks: ChunkSource, folder: _TemporaryFolder) -> None:
+    def __init__(self, chunks: ChunkSource, folder: TemporaryFolder) -> None:
         self._chunks, self._folder = chunks, folder
 
     def __iter__(self) -> Iterator[TraceChunk]:

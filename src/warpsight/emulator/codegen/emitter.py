@@ -219,6 +219,9 @@ class Emitter(Frame):
         """Address operand `[base+offset]` as 32 lanes of an integer of `bits`."""
         if not isinstance(operand, Address):
             raise self.unsupported("its address is not in brackets")
+        literal = operand.offset + (int(operand.base.value) if isinstance(operand.base, Immediate) else 0)
+        if bits == 32 and not -(1 << 31) <= literal < 1 << 32:
+            raise self.unsupported(f"its address has the literal {literal:#x}, and addresses of this state space have 32 bits")
         base = self.read(operand.base, f"u{bits}")
         if not operand.offset:
             return base

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from warpsight.base.errors import UnsupportedError
 from warpsight.emulator.codegen.layout import ARENA_BASE, EXTERNAL_BASE, FUNCTION_BASE, FUNCTION_STEP
 from warpsight.isa.ptx.linking import EXTERNALS
-from warpsight.isa.ptx.program import Address, Function, Module, Symbol, Variable, Vector
+from warpsight.isa.ptx.program import Address, Function, Module, SpecialRegister, Symbol, Variable, Vector
 from warpsight.kernels.cubin import KernelImage
 
 GLOBAL_ALIGN = 256  # as cudaMalloc
@@ -41,6 +41,14 @@ class Placed:
     name: str
     offset: int
     size: int
+
+
+# What the system keeps at the start of a block's shared memory since compute capability 8.0. Kernels that
+# do not ask for it see none. Cooperative groups use 288 bytes from `_1` on for tiles of more than 32 threads.
+RESERVED_SHARED = {
+    "%reserved_smem_offset_begin": 0, "%reserved_smem_offset_end": 1024, "%reserved_smem_offset_cap": 1024,
+    "%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 512,
+}  # fmt: skip
 
 
 def used_symbols(function: Function) -> set[str]:
@@ -82,6 +90,9 @@ class SymbolTable:
         self.param_bytes = self._place(function.parameters)
         used = used_symbols(function)
         variables = (*module.variables.values(), *function.variables.values())
+        if any(isinstance(o, SpecialRegister) and o.name in RESERVED_SHARED for i in function.instructions for o in i.operands):
+            self.system_shared_bytes = RESERVED_SHARED["%reserved_smem_offset_end"]
+            self.placed.append(Placed("shared", "reserved shared memory", 0, self.system_shared_bytes))
         self._place_shared([v for v in variables if v.space == "shared" and v.name in used])
         self.local_bytes = self._place([v for v in function.variables.values() if v.space == "local"])
         self.local_bytes = self.stack_start = align_up(self.local_bytes, 16)
@@ -90,9 +101,8 @@ class SymbolTable:
         self.global_data: list[GlobalData] = []
         self._place_global([v for v in variables if v.space in ("global", "const")], global_base)
 
-    def _place(self, variables: Iterable[Variable]) -> int:
-        """Place variables one after the other; the offset where they end."""
-        end = 0
+    def _place(self, variables: Iterable[Variable], end: int = 0) -> int:
+        """Place variables one after the other from `end` on; the offset where they end."""
         for variable in variables:
             end = align_up(end, max(1, variable.align))
             self.addresses[variable.name] = end
@@ -102,7 +112,7 @@ class SymbolTable:
 
     def _place_shared(self, variables: list[Variable]) -> None:
         """Static variables first; all dynamic (extern) ones begin where those end."""
-        self.static_shared_bytes = self._place([v for v in variables if not v.extern])
+        self.static_shared_bytes = self._place([v for v in variables if not v.extern], self.system_shared_bytes)
         dynamic = [v for v in variables if v.extern]
         self.dynamic_shared_offset = align_up(self.static_shared_bytes, max((v.align for v in dynamic), default=1))
         for variable in dynamic:

@@ -63,7 +63,9 @@ def lop3(emitter: Emitter, instruction: Instruction) -> None:
     allow(emitter, instruction, "or", "and")
     combine = next((m for m in ("or", "and") if m in instruction.modifiers), "")
     d, a, b, c, table, *q = operands(emitter, instruction, 6 if combine else 5)
-    lut = emitter.immediate_value(table) & 0xFF
+    lut = emitter.immediate_value(table)
+    if not 0 <= lut <= 0xFF:
+        raise emitter.unsupported(f"its table {lut:#x} is out of range 0 to 0xff")
     builder = emitter.builder
     values = [emitter.read(x, kind) for x in (a, b, c)]
     result = splat_constant(scalar_type(kind), 0)

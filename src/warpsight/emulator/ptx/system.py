@@ -27,6 +27,7 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import WARP, Fault, Slot
+from warpsight.emulator.codegen.symbols import RESERVED_SHARED
 from warpsight.emulator.ptx.common import operands
 from warpsight.isa.ptx.linking import EXTERNALS
 from warpsight.isa.ptx.program import Function, Instruction, SpecialRegister, Symbol, Vector
@@ -50,7 +51,7 @@ _CONSTANTS = {
     **{f"%cluster_ctaid.{axis}": 0 for axis in "xyz"}, **{f"%cluster_nctaid.{axis}": 1 for axis in "xyz"},
     **{f"%{name}.w": 0 for name in _AXES_OF},
     **{f"%pm{k}": 0 for k in range(8)}, **{f"%envreg{k}": 0 for k in range(32) if k not in (1, 2)},
-    **{f"%reserved_smem_offset_{name}": 0 for name in ("begin", "end", "cap", "0", "1")},
+    **RESERVED_SHARED,
 }  # fmt: skip
 _WIDE_CONSTANTS = {"%gridid": 1, "%current_graph_exec": 0, **{f"%pm{k}_64": 0 for k in range(8)}}
 _LANE_MASKS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import FrameType, TracebackType
 
@@ -45,29 +45,33 @@ from warpsight.traces.store import SpillingSink
 
 
 class Interruption:
-    """A context in which SIGINT only sets `pending`; on leaving it, the handler that was there before is called.
+    """A context in which SIGINT, SIGTERM and SIGHUP only set `pending`; on leaving it, the handler that was there before is called.
 
-    Python delivers signals to the main thread alone: in other threads, and where nothing handles SIGINT, it does nothing.
+    Python delivers signals to the main thread alone: in other threads, and for signals that nothing handles, it does nothing.
     """
 
     def __init__(self) -> None:
-        self.pending = False
-        self._previous: signal._HANDLER = None
+        self.pending = 0  # the number of the last signal
+        self._previous: dict[int, Callable[[int, FrameType | None], object]] = {}
 
     def __enter__(self) -> Interruption:
-        if threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT)):
-            self._previous = signal.signal(signal.SIGINT, self._note)
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                previous = signal.getsignal(number)
+                if callable(previous):
+                    self._previous[number] = previous
+                    signal.signal(number, self._note)
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.pending = True
+        self.pending = number
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if not callable(self._previous):
-            return
-        signal.signal(signal.SIGINT, self._previous)
-        if self.pending and not (isinstance(error, KeyboardInterrupt) and self._previous is signal.default_int_handler):
-            self._previous(signal.SIGINT, None)
+        for number, previous in self._previous.items():
+            signal.signal(number, previous)
+        handler = self._previous.get(self.pending)
+        if handler is not None and not (isinstance(error, KeyboardInterrupt) and handler is signal.default_int_handler):
+            handler(self.pending, None)
 
 
 # -- Recording some blocks of a launch, chosen at random, while all are executed.

@@ -238,7 +238,8 @@ class DeviceMemory(Memory):
         self.heap_written: npt.NDArray[np.uint8] = np.zeros(heap_bytes if checks else 0, dtype=np.uint8)
         size = align_up(max(end - ARENA_BASE, 1), mmap.PAGESIZE)
         if ARENA_BASE + size > ARENA_LIMIT:
-            raise LimitError(f"the launch needs {size:,} bytes of device memory; {ARENA_LIMIT - ARENA_BASE:,} can be addressed")
+            what = f"the launch needs {size:,} bytes of device memory; {ARENA_LIMIT - ARENA_BASE:,} can be addressed"
+            raise LimitError(what, remedy="use smaller arrays or a smaller device heap")
         lacking = memory_shortage(sum(argument.array.nbytes for _, argument in self._arrays))
         if lacking:
             raise LimitError(f"the copies of the arrays in device memory need {lacking}", remedy="use smaller arrays")

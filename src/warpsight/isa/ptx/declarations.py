@@ -130,6 +130,7 @@ _PREFIX = re.compile(
 _DECLARATOR = re.compile(rf"({IDENTIFIER}|_)\s*((?:\[[^\]]*\]\s*)*)(?:=(.*))?", re.DOTALL)
 _RANGE = re.compile(rf"({IDENTIFIER})\s*<\s*(\d{{1,9}})\s*>")
 _REGISTER = re.compile(r"\s*(?:\.(v[248])\s*)?\.(\w+)\s+(.*)", re.DOTALL)
+_MOST_ALIGN = 1 << 26  # bytes
 
 
 class _Specifier:
@@ -144,9 +145,11 @@ class _Specifier:
         while (match := _PREFIX.match(text, position)) is not None:
             position = match.end()
             if match["align"]:
-                self.align = int(match["align"]) if len(match["align"]) < 9 else 0
+                self.align = int(match["align"]) if len(match["align"]) < 20 else _MOST_ALIGN + 1
+                if self.align > _MOST_ALIGN:
+                    raise fail(f".align {match['align'][:20]} is more than the largest alignment supported, {_MOST_ALIGN:,}")
                 if self.align < 1 or self.align & (self.align - 1):
-                    raise fail(f".align {match['align'][:12]} is not a power of two")
+                    raise fail(f".align {self.align} is not a power of two")
             elif match["vector"]:
                 lanes = match["vector"] + "."
             elif match["pointer"]:

@@ -72,8 +72,8 @@ error_t_ call_emulator(uint32_t kind, const void *head, size_t head_bytes, const
     return (error_t_)in.kind;
 lost:
     free(buffer);
-    fault(UNKNOWN); /* the emulator has gone: nothing can be answered any more */
-    return UNKNOWN;
+    fprintf(stderr, "warpsight: `warpsight run` has ended, and this program ends with it\n");
+    _exit(1); /* also a program that a script started */
 }
 
 static error_t_ refuse(const char *why)

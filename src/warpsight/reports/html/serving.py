@@ -16,12 +16,14 @@ from warpsight.reports.html.page import checked_page, list_page
 
 ADDRESS = "127.0.0.1"
 _KEPT = 32
+_TIMEOUT_SECONDS = 30.0
 
 
 class Server(ThreadingHTTPServer):
     """Serves the `results` at `url`. Raises UsageError if the port is in use."""
 
     daemon_threads = True
+    request_queue_size = 128  # a browser with several pages asks for many at once
 
     def __init__(self, results: ResultFolder, port: int) -> None:
         self.results = results
@@ -50,10 +52,11 @@ class _Handler(BaseHTTPRequestHandler):
     """Answers GET and HEAD of `/`, `/show/IDENT` and `/stamp/IDENT`; idents are looked up, so no path reaches the disk."""
 
     server: Server
+    timeout = _TIMEOUT_SECONDS  # of each read and write: a client that says nothing holds no thread for ever
 
     def do_GET(self) -> None:
         """Answer one request."""
-        if self.headers.get("Host") not in self.server.hosts:
+        if self.headers.get("Host", "").lower() not in self.server.hosts:
             self._send(HTTPStatus.FORBIDDEN, "requests from other hosts are refused", "text/plain")
             return
         kind, _, ident = self.path.partition("?")[0].removeprefix("/").partition("/")

@@ -6,17 +6,15 @@ Raw files of the tracer have the lines of all warps mixed. A grouped file may ha
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
-import weakref
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.temporary import TemporaryFolder
 from warpsight.traces.importers.accelsim.files import MOST_LINE_BYTES, GroupedText, TraceFileHeader
 from warpsight.traces.importers.accelsim.native_text import LF, blanks, decimal, line_end
 from warpsight.traces.importers.layout import Bytes, Longs, compiled_and_kept
@@ -69,10 +67,10 @@ class _Parts:
         self.count = min(_PARTS, blocks)
         self._blocks, self._columns = blocks, columns
         try:
-            self._folder = Path(tempfile.mkdtemp(prefix="warpsight-regroup-"))
+            self._owner = TemporaryFolder()
         except OSError as error:
             raise _disk_refuses(error) from None
-        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._folder = self._owner.path
 
     def part_of(self, block: Longs) -> Longs:
         """The part that a block belongs to: ranges of equal size, in order."""
