@@ -59,7 +59,7 @@ def test_defect_is_one_line_with_a_file_to_report(
     (report,) = tmp_path.iterdir()
     assert out == ""
     assert err == (
-        "error: Warpsight itself failed, which is a defect of it: ZeroDivisionError: first line\n"
+        "error: internal error in Warpsight: ZeroDivisionError: first line\n"
         f"       -> please report it, with the file {report}\n"
     )
     text = report.read_text("utf-8")

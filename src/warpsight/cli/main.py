@@ -181,7 +181,7 @@ def _defect(error: Exception, words: list[str]) -> int:
     text = "".join(traceback.format_exception(error))
     head = f"warpsight {__version__}, Python {platform.python_version()}, {platform.platform()}\nwarpsight {' '.join(words)}\n\n"
     what = (str(error).splitlines() or [""])[0][:200]
-    said = f"error: Warpsight itself failed, which is a defect of it: {type(error).__name__}{': ' if what else ''}{what}"
+    said = f"error: internal error in Warpsight: {type(error).__name__}{': ' if what else ''}{what}"
     try:
         handle, path = tempfile.mkstemp(prefix="warpsight-defect-", suffix=".txt")
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:

@@ -150,17 +150,16 @@ class Warpsight(Model):
             alone = float(profile.stall_cycles.sum())
             kept = demands.stall_in_step / demands.stall_cycles if demands.stall_cycles else 0.0
             demands = replace(demands, stall_cycles=alone, stall_in_step=alone * kept)
-        nothing = {"units": "unit_cycles", "l1-port": "l1_cycles", "barriers": "barriers", "dram": "dram_bytes",
-                   "turnaround": "dram_alternating", "atomics": "atomic_repeats", "ways": "way_wait"}  # fmt: skip
-        changes = {field: 0.0 for part, field in nothing.items() if not self._has(part)}
-        if not self._has("dram"):
-            changes |= {"dram_alternating": 0.0}
+        nothing = {
+            "units": ("unit_cycles",), "l1-port": ("l1_cycles",), "barriers": ("barriers",), "atomics": ("atomic_repeats",),
+            "ways": ("way_wait",), "noc": ("fetched_bytes", "sent_bytes"), "dram": ("dram_bytes", "dram_alternating"),
+            "turnaround": ("dram_alternating",),
+        }  # fmt: skip
+        changes = {field: 0.0 for part, fields in nothing.items() if not self._has(part) for field in fields}
         if not self._has("unequal-blocks"):
             changes |= {"work_imbalance": 1.0, "longest_warp": 1.0}
         if not self._has("spread"):
             demands = resources.evenly_spread(demands)
-        if not self._has("noc"):
-            changes |= {"fetched_bytes": 0.0, "sent_bytes": 0.0}
         return replace(demands, **changes)
 
     def _stack(

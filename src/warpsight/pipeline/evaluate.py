@@ -166,11 +166,12 @@ class Stages:
     def misses(self, gpu: GpuSpec, method: Method, resident: Occupancy) -> MissProfile:
         """What the caches make of the trace."""
         before, content = self._before(gpu, method)
-        key = misses_key(with_own_l1(gpu, resident), resident.blocks_per_sm, method, content)
+        own = with_own_l1(gpu, resident)
+        key = misses_key(own, resident.blocks_per_sm, method, content)
         kept: MissProfile | None = self._store.get(MISSES, key)
         if kept is None:
             progress = stage(self._watch, "simulating the caches")
-            one_launch = misses_key(with_own_l1(gpu, resident), resident.blocks_per_sm, replace(method, caches_before=COLD))
+            one_launch = misses_key(own, resident.blocks_per_sm, replace(method, caches_before=COLD))
             kept, self._left[one_launch] = miss_profile(
                 _opened(self._source), gpu, resident, method, progress, before, self._carried, self._left.get(one_launch)
             )

@@ -48,6 +48,7 @@ def simulate_trace(
     check_carried(state, l2_before)
     before = launch_before(caches_before, gpu, watch)
     occupancy = resident or trace_occupancy(trace, gpu)
+    machine = with_own_l1(gpu, occupancy)
     progress = stage(watch, "simulating cycle by cycle")
     limit = DEFAULT_MAX_CYCLES if max_cycles is None else max_cycles
     started = perf_counter()
@@ -56,10 +57,10 @@ def simulate_trace(
         own = with_own_l1(gpu, of_before)
         l2_before = simulate_launch(before, own, of_before.blocks_per_sm, max_cycles=limit, progress=progress).l2_left
     simulation = simulate_launch(
-        trace, with_own_l1(gpu, occupancy), occupancy.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress,
-        warm=state == WARM, l2_before=l2_before,
+        trace, machine, occupancy.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress, warm=state == WARM,
+        l2_before=l2_before,
     )  # fmt: skip
-    prediction = _as_prediction(trace, with_own_l1(gpu, occupancy), occupancy, simulation, perf_counter() - started)
+    prediction = _as_prediction(trace, machine, occupancy, simulation, perf_counter() - started)
     prediction.provenance["method"]["caches_before"] = state
     prediction.provenance["notes"][:0] = notes_on(caches_before, gpu, trace.header)
     return SimulatedLaunch(simulation, prediction)

@@ -25,7 +25,7 @@ def _filled(head: str, text: str) -> str:
 
 def default_gpu_text(document: dict[str, Any]) -> str:
     """The GPU of commands that name none, what makes it so, and a choice that does not hold because of it."""
-    why = f"by {document['from']}" if document["from"] else "as nothing else is chosen"
+    why = f"set by {document['from']}" if document["from"] else "the built-in default; no other GPU is set"
     text = [f" default GPU: {document['gpu']}, {document['description']}", f" {why}"]
     if document["kept"] is not None:
         text.append(f" {document['kept']} is kept in {document['file']}, for when {document['from']} is not set")

@@ -230,7 +230,7 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     others = []
     if interval := totals.get("launch_interval_seconds"):
         stream = duration(totals["back_to_back_seconds"])
-        others.append(f"  {'program':<8} {stream} if launched back to back in one stream, one every {duration(interval)} at most")
+        others.append(f"  {'program':<8} {stream} if launched back to back in one stream, at most one every {duration(interval)}")
     for row in totals.get("others", ()):  # the totals by further models
         change = f" ({_difference(row['cycles'], totals['cycles'])})" if totals["cycles"] else ""
         others.append(f"  {row['model']:<8} {thousands(row['cycles'])} cycles{change}, {duration(row['seconds'])}")

@@ -147,10 +147,10 @@ class LaunchOverhead:
         if grid:
             free = load_gpu(case.gpu, ["dispatch.grid=0 cycles"])
             yield WhatIf(
-                title="the kernel as a part of the one before or after it",
+                title="fuse the kernel with the one before or after it",
                 place="launch",
                 reason=f"{part}, {thousands(grid)} of them to begin and end the grid",
-                cost="fuse the kernels; saves the time between two launches, too",
+                cost="one kernel does the work of both; this also saves the time between the two launches",
                 owner=PROGRAMMER,
                 evaluate=lambda: case.with_gpu(free),
             )

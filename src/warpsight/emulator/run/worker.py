@@ -144,11 +144,11 @@ class Worker:
 
     def _let_outside_through(self) -> npt.NDArray[np.int64]:
         """Memory for accesses out of bounds that are no faults."""
-        zeros = WARP * OUTSIDE_LANE_BYTES // 8
-        memory = np.zeros(8 + zeros + (self.native.site_count + 1) * OUTSIDE_ROW_WORDS, np.int64)
+        zeros, words = WARP * OUTSIDE_LANE_BYTES // 8, (self.native.site_count + 1) * OUTSIDE_ROW_WORDS
+        memory = np.zeros(8 + zeros + words, np.int64)
         self.context[Slot.OUTSIDE_PTR] = pointer = align_up(memory.ctypes.data, 64)
         start = (pointer - memory.ctypes.data) // 8 + zeros
-        self.outside = memory[start : start + (self.native.site_count + 1) * OUTSIDE_ROW_WORDS].reshape(-1, OUTSIDE_ROW_WORDS)
+        self.outside = memory[start : start + words].reshape(-1, OUTSIDE_ROW_WORDS)
         return memory
 
     def _make_room(self, room: int) -> int:
