@@ -61,8 +61,9 @@ class Slot(IntEnum):
         HEAP_START, HEAP_SIZE,  # device addresses of the kernel's own malloc
         PROBE_PTR,  # of code compiled with probes: what they look for and find (see `recording.py`)
         OUTSIDE_PTR,  # of accesses out of bounds that are let through: see `OUTSIDE_ROW_WORDS`; 0: they are faults
+        CHANCE_PTR,  # of code compiled for other orders: what decides between orders (see `orders.py`)
         COUNT,
-    ) = range(67)  # fmt: skip
+    ) = range(68)  # fmt: skip
 
 
 class Fault(IntEnum):
