@@ -16,7 +16,7 @@ import lazy_loader as lazy
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.base.errors import LaunchFault, UsageError, WarpsightError
+from warpsight.base.errors import LaunchFault, UsageError
 from warpsight.base.findings import ORDER, Finding
 from warpsight.base.progress import Watch, stage
 from warpsight.kernels.mangling import display_name
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 emulator = lazy.load("warpsight.emulator.run.launch", suppress_warning=True)  # compilers take long to load
 
 MOST_ORDERS = 1000
-# Two sums of the same numbers in different orders: this many units in the last place of the larger one. Rounding errors of independent
-# additions grow with the square root of their number, so it is what a few thousand additions leave.
+# Two sums of the same numbers in different orders: this many units in the last place of the larger one. Rounding errors of
+# independent additions grow with the square root of their number, so it is what a few thousand additions leave.
 ROUNDING_UNITS = 64
 NON_DETERMINISTIC, NOT_COMPARED = "non-deterministic", "not-compared"
 _RACE = "find what two threads do to the same memory with `--tool racecheck`, and order it by a barrier, or use atomics"
@@ -120,11 +120,12 @@ def contents_of(memory: Memory, chosen: Sequence[int] | None = None) -> dict[int
 def _finding(content: Content, difference: Difference, kernel: str, seed: int) -> Finding:
     usual, other = difference.values
     more = f"; {difference.count:,} elements differ" if difference.count > 1 else ""
-    what = f"element {difference.index:,} ({difference.elements}) of the {content.name} is {usual} in the usual order of blocks, warps"
+    where = f"element {difference.index:,} ({difference.elements}) of the {content.name}"
+    what = f"{where} is {usual} in the usual order of blocks, warps and lanes, and {other} in order {seed}{more}"
     remedy, severity = (_ROUNDING, "warning") if difference.is_rounding else (_RACE, "error")
     size = difference.elements.itemsize
     return Finding(
-        ORDER, NON_DETERMINISTIC, f"kernel {kernel}: {what} and lanes, and {other} in order {seed}{more}", kernel, severity=severity,
+        ORDER, NON_DETERMINISTIC, f"kernel {kernel}: {what}", kernel, severity=severity,
         space="global", bytes=size, address=content.address + size * difference.index, allocation=content.name, distance=0,
         count=difference.count, remedy=remedy,
     )  # fmt: skip
@@ -159,7 +160,10 @@ def first_difference(content: Content, other: npt.NDArray[np.uint8]) -> Differen
     return Difference(first, (values[0], values[1]), len(index), elements, rounding is not None)
 
 
-def _all_rounding(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8], differing: npt.NDArray[Any], kind: np.dtype[Any]) -> bool:
+Bytes = npt.NDArray[np.uint8]
+
+
+def _all_rounding(one: Bytes, other: Bytes, differing: npt.NDArray[Any], kind: np.dtype[Any]) -> bool:
     """Do the elements that differ, taken as `kind`, differ by no more than sums in other orders do?"""
     if kind.kind == "c":
         kind = np.dtype(f"f{kind.itemsize // 2}")

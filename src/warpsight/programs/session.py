@@ -94,7 +94,7 @@ def _sampled(image: Descriptor, fields: list[float]) -> Descriptor:
 _OF_FAULT = {
     "misaligned": Status.MISALIGNED, "trap": Status.LAUNCH_FAILURE, "breakpoint": Status.LAUNCH_FAILURE,
     "assertion": Status.ASSERT, "barriers-differ": Status.LAUNCH_FAILURE, "deadlock": Status.TIMEOUT,
-    "stack-overflow": Status.LAUNCH_FAILURE,
+    "missing-lanes": Status.TIMEOUT, "stack-overflow": Status.LAUNCH_FAILURE,
 }  # fmt: skip
 
 

@@ -37,10 +37,11 @@ _CLUSTER = {"arrive": scheduler.CLUSTER_ARRIVE, "wait": scheduler.CLUSTER_WAIT}
 
 def call_scheduler(builder: Builder, context: Value, state: Value, operation: int, *operands: Value) -> Value:
     """Call `scheduler.schedule`; the answer is an i32."""
-    states, record = (load_as(builder, at(builder, context, 8 * s), PTR, 8) for s in (Slot.STATE_PTR, Slot.RECORD_PTR))
-    function = intrinsic(builder.module, "warpsight_schedule", I32, [PTR, PTR, PTR, PTR, *[I32] * 5])
+    slots = (Slot.WATCH_PTR, Slot.STATE_PTR, Slot.RECORD_PTR)
+    watch, states, record = (load_as(builder, at(builder, context, 8 * s), PTR, 8) for s in slots)
+    function = intrinsic(builder.module, "warpsight_schedule", I32, [PTR, PTR, PTR, PTR, PTR, *[I32] * 5])
     padded = [*operands, *[I32(0)] * (4 - len(operands))]
-    return builder.call(function, [context, states, record, state, I32(operation), *padded])
+    return builder.call(function, [context, watch, states, record, state, I32(operation), *padded])
 
 
 class Scheduling:
