@@ -39,13 +39,14 @@ _MEMBERS = "name the same mask in all lanes that take part, with the bit of each
 
 def _lanes_at_barrier(row: Row, scene: FaultScene, site: Site) -> Finding:
     other = _other(row, scene)
-    what = f"lanes of one warp wait at different barriers: {_threads(site)} here, {lanes_text(row[watcher.OTHER_LANES])} at {other.place}"
+    lanes = lanes_text(row[watcher.OTHER_LANES])
+    what = f"lanes of one warp wait at different barriers: {_threads(site)} here, {lanes} at {other.place}"
     return _finding("divergent-barrier", what, site, row, other=other, remedy=_DIVERGENT)
 
 
 def _missed(row: Row, scene: FaultScene, site: Site) -> Finding:
     lanes = lanes_text(row[watcher.OTHER_LANES])
-    what = f"barrier in divergent code: {_threads(site)} waits, {lanes} of its warp pass by and end without reaching a barrier"
+    what = f"barrier in divergent code: {_threads(site)} waits, {lanes} of its warp pass by and end without a barrier"
     return _finding("divergent-barrier", what, site, row, remedy=_DIVERGENT)
 
 
@@ -56,8 +57,8 @@ def _warps_at_barrier(row: Row, scene: FaultScene, site: Site) -> Finding:
 
 
 def _counts(row: Row, scene: FaultScene, site: Site) -> Finding:
-    count = row[watcher.ADDRESS] or "all"
-    what = f"barrier for another number of threads ({count}) than that of warp {row[watcher.OTHER_WARP]}, which waits there: {_threads(site)}"
+    count, warp = row[watcher.ADDRESS] or "all", row[watcher.OTHER_WARP]
+    what = f"barrier for another number of threads ({count}) than warp {warp}, which waits there, has given: {_threads(site)}"
     return _finding("barrier-counts", what, site, row, other=_other(row, scene), remedy="give one number to all warps of a barrier")
 
 
@@ -73,7 +74,7 @@ def _masks_differ(row: Row, scene: FaultScene, site: Site) -> Finding:
 
 def _missing(row: Row, scene: FaultScene, site: Site) -> Finding:
     lanes = lanes_text(row[watcher.OTHER_LANES])
-    what = f"lanes exchange values in different places: {_threads(site)} here, {lanes} of its mask elsewhere, and gets nothing from them"
+    what = f"lanes exchange values in different places: {_threads(site)} here, {lanes} of its mask elsewhere"
     return _finding("missing-lanes", what, site, row, remedy="let all lanes of the mask execute the same line")
 
 
@@ -111,7 +112,7 @@ _KINDS: dict[int, Callable[[Row, FaultScene, Site], Finding]] = {
         "initialise it first, and let all threads see that (__syncthreads) before its use",
     ),
     Fault.MBARRIER_COUNT: _mbarrier(
-        "mbarrier-count", "{} counts what an mbarrier cannot: a count of 0, more arrivals than it expects, or more than 1,048,575",
+        "mbarrier-count", "{} counts what an mbarrier cannot: 0 or over 1,048,575, or more arrivals than it expects",
         "arrive as often as mbarrier.init says",
     ),
 }  # fmt: skip
