@@ -60,10 +60,15 @@ class Watch:
         context[Slot.CELLS_PTR] = self._cells.ctypes.data if len(self._cells) else 0
         context[Slot.GLOBAL_SHADOW] = int(self.valid.ctypes.data) - ARENA_BASE - delta if len(self.valid) else 0
 
+    @property
+    def found(self) -> int:
+        """How many rows there are since `begin`."""
+        return int(self._words[watcher.FOUND])
+
     def rows(self) -> tuple[list[list[int]], int]:
         """What was found since `begin`, as rows in the order in which it was found; and how many findings had no room for one."""
         words = self._words
-        at = [watcher.HEADER + k * watcher.ROW_WORDS for k in range(int(words[watcher.FOUND]))]
+        at = [watcher.HEADER + k * watcher.ROW_WORDS for k in range(self.found)]
         return [words[k : k + watcher.ROW_WORDS].tolist() for k in at], int(words[watcher.DROPPED])
 
 
