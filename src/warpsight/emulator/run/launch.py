@@ -365,10 +365,10 @@ class _Run:
         found = findings(*self.memory.watch.rows(), scene)
         if isinstance(error, LaunchFault) and error.details is not None:
             found.append(finding_of_fault(error, scene, self._fault_record))
-        for finding in found if self.options.found is not None else ():
-            self.options.found(finding)
-        is_end = error is None or isinstance(error, LaunchFault)
-        if self.options.found is None and is_end and any(each.severity == "error" for each in found):
+        if self.options.found is not None:
+            for finding in found:
+                self.options.found(finding)
+        elif (error is None or isinstance(error, LaunchFault)) and any(each.severity == "error" for each in found):
             raise CheckFault.of(found) from None
 
     def _fault(self, worker: Worker, block: int) -> BaseException:

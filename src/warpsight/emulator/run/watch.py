@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,14 @@ class Watch:
     def set_written(self, address: int, size: int, written: bool = True) -> None:
         """From now on these bytes of device memory are written, or not."""
         start = address - ARENA_BASE
+        if not len(self.valid):
+            return
+        first, last = (-(-at // mmap.PAGESIZE) * mmap.PAGESIZE for at in (start, start + size - mmap.PAGESIZE + 1))
+        if not written and first < last:  # whole pages go back to the system: an allocation may be larger than this machine
+            pages = cast(mmap.mmap, cast(memoryview, self.valid.base).obj)
+            pages.madvise(mmap.MADV_DONTNEED, first, last - first)
+            self.valid[start:first] = 0
+            start, size = last, start + size - last
         self.valid[start : start + size] = 255 * written
 
     def begin(self, function: Function, launch: Launch, *, lanes_apart: bool) -> None:
