@@ -17,6 +17,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import native_architecture
 from warpsight.kernels.mangling import display_name
 from warpsight.pipeline.kernel_input import level_of, prepare, wanted_architecture
+from warpsight.pipeline.orders import compare_orders
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
 from warpsight.programs.checked import LEAK

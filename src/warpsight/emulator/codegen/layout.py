@@ -61,8 +61,9 @@ class Slot(IntEnum):
         WATCH_PTR, WATCH_BLOCK_PTR, CELLS_PTR,  # with checks, the words that `watcher.py` describes, and racecheck's cells
         PROBE_PTR,  # of code compiled with probes: what they look for and find (see `recording.py`)
         OUTSIDE_PTR,  # of accesses out of bounds that are let through: see `OUTSIDE_ROW_WORDS`; 0: they are faults
+        CHANCE_PTR,  # of code compiled for other orders: what decides between orders (see `orders.py`)
         COUNT,
-    ) = range(68)  # fmt: skip
+    ) = range(69)  # fmt: skip
 
 
 class Fault(IntEnum):

@@ -83,11 +83,11 @@ class WarpFunction:
         entries = layout.STACK_ENTRIES + (layout.CALL_ENTRIES if function.call_sites else 0)
         self._save_offset = align_up(layout.STATE_HEADER_BYTES + layout.STACK_ENTRY_BYTES * entries, 128)
 
-    def append_bodies(self) -> None:
-        """Append the LLVM blocks of the basic blocks, behind those that all of them share."""
+    def append_bodies(self, meets: set[int]) -> None:
+        """Append the LLVM blocks of the basic blocks, behind those that all of them share. Lanes meet at blocks of `meets` too."""
         graph = self.graph
         self.bodies = [self.llvm.append_basic_block(f"b{b}") for b in range(len(graph))]
-        self.meets = {d for b, d in enumerate(graph.post_dominator) if d >= 0 and len(graph.successors[b]) > 1}
+        self.meets = meets | {d for b, d in enumerate(graph.post_dominator) if d >= 0 and len(graph.successors[b]) > 1}
         self.arrivals = [self.llvm.append_basic_block(f"meet{b}") if b in self.meets else self.bodies[b] for b in range(len(graph))]
         self._jump_targets: set[int] = set(self.meets)
 

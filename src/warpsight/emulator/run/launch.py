@@ -173,14 +173,18 @@ def prepare_kernel(
 
 def execute(
     prepared: PreparedKernel, launch: Launch, memory: Memory | None, *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
+    progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS, inspect: Callable[[Memory], None] | None = None,
 ) -> int:
     """Execute `launch` with no trace; the number of warp instructions. Raises as `emulate` does.
 
-    `memory` is device memory that exists; with None the launch gets its own, and its arrays stay as they are.
+    `memory` is device memory that exists; with None the launch gets its own, and its arrays stay as they are. `inspect` is shown
+    the memory that it leaves.
     """
     with _Run(prepared, launch, memory, max_instructions, progress, options) as run, run.interruption:
-        return run.execute_unrecorded()
+        count = run.execute_unrecorded()
+        if inspect is not None:
+            inspect(run.memory)
+        return count
 
 
 def lane_addresses(
@@ -273,6 +277,8 @@ class _Run:
         worker.externals = Externals(
             worker.context, self.memory, worker.sites, self.function, self.source.path, self.launch, self.options.output
         )
+        if self.options.order:
+            worker.follow(self.options.order)
         worker.context[Slot.POLL_AT] = min(self.limit + 1, POLL_INSTRUCTIONS)
         self.workers.append(worker)
         return worker
