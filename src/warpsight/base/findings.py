@@ -85,7 +85,7 @@ class Repeated:
     launches: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of the finding, and `launches`."""
+        """The fields of the finding, and `launches`, those in which it was found."""
         return {**self.finding.to_json(), "launches": self.launches}
 
 
@@ -94,9 +94,8 @@ def fold(findings: Iterable[Finding]) -> list[Repeated]:
     folded: dict[tuple[Any, ...], Repeated] = {}
     last: dict[tuple[Any, ...], int] = {}
     for each in findings:
-        key: tuple[Any, ...] = (each.tool, each.kind, each.kernel, each.severity, each.space, each.bytes, _place(each.site), _place(each.other))
-        if each.site is None:
-            key += (each.message,)
+        what = (each.tool, each.kind, each.kernel, each.severity, each.space, each.bytes)
+        key = (*what, _place(each.site), _place(each.other), each.message if each.site is None else "")
         known = folded.get(key)
         if known is None:
             folded[key] = Repeated(each)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from warpsight.base.errors import FormatError
 from warpsight.base.findings import INITCHECK, MEMCHECK, Caller, Finding, Site
 from warpsight.emulator.codegen.layout import ARENA_BASE
-from warpsight.emulator.run.watch import Watch
+from warpsight.emulator.run.watch import LaunchWatch
 from warpsight.kernels.elf import DAMAGE, FUNCTION, Elf
 from warpsight.kernels.mangling import display_name
 from warpsight.programs.wire import Touching
@@ -34,11 +34,11 @@ class CheckedProgram:
 
     def __init__(self, checks: frozenset[str], memory_bytes: int, found: Callable[[Finding], None]) -> None:
         self.checks, self._memory_bytes, self._found = checks, memory_bytes, found
-        self.watch = Watch(checks, memory_bytes)
+        self.watch = LaunchWatch(checks, memory_bytes)
 
     def reset(self) -> None:
         """The device was reset."""
-        self.watch = Watch(self.checks, self._memory_bytes)
+        self.watch = LaunchWatch(self.checks, self._memory_bytes)
 
     def touched(self, rows: npt.NDArray[np.int64]) -> None:
         """What was allocated, copied and filled, in order: int64 [n, 5], as `wire.TOUCHED_FIELDS` says."""
@@ -57,7 +57,7 @@ class CheckedProgram:
             source = bytes_of_rows if how == Touching.READ else None
 
     def _rows(self, address: int, pitch: int, width: int, count: int) -> npt.NDArray[np.uint8]:
-        """The bytes of `Watch.valid` of rows in device memory, to be read or changed."""
+        """The bytes of `LaunchWatch.valid` of rows in device memory, to be read or changed."""
         start = address - ARENA_BASE
         flat = self.watch.valid[start : start + pitch * (count - 1) + width]
         return np.lib.stride_tricks.as_strided(flat, (count, width), (pitch, 1))

@@ -161,7 +161,9 @@ class Session:
             Kind.RESET: self._reset, Kind.MAKE_OBJECT: self._make_object, Kind.REMOVE_OBJECT: self._remove_object,
             Kind.TOUCH: self._touch,
         }  # fmt: skip
-        self._told = {Kind.FAILED: CheckedProgram.failed, Kind.LEAKED: CheckedProgram.leaked, Kind.COPIED_OUT: CheckedProgram.copied_out}
+        self._told = {
+            Kind.FAILED: CheckedProgram.failed, Kind.LEAKED: CheckedProgram.leaked, Kind.COPIED_OUT: CheckedProgram.copied_out,
+        }  # fmt: skip
 
     def serve(self, counter: list[int]) -> None:
         """Answer the next message. Raises Closed when the program has gone."""

@@ -27,20 +27,20 @@ _OUTSIDE = "is out of bounds"
 
 # -- One finding in words.
 
-def describe(row: dict[str, Any]) -> tuple[str, list[str]]:
-    """The headline of a finding, and what follows it, line by line."""
+def describe(row: dict[str, Any], root: str = "") -> tuple[str, list[str]]:
+    """The headline of a finding, and what follows it, line by line. Files under the folder `root` are named from there."""
     site, other = row["site"], row["other"]
     if row["tool"] == RACECHECK and site and other:
-        return _race(row, site, other)
+        return _race(row, site, other, root)
     headline = _headline(row)
-    lines = [] if site is None else _places(site, row["kernel"])
+    lines = [] if site is None else _places(site, row["kernel"], root)
     if site and site["thread"] is not None:
         lines.append(f"by {_thread(site)}")
     lines += _address(row)
     if headline != row["message"] and _says_more(row):
         lines.append(row["message"])
     if other:
-        lines += [f"and {line}" if number == 0 else line for number, line in enumerate(_places(other, row["kernel"]))]
+        lines += [f"and {line}" if number == 0 else line for number, line in enumerate(_places(other, row["kernel"], root))]
         lines += [f"by {_thread(other)}"] if other["thread"] is not None else []
     return headline, [*lines, *_how_often(row)]
 
@@ -68,9 +68,9 @@ def _says_more(row: dict[str, Any]) -> bool:
     return row["tool"] != SYNCCHECK and row["address"] is None
 
 
-def _race(row: dict[str, Any], site: dict[str, Any], other: dict[str, Any]) -> tuple[str, list[str]]:
+def _race(row: dict[str, Any], site: dict[str, Any], other: dict[str, Any], root: str) -> tuple[str, list[str]]:
     """Two accesses, as racecheck's analysis shows them."""
-    (first, *outer), (second, *outer_of_second) = _places(site, row["kernel"]), _places(other, row["kernel"])
+    (first, *outer), (second, *outer_of_second) = (_places(each, row["kernel"], root) for each in (site, other))
     space = _SPACES.get(row["space"], row["space"])
     where = f"at {row['address']:#x}" if row["address"] is not None else ""
     allocation = f"in {row['allocation']}" if row["allocation"] else ""
@@ -87,20 +87,24 @@ def _race(row: dict[str, Any], site: dict[str, Any], other: dict[str, Any]) -> t
     return f"{row['severity'].capitalize()}: Race reported between {site['what'].capitalize()} access {first}", lines
 
 
-def _places(site: dict[str, Any], kernel: str) -> list[str]:
+def _places(site: dict[str, Any], kernel: str, root: str) -> list[str]:
     """Where a site is and where that is called from, as ``at k(int*) in k.cu:12``."""
     outermost = "" if site["callers"] else kernel
     function = site["function"] or outermost
     ptx_line = f"PTX line {site['ptx_line']}" if site["ptx_line"] and site["file"] else ""
     instruction = ", ".join(filter(None, (ptx_line, site["text"])))
-    place = f"{site['file']}:{site['line']}" if site["file"] else site["place"]
+    place = f"{_short(site['file'], root)}:{site['line']}" if site["file"] else _short(site["place"], root)
     lines = [f"at {function} in {place}" if function else f"at {place}"]
     if instruction:
         lines[0] += f" ({instruction})"
     for caller in site["callers"]:
         named = f"{caller['function']} in " if caller["function"] else ""
-        lines.append(f"called from {named}{caller['file']}{':' + str(caller['line']) if caller['line'] else ''}")
+        lines.append(f"called from {named}{_short(caller['file'], root)}{':' + str(caller['line']) if caller['line'] else ''}")
     return lines
+
+
+def _short(file: str, root: str) -> str:
+    return os.path.relpath(file, root) if root and file.startswith(f"{root.rstrip('/')}/") else file
 
 
 def _thread(site: dict[str, Any]) -> str:
@@ -131,15 +135,10 @@ def _how_often(row: dict[str, Any]) -> list[str]:
 
 # -- Text.
 
-def findings_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+def findings_text(document: dict[str, Any], style: Style = PLAIN, root: str = "") -> str:
     """All findings, each a block of lines behind the prefix of compute-sanitizer, then how many there are."""
     blocks = [f"{_PREFIX} {document['tool']}: {', '.join(document['checks'])} of {_subject(document)}"]
-    for row in document["findings"]:
-        headline, lines = describe(row)
-        block = [f"{_PREFIX} {style.strong(headline)}", *(f"{_PREFIX}     {line}" for line in lines)]
-        if row["remedy"]:
-            block.append(f"{_PREFIX}     -> {row['remedy']}")
-        blocks += [*block, _PREFIX]
+    blocks += blocks_of(document["findings"], style, root)
     totals = document["totals"]
     if totals["leaked_bytes"]:
         allocations = counted(totals["leaks"], "allocation")
@@ -148,6 +147,16 @@ def findings_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     blocks += [f"{_PREFIX} note: {note}" for note in document["notes"]]
     blocks.append(f"{_PREFIX} ERROR SUMMARY: {counted(totals['errors'], 'error')}{warnings}")
     return "\n".join(blocks)
+
+
+def blocks_of(rows: list[dict[str, Any]], style: Style = PLAIN, root: str = "") -> list[str]:
+    """The lines of some findings."""
+    lines: list[str] = []
+    for row in rows:
+        headline, more = describe(row, root)
+        lines += [f"{_PREFIX} {style.strong(headline)}", *(f"{_PREFIX}     {line}" for line in more)]
+        lines += [f"{_PREFIX}     -> {row['remedy']}", _PREFIX] if row["remedy"] else [_PREFIX]
+    return lines
 
 
 def _subject(document: dict[str, Any]) -> str:
@@ -203,7 +212,7 @@ def _rule(identifier: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _result(row: dict[str, Any], numbers: dict[str, int], document: dict[str, Any], root: str) -> dict[str, Any]:
-    headline, lines = describe(row)
+    headline, lines = describe(row, root)
     remedy = [f"Remedy: {row['remedy']}"] if row["remedy"] else []
     identifier = f"{row['tool']}/{row['kind']}"
     where = _location(row["site"], document, root)

@@ -69,6 +69,7 @@ _NUMBERED_FAULTS = {
     Fault.BARRIER_OPERAND: "thread count {0:,}",
 }
 _REMEDY = {
+    Fault.MISALIGNED: "access it at an address that is a multiple of the access's size",
     Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
     Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
     Fault.BREAKPOINT: "no debugger can continue here: compile the kernel without the breakpoint",
