@@ -90,11 +90,13 @@ class Repeated:
 
 
 def fold(findings: Iterable[Finding]) -> list[Repeated]:
-    """Each finding once, in the order of the first: the same instructions in the same way wrong, in whatever launch and thread."""
+    """Each finding once, in the order of the first: the same lines in the same way wrong, in whatever launch, thread and copy of the
+    line that the compiler has made.
+    """
     folded: dict[tuple[Any, ...], Repeated] = {}
     last: dict[tuple[Any, ...], int] = {}
     for each in findings:
-        what = (each.tool, each.kind, each.kernel, each.severity, each.space, each.bytes)
+        what = (each.tool, each.kind, each.kernel, each.severity, each.space, each.bytes, each.allocation)
         key = (*what, _place(each.site), _place(each.other), each.message if each.site is None else "")
         known = folded.get(key)
         if known is None:
@@ -107,4 +109,6 @@ def fold(findings: Iterable[Finding]) -> list[Repeated]:
 
 
 def _place(site: Site | None) -> tuple[Any, ...]:
-    return () if site is None else (site.place, site.text, site.ptx_line, site.what, site.callers)
+    if site is None:
+        return ()
+    return site.place, site.what, site.callers, () if site.file else (site.text, site.ptx_line)

@@ -106,6 +106,9 @@ LEAK = "leak"
 
 # -- Who has called.
 
+_WRAPPERS = ("cuda", "__device_stub__")  # functions that CUDA's own headers and compiler put into a program
+
+
 def call_site(text: str) -> tuple[str, Site | None]:
     """The function of the CUDA runtime that was called, and where; from the text that `call_site` in check.c makes."""
     name, *lines = text.splitlines() or [""]
@@ -113,6 +116,8 @@ def call_site(text: str) -> tuple[str, Site | None]:
     for each in lines:
         address, base, path = each.split(" ", 2)
         function, file, line = _place(path, int(address, 16) - 1, int(base, 16))
+        if not frames and function.startswith(_WRAPPERS):
+            continue
         frames.append(Caller(function, file, line))
         if function == "main":
             break
