@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import Assertion, FaultDetails, LaunchFault, LimitError, UnsupportedError, WarpsightError
-from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK, Finding, Site
+from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK, Caller, Finding, Site
 from warpsight.emulator.codegen import layout, watcher
 from warpsight.emulator.codegen.layout import ARENA_BASE, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES, Fault
 from warpsight.emulator.codegen.symbols import STACK_LIMIT, SymbolTable
@@ -69,6 +69,7 @@ _NUMBERED_FAULTS = {
     Fault.BARRIER_OPERAND: "thread count {0:,}",
 }
 _REMEDY = {
+    Fault.MISALIGNED: "access it at an address that is a multiple of the access's size",
     Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
     Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
     Fault.BREAKPOINT: "no debugger can continue here: compile the kernel without the breakpoint",
@@ -355,10 +356,19 @@ def site_of(scene: FaultScene, pc: int, block: int, warp: int, lane: int) -> Sit
     at_block, thread, _ = thread_of(block, warp * WARP + lane, scene.launch)
     access = memory_access(instruction)
     what = "" if access is None else {"load": "read", "store": "write"}.get(access.access, access.access)
+    function, callers = _back_trace(scene.name, instruction)
     return Site(
         place_of(scene.path, instruction), instruction.text, instruction.file, instruction.line, instruction.ptx_line, what,
-        at_block, thread, warp, lane,
+        at_block, thread, warp, lane, function, callers,
     )  # fmt: skip
+
+
+def _back_trace(kernel: str, instruction: Instruction) -> tuple[str, tuple[Caller, ...]]:
+    """The function that an instruction was written in, "" for the kernel, and the calls of it that were expanded."""
+    calls = instruction.calls
+    functions = [*(display_name(call.function) if call.function else "" for call in calls), kernel]
+    callers = (Caller(function, call.file, call.line) for function, call in zip(functions[1:], calls, strict=True))
+    return (functions[0] if calls else ""), tuple(callers)
 
 
 def _wrong_access(row: list[int], scene: FaultScene) -> Finding:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from warpsight._version import __version__
 from warpsight.base.compiled import jit
-from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError
+from warpsight.base.errors import CheckFault, LaunchFault, LimitError, UnsupportedError, UsageError
 from warpsight.base.progress import Progress
 from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
@@ -255,9 +255,11 @@ class _Run:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         show_printed(self.options.output)
         self._tell_outside()
-        self._tell_found(error)
-        self.memory.close()
-        self.workers.clear()
+        try:
+            self._tell_found(error)
+        finally:
+            self.memory.close()
+            self.workers.clear()
 
     @property
     def instructions(self) -> int:
@@ -364,8 +366,8 @@ class _Run:
             self.options.out_of_bounds(error, sum(count for *_, count in places))
 
     def _tell_found(self, error: BaseException | None) -> None:
-        """Tell `RunOptions.found` what the checks have found; what has ended the launch comes last."""
-        if self.options.found is None or self.memory.watch is None or not self.workers:
+        """Tell `RunOptions.found` what the checks have found, or raise CheckFault; what has ended the launch comes last."""
+        if self.memory.watch is None or not self.workers:
             return
         scene = self._scene(self.workers[0])
         rows, dropped = self.memory.watch.rows()
@@ -373,8 +375,11 @@ class _Run:
         found += sync_findings([row for row in rows if is_about_meeting(row)], scene)
         if isinstance(error, LaunchFault) and error.details is not None:
             found.append(finding_of_fault(error, scene, self._fault_record))
-        for finding in found:
-            self.options.found(finding)
+        if self.options.found is not None:
+            for finding in found:
+                self.options.found(finding)
+        elif (error is None or isinstance(error, LaunchFault)) and any(each.severity == "error" for each in found):
+            raise CheckFault.of(found) from None
 
     def _fault(self, worker: Worker, block: int) -> BaseException:
         c = worker.context
@@ -431,7 +436,8 @@ def emulate(
         with run.interruption:
             paths, warps_of_path = run.execute(sink, threads)
         seconds = time.perf_counter() - started
-        run.memory.write_back()
+        if run.memory.watch is None or not run.memory.watch.found:
+            run.memory.write_back()
         header = _header(prepared, run, registers, paths, warps_of_path, inputs, seconds)
     return sink.finish(header, static_instructions(prepared.function), native.graph.block_start.astype(np.int32), paths)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,14 @@ class LaunchWatch:
     def set_written(self, address: int, size: int, written: bool = True) -> None:
         """From now on these bytes of device memory are written, or not."""
         start = address - ARENA_BASE
+        if not len(self.valid):
+            return
+        first, last = (-(-at // mmap.PAGESIZE) * mmap.PAGESIZE for at in (start, start + size - mmap.PAGESIZE + 1))
+        if not written and first < last:  # whole pages go back to the system: an allocation may be larger than this machine
+            pages = cast(mmap.mmap, cast(memoryview, self.valid.base).obj)
+            pages.madvise(mmap.MADV_DONTNEED, first, last - first)
+            self.valid[start:first] = 0
+            start, size = last, start + size - last
         self.valid[start : start + size] = 255 * written
 
     def begin(self, function: Function, launch: Launch, starts: npt.NDArray[np.int32], *, lanes_apart: bool) -> None:
@@ -66,10 +74,15 @@ class LaunchWatch:
         context[Slot.CELLS_PTR] = self._cells.ctypes.data if len(self._cells) else 0
         context[Slot.GLOBAL_SHADOW] = int(self.valid.ctypes.data) - ARENA_BASE - delta if len(self.valid) else 0
 
+    @property
+    def found(self) -> int:
+        """How many rows there are since `begin`."""
+        return int(self._words[watcher.FOUND])
+
     def rows(self) -> tuple[list[list[int]], int]:
         """What was found since `begin`, as rows in the order in which it was found; and how many findings had no room for one."""
         words = self._words
-        at = [watcher.HEADER + k * watcher.ROW_WORDS for k in range(int(words[watcher.FOUND]))]
+        at = [watcher.HEADER + k * watcher.ROW_WORDS for k in range(self.found)]
         return [words[k : k + watcher.ROW_WORDS].tolist() for k in at], int(words[watcher.DROPPED])
 
 
