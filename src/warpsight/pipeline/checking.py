@@ -13,6 +13,7 @@ from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, Usa
 from warpsight.base.findings import MEMCHECK, ORDER, TOOLS, WATCHING, Finding, Repeated, fold
 from warpsight.base.progress import Watch, stage
 from warpsight.emulator.run.launch import PreparedKernel, execute, prepare_kernel
+from warpsight.emulator.run.memory import Memory
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import native_architecture
 from warpsight.kernels.mangling import display_name
@@ -127,6 +128,8 @@ class _Checker:
     notes: list[str] = field(default_factory=list)
     refused_something: bool = False
     out_of_bounds: Callable[[WarpsightError, int], None] | None = None
+    order: int = 0
+    inspect: Callable[[int, str, Memory], None] | None = None
 
     def sink(self, number: int, kernel: str, prepared: PreparedKernel) -> TraceSink | None:
         """No launch is traced."""

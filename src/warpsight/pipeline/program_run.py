@@ -15,6 +15,7 @@ import numpy.typing as npt
 from warpsight.base.errors import UnsupportedError, UsageError, WarpsightError
 from warpsight.base.findings import Finding, fold
 from warpsight.emulator.run.launch import PreparedKernel
+from warpsight.emulator.run.memory import Memory
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import native_architecture
 from warpsight.pipeline.checking import findings_document
@@ -85,6 +86,8 @@ class _LaunchPredictor:
     outside: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # by kernel and place
     check: frozenset[str] = frozenset()
     findings: list[Finding] = field(default_factory=list)
+    order: int = 0
+    inspect: Callable[[int, str, Memory], None] | None = None
     _count: dict[str, int] = field(default_factory=dict)
     # by kernel and model: seconds of a launch however large it is, and those per warp instruction
     _pace: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)

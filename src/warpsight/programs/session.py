@@ -16,7 +16,7 @@ from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, Usa
 from warpsight.base.findings import Finding
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN
 from warpsight.emulator.run.launch import PreparedKernel, emulate, execute
-from warpsight.emulator.run.memory import DeviceHeap, ResidentMemory
+from warpsight.emulator.run.memory import DeviceHeap, Memory, ResidentMemory
 from warpsight.emulator.textures.objects import (
     Channels,
     Descriptor,
@@ -96,7 +96,7 @@ def _sampled(image: Descriptor, fields: list[float]) -> Descriptor:
 _OF_FAULT = {
     "misaligned": Status.MISALIGNED, "trap": Status.LAUNCH_FAILURE, "breakpoint": Status.LAUNCH_FAILURE,
     "assertion": Status.ASSERT, "barriers-differ": Status.LAUNCH_FAILURE, "deadlock": Status.TIMEOUT,
-    "stack-overflow": Status.LAUNCH_FAILURE,
+    "missing-lanes": Status.TIMEOUT, "stack-overflow": Status.LAUNCH_FAILURE,
 }  # fmt: skip
 
 
@@ -139,6 +139,14 @@ class Observer(Protocol):
 
     def found(self, finding: Finding) -> None:
         """What a check has found, with the number of its launch, 0 for what is of none."""
+
+    @property
+    def order(self) -> int:
+        """See `RunOptions.order`."""
+
+    @property
+    def inspect(self) -> Callable[[int, str, Memory], None] | None:
+        """Who looks at the memory that a launch leaves, by its number and kernel, where it is not traced."""
 
 
 class Session:
@@ -278,7 +286,7 @@ class Session:
         try:
             observer, number = self._observer, self._counter[0]
             options = RunOptions(
-                output=printed, out_of_bounds=observer.out_of_bounds, check=observer.check,
+                output=printed, out_of_bounds=observer.out_of_bounds, check=observer.check, order=observer.order,
                 found=lambda finding: observer.found(replace(finding, launch=number)),
             )
             seconds = self._run(kernel, launch, parameters, allocations, options)
@@ -303,7 +311,9 @@ class Session:
         memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace, watch)
         sink = self._observer.sink(self._counter[0], kernel.name, kernel.prepared)
         if sink is None:
-            count = execute(kernel.prepared, launch, memory, max_instructions=self._limit, options=options)
+            number, look = self._counter[0], self._observer.inspect
+            inspect = None if look is None else lambda left: look(number, kernel.name, left)
+            count = execute(kernel.prepared, launch, memory, max_instructions=self._limit, options=options, inspect=inspect)
             trace = None
         else:
             trace = emulate(

@@ -256,7 +256,7 @@ def emit_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction:
 
 
 def part_lanes(kernel: WarpFunction, builder: Builder, block: int) -> None:
-    """At the start of a block, now and then: some lanes run to its immediate post-dominator, or their end, before the others follow."""
+    """At the start of a block, now and then: some lanes run to its immediate post-dominator, or to their end, before the others."""
     mask, meet = builder.load(kernel.mask, typ=I32), kernel.graph.post_dominator[block]
     first = ahead(builder, kernel.context, mask)
     with builder.if_then(builder.icmp_signed("!=", first, I32(0)), likely=False):

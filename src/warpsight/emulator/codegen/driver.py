@@ -170,7 +170,7 @@ def _start_warp(builder: Builder, context: Value, warp: Value, warps: Value) -> 
     partial = builder.trunc(get_slot(builder, context, Slot.LAST_WARP_MASK), I32)
     mask = builder.select(last, partial, I32(0xFFFFFFFF))
     first = {layout.MASK: mask, layout.START: mask, layout.RECONVERGE: layout.NO_BLOCK, layout.BUDGET: scheduler.FIRST_BUDGET}
-    for word in range(layout.CLUSTER_GENERATION + 1):
+    for word in range(layout.STATE_WORDS):
         value = first.get(word, 0)
         store_as(builder, I32(value) if isinstance(value, int) else value, at(builder, state, 4 * word), 4)
 

@@ -11,6 +11,7 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.independent_lanes import Scheduling
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.lanes import I32, Builder, at, load_as, store_as, vector
+from warpsight.emulator.codegen.meetings import note_members
 from warpsight.emulator.codegen.orders import parting_blocks
 from warpsight.emulator.codegen.recording import emit_block_entry, emit_probe
 from warpsight.emulator.codegen.symbols import SymbolTable
@@ -129,6 +130,7 @@ class KernelBuilder(WarpFunction):
                 emit_probe(emitter, *probed)
             if self.checks:
                 note_order(emitter, instruction)
+                note_members(emitter, instruction)
             control = instruction.opcode != "call" or instruction.index in self.calls.sites
             if instruction is code[-1] and control and self._ends_block(emitter, block, instruction):
                 return

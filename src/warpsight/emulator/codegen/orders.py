@@ -4,8 +4,8 @@ decide. Without it none of this is emitted.
 What is free: which warp of a block runs first, which side of a branch, which lanes run ahead in straight code, which lane of a
 conflicting store is the last one, and in which order the lanes of an atomic take their turns. The order of blocks is `Worker`'s.
 
-The context points to int64 words: the generator's state, then `ROWS` permutations of the block's warps, of which each round of turns
-takes one. The same seed gives the same orders.
+The context points to int64 words: the generator's state, then `ROWS` permutations of the block's warps, of which each round of
+turns takes one. The same seed gives the same orders.
 """
 
 from __future__ import annotations

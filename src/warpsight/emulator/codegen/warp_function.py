@@ -34,7 +34,7 @@ from warpsight.emulator.codegen.symbols import SymbolTable, align_up
 from warpsight.isa.ptx.cfg import ControlFlowGraph, with_calls
 from warpsight.isa.ptx.dataflow import live_in, live_out
 from warpsight.isa.ptx.program import Function, Instruction
-from warpsight.isa.ptx.rules import CARRY
+from warpsight.isa.ptx.rules import CARRY, is_plain_exit
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,7 @@ class WarpFunction:
 
     def only_leaves(self, block: int) -> bool:
         """Does `block` do nothing but leave the kernel?"""
-        code = self.instructions_of(block)
-        if len(code) != 1 or code[0].guard is not None:
-            return False
-        return code[0].opcode == "exit" or (code[0].opcode == "ret" and not code[0].operands)
+        return is_plain_exit(self.instructions_of(block))
 
     def go_on(self, builder: Builder, block: int, source: int = -1) -> None:
         """Go to `block` with the current mask, by a branch of block `source` if that is given; past the last block lanes end."""

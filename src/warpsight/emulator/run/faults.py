@@ -301,19 +301,21 @@ def describe_deadlock(waiting: list[Waiting], block: int, function: Function, na
         else:
             reason = "at the cluster's barrier" if wait.barrier == layout.CLUSTER_ROW else f"at barrier {wait.barrier}"
         lines.append(f"warp {wait.warp} {lanes_text(wait.lanes)} {reason} ({place})")
+    # Lanes of a warp that are waited for by their mask are the cause where there are any.
+    first = next((wait for wait in waiting if wait.barrier is None), waiting[0] if waiting else None)
     if len(waiting) > _SHOWN:
         lines.append(f"and {len(waiting) - _SHOWN} more")
     error = LaunchFault(
         f"kernel {name}: no thread of block ({x},{y},{z}) can go on; waiting are {'; '.join(lines)}",
-        place=place_of(path, function.instructions[waiting[0].pc]) if waiting else path,
+        place=place_of(path, function.instructions[first.pc]) if first else path,
         remedy="let all threads that a barrier counts reach it; threads that have ended are not waited for",
     )
-    if waiting:
-        first = waiting[0]
+    if first:
         instruction = function.instructions[first.pc]
         lane = (first.lanes & -first.lanes).bit_length() - 1
         _, thread, _ = thread_of(block, first.warp * WARP + lane, launch)
-        error.details = FaultDetails("deadlock", name, instruction.ptx_line, instruction.file, instruction.line, (x, y, z), thread)
+        kind = "missing-lanes" if first.barrier is None else "deadlock"
+        error.details = FaultDetails(kind, name, instruction.ptx_line, instruction.file, instruction.line, (x, y, z), thread)
     return error
 
 
@@ -335,7 +337,7 @@ _HAZARDS = {
 _TOOLS = {Fault.UNWRITTEN: INITCHECK}
 _BARRIERS = frozenset({Fault.BARRIERS_DIFFER, Fault.DEADLOCK, Fault.BARRIER_OPERAND, Fault.MBARRIER_STATE, Fault.MBARRIER_COUNT,
                        Fault.WARP_INCOMPLETE, Fault.MEETING_APART})  # fmt: skip
-_BARRIER_KINDS = ("barriers-differ", "deadlock", "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete")
+_BARRIER_KINDS = ("barriers-differ", "deadlock", "missing-lanes", "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete")
 
 
 def findings(rows: list[list[int]], dropped: int, scene: FaultScene) -> list[Finding]:

@@ -36,6 +36,7 @@ from warpsight.emulator.run.faults import (
 from warpsight.emulator.run.memory import DeviceMemory, Memory
 from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, why_in_order
 from warpsight.emulator.run.static import static_instructions
+from warpsight.emulator.run.sync_findings import is_about_meeting, sync_findings
 from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, empty_streams
 from warpsight.emulator.sass.instruction_set import SASS
 from warpsight.emulator.sass.system import fill_launch_words, has_half_atomics, reads_workspace
@@ -246,7 +247,7 @@ class _Run:
         self.interruption = Interruption()
         self._fault_record: dict[str, int] | None = None
         if self.memory.watch is not None:
-            self.memory.watch.begin(function, launch, lanes_apart=prepared.level == "ptx")
+            self.memory.watch.begin(function, launch, native.graph.block_start, lanes_apart=prepared.level == "ptx")
 
     def __enter__(self) -> _Run:
         return self
@@ -369,7 +370,9 @@ class _Run:
         if self.memory.watch is None or not self.workers:
             return
         scene = self._scene(self.workers[0])
-        found = findings(*self.memory.watch.rows(), scene)
+        rows, dropped = self.memory.watch.rows()
+        found = findings([row for row in rows if not is_about_meeting(row)], dropped, scene)
+        found += sync_findings([row for row in rows if is_about_meeting(row)], scene)
         if isinstance(error, LaunchFault) and error.details is not None:
             found.append(finding_of_fault(error, scene, self._fault_record))
         if self.options.found is not None:
