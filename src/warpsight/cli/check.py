@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         request = options.kernel_request(arguments)
         with ProgressBar() as bar:
             gpu = None if arguments.gpu is None else load_gpu(arguments.gpu)
-            document = check_kernel(request, tools, gpu=gpu, orders=arguments.order, watch=bar.watch)
+            document = check_kernel(request, tools, gpu=gpu, orders=arguments.order, watch=bar.watch).document
     _write(arguments, document, form)
     totals = document["totals"]
     if totals["errors"] or (arguments.strict and totals["warnings"]):
@@ -89,7 +89,7 @@ def _check_program(arguments: argparse.Namespace, command: list[str], stdout: An
     return check_program(
         command, load_gpu(arguments.gpu), parse_tools(arguments.tool), level=arguments.level, orders=arguments.order,
         max_instructions=arguments.max_instructions or DEFAULT_MAX_INSTRUCTIONS, stdout=stdout,
-    )
+    ).document
 
 
 def _write(arguments: argparse.Namespace, document: dict[str, Any], form: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError, WarpsightError, suggestion
-from warpsight.base.findings import MEMCHECK, ORDER, TOOLS, WATCHING, Finding, fold
+from warpsight.base.findings import MEMCHECK, ORDER, TOOLS, WATCHING, Finding, Repeated, fold
 from warpsight.base.progress import Watch, stage
 from warpsight.emulator.run.launch import PreparedKernel, execute, prepare_kernel
 from warpsight.emulator.run.memory import Memory
@@ -27,6 +27,16 @@ from warpsight.programs.session import ExecutedLaunch
 from warpsight.traces.schema import TraceSink
 
 SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The `findings`, the same ones as one, and the result document."""
+
+    findings: list[Finding]
+    document: dict[str, Any]
+
+
 ALL = "all"
 
 
@@ -44,11 +54,11 @@ def parse_tools(names: str | Iterable[str] | None) -> frozenset[str]:
 
 
 def findings_document(
-    findings: Iterable[Finding], *, checks: Iterable[str], level: str, target: str = "", kernel: str = "", source: str = "",
+    findings: Iterable[Repeated], *, checks: Iterable[str], level: str, target: str = "", kernel: str = "", source: str = "",
     command: Sequence[str] = (), launches: int = 1, exit_code: int = 0, notes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The result document. `exit_code` is the program's own, 0 for a kernel."""
-    rows = [each.to_json() for each in fold(findings)]
+    rows = [each.to_json() for each in findings]
     errors = [row for row in rows if row["severity"] == "error"]
     leaks = [row for row in rows if row["kind"] == LEAK]
     ran = sorted(checks, key=TOOLS.index)
@@ -70,8 +80,8 @@ def findings_document(
 def check_kernel(
     request: KernelRequest, tools: frozenset[str] = WATCHING, *, gpu: GpuSpec | None = None, orders: int = 0,
     watch: Watch | None = None,
-) -> dict[str, Any]:
-    """Run the launch with `tools` watching, then compare its results in `orders` other orders; the result document.
+) -> Checked:
+    """Run the launch with `tools` watching, then compare its results in `orders` other orders.
 
     Arrays stay as they are. PTX is executed where there is PTX, unless the request names a level. Raises what preparing the launch
     raises, and LimitError or UnsupportedError for a launch that had to be stopped before anything was found.
@@ -98,11 +108,13 @@ def check_kernel(
         notes.append(f"the launch was stopped: {stopped.what}")
     if orders:
         findings += compare_orders(ready, orders, watch=watch)
-    return findings_document(
-        findings, checks=[*tools, *([ORDER] if orders else [])], level=prepared.level,
+    folded = fold(findings)
+    document = findings_document(
+        folded, checks=[*tools, *([ORDER] if orders else [])], level=prepared.level,
         target=prepared.target if ready.architecture is not None else "",
         kernel=display_name(ready.launch.kernel), source=ready.source.path, notes=notes,
     )  # fmt: skip
+    return Checked([each.finding for each in folded], document)
 
 
 # -- A program.
@@ -144,12 +156,14 @@ class _Checker:
 def check_program(
     command: Sequence[str], gpu: GpuSpec, tools: frozenset[str] = WATCHING, *, level: str | None = None, orders: int = 0,
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS, stdout: IO[Any] | None = None,
-) -> dict[str, Any]:
-    """Run a program built with `nvcc -cudart shared` with `tools` watching its launches; the result document, with the program's
-    own `exit_code`, and `refused` where something of it is not modelled.
+) -> Checked:
+    """Run a program built with `nvcc -cudart shared` with `tools` watching its launches. The document has the program's own
+    `exit_code`, and `refused` where something of it is not modelled.
 
     PTX is executed where the program has PTX, unless `level` is given. Raises UsageError where the program cannot be started.
     """
+    if orders:
+        raise UsageError("other orders are tried of a kernel, not of a program", place="order", remedy="check the kernel alone")
     executed = level_of(KernelRequest(command[0], level=level, check=True), gpu)
     architecture = native_architecture(wanted_architecture(gpu))[0] if executed == "sass" else None
     checker = _Checker(tools)
@@ -159,8 +173,9 @@ def check_program(
         notes.append(f"the program was {describe_signal(run.exit_code)}, so memory that it never freed is not known")
     if not run.connected:
         notes.append("the program made no CUDA call that was seen: build it with `nvcc -cudart shared`")
+    folded = fold(checker.findings)
     document = findings_document(
-        checker.findings, checks=tools, level=executed, target="" if architecture is None else architecture.real,
+        folded, checks=tools, level=executed, target="" if architecture is None else architecture.real,
         command=command, launches=run.launches, exit_code=run.exit_code, notes=notes,
     )  # fmt: skip
-    return {**document, "refused": checker.refused_something}
+    return Checked([each.finding for each in folded], {**document, "refused": checker.refused_something})

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import UnsupportedError, UsageError, WarpsightError
-from warpsight.base.findings import Finding
+from warpsight.base.findings import Finding, fold
 from warpsight.emulator.run.launch import PreparedKernel
 from warpsight.emulator.run.memory import Memory
 from warpsight.gpu.spec import GpuSpec
@@ -207,7 +207,7 @@ def predict_program(
     rows = predictor.rows
     target = "" if architecture is None else architecture.real
     found = None if not checks else findings_document(
-        predictor.findings, checks=checks, level=executed, target=target, command=command, launches=run.launches,
+        fold(predictor.findings), checks=checks, level=executed, target=target, command=command, launches=run.launches,
         exit_code=run.exit_code,
     )
     return {

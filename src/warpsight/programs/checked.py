@@ -106,22 +106,25 @@ LEAK = "leak"
 
 # -- Who has called.
 
-_WRAPPERS = ("cuda", "__device_stub__")  # functions that CUDA's own headers and compiler put into a program
+_STUB = "__device_stub__"  # of a kernel: its caller is the kernel's name on the host
+_WRAPPERS = ("cuda", "__cuda", _STUB)  # functions that CUDA's own headers and compiler put into a program
 
 
 def call_site(text: str) -> tuple[str, Site | None]:
     """The function of the CUDA runtime that was called, and where; from the text that `call_site` in check.c makes."""
     name, *lines = text.splitlines() or [""]
     frames: list[Caller] = []
+    stub = False
     for each in lines:
         address, base, path = each.split(" ", 2)
         function, file, line = _place(path, int(address, 16) - 1, int(base, 16))
-        if not frames and function.startswith(_WRAPPERS):
+        stub, in_stub = function.startswith(_STUB), stub
+        if not frames and (in_stub or function.startswith(_WRAPPERS)):
             continue
         frames.append(Caller(function, file, line))
         if function == "main":
             break
-    name = name.removesuffix("_ptsz").removesuffix("_ptds")
+    name = name.removesuffix("_ptsz").removesuffix("_ptds").removeprefix("__")
     if not frames:
         return name, None
     first = frames[0]

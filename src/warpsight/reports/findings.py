@@ -48,7 +48,7 @@ def describe(row: dict[str, Any], root: str = "") -> tuple[str, list[str]]:
 def _headline(row: dict[str, Any]) -> str:
     what, size = (row["site"] or {}).get("what", ""), f"of size {row['bytes']:,} bytes"
     space = _SPACES.get(row["space"], row["space"])
-    if row["tool"] == INITCHECK and row["bytes"] and space:
+    if row["tool"] == INITCHECK and what and row["bytes"] and space:
         return f"Uninitialized {space} memory read {size}"
     if row["tool"] == MEMCHECK and what and row["bytes"] and space:
         return f"Invalid {space} {what} {size}"
@@ -73,7 +73,7 @@ def _race(row: dict[str, Any], site: dict[str, Any], other: dict[str, Any], root
     (first, *outer), (second, *outer_of_second) = (_places(each, row["kernel"], root) for each in (site, other))
     space = _SPACES.get(row["space"], row["space"])
     where = f"at {row['address']:#x}" if row["address"] is not None else ""
-    allocation = f"in {row['allocation']}" if row["allocation"] else ""
+    allocation = f"in {_named(row)}" if row["allocation"] else ""
     lines = [
         *outer,
         f"and {other['what'].capitalize()} access {second} [{counted(row['count'], 'hazard')}]",
@@ -121,8 +121,18 @@ def _address(row: dict[str, Any]) -> list[str]:
     lines = [f"Access at {named}" + ("" if row["tool"] == INITCHECK else f" {_WRONG.get(row['kind'], _OUTSIDE)}")]
     if row["allocation"] and distance is not None:
         side = f"{distance:,} bytes after" if distance > 0 else f"{-distance:,} bytes before" if distance < 0 else "inside"
-        lines.append(f"and is {side} {'the nearest allocation, ' if distance else ''}{row['allocation']}")
+        lines.append(f"and is {side} {'the nearest allocation, ' if distance else ''}{_named(row)}")
     return lines
+
+
+def _named(row: dict[str, Any]) -> str:
+    """The allocation, with a variable of a function as in the source and a parameter by its number."""
+    local = _LOCAL_NAME.sub(r'"\2"', row["allocation"])
+    return _PARAMETER.sub(lambda match: f"parameter {int(match[1]) + 1}", local)
+
+
+_LOCAL_NAME = re.compile(r'"_ZZ\w*?E(\d+)([A-Za-z_]\w*?)(?:_\d+)?"')
+_PARAMETER = re.compile(r'parameter "\w+_param_(\d+)"')
 
 
 def _how_often(row: dict[str, Any]) -> list[str]:
@@ -239,20 +249,28 @@ def _fingerprint(row: dict[str, Any], where: dict[str, Any]) -> str:
 
 
 def _location(site: dict[str, Any] | None, document: dict[str, Any], root: str) -> dict[str, Any]:
-    """The line of the source, else of the PTX; where there is neither, the first line of the kernel's file or the program."""
+    """The line of the source, or of the call of a function whose source is elsewhere; else of the PTX; where there is neither, the
+    first line of the kernel's file or the program.
+    """
     file, line = document["source"] or document["command"][0], 1
     if site and site["file"]:
-        file, line = site["file"], site["line"]
+        places = [(site["file"], site["line"]), *((caller["file"], caller["line"]) for caller in site["callers"])]
+        file, line = next((place for place in places if place[1] and _is_inside(place[0], root)), places[0])
     elif site and site["ptx_line"]:
         file, line = site["place"].rpartition(":")[0] or file, site["ptx_line"]
     return _physical(file, line, root)
 
 
 def _physical(file: str, line: int, root: str) -> dict[str, Any]:
-    relative = os.path.relpath(file, root)
-    inside = not relative.startswith("..")
-    artifact = {"uri": quote(Path(relative).as_posix()), "uriBaseId": _ROOT} if inside else {"uri": Path(file).absolute().as_uri()}
+    if _is_inside(file, root):
+        artifact = {"uri": quote(Path(os.path.relpath(file, root)).as_posix()), "uriBaseId": _ROOT}
+    else:
+        artifact = {"uri": Path(file).absolute().as_uri()}
     return {"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": max(line, 1)}}}
+
+
+def _is_inside(file: str, root: str) -> bool:
+    return not os.path.relpath(file, root).startswith("..")
 
 
 def _stack(site: dict[str, Any], where: dict[str, Any], root: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ line, block, thread, address and what is there.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -363,10 +364,13 @@ def site_of(scene: FaultScene, pc: int, block: int, warp: int, lane: int) -> Sit
     )  # fmt: skip
 
 
+_UNIT = re.compile(r"^_INTERNAL_\w+::")  # where nvcc puts what is local to a file
+
+
 def _back_trace(kernel: str, instruction: Instruction) -> tuple[str, tuple[Caller, ...]]:
     """The function that an instruction was written in, "" for the kernel, and the calls of it that were expanded."""
     calls = instruction.calls
-    functions = [*(display_name(call.function) if call.function else "" for call in calls), kernel]
+    functions = [*(_UNIT.sub("", display_name(call.function)) if call.function else "" for call in calls), kernel]
     callers = (Caller(function, call.file, call.line) for function, call in zip(functions[1:], calls, strict=True))
     return (functions[0] if calls else ""), tuple(callers)
 
