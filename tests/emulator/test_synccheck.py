@@ -55,7 +55,7 @@ def line(finding: Finding) -> int:
 
 RIGHT: list[tuple[Any, ...]] = [
     ("misses_barrier", 64, 64), ("two_barriers", 64, 32), ("warps_apart", 64, 2), ("ends_early", 64, 40), ("ends_within", 64, 2),
-    ("ends_within", 64, 1), ("goes_around", 64, 2, 2), ("goes_around", 64, 0, 2), ("counts_differ", 64, 0),
+    ("ends_within", 64, 1), ("goes_around", 64, 2, 2), ("goes_around", 64, 0, 2), ("guarded", 128, 4), ("counts_differ", 64, 0),
     ("loop_of_barriers", 128, 64), ("not_in_mask", 32, 15), ("masks_differ", 32, 0), ("reads_absent", 32, 32),
     ("partial_warp", 16, 16), ("exchange_apart", 32, 0), ("exchange_apart", 32, 32), ("tiles", 64), ("mbarriers", 64, 0),
 ]  # fmt: skip
@@ -90,6 +90,13 @@ def test_warp_that_goes_around_a_barrier_and_ends_is_found(rounds: int, native: 
     assert "warp 1 passes by" in finding.message
     assert finding.site is not None
     assert finding.site.thread == (0, 0, 0)
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["ptx", "sass"])
+def test_warp_that_goes_around_a_barrier_under_a_guard_is_found(native: bool) -> None:
+    (finding,), _ = findings("guarded", 128, 2, native=native)
+    assert (finding.kind, line(finding)) == ("divergent-barrier", line_of("guarded", "__syncthreads"))
+    assert "warp 2 passes by" in finding.message
 
 
 def test_lanes_of_a_warp_at_two_barriers_are_found_and_go_on_as_on_a_gpu() -> None:

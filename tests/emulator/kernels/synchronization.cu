@@ -48,6 +48,17 @@ extern "C" __global__ void goes_around(int *out, int warps, int rounds) {
     out[t] += 1;
 }
 
+extern "C" __global__ void guarded(int *out, int warps) {
+    __shared__ int first;
+    int t = threadIdx.x;
+    if (t < 32 * warps) {
+        if (t == 0)
+            first = 1;
+        __syncthreads();  // wrong: some warps never come here
+    }
+    out[t] = first;
+}
+
 extern "C" __global__ void ends_within(int *out, int last) {
     int t = threadIdx.x;
     for (int k = 0; k < 4; ++k) {

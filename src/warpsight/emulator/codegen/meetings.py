@@ -44,13 +44,14 @@ _MOST_BARRIERS = 31  # that have a bit in a warp's state
 def barrier_joins(function: Function, graph: ControlFlowGraph) -> dict[int, frozenset[int]]:
     """Where warps meet that have come to a barrier of the whole block, and warps that have gone around it: by the barrier's block.
 
-    These are the immediate post-dominators of all branches that decide whether it is reached. Those that do nothing but end the
-    kernel are left out, since threads may end before a barrier.
+    These are the immediate post-dominators of all branches that decide whether it is reached, and for a barrier under a guard the
+    block behind it. Those that do nothing but end the kernel are left out, since threads may end before a barrier.
     """
     joins: dict[int, frozenset[int]] = {}
     for block, end in enumerate(graph.block_start[1:].tolist()):
         if len(joins) < _MOST_BARRIERS and _is_syncthreads(function.instructions[end - 1]):
             found = {graph.post_dominator[branch] for branch in _deciding(graph, block)} - {-1, block}
+            found |= {block + 1} if function.instructions[end - 1].guard is not None and block + 1 < len(graph) else set()
             joins[block] = frozenset(b for b in found if not is_plain_exit(_code(function, graph, b)))
     return joins
 
