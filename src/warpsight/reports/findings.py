@@ -32,6 +32,7 @@ def describe(row: dict[str, Any], root: str = "") -> tuple[str, list[str]]:
     site, other = row["site"], row["other"]
     if row["tool"] == RACECHECK and site and other:
         return _race(row, site, other, root)
+    row = {**row, "message": row["message"].replace(f"{root.rstrip('/')}/", "")} if root else row
     headline = _headline(row)
     lines = [] if site is None else _places(site, row["kernel"], root)
     if site and site["thread"] is not None:
