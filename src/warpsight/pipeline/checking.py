@@ -167,7 +167,9 @@ def check_program(
     checker = _Checker(tools)
     run = run_program(command, gpu, checker, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
     if orders:
-        checker.findings += compare_program_orders(command, gpu, orders, architecture=architecture, max_instructions=max_instructions)
+        checker.findings += compare_program_orders(
+            command, gpu, orders, architecture=architecture, max_instructions=max_instructions
+        )
     notes = list(dict.fromkeys(checker.notes))
     if MEMCHECK in tools and describe_signal(run.exit_code):
         notes.append(f"the program was {describe_signal(run.exit_code)}, so memory that it never freed is not known")
@@ -175,7 +177,7 @@ def check_program(
         notes.append("the program made no CUDA call that was seen: build it with `nvcc -cudart shared`")
     folded = fold(checker.findings)
     document = findings_document(
-        folded, checks=[*tools, *([ORDER] if orders else [])], level=executed, target="" if architecture is None else architecture.real,
-        command=command, launches=run.launches, exit_code=run.exit_code, notes=notes,
+        folded, checks=[*tools, *([ORDER] if orders else [])], level=executed,
+        target="" if architecture is None else architecture.real, command=command, launches=run.launches, exit_code=run.exit_code, notes=notes,
     )  # fmt: skip
     return Checked([each.finding for each in folded], {**document, "refused": checker.refused_something})
