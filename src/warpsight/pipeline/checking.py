@@ -178,6 +178,7 @@ def check_program(
     folded = fold(checker.findings)
     document = findings_document(
         folded, checks=[*tools, *([ORDER] if orders else [])], level=executed,
-        target="" if architecture is None else architecture.real, command=command, launches=run.launches, exit_code=run.exit_code, notes=notes,
+        target="" if architecture is None else architecture.real, command=command, launches=run.launches,
+        exit_code=run.exit_code, notes=notes,
     )  # fmt: skip
     return Checked([each.finding for each in folded], {**document, "refused": checker.refused_something})

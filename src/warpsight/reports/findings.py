@@ -55,7 +55,7 @@ def _headline(row: dict[str, Any]) -> str:
         return f"Invalid {space} {what} {size}"
     if row["tool"] == SYNCCHECK:
         return f"Barrier error detected. {_sentence(row['message'])}"
-    if row["tool"] in (RACECHECK, ORDER):
+    if row["tool"] in (RACECHECK, ORDER) or (row["severity"] == "warning" and row["kind"] != "leak"):
         return f"{row['severity'].capitalize()}: {row['message']}"
     return str(row["message"])
 
