@@ -18,7 +18,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import native_architecture
 from warpsight.kernels.mangling import display_name
 from warpsight.pipeline.kernel_input import level_of, prepare, wanted_architecture
-from warpsight.pipeline.orders import compare_orders
+from warpsight.pipeline.orders import compare_orders, compare_program_orders
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
 from warpsight.programs.checked import LEAK
@@ -162,12 +162,14 @@ def check_program(
 
     PTX is executed where the program has PTX, unless `level` is given. Raises UsageError where the program cannot be started.
     """
-    if orders:
-        raise UsageError("other orders are tried of a kernel, not of a program", place="order", remedy="check the kernel alone")
     executed = level_of(KernelRequest(command[0], level=level, check=True), gpu)
     architecture = native_architecture(wanted_architecture(gpu))[0] if executed == "sass" else None
     checker = _Checker(tools)
     run = run_program(command, gpu, checker, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
+    if orders:
+        checker.findings += compare_program_orders(
+            command, gpu, orders, architecture=architecture, max_instructions=max_instructions
+        )
     notes = list(dict.fromkeys(checker.notes))
     if MEMCHECK in tools and describe_signal(run.exit_code):
         notes.append(f"the program was {describe_signal(run.exit_code)}, so memory that it never freed is not known")
@@ -175,7 +177,8 @@ def check_program(
         notes.append("the program made no CUDA call that was seen: build it with `nvcc -cudart shared`")
     folded = fold(checker.findings)
     document = findings_document(
-        folded, checks=tools, level=executed, target="" if architecture is None else architecture.real,
-        command=command, launches=run.launches, exit_code=run.exit_code, notes=notes,
+        folded, checks=[*tools, *([ORDER] if orders else [])], level=executed,
+        target="" if architecture is None else architecture.real, command=command, launches=run.launches,
+        exit_code=run.exit_code, notes=notes,
     )  # fmt: skip
     return Checked([each.finding for each in folded], {**document, "refused": checker.refused_something})

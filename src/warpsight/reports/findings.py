@@ -32,6 +32,7 @@ def describe(row: dict[str, Any], root: str = "") -> tuple[str, list[str]]:
     site, other = row["site"], row["other"]
     if row["tool"] == RACECHECK and site and other:
         return _race(row, site, other, root)
+    row = {**row, "message": row["message"].replace(f"{root.rstrip('/')}/", "")} if root else row
     headline = _headline(row)
     lines = [] if site is None else _places(site, row["kernel"], root)
     if site and site["thread"] is not None:
@@ -54,7 +55,7 @@ def _headline(row: dict[str, Any]) -> str:
         return f"Invalid {space} {what} {size}"
     if row["tool"] == SYNCCHECK:
         return f"Barrier error detected. {_sentence(row['message'])}"
-    if row["tool"] in (RACECHECK, ORDER):
+    if row["tool"] in (RACECHECK, ORDER) or (row["severity"] == "warning" and row["kind"] != "leak"):
         return f"{row['severity'].capitalize()}: {row['message']}"
     return str(row["message"])
 
