@@ -20,12 +20,15 @@ from warpsight.base.errors import FormatError
 from warpsight.base.findings import INITCHECK, MEMCHECK, Caller, Finding, Site
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.run.watch import LaunchWatch
+from warpsight.emulator.textures.objects import DescriptorTable
+from warpsight.isa.ptx.program import Function
 from warpsight.kernels.elf import DAMAGE, FUNCTION, Elf
 from warpsight.kernels.mangling import display_name
 from warpsight.programs.wire import Touching
 
 _RELOCATED = 3  # an ELF file that is loaded anywhere: a library, or a program as most are built today
 _SECONDS = 20
+_SURFACE_STORES = ("SUST", "SURED", "SUATOM")
 _REMEDY_OF_CALL = "look at its arguments, and test what each call returns"
 
 
@@ -61,6 +64,12 @@ class CheckedProgram:
         start = address - ARENA_BASE
         flat = self.watch.valid[start : start + pitch * (count - 1) + width]
         return np.lib.stride_tricks.as_strided(flat, (count, width), (pitch, 1))
+
+    def launched(self, function: Function, objects: DescriptorTable) -> None:
+        """A launch has ended. Stores to surfaces are not followed: a kernel that has some counts as writing all surfaces."""
+        if INITCHECK in self.checks and any(each.text.upper().startswith(_SURFACE_STORES) for each in function.instructions):
+            for surface in objects.surfaces():
+                self.watch.set_written(surface.address, surface.pitches[1] * max(surface.depth, surface.layers))
 
     def failed(self, payload: bytes) -> None:
         """A call of the CUDA runtime has failed."""
