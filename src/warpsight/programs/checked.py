@@ -98,14 +98,16 @@ class CheckedProgram:
         if INITCHECK not in self.checks:
             return
         address, pitch, width, count = struct.unpack_from("<4q", payload)
-        unwritten = np.argwhere(self._rows(address, pitch, width, count) == 0)
-        if not len(unwritten):
+        written = self._rows(address, pitch, width, count)
+        unwritten = written.size - int(np.count_nonzero(written))
+        if not unwritten:
             return
         function, site = call_site(payload[32:].decode("utf-8", "replace"))
-        first = address + int(unwritten[0][0]) * pitch + int(unwritten[0][1])
-        message = f"{function} copies {len(unwritten):,} of {width * count:,} bytes that were never written, from 0x{first:x} on"
+        row, column = divmod(int(np.argmin(written)), width)
+        first = address + row * pitch + column
+        message = f"{function} copies {unwritten:,} of {width * count:,} bytes that were never written, from 0x{first:x} on"
         self._found(Finding(
-            INITCHECK, "unwritten-copy", message, site=site, severity="warning", bytes=len(unwritten), address=first,
+            INITCHECK, "unwritten-copy", message, site=site, severity="warning", bytes=unwritten, address=first,
             space="global", remedy="write the memory first, or copy only what is written",
         ))  # fmt: skip
 
