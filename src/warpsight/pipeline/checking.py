@@ -171,8 +171,9 @@ def check_program(
             command, gpu, orders, architecture=architecture, max_instructions=max_instructions
         )
     notes = list(dict.fromkeys(checker.notes))
-    if MEMCHECK in tools and describe_signal(run.exit_code):
-        notes.append(f"the program was {describe_signal(run.exit_code)}, so memory that it never freed is not known")
+    if run.exit_code:
+        lost = ", so that memory that it never freed is not known" if MEMCHECK in tools and describe_signal(run.exit_code) else ""
+        notes.append(f"the program ended with exit code {run.exit_code}{lost}")
     if not run.connected:
         notes.append("the program made no CUDA call that was seen: build it with `nvcc -cudart shared`")
     folded = fold(checker.findings)
