@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import WarpsightError
+from warpsight.base.findings import Finding
 from warpsight.kernels.images import Image
 
 if TYPE_CHECKING:
@@ -113,8 +114,10 @@ DEFAULT_STACK_BYTES, MAX_STACK_BYTES = 8192, 1 << 20
 @dataclass(frozen=True)
 class RunOptions:
     """What the device runtime offers to a kernel: bytes for its `malloc`, where its `printf` writes (None: standard
-    output). With `check`, reads of shared, local or allocated memory that was never written are faults. `stack_bytes` per thread
-    are for calls that are not expanded in place: recursion, and calls through pointers.
+    output). `stack_bytes` per thread are for calls that are not expanded in place: recursion, and calls through pointers.
+
+    `check` are the checks that watch the launch (of `findings.WATCHING`); `found` is told at its end what they found. Wrong
+    accesses then read zeros and change nothing, and the launch goes on.
 
     `out_of_bounds` is told of loads, stores and atomics out of bounds: of each instruction the first, as the error that it would
     be, and how many lanes did so. They read zeros and change nothing. Without it (None) they are faults, as are always those
@@ -123,7 +126,8 @@ class RunOptions:
 
     heap_bytes: int = DEFAULT_HEAP_BYTES
     output: TextIO | None = None
-    check: bool = False
+    check: frozenset[str] = frozenset()
+    found: Callable[[Finding], None] | None = None
     stack_bytes: int = DEFAULT_STACK_BYTES
     out_of_bounds: Callable[[WarpsightError, int], None] | None = None
 

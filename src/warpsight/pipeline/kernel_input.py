@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from warpsight.base.errors import UsageError
+from warpsight.base.findings import WATCHING
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.isa.ptx.lexer import lines_of
@@ -165,7 +166,7 @@ def _run_options(request: KernelRequest) -> RunOptions:
     if not 0 < stack <= MAX_STACK_BYTES:
         message = f"a stack of {stack:,} bytes per thread is out of range"
         raise UsageError(message, place="stack_bytes", remedy=f"give 1 to {MAX_STACK_BYTES:,} bytes")
-    return RunOptions(size, request.output, bool(request.check), stack)
+    return RunOptions(size, request.output, WATCHING if request.check else frozenset(), stack_bytes=stack)
 
 
 def launch_spec_of(request: KernelRequest, architecture: Architecture | None = None) -> LaunchSpec:

@@ -49,7 +49,7 @@ class Frame(ABC):
     active: Value
     active_mask: Value
     pc: Value
-    checks = False  # reads of memory that was never written are faults (`check`)
+    checks: frozenset[str] = frozenset()  # what watches the launch: see `watching.py`
     is_compact = False  # accesses call functions, rather than being in line
 
     def slot(self, slot: Slot) -> Value:

@@ -76,7 +76,7 @@ class KernelBuilder(WarpFunction):
 
     def __init__(
         self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str,
-        instructions: InstructionSet, checks: bool = False, probes: bool = False,
+        instructions: InstructionSet, checks: frozenset[str] = frozenset(), probes: bool = False,
     ) -> None:
         super().__init__(module, function, graph, symbols, path, instructions.special)
         self.instructions, self.checks, self.probes = instructions, checks, probes

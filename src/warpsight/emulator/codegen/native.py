@@ -95,8 +95,8 @@ class NativeKernel:
 
 
 def compile_kernel(
-    module: Module, function: Function, text: str, instructions: InstructionSet, symbols: SymbolTable, checks: bool = False,
-    probes: bool = False,
+    module: Module, function: Function, text: str, instructions: InstructionSet, symbols: SymbolTable,
+    checks: frozenset[str] = frozenset(), probes: bool = False,
 ) -> NativeKernel:
     """Machine code for `function` of `module`, which was made from `text`: from the disk cache, or compiled now.
 

@@ -136,7 +136,7 @@ _OTHER_INPUT = "give the source or its PTX, and use `level='ptx'`"
 
 
 def prepare_kernel(
-    source: KernelSource, kernel: str, *, architecture: Architecture | None = None, checks: bool = False,
+    source: KernelSource, kernel: str, *, architecture: Architecture | None = None, checks: frozenset[str] = frozenset(),
     global_base: int = ARENA_BASE, probes: bool = False, assembler: tuple[str, ...] = (),
 ) -> PreparedKernel:
     """Compile `kernel` (mangled name), the module's variables from device address `global_base` on. Raises UnsupportedError.
