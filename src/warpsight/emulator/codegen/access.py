@@ -33,7 +33,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import LOCAL_TRACE_BASE, LOCAL_WINDOW, PATTERN_BYTES, SHARED_WINDOW, WARP, Fault, Slot
 from warpsight.emulator.codegen.recording import emit_event_byte, emit_sector_run
-from warpsight.emulator.codegen.validity import note_access
+from warpsight.emulator.codegen.watching import drop_lanes, goes_on, note_access
 
 FULL = I32(0xFFFFFFFF)
 
@@ -144,7 +144,8 @@ def check_global(
     """Stop the warp unless each active lane's bytes lie, aligned, in one live allocation (writable for a write).
 
     `align` is their size unless another is given. Gives the addresses to use: with `replaces`, and where the launch lets accesses
-    out of bounds through, lanes out of bounds have the address of zeros of their own.
+    out of bounds through, lanes out of bounds have the address of zeros of their own. With `replaces` and memcheck, bad lanes are
+    noted, and active no longer.
     """
     builder, align = frame.builder, align or size
     low, high = _site_bounds(frame, site)
@@ -162,10 +163,20 @@ def check_global(
     builder.position_at_end(slow)
     pointer = frame.spill(addresses, "checked")
     outside = frame.slot(Slot.OUTSIDE_PTR) if replaces else I64(0)
+    notes = replaces and goes_on(frame)
     failed = builder.call(
-        check_lanes(builder.module),
+        check_lanes(builder.module, notes=notes),
         [frame.context, pointer, mask, I64(size), I64(align), I64(int(writes)), site, frame.pc, outside],
     )
+    if notes:
+        left = builder.and_(mask, builder.not_(failed))
+        builder.branch(after)
+        builder.position_at_end(after)
+        chosen = builder.phi(I32)
+        chosen.add_incoming(mask, before)
+        chosen.add_incoming(left, slow)
+        frame.keep_lanes(chosen)
+        return addresses
     replaced = load_as(builder, pointer, addresses.type, 64) if replaces else addresses
     builder.cbranch(builder.icmp_signed("!=", failed, I32(0)), frame.fault_block, after)
     builder.position_at_end(after)
@@ -222,7 +233,7 @@ def shared_access(frame: Frame, offsets: Value, access: Access, site: Value) -> 
 def scattered_shared(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
     """The out-of-line body of an access to shared memory."""
     builder = helper.builder
-    check_window(helper, offsets, access.size, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
+    check_window(helper, offsets, access.size, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, drops=True)
     base = splat(builder, helper.slot(Slot.SHARED_PTR))
     host = builder.add(builder.zext(offsets, vector(I64)), base)
     values = _move_scattered(helper, "shared", host, offsets, access)
@@ -230,19 +241,31 @@ def scattered_shared(helper: HelperFrame, offsets: Value, access: Access) -> lis
     return values
 
 
-def check_window(frame: Frame, offsets: Value, size: int, limit: Value, kind: Fault, align: int = 0) -> None:
-    """Stop the warp unless each active lane's offset (i32 lanes) lies, aligned, within `limit` (i64) bytes. `align` as there."""
+def check_window(
+    frame: Frame, offsets: Value, size: int, limit: Value, kind: Fault, align: int = 0, *, drops: bool = False
+) -> None:
+    """Stop the warp unless each active lane's offset (i32 lanes) lies, aligned, within `limit` (i64) bytes. `align` as there.
+
+    With `drops` and memcheck, bad lanes are noted, and active no longer.
+    """
     builder, align = frame.builder, align or size
     # Offsets and limits are below 2^32; a space smaller than the access admits nothing.
     room = builder.trunc(builder.sub(limit, I64(size)), I32)
     inside = lanes_to_mask(builder, builder.icmp_unsigned("<=", offsets, splat(builder, room)))
     fits = builder.sext(builder.icmp_unsigned(">=", limit, I64(size)), I32)
-    stop_on(frame, builder.not_(builder.and_(inside, fits)), offsets, kind)
+    window = {Fault.SHARED_BOUNDS: SHARED_WINDOW, Fault.LOCAL_BOUNDS: LOCAL_WINDOW}.get(kind, 0)
+
+    def refuse(bad: Value, kind: Fault, window: int) -> None:
+        if drops and goes_on(frame):
+            drop_lanes(frame, bad, kind, builder.add(builder.zext(offsets, vector(I64)), splat_constant(I64, window)))
+        else:
+            stop_on(frame, bad, offsets, kind, window)
+
+    refuse(builder.not_(builder.and_(inside, fits)), kind, 0)
     if align > 1:
         low_bits = builder.and_(offsets, splat_constant(I32, align - 1))
         misaligned = lanes_to_mask(builder, builder.icmp_signed("!=", low_bits, splat_constant(I32, 0)))
-        window = {Fault.SHARED_BOUNDS: SHARED_WINDOW, Fault.LOCAL_BOUNDS: LOCAL_WINDOW}.get(kind, 0)
-        stop_on(frame, misaligned, offsets, Fault.MISALIGNED, window)
+        refuse(misaligned, Fault.MISALIGNED, window)
 
 
 def stop_on(frame: Frame, mask: Value, offsets: Value, kind: Fault, window: int = 0) -> None:
@@ -317,7 +340,7 @@ def local_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Valu
 def private_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
     """Local memory without a record: what passes through frames of the call stack."""
     builder, limit = helper.builder, helper.slot(Slot.LOCAL_SIZE)
-    check_window(helper, offsets, access.size, limit, Fault.LOCAL_BOUNDS)
+    check_window(helper, offsets, access.size, limit, Fault.LOCAL_BOUNDS, drops=True)
     warp = builder.mul(helper.slot(Slot.WARP), I64(WARP))
     lane_base = builder.mul(builder.add(splat(builder, warp), IOTA64), splat(builder, limit))
     addresses = builder.add(builder.add(lane_base, builder.zext(offsets, vector(I64))), splat(builder, helper.slot(Slot.LOCAL_PTR)))
@@ -357,7 +380,8 @@ def _shuffle(frame: Frame, value: Value, order: list[int]) -> Value:
 def _move_scattered(frame: Frame, space: str, host: Value, addresses: Value, access: Access) -> list[Value]:
     """Masked gather or scatter at <32 x i64> host addresses."""
     builder, reads = frame.builder, not access.writes
-    note_access(frame, space, host, addresses, access.element_bytes, access.count, reads=reads, writes=access.writes)
+    note_access(frame, space, host, addresses, access.element_bytes, access.count, reads=reads,
+                writes=access.writes, values=access.values or ())
     values = []
     for k in range(access.count):
         shifted = builder.add(host, splat_constant(I64, k * access.element_bytes)) if k else host

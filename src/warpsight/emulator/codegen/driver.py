@@ -12,8 +12,9 @@ from typing import Any
 
 from llvmlite import ir
 
+from warpsight.base.findings import INITCHECK, RACECHECK
 from warpsight.emulator.codegen import lane_scheduler as scheduler
-from warpsight.emulator.codegen import layout
+from warpsight.emulator.codegen import layout, watcher
 from warpsight.emulator.codegen.independent_lanes import call_scheduler
 from warpsight.emulator.codegen.lanes import (
     I1,
@@ -33,6 +34,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import Slot
 from warpsight.emulator.codegen.recording import ask_host
+from warpsight.emulator.codegen.watching import order_in
 
 
 def _for_range(builder: Builder, start: Value, end: Value, body: Callable[[Value], None]) -> None:
@@ -45,10 +47,10 @@ def _for_range(builder: Builder, start: Value, end: Value, body: Callable[[Value
     loop(builder, [start], lambda index: builder.icmp_unsigned("<", index, end), count)
 
 
-def build_driver(module: Any, warp_function: Any, independent: bool, checks: bool = False) -> None:
+def build_driver(module: Any, warp_function: Any, independent: bool, checks: frozenset[str] = frozenset()) -> None:
     """Add `run` to the module; `independent` when the lanes of the kernel's warps are scheduled independently.
 
-    With `checks` each block starts with nothing written (`validity.py`).
+    With `checks` each block starts with nothing written, and no order between its warps (`watching.py`).
     """
     function = ir.Function(module, ir.FunctionType(I64, [PTR, I64, I64]), "run")
     context, first, end = function.args
@@ -67,8 +69,10 @@ def build_driver(module: Any, warp_function: Any, independent: bool, checks: boo
             builder.cbranch(resuming, rounds, fresh)
             builder.position_at_end(fresh)
         _clear_memory(builder, context)
-        if checks:
+        if INITCHECK in checks:
             _clear_memory(builder, context, Slot.SHARED_SHADOW, Slot.LOCAL_SHADOW)
+        if RACECHECK in checks:
+            order_in(builder, context, I32(0), watcher.BLOCK_STARTS, I64(0))
         _for_range(builder, I64(0), warps, lambda warp: _start_warp(builder, context, warp, warps))
         builder.branch(rounds)
         builder.position_at_end(rounds)

@@ -6,7 +6,8 @@ An instruction emitted in line and a helper function that does its slow path loo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -51,6 +52,17 @@ class Frame(ABC):
     pc: Value
     checks: frozenset[str] = frozenset()  # what watches the launch: see `watching.py`
     is_compact = False  # accesses call functions, rather than being in line
+
+    def keep_lanes(self, mask: Value) -> None:
+        """From here on only lanes of the i32 mask are active."""
+        self.active_mask, self.active = mask, mask_to_lanes(self.builder, mask)
+
+    @contextmanager
+    def on_a_branch(self) -> Iterator[None]:
+        """What is emitted is reached on one way alone: lanes that are left out there are active again behind it."""
+        before = self.active_mask, self.active
+        yield
+        self.active_mask, self.active = before
 
     def slot(self, slot: Slot) -> Value:
         """Load a context slot as i64."""
@@ -117,8 +129,7 @@ class HelperFrame(Frame):
 
     def narrow(self, lanes: int) -> None:
         """From here on only those active lanes count that are in the constant mask `lanes`."""
-        self.active_mask = self.builder.and_(self.active_mask, I32(lanes))
-        self.active = mask_to_lanes(self.builder, self.active_mask)
+        self.keep_lanes(self.builder.and_(self.active_mask, I32(lanes)))
 
     def buffer(self, name: str, kind: Any) -> Value:
         """A stack slot of this function."""
@@ -191,7 +202,8 @@ class PartFrame(Frame):
     def __init__(self, whole: Frame, mask: Value) -> None:
         self._whole = whole
         self.builder, self.context, self.fault_block, self.pc = whole.builder, whole.context, whole.fault_block, whole.pc
-        self.active_mask, self.active = mask, mask_to_lanes(self.builder, mask)
+        self.checks = whole.checks
+        self.keep_lanes(mask)
 
     def buffer(self, name: str, kind: Any) -> Value:
         """A stack slot of the same function."""

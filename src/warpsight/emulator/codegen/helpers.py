@@ -21,6 +21,7 @@ from warpsight.emulator.codegen.lanes import (
     compress_store,
     gather,
     get_slot,
+    intrinsic,
     lanes_to_mask,
     load_as,
     loop,
@@ -61,37 +62,48 @@ def _element(builder: Builder, pointer: Value, lane: Value, kind: Any, size: int
     return load_as(builder, at(builder, pointer, builder.mul(builder.zext(lane, I64), I64(size))), kind, size)
 
 
-def check_lanes(module: ir.Module) -> ir.Function:
+def check_lanes(module: ir.Module, *, notes: bool = False) -> ir.Function:
     """`i32 check(context, addresses, mask, size, align, write, site, pc, outside)`: 0, or 1 with the fault recorded.
+
+    With `notes` all bad lanes are noted for `check` (`watching.py`), and the answer is their mask.
 
     Each active lane's [address, address + size) must lie in one live allocation, aligned, and writable for a write. The
     allocation of the last lane is remembered for the site. `addresses` points to 32 i64 device addresses. `outside` (i64) is 0, or
     the slot's OUTSIDE_PTR: an address near an allocation is then replaced by one of zeros that belong to its lane.
     """
-    function, fresh = internal_function(module, "check_lanes", I32, [PTR, PTR, I32, I64, I64, I64, I64, I64, I64])
+    function, fresh = internal_function(module, "note_lanes" if notes else "check_lanes", I32, [PTR, PTR, I32, I64, I64, I64, I64, I64, I64])
     if not fresh:
         return function
     context, addresses, mask, size, align, write, site, pc, outside = function.args
     builder = ir.IRBuilder(function.append_basic_block())
-
-    def fail(inner: Builder, kind: int, lane: Value, address: Value) -> None:
-        record_fault(inner, context, kind, pc, lane, address)
-        inner.ret(I32(1))
+    bad = builder.alloca(I32)
+    store_as(builder, I32(0), bad, 4)
 
     def lane_body(inner: Builder, lane: Value) -> None:
         address = _element(inner, addresses, lane, I64, 8)
+        let_through = function.append_basic_block("let_through")
+
+        def fail(at_fault: Builder, kind: int) -> None:
+            if notes:
+                this = at_fault.shl(I32(1), lane)
+                note_in(at_fault, context, I64(kind), pc, this, addresses)
+                store_as(at_fault, at_fault.or_(load_as(at_fault, bad, I32, 4), this), bad, 4)
+                at_fault.branch(let_through)
+            else:
+                record_fault(at_fault, context, kind, pc, lane, address)
+                at_fault.ret(I32(1))
+
         with inner.if_then(inner.icmp_signed("!=", inner.and_(address, inner.sub(align, I64(1))), I64(0))):
-            fail(inner, Fault.MISALIGNED, lane, address)
-        let_through = inner.append_basic_block("let_through")
+            fail(inner, Fault.MISALIGNED)
 
         def leave(at_fault: Builder, kind: int, mapped: Value) -> None:
-            if kind == Fault.OUT_OF_BOUNDS:
+            if kind == Fault.OUT_OF_BOUNDS and not notes:
                 lenient = at_fault.and_(at_fault.icmp_signed("!=", outside, I64(0)), mapped)
                 with at_fault.if_then(lenient):
                     place = _note_outside(at_fault, context, outside, (site, pc, lane, address))
                     store_as(at_fault, place, at(at_fault, addresses, at_fault.mul(at_fault.zext(lane, I64), I64(8))), 8)
                     at_fault.branch(let_through)
-            fail(at_fault, kind, lane, address)
+            fail(at_fault, kind)
 
         start, end = _search(inner, address, size, write, leave, context)
         sites = load_as(inner, at(inner, context, 8 * Slot.SITE_PTR), PTR, 8)
@@ -102,8 +114,15 @@ def check_lanes(module: ir.Module) -> ir.Function:
         inner.position_at_end(let_through)
 
     for_each_lane(builder, mask, lane_body)
-    builder.ret(I32(0))
+    builder.ret(load_as(builder, bad, I32, 4))
     return function
+
+
+def note_in(builder: Builder, context: Value, kind: Value, pc: Value, lanes: Value, addresses: Value) -> None:
+    """Call `watcher.note` for the lanes of an i32 mask; `addresses` points to 32 i64."""
+    function = intrinsic(builder.module, "warpsight_note", I32, [PTR, PTR, I64, I64, I32, PTR])
+    watch = load_as(builder, at(builder, context, 8 * Slot.WATCH_PTR), PTR, 8)
+    builder.call(function, [context, watch, kind, pc, lanes, addresses])
 
 
 def _note_outside(builder: Builder, context: Value, outside: Value, access: tuple[Value, Value, Value, Value]) -> Value:

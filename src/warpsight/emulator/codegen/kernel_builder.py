@@ -14,6 +14,7 @@ from warpsight.emulator.codegen.lanes import I32, Builder, at, load_as, store_as
 from warpsight.emulator.codegen.recording import emit_block_entry, emit_probe
 from warpsight.emulator.codegen.symbols import SymbolTable
 from warpsight.emulator.codegen.warp_function import WarpFunction
+from warpsight.emulator.codegen.watching import note_order
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Function, Instruction
 from warpsight.isa.ptx.rules import is_block_barrier, memory_access
@@ -122,6 +123,8 @@ class KernelBuilder(WarpFunction):
             emitter.begin(instruction)
             if self.probes and (probed := self.instructions.addresses(emitter, instruction)) is not None:
                 emit_probe(emitter, *probed)
+            if self.checks:
+                note_order(emitter, instruction)
             control = instruction.opcode != "call" or instruction.index in self.calls.sites
             if instruction is code[-1] and control and self._ends_block(emitter, block, instruction):
                 return

@@ -56,13 +56,13 @@ class Slot(IntEnum):
         STALL_ROUNDS,  # turns of all warps without progress after which a block counts as stalled
         HOLD,  # not 0: blocks are suspended, so that nothing can be drained
         WORKSPACE,  # device address of what cooperative groups synchronise the grid with, 0 if the kernel does not ask for it
-        # With --check: from a byte of that memory to its shadow, as a distance between host addresses.
-        SHARED_SHADOW, LOCAL_SHADOW, HEAP_SHADOW,
-        HEAP_START, HEAP_SIZE,  # device addresses of the kernel's own malloc
+        # With initcheck: from a byte of that memory to its shadow, as a distance between host addresses.
+        SHARED_SHADOW, LOCAL_SHADOW, GLOBAL_SHADOW,
+        WATCH_PTR, WATCH_BLOCK_PTR, CELLS_PTR,  # with checks, the words that `watcher.py` describes, and racecheck's cells
         PROBE_PTR,  # of code compiled with probes: what they look for and find (see `recording.py`)
         OUTSIDE_PTR,  # of accesses out of bounds that are let through: see `OUTSIDE_ROW_WORDS`; 0: they are faults
         COUNT,
-    ) = range(67)  # fmt: skip
+    ) = range(68)  # fmt: skip
 
 
 class Fault(IntEnum):

@@ -27,7 +27,7 @@ from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.kernel_builder import KernelBuilder
 from warpsight.emulator.codegen.lane_scheduler import schedule_address
 from warpsight.emulator.codegen.symbols import SymbolTable
-from warpsight.emulator.codegen.validity import require_seen
+from warpsight.emulator.codegen.watcher import access_address, note_address, order_address
 from warpsight.isa.ptx.cfg import ControlFlowGraph, build_cfg
 from warpsight.isa.ptx.program import Function, Module
 from warpsight.kernels.elf import MAGIC, Elf
@@ -53,6 +53,7 @@ def check_resolved(code: bytes, kernel: str, path: str) -> None:
 
 _LOCK = threading.Lock()
 _HEAD = "<qqq"  # sites, bytes of a warp's state, bytes of the names of library functions that the kernel calls
+_WATCHERS = {"warpsight_note": note_address, "warpsight_order": order_address, "warpsight_access": access_address}
 _LIBRARY: dict[str, Any] = {}  # engines of the library functions in use, by name
 HOST_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
 RUN_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -100,11 +101,9 @@ def compile_kernel(
 ) -> NativeKernel:
     """Machine code for `function` of `module`, which was made from `text`: from the disk cache, or compiled now.
 
-    With `checks`, reads of memory that was never written are faults. `symbols` says where variables lie. With `probes`, chosen
+    With `checks`, the code tells them what it does (see `watching.py`). `symbols` says where variables lie. With `probes`, chosen
     accesses leave the addresses of their lanes (see `recording.py`). Raises UnsupportedError for anything that is not modelled.
     """
-    if checks:
-        require_seen(function, module.path)
     _initialise()
     graph = build_cfg(function)
     quickly = budget.is_quick(function)
@@ -125,8 +124,8 @@ def compile_kernel(
         names = " ".join(called).encode()
         return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
 
-    chosen = [name for name, given in (("check", checks), ("probes", probes)) if given]
-    options = f"{symbols.global_base} {effort} {budget.BUDGET} {budget.QUICK_BUDGET} {' '.join(chosen)}"
+    chosen = [name for name, given in (("probes", probes),) if given]
+    options = f"{symbols.global_base} {effort} {budget.BUDGET} {budget.QUICK_BUDGET} {' '.join([*sorted(checks), *chosen])}"
     stored = _kept(build, host, instructions.level, options, function.name, text)
     site_count, state_stride, named = struct.unpack_from(_HEAD, stored)
     start = struct.calcsize(_HEAD) + named
@@ -191,6 +190,9 @@ def _announce(code: bytes, called: list[str], graph: ControlFlowGraph, instructi
         llvm.add_symbol("warpsight_schedule", schedule_address())
     for name in called:
         _provide(name, instructions)
+    for name, address in _WATCHERS.items():
+        if name.encode() in code:
+            llvm.add_symbol(name, address())
     for name, address in instructions.callbacks.items():
         if name.encode() in code:
             llvm.add_symbol(name, address())

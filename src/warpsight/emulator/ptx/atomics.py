@@ -33,7 +33,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Fault, Slot
 from warpsight.emulator.codegen.recording import emit_event_byte
-from warpsight.emulator.codegen.validity import note_access
+from warpsight.emulator.codegen.watching import note_access
 from warpsight.emulator.ptx.memory import (
     CACHE_WORDS,
     SHARED_SPACES,
@@ -231,12 +231,14 @@ def locate(helper: HelperFrame, space: str, addresses: Value, size: int) -> tupl
     builder.cbranch(any_shared, shared, device)
     builder.position_at_end(shared)
     emit_event_byte(helper, I32(0))
-    first = shared_place(helper, window_offset(helper, addresses, SHARED_WINDOW), size)
+    with helper.on_a_branch():
+        first = [shared_place(helper, window_offset(helper, addresses, SHARED_WINDOW), size), helper.active_mask]
     first_end = builder.block
     builder.branch(done)
     builder.position_at_end(device)
     second = _device_place(helper, addresses, size, generic=True)
-    host = merge(helper, done, [(first_end, [first])], [second])[0]
+    host, left = merge(helper, done, [(first_end, first)], [second, helper.active_mask])
+    helper.keep_lanes(left)
     return host, builder.not_(any_shared)
 
 
@@ -251,16 +253,19 @@ def _device_place(helper: HelperFrame, addresses: Value, size: int, *, generic: 
     return host
 
 
-def shared_place(frame: Frame, offsets: Value, size: int, *, sharing: bool = True) -> Value:
-    """Check an access at <32 x i32> shared offsets, record its degree and, if asked, sharing; <32 x i64> host addresses."""
+def shared_place(frame: Frame, offsets: Value, size: int, *, sharing: bool = True, reads: bool = True) -> Value:
+    """Check an access at <32 x i32> shared offsets, record its degree and, if asked, sharing; <32 x i64> host addresses.
+
+    It writes and, unless told otherwise, `reads`.
+    """
     builder = frame.builder
-    check_window(frame, offsets, size, frame.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
+    check_window(frame, offsets, size, frame.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, drops=True)
     emit_event_byte(frame, conflict_degree(frame, offsets, size))
     wide = builder.zext(offsets, vector(I64))
     if sharing:
         record_sharing(frame, wide)
     host = builder.add(wide, splat(builder, frame.slot(Slot.SHARED_PTR)))
-    note_access(frame, "shared", host, wide, size, 1, reads=True, writes=True)
+    note_access(frame, "shared", host, wide, size, 1, reads=reads, writes=True)
     return host
 
 

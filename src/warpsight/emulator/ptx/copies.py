@@ -13,6 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from warpsight.base.findings import INITCHECK
 from warpsight.emulator.codegen.access import check_global, check_window, record_sectors, stop_on
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, PartFrame, call_helper
@@ -30,6 +31,7 @@ from warpsight.emulator.codegen.lanes import (
     intrinsic,
     lanes_to_mask,
     load_as,
+    mask_to_lanes,
     reduce_vector,
     splat,
     splat_constant,
@@ -38,6 +40,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import Fault, Slot
 from warpsight.emulator.codegen.recording import emit_event_byte, internal_function
+from warpsight.emulator.codegen.watching import note_access
 from warpsight.emulator.ptx.atomics import FLOATS, new_value, operation_of, record_sharing
 from warpsight.emulator.ptx.common import operands
 from warpsight.emulator.ptx.mbarriers import complete_bytes, emit_copy_arrival
@@ -137,6 +140,8 @@ class BulkShape:
         held = [helper.spill(v, f"bulk{k}") for k, v in enumerate((*hosts, builder.zext(sizes, vector(I64))))]
         move = intrinsic(builder.module, "llvm.memmove.p0.p0.i64", ir.VoidType(), [PTR, PTR, I64, I1])
 
+        shadows = INITCHECK in helper.checks and not self.operation
+
         def body(inner: Builder, lane: Value) -> None:
             offset = inner.shl(inner.zext(lane, I64), I64(3))
             first, second, size = (load_as(inner, at(inner, p, offset), I64, 8) for p in held)
@@ -145,6 +150,11 @@ class BulkShape:
                 inner.call(self._reduce_run(inner.module), [*pointers, size])
             else:
                 inner.call(move, [*pointers, size, I1(0)])
+
+            if shadows:  # what was never written stays so where it is copied to
+                distances = [helper.slot(Slot.GLOBAL_SHADOW if s == "global" else Slot.SHARED_SHADOW) for s in (self.target, self.source)]
+                beside = [inner.inttoptr(inner.add(v, d), PTR) for v, d in zip((first, second), distances, strict=True)]
+                inner.call(move, [*beside, size, I1(0)])
 
         for_each_lane(builder, busy, body)
 
@@ -327,6 +337,15 @@ def copy_lanes(emitter: Emitter, size: int, source: Value, target: Value, sizes:
     call_helper(emitter, f"copy_{size}", number, [source, target, sizes], [], lambda helper: _copy_body(helper, size))
 
 
+def _note_copies(helper: HelperFrame, full: Frame, target: Value, places: Value, size: int) -> None:
+    """Tell the checks what the lanes of `full` read as a whole, and what all active lanes write."""
+    builder, words = helper.builder, max(1, size // 4)
+    host = builder.add(places, splat(builder, helper.slot(Slot.ARENA_DELTA)))
+    note_access(full, "global", host, places, size // words, words, reads=True, writes=False)
+    shared = builder.add(builder.zext(target, vector(I64)), splat(builder, helper.slot(Slot.SHARED_PTR)))
+    note_access(helper, "shared", shared, target, size // words, words, reads=False, writes=True)
+
+
 def _source_bytes(emitter: Emitter, operand: Any, size: int) -> Value:
     """How many bytes each lane reads: a number, or none where a predicate says to ignore the source."""
     registers = emitter.kernel.function.registers
@@ -339,13 +358,19 @@ def _source_bytes(emitter: Emitter, operand: Any, size: int) -> Value:
 def _copy_body(helper: HelperFrame, size: int) -> list[Value]:
     """Each lane: check both sides, fill with zeros what is not read."""
     builder, (source, target, sizes) = helper.builder, helper.arguments
-    check_window(helper, target, size, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
+    check_window(helper, target, size, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, drops=True)
     more = lanes_to_mask(builder, builder.icmp_unsigned(">", sizes, splat_constant(I32, size)))
     stop_on(helper, more, sizes, Fault.BULK_SIZE)
     reads = lanes_to_mask(builder, builder.icmp_signed("!=", sizes, splat_constant(I32, 0)))
     whole = lanes_to_mask(builder, builder.icmp_signed("==", sizes, splat_constant(I32, size)))
     reads, whole = builder.and_(reads, helper.active_mask), builder.and_(whole, helper.active_mask)
-    places = check_global(PartFrame(helper, whole), source, size, False, helper.site, replaces=True)
+    full = PartFrame(helper, whole)
+    places = check_global(full, source, size, False, helper.site, replaces=True)
+    # Lanes with a wrong source, where they are noted, get zeros.
+    sizes = builder.select(mask_to_lanes(builder, builder.xor(whole, full.active_mask)), splat_constant(I32, 0), sizes)
+    reads = builder.and_(reads, builder.not_(builder.xor(whole, full.active_mask)))
+    whole = full.active_mask
+    _note_copies(helper, full, target, places, size)
     check_runs(helper, builder.and_(reads, builder.not_(whole)), source, sizes, size, writes=False)
     record_sectors(PartFrame(helper, reads), source)
     held = [helper.spill(v, f"copy{k}") for k, v in enumerate((places, target, sizes))]

@@ -18,6 +18,7 @@ from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
 from warpsight.emulator.codegen.lanes import I32, I64, PTR, Value, gather, scatter, splat, splat_constant, vector
 from warpsight.emulator.codegen.layout import SHARED_WINDOW, WARP, Fault, Slot
 from warpsight.emulator.codegen.recording import emit_event_byte
+from warpsight.emulator.codegen.watching import note_access
 from warpsight.emulator.ptx.common import elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
 from warpsight.isa.ptx.program import Instruction
@@ -41,7 +42,7 @@ def load_matrices(emitter: Emitter, count: int, turned: bool, offsets: Value) ->
     """The words of `count` matrices whose rows lie at <32 x i32> offsets in shared memory; `turned` ones are transposed."""
 
     def body(helper: HelperFrame) -> list[Value]:
-        pointers, whole = _rows(helper, count, helper.arguments[0])
+        pointers, whole = _rows(helper, count, helper.arguments[0], writes=False)
         loaded = [gather(helper.builder, p, whole, I32) for p in pointers]
         return [transposed(helper, v) for v in loaded] if turned else loaded
 
@@ -61,7 +62,7 @@ def store_matrices(emitter: Emitter, count: int, turned: bool, offsets: Value, v
     """Store the words of `count` matrices; their rows lie at <32 x i32> offsets in shared memory."""
 
     def body(helper: HelperFrame) -> list[Value]:
-        pointers, whole = _rows(helper, count, helper.arguments[0])
+        pointers, whole = _rows(helper, count, helper.arguments[0], writes=True)
         for pointer, value in zip(pointers, helper.arguments[1:], strict=True):
             scatter(helper.builder, transposed(helper, value) if turned else value, pointer, whole)
         return []
@@ -118,7 +119,7 @@ def _offsets(emitter: Emitter, instruction: Instruction, address: Any) -> Value:
     return builder.trunc(builder.select(inside, offset, most), vector(I32))
 
 
-def _rows(helper: HelperFrame, count: int, offsets: Value) -> tuple[list[Value], Value]:
+def _rows(helper: HelperFrame, count: int, offsets: Value, *, writes: bool) -> tuple[list[Value], Value]:
     """Check and record; then for each matrix the pointers to the word that belongs to each lane, and the lanes that take part."""
     need_whole_warp(helper)
     builder, whole = helper.builder, helper.active
@@ -127,6 +128,7 @@ def _rows(helper: HelperFrame, count: int, offsets: Value) -> tuple[list[Value],
     emit_event_byte(helper, remembered_degree(helper, offsets, _ROW_BYTES))
     starts = builder.add(builder.zext(offsets, vector(I64)), splat(builder, helper.slot(Slot.SHARED_PTR)))
     within = ir.Constant(vector(I64), [4 * (lane % 4) for lane in range(WARP)])
+    note_access(helper, "shared", starts, offsets, 4, _ROW_BYTES // 4, reads=not writes, writes=writes)
     pointers = []
     for matrix in range(count):
         rows = _shuffled(helper, starts, [8 * matrix + lane // 4 for lane in range(WARP)])

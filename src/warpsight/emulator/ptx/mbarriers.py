@@ -173,7 +173,7 @@ def _set(emitter: Emitter, instruction: Instruction) -> None:
 
     def body(helper: HelperFrame) -> list[Value]:
         where, modifiers = helper.arguments
-        place = shared_place(helper, where, 8, sharing=False)
+        place = shared_place(helper, where, 8, sharing=False, reads=False)
         scatter(helper.builder, modifiers, helper.builder.inttoptr(place, vector(PTR)), helper.active)
         return []
 

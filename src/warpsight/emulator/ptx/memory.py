@@ -209,7 +209,9 @@ def _generic(helper: HelperFrame, addresses: Value, access: Access) -> list[Valu
         inside, other = builder.append_basic_block("window"), builder.append_basic_block("other")
         builder.cbranch(builder.icmp_signed("!=", mask, I32(0)), inside, other)
         builder.position_at_end(inside)
-        ways.append((_in_window(helper, window, window_offset(helper, addresses, window), access, addresses), builder.block))
+        with helper.on_a_branch():
+            values = _in_window(helper, window, window_offset(helper, addresses, window), access, addresses)
+        ways.append((values, builder.block))
         builder.branch(done)
         builder.position_at_end(other)
     from_device = scattered_global(helper, addresses, access)

@@ -17,11 +17,26 @@ from llvmlite import ir
 
 from warpsight.emulator.codegen.access import check_global, check_window
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.frame import HelperFrame, call_library
+from warpsight.emulator.codegen.frame import HelperFrame, PartFrame, call_library
 from warpsight.emulator.codegen.helpers import bank_degree
-from warpsight.emulator.codegen.lanes import I8, I32, I64, IOTA64, PTR, Value, at, load_as, splat, splat_constant, store_as, vector
+from warpsight.emulator.codegen.lanes import (
+    I1,
+    I8,
+    I32,
+    I64,
+    IOTA64,
+    PTR,
+    Value,
+    at,
+    load_as,
+    splat,
+    splat_constant,
+    store_as,
+    vector,
+)
 from warpsight.emulator.codegen.layout import SHARED_WINDOW, WARP, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.recording import emit_event_byte
+from warpsight.emulator.codegen.watching import note_access
 from warpsight.emulator.ptx.common import operands
 from warpsight.emulator.ptx.matrix_shapes import (
     BITS,
@@ -293,8 +308,35 @@ def _call(emitter: Emitter, access: MatrixAccess, address: Any, stride: list[Any
     step: Value = I64(access.line_elements)
     if stride:
         step = builder.zext(builder.extract_element(emitter.read(stride[0], "u32"), I32(0)), I64)
-
+    if emitter.checks:
+        _note_lines(emitter, access, first, builder.lshr(builder.mul(step, I64(access.element_bits)), I64(3)))
     call_library(emitter, access.symbol, I64(emitter.kernel.next_site()), [first, step, at(builder, buffer, 0)])
+
+
+def _note_lines(emitter: Emitter, access: MatrixAccess, first: Value, step: Value) -> None:
+    """Tell the checks of a matrix: a lane for each of its lines, that it names as a whole."""
+    builder, words = emitter.builder, access.line_bytes // 4
+    starts = builder.add(splat(builder, first), builder.mul(IOTA64, splat(builder, step)))
+    lines = builder.and_(emitter.active_mask, I32((1 << access.lines) - 1))
+    offset = builder.sub(first, I64(0 if access.space == "shared" else SHARED_WINDOW))
+    in_shared = I1(access.space == "shared")
+    if access.space == "generic":
+        in_shared = builder.icmp_unsigned("<", offset, I64(WINDOW_BYTES))
+    how = {"reads": not access.writes, "writes": access.writes}
+    if access.space != "global":
+        lanes = PartFrame(emitter, builder.select(in_shared, lines, I32(0)))
+        wide = builder.add(splat(builder, offset), builder.mul(IOTA64, splat(builder, step)))
+        most = splat_constant(I64, 0xFFFFFFF0)  # in no shared memory
+        offsets = builder.trunc(builder.select(builder.icmp_unsigned("<", wide, most), wide, most), vector(I32))
+        check_window(lanes, offsets, access.line_bytes, emitter.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, access.align(), drops=True)
+        host = builder.add(wide, splat(builder, emitter.slot(Slot.SHARED_PTR)))
+        note_access(lanes, "shared", host, wide, 4, words, **how)
+    if access.space != "shared":
+        lanes = PartFrame(emitter, builder.select(in_shared, I32(0), lines))
+        site = I64(emitter.kernel.next_site())
+        check_global(lanes, starts, access.line_bytes, access.writes, site, access.align(), replaces=True)
+        host = builder.add(starts, splat(builder, emitter.slot(Slot.ARENA_DELTA)))
+        note_access(lanes, "global", host, starts, 4, words, **how)
 
 
 def _multiply(emitter: Emitter, instruction: Instruction, modifiers: list[str]) -> None:

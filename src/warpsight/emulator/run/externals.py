@@ -293,8 +293,8 @@ class Externals:
         if allocation is None:
             return 0
         self._memory.table.add(allocation)
-        first = allocation.address - self._memory.heap.start
-        self._memory.heap_written[first : first + size] = 0  # nothing to forget without --check
+        if self._memory.watch is not None:
+            self._memory.watch.set_written(allocation.address, size, written=False)
         self._publish()
         return allocation.address
 

@@ -1,5 +1,5 @@
-"""Turns the fault that native code recorded, or a deadlock, into an error: kernel, source line, block, thread, address and what
-is there.
+"""Turns the fault that native code recorded, or a deadlock, into an error, and what checks have noted into findings: kernel, source
+line, block, thread, address and what is there.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import Assertion, FaultDetails, LaunchFault, LimitError, UnsupportedError, WarpsightError
-from warpsight.emulator.codegen import layout
-from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES, Fault
+from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK, Finding, Site
+from warpsight.emulator.codegen import layout, watcher
+from warpsight.emulator.codegen.layout import ARENA_BASE, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES, Fault
 from warpsight.emulator.codegen.symbols import STACK_LIMIT, SymbolTable
 from warpsight.emulator.run.memory import Allocation, Memory, nearest
 from warpsight.isa.ptx.cfg import ControlFlowGraph
@@ -320,3 +321,105 @@ def lanes_text(mask: int) -> str:
     lasts = [lane for lane in range(WARP) if mask >> lane & 1 and not mask >> lane + 1 & 1]
     text = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(firsts, lasts, strict=True))
     return f"{'lane' if mask.bit_count() == 1 else 'lanes'} {text}"
+
+
+# -- What checks have found.
+
+_HAZARDS = {
+    watcher.READ_AFTER_WRITE: ("read-after-write", "read of what {other} writes, with nothing that orders the two"),
+    watcher.WRITE_AFTER_READ: ("write-after-read", "write over what {other} reads, with nothing that orders the two"),
+    watcher.WRITE_AFTER_WRITE: ("write-after-write", "write of another value over what {other} writes, with nothing that orders the two"),
+}
+_TOOLS = {Fault.UNWRITTEN: INITCHECK}
+_BARRIERS = frozenset({Fault.BARRIERS_DIFFER, Fault.DEADLOCK, Fault.BARRIER_OPERAND, Fault.MBARRIER_STATE, Fault.MBARRIER_COUNT,
+                       Fault.WARP_INCOMPLETE, Fault.MEETING_APART})  # fmt: skip
+_BARRIER_KINDS = ("barriers-differ", "deadlock", "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete")
+
+
+def findings(rows: list[list[int]], dropped: int, scene: FaultScene) -> list[Finding]:
+    """The rows that `Watch.rows` gives, in words."""
+    found = [_hazard(row, scene) if row[watcher.KIND] in _HAZARDS else _wrong_access(row, scene) for row in rows]
+    if dropped:
+        found.append(Finding(
+            MEMCHECK, "not-listed", f"{dropped:,} more were found at other places", scene.name, severity="warning",
+            remedy="mend those above first", count=dropped,
+        ))  # fmt: skip
+    return found
+
+
+def site_of(scene: FaultScene, pc: int, block: int, warp: int, lane: int) -> Site:
+    """Instruction `pc` of the lane of a warp of a block."""
+    instruction = scene.function.instructions[pc]
+    at_block, thread, _ = thread_of(block, warp * WARP + lane, scene.launch)
+    access = memory_access(instruction)
+    what = "" if access is None else {"load": "read", "store": "write"}.get(access.access, access.access)
+    return Site(
+        place_of(scene.path, instruction), instruction.text, instruction.file, instruction.line, instruction.ptx_line, what,
+        at_block, thread, warp, lane,
+    )  # fmt: skip
+
+
+def _wrong_access(row: list[int], scene: FaultScene) -> Finding:
+    """A row of a kind of `Fault`."""
+    record = {
+        "kind": row[watcher.KIND], "pc": row[watcher.PC], "lane": row[watcher.LANE], "address": row[watcher.ADDRESS],
+        "warp": row[watcher.WARP], "block": row[watcher.BLOCK],
+    }  # fmt: skip
+    site = site_of(scene, row[watcher.PC], row[watcher.BLOCK], row[watcher.WARP], row[watcher.LANE])
+    tool = _TOOLS.get(Fault(row[watcher.KIND]), SYNCCHECK if row[watcher.KIND] in _BARRIERS else MEMCHECK)
+    return _finding(describe_fault(record, scene), tool, site, scene, row[watcher.PC], row[watcher.LANES])
+
+
+def finding_of_fault(error: LaunchFault, scene: FaultScene, record: dict[str, int] | None) -> Finding:
+    """The finding for what has ended a launch; `record` as for `describe_fault`, None for a deadlock."""
+    assert error.details is not None
+    tool = SYNCCHECK if error.details.kind in _BARRIER_KINDS else MEMCHECK
+    if record is None:
+        details = error.details
+        site = Site(error.place, "", details.file, details.line, details.ptx_line, "", details.block, details.thread)
+        return Finding(tool, details.kind, error.what, details.kernel, site, remedy=error.remedy)
+    site = site_of(scene, record["pc"], record["block"], record["warp"], record["lane"])
+    return _finding(error, tool, site, scene, record["pc"], 1)
+
+
+def _finding(error: WarpsightError, tool: str, site: Site, scene: FaultScene, pc: int, count: int) -> Finding:
+    details, access = error.details, memory_access(scene.function.instructions[pc])
+    space = "" if access is None else access.space
+    for name in ("shared", "local"):
+        if details is not None and (f".{name} " in details.allocation or details.kind == f"{name}-out-of-bounds"):
+            space = name
+    return Finding(
+        tool, "fault" if details is None else details.kind, error.what, scene.name, site,
+        space="global" if space == "generic" else space, bytes=0 if access is None else access.bytes_per_lane,
+        address=None if details is None else details.address, allocation="" if details is None else details.allocation,
+        distance=None if details is None else details.distance, count=count, remedy=error.remedy,
+    )  # fmt: skip
+
+
+def _hazard(row: list[int], scene: FaultScene) -> Finding:
+    """A row of racecheck."""
+    warps = -(-scene.launch.threads_per_block // WARP)
+    first = (row[watcher.OTHER_LANES] & -row[watcher.OTHER_LANES]).bit_length() - 1
+    block, warp = divmod(row[watcher.OTHER_WARP], warps)
+    if block == row[watcher.BLOCK] and warp == row[watcher.WARP] and first == row[watcher.LANE]:
+        others = row[watcher.OTHER_LANES] & ~(1 << first)
+        first = (others & -others).bit_length() - 1 if others else first
+    site = site_of(scene, row[watcher.PC], row[watcher.BLOCK], row[watcher.WARP], row[watcher.LANE])
+    other = site_of(scene, row[watcher.OTHER_PC], block, warp, first)
+    kind, form = _HAZARDS[row[watcher.KIND]]
+    in_device = row[watcher.ADDRESS] >= ARENA_BASE
+    near = scene.memory.nearest(row[watcher.ADDRESS]) if in_device else None
+    access = memory_access(scene.function.instructions[row[watcher.PC]])
+    whose = thread_of(block, warp * WARP + first, scene.launch)[2]
+    message = f"kernel {scene.name}: {form.format(other=f'{whose} ({other.place})')}"
+    remedy = "let the threads wait for each other at a barrier between the two"
+    if other.block != site.block:
+        remedy = "blocks cannot wait for each other here: use atomics, or two launches"
+    elif other.warp == site.warp:
+        remedy = "let the lanes of the warp meet between the two: __syncwarp()"
+    return Finding(
+        RACECHECK, kind, message, scene.name, site, other, space="global" if in_device else "shared",
+        bytes=0 if access is None else access.bytes_per_lane, address=row[watcher.ADDRESS],
+        allocation="" if near is None else near[0].name, distance=None if near is None else near[1], count=row[watcher.LANES],
+        remedy=remedy,
+    )  # fmt: skip

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from warpsight._version import __version__
 from warpsight.base.compiled import jit
-from warpsight.base.errors import LimitError, UnsupportedError, UsageError
+from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError
 from warpsight.base.progress import Progress
 from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
@@ -24,7 +24,15 @@ from warpsight.emulator.ptx.instruction_set import PTX
 from warpsight.emulator.ptx.system import needs_workspace
 from warpsight.emulator.run.buffers import MAX_BUFFER_BYTES
 from warpsight.emulator.run.externals import Externals, show_printed, uses_heap
-from warpsight.emulator.run.faults import FaultScene, describe_deadlock, describe_fault, find_waiting, limit_error
+from warpsight.emulator.run.faults import (
+    FaultScene,
+    describe_deadlock,
+    describe_fault,
+    find_waiting,
+    finding_of_fault,
+    findings,
+    limit_error,
+)
 from warpsight.emulator.run.memory import DeviceMemory, Memory
 from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, why_in_order
 from warpsight.emulator.run.static import static_instructions
@@ -232,13 +240,17 @@ class _Run:
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
         self.interruption = Interruption()
+        self._fault_record: dict[str, int] | None = None
+        if self.memory.watch is not None:
+            self.memory.watch.begin(function, launch, lanes_apart=prepared.level == "ptx")
 
     def __enter__(self) -> _Run:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         show_printed(self.options.output)
         self._tell_outside()
+        self._tell_found(error)
         self.memory.close()
         self.workers.clear()
 
@@ -250,7 +262,7 @@ class _Run:
     def _new_worker(self) -> Worker:
         try:
             worker = Worker(
-                self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll, self.options.check,
+                self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll,
                 self.options.out_of_bounds is not None,
             )
         except MemoryError as error:
@@ -293,7 +305,7 @@ class _Run:
 
     def execute(self, sink: TraceSink, threads: int) -> tuple[PathTable, npt.NDArray[np.int64]]:
         """Run all blocks, draining into the sink; returns the paths and how many warps took each."""
-        may_split = threads > 1 and self.launch.blocks >= MIN_BLOCKS and not self.native.graph.waits.spinning
+        may_split = threads > 1 and not self.options.check and self.launch.blocks >= MIN_BLOCKS and not self.native.graph.waits.spinning
         # Memory that is the launch's own can be filled again, should the blocks have to run in order.
         if may_split and isinstance(self.memory, DeviceMemory) and not why_in_order(self.function):
             table = AccessTable.of(self.function, self.native.graph)
@@ -343,6 +355,17 @@ class _Run:
             error = describe_fault(record, self._scene(self.workers[0]))
             self.options.out_of_bounds(error, sum(count for *_, count in places))
 
+    def _tell_found(self, error: BaseException | None) -> None:
+        """Tell `RunOptions.found` what the checks have found; what has ended the launch comes last."""
+        if self.options.found is None or self.memory.watch is None or not self.workers:
+            return
+        scene = self._scene(self.workers[0])
+        found = findings(*self.memory.watch.rows(), scene)
+        if isinstance(error, LaunchFault) and error.details is not None:
+            found.append(finding_of_fault(error, scene, self._fault_record))
+        for finding in found:
+            self.options.found(finding)
+
     def _fault(self, worker: Worker, block: int) -> BaseException:
         c = worker.context
         if c[Slot.FAULT_KIND] in (0, Fault.INTERRUPTED):
@@ -356,7 +379,8 @@ class _Run:
             return describe_deadlock(waiting, block, self.function, self.name, self.source.path, self.launch)
         slots = {"pc": Slot.FAULT_PC, "lane": Slot.FAULT_LANE, "address": Slot.FAULT_ADDRESS, "warp": Slot.FAULT_WARP}
         record = {name: int(c[slot]) for name, slot in slots.items()}
-        return describe_fault(record | {"kind": kind, "block": block, "stack": self.stack_bytes}, self._scene(worker))
+        self._fault_record = record | {"kind": kind, "block": block, "stack": self.stack_bytes}
+        return describe_fault(self._fault_record, self._scene(worker))
 
     def _scene(self, worker: Worker) -> FaultScene:
         return FaultScene(

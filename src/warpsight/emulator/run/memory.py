@@ -15,6 +15,7 @@ import numpy.typing as npt
 from warpsight.base.errors import LimitError, UsageError
 from warpsight.emulator.codegen.layout import ARENA_BASE, ARENA_LIMIT
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, NativeSymbolTable, SymbolTable, align_up, initial_bytes
+from warpsight.emulator.run.watch import Watch
 from warpsight.emulator.textures.objects import DescriptorTable, copy_in, copy_out, describe, image_bytes
 from warpsight.isa.ptx.program import Function, Module
 from warpsight.kernels.arrays import memory_shortage
@@ -184,15 +185,15 @@ class Memory:
     """Device memory of a launch. `delta` is host minus device address; `parameters` are the bytes of the kernel's parameters.
 
     `table` are the live allocations; `heap` is behind the kernel's own `malloc`; `objects` are textures and surfaces; `workspace`
-    is the address of what synchronises a cooperative grid, all zeros at first, 0 without. With `check`, `heap_written` has a byte
-    for each of the heap: 255 where the kernel has written since it got the memory.
+    is the address of what synchronises a cooperative grid, all zeros at first, 0 without. `watch` are the checks of a launch
+    that is watched.
     """
 
     delta: int
     parameters: bytearray
     table: LiveTable
     heap: DeviceHeap
-    heap_written: npt.NDArray[np.uint8]
+    watch: Watch | None
     objects: DescriptorTable
     workspace: int
 
@@ -215,7 +216,7 @@ class DeviceMemory(Memory):
 
     def __init__(
         self, symbols: SymbolTable, launch: Launch, place: str, *,
-        with_workspace: bool = False, heap_bytes: int = 0, checks: bool = False, whole_words: bool = False,
+        with_workspace: bool = False, heap_bytes: int = 0, checks: frozenset[str] = frozenset(), whole_words: bool = False,
     ) -> None:
         self._unit = 4 if whole_words else 1
         self.allocations: list[Allocation] = [
@@ -235,7 +236,6 @@ class DeviceMemory(Memory):
         heap = end + GLOBAL_ALIGN  # what runs past the last array hits nothing
         end = heap + heap_bytes if heap_bytes else end
         self.heap = DeviceHeap(heap, heap_bytes)
-        self.heap_written: npt.NDArray[np.uint8] = np.zeros(heap_bytes if checks else 0, dtype=np.uint8)
         size = align_up(max(end - ARENA_BASE, 1), mmap.PAGESIZE)
         if ARENA_BASE + size > ARENA_LIMIT:
             what = f"the launch needs {size:,} bytes of device memory; {ARENA_LIMIT - ARENA_BASE:,} can be addressed"
@@ -251,6 +251,9 @@ class DeviceMemory(Memory):
         self.delta = int(self._bytes.ctypes.data) - ARENA_BASE
         self._initial = [(data.address, initial_bytes(symbols, data, place)) for data in symbols.global_data]
         self.table = LiveTable(self.allocations)
+        self.watch = Watch(checks, size) if checks else None
+        if self.watch is not None:
+            self.watch.set_written(ARENA_BASE, heap - ARENA_BASE)
         self.fill()
 
     @property
@@ -320,18 +323,19 @@ class ResidentMemory(Memory):
     """Memory that outlives a launch: an arena that is mapped already, and someone else's table of live allocations.
 
     `table` are int64 [n, 3] (start, end, writable), sorted; `names` are the names of addresses, for messages; `heap` outlives the
-    launch too. Results are where the caller sees them, so `write_back` and `close` have nothing to do.
+    launch too, and so does `watch`. Results are where the caller sees them, so `write_back` and `close` have nothing to do.
     """
 
     def __init__(
         self, table: npt.NDArray[np.int64], delta: int, parameters: bytes, names: Mapping[int, str],
         objects: DescriptorTable | None = None, heap: DeviceHeap | None = None, workspace: int = 0,
+        watch: Watch | None = None,
     ) -> None:
         self.delta = delta
         self.parameters = bytearray(parameters or b"\0")
         self._table, self._names = table, names
         self.table = LiveTable.of_rows(table)
-        self.heap, self.heap_written = heap or DeviceHeap(0, 0), np.zeros(0, dtype=np.uint8)
+        self.heap, self.watch = heap or DeviceHeap(0, 0), watch
         self.objects, self.workspace = objects or DescriptorTable(), workspace
         for allocation in self.heap.live():  # in a copy: the caller's table stays as it is
             self.table.add(allocation)

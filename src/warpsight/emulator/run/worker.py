@@ -23,6 +23,7 @@ from warpsight.emulator.codegen.layout import (
 )
 from warpsight.emulator.codegen.native import EXTERNAL_HOSTS, HOSTS, NativeKernel
 from warpsight.emulator.codegen.symbols import align_up
+from warpsight.emulator.codegen.watcher import block_words
 from warpsight.emulator.run.buffers import Recorder, count_per_warp, gather_streams
 from warpsight.emulator.run.externals import Externals
 from warpsight.emulator.run.memory import Memory
@@ -69,7 +70,7 @@ class Worker:
 
     def __init__(
         self, native: NativeKernel, launch: Launch, memory: Memory, shared_bytes: int, local_bytes: int, poll: Poll,
-        checks: bool = False, lenient: bool = False,
+        lenient: bool = False,
     ) -> None:
         self.native, self.launch, self.memory = native, launch, memory
         self.shared_bytes, self.local_bytes = shared_bytes, local_bytes
@@ -84,10 +85,11 @@ class Worker:
         self.residents = Residents(
             self.context, shared=shared_bytes, local=self.warps_per_block * WARP * local_bytes,
             states=self.warps_per_block * native.state_stride, kernel=launch.kernel,
+            watched=0 if memory.watch is None else block_words(self.warps_per_block, shared_bytes),
         )
         self._keep = self._fill_context()
-        if checks:
-            self._keep += self._add_shadows()
+        if memory.watch is not None:
+            memory.watch.fill(self.context, memory.delta)
         if lenient:
             self._keep.append(self._let_outside_through())
 
@@ -127,20 +129,6 @@ class Worker:
         c[Slot.NCTAID_X : Slot.NCTAID_Z + 1] = launch.grid
         c[Slot.NTID_X : Slot.NTID_Z + 1] = launch.block
         return [patterns, parameters, tids]
-
-    def _add_shadows(self) -> list[npt.NDArray[np.generic]]:
-        """For `check`: a byte of shadow for each byte of shared, local and allocated memory."""
-        c, keep = self.context, []
-        local = self.warps_per_block * WARP * self.local_bytes
-        for pointer, size, shadow in (
-            (Slot.SHARED_PTR, self.shared_bytes, Slot.SHARED_SHADOW), (Slot.LOCAL_PTR, local, Slot.LOCAL_SHADOW),
-        ):  # fmt: skip
-            keep.append(np.zeros(size + 64, dtype=np.uint8))
-            c[shadow] = int(keep[-1].ctypes.data) - int(c[pointer])
-        written, heap = self.memory.heap_written, self.memory.heap
-        c[Slot.HEAP_START], c[Slot.HEAP_SIZE] = heap.start, len(written)
-        c[Slot.HEAP_SHADOW] = int(written.ctypes.data) - (heap.start + self.memory.delta)
-        return [*keep, written]
 
     def _let_outside_through(self) -> npt.NDArray[np.int64]:
         """Memory for accesses out of bounds that are no faults."""
@@ -243,9 +231,9 @@ NEXT_ROUNDS, MOST_ROUNDS = 4, 1 << 12  # and once blocks have been suspended; tw
 _MOST_VAIN_TURNS = 16  # of all blocks, when no further block can be started
 
 class _Residence:
-    """Memory of one block: shared and local memory, the states of its warps and its record."""
+    """Memory of one block: shared and local memory, the states of its warps and its record; with `watched`, what checks keep of it."""
 
-    def __init__(self, shared: int, local: int, states: int) -> None:
+    def __init__(self, shared: int, local: int, states: int, watched: int) -> None:
         # Accesses of whole vectors may reach past the end of shared and local memory.
         sizes = (shared + 256, local + 256, states + 128)
         self._arrays: list[npt.NDArray[np.uint8]] = [np.zeros(size, dtype=np.uint8) for size in sizes]
@@ -253,6 +241,12 @@ class _Residence:
         pointers = [align_up(int(a.ctypes.data), 64) for a in self._arrays]
         self._slots = dict(zip((Slot.SHARED_PTR, Slot.LOCAL_PTR, Slot.STATE_PTR), pointers, strict=True))
         self._slots[Slot.RECORD_PTR] = int(self.record.ctypes.data)
+        if watched:
+            self._watched = np.zeros(watched, dtype=np.int64)
+            self._slots[Slot.WATCH_BLOCK_PTR] = int(self._watched.ctypes.data)
+            for shadow, memory, size in ((Slot.SHARED_SHADOW, Slot.SHARED_PTR, shared), (Slot.LOCAL_SHADOW, Slot.LOCAL_PTR, local)):
+                self._arrays.append(np.zeros(size + 256, dtype=np.uint8))
+                self._slots[shadow] = int(self._arrays[-1].ctypes.data) - self._slots[memory]
 
     def enter(self, context: npt.NDArray[np.int64]) -> None:
         """Let native code work on this block's memory."""
@@ -272,12 +266,12 @@ class _Residence:
 
 
 class Residents:
-    """The memory of the running block and of those that are suspended. Sizes are bytes per block."""
+    """The memory of the running block and of those that are suspended. Sizes are bytes per block, `watched` are words."""
 
-    def __init__(self, context: npt.NDArray[np.int64], shared: int, local: int, states: int, kernel: str) -> None:
+    def __init__(self, context: npt.NDArray[np.int64], shared: int, local: int, states: int, kernel: str, watched: int) -> None:
         self._context, self._kernel = context, kernel
-        self._sizes = (shared, local, states)
-        self._most = max(2, MAX_BYTES // (shared + local + states + 1024))
+        self._sizes = (shared, local, states, watched)
+        self._most = max(2, MAX_BYTES // (shared + local + states + 8 * watched + 1024))
         self._home = _Residence(*self._sizes)
         self._enter(self._home)
         self._free: list[_Residence] = []

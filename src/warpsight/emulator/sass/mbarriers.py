@@ -185,7 +185,7 @@ def _set(frame: Frame, site: int, offsets: Value, objects: Value) -> None:
 
     def body(helper: HelperFrame) -> list[Value]:
         where, words = helper.arguments
-        place = shared_place(helper, where, 8, sharing=False)
+        place = shared_place(helper, where, 8, sharing=False, reads=False)
         scatter(helper.builder, words, helper.builder.inttoptr(place, vector(PTR)), helper.active)
         return []
 

@@ -1,0 +1,422 @@
+"""What watches a launch for `check`: a table of what was found, and the order of accesses that racecheck knows of. Native code calls it.
+
+Racecheck keeps, for each 4-byte word, the last write and the last reads by two warps. Two accesses of which one writes are a hazard
+unless one happens before the other:
+
+- in a block, by barriers: each warp knows up to which of its own accesses every other warp has come (a vector clock, as in
+  FastTrack, Flanagan and Freund, PLDI 2009, with warps for threads); in a warp, by what its lanes meet at (`bar.warp.sync` and
+  the collectives of a warp);
+- between warps of different blocks, and where a flag takes the place of a barrier: the first warp has executed a fence of that
+  scope since its access (or a warp that waited for it at a barrier has), and a warp of the second block has read something strongly
+  (volatile, relaxed, atomic). Which flag is not looked at: wrong alarms are worse than a missed one (as in iGUARD, Kamath and Basu,
+  SOSP 2021).
+
+Strong accesses whose scopes cover each other are no hazard (PTX ISA, "Morally strong operations"), nor are writes of a value that
+is there already, unless asked for.
+
+The state is int64 words: WATCH, of the launch, with one of its rows for each finding; and one for each block that is running, whose
+layout `BlockLayout` gives. Clocks go on from block to block, so that nothing has to be cleared.
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from pathlib import Path
+from typing import Any
+
+import lazy_loader as lazy
+import numpy as np
+
+from warpsight.base.compiled import c_function, jit
+from warpsight.emulator.codegen import layout as lay
+from warpsight.emulator.codegen.layout import ARENA_BASE, Slot
+
+numba = lazy.load("numba")
+
+# WATCH: how many rows are taken, findings without room for a row, the number of the launch's first warp, whether lanes of a warp
+# are told apart, whether writes of equal values count, where the traits of instructions and the fences of warps begin.
+FOUND, DROPPED, FIRST_WARP, LANES_APART, EQUAL_VALUES, TRAITS_AT, FENCES_AT, HEADER = 0, 1, 2, 3, 4, 5, 6, 8
+# A row: kind, pc, lanes, and of the first lane block, warp, lane and address; then of the other access of a hazard.
+KIND, PC, LANES, BLOCK, WARP, LANE, ADDRESS, OTHER_PC, OTHER_WARP, OTHER_LANES, ROW_WORDS = range(11)
+ROWS = 1024
+
+# Kinds of hazards, beside those of `Fault`.
+READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE = 100, 101, 102
+
+# Traits of instructions: how memory is accessed (STRONG and ATOMIC, within a block only with CTA) and ordered.
+STRONG, CTA, ATOMIC, RELEASES, ACQUIRES = 1, 2, 4, 8, 16
+
+# A cell: the last write, and the last reads of two warps. Of each warp and clock, then pc, flags, bytes of the word and lanes.
+CELL_WORDS = 6
+_WRITE, _READ, _OLDER = 0, 2, 4
+_PC_SHIFT, _FLAG_SHIFT, _BYTES_SHIFT = 40, 36, 32
+_LOW = 0xFFFFFFFF
+
+# What `order` is told.
+BLOCK_STARTS, BARRIER, ARRIVES, WARP_MEETS, FENCE, BLOCK_FENCE, ACQUIRE = range(7)
+BARRIERS = lay.CLUSTER_ROW + 1
+# What `access` is told, in one number.
+READS, WRITES, IN_SHARED, COUNT_SHIFT, BYTES_SHIFT = 1, 2, 4, 8, 16
+
+_BLOCK, _WARP, _WARPS, _SLOTS = (int(s) for s in (Slot.BLOCK, Slot.WARP, Slot.WARPS_PER_BLOCK, Slot.COUNT))
+_ACQUIRED = 0
+
+
+# A block's words: whether it has read strongly; then, of each of its `warps` warps, its clock, the clock when all of its lanes last
+# met, the barrier at which it waits, the lanes that wait there, the clock of its last fence, and how often it came to each barrier;
+# what those know that arrived at each barrier, in even and odd rounds; what each warp knows of each; when each two lanes last met.
+# Parts begin at so many times `warps`, after BLOCK_HEADER; the cells of shared memory come last.
+BLOCK_HEADER = 8
+_CLOCK, _MET, _WAITS, _WAITING, _FENCED, _GENERATION = range(6)
+_ARRIVED = _GENERATION + BARRIERS
+_KNOWS = _ARRIVED + 2 * BARRIERS
+
+
+def block_words(warps: int, shared_bytes: int) -> int:
+    """How many words a block of so many warps needs."""
+    return BLOCK_HEADER + (_KNOWS + warps + 1024) * warps + CELL_WORDS * (-(-shared_bytes // 4) + 4)
+
+
+@jit()
+def _find_row(watch, kind, pc, other):  # type: ignore[no-untyped-def]
+    """The first word of the row for this kind and these instructions, and whether it is new; 0 where there is no room."""
+    for k in range(watch[FOUND]):
+        row = HEADER + k * ROW_WORDS
+        if watch[row + KIND] == kind and watch[row + PC] == pc and watch[row + OTHER_PC] == other:
+            return row, False
+    if watch[FOUND] == ROWS:
+        watch[DROPPED] += 1
+        return 0, False
+    row = HEADER + watch[FOUND] * ROW_WORDS
+    watch[FOUND] += 1
+    return row, True
+
+
+@jit()
+def note_one(context, watch, kind, pc, lane, address, other_pc, other_warp, other_lanes):  # type: ignore[no-untyped-def]
+    """Count one lane's finding. `other_*` are of the other access of a hazard: its pc (-1: none), warp of the launch and lanes."""
+    row, fresh = _find_row(watch, kind, pc, other_pc)
+    if row == 0:
+        return
+    watch[row + LANES] += 1
+    if fresh:
+        watch[row + KIND], watch[row + PC], watch[row + LANES] = kind, pc, 1
+        watch[row + BLOCK], watch[row + WARP], watch[row + LANE] = context[_BLOCK], context[_WARP], lane
+        watch[row + ADDRESS] = address
+        watch[row + OTHER_PC], watch[row + OTHER_WARP], watch[row + OTHER_LANES] = other_pc, other_warp, other_lanes
+
+
+# -- The order of warps and lanes.
+
+@jit()
+def _part(part, warps):  # type: ignore[no-untyped-def]
+    return BLOCK_HEADER + part * warps
+
+
+@jit()
+def _lanes_at(warps, warp):  # type: ignore[no-untyped-def]
+    return BLOCK_HEADER + (_KNOWS + warps) * warps + 1024 * warp
+
+
+@jit()
+def _start(block, warps):  # type: ignore[no-untyped-def]
+    """A block starts where another has ended: nobody waits, nothing was read."""
+    block[_ACQUIRED] = 0
+    for k in range(_part(_WAITS, warps), _part(_WAITING, warps)):
+        block[k] = 0
+    for k in range(_part(_GENERATION, warps), _part(_ARRIVED, warps)):
+        block[k] = 0
+    for k in range(_part(_CLOCK, warps), _part(_MET, warps)):
+        block[k] += 1
+
+
+@jit()
+def _meet(block, warps, warp, mask):  # type: ignore[no-untyped-def]
+    """Lanes of a mask have met: what each did before happens before what the others do."""
+    clock = block[_part(_CLOCK, warps) + warp]
+    block[_part(_CLOCK, warps) + warp] = clock + 1
+    if mask == _LOW:
+        block[_part(_MET, warps) + warp] = clock
+        return
+    lanes = _lanes_at(warps, warp)
+    for lane in range(32):
+        if mask >> lane & 1:
+            for other in range(32):
+                if mask >> other & 1:
+                    block[lanes + 32 * lane + other] = clock
+
+
+@jit()
+def _resume(block, warps, warp, mask):  # type: ignore[no-untyped-def]
+    """The warp goes on behind a barrier: it knows now what all knew that arrived there."""
+    slot, lanes = block[_part(_WAITS, warps) + warp], block[_part(_WAITING, warps) + warp]
+    if slot == 0 or not lanes & mask:
+        return
+    knows, arrived = _part(_KNOWS, warps) + warp * warps, _part(_ARRIVED, warps) + (slot - 1) * warps
+    for other in range(warps):
+        block[knows + other] = max(block[knows + other], block[arrived + other])
+    block[_part(_WAITS, warps) + warp] = 0
+    _meet(block, warps, warp, lanes)
+
+
+@jit()
+def _arrive(block, warps, warp, number, mask, waits):  # type: ignore[no-untyped-def]
+    """The warp arrives at a barrier. Rounds alternate, so that who has not gone on yet learns nothing of the next round."""
+    at = _part(_GENERATION, warps) + BARRIERS * warp + number
+    again = waits and block[_part(_WAITS, warps) + warp] == 2 * number + 1 + ((block[at] - 1) & 1)
+    if again:  # other lanes of the warp came before
+        slot = block[_part(_WAITS, warps) + warp] - 1
+        block[_part(_WAITING, warps) + warp] |= mask
+    else:
+        slot = 2 * number + (block[at] & 1)
+        block[at] += 1
+        if waits:
+            block[_part(_WAITS, warps) + warp], block[_part(_WAITING, warps) + warp] = slot + 1, mask
+    arrived, knows, clock = _part(_ARRIVED, warps) + slot * warps, _part(_KNOWS, warps) + warp * warps, _part(_CLOCK, warps) + warp
+    for other in range(warps):
+        block[arrived + other] = max(block[arrived + other], block[knows + other])
+    block[arrived + warp] = max(block[arrived + warp], block[clock])
+    block[clock] += 1
+
+
+@jit()
+def _fence(context, watch, block, warps, warp, device):  # type: ignore[no-untyped-def]
+    """What the warp did, and what it knows that others of the block did, can be seen by who reads strongly."""
+    knows, fences = _part(_KNOWS, warps) + warp * warps, watch[FENCES_AT] + context[_BLOCK] * warps
+    clock = block[_part(_CLOCK, warps) + warp]
+    for other in range(warps):
+        seen = clock if other == warp else block[knows + other]
+        fenced = _part(_FENCED, warps) + other
+        block[fenced] = max(block[fenced], seen)
+        if device:
+            watch[fences + other] = max(watch[fences + other], seen)
+    block[_part(_CLOCK, warps) + warp] = clock + 1
+
+
+@jit()
+def _order(context, watch, block, mask, what, operand):  # type: ignore[no-untyped-def]
+    warps, warp = context[_WARPS], context[_WARP]
+    if what == BLOCK_STARTS:
+        _start(block, warps)
+        return
+    _resume(block, warps, warp, mask)
+    if what in (BARRIER, ARRIVES):
+        _arrive(block, warps, warp, operand, mask, what == BARRIER)
+    elif what == WARP_MEETS:
+        _meet(block, warps, warp, mask)
+    elif what in (FENCE, BLOCK_FENCE):
+        _fence(context, watch, block, warps, warp, what == FENCE)
+    if what in (FENCE, ACQUIRE):
+        block[_ACQUIRED] = 1
+
+
+# -- Hazards.
+
+@jit()
+def _ordered(context, watch, block, lane, stamp, info):  # type: ignore[no-untyped-def]
+    """Does an earlier access, of another warp or of other lanes of this one, happen before what `lane` does now?"""
+    warps, warp = context[_WARPS], context[_WARP]
+    clock, number = stamp & _LOW, (stamp >> 32) - watch[FIRST_WARP] - 1
+    here = context[_BLOCK] * warps
+    if not here <= number < here + warps:
+        return watch[watch[FENCES_AT] + number] >= clock and block[_ACQUIRED] != 0
+    other = number - here
+    if other != warp:
+        if block[_part(_KNOWS, warps) + warp * warps + other] >= clock:
+            return True
+        return block[_part(_FENCED, warps) + other] >= clock and block[_ACQUIRED] != 0
+    left = info & _LOW & ~(1 << lane)
+    if left == 0 or watch[LANES_APART] == 0 or block[_part(_MET, warps) + warp] >= clock:
+        return True
+    lanes = _lanes_at(warps, warp) + 32 * lane
+    for k in range(32):
+        if left >> k & 1 and block[lanes + k] < clock:
+            return False
+    return True
+
+
+@jit()
+def _clash(context, watch, stamp, info, part, flags, shared):  # type: ignore[no-untyped-def]
+    """Is there an earlier access of this launch to the same bytes, and do the scopes of both not cover each other?
+
+    Another block's accesses to shared memory are to its own.
+    """
+    if (stamp >> 32) <= watch[FIRST_WARP] or not info >> _BYTES_SHIFT & part:
+        return False
+    elsewhere = ((stamp >> 32) - watch[FIRST_WARP] - 1) // context[_WARPS] != context[_BLOCK]
+    if elsewhere and shared:
+        return False
+    before = info >> _FLAG_SHIFT & 15
+    if before & flags & STRONG:
+        return elsewhere and (before | flags) & CTA != 0
+    return True
+
+
+@jit()
+def _same_value(addresses, values, old, lane, lanes, begin, end, element, at_once):  # type: ignore[no-untyped-def]
+    """Does a lane store in bytes `begin` to `end` what is there, or, `at_once`, what other lanes store by this very access?"""
+    for k in range(begin, end):
+        first = 32 * (k // element) * element + k % element
+        mine = values[first + lane * element]
+        if not at_once:
+            if old[first + lane * element] != mine:
+                return False
+            continue
+        for other in range(32):
+            if lanes >> other & 1 and other != lane:
+                if addresses[other] != addresses[lane] or values[first + other * element] != mine:
+                    return False
+    return True
+
+
+@jit()
+def _hazard(context, watch, kind, pc, lane, address, stamp, info):  # type: ignore[no-untyped-def]
+    warp = (stamp >> 32) - watch[FIRST_WARP] - 1
+    note_one(context, watch, kind, pc, lane, address, info >> _PC_SHIFT, warp, info & _LOW)
+
+
+@jit()
+def _read(cells, at, stamp, info, met):  # type: ignore[no-untyped-def]
+    """Remember a read of one lane."""
+    known, before = cells[at + _READ], cells[at + _READ + 1]
+    if known >> 32 != stamp >> 32:
+        cells[at + _OLDER], cells[at + _OLDER + 1] = known, before
+    elif known & _LOW > met:  # lanes that have read since the warp last met as a whole stay in the set
+        info |= before & (_LOW | 15 << _BYTES_SHIFT)
+    cells[at + _READ], cells[at + _READ + 1] = stamp, info
+
+
+@jit()
+def _access(context, watch, block, cells, first, mask, pc, addresses, what, values, old):  # type: ignore[no-untyped-def]
+    """One access of a warp. `cells[first]` is the cell of address 0; see `access_address` for the rest."""
+    warps, warp = context[_WARPS], context[_WARP]
+    traits = watch[watch[TRAITS_AT] + pc]
+    _resume(block, warps, warp, mask)
+    if traits & RELEASES:
+        _fence(context, watch, block, warps, warp, not traits & CTA)
+    if traits & ACQUIRES or (traits & STRONG and what & READS):
+        block[_ACQUIRED] = 1
+    count, element = what >> COUNT_SHIFT & 255, what >> BYTES_SHIFT
+    shared, size, flags = what & IN_SHARED != 0, count * element, traits & (STRONG | CTA | ATOMIC)
+    clock = block[_part(_CLOCK, warps) + warp] + 1
+    block[_part(_CLOCK, warps) + warp] = clock
+    met = block[_part(_MET, warps) + warp]
+    stamp = (watch[FIRST_WARP] + context[_BLOCK] * warps + warp + 1) << 32 | clock
+    for lane in range(32):
+        if not mask >> lane & 1:
+            continue
+        begin = addresses[lane]
+        for word in range(begin >> 2, (begin + size + 3) >> 2):
+            low, high = max(begin, 4 * word), min(begin + size, 4 * word + 4)
+            part = (1 << (high - 4 * word)) - (1 << (low - 4 * word))
+            at = first + CELL_WORDS * word
+            info = pc << _PC_SHIFT | flags << _FLAG_SHIFT | part << _BYTES_SHIFT | 1 << lane
+            wrote, how = cells[at], cells[at + 1]
+            if not what & WRITES:
+                if _clash(context, watch, wrote, how, part, flags, shared) and not _ordered(context, watch, block, lane, wrote, how):
+                    _hazard(context, watch, READ_AFTER_WRITE, pc, lane, low, wrote, how)
+                _read(cells, at, stamp, info, met)
+                continue
+            at_once = wrote == stamp
+            if _clash(context, watch, wrote, how, part, flags, shared) and not _ordered(context, watch, block, lane, wrote, how):
+                same = what & READS == 0 and _same_value(
+                    addresses, values, old, lane, how & _LOW, low - begin, high - begin, element, at_once
+                )
+                if not same or watch[EQUAL_VALUES]:
+                    _hazard(context, watch, WRITE_AFTER_WRITE, pc, lane, low, wrote, how)
+            for slot in (_READ, _OLDER):
+                seen, by = cells[at + slot], cells[at + slot + 1]
+                if seen != stamp and _clash(context, watch, seen, by, part, flags, shared):
+                    if not _ordered(context, watch, block, lane, seen, by):
+                        same = what & READS == 0 and _same_value(
+                            addresses, values, old, lane, 0, low - begin, high - begin, element, False
+                        )
+                        if not same or watch[EQUAL_VALUES]:
+                            _hazard(context, watch, WRITE_AFTER_READ, pc, lane, low, seen, by)
+            if at_once:
+                info |= how & (_LOW | 15 << _BYTES_SHIFT)
+            cells[at], cells[at + 1] = stamp, info
+            cells[at + _READ], cells[at + _OLDER] = 0, 0
+
+
+# -- The functions for native code.
+
+@functools.cache
+def _version() -> int:
+    """Numba keeps a function until its own file changes; these hold constants of another."""
+    return zlib.crc32(Path(__file__).with_name("layout.py").read_bytes()) >> 1
+
+
+def _note_function(version: int) -> Any:
+    def note(context_at, watch_at, kind, pc, mask, addresses_at):  # type: ignore[no-untyped-def]
+        if kind < 0:
+            return np.int32(version)
+        context, addresses = numba.carray(context_at, (_SLOTS,)), numba.carray(addresses_at, (32,))
+        watch = numba.carray(watch_at, (HEADER + ROWS * ROW_WORDS,))
+        for lane in range(32):
+            if mask >> lane & 1:
+                note_one(context, watch, kind, pc, lane, addresses[lane], -1, -1, 0)
+        return np.int32(0)
+
+    types = numba.types
+    longs = types.CPointer(types.int64)
+    return c_function(note, types.int32(longs, longs, types.int64, types.int64, types.uint32, longs))
+
+
+def _order_function(version: int) -> Any:
+    def order(context_at, watch_at, block_at, mask, what, operand):  # type: ignore[no-untyped-def]
+        if what < 0:
+            return np.int32(version)
+        # No bounds are checked in compiled code: the sizes say nothing.
+        context, watch, block = (numba.carray(context_at, (_SLOTS,)), numba.carray(watch_at, (1,)), numba.carray(block_at, (1,)))
+        _order(context, watch, block, np.int64(mask), what, operand)
+        return np.int32(0)
+
+    types = numba.types
+    longs = types.CPointer(types.int64)
+    return c_function(order, types.int32(longs, longs, longs, types.uint32, types.int64, types.int64))
+
+
+def _access_function(version: int) -> Any:
+    def access(context_at, watch_at, block_at, cells_at, mask, pc, addresses_at, what, values_at, old_at):  # type: ignore[no-untyped-def]
+        if what < 0:
+            return np.int32(version)
+        context, watch, block = (numba.carray(context_at, (_SLOTS,)), numba.carray(watch_at, (1,)), numba.carray(block_at, (1,)))
+        addresses = numba.carray(addresses_at, (32,))
+        values, old = numba.carray(values_at, (1,)), numba.carray(old_at, (1,))
+        if what & IN_SHARED:
+            warps = context[_WARPS]
+            first = BLOCK_HEADER + (_KNOWS + warps + 1024) * warps
+            _access(context, watch, block, block, first, np.int64(mask), pc, addresses, what, values, old)
+        else:
+            first = -CELL_WORDS * (ARENA_BASE >> 2)
+            _access(context, watch, block, numba.carray(cells_at, (1,)), first, np.int64(mask), pc, addresses, what, values, old)
+        return np.int32(0)
+
+    types = numba.types
+    longs, octets = types.CPointer(types.int64), types.CPointer(types.uint8)
+    numbers = (types.uint32, types.int64)
+    return c_function(access, types.int32(longs, longs, longs, longs, *numbers, longs, types.int64, octets, octets))
+
+
+@functools.cache
+def note_address() -> int:
+    """Address of `note(context, watch, kind, pc, mask, addresses)`: lanes of the mask, at <32 x i64> addresses, are a finding."""
+    return int(_note_function(_version()).address)
+
+
+@functools.cache
+def order_address() -> int:
+    """Address of `order(context, watch, block, mask, what, operand)`: lanes of the mask wait, meet or fence; a barrier's number."""
+    return int(_order_function(_version()).address)
+
+
+@functools.cache
+def access_address() -> int:
+    """Address of `access(context, watch, block, cells, mask, pc, addresses, what, values, old)`: racecheck's part of an access.
+
+    `addresses` are <32 x i64>; `what` READS, WRITES, IN_SHARED, how many elements and their bytes; `values` and `old` are what is
+    stored and what was there, 32 lanes of the first element, then of the next one.
+    """
+    return int(_access_function(_version()).address)

@@ -1,0 +1,199 @@
+"""What code that is compiled for `check` does more: it notes wrong accesses and goes on, tells which bytes are written, and tells
+`watcher.py` of accesses and of what orders them. Without checks none of this is emitted.
+
+For initcheck each byte has a shadow, 0 until it is written and 255 from then on, at a fixed distance from it on the host.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK
+from warpsight.emulator.codegen import watcher
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.frame import Frame
+from warpsight.emulator.codegen.helpers import note_in
+from warpsight.emulator.codegen.lanes import (
+    I8,
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    at,
+    gather,
+    intrinsic,
+    lanes_to_mask,
+    load_as,
+    scatter,
+    splat,
+    splat_constant,
+    store_as,
+    trailing_zeros,
+    vector,
+    width,
+)
+from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP, Fault, Slot
+from warpsight.isa.ptx.program import Immediate, Instruction
+from warpsight.isa.ptx.rules import is_block_barrier, is_warp_barrier
+
+_WINDOWS = {
+    "global": (0, Slot.GLOBAL_SHADOW), "shared": (SHARED_WINDOW, Slot.SHARED_SHADOW), "local": (LOCAL_WINDOW, Slot.LOCAL_SHADOW),
+}
+
+
+def goes_on(frame: Frame) -> bool:
+    """Are wrong accesses noted, and then left out, rather than the end of the launch?"""
+    return MEMCHECK in frame.checks
+
+
+def drop_lanes(frame: Frame, bad: Value, kind: Fault, addresses: Value) -> None:
+    """Note the active lanes of an i32 mask at <32 x i64> addresses, and leave them out of the rest of the instruction."""
+    bad = frame.builder.and_(bad, frame.active_mask)
+    note(frame, bad, kind, addresses)
+    frame.keep_lanes(frame.builder.and_(frame.active_mask, frame.builder.not_(bad)))
+
+
+def note(frame: Frame, lanes: Value, kind: int, addresses: Value | None = None) -> None:
+    """Add the lanes of an i32 mask to the findings; without lanes nothing happens. Continues in a new LLVM block."""
+    builder = frame.builder
+    with builder.if_then(builder.icmp_signed("!=", lanes, I32(0)), likely=False):
+        where = splat_constant(I64, 0) if addresses is None else addresses
+        note_in(builder, frame.context, I64(kind), frame.pc, lanes, frame.spill(where, "noted"))
+
+
+def note_access(
+    frame: Frame, space: str, host: Value, addresses: Value, element_bytes: int, count: int, *, reads: bool, writes: bool,
+    values: tuple[Value, ...] = (), unwritten: bool = True,
+) -> None:
+    """Tell the checks of an access of the active lanes, before it is made.
+
+    `host` are <32 x i64> host addresses of `count` elements, `addresses` the offsets (shared, local) or device addresses (global);
+    `values` are what a plain store stores. With `unwritten` false, reads of unwritten memory are no finding.
+    """
+    if not frame.checks & {INITCHECK, RACECHECK}:
+        return
+    wide = addresses if addresses.type.element == I64 else frame.builder.zext(addresses, vector(I64))
+    if INITCHECK in frame.checks:
+        _note_written(frame, space, host, wide, element_bytes, count, reads=reads and unwritten, writes=writes)
+    if RACECHECK in frame.checks and space != "local":
+        _note_order(frame, space, host, wide, element_bytes, count, reads=reads, writes=writes, values=values)
+
+
+def _note_written(
+    frame: Frame, space: str, host: Value, addresses: Value, element_bytes: int, count: int, *, reads: bool, writes: bool
+) -> None:
+    """Note lanes that read a byte that was never written, with its address; remember the bytes that are written."""
+    builder, (window, slot) = frame.builder, _WINDOWS[space]
+    kind = ir.IntType(8 * element_bytes)
+    shadow = builder.add(host, splat(builder, frame.slot(slot)))
+    written = splat_constant(kind, (1 << kind.width) - 1)
+    missing: Value = I32(0)
+    first = addresses
+    for k in reversed(range(count)):
+        pointers = builder.inttoptr(builder.add(shadow, splat_constant(I64, k * element_bytes)), vector(PTR))
+        if reads:
+            seen = gather(builder, pointers, frame.active, kind)
+            differ = builder.icmp_signed("!=", seen, written)
+            missing = builder.or_(missing, lanes_to_mask(builder, differ))
+            first = builder.select(differ, builder.add(addresses, _first_unwritten(builder, seen, k * element_bytes)), first)
+        if writes:
+            scatter(builder, written, pointers, frame.active)
+    if reads:
+        shown = builder.add(first, splat_constant(I64, window))
+        note(frame, builder.and_(missing, frame.active_mask), Fault.UNWRITTEN, shown)
+
+
+def _first_unwritten(builder: Builder, seen: Value, start: int) -> Value:
+    """Bytes before the first zero byte of each lane's shadow, from `start` on, <32 x i64>. Shadows are 0 or 255 in each byte."""
+    flipped = builder.xor(seen, splat_constant(seen.type.element, (1 << width(seen.type.element)) - 1))
+    kind, name = seen.type, f"llvm.cttz.v{WARP}i{width(seen.type.element)}"
+    function = intrinsic(builder.module, name, kind, [kind, ir.IntType(1)])
+    bits = builder.call(function, [flipped, ir.IntType(1)(0)])
+    narrow = builder.zext if width(kind.element) < 64 else builder.trunc if width(kind.element) > 64 else None
+    wide = bits if narrow is None else narrow(bits, vector(I64))
+    return builder.add(builder.lshr(wide, splat_constant(I64, 3)), splat_constant(I64, start))
+
+
+def _note_order(
+    frame: Frame, space: str, host: Value, addresses: Value, element_bytes: int, count: int, *, reads: bool, writes: bool,
+    values: tuple[Value, ...],
+) -> None:
+    """Call `watcher.access`."""
+    builder = frame.builder
+    what = watcher.READS * reads | watcher.WRITES * writes | watcher.IN_SHARED * (space == "shared")
+    what |= count << watcher.COUNT_SHIFT | element_bytes << watcher.BYTES_SHIFT
+    nothing = ir.Constant(PTR, None)
+    stored = old = nothing
+    if values:
+        element = values[0].type.element
+        pieces = [gather(builder, _pointers(builder, host, k * element_bytes), frame.active, element) for k in range(count)]
+        stored, old = _spill_all(frame, values, "stored"), _spill_all(frame, tuple(pieces), "old")
+    function = intrinsic(builder.module, "warpsight_access", I32, [PTR, PTR, PTR, PTR, I32, I64, PTR, I64, PTR, PTR])
+    pointers = [frame.slot_pointer(slot) for slot in (Slot.WATCH_PTR, Slot.WATCH_BLOCK_PTR, Slot.CELLS_PTR)]
+    where = frame.spill(addresses, "watched")
+    builder.call(function, [frame.context, *pointers, frame.active_mask, frame.pc, where, I64(what), stored, old])
+
+
+def _pointers(builder: Builder, host: Value, offset: int) -> Value:
+    return builder.inttoptr(builder.add(host, splat_constant(I64, offset)), vector(PTR))
+
+
+def _spill_all(frame: Frame, values: tuple[Value, ...], name: str) -> Value:
+    """The vectors one after the other in a stack slot."""
+    kind = values[0].type
+    bytes_each = WARP * width(kind.element) // 8
+    pointer = frame.buffer(f"{name}{len(values)}", ir.ArrayType(I8, bytes_each * len(values)))
+    for k, value in enumerate(values):
+        store_as(frame.builder, value, at(frame.builder, pointer, k * bytes_each), 1)
+    return pointer
+
+
+# -- What orders accesses.
+
+_MEETINGS = frozenset({"shfl", "vote", "match", "redux"})
+
+
+def note_order(frame: Emitter, instruction: Instruction) -> None:
+    """Before a barrier or fence is emitted, and before what the lanes of a warp meet at: tell racecheck."""
+    if RACECHECK not in frame.checks:
+        return
+    modifiers, opcode = instruction.modifiers, instruction.opcode
+    number: Value = I64(0)
+    if "cluster" in modifiers and opcode == "barrier":
+        what = watcher.ARRIVES if "arrive" in modifiers else watcher.BARRIER
+        number = I64(watcher.BARRIERS - 1)
+    elif is_warp_barrier(instruction) or opcode in _MEETINGS:
+        what = watcher.WARP_MEETS
+    elif is_block_barrier(instruction):
+        what = watcher.ARRIVES if "arrive" in modifiers else watcher.BARRIER
+        number = _barrier_number(frame, instruction)
+    elif opcode in ("membar", "fence"):
+        what = watcher.BLOCK_FENCE if "cta" in modifiers else watcher.FENCE
+    elif opcode == "mbarrier":
+        what = watcher.ACQUIRE if modifiers[0] in ("test_wait", "try_wait") else watcher.BLOCK_FENCE
+    else:
+        return
+    tell(frame, what, number)
+
+
+def _barrier_number(emitter: Emitter, instruction: Instruction) -> Value:
+    """Which barrier of the block it is, i64."""
+    operand = instruction.operands[int("red" in instruction.modifiers)]
+    if isinstance(operand, Immediate):
+        return I64(int(operand.value) & 15)
+    builder, values = emitter.builder, emitter.read(operand, "u32")
+    lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(31))
+    return builder.zext(builder.and_(builder.extract_element(values, lane), I32(15)), I64)
+
+
+def tell(frame: Frame, what: int, number: Value) -> None:
+    """Call `watcher.order` for the active lanes."""
+    order_in(frame.builder, frame.context, frame.active_mask, what, number)
+
+
+def order_in(builder: Builder, context: Value, mask: Value, what: int, number: Value) -> None:
+    """The same anywhere."""
+    function = intrinsic(builder.module, "warpsight_order", I32, [PTR, PTR, PTR, I32, I64, I64])
+    watch, block = (load_as(builder, at(builder, context, 8 * slot), PTR, 8) for slot in (Slot.WATCH_PTR, Slot.WATCH_BLOCK_PTR))
+    builder.call(function, [context, watch, block, mask, I64(what), number])

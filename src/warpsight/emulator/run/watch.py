@@ -1,0 +1,98 @@
+"""The memory of the checks that watch a launch. `codegen/watcher.py` says what native code does with it, `faults.py` what was found."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import LimitError
+from warpsight.base.findings import INITCHECK, RACECHECK
+from warpsight.emulator.codegen import watcher
+from warpsight.emulator.codegen.layout import ARENA_BASE, WARP, Slot
+from warpsight.isa.ptx.program import Function, Instruction
+from warpsight.isa.ptx.rules import memory_access
+from warpsight.kernels.launch import Launch
+
+
+class Watch:
+    """Which bytes of `arena_bytes` of device memory are written, and who accessed its words last; and what was found in a launch.
+
+    `checks` are of `findings.WATCHING`. `valid` is uint8 [arena_bytes], 255 where a byte is written; empty without initcheck. Memory
+    is taken only for what is used. Raises LimitError where so much cannot even be reserved.
+    """
+
+    def __init__(self, checks: frozenset[str], arena_bytes: int) -> None:
+        self.checks = checks
+        self.valid = _reserve(arena_bytes if INITCHECK in checks else 0)
+        self._cells = _reserve(-(-arena_bytes // 4) * 8 * watcher.CELL_WORDS if RACECHECK in checks else 0)
+        self._next_warp = 0
+        self._words: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def set_written(self, address: int, size: int, written: bool = True) -> None:
+        """From now on these bytes of device memory are written, or not."""
+        start = address - ARENA_BASE
+        self.valid[start : start + size] = 255 * written
+
+    def begin(self, function: Function, launch: Launch, *, lanes_apart: bool) -> None:
+        """A launch begins: nothing has been found, and what came before it happened before it.
+
+        `lanes_apart`: do lanes of a warp meet only where an instruction says so? Machine code leaves that out where they do anyway.
+        """
+        traits = [_traits(instruction) for instruction in function.instructions]
+        warps = launch.blocks * -(-launch.threads_per_block // WARP)
+        at = watcher.HEADER + watcher.ROWS * watcher.ROW_WORDS
+        self._words = np.zeros(at + len(traits) + (warps if RACECHECK in self.checks else 0), np.int64)
+        self._words[at : at + len(traits)] = traits
+        self._words[watcher.TRAITS_AT], self._words[watcher.FENCES_AT] = at, at + len(traits)
+        self._words[watcher.FIRST_WARP], self._words[watcher.LANES_APART] = self._next_warp, int(lanes_apart)
+        self._next_warp += warps
+        if self._next_warp >= 1 << 31:
+            self._next_warp = warps
+            self._words[watcher.FIRST_WARP] = 0
+            self._cells = _reserve(len(self._cells))
+
+    def fill(self, context: npt.NDArray[np.int64], delta: int) -> None:
+        """Set the slots of a context; `delta` is host minus device address."""
+        context[Slot.WATCH_PTR] = self._words.ctypes.data
+        context[Slot.CELLS_PTR] = self._cells.ctypes.data if len(self._cells) else 0
+        context[Slot.GLOBAL_SHADOW] = int(self.valid.ctypes.data) - ARENA_BASE - delta if len(self.valid) else 0
+
+    def rows(self) -> tuple[list[list[int]], int]:
+        """What was found since `begin`, as rows in the order in which it was found; and how many findings had no room for one."""
+        words = self._words
+        at = [watcher.HEADER + k * watcher.ROW_WORDS for k in range(int(words[watcher.FOUND]))]
+        return [words[k : k + watcher.ROW_WORDS].tolist() for k in at], int(words[watcher.DROPPED])
+
+
+def _reserve(size: int) -> npt.NDArray[Any]:
+    """Zeros that take memory only where they are written: int64 words, or bytes for a size that is none of words."""
+    if not size:
+        return np.zeros(0, np.uint8)
+    try:
+        return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE), dtype=np.uint8)
+    except (OSError, ValueError) as error:
+        what = f"{size:,} bytes of address space for the checks are not available: {error}"
+        raise LimitError(what, remedy="use fewer checks (`--tool memcheck`), or raise the limit (`ulimit -v`)") from error
+
+
+_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+
+
+_STRONG_WORDS = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "STRONG", "CONSTANT"})
+_BLOCK_SCOPE = frozenset({"cta", "SM", "CTA"})
+
+
+def _traits(instruction: Instruction) -> int:
+    """How an instruction accesses memory: the bits that `watcher` names."""
+    native = instruction.native
+    words = set(instruction.modifiers) | (set() if native is None else set(native.modifiers))
+    access = memory_access(instruction)
+    atomic = (access is not None and access.access == "atomic") or instruction.opcode in ("mbarrier", "atom", "red")
+    traits = watcher.ATOMIC | watcher.STRONG if atomic else 0
+    traits |= watcher.STRONG if words & _STRONG_WORDS else 0
+    traits |= watcher.CTA if words & _BLOCK_SCOPE and "gpu" not in words else 0
+    traits |= watcher.RELEASES if words & {"release", "acq_rel"} else 0
+    return traits | (watcher.ACQUIRES if words & {"acquire", "acq_rel"} else 0)
