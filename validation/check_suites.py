@@ -7,9 +7,9 @@
 It downloads and builds nothing: each argument names a suite of `check_suites.yaml` and a folder, with programs built by
 `nvcc -cudart shared -lineinfo -gencode arch=compute_75,code=compute_75`, or with the suite's kernels as sources. The labels of that
 file say what is wrong in each. A planted bug is found if a finding of its kind names one of its lines, and found at another line if
-a finding of its kind names others only. A finding of a kind that the labels do not have is a false alarm. `--slowdown` measures what
-each check costs on the kernels of Warpsight's own suite: processor time of the execution, the least of three, in turn with the
-unchecked one.
+a finding of its kind names others only. A finding of a kind that the labels do not have is a false alarm. `--slowdown` measures
+what each check costs on the kernels of Warpsight's own suite: processor time of the execution, the least of three, in turn with
+the unchecked one.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ def kernels(suite: str, folder: Path, rules: dict[str, Any]) -> Iterator[Case]:
             command = ["--grid", grid, "--block", block, *(["--shared", str(row["shared"])] if "shared" in row else [])]
             arguments = [f"{a}:zeros" if a.endswith("]") else a for a in str(row["args"]).split()]
             command += [word for argument in arguments for word in ("--arg", argument)]
-            before = ANNOTATIONS + (GROUPS if row.get("groups") else "") + row.get("before", "")  # an include keeps the lines of the source
+            # An include keeps the lines of the source.
+            before = ANNOTATIONS + (GROUPS if row.get("groups") else "") + row.get("before", "")
             wrapper = f'{before}\n#include "{folder / path}"\n{row.get("after", "")}\n'
             yield Case(suite, f"{path} {row['at']}", tuple(command), *labels(row, rules), wrapper)
 
@@ -293,8 +294,9 @@ def slowdown(only: str) -> list[str]:
         print(rows[-1], flush=True)
         for name, seconds in checked.items():
             ratios[name].append(seconds / plain)
-    means = {"geometric mean": lambda of: math.exp(statistics.fmean(map(math.log, of))), "median": statistics.median, "worst": max}
-    sums = [f"| {name} | | | {' | '.join(f'{mean(ratios[check]):.1f}' for check in CHECKS)} |" for name, mean in means.items()]
+    means = {name: (statistics.geometric_mean(of), statistics.median(of), max(of)) for name, of in ratios.items()}
+    names = ("geometric mean", "median", "worst")
+    sums = [f"| {name} | | | {' | '.join(f'{of[n]:.1f}' for of in means.values())} |" for n, name in enumerate(names)]
     title = f"| kernel | warp instructions | seconds unchecked | {' | '.join(CHECKS)} |"
     return [title, "|---|---:|---:" + "|---:" * len(CHECKS) + "|", *sums, *rows]
 
