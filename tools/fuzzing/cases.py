@@ -67,6 +67,7 @@ def run_ptx(case: bytes, architecture: int = 0) -> set[str]:
 
     With an `architecture` it is assembled for that.
     """
+    from warpsight.base.findings import WATCHING
     from warpsight.emulator.run.launch import emulate, prepare_kernel
     from warpsight.isa.ptx.inlining import inline_calls
     from warpsight.kernels.launch import RunOptions
@@ -83,7 +84,7 @@ def run_ptx(case: bytes, architecture: int = 0) -> set[str]:
     launch = make_launch(source, kernel, given["grid"], given["block"], arguments, shared=given["shared"])
     expanded = inline_calls(source.module, source.module.kernels[launch.kernel])
     use = RegisterUse(estimate_registers(expanded), "estimate", declared_shared_bytes(source.module, expanded))
-    options = RunOptions(given["heap"], io.StringIO(), bool(given["check"]), given["stack"])
+    options = RunOptions(given["heap"], io.StringIO(), WATCHING if given["check"] else frozenset(), stack_bytes=given["stack"])
     wanted = Architecture(architecture) if architecture else None
     prepared = prepare_kernel(source, launch.kernel, architecture=wanted, checks=options.check)
     threads = 2 if given["threads"] == 2 else 1

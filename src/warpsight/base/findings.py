@@ -1,4 +1,4 @@
-"""What the checks of `warpsight check` find in a kernel or a program: wrong accesses, hazards, unwritten memory, misused barriers."""
+"""What the checks of `warpsight check` find: wrong accesses, hazards, reads of unwritten memory, misused barriers."""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ def check_lanes(module: ir.Module, *, notes: bool = False) -> ir.Function:
     allocation of the last lane is remembered for the site. `addresses` points to 32 i64 device addresses. `outside` (i64) is 0, or
     the slot's OUTSIDE_PTR: an address near an allocation is then replaced by one of zeros that belong to its lane.
     """
-    function, fresh = internal_function(module, "note_lanes" if notes else "check_lanes", I32, [PTR, PTR, I32, I64, I64, I64, I64, I64, I64])
+    name = "note_lanes" if notes else "check_lanes"
+    function, fresh = internal_function(module, name, I32, [PTR, PTR, I32, I64, I64, I64, I64, I64, I64])
     if not fresh:
         return function
     context, addresses, mask, size, align, write, site, pc, outside = function.args

@@ -53,7 +53,9 @@ def check_resolved(code: bytes, kernel: str, path: str) -> None:
 
 _LOCK = threading.Lock()
 _HEAD = "<qqq"  # sites, bytes of a warp's state, bytes of the names of library functions that the kernel calls
-_WATCHERS = {"warpsight_note": note_address, "warpsight_order": order_address, "warpsight_access": access_address}
+_WATCHERS: dict[str, Callable[[], int]] = {
+    "warpsight_note": note_address, "warpsight_order": order_address, "warpsight_access": access_address,
+}
 _LIBRARY: dict[str, Any] = {}  # engines of the library functions in use, by name
 HOST_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
 RUN_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

@@ -1,4 +1,5 @@
-"""What watches a launch for `check`: a table of what was found, and the order of accesses that racecheck knows of. Native code calls it.
+"""What watches a launch for `check`: a table of what was found, and in what order racecheck knows accesses to be. Native code calls
+it.
 
 Racecheck keeps, for each 4-byte word, the last write and the last reads by two warps. Two accesses of which one writes are a hazard
 unless one happens before the other:
@@ -46,6 +47,7 @@ READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE = 100, 101, 102
 
 # Traits of instructions: how memory is accessed (STRONG and ATOMIC, within a block only with CTA) and ordered.
 STRONG, CTA, ATOMIC, RELEASES, ACQUIRES = 1, 2, 4, 8, 16
+_MIXED = 8  # flag of a cell: its lanes accessed different bytes of the word, so which one did what is not known
 
 # A cell: the last write, and the last reads of two warps. Of each warp and clock, then pc, flags, bytes of the word and lanes.
 CELL_WORDS = 6
@@ -59,7 +61,7 @@ BARRIERS = lay.CLUSTER_ROW + 1
 # What `access` is told, in one number.
 READS, WRITES, IN_SHARED, COUNT_SHIFT, BYTES_SHIFT = 1, 2, 4, 8, 16
 
-_BLOCK, _WARP, _WARPS, _SLOTS = (int(s) for s in (Slot.BLOCK, Slot.WARP, Slot.WARPS_PER_BLOCK, Slot.COUNT))
+_BLOCK, _WARP, _WARPS = (int(s) for s in (Slot.BLOCK, Slot.WARP, Slot.WARPS_PER_BLOCK))
 _ACQUIRED = 0
 
 
@@ -227,22 +229,22 @@ def _ordered(context, watch, block, lane, stamp, info):  # type: ignore[no-untyp
             return True
         return block[_part(_FENCED, warps) + other] >= clock and block[_ACQUIRED] != 0
     left = info & _LOW & ~(1 << lane)
-    if left == 0 or watch[LANES_APART] == 0 or block[_part(_MET, warps) + warp] >= clock:
+    if left == 0 or info >> _FLAG_SHIFT & _MIXED or watch[LANES_APART] == 0 or block[_part(_MET, warps) + warp] >= clock:
         return True
     lanes = _lanes_at(warps, warp) + 32 * lane
+    unordered = 0
     for k in range(32):
-        if left >> k & 1 and block[lanes + k] < clock:
-            return False
-    return True
+        unordered |= (left >> k & 1) & (block[lanes + k] < clock)
+    return unordered == 0
 
 
 @jit()
 def _clash(context, watch, stamp, info, part, flags, shared):  # type: ignore[no-untyped-def]
-    """Is there an earlier access of this launch to the same bytes, and do the scopes of both not cover each other?
+    """Is an access to the same bytes, and do the scopes of both not cover each other?
 
     Another block's accesses to shared memory are to its own.
     """
-    if (stamp >> 32) <= watch[FIRST_WARP] or not info >> _BYTES_SHIFT & part:
+    if not info >> _BYTES_SHIFT & part:
         return False
     elsewhere = ((stamp >> 32) - watch[FIRST_WARP] - 1) // context[_WARPS] != context[_BLOCK]
     if elsewhere and shared:
@@ -254,9 +256,9 @@ def _clash(context, watch, stamp, info, part, flags, shared):  # type: ignore[no
 
 
 @jit()
-def _same_value(addresses, values, old, lane, lanes, begin, end, element, at_once):  # type: ignore[no-untyped-def]
-    """Does a lane store in bytes `begin` to `end` what is there, or, `at_once`, what other lanes store by this very access?"""
-    for k in range(begin, end):
+def _same_value(addresses, values, old, lane, lanes, bounds, size, element, at_once):  # type: ignore[no-untyped-def]
+    """Does a lane store, in those of its bytes, what is there, or, `at_once`, what other lanes store by this very access?"""
+    for k in range(bounds[0], bounds[1]):
         first = 32 * (k // element) * element + k % element
         mine = values[first + lane * element]
         if not at_once:
@@ -264,9 +266,11 @@ def _same_value(addresses, values, old, lane, lanes, begin, end, element, at_onc
                 return False
             continue
         for other in range(32):
-            if lanes >> other & 1 and other != lane:
-                if addresses[other] != addresses[lane] or values[first + other * element] != mine:
-                    return False
+            apart = abs(addresses[other] - addresses[lane])
+            if not lanes >> other & 1 or other == lane or apart >= size:
+                continue
+            if apart or values[first + other * element] != mine:
+                return False
     return True
 
 
@@ -277,14 +281,65 @@ def _hazard(context, watch, kind, pc, lane, address, stamp, info):  # type: igno
 
 
 @jit()
+def _merged(info, before):  # type: ignore[no-untyped-def]
+    """An access with the lanes and bytes of another of its warp."""
+    differ = (info ^ before) >> _BYTES_SHIFT & 15
+    return info | before & (_LOW | 15 << _BYTES_SHIFT | _MIXED << _FLAG_SHIFT) | (_MIXED << _FLAG_SHIFT if differ else 0)
+
+
+@jit()
 def _read(cells, at, stamp, info, met):  # type: ignore[no-untyped-def]
     """Remember a read of one lane."""
     known, before = cells[at + _READ], cells[at + _READ + 1]
     if known >> 32 != stamp >> 32:
         cells[at + _OLDER], cells[at + _OLDER + 1] = known, before
     elif known & _LOW > met:  # lanes that have read since the warp last met as a whole stay in the set
-        info |= before & (_LOW | 15 << _BYTES_SHIFT)
+        info = _merged(info, before)
     cells[at + _READ], cells[at + _READ + 1] = stamp, info
+
+
+@jit()
+def _unordered(context, watch, block, lane, stamp, info, part, flags, shared):  # type: ignore[no-untyped-def]
+    """Is an earlier access, to the same bytes, in no order with that of `lane` now?"""
+    if not _clash(context, watch, stamp, info, part, flags, shared):
+        return False
+    return not _ordered(context, watch, block, lane, stamp, info)
+
+
+@jit()
+def _load(context, watch, block, cells, at, stamp, info, low, met, oldest, shared):  # type: ignore[no-untyped-def]
+    """Lanes of `info` read bytes of a word, from address `low` on."""
+    wrote, how = cells[at], cells[at + 1]
+    part, flags = info >> _BYTES_SHIFT & 15, info >> _FLAG_SHIFT & 15
+    if wrote >> 32 > oldest:
+        for lane in range(32):
+            if info >> lane & 1 and _unordered(context, watch, block, lane, wrote, how, part, flags, shared):
+                _hazard(context, watch, READ_AFTER_WRITE, info >> _PC_SHIFT, lane, low, wrote, how)
+    _read(cells, at, stamp, info, met)
+
+
+@jit()
+def _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, shared, given):  # type: ignore[no-untyped-def]
+    """A lane writes bytes of a word, from address `low` on. `given`: what all lanes store, with `element` 0 where it is not known."""
+    addresses, values, old, size, element = given
+    part, flags, begin = info >> _BYTES_SHIFT & 15, info >> _FLAG_SHIFT & 15, addresses[lane]
+    wrote, how = cells[at], cells[at + 1]
+    for slot in (_WRITE, _READ, _OLDER):
+        seen, by = cells[at + slot], cells[at + slot + 1]
+        at_once = seen == stamp
+        if seen >> 32 <= oldest or (slot != _WRITE and at_once):
+            continue
+        if not _unordered(context, watch, block, lane, seen, by, part, flags, shared):
+            continue
+        bounds = (low - begin, min(begin + size, (low | 3) + 1) - begin)
+        equal = element and _same_value(addresses, values, old, lane, by & _LOW, bounds, size, element, at_once)
+        if not equal or watch[EQUAL_VALUES]:
+            kind = WRITE_AFTER_WRITE if slot == _WRITE else WRITE_AFTER_READ
+            _hazard(context, watch, kind, info >> _PC_SHIFT, lane, low, seen, by)
+    if wrote == stamp:
+        info = _merged(info, how)
+    cells[at], cells[at + 1] = stamp, info
+    cells[at + _READ], cells[at + _OLDER] = 0, 0
 
 
 @jit()
@@ -297,47 +352,34 @@ def _access(context, watch, block, cells, first, mask, pc, addresses, what, valu
         _fence(context, watch, block, warps, warp, not traits & CTA)
     if traits & ACQUIRES or (traits & STRONG and what & READS):
         block[_ACQUIRED] = 1
-    count, element = what >> COUNT_SHIFT & 255, what >> BYTES_SHIFT
-    shared, size, flags = what & IN_SHARED != 0, count * element, traits & (STRONG | CTA | ATOMIC)
+    element, shared = what >> BYTES_SHIFT, what & IN_SHARED != 0
+    size, flags = (what >> COUNT_SHIFT & 255) * element, traits & (STRONG | CTA | ATOMIC)
     clock = block[_part(_CLOCK, warps) + warp] + 1
     block[_part(_CLOCK, warps) + warp] = clock
     met = block[_part(_MET, warps) + warp]
+    # In shared memory only what the running block did counts, else what this launch did.
+    oldest = watch[FIRST_WARP] + (context[_BLOCK] * warps if shared else 0)
     stamp = (watch[FIRST_WARP] + context[_BLOCK] * warps + warp + 1) << 32 | clock
-    for lane in range(32):
-        if not mask >> lane & 1:
+    given = (addresses, values, old, size, 0 if what & READS else element)
+    left, lane = mask, -1
+    while left:
+        lane = lane + 1
+        if not left >> lane & 1:
             continue
-        begin = addresses[lane]
+        begin, lanes = addresses[lane], 1 << lane
+        if not what & WRITES:  # lanes that read the same are one
+            for other in range(lane + 1, 32):
+                lanes |= (left >> other & 1 & (addresses[other] == begin)) << other
+        left &= ~lanes
         for word in range(begin >> 2, (begin + size + 3) >> 2):
             low, high = max(begin, 4 * word), min(begin + size, 4 * word + 4)
             part = (1 << (high - 4 * word)) - (1 << (low - 4 * word))
             at = first + CELL_WORDS * word
-            info = pc << _PC_SHIFT | flags << _FLAG_SHIFT | part << _BYTES_SHIFT | 1 << lane
-            wrote, how = cells[at], cells[at + 1]
-            if not what & WRITES:
-                if _clash(context, watch, wrote, how, part, flags, shared) and not _ordered(context, watch, block, lane, wrote, how):
-                    _hazard(context, watch, READ_AFTER_WRITE, pc, lane, low, wrote, how)
-                _read(cells, at, stamp, info, met)
-                continue
-            at_once = wrote == stamp
-            if _clash(context, watch, wrote, how, part, flags, shared) and not _ordered(context, watch, block, lane, wrote, how):
-                same = what & READS == 0 and _same_value(
-                    addresses, values, old, lane, how & _LOW, low - begin, high - begin, element, at_once
-                )
-                if not same or watch[EQUAL_VALUES]:
-                    _hazard(context, watch, WRITE_AFTER_WRITE, pc, lane, low, wrote, how)
-            for slot in (_READ, _OLDER):
-                seen, by = cells[at + slot], cells[at + slot + 1]
-                if seen != stamp and _clash(context, watch, seen, by, part, flags, shared):
-                    if not _ordered(context, watch, block, lane, seen, by):
-                        same = what & READS == 0 and _same_value(
-                            addresses, values, old, lane, 0, low - begin, high - begin, element, False
-                        )
-                        if not same or watch[EQUAL_VALUES]:
-                            _hazard(context, watch, WRITE_AFTER_READ, pc, lane, low, seen, by)
-            if at_once:
-                info |= how & (_LOW | 15 << _BYTES_SHIFT)
-            cells[at], cells[at + 1] = stamp, info
-            cells[at + _READ], cells[at + _OLDER] = 0, 0
+            info = pc << _PC_SHIFT | flags << _FLAG_SHIFT | part << _BYTES_SHIFT | lanes
+            if what & WRITES:
+                _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, shared, given)
+            else:
+                _load(context, watch, block, cells, at, stamp, info, low, met, oldest, shared)
 
 
 # -- The functions for native code.
@@ -349,11 +391,9 @@ def _version() -> int:
 
 
 def _note_function(version: int) -> Any:
-    def note(context_at, watch_at, kind, pc, mask, addresses_at):  # type: ignore[no-untyped-def]
+    def note(context, watch, kind, pc, mask, addresses):  # type: ignore[no-untyped-def]
         if kind < 0:
             return np.int32(version)
-        context, addresses = numba.carray(context_at, (_SLOTS,)), numba.carray(addresses_at, (32,))
-        watch = numba.carray(watch_at, (HEADER + ROWS * ROW_WORDS,))
         for lane in range(32):
             if mask >> lane & 1:
                 note_one(context, watch, kind, pc, lane, addresses[lane], -1, -1, 0)
@@ -365,11 +405,9 @@ def _note_function(version: int) -> Any:
 
 
 def _order_function(version: int) -> Any:
-    def order(context_at, watch_at, block_at, mask, what, operand):  # type: ignore[no-untyped-def]
+    def order(context, watch, block, mask, what, operand):  # type: ignore[no-untyped-def]
         if what < 0:
             return np.int32(version)
-        # No bounds are checked in compiled code: the sizes say nothing.
-        context, watch, block = (numba.carray(context_at, (_SLOTS,)), numba.carray(watch_at, (1,)), numba.carray(block_at, (1,)))
         _order(context, watch, block, np.int64(mask), what, operand)
         return np.int32(0)
 
@@ -379,19 +417,16 @@ def _order_function(version: int) -> Any:
 
 
 def _access_function(version: int) -> Any:
-    def access(context_at, watch_at, block_at, cells_at, mask, pc, addresses_at, what, values_at, old_at):  # type: ignore[no-untyped-def]
+    def access(context, watch, block, cells, mask, pc, addresses, what, values, old):  # type: ignore[no-untyped-def]
         if what < 0:
             return np.int32(version)
-        context, watch, block = (numba.carray(context_at, (_SLOTS,)), numba.carray(watch_at, (1,)), numba.carray(block_at, (1,)))
-        addresses = numba.carray(addresses_at, (32,))
-        values, old = numba.carray(values_at, (1,)), numba.carray(old_at, (1,))
         if what & IN_SHARED:
             warps = context[_WARPS]
             first = BLOCK_HEADER + (_KNOWS + warps + 1024) * warps
             _access(context, watch, block, block, first, np.int64(mask), pc, addresses, what, values, old)
         else:
             first = -CELL_WORDS * (ARENA_BASE >> 2)
-            _access(context, watch, block, numba.carray(cells_at, (1,)), first, np.int64(mask), pc, addresses, what, values, old)
+            _access(context, watch, block, cells, first, np.int64(mask), pc, addresses, what, values, old)
         return np.int32(0)
 
     types = numba.types

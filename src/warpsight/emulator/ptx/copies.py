@@ -152,8 +152,9 @@ class BulkShape:
                 inner.call(move, [*pointers, size, I1(0)])
 
             if shadows:  # what was never written stays so where it is copied to
-                distances = [helper.slot(Slot.GLOBAL_SHADOW if s == "global" else Slot.SHARED_SHADOW) for s in (self.target, self.source)]
-                beside = [inner.inttoptr(inner.add(v, d), PTR) for v, d in zip((first, second), distances, strict=True)]
+                distance = {"global": helper.slot(Slot.GLOBAL_SHADOW), "shared": helper.slot(Slot.SHARED_SHADOW)}
+                places = ((first, self.target), (second, self.source))
+                beside = [inner.inttoptr(inner.add(v, distance[space]), PTR) for v, space in places]
                 inner.call(move, [*beside, size, I1(0)])
 
         for_each_lane(builder, busy, body)

@@ -322,21 +322,21 @@ def _note_lines(emitter: Emitter, access: MatrixAccess, first: Value, step: Valu
     in_shared = I1(access.space == "shared")
     if access.space == "generic":
         in_shared = builder.icmp_unsigned("<", offset, I64(WINDOW_BYTES))
-    how = {"reads": not access.writes, "writes": access.writes}
     if access.space != "global":
         lanes = PartFrame(emitter, builder.select(in_shared, lines, I32(0)))
         wide = builder.add(splat(builder, offset), builder.mul(IOTA64, splat(builder, step)))
         most = splat_constant(I64, 0xFFFFFFF0)  # in no shared memory
         offsets = builder.trunc(builder.select(builder.icmp_unsigned("<", wide, most), wide, most), vector(I32))
-        check_window(lanes, offsets, access.line_bytes, emitter.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, access.align(), drops=True)
+        limit = emitter.slot(Slot.SHARED_SIZE)
+        check_window(lanes, offsets, access.line_bytes, limit, Fault.SHARED_BOUNDS, access.align(), drops=True)
         host = builder.add(wide, splat(builder, emitter.slot(Slot.SHARED_PTR)))
-        note_access(lanes, "shared", host, wide, 4, words, **how)
+        note_access(lanes, "shared", host, wide, 4, words, reads=not access.writes, writes=access.writes)
     if access.space != "shared":
         lanes = PartFrame(emitter, builder.select(in_shared, I32(0), lines))
         site = I64(emitter.kernel.next_site())
         check_global(lanes, starts, access.line_bytes, access.writes, site, access.align(), replaces=True)
         host = builder.add(starts, splat(builder, emitter.slot(Slot.ARENA_DELTA)))
-        note_access(lanes, "global", host, starts, 4, words, **how)
+        note_access(lanes, "global", host, starts, 4, words, reads=not access.writes, writes=access.writes)
 
 
 def _multiply(emitter: Emitter, instruction: Instruction, modifiers: list[str]) -> None:

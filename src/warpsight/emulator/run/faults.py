@@ -328,7 +328,7 @@ def lanes_text(mask: int) -> str:
 _HAZARDS = {
     watcher.READ_AFTER_WRITE: ("read-after-write", "read of what {other} writes, with nothing that orders the two"),
     watcher.WRITE_AFTER_READ: ("write-after-read", "write over what {other} reads, with nothing that orders the two"),
-    watcher.WRITE_AFTER_WRITE: ("write-after-write", "write of another value over what {other} writes, with nothing that orders the two"),
+    watcher.WRITE_AFTER_WRITE: ("write-after-write", "write over what {other} writes otherwise, with nothing that orders the two"),
 }
 _TOOLS = {Fault.UNWRITTEN: INITCHECK}
 _BARRIERS = frozenset({Fault.BARRIERS_DIFFER, Fault.DEADLOCK, Fault.BARRIER_OPERAND, Fault.MBARRIER_STATE, Fault.MBARRIER_COUNT,
@@ -337,7 +337,7 @@ _BARRIER_KINDS = ("barriers-differ", "deadlock", "barrier-operand", "mbarrier-st
 
 
 def findings(rows: list[list[int]], dropped: int, scene: FaultScene) -> list[Finding]:
-    """The rows that `Watch.rows` gives, in words."""
+    """The rows that `LaunchWatch.rows` gives, in words."""
     found = [_hazard(row, scene) if row[watcher.KIND] in _HAZARDS else _wrong_access(row, scene) for row in rows]
     if dropped:
         found.append(Finding(

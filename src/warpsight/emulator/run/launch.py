@@ -305,7 +305,8 @@ class _Run:
 
     def execute(self, sink: TraceSink, threads: int) -> tuple[PathTable, npt.NDArray[np.int64]]:
         """Run all blocks, draining into the sink; returns the paths and how many warps took each."""
-        may_split = threads > 1 and not self.options.check and self.launch.blocks >= MIN_BLOCKS and not self.native.graph.waits.spinning
+        may_split = threads > 1 and self.launch.blocks >= MIN_BLOCKS and not self.native.graph.waits.spinning
+        may_split = may_split and not self.options.check
         # Memory that is the launch's own can be filled again, should the blocks have to run in order.
         if may_split and isinstance(self.memory, DeviceMemory) and not why_in_order(self.function):
             table = AccessTable.of(self.function, self.native.graph)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from warpsight.base.errors import LimitError, UsageError
 from warpsight.emulator.codegen.layout import ARENA_BASE, ARENA_LIMIT
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, NativeSymbolTable, SymbolTable, align_up, initial_bytes
-from warpsight.emulator.run.watch import Watch
+from warpsight.emulator.run.watch import LaunchWatch
 from warpsight.emulator.textures.objects import DescriptorTable, copy_in, copy_out, describe, image_bytes
 from warpsight.isa.ptx.program import Function, Module
 from warpsight.kernels.arrays import memory_shortage
@@ -193,7 +193,7 @@ class Memory:
     parameters: bytearray
     table: LiveTable
     heap: DeviceHeap
-    watch: Watch | None
+    watch: LaunchWatch | None
     objects: DescriptorTable
     workspace: int
 
@@ -251,7 +251,7 @@ class DeviceMemory(Memory):
         self.delta = int(self._bytes.ctypes.data) - ARENA_BASE
         self._initial = [(data.address, initial_bytes(symbols, data, place)) for data in symbols.global_data]
         self.table = LiveTable(self.allocations)
-        self.watch = Watch(checks, size) if checks else None
+        self.watch = LaunchWatch(checks, size) if checks else None
         if self.watch is not None:
             self.watch.set_written(ARENA_BASE, heap - ARENA_BASE)
         self.fill()
@@ -329,7 +329,7 @@ class ResidentMemory(Memory):
     def __init__(
         self, table: npt.NDArray[np.int64], delta: int, parameters: bytes, names: Mapping[int, str],
         objects: DescriptorTable | None = None, heap: DeviceHeap | None = None, workspace: int = 0,
-        watch: Watch | None = None,
+        watch: LaunchWatch | None = None,
     ) -> None:
         self.delta = delta
         self.parameters = bytearray(parameters or b"\0")

@@ -1,4 +1,4 @@
-"""The memory of the checks that watch a launch. `codegen/watcher.py` says what native code does with it, `faults.py` what was found."""
+"""The memory of the checks that watch a launch; `codegen/watcher.py` says what native code does with it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from warpsight.isa.ptx.rules import memory_access
 from warpsight.kernels.launch import Launch
 
 
-class Watch:
+class LaunchWatch:
     """Which bytes of `arena_bytes` of device memory are written, and who accessed its words last; and what was found in a launch.
 
-    `checks` are of `findings.WATCHING`. `valid` is uint8 [arena_bytes], 255 where a byte is written; empty without initcheck. Memory
-    is taken only for what is used. Raises LimitError where so much cannot even be reserved.
+    `checks` are of `findings.WATCHING`. `valid` is uint8 [arena_bytes], 255 where a byte is written; empty without initcheck.
+    Memory is taken only for what is used. Raises LimitError where so much cannot even be reserved.
     """
 
     def __init__(self, checks: frozenset[str], arena_bytes: int) -> None:

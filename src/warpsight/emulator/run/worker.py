@@ -231,7 +231,7 @@ NEXT_ROUNDS, MOST_ROUNDS = 4, 1 << 12  # and once blocks have been suspended; tw
 _MOST_VAIN_TURNS = 16  # of all blocks, when no further block can be started
 
 class _Residence:
-    """Memory of one block: shared and local memory, the states of its warps and its record; with `watched`, what checks keep of it."""
+    """Memory of one block: shared and local memory, the states of its warps, its record, and what checks keep of it."""
 
     def __init__(self, shared: int, local: int, states: int, watched: int) -> None:
         # Accesses of whole vectors may reach past the end of shared and local memory.
