@@ -43,6 +43,7 @@ from warpsight.pipeline.kernel_input import prepare
 from warpsight.pipeline.suites import SuiteKernel, load_suite
 
 PLAN = Path(__file__).with_suffix(".yaml")
+PROGRAMS = Path(__file__).with_name("programs.yaml")  # right programs of other suites, and their arguments
 PAGE = Path(__file__).with_name("check.md")
 COMMAND = "python validation/check_suites.py --write"
 INSTRUCTIONS, LIMIT = "5_000_000", 4  # what a run may execute, and the exit code where it does not end by then
@@ -108,12 +109,15 @@ class Outcome:
 
 def cases(folders: dict[str, Path], only: str, work: Path) -> Iterator[Case]:
     """All runs of the suites in the folders; `work` takes the input that Indigo's programs need."""
-    plan = YAML(typ="safe").load(PLAN)
+    plan, right = (YAML(typ="safe").load(path) for path in (PLAN, PROGRAMS))
     for suite, folder in folders.items():
-        if suite not in plan:
-            sys.exit(f"error: no suite {suite!r} in {PLAN.name}: {', '.join(plan)}")
-        rules = plan[suite]
-        made = kernels(suite, folder.resolve(), rules) if "kernels" in rules else programs(suite, folder.resolve(), rules, work)
+        if suite not in plan and suite not in right["suites"]:
+            sys.exit(f"error: no suite {suite!r} in {PLAN.name} or {PROGRAMS.name}: {', '.join([*plan, *right['suites']])}")
+        rules, folder = plan.get(suite, {}), folder.resolve()  # noqa: PLW2901
+        if suite in right["suites"]:
+            made = right_programs(suite, folder, rules, right["suites"][suite].get("programs", {}))
+        else:
+            made = kernels(suite, folder, rules) if "kernels" in rules else programs(suite, folder, rules, work)
         yield from (case for case in made if re.search(only, f"{case.suite}/{case.name}"))
 
 
@@ -126,7 +130,7 @@ def labels(row: dict[str, Any], rules: dict[str, Any]) -> tuple[tuple[Label, ...
 def programs(suite: str, folder: Path, rules: dict[str, Any], work: Path) -> Iterator[Case]:
     """The programs of a folder: those of the plan, or all, labelled by the words of their names."""
     named = rules.get("programs")
-    for program in sorted(p for p in folder.iterdir() if p.is_file() and p.stat().st_mode & 0o100):
+    for program in executables(folder):
         if named is not None and program.name not in named:
             continue
         row = {"arguments": rules.get("arguments", ""), "expect": [], "may": []} | (named[program.name] if named else {})
@@ -137,6 +141,20 @@ def programs(suite: str, folder: Path, rules: dict[str, Any], work: Path) -> Ite
                 row["may"] = [*row["may"], *said.get("may", [])]
         words = [str(graph(work)) if word == "GRAPH" else word for word in str(row["arguments"]).split()]
         yield Case(suite, program.name, ("--", str(program), *words), *labels(row, rules))
+
+
+def executables(folder: Path) -> list[Path]:
+    """The programs in a folder."""
+    return sorted(p for p in folder.iterdir() if p.is_file() and p.stat().st_mode & 0o100)
+
+
+def right_programs(suite: str, folder: Path, rules: dict[str, Any], runs: dict[str, Any]) -> Iterator[Case]:
+    """The programs of a folder as `programs.yaml` runs them: right, but for what the plan says of them."""
+    for program in executables(folder):
+        for row in runs.get(program.name, [{}]):
+            words = [str(word) for word in row.get("arguments", [])]
+            known = rules.get("programs", {}).get(program.name, {})
+            yield Case(suite, " ".join([program.name, *words]), ("--", str(program), *words), *labels(known, rules))
 
 
 def kernels(suite: str, folder: Path, rules: dict[str, Any]) -> Iterator[Case]:
