@@ -320,7 +320,7 @@ def _load(context, watch, block, cells, at, stamp, info, low, met, oldest, share
 
 @jit()
 def _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, shared, given):  # type: ignore[no-untyped-def]
-    """A lane writes bytes of a word, from address `low` on. `given`: what all lanes store, with `element` 0 where it is not known."""
+    """A lane writes bytes of a word, from address `low` on. `given` is what all lanes store; `element` is 0 if not known."""
     addresses, values, old, size, element = given
     part, flags, begin = info >> _BYTES_SHIFT & 15, info >> _FLAG_SHIFT & 15, addresses[lane]
     wrote, how = cells[at], cells[at + 1]

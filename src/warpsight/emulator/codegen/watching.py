@@ -12,7 +12,7 @@ from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK
 from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame
-from warpsight.emulator.codegen.helpers import note_in
+from warpsight.emulator.codegen.helpers import note_in, until_no_lane_is_left
 from warpsight.emulator.codegen.lanes import (
     I8,
     I32,
@@ -34,7 +34,7 @@ from warpsight.emulator.codegen.lanes import (
     width,
 )
 from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP, Fault, Slot
-from warpsight.isa.ptx.program import Immediate, Instruction
+from warpsight.isa.ptx.program import Immediate, Instruction, Negated, Operand
 from warpsight.isa.ptx.rules import is_block_barrier, is_warp_barrier
 
 _WINDOWS = {
@@ -163,8 +163,10 @@ def note_order(frame: Emitter, instruction: Instruction) -> None:
     if "cluster" in modifiers and opcode == "barrier":
         what = watcher.ARRIVES if "arrive" in modifiers else watcher.BARRIER
         number = I64(watcher.BARRIERS - 1)
-    elif is_warp_barrier(instruction) or opcode in _MEETINGS:
-        what = watcher.WARP_MEETS
+    elif is_warp_barrier(instruction) or (opcode in _MEETINGS and "sync" in modifiers):
+        if instruction.native is None:  # in machine code lanes of a warp are not told apart
+            _note_meeting(frame, instruction.operands[-1])
+        return
     elif is_block_barrier(instruction):
         what = watcher.ARRIVES if "arrive" in modifiers else watcher.BARRIER
         number = _barrier_number(frame, instruction)
@@ -175,6 +177,19 @@ def note_order(frame: Emitter, instruction: Instruction) -> None:
     else:
         return
     tell(frame, what, number)
+
+
+def _note_meeting(emitter: Emitter, operand: Operand | Negated) -> None:
+    """Lanes that name the same members meet."""
+    members = emitter.read(operand, "b32")
+
+    def serve(inner: Builder, left: Value, result: Value) -> tuple[Value, Value]:
+        named = inner.extract_element(members, inner.and_(trailing_zeros(inner, left), I32(31)))
+        same = inner.and_(lanes_to_mask(inner, inner.icmp_signed("==", members, splat(inner, named))), left)
+        order_in(inner, emitter.context, inner.and_(same, named), watcher.WARP_MEETS, I64(0))
+        return same, result
+
+    until_no_lane_is_left(emitter.builder, emitter.active_mask, serve)
 
 
 def _barrier_number(emitter: Emitter, instruction: Instruction) -> Value:
