@@ -13,8 +13,9 @@ from warpsight._version import __version__
 from warpsight.base.display import DISPLAY
 
 if TYPE_CHECKING:
-    from warpsight.api import advise, cache_model, explain, load_trace, predict, profile, report, simulate, sweep, trace
+    from warpsight.api import advise, cache_model, check, explain, load_trace, predict, profile, report, simulate, sweep, trace
     from warpsight.base.errors import WarpsightError
+    from warpsight.base.findings import Finding
     from warpsight.gpu.loader import load_gpu
     from warpsight.gpu.spec import GpuSpec
     from warpsight.intervals.interval_profile import IntervalProfile
@@ -24,16 +25,19 @@ if TYPE_CHECKING:
     from warpsight.traces.schema import KernelTrace
 
 __all__ = [
-    "GpuSpec", "IntervalProfile", "KernelTrace", "Prediction", "Question", "Surface", "Sweep", "Texture", "WarpsightError",
-    "__version__", "advise", "cache_model", "explain", "load_gpu", "load_trace", "predict", "profile", "report", "simulate",
-    "sweep", "trace",
+    "Finding", "GpuSpec", "IntervalProfile", "KernelTrace", "Prediction", "Question", "Surface", "Sweep", "Texture", "WarpsightError",
+    "__version__", "advise", "cache_model", "check", "explain", "load_gpu", "load_trace", "predict", "profile", "report",
+    "simulate", "sweep", "trace",
 ]
 
 __getattr__, __dir__, _ = lazy.attach(
     __name__,
     submod_attrs={
-        "api": ["advise", "cache_model", "explain", "load_trace", "predict", "profile", "report", "simulate", "sweep", "trace"],
+        "api": [
+            "advise", "cache_model", "check", "explain", "load_trace", "predict", "profile", "report", "simulate", "sweep", "trace",
+        ],
         "base.errors": ["WarpsightError"],
+        "base.findings": ["Finding"],
         "gpu.loader": ["load_gpu"],
         "gpu.spec": ["GpuSpec"],
         "intervals.interval_profile": ["IntervalProfile"],

@@ -16,6 +16,8 @@ from warpsight.analysis.explanation import Explanation, explain_profiled
 from warpsight.analysis.report_data.files import write_report
 from warpsight.analysis.report_data.kernel import Parts, advised_report_data, predictions_report_data
 from warpsight.analysis.report_data.study import study_report_data
+from warpsight.base.errors import UsageError, suggestion
+from warpsight.base.findings import Finding
 from warpsight.caches.reuse.result import CacheResult
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
@@ -23,6 +25,7 @@ from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.jobs.executor import make_executor
 from warpsight.pipeline import files as store
 from warpsight.pipeline.cache_model import CacheOptions, accesses_of, cache_result, checked_changes
+from warpsight.pipeline.checking import check_kernel, check_program, parse_tools
 from warpsight.pipeline.evaluate import predict_trace, profile_trace
 from warpsight.pipeline.request import DEFAULT_METHOD, DEFAULT_MODEL, Dimensions, KernelRequest, Method
 from warpsight.pipeline.simulation import simulate_trace
@@ -56,11 +59,11 @@ def trace(
     and written back; scalars; texts by rule such as ``f32[1024]:uniform`` (made with `seed`). `shared` is dynamic shared memory
     in bytes; `registers` per thread replaces the assembler's count; past `max_instructions` warp instructions (10^10) the run
     stops. `heap_bytes` (8 MiB) are for the kernel's own ``malloc``, `stack_bytes` per thread (8 KiB) for recursion and calls
-    through pointers; it prints to the text stream `output` (standard output). `check` makes reads of memory that was never
-    written faults. Blocks run on `threads` of this machine (all of them), with the same result and trace as on one. With `sample`
-    (a number of blocks, or a share as ``5%``)
-    all run, and those, chosen by `seed`, are recorded. `level` is what is executed: ``ptx``; ``sass``, machine code assembled for
-    `gpu` (or for `arch`); ``auto`` (the default): ``sass`` if `gpu` has a compute capability of 7.0 or later, else ``ptx``. The
+    through pointers; it prints to the text stream `output` (standard output). With `check`, wrong accesses, hazards, unwritten
+    memory and misused barriers are a CheckFault, whose `findings` are all of them. Blocks run on `threads` of this machine (all of
+    them), with the same result and trace as on one. With `sample` (a number of blocks, or a share as ``5%``) all run, and those,
+    chosen by `seed`, are recorded. `level` is what is executed: ``ptx``; ``sass``, machine code assembled for `gpu` (or for
+    `arch`); ``auto`` (the default): ``sass`` if `gpu` has a compute capability of 7.0 or later, else ``ptx``. The
     assembler takes at most `maxrregcount` registers per thread, and optimises as `opt_level` (0 to 3) says. Values given here win
     over a launch file's. A trace folder is opened.
     Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
@@ -73,6 +76,40 @@ def trace(
     )  # fmt: skip
     spec = None if gpu is None else load_gpu(gpu)
     return obtain_trace(request, gpu=spec) if out is None else store.trace_into(request, fspath(out), gpu=spec)
+
+
+def check(
+    source: Any = None, kernel: str | None = None, *, grid: Dimensions | None = None, block: Dimensions | None = None,
+    args: Sequence[Any] | None = None, shared: int | None = None, tools: str | Sequence[str] = "all", order: int = 0,
+    program: Sequence[str] | None = None, gpu: str | PathLike[str] | GpuSpec | None = None, level: str | None = None,
+    output: TextIO | None = None, **launch: Any,
+) -> list[Finding]:
+    """What is wrong with one launch of a kernel, or with a whole CUDA program: its findings, the same ones of all launches as one.
+
+    `source` to `shared` as for `trace`, and so are the other values of a launch (`seed`, `arch`, `heap_bytes`, ...) as keywords;
+    arrays stay as they are. `program` is a program built with ``nvcc -cudart shared``, and its arguments, instead of a kernel.
+    `tools` are memcheck, racecheck, initcheck and synccheck, or ``all``; `order` is how many other orders of blocks, warps and lanes
+    are tried, and their results compared. PTX is executed where there is PTX, unless `level` says otherwise.
+    Raises WarpsightError for what cannot be run; what is wrong with the kernel is no exception.
+    """
+    chosen, spec = parse_tools(tools), None if gpu is None else load_gpu(gpu)
+    if program is not None:
+        if source is not None or kernel is not None or grid is not None or block is not None or args is not None or launch:
+            raise UsageError("a program makes its launches itself", place="program", remedy="give a kernel or a program")
+        return check_program(list(program), load_gpu(gpu), chosen, level=level, orders=order).findings
+    unknown = next((name for name in launch if name not in _OF_LAUNCHES), None)
+    if unknown is not None:
+        what = f"is not an argument of check{suggestion(unknown, _OF_LAUNCHES)}"
+        raise UsageError(what, place=unknown, remedy=f"known: {', '.join(_OF_LAUNCHES)}")
+    request = KernelRequest(
+        path=source, kernel=kernel, grid=grid, block=block, shared=shared, args=_tuple(args), level=level, output=output,
+        **{name: _tuple(value) for name, value in launch.items()},
+    )
+    return check_kernel(request, chosen, gpu=spec, orders=order).findings
+
+
+_OF_LAUNCHES = ("seed", "registers", "max_instructions", "arch", "defines", "include_dirs", "heap_bytes", "stack_bytes", "constants",
+                "maxrregcount", "opt_level")  # fmt: skip
 
 
 def _tuple(value: Any) -> Any:

@@ -59,7 +59,7 @@ $slow:
 
 @pytest.fixture(scope="module")
 def decoded() -> Function:
-    return decode_kernel(read_listing(LISTING, "k.ptx"), "k", (), {13: ("k.cu", 5)}, "k.ptx", ("k",))
+    return decode_kernel(read_listing(LISTING, "k.ptx"), "k", (), {13: ("k.cu", 5, ())}, "k.ptx", ("k",))
 
 
 def test_listing_has_encodings_lines_and_functions() -> None:

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from warpsight.base.findings import Finding, Site
+
 
 @dataclass(frozen=True)
 class Assertion:
@@ -83,6 +85,28 @@ class LaunchFault(WarpsightError):
     """The kernel did what a GPU would not allow: out of bounds, misaligned, trap. The launch is stopped."""
 
     exit_code = 5
+
+
+class CheckFault(LaunchFault):
+    """Checks have found errors in the launch; `findings` are all of them, of which the message has the first."""
+
+    findings: tuple[Finding, ...] = ()
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding]) -> CheckFault:
+        """The error for one finding or more."""
+        found = tuple(findings)
+        first = next((each for each in found if each.severity == "error"), found[0])
+        more = f" (the first of {len(found)} findings)" if len(found) > 1 else ""
+        site = first.site or Site("")
+        error = cls(f"{first.tool}: {first.message}{more}", place=site.place, remedy=first.remedy)
+        error.findings = found
+        nowhere = (0, 0, 0)
+        error.details = FaultDetails(
+            first.kind, first.kernel, site.ptx_line, site.file, site.line, site.block or nowhere, site.thread or nowhere,
+            first.address, first.allocation, first.distance,
+        )  # fmt: skip
+        return error
 
 
 class UnsupportedError(WarpsightError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 # As NVIDIA's compute-sanitizer names its tools; `order` compares the outcomes of other orders of blocks and warps.
@@ -12,12 +13,21 @@ WATCHING = frozenset({MEMCHECK, RACECHECK, INITCHECK, SYNCCHECK})
 
 
 @dataclass(frozen=True)
+class Caller:
+    """A place that a function was called from: the function that it stands in, as in the source, and the line."""
+
+    function: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
 class Site:
     """One access or synchronization: the instruction, its source line, and the first thread that made it.
 
     `file` and `line` are of the source ("" and 0 without line information), `ptx_line` and `text` of the instruction; `place` is
-    what a message calls it. `what` is `read`, `write`, `atomic` or "". `callers` are the places that it was called from, innermost
-    first, where inlined calls are known.
+    what a message calls it. `what` is `read`, `write`, `atomic` or "". `function` is the function that it stands in, where that
+    is known and not the kernel; `callers` are the places that it was called from, innermost first.
     """
 
     place: str
@@ -30,7 +40,8 @@ class Site:
     thread: tuple[int, int, int] | None = None
     warp: int | None = None
     lane: int | None = None
-    callers: tuple[str, ...] = ()
+    function: str = ""
+    callers: tuple[Caller, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,3 +73,42 @@ class Finding:
     def to_json(self) -> dict[str, Any]:
         """The fields, those of the sites nested."""
         return asdict(self)
+
+
+# -- The same thing in several launches of a program.
+
+@dataclass
+class Repeated:
+    """A finding, with the lanes of all launches that it was found in, and how many launches these are."""
+
+    finding: Finding
+    launches: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of the finding, and `launches`, those in which it was found."""
+        return {**self.finding.to_json(), "launches": self.launches}
+
+
+def fold(findings: Iterable[Finding]) -> list[Repeated]:
+    """Each finding once, in the order of the first: the same lines in the same way wrong, in whatever launch, thread and copy of the
+    line that the compiler has made.
+    """
+    folded: dict[tuple[Any, ...], Repeated] = {}
+    last: dict[tuple[Any, ...], int] = {}
+    for each in findings:
+        what = (each.tool, each.kind, each.kernel, each.severity, each.space, each.bytes, each.allocation)
+        key = (*what, _place(each.site), _place(each.other), each.message if each.site is None else "")
+        known = folded.get(key)
+        if known is None:
+            folded[key] = Repeated(each)
+        else:
+            known.finding = replace(known.finding, count=known.finding.count + each.count)
+            known.launches += each.launch != last[key]
+        last[key] = each.launch
+    return list(folded.values())
+
+
+def _place(site: Site | None) -> tuple[Any, ...]:
+    if site is None:
+        return ()
+    return site.place, site.what, site.callers, () if site.file else (site.text, site.ptx_line)

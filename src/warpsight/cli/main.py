@@ -18,9 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from types import ModuleType
+from typing import Any
 
 from warpsight._version import __version__
-from warpsight.base.errors import LimitError, UsageError, WarpsightError, suggestion
+from warpsight.base.errors import CheckFault, LimitError, UsageError, WarpsightError, suggestion
+from warpsight.base.findings import fold
 from warpsight.cli.parser import Parser, name_options
 
 
@@ -61,6 +63,7 @@ COMMANDS = (
     Command("compare", "warpsight.cli.compare", "compare models with each other, and with measurements or reference cycles"),
     Command("trace", "warpsight.cli.trace", "execute a kernel on this machine and store its trace for later predictions",
             {part.name: part for part in _TRACE_PARTS}),
+    Command("check", "warpsight.cli.check", "find wrong accesses, races, unwritten memory and misused barriers"),
     Command("run", "warpsight.cli.run", "run a whole CUDA program on this machine and predict each kernel launch"),
     Command("simulate", "warpsight.cli.simulate", "simulate a kernel on a GPU cycle by cycle, as a reference for the models"),
     Command("sass", "warpsight.cli.sass", "list the machine code of a kernel for a GPU, with stall cycles and barriers"),
@@ -124,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WarpsightError as error:
         if option_names:
             name_options(error, option_names, words)
-        return _failed(error)
+        return _checks_failed(error) if isinstance(error, CheckFault) else _failed(error)
     except SystemExit as leaving:  # argparse after --help
         return leaving.code if isinstance(leaving.code, int) else 0
     except KeyboardInterrupt:
@@ -168,6 +171,13 @@ def _say(text: str) -> None:
 def _failed(error: WarpsightError) -> int:
     _say(f"error: {error}")
     return error.exit_code
+
+
+def _checks_failed(error: CheckFault) -> int:
+    """What checks have found, each in its block of lines; then the error, as for every launch that is wrong."""
+    found: Any = importlib.import_module("warpsight.reports.findings")
+    _say("\n".join(found.blocks_of([each.to_json() for each in fold(error.findings)], root=os.getcwd())))
+    return _failed(error)
 
 
 def _drop_stdout() -> None:

@@ -36,10 +36,12 @@ _KERNEL_HELP = ("a .cu, .ptx, .cubin or .fatbin file, a program built by nvcc, a
                 "or - for source on stdin")
 
 
-def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False, any_number: bool = False) -> None:
+def add_kernel(
+    parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False, any_number: bool = False, check: bool = True
+) -> None:
     """Declare KERNEL, or with `several` one or more, and the options that say how it is compiled and launched.
 
-    With `any_number` there may be none; with `studies` a study file or nothing may take their place.
+    With `any_number` there may be none; with `studies` a study file or nothing may take their place. `check` adds --check.
     """
     if studies:
         parser.add_argument("paths", metavar="STUDY|[NAME=]KERNEL", nargs="*",
@@ -68,8 +70,9 @@ def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studie
                        "the results and the trace do not depend on it")
     group.add_argument("--sample", metavar="N|P%", help="record only N blocks, or P percent of them, chosen at random "
                        "(by --seed); all blocks are executed")
-    group.add_argument("--check", action="store_true", default=None, help="stop at reads of uninitialized shared, local or "
-                       "allocated memory (slower)")
+    if check:
+        group.add_argument("--check", action="store_true", default=None, help="report wrong accesses, hazards, unwritten memory "
+                           "and misused barriers, with exit code 5 (slower; see `warpsight check`)")
     imported = parser.add_argument_group("traces of other tools (Accel-Sim, PPT-GPU, AMALI, MDM)")
     imported.add_argument("--kernels", metavar="NAME[,NAME]", help="only launches of these kernels")
     imported.add_argument("--launches", metavar="N[,N-M]", help="only these launches, numbered from 1, as 1,3-5")

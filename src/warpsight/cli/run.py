@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from warpsight.base.errors import LaunchFault, UnsupportedError, UsageError
+from warpsight.base.findings import WATCHING
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.program_run import OUT_OF_BOUNDS, Selection
 from warpsight.pipeline.program_run import predict_program as run_program
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS
+from warpsight.reports.findings import findings_text
 from warpsight.reports.next_step import line
 from warpsight.reports.prediction import program_text
 
@@ -42,6 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out-of-bounds", choices=OUT_OF_BOUNDS, default="error", help="what a load, store or atomic just past an "
                         "array does: end the launch with an error, or read zeros and write nothing, with a warning for each place "
                         "(warn) or without (ignore); further than the 2 MiB page of an array it is always an error (default error)")
+    parser.add_argument("--check", action="store_true", help="report wrong accesses, hazards, unwritten memory, misused barriers, "
+                        "leaks and failing calls on stderr, with exit code 5 for errors (slower; see `warpsight check`)")
     parser.add_argument("--strict", action="store_true", help="exit with 5 if a launch failed, whatever the program's exit code")
     options.add_json(parser)
 
@@ -49,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the program, then print the table; the program's exit code, or 3 if it succeeded but a kernel was refused.
 
-    With --strict, 5 if a launch failed.
+    With --strict, 5 if a launch failed; with --check, 5 if checks have found errors.
     """
     command = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if not command:
@@ -64,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         max_instructions=arguments.max_instructions or DEFAULT_MAX_INSTRUCTIONS,
         level=arguments.level,
         out_of_bounds=arguments.out_of_bounds,
+        checks=WATCHING if arguments.check else frozenset(),
         # With --json, stdout is the document and nothing else.
         stdout=sys.stderr if arguments.json else None,
     )
@@ -76,6 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
             ["run", "-o", "traces", "--", *command], "keep each launch's trace for other GPUs and models")
         print_answer(program_text(document, terminal_style()), following)
     code = int(document["exit_code"])
+    if document["check"]:
+        print(findings_text(document["check"], root=os.getcwd()), file=sys.stderr)
+        if document["check"]["totals"]["errors"]:
+            return LaunchFault.exit_code
     if arguments.strict and document["totals"]["failed"]:
         return LaunchFault.exit_code
     return UnsupportedError.exit_code if code == 0 and document["refused"] else code

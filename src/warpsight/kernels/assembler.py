@@ -137,7 +137,7 @@ def disassemble(cubin: bytes, path: str, *, source_lines: bool = False) -> str:
     Raises MissingLibraryError, and CompileError when the disassembler refuses it.
     """
     program = disassembler_path()
-    options = ["-c", "-hex", "-gp", *(["-g"] if source_lines else [])]
+    options = ["-c", "-hex", "-gp", *(["-gi"] if source_lines else [])]
     key = diskcache.content_key("1", libraries.identity(program), *options, cubin)
     if stored := diskcache.get(_CACHE_KIND, key):
         return stored.decode()

@@ -116,8 +116,10 @@ class RunOptions:
     """What the device runtime offers to a kernel: bytes for its `malloc`, where its `printf` writes (None: standard
     output). `stack_bytes` per thread are for calls that are not expanded in place: recursion, and calls through pointers.
 
-    `check` are the checks that watch the launch (of `findings.WATCHING`); `found` is told at its end what they found. Wrong
-    accesses then read zeros and change nothing, and the launch goes on.
+    `check` are the checks that watch the launch (of `findings.WATCHING`); `found` is told at its end what they found, or without
+    it (None) errors are raised as one CheckFault. Wrong accesses then read zeros and change nothing, and the launch goes on.
+    `order` is the seed of another order of blocks, warps and lanes (of a kernel prepared with the check `order`); 0 is the usual
+    one.
 
     `out_of_bounds` is told of loads, stores and atomics out of bounds: of each instruction the first, as the error that it would
     be, and how many lanes did so. They read zeros and change nothing. Without it (None) they are faults, as are always those
@@ -128,6 +130,7 @@ class RunOptions:
     output: TextIO | None = None
     check: frozenset[str] = frozenset()
     found: Callable[[Finding], None] | None = None
+    order: int = 0
     stack_bytes: int = DEFAULT_STACK_BYTES
     out_of_bounds: Callable[[WarpsightError, int], None] | None = None
 

@@ -38,7 +38,7 @@ class MachineCode:
     def function(self, kernel: str) -> Function:
         """`kernel` (mangled name) decoded, with the functions that it may call. Raises FormatError, UnsupportedError."""
         module = self.source.module
-        lines = {i.ptx_line: (i.file, i.line) for function in module.functions.values() for i in function.instructions}
+        lines = {i.ptx_line: (i.file, i.line, i.calls) for function in module.functions.values() for i in function.instructions}
         parameters, externals = module.functions[kernel].parameters, self.image(kernel).externals
         decoded = decode_kernel(self.sections, kernel, parameters, lines, self.source.path, module.kernels, externals)
         return replace(decoded, variables=self._variables_of_functions())

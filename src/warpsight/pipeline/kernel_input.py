@@ -112,18 +112,17 @@ def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
 
 
 def level_of(request: KernelRequest, gpu: GpuSpec | None) -> str:
-    """What is executed for `gpu`: `ptx` or `sass`. Raises UsageError for a level that is not known, or that `check` excludes."""
+    """What is executed for `gpu`: `ptx` or `sass`. Raises UsageError for a level that is not known.
+
+    Unless the request says it, what is checked is PTX where there is PTX: it has the barriers and masks of the source.
+    """
     level = LEVELS[0] if request.level is None else request.level
     if level not in LEVELS:
         raise UsageError(f'"{level}" is not a level of instructions', place="level", remedy=f"known: {', '.join(LEVELS)}")
-    if level == "sass" and request.check:
-        what = "reads of memory that was never written are found at level `ptx` alone"
-        raise UsageError(what, place="check", remedy="leave out one of the two")
     if level != "auto":
         return level
-    if request.check:
-        return "ptx"
-    native = has_only_machine_code(request.path) if gpu is None else _stated_architecture(gpu) is not None
+    by_input = gpu is None or request.check
+    native = has_only_machine_code(request.path) if by_input else gpu is not None and _stated_architecture(gpu) is not None
     return "sass" if native else "ptx"
 
 

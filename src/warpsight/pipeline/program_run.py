@@ -13,9 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import UnsupportedError, UsageError, WarpsightError
+from warpsight.base.findings import Finding, fold
 from warpsight.emulator.run.launch import PreparedKernel
+from warpsight.emulator.run.memory import Memory
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import native_architecture
+from warpsight.pipeline.checking import findings_document
 from warpsight.pipeline.evaluate import known_models
 from warpsight.pipeline.kernel_input import level_of, wanted_architecture
 from warpsight.pipeline.predict import LaunchesInOrder
@@ -81,6 +84,10 @@ class _LaunchPredictor:
     lets_through: str = "error"  # one of OUT_OF_BOUNDS
     refused_something: bool = False
     outside: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # by kernel and place
+    check: frozenset[str] = frozenset()
+    findings: list[Finding] = field(default_factory=list)
+    order: int = 0
+    inspect: Callable[[int, str, Memory], None] | None = None
     _count: dict[str, int] = field(default_factory=dict)
     # by kernel and model: seconds of a launch however large it is, and those per warp instruction
     _pace: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
@@ -145,6 +152,10 @@ class _LaunchPredictor:
         if number:
             self.rows.append({"number": number, "kernel": kernel, "time": UNKNOWN, "error": str(error)})
 
+    def found(self, finding: Finding) -> None:
+        """A check has found something."""
+        self.findings.append(finding)
+
     @property
     def out_of_bounds(self) -> Callable[[WarpsightError, int], None] | None:
         """Who counts the accesses out of bounds that are let through; None where they are errors."""
@@ -166,7 +177,7 @@ class _LaunchPredictor:
 def predict_program(
     command: Sequence[str], gpu: GpuSpec, *, models: Sequence[str] = (DEFAULT_MODEL,), method: Method = DEFAULT_METHOD,
     selection: Selection | None = None, folder: Path | None = None, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    level: str | None = None, out_of_bounds: str = "error", stdout: IO[Any] | None = None,
+    level: str | None = None, out_of_bounds: str = "error", checks: frozenset[str] = frozenset(), stdout: IO[Any] | None = None,
 ) -> dict[str, Any]:
     """Run a program built with `nvcc -cudart shared`; the result document, with `exit_code` as the program's.
 
@@ -174,26 +185,36 @@ def predict_program(
     predicted by all `models`; the times that the program itself measures are those of the first. The L2 carries over from launch
     to launch as `LaunchesInOrder` says, and the program's own copies and fills pass through it. Traces go into folders under
     `folder` if given. `out_of_bounds` says what loads, stores and atomics past an array do: end the launch with an `error`, as a
-    GPU does when they leave the mapped page, or read zeros and write nothing, reported (`warn`) or only counted (`ignore`). The
-    program's output goes where this process's goes, or to `stdout`. Raises UsageError where the program cannot be started.
+    GPU does when they leave the mapped page, or read zeros and write nothing, reported (`warn`) or only counted (`ignore`). What
+    `checks` find while they watch is the document of `pipeline.checking` under `check`; then PTX is executed where there is PTX.
+    The program's output goes where this process's goes, or to `stdout`. Raises UsageError where the program cannot be started.
     """
     if out_of_bounds not in OUT_OF_BOUNDS:
         remedy = f"use one of {', '.join(OUT_OF_BOUNDS)}"
         raise UsageError(f'unknown choice "{out_of_bounds}"', place="out_of_bounds", remedy=remedy)
+    if checks and out_of_bounds != "error":
+        raise UsageError("checks report such accesses, and let them through", place="out_of_bounds", remedy="leave it out")
     known_models(models)
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise UsageError("the folder exists and is not empty", place=str(folder), remedy="name another folder")
-    executed = level_of(KernelRequest(command[0], level=level), gpu)
+    executed = level_of(KernelRequest(command[0], level=level, check=bool(checks)), gpu)
     architecture = native_architecture(wanted_architecture(gpu))[0] if executed == "sass" else None
     in_order = LaunchesInOrder(gpu, method)
-    predictor = _LaunchPredictor(gpu, tuple(models), in_order, selection or Selection(), folder, lets_through=out_of_bounds)
+    predictor = _LaunchPredictor(
+        gpu, tuple(models), in_order, selection or Selection(), folder, lets_through=out_of_bounds, check=checks
+    )
     run = run_program(command, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
     rows = predictor.rows
+    target = "" if architecture is None else architecture.real
+    found = None if not checks else findings_document(
+        fold(predictor.findings), checks=checks, level=executed, target=target, command=command, launches=run.launches,
+        exit_code=run.exit_code,
+    )
     return {
         "tool": TOOL, "command": list(command), "gpu": gpu.name, "model": models[0],
-        "level": executed, "target": None if architecture is None else architecture.real, "caches_before": in_order.state,
+        "level": executed, "target": target or None, "caches_before": in_order.state,
         "exit_code": run.exit_code, "ended_by": describe_signal(run.exit_code), "used_cuda": run.connected,
-        "refused": predictor.refused_something,
+        "refused": predictor.refused_something, "check": found,
         "out_of_bounds": {"choice": out_of_bounds, "places": list(predictor.outside.values())},
         "launches": rows,
         "kernels": by_kernel(rows),

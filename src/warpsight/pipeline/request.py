@@ -73,7 +73,7 @@ class KernelRequest:
     `heap_bytes` are for the kernel's own `malloc`; its `printf` writes to `output` (None: standard output). `constants` are the
     compile-time values of a Triton kernel. `level` is what is executed and timed: `ptx`, `sass` (machine code assembled for
     the GPU), or `auto` (None): `sass` for a GPU with a compute capability of 7.0 or later, else `ptx`. `check` makes
-    reads of memory that was never written faults. Of a trace of another tool, `kernels` and `launches` choose launches
+    what the checks of `warpsight check` find a fault. Of a trace of another tool, `kernels` and `launches` choose launches
     (``a,b`` and ``1,3-5``) and `isa_file` says what opcodes are.
     """
 

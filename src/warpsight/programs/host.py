@@ -26,10 +26,11 @@ from warpsight.base.temporary import TemporaryFolder
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.toolkit import Architecture
 from warpsight.programs.session import MEMORY_BYTES, Observer, Session
-from warpsight.programs.wire import MEMORY_VARIABLE, SOCKET_VARIABLE, Closed, Wire
+from warpsight.programs.wire import CHECK_VARIABLE, MEMORY_VARIABLE, SOCKET_VARIABLE, Closed, Wire
 
 _SOURCES = Path(__file__).parent / "runtime"
-_FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread")
+# Without sibling calls the function of the interface that a program has called is in the back trace.
+_FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread", "-fno-optimize-sibling-calls")
 # The file name that programs ask for, by the major version of CUDA's interface; it is also the version of all symbols.
 SONAMES = {13: "libcudart.so.13", 12: "libcudart.so.12", 11: "libcudart.so.11.0"}
 
@@ -81,7 +82,7 @@ def _build(command: str, version: int, folder: Path) -> None:
     arguments = [*_FLAGS, f"-DCUDART={version}", "-shared", f"-Wl,-soname,{soname}", f"-Wl,--version-script,{script}"]
     # Streams of a thread's own behave as the default stream does here, so that both names are one function.
     arguments += [f"-Wl,--defsym={name}={name[:-5]}" for name in per_thread]
-    arguments += ["-o", str(folder / soname), *sorted(str(f) for f in _SOURCES.glob("*.c"))]
+    arguments += ["-o", str(folder / soname), *sorted(str(f) for f in _SOURCES.glob("*.c")), "-ldl"]
     build = subprocess.run([command, *arguments], capture_output=True, text=True, check=False)
     if build.returncode or not (folder / soname).is_file():
         silent = f"the compiler says nothing, ends with exit code {build.returncode} and makes no library"
@@ -121,7 +122,7 @@ def run_program(
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(path)
             listener.listen()
-            child = _start(command, _environment(library, path), stdout)
+            child = _start(command, _environment(library, path, bool(observer.check)), stdout)
             host = _Host(listener, child, gpu, architecture, observer, Path(command[0]).name, max_instructions)
             try:
                 code = host.serve()
@@ -153,11 +154,12 @@ def _leaving_on_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _environment(library: Path, path: str) -> dict[str, str]:
+def _environment(library: Path, path: str, checks: bool) -> dict[str, str]:
     """The program's environment: the runtime library before every other."""
     others = [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
     libraries = ":".join([str(library), *others])
-    return {**os.environ, "LD_LIBRARY_PATH": libraries, SOCKET_VARIABLE: path, MEMORY_VARIABLE: str(MEMORY_BYTES)}
+    asked = {CHECK_VARIABLE: "1"} if checks else {}
+    return {**os.environ, "LD_LIBRARY_PATH": libraries, SOCKET_VARIABLE: path, MEMORY_VARIABLE: str(MEMORY_BYTES), **asked}
 
 
 def _start(command: Sequence[str], environment: dict[str, str], stdout: IO[Any] | None) -> subprocess.Popen[bytes]:

@@ -44,6 +44,7 @@ class Kernel:
     function: Function
     base: int
     architecture: Architecture | None = None
+    checks: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -53,7 +54,9 @@ class Kernel:
     @cached_property
     def prepared(self) -> PreparedKernel:
         """Compiled. Raises UnsupportedError."""
-        return prepare_kernel(self.source, self.function.name, architecture=self.architecture, global_base=self.base)
+        return prepare_kernel(
+            self.source, self.function.name, architecture=self.architecture, global_base=self.base, checks=self.checks
+        )
 
     @cached_property
     def uses_heap(self) -> bool:
@@ -102,11 +105,12 @@ class LoadedModule:
 @dataclass
 class Modules:
     """Everything that one program has loaded. `program` names it in messages; `architecture` is whose machine code is executed,
-    None for PTX.
+    None for PTX; `checks` watch the launches.
     """
 
     program: str
     architecture: Architecture | None = None
+    checks: frozenset[str] = frozenset()
     modules: list[LoadedModule] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
@@ -143,7 +147,7 @@ class Modules:
             return None
         if any(v.space in ("global", "const") for v in function.variables.values()):
             raise UnsupportedError("a kernel with global variables of its own is not modelled", place=f"{self.program}: {name}")
-        self.kernels.append(Kernel(loaded.source, function, loaded.base, loaded.architecture))
+        self.kernels.append(Kernel(loaded.source, function, loaded.base, loaded.architecture, self.checks))
         return len(self.kernels) - 1
 
     def reset(self) -> None:

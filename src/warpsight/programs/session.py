@@ -6,16 +6,17 @@ import io
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError, WarpsightError
+from warpsight.base.findings import Finding
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN
 from warpsight.emulator.run.launch import PreparedKernel, emulate, execute
-from warpsight.emulator.run.memory import DeviceHeap, ResidentMemory
+from warpsight.emulator.run.memory import DeviceHeap, Memory, ResidentMemory
 from warpsight.emulator.textures.objects import (
     Channels,
     Descriptor,
@@ -32,8 +33,9 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import Launch, RunOptions, ScalarArgument
 from warpsight.kernels.registers import RegisterUse
 from warpsight.kernels.toolkit import Architecture, parse_architecture
+from warpsight.programs.checked import CheckedProgram
 from warpsight.programs.modules import HEAP_MOST_BYTES, HEAP_START, WORKSPACE, Kernel, Modules
-from warpsight.programs.wire import LAUNCH, PROTOCOL, TOUCHED_FIELDS, Kind, SharedMemory, Status, Wire
+from warpsight.programs.wire import LAUNCH, PROTOCOL, TOUCHED_FIELDS, Kind, SharedMemory, Status, Touching, Wire
 from warpsight.traces.schema import KernelTrace, TraceSink
 
 MEMORY_BYTES = 16 << 30
@@ -94,7 +96,7 @@ def _sampled(image: Descriptor, fields: list[float]) -> Descriptor:
 _OF_FAULT = {
     "misaligned": Status.MISALIGNED, "trap": Status.LAUNCH_FAILURE, "breakpoint": Status.LAUNCH_FAILURE,
     "assertion": Status.ASSERT, "barriers-differ": Status.LAUNCH_FAILURE, "deadlock": Status.TIMEOUT,
-    "stack-overflow": Status.LAUNCH_FAILURE,
+    "missing-lanes": Status.TIMEOUT, "stack-overflow": Status.LAUNCH_FAILURE,
 }  # fmt: skip
 
 
@@ -131,6 +133,21 @@ class Observer(Protocol):
     def out_of_bounds(self) -> Callable[[WarpsightError, int], None] | None:
         """See `RunOptions.out_of_bounds`."""
 
+    @property
+    def check(self) -> frozenset[str]:
+        """The checks that watch the program, of `findings.WATCHING`."""
+
+    def found(self, finding: Finding) -> None:
+        """What a check has found, with the number of its launch, 0 for what is of none."""
+
+    @property
+    def order(self) -> int:
+        """See `RunOptions.order`."""
+
+    @property
+    def inspect(self) -> Callable[[int, str, Memory], None] | None:
+        """Who looks at the memory that a launch leaves, by its number and kernel, where it is not traced."""
+
 
 class Session:
     """A connected program. `counter` numbers launches over all programs of a run; `architecture` is whose machine code is executed
@@ -141,7 +158,8 @@ class Session:
         self, wire: Wire, gpu: GpuSpec, architecture: Architecture | None, observer: Observer, program: str, max_instructions: int
     ) -> None:
         self.wire, self._gpu, self._observer = wire, gpu, observer
-        self._modules = Modules(program, architecture)
+        self._modules = Modules(program, architecture, observer.check)
+        self._checked = CheckedProgram(observer.check, MEMORY_BYTES, observer.found) if observer.check else None
         self._limit = max_instructions
         self._memory: SharedMemory | None = None
         self._objects = DescriptorTable()
@@ -150,6 +168,9 @@ class Session:
             Kind.LOAD: self._load, Kind.RESOLVE: self._resolve, Kind.LAUNCH: self._launch, Kind.OCCUPANCY: self._occupancy,
             Kind.RESET: self._reset, Kind.MAKE_OBJECT: self._make_object, Kind.REMOVE_OBJECT: self._remove_object,
             Kind.TOUCH: self._touch,
+        }  # fmt: skip
+        self._told = {
+            Kind.FAILED: CheckedProgram.failed, Kind.LEAKED: CheckedProgram.leaked, Kind.COPIED_OUT: CheckedProgram.copied_out,
         }  # fmt: skip
 
     def serve(self, counter: list[int]) -> None:
@@ -161,6 +182,10 @@ class Session:
             return
         kind, payload = self.wire.receive()
         self._counter = counter
+        if self._checked is not None and kind in self._told:
+            self._told[Kind(kind)](self._checked, payload)
+            self.wire.answer(Status.SUCCESS)
+            return
         status, reply = self._handlers[Kind(kind)](payload)
         self.wire.answer(status, reply)
 
@@ -175,6 +200,8 @@ class Session:
         reply = struct.pack("<2q", number, len(rows))
         for name, address, size, writable, content in rows:
             self._memory.write(address, content)
+            if self._checked is not None:
+                self._checked.watch.set_written(address, size)
             encoded = name.encode()
             reply += struct.pack("<4q", address, size, writable, len(encoded)) + encoded
         return Status.SUCCESS, reply
@@ -212,10 +239,17 @@ class Session:
     def _reset(self, _: bytes) -> tuple[int, bytes]:
         self._modules.reset()
         self._objects, self._heap = DescriptorTable(), None
+        if self._checked is not None:
+            self._checked.reset()
         return Status.SUCCESS, b""
 
     def _touch(self, payload: bytes) -> tuple[int, bytes]:
-        self._observer.touched(np.frombuffer(payload, np.int64).reshape(-1, TOUCHED_FIELDS))
+        rows = np.frombuffer(payload, np.int64).reshape(-1, TOUCHED_FIELDS)
+        if self._checked is not None:
+            self._checked.touched(rows)
+            rows = rows[(rows[:, -1] != Touching.ALLOCATED) & (rows[:, -1] != Touching.ALLOCATED_WRITTEN)].copy()
+            rows[:, -1] = rows[:, -1] != Touching.READ
+        self._observer.touched(rows)
         return Status.SUCCESS, b""
 
     def _make_object(self, payload: bytes) -> tuple[int, bytes]:
@@ -250,7 +284,11 @@ class Session:
         printed = io.StringIO()  # written by the program itself, so that it comes between its own lines
         status, seconds = Status.SUCCESS, 0.0
         try:
-            options = RunOptions(output=printed, out_of_bounds=self._observer.out_of_bounds)
+            observer, number = self._observer, self._counter[0]
+            options = RunOptions(
+                output=printed, out_of_bounds=observer.out_of_bounds, check=observer.check, order=observer.order,
+                found=lambda finding: observer.found(replace(finding, launch=number)),
+            )
             seconds = self._run(kernel, launch, parameters, allocations, options)
         except WarpsightError as error:
             self._refuse(self._counter[0], kernel.name, error)
@@ -261,16 +299,21 @@ class Session:
         assert self._memory is not None
         table = self._memory.table(allocations)
         workspace = WORKSPACE if kernel.needs_workspace else 0
+        watch = None if self._checked is None else self._checked.watch
         if workspace:
             self._memory.write(workspace, bytes(GLOBAL_ALIGN))
+            if watch is not None:
+                watch.set_written(workspace, GLOBAL_ALIGN)
         names = self._modules.names
         if kernel.architecture is not None:  # they stand in constant bank 0, behind the launch's own words
             symbols = kernel.prepared.native.symbols
             parameters = (bytes(symbols.parameters_start) + parameters).ljust(symbols.param_bytes, b"\0")
-        memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace)
+        memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace, watch)
         sink = self._observer.sink(self._counter[0], kernel.name, kernel.prepared)
         if sink is None:
-            count = execute(kernel.prepared, launch, memory, max_instructions=self._limit, options=options)
+            number, look = self._counter[0], self._observer.inspect
+            inspect = None if look is None else lambda left: look(number, kernel.name, left)
+            count = execute(kernel.prepared, launch, memory, max_instructions=self._limit, options=options, inspect=inspect)
             trace = None
         else:
             trace = emulate(
@@ -283,7 +326,8 @@ class Session:
     def _refuse(self, number: int, kernel: str, error: WarpsightError) -> None:
         """Everything about a failure goes to the observer and to stderr; the program learns only the code."""
         self._observer.refused(number, kernel, error)
-        _complain(error)
+        if self._checked is None or not isinstance(error, LaunchFault):  # of which checks have a finding
+            _complain(error)
 
 
 def _complain(error: WarpsightError) -> None:

@@ -18,14 +18,21 @@ TABLE_BYTES = 0x4000000
 HEAD = struct.Struct("<II")
 HELLO = struct.Struct("<IIQ")
 LAUNCH = struct.Struct("<12q")
-TOUCHED_FIELDS = 5  # address, pitch, bytes of a row, rows, and 1 if they were written
-SOCKET_VARIABLE, MEMORY_VARIABLE = "WARPSIGHT_SOCKET", "WARPSIGHT_MEMORY"
+TOUCHED_FIELDS = 5  # address, pitch, bytes of a row, rows, and one of Touching
+SOCKET_VARIABLE, MEMORY_VARIABLE, CHECK_VARIABLE = "WARPSIGHT_SOCKET", "WARPSIGHT_MEMORY", "WARPSIGHT_CHECK"
 
 
 class Kind(IntEnum):
     """What a message asks."""
 
     HELLO, LOAD, RESOLVE, LAUNCH, OCCUPANCY, RESET, MAKE_OBJECT, REMOVE_OBJECT, TOUCH = range(1, 10)
+    FAILED, LEAKED, COPIED_OUT = range(10, 13)  # from programs that are checked
+
+
+class Touching(IntEnum):
+    """How device memory was touched. The last three are from programs that are checked; COPIED means from the row before."""
+
+    READ, WRITTEN, ALLOCATED, ALLOCATED_WRITTEN, COPIED = range(5)
 
 
 class Status(IntEnum):

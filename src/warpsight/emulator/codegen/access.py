@@ -24,7 +24,6 @@ from warpsight.emulator.codegen.lanes import (
     gather,
     lanes_to_mask,
     load_as,
-    scatter,
     splat,
     splat_constant,
     store_as,
@@ -32,6 +31,7 @@ from warpsight.emulator.codegen.lanes import (
     vector_suffix,
 )
 from warpsight.emulator.codegen.layout import LOCAL_TRACE_BASE, LOCAL_WINDOW, PATTERN_BYTES, SHARED_WINDOW, WARP, Fault, Slot
+from warpsight.emulator.codegen.orders import store_lanes
 from warpsight.emulator.codegen.recording import emit_event_byte, emit_sector_run
 from warpsight.emulator.codegen.watching import drop_lanes, goes_on, note_access
 
@@ -389,7 +389,7 @@ def _move_scattered(frame: Frame, space: str, host: Value, addresses: Value, acc
         if access.values is None:
             values.append(gather(builder, pointers, frame.active, access.element))
         else:
-            scatter(builder, access.values[k], pointers, frame.active)
+            store_lanes(frame, access.values[k], pointers)
     return values
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
+from warpsight.base.findings import ORDER
 from warpsight.emulator.codegen import layout
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import record_fault
@@ -35,6 +36,7 @@ from warpsight.emulator.codegen.lanes import (
     trailing_zeros,
 )
 from warpsight.emulator.codegen.layout import PARKED, Fault, Slot
+from warpsight.emulator.codegen.orders import ahead, is_heads
 from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.isa.ptx.program import Instruction, Register, Symbol
 
@@ -243,9 +245,24 @@ def emit_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction:
         kernel.go_on(builder, block + 1)
         return
     if block + 1 != meet:
+        if ORDER in emitter.checks:
+            with builder.if_then(is_heads(builder, kernel.context)):
+                _push_or_leave(kernel, builder, taken, mask_taken, meet)
+                builder.store(mask_fallen, kernel.mask)
+                kernel.go_on(builder, block + 1)
         _push_or_leave(kernel, builder, block + 1, mask_fallen, meet)
     builder.store(mask_taken, kernel.mask)
     kernel.go_on(builder, taken, block)
+
+
+def part_lanes(kernel: WarpFunction, builder: Builder, block: int) -> None:
+    """At the start of a block, now and then: some lanes run to its immediate post-dominator, or to their end, before the others."""
+    mask, meet = builder.load(kernel.mask, typ=I32), kernel.graph.post_dominator[block]
+    first = ahead(builder, kernel.context, mask)
+    with builder.if_then(builder.icmp_signed("!=", first, I32(0)), likely=False):
+        _leave_entry_for(kernel, builder, mask, meet)
+        kernel.push(builder, block, builder.xor(mask, first), builder.load(kernel.reconverge, typ=I32))
+        builder.store(first, kernel.mask)
 
 
 def emit_indexed_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction: Instruction, index: Value) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpsight.base.findings import INITCHECK, RACECHECK
+from warpsight.base.findings import INITCHECK, ORDER, RACECHECK
 from warpsight.emulator.codegen import lane_scheduler as scheduler
 from warpsight.emulator.codegen import layout, watcher
 from warpsight.emulator.codegen.independent_lanes import call_scheduler
@@ -33,6 +33,7 @@ from warpsight.emulator.codegen.lanes import (
     store_as,
 )
 from warpsight.emulator.codegen.layout import Slot
+from warpsight.emulator.codegen.orders import warp_order
 from warpsight.emulator.codegen.recording import ask_host
 from warpsight.emulator.codegen.watching import order_in
 
@@ -50,7 +51,8 @@ def _for_range(builder: Builder, start: Value, end: Value, body: Callable[[Value
 def build_driver(module: Any, warp_function: Any, independent: bool, checks: frozenset[str] = frozenset()) -> None:
     """Add `run` to the module; `independent` when the lanes of the kernel's warps are scheduled independently.
 
-    With `checks` each block starts with nothing written, and no order between its warps (`watching.py`).
+    With `checks` each block starts with nothing written, and no order between its warps (`watching.py`); warps take turns in other
+    orders (`orders.py`).
     """
     function = ir.Function(module, ir.FunctionType(I64, [PTR, I64, I64]), "run")
     context, first, end = function.args
@@ -78,7 +80,8 @@ def build_driver(module: Any, warp_function: Any, independent: bool, checks: fro
         builder.position_at_end(rounds)
         builder.store(I32(0), alive)
         results = None if independent else alive
-        _for_range(builder, I64(0), warps, lambda warp: _run_warp(builder, context, block, warp, warp_function, results))
+        number = warp_order(builder, context, warps) if ORDER in checks else lambda place: place
+        _for_range(builder, I64(0), warps, lambda place: _run_warp(builder, context, block, number(place), warp_function, results))
         finished = builder.append_basic_block("finished")
         if independent:
             _end_round(builder, context, block, rounds, finished)
@@ -167,7 +170,7 @@ def _start_warp(builder: Builder, context: Value, warp: Value, warps: Value) -> 
     partial = builder.trunc(get_slot(builder, context, Slot.LAST_WARP_MASK), I32)
     mask = builder.select(last, partial, I32(0xFFFFFFFF))
     first = {layout.MASK: mask, layout.START: mask, layout.RECONVERGE: layout.NO_BLOCK, layout.BUDGET: scheduler.FIRST_BUDGET}
-    for word in range(layout.CLUSTER_GENERATION + 1):
+    for word in range(layout.STATE_WORDS):
         value = first.get(word, 0)
         store_as(builder, I32(value) if isinstance(value, int) else value, at(builder, state, 4 * word), 4)
 

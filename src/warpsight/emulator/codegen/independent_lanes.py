@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from warpsight.base.findings import SYNCCHECK
 from warpsight.emulator.codegen import lane_scheduler as scheduler
 from warpsight.emulator.codegen import layout
 from warpsight.emulator.codegen.branching import outcome_of
@@ -37,10 +38,11 @@ _CLUSTER = {"arrive": scheduler.CLUSTER_ARRIVE, "wait": scheduler.CLUSTER_WAIT}
 
 def call_scheduler(builder: Builder, context: Value, state: Value, operation: int, *operands: Value) -> Value:
     """Call `scheduler.schedule`; the answer is an i32."""
-    states, record = (load_as(builder, at(builder, context, 8 * s), PTR, 8) for s in (Slot.STATE_PTR, Slot.RECORD_PTR))
-    function = intrinsic(builder.module, "warpsight_schedule", I32, [PTR, PTR, PTR, PTR, *[I32] * 5])
+    slots = (Slot.WATCH_PTR, Slot.STATE_PTR, Slot.RECORD_PTR)
+    watch, states, record = (load_as(builder, at(builder, context, 8 * s), PTR, 8) for s in slots)
+    function = intrinsic(builder.module, "warpsight_schedule", I32, [PTR, PTR, PTR, PTR, PTR, *[I32] * 5])
     padded = [*operands, *[I32(0)] * (4 - len(operands))]
-    return builder.call(function, [context, states, record, state, I32(operation), *padded])
+    return builder.call(function, [context, watch, states, record, state, I32(operation), *padded])
 
 
 class Scheduling:
@@ -100,7 +102,7 @@ class Scheduling:
         builder = emitter.builder
         emitter.leave_block(block)
         if guard is not None:
-            self._part(builder, emitter.mask, lanes_to_mask(builder, guard), block + 1)
+            self._part(builder, emitter, lanes_to_mask(builder, guard), block + 1)
         kernel.may_be_resumed_at(block + 1)
         self._woken.setdefault(block + 1, ("", ""))
         kernel.save_group(builder)
@@ -155,15 +157,19 @@ class Scheduling:
         builder.store(I32(target), self._code)
         builder.branch(self._yield_block)
 
-    def _part(self, builder: Builder, mask: Value, arriving: Value, following: int) -> None:
+    def _part(self, builder: Builder, emitter: Emitter, arriving: Value, following: int) -> None:
         """Lanes whose guard does not hold pass the barrier; when some do and some do not, those that pass wait on the stack."""
-        kernel = self.kernel
+        kernel, mask = self.kernel, emitter.mask
         with builder.if_then(builder.icmp_signed("==", arriving, I32(0))):
             builder.branch(kernel.arrivals[following])
         passing = builder.xor(mask, arriving)
         with builder.if_then(builder.icmp_signed("!=", passing, I32(0))):
             kernel.push(builder, following, passing, builder.load(kernel.reconverge, typ=I32))
             builder.store(arriving, kernel.mask)
+            if SYNCCHECK in emitter.checks and not kernel.only_leaves(following):
+                unknown = builder.icmp_signed("==", kernel.word(builder, layout.AWAITED), I32(0))
+                for word, value in ((layout.AWAITED, passing), (layout.AWAITED_PC, builder.trunc(emitter.pc, I32))):
+                    kernel.set_word(builder, word, builder.select(unknown, value, kernel.word(builder, word)))
 
     def _use(self, emitter: Emitter, block: int, instruction: Instruction) -> tuple[Value, Value]:
         """The barrier's number, kind and thread count as the scheduler wants them, and the lanes that vote yes."""

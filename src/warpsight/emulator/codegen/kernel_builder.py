@@ -11,6 +11,8 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.independent_lanes import Scheduling
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.lanes import I32, Builder, at, load_as, store_as, vector
+from warpsight.emulator.codegen.meetings import note_members
+from warpsight.emulator.codegen.orders import parting_blocks
 from warpsight.emulator.codegen.recording import emit_block_entry, emit_probe
 from warpsight.emulator.codegen.symbols import SymbolTable
 from warpsight.emulator.codegen.warp_function import WarpFunction
@@ -83,7 +85,8 @@ class KernelBuilder(WarpFunction):
         self.instructions, self.checks, self.probes = instructions, checks, probes
         self.barriers = branching.Barriers(self)
         self.calls = instructions.calls(self)
-        self.append_bodies()
+        self._parting = parting_blocks(checks, instructions.level, function, graph)
+        self.append_bodies({graph.post_dominator[block] for block in self._parting} - {-1})
         # Kernels whose lanes may wait for each other; all others run in step.
         self.scheduling = Scheduling(self) if graph.waits.independent else None
 
@@ -113,6 +116,8 @@ class KernelBuilder(WarpFunction):
 
     def _build_block(self, block: int) -> None:
         builder = ir.IRBuilder(self.bodies[block])
+        if block in self._parting:
+            branching.part_lanes(self, builder, block)
         if self.scheduling is not None:
             builder = self.scheduling.enter(block, builder)
         emitter = Emitter(self, builder, builder.load(self.mask, typ=I32))
@@ -125,6 +130,7 @@ class KernelBuilder(WarpFunction):
                 emit_probe(emitter, *probed)
             if self.checks:
                 note_order(emitter, instruction)
+                note_members(emitter, instruction)
             control = instruction.opcode != "call" or instruction.index in self.calls.sites
             if instruction is code[-1] and control and self._ends_block(emitter, block, instruction):
                 return

@@ -12,6 +12,8 @@ list and belong to no level.
 A warp arrives at a barrier as a whole (PTX ISA, barrier: a thread waits for all threads of its warp that have not exited, and the
 warp counts as 32). Warps that have ended no longer count at a barrier without a thread count.
 
+With synccheck what is wrong with a barrier is noted (`watcher.py`), and lanes go on as on a GPU where that is possible.
+
 All of it is one C function, `schedule`, compiled by Numba, that native code calls; what it knows lies in the context, the block's
 record and the states of the block's warps, int32 arrays.
 """
@@ -28,7 +30,9 @@ import numpy as np
 
 from warpsight.base.compiled import c_function, jit
 from warpsight.emulator.codegen import layout as lay
+from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.layout import Fault, Slot
+from warpsight.emulator.codegen.watcher import note_lanes
 
 numba = lazy.load("numba")
 
@@ -41,6 +45,7 @@ _KIND, _PC, _LANE, _ADDRESS = (int(s) for s in (Slot.FAULT_KIND, Slot.FAULT_PC, 
 _FAULT_WARP, _WARPS, _STRIDE, _STALL_ROUNDS, _SLOTS = (
     int(s) for s in (Slot.FAULT_WARP, Slot.WARPS_PER_BLOCK, Slot.STATE_STRIDE, Slot.STALL_ROUNDS, Slot.COUNT)
 )
+_WATCH, _WARP = int(Slot.WATCH_PTR), int(Slot.WARP)
 _DIFFER, _APART, _DEADLOCK, _OPERAND = (
     int(f) for f in (Fault.BARRIERS_DIFFER, Fault.MEETING_APART, Fault.DEADLOCK, Fault.BARRIER_OPERAND)
 )
@@ -184,9 +189,55 @@ def _open_if_complete(context, states, record, number):  # type: ignore[no-untyp
 
 
 @jit()
-def _assemble(context, states, record, state):  # type: ignore[no-untyped-def]
+def _syncs(context, watch):  # type: ignore[no-untyped-def]
+    """Does synccheck watch?"""
+    return context[_WATCH] != 0 and watch[watcher.BLOCKS_AT] != 0
+
+
+@jit()
+def _pc_of(watch, block, behind):  # type: ignore[no-untyped-def]
+    """The pc of the first instruction of a block, or of the one before."""
+    return (watch[watch[watcher.BLOCKS_AT] + (block & _FLAGS)] & watcher.START_MASK) - behind
+
+
+@jit()
+def _await(watch, state, mask, pc):  # type: ignore[no-untyped-def]
+    """Lanes of a mask come to an aligned barrier: remember who waits, somewhere else, for them to come there too."""
+    present, waiting = present_lanes(state), np.int64(0)
+    for k in range(state[lay.DEPTH]):
+        block, lanes = state[FIRST + WORDS * k], lanes_of(state, k)
+        leaves = block < lay.GRANTED and watch[watch[watcher.BLOCKS_AT] + block] & watcher.ONLY_LEAVES
+        if lanes & mask and block >= 0 and not block & (lay.PARKED | lay.MEETING) and not leaves:
+            waiting |= lanes & present & ~mask
+    if waiting and not state[lay.AWAITED]:
+        state[lay.AWAITED], state[lay.AWAITED_PC] = np.int32(waiting), pc
+
+
+@jit()
+def _note_arrival(context, watch, state, row, use, pc):  # type: ignore[no-untyped-def]
+    """A warp arrives at a barrier: did lanes miss it, and did the warps before come to the same one with the same count?"""
+    warp, present = context[_WARP], present_lanes(state)
+    missed = np.int64(state[lay.AWAITED]) & np.int64(state[lay.GONE]) & ALL
+    if missed:
+        note_lanes(context, watch, watcher.LANES_MISSED_BARRIER, state[lay.AWAITED_PC], present, missed, -1, warp, missed)
+    state[lay.AWAITED] = 0
+    count = use >> COUNT_SHIFT
+    if row[lay.ARRIVED] == 0:
+        row[lay.FIRST_ARRIVAL] = (np.int64(warp) << 32) | (pc + 1)
+        return
+    first, other = (row[lay.FIRST_ARRIVAL] & ALL) - 1, row[lay.FIRST_ARRIVAL] >> 32
+    all_threads = 32 * context[_WARPS]
+    if (count if count else all_threads) != (row[lay.EXPECTED] if row[lay.EXPECTED] else all_threads):
+        note_lanes(context, watch, watcher.BARRIER_COUNTS, pc, present, count, first, other, ALL)
+    elif first != pc and use & ALIGNED and use & 31 == 0 and count == 0:
+        note_lanes(context, watch, watcher.WARPS_AT_BARRIER, pc, present, 0, first, other, ALL)
+
+
+@jit()
+def _assemble(context, states, record, state, watch):  # type: ignore[no-untyped-def]
     """When all lanes of a warp are at one barrier, the warp arrives there. False when that is a fault."""
     present, parked, use, block = present_lanes(state), np.int64(0), -1, -1
+    first, apart, apart_at = np.int64(0), np.int64(0), -1
     for k in range(state[lay.DEPTH]):
         entry = FIRST + WORDS * k
         if state[entry] & lay.PARKED and state[entry + 2] == _ASSEMBLING:
@@ -194,14 +245,24 @@ def _assemble(context, states, record, state):  # type: ignore[no-untyped-def]
             if use >= 0 and (mine ^ use) & ~ALIGNED:
                 return True  # at another barrier, or with another count
             if use >= 0 and (mine | use) & ALIGNED and state[entry] != block:
-                fail(context, state, _DIFFER, lanes_of(state, k))
-                return False
-            use, block = mine, state[entry]
+                if not _syncs(context, watch):
+                    fail(context, state, _DIFFER, lanes_of(state, k))
+                    return False
+                apart, apart_at = lanes_of(state, k), state[entry]
+            elif use < 0:
+                first, block = lanes_of(state, k), state[entry]
+            use = mine
             parked |= lanes_of(state, k)
     if use < 0 or present & ~parked:
         return True
     number = use & 31
     row = record[number]
+    if _syncs(context, watch):
+        pc = _pc_of(watch, block, 1)
+        _note_arrival(context, watch, state, row, use, pc)
+        if apart:
+            there = _pc_of(watch, apart_at, 1)
+            note_lanes(context, watch, watcher.LANES_AT_BARRIER, pc, first, 0, there, context[_WARP], apart)
     row[lay.EXPECTED] = use >> COUNT_SHIFT
     row[lay.ARRIVED] += 32
     row[lay.VOTES_NOW] += population(np.int64(state[lay.YES]) & present)
@@ -220,7 +281,7 @@ def _assemble(context, states, record, state):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _grant(context, state):  # type: ignore[no-untyped-def]
+def _grant(context, state, watch):  # type: ignore[no-untyped-def]
     """Let groups go on all of whose named lanes have come to the same operation. False when they cannot exchange values there."""
     depth, present = state[lay.DEPTH], present_lanes(state)
     granted = np.int64(0)
@@ -236,8 +297,11 @@ def _grant(context, state):  # type: ignore[no-untyped-def]
         if needed & ~here:
             continue
         if state[entry + 3] & 1 and needed & ~lanes_of(state, k):
-            fail(context, state, _APART, lanes_of(state, k))
-            return False
+            if not _syncs(context, watch):
+                fail(context, state, _APART, lanes_of(state, k))
+                return False
+            absent, pc = needed & ~lanes_of(state, k), _pc_of(watch, state[entry], 0)
+            note_lanes(context, watch, watcher.MISSING_LANES, pc, lanes_of(state, k), absent, -1, context[_WARP], absent)
         granted |= np.int64(1) << k if k < 62 else 0
     for k in range(min(depth, 62)):
         if (granted >> k) & 1:
@@ -247,10 +311,10 @@ def _grant(context, state):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _choose(context, states, record, state):  # type: ignore[no-untyped-def]
+def _choose(context, states, record, state, watch):  # type: ignore[no-untyped-def]
     """The block of the group that runs next; its lanes go into the warp's state. Else EXIT, BLOCK or FAIL."""
     strike(state, 0)
-    if not (_grant(context, state) and _assemble(context, states, record, state)):
+    if not (_grant(context, state, watch) and _assemble(context, states, record, state, watch)):
         return FAIL
     for k in range(state[lay.DEPTH] - 1, -1, -1):
         entry = FIRST + WORDS * k
@@ -276,7 +340,7 @@ def _choose(context, states, record, state):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _yield(context, states, record, state, block):  # type: ignore[no-untyped-def]
+def _yield(context, states, record, state, block, watch):  # type: ignore[no-untyped-def]
     """The running group has spun at `block`."""
     stored = state[lay.STORES] != state[lay.STORES_SEEN]
     state[lay.STORES_SEEN] = state[lay.STORES]
@@ -297,13 +361,13 @@ def _yield(context, states, record, state, block):  # type: ignore[no-untyped-de
             outer = state[entry + 2]
             state[entry + 1] = np.int32(lanes_of(state, k) & ~mask)
             insert(state, k, block, mask, outer, 0)
-            return _choose(context, states, record, state)
+            return _choose(context, states, record, state, watch)
     insert(state, 0, block, mask, lay.NO_BLOCK, 0)
-    return _choose(context, states, record, state)
+    return _choose(context, states, record, state, watch)
 
 
 @jit()
-def _cluster(context, states, record, state, block, waits):  # type: ignore[no-untyped-def]
+def _cluster(context, states, record, state, block, waits, watch):  # type: ignore[no-untyped-def]
     """`barrier.cluster.arrive` and `.wait` of a cluster of one block: lanes count one by one, and wait for their own arrival."""
     row, mask = record[lay.CLUSTER_ROW], np.int64(state[lay.MASK]) & ALL
     generation = np.int32(row[lay.GENERATION])
@@ -322,7 +386,7 @@ def _cluster(context, states, record, state, block, waits):  # type: ignore[no-u
     if mask & ~waiting:
         state[lay.MASK] = np.int32(mask & ~waiting)
         return block
-    return _choose(context, states, record, state)
+    return _choose(context, states, record, state, watch)
 
 
 @jit()
@@ -357,7 +421,7 @@ def _round(context, states, record):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _park(context, states, record, state, block, use, yes, pc):  # type: ignore[no-untyped-def]
+def _park(context, states, record, state, block, use, yes, pc, watch):  # type: ignore[no-untyped-def]
     mask = np.int64(state[lay.MASK]) & ALL
     state[lay.WAIT_PC] = pc
     count = use >> COUNT_SHIFT
@@ -366,13 +430,15 @@ def _park(context, states, record, state, block, use, yes, pc):  # type: ignore[
         context[_ADDRESS] = count
         return FAIL
     state[lay.YES] = np.int32((np.int64(state[lay.YES]) & ~mask) | (np.int64(yes) & mask))
+    if use & ALIGNED and not use & ARRIVE_ONLY and _syncs(context, watch):
+        _await(watch, state, mask, pc)
     strike(state, mask)
     insert(state, 0, block | lay.PARKED, mask, _ASSEMBLING, use)
-    return _choose(context, states, record, state)
+    return _choose(context, states, record, state, watch)
 
 
 @jit()
-def _meet(context, states, record, state, block, named, kind, pc):  # type: ignore[no-untyped-def]
+def _meet(context, states, record, state, block, named, kind, pc, watch):  # type: ignore[no-untyped-def]
     mask = np.int64(state[lay.MASK]) & ALL
     state[lay.WAIT_PC] = pc
     strike(state, mask)
@@ -381,17 +447,18 @@ def _meet(context, states, record, state, block, named, kind, pc):  # type: igno
         if state[entry] == block | lay.MEETING and state[entry + 2] & named:
             state[entry + 1] = np.int32(state[entry + 1] | mask)
             state[entry + 2] = np.int32(state[entry + 2] | named)
-            return _choose(context, states, record, state)
+            return _choose(context, states, record, state, watch)
     insert(state, 0, block | lay.MEETING, mask, named, kind)
-    return _choose(context, states, record, state)
+    return _choose(context, states, record, state, watch)
 
 
 def _compiled(version: int) -> Any:
     """The C function. Its compiled form is kept on disk under `version` too, because it holds constants of other files."""
 
-    def schedule(context_at, states_at, record_at, state_at, operation, a, b, c, d):  # type: ignore[no-untyped-def]
+    def schedule(context_at, watch_at, states_at, record_at, state_at, operation, a, b, c, d):  # type: ignore[no-untyped-def]
         if operation < 0:
             return np.int32(version)
+        watch = numba.carray(watch_at, (1,))  # no bounds are checked in compiled code; nothing where nobody watches
         context = numba.carray(context_at, (_SLOTS,))
         words = context[_STRIDE] // 4
         states = numba.carray(states_at, (context[_WARPS] * words,))
@@ -403,28 +470,29 @@ def _compiled(version: int) -> Any:
             blocked = state[lay.STATUS] == lay.BARRIER and state[lay.SEEN] == np.int32(record[lay.PROGRESS_ROW, lay.OPENED])
             return np.int32(state[lay.RESUME] != lay.DONE_RESUME and not blocked)
         if operation == YIELD:
-            return np.int32(_yield(context, states, record, state, a))
+            return np.int32(_yield(context, states, record, state, a, watch))
         if operation == AT_BARRIER:
-            return np.int32(_park(context, states, record, state, a, b, c, d))
+            return np.int32(_park(context, states, record, state, a, b, c, d, watch))
         if operation == MEET:
-            return np.int32(_meet(context, states, record, state, a, b, c, d))
+            return np.int32(_meet(context, states, record, state, a, b, c, d, watch))
         if operation in (CLUSTER_ARRIVE, CLUSTER_WAIT):
             state[lay.WAIT_PC] = d
-            return np.int32(_cluster(context, states, record, state, a, operation == CLUSTER_WAIT))
+            return np.int32(_cluster(context, states, record, state, a, operation == CLUSTER_WAIT, watch))
         if operation == CHOOSE:
             state[lay.DEPTH] += 1  # what was taken from the stack waits; it is still there
-        return np.int32(_choose(context, states, record, state))
+        return np.int32(_choose(context, states, record, state, watch))
 
     types = numba.types
     words, longs = types.CPointer(types.int32), types.CPointer(types.int64)
-    return c_function(schedule, types.int32(longs, words, longs, words, *(types.int32,) * 5))
+    return c_function(schedule, types.int32(longs, longs, words, longs, words, *(types.int32,) * 5))
 
 
 @functools.cache
 def schedule_address() -> int:
-    """Address of `schedule(context, states of the block, its record, state of the warp, operation, operands)`, compiled if need be.
+    """Address of `schedule(context, watch, states of the block, its record, state of the warp, operation, operands)`.
 
-    It answers as named above.
+    It is compiled if need be, and answers as named above.
     """
-    version = zlib.crc32(Path(__file__).with_name("layout.py").read_bytes()) >> 1
+    files = b"".join(Path(__file__).with_name(name).read_bytes() for name in ("layout.py", "watcher.py"))
+    version = zlib.crc32(files) >> 1
     return int(_compiled(version).address)

@@ -61,8 +61,9 @@ class Slot(IntEnum):
         WATCH_PTR, WATCH_BLOCK_PTR, CELLS_PTR,  # with checks, the words that `watcher.py` describes, and racecheck's cells
         PROBE_PTR,  # of code compiled with probes: what they look for and find (see `recording.py`)
         OUTSIDE_PTR,  # of accesses out of bounds that are let through: see `OUTSIDE_ROW_WORDS`; 0: they are faults
+        CHANCE_PTR,  # of code compiled for other orders: what decides between orders (see `orders.py`)
         COUNT,
-    ) = range(68)  # fmt: skip
+    ) = range(69)  # fmt: skip
 
 
 class Fault(IntEnum):
@@ -98,6 +99,8 @@ STORES, STORES_SEEN = 10, 11  # basic blocks with stores that it has run, now an
 PATIENCE = 12  # 1 when it last gave way to other warps, 0 when to lanes of its own
 YES, WOKEN_BY, WAIT_PC = 13, 14, 15  # lanes that vote yes; the barrier that has opened for it; where it last began to wait
 CLUSTER_LANES, CLUSTER_GENERATION = 16, 17  # lanes that have arrived at the cluster's barrier, in which generation
+AWAITED, AWAITED_PC = 18, 19  # with synccheck: lanes that waited where the lanes of a barrier were to come, and its pc
+STATE_WORDS = 20
 STATE_HEADER_BYTES = 128
 STACK_ENTRY_WORDS = 4
 STACK_ENTRY_BYTES = 4 * STACK_ENTRY_WORDS  # int32 block, mask, reconvergence block of the entry, and what waiting lanes wait for
@@ -120,7 +123,8 @@ GRANTED = 1 << 26  # added to the block of lanes that need no longer wait in fro
 # A block's record. Rows 0-15 are its barriers, 16 that of its cluster, 17 its progress.
 RECORD_ROWS, RECORD_WORDS = 18, 8
 CLUSTER_ROW, PROGRESS_ROW = 16, 17
-ARRIVED, EXPECTED, GENERATION, VOTES_NOW, VOTERS_NOW, VOTES_PASSED, VOTERS_PASSED = range(7)
+# FIRST_ARRIVAL: with synccheck, of the warp that arrived first its number, and in the lower half the pc, from 1.
+ARRIVED, EXPECTED, GENERATION, VOTES_NOW, VOTERS_NOW, VOTES_PASSED, VOTERS_PASSED, FIRST_ARRIVAL = range(8)
 OPENED, ADVANCED, LAST_ADVANCED, STALLS, LAST_LIVE = range(5)
 
 PATH_ENTRY_BYTES = 8  # uint32 block | lanes << 24... see `recording.py`; uint32 repeat

@@ -21,6 +21,7 @@ from llvmlite import ir
 from warpsight._version import __version__
 from warpsight.base import diskcache
 from warpsight.base.errors import UnsupportedError
+from warpsight.base.findings import ORDER, SYNCCHECK
 from warpsight.emulator.codegen import kernel_builder as budget
 from warpsight.emulator.codegen.driver import build_driver
 from warpsight.emulator.codegen.instruction_set import InstructionSet
@@ -52,6 +53,7 @@ def check_resolved(code: bytes, kernel: str, path: str) -> None:
 
 
 _LOCK = threading.Lock()
+_NEED_LANES_APART = frozenset({SYNCCHECK, ORDER})  # whose answers depend on which lanes wait for which
 _HEAD = "<qqq"  # sites, bytes of a warp's state, bytes of the names of library functions that the kernel calls
 _WATCHERS: dict[str, Callable[[], int]] = {
     "warpsight_note": note_address, "warpsight_order": order_address, "warpsight_access": access_address,
@@ -107,7 +109,7 @@ def compile_kernel(
     accesses leave the addresses of their lanes (see `recording.py`). Raises UnsupportedError for anything that is not modelled.
     """
     _initialise()
-    graph = build_cfg(function)
+    graph = build_cfg(function, apart=not checks.isdisjoint(_NEED_LANES_APART))
     quickly = budget.is_quick(function)
     # Code from an assembler is long because it is unrolled: better registers make it 1.2 to 1.8 times as fast.
     effort = (1 if instructions.level == "sass" else 0) if quickly else 2

@@ -34,7 +34,7 @@ from warpsight.emulator.codegen.symbols import SymbolTable, align_up
 from warpsight.isa.ptx.cfg import ControlFlowGraph, with_calls
 from warpsight.isa.ptx.dataflow import live_in, live_out
 from warpsight.isa.ptx.program import Function, Instruction
-from warpsight.isa.ptx.rules import CARRY
+from warpsight.isa.ptx.rules import CARRY, is_plain_exit
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,11 @@ class WarpFunction:
         entries = layout.STACK_ENTRIES + (layout.CALL_ENTRIES if function.call_sites else 0)
         self._save_offset = align_up(layout.STATE_HEADER_BYTES + layout.STACK_ENTRY_BYTES * entries, 128)
 
-    def append_bodies(self) -> None:
-        """Append the LLVM blocks of the basic blocks, behind those that all of them share."""
+    def append_bodies(self, meets: set[int]) -> None:
+        """Append the LLVM blocks of the basic blocks, behind those that all of them share. Lanes meet at blocks of `meets` too."""
         graph = self.graph
         self.bodies = [self.llvm.append_basic_block(f"b{b}") for b in range(len(graph))]
-        self.meets = {d for b, d in enumerate(graph.post_dominator) if d >= 0 and len(graph.successors[b]) > 1}
+        self.meets = meets | {d for b, d in enumerate(graph.post_dominator) if d >= 0 and len(graph.successors[b]) > 1}
         self.arrivals = [self.llvm.append_basic_block(f"meet{b}") if b in self.meets else self.bodies[b] for b in range(len(graph))]
         self._jump_targets: set[int] = set(self.meets)
 
@@ -153,10 +153,7 @@ class WarpFunction:
 
     def only_leaves(self, block: int) -> bool:
         """Does `block` do nothing but leave the kernel?"""
-        code = self.instructions_of(block)
-        if len(code) != 1 or code[0].guard is not None:
-            return False
-        return code[0].opcode == "exit" or (code[0].opcode == "ret" and not code[0].operands)
+        return is_plain_exit(self.instructions_of(block))
 
     def go_on(self, builder: Builder, block: int, source: int = -1) -> None:
         """Go to `block` with the current mask, by a branch of block `source` if that is given; past the last block lanes end."""

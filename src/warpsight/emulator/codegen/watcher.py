@@ -36,14 +36,21 @@ from warpsight.emulator.codegen.layout import ARENA_BASE, Slot
 numba = lazy.load("numba")
 
 # WATCH: how many rows are taken, findings without room for a row, the number of the launch's first warp, whether lanes of a warp
-# are told apart, whether writes of equal values count, where the traits of instructions and the fences of warps begin.
-FOUND, DROPPED, FIRST_WARP, LANES_APART, EQUAL_VALUES, TRAITS_AT, FENCES_AT, HEADER = 0, 1, 2, 3, 4, 5, 6, 8
+# are told apart, whether writes of equal values count, where the traits of instructions and the fences of warps begin; with
+# synccheck where the basic blocks begin: of each the pc of its first instruction, and `ONLY_LEAVES` if it does nothing but end.
+FOUND, DROPPED, FIRST_WARP, LANES_APART, EQUAL_VALUES, TRAITS_AT, FENCES_AT, BLOCKS_AT, HEADER = range(9)
 # A row: kind, pc, lanes, and of the first lane block, warp, lane and address; then of the other access of a hazard.
 KIND, PC, LANES, BLOCK, WARP, LANE, ADDRESS, OTHER_PC, OTHER_WARP, OTHER_LANES, ROW_WORDS = range(11)
 ROWS = 1024
 
 # Kinds of hazards, beside those of `Fault`.
 READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE = 100, 101, 102
+
+# And what synccheck finds: at barriers lanes of a warp, then warps, that are not at the same one, or come with another count; lanes
+# outside of their member mask; lanes that meet with other masks, or never come; reads of lanes that give nothing; live objects.
+LANES_AT_BARRIER, LANES_MISSED_BARRIER, WARPS_AT_BARRIER, BARRIER_COUNTS = range(110, 114)
+LANE_NOT_IN_MASK, MASKS_DIFFER, MISSING_LANES, INACTIVE_SOURCE, MBARRIER_LIVE = range(114, 119)
+ONLY_LEAVES, START_MASK = 1 << 40, (1 << 40) - 1
 
 # Traits of instructions: how memory is accessed (STRONG and ATOMIC, within a block only with CTA) and ordered.
 STRONG, CTA, ATOMIC, RELEASES, ACQUIRES = 1, 2, 4, 8, 16
@@ -107,6 +114,14 @@ def note_one(context, watch, kind, pc, lane, address, other_pc, other_warp, othe
         watch[row + BLOCK], watch[row + WARP], watch[row + LANE] = context[_BLOCK], context[_WARP], lane
         watch[row + ADDRESS] = address
         watch[row + OTHER_PC], watch[row + OTHER_WARP], watch[row + OTHER_LANES] = other_pc, other_warp, other_lanes
+
+
+@jit()
+def note_lanes(context, watch, kind, pc, mask, address, other_pc, other_warp, other_lanes):  # type: ignore[no-untyped-def]
+    """`note_one` of each lane of a mask."""
+    for lane in range(32):
+        if mask >> lane & 1:
+            note_one(context, watch, kind, pc, lane, address, other_pc, other_warp, other_lanes)
 
 
 # -- The order of warps and lanes.

@@ -11,7 +11,7 @@ from llvmlite import ir
 from warpsight.emulator.codegen.access import check_global, check_window, conflict_degree, merge, record_sectors
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
-from warpsight.emulator.codegen.helpers import for_each_lane, most_sharing
+from warpsight.emulator.codegen.helpers import most_sharing
 from warpsight.emulator.codegen.lanes import (
     F16,
     F32,
@@ -32,6 +32,7 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Fault, Slot
+from warpsight.emulator.codegen.orders import each_lane
 from warpsight.emulator.codegen.recording import emit_event_byte
 from warpsight.emulator.codegen.watching import note_access
 from warpsight.emulator.ptx.memory import (
@@ -213,7 +214,7 @@ class Shape:
                 store_as(inner, new, target, 1)
                 store_as(inner, old, element(inner, results[k], lane), self.bytes)
 
-        for_each_lane(builder, helper.active_mask, of_lane)
+        each_lane(helper, of_lane)
         return [load_as(builder, p, vector(self.element), 64) for p in results]
 
 

@@ -17,6 +17,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from warpsight.base.findings import SYNCCHECK
+from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.access import Access, check_window, shared_access, stop_on
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
@@ -42,6 +44,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import SHARED_WINDOW, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.recording import internal_function
+from warpsight.emulator.codegen.watching import note
 from warpsight.emulator.ptx import memory
 from warpsight.emulator.ptx.atomics import Shape, atomic, operation_of, shared_place
 from warpsight.emulator.ptx.common import operands
@@ -101,6 +104,14 @@ def step_function(module: ir.Module) -> ir.Function:
     return function
 
 
+def stop_or_note(frame: Frame, bad: Value, offsets: Value, kind: Fault) -> None:
+    """`stop_on`, or with synccheck a finding of the active lanes of an i32 mask, and the launch goes on."""
+    if SYNCCHECK in frame.checks:
+        note(frame, frame.builder.and_(bad, frame.active_mask), kind, frame.builder.zext(offsets, vector(I64)))
+    else:
+        stop_on(frame, bad, offsets, kind)
+
+
 def step_lanes(
     frame: Frame, host: Value, arrivals: Value, dropped: Value, transferred: Value, offsets: Value,
     function: Callable[[ir.Module], ir.Function] = step_function,
@@ -120,6 +131,10 @@ def step_lanes(
         kind = inner.call(step, [inner.inttoptr(place, PTR), *amounts, at(inner, results, offset)])
         for fault in (Fault.MBARRIER_STATE, Fault.MBARRIER_COUNT):
             failed = inner.icmp_signed("==", kind, I32(fault))
+            if SYNCCHECK in frame.checks:  # the object stays as it is
+                this = inner.select(failed, inner.shl(I32(1), lane), I32(0))
+                note(frame, this, fault, inner.zext(offsets, vector(I64)))
+                continue
             frame.stop_if(failed, fault, lambda: (lane, inner.zext(inner.extract_element(offsets, lane), I64)))
 
     for_each_lane(builder, frame.active_mask, body)
@@ -166,7 +181,7 @@ def _set(emitter: Emitter, instruction: Instruction) -> None:
     if count:
         number = emitter.read(count[0], "u32")
         beyond = builder.icmp_unsigned(">=", builder.sub(number, splat_constant(I32, 1)), splat_constant(I32, COUNT_MASK))
-        stop_on(emitter, lanes_to_mask(builder, beyond), offsets, Fault.MBARRIER_COUNT)
+        stop_or_note(emitter, lanes_to_mask(builder, beyond), offsets, Fault.MBARRIER_COUNT)
         wide = builder.zext(number, vector(I64))
         word = builder.or_(wide, builder.shl(wide, splat_constant(I64, COUNT_BITS)))
         word = builder.or_(word, splat_constant(I64, VALID))
@@ -174,10 +189,30 @@ def _set(emitter: Emitter, instruction: Instruction) -> None:
     def body(helper: HelperFrame) -> list[Value]:
         where, modifiers = helper.arguments
         place = shared_place(helper, where, 8, sharing=False, reads=False)
-        scatter(helper.builder, modifiers, helper.builder.inttoptr(place, vector(PTR)), helper.active)
+        pointers = helper.builder.inttoptr(place, vector(PTR))
+        if count:
+            note_live(helper, pointers, where, is_live)
+        scatter(helper.builder, modifiers, pointers, helper.active)
         return []
 
-    _call(emitter, "set", offsets, [word], [], body)
+    _call(emitter, "init" if count else "inval", offsets, [word], [], body)
+
+
+def note_live(helper: HelperFrame, pointers: Value, offsets: Value, live: Callable[[Builder, Value], Value]) -> None:
+    """For synccheck, before objects are initialised: is there an object already? `live(builder, words)` says so (<32 x i1>)."""
+    if SYNCCHECK in helper.checks:
+        builder = helper.builder
+        known = lanes_to_mask(builder, live(builder, gather(builder, pointers, helper.active, I64)))
+        note(helper, builder.and_(known, helper.active_mask), watcher.MBARRIER_LIVE, builder.zext(offsets, vector(I64)))
+
+
+def is_live(builder: Builder, words: Value) -> Value:
+    """Whether words hold objects: the mark, and counts that an object can have."""
+    mask = splat_constant(I64, COUNT_MASK)
+    pending, expected = (builder.and_(builder.lshr(words, splat_constant(I64, first)), mask) for first in (0, COUNT_BITS))
+    marked = builder.icmp_signed("!=", builder.and_(words, splat_constant(I64, VALID)), splat_constant(I64, 0))
+    counts = builder.icmp_unsigned("<", builder.sub(pending, splat_constant(I64, 1)), expected)
+    return builder.and_(marked, counts)
 
 
 def _change(emitter: Emitter, instruction: Instruction) -> None:
@@ -227,9 +262,11 @@ def _wait(emitter: Emitter, instruction: Instruction) -> None:
         place = shared_place(helper, where, 8, sharing=False)
         modifiers = gather(inner, inner.inttoptr(place, vector(PTR)), helper.active, I64)
         unknown = inner.icmp_signed("==", inner.and_(modifiers, splat_constant(I64, VALID)), splat_constant(I64, 0))
-        stop_on(helper, lanes_to_mask(inner, unknown), where, Fault.MBARRIER_STATE)
+        unknown = lanes_to_mask(inner, unknown)
+        stop_or_note(helper, unknown, where, Fault.MBARRIER_STATE)
         now = inner.lshr(modifiers, splat_constant(I64, 63))
-        return [lanes_to_mask(inner, inner.icmp_signed("!=", now, inner.and_(waited, splat_constant(I64, 1))))]
+        over = lanes_to_mask(inner, inner.icmp_signed("!=", now, inner.and_(waited, splat_constant(I64, 1))))
+        return [inner.or_(over, unknown)]  # where there is no object nobody waits for ever
 
     offsets = shared_offsets(emitter, instruction, address)
     (over,) = _call(emitter, "wait", offsets, [parity], [I32], body)

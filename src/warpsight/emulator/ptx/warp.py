@@ -28,6 +28,7 @@ from warpsight.emulator.codegen.lanes import (
     store_as,
     vector,
 )
+from warpsight.emulator.codegen.meetings import note_sources
 from warpsight.emulator.ptx.common import allow, integer_range, operands, typed_operands
 from warpsight.isa.ptx.program import Instruction
 
@@ -79,11 +80,12 @@ def leader_of(emitter: Emitter, members: Value) -> tuple[Value, Value]:
 def shfl(emitter: Emitter, instruction: Instruction) -> None:
     """`shfl[.sync].{up,down,bfly,idx}.b32 d|p, a, b, c[, mask]`: PTX ISA's lane formula, segment mask in c's high half."""
     allow(emitter, instruction, "sync", *DIRECTIONS)
-    d, a, b, c, *_member = operands(emitter, instruction, 4, 5)
+    d, a, b, c, *member = operands(emitter, instruction, 4, 5)
     direction = next((m for m in DIRECTIONS if m in instruction.modifiers), "")
     if not direction:
         raise emitter.unsupported("shfl needs .up, .down, .bfly or .idx")
-    moved, valid = shuffle(emitter, direction, emitter.read(a, "b32"), emitter.read(b, "u32"), emitter.read(c, "u32"))
+    members = emitter.read(member[0], "b32") if member else None
+    moved, valid = shuffle(emitter, direction, emitter.read(a, "b32"), emitter.read(b, "u32"), emitter.read(c, "u32"), members)
     emitter.write(d, moved, "b32")
     if instruction.pair is not None:
         emitter.write(instruction.pair, valid, "pred")
@@ -92,8 +94,13 @@ def shfl(emitter: Emitter, instruction: Instruction) -> None:
 DIRECTIONS = ("up", "down", "bfly", "idx")
 
 
-def shuffle(emitter: Emitter, direction: str, value: Value, offset: Value, control: Value) -> tuple[Value, Value]:
-    """The value (i32) that each lane gets from another, and whether that one is in its segment; `control` is c of `shfl`."""
+def shuffle(
+    emitter: Emitter, direction: str, value: Value, offset: Value, control: Value, members: Value | None = None
+) -> tuple[Value, Value]:
+    """The value (i32) that each lane gets from another, and whether that one is in its segment; `control` is c of `shfl`.
+
+    `members` are the lanes' member masks, as far as they are known here.
+    """
     builder = emitter.builder
     five = splat_constant(I32, 31)
     offset = builder.and_(offset, five)
@@ -110,6 +117,7 @@ def shuffle(emitter: Emitter, direction: str, value: Value, offset: Value, contr
     else:
         source = builder.or_(lowest, builder.and_(offset, builder.not_(segment)))
     valid = builder.icmp_signed(">=" if direction == "up" else "<=", source, highest)
+    note_sources(emitter, source, valid, members)
     source = builder.select(valid, source, IOTA32)
     # PTX leaves undefined what a lane that does not execute the shuffle gives. Here it gives 0: reduce7 of NVIDIA's samples, which
     # sums eight lanes with a mask of eight and offsets up to 16, is right only so.

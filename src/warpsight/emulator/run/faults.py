@@ -4,13 +4,14 @@ line, block, thread, address and what is there.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import Assertion, FaultDetails, LaunchFault, LimitError, UnsupportedError, WarpsightError
-from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK, Finding, Site
+from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK, Caller, Finding, Site
 from warpsight.emulator.codegen import layout, watcher
 from warpsight.emulator.codegen.layout import ARENA_BASE, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES, Fault
 from warpsight.emulator.codegen.symbols import STACK_LIMIT, SymbolTable
@@ -69,6 +70,7 @@ _NUMBERED_FAULTS = {
     Fault.BARRIER_OPERAND: "thread count {0:,}",
 }
 _REMEDY = {
+    Fault.MISALIGNED: "access it at an address that is a multiple of the access's size",
     Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
     Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
     Fault.BREAKPOINT: "no debugger can continue here: compile the kernel without the breakpoint",
@@ -299,19 +301,21 @@ def describe_deadlock(waiting: list[Waiting], block: int, function: Function, na
         else:
             reason = "at the cluster's barrier" if wait.barrier == layout.CLUSTER_ROW else f"at barrier {wait.barrier}"
         lines.append(f"warp {wait.warp} {lanes_text(wait.lanes)} {reason} ({place})")
+    # Lanes of a warp that are waited for by their mask are the cause where there are any.
+    first = next((wait for wait in waiting if wait.barrier is None), waiting[0] if waiting else None)
     if len(waiting) > _SHOWN:
         lines.append(f"and {len(waiting) - _SHOWN} more")
     error = LaunchFault(
         f"kernel {name}: no thread of block ({x},{y},{z}) can go on; waiting are {'; '.join(lines)}",
-        place=place_of(path, function.instructions[waiting[0].pc]) if waiting else path,
+        place=place_of(path, function.instructions[first.pc]) if first else path,
         remedy="let all threads that a barrier counts reach it; threads that have ended are not waited for",
     )
-    if waiting:
-        first = waiting[0]
+    if first:
         instruction = function.instructions[first.pc]
         lane = (first.lanes & -first.lanes).bit_length() - 1
         _, thread, _ = thread_of(block, first.warp * WARP + lane, launch)
-        error.details = FaultDetails("deadlock", name, instruction.ptx_line, instruction.file, instruction.line, (x, y, z), thread)
+        kind = "missing-lanes" if first.barrier is None else "deadlock"
+        error.details = FaultDetails(kind, name, instruction.ptx_line, instruction.file, instruction.line, (x, y, z), thread)
     return error
 
 
@@ -333,7 +337,7 @@ _HAZARDS = {
 _TOOLS = {Fault.UNWRITTEN: INITCHECK}
 _BARRIERS = frozenset({Fault.BARRIERS_DIFFER, Fault.DEADLOCK, Fault.BARRIER_OPERAND, Fault.MBARRIER_STATE, Fault.MBARRIER_COUNT,
                        Fault.WARP_INCOMPLETE, Fault.MEETING_APART})  # fmt: skip
-_BARRIER_KINDS = ("barriers-differ", "deadlock", "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete")
+_BARRIER_KINDS = ("barriers-differ", "deadlock", "missing-lanes", "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete")
 
 
 def findings(rows: list[list[int]], dropped: int, scene: FaultScene) -> list[Finding]:
@@ -353,10 +357,22 @@ def site_of(scene: FaultScene, pc: int, block: int, warp: int, lane: int) -> Sit
     at_block, thread, _ = thread_of(block, warp * WARP + lane, scene.launch)
     access = memory_access(instruction)
     what = "" if access is None else {"load": "read", "store": "write"}.get(access.access, access.access)
+    function, callers = _back_trace(scene.name, instruction)
     return Site(
         place_of(scene.path, instruction), instruction.text, instruction.file, instruction.line, instruction.ptx_line, what,
-        at_block, thread, warp, lane,
+        at_block, thread, warp, lane, function, callers,
     )  # fmt: skip
+
+
+_UNIT = re.compile(r"^_INTERNAL_\w+::")  # where nvcc puts what is local to a file
+
+
+def _back_trace(kernel: str, instruction: Instruction) -> tuple[str, tuple[Caller, ...]]:
+    """The function that an instruction was written in, "" for the kernel, and the calls of it that were expanded."""
+    calls = instruction.calls
+    functions = [*(_UNIT.sub("", display_name(call.function)) if call.function else "" for call in calls), kernel]
+    callers = (Caller(function, call.file, call.line) for function, call in zip(functions[1:], calls, strict=True))
+    return (functions[0] if calls else ""), tuple(callers)
 
 
 def _wrong_access(row: list[int], scene: FaultScene) -> Finding:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from warpsight._version import __version__
 from warpsight.base.compiled import jit
-from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError
+from warpsight.base.errors import CheckFault, LaunchFault, LimitError, UnsupportedError, UsageError
 from warpsight.base.progress import Progress
 from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
@@ -36,6 +36,7 @@ from warpsight.emulator.run.faults import (
 from warpsight.emulator.run.memory import DeviceMemory, Memory
 from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, why_in_order
 from warpsight.emulator.run.static import static_instructions
+from warpsight.emulator.run.sync_findings import is_about_meeting, sync_findings
 from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, empty_streams
 from warpsight.emulator.sass.instruction_set import SASS
 from warpsight.emulator.sass.system import fill_launch_words, has_half_atomics, reads_workspace
@@ -173,14 +174,18 @@ def prepare_kernel(
 
 def execute(
     prepared: PreparedKernel, launch: Launch, memory: Memory | None, *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
+    progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS, inspect: Callable[[Memory], None] | None = None,
 ) -> int:
     """Execute `launch` with no trace; the number of warp instructions. Raises as `emulate` does.
 
-    `memory` is device memory that exists; with None the launch gets its own, and its arrays stay as they are.
+    `memory` is device memory that exists; with None the launch gets its own, and its arrays stay as they are. `inspect` is shown
+    the memory that it leaves.
     """
     with _Run(prepared, launch, memory, max_instructions, progress, options) as run, run.interruption:
-        return run.execute_unrecorded()
+        count = run.execute_unrecorded()
+        if inspect is not None:
+            inspect(run.memory)
+        return count
 
 
 def lane_addresses(
@@ -242,7 +247,7 @@ class _Run:
         self.interruption = Interruption()
         self._fault_record: dict[str, int] | None = None
         if self.memory.watch is not None:
-            self.memory.watch.begin(function, launch, lanes_apart=prepared.level == "ptx")
+            self.memory.watch.begin(function, launch, native.graph.block_start, lanes_apart=prepared.level == "ptx")
 
     def __enter__(self) -> _Run:
         return self
@@ -250,9 +255,11 @@ class _Run:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         show_printed(self.options.output)
         self._tell_outside()
-        self._tell_found(error)
-        self.memory.close()
-        self.workers.clear()
+        try:
+            self._tell_found(error)
+        finally:
+            self.memory.close()
+            self.workers.clear()
 
     @property
     def instructions(self) -> int:
@@ -271,6 +278,8 @@ class _Run:
         worker.externals = Externals(
             worker.context, self.memory, worker.sites, self.function, self.source.path, self.launch, self.options.output
         )
+        if self.options.order:
+            worker.follow(self.options.order)
         worker.context[Slot.POLL_AT] = min(self.limit + 1, POLL_INSTRUCTIONS)
         self.workers.append(worker)
         return worker
@@ -357,15 +366,20 @@ class _Run:
             self.options.out_of_bounds(error, sum(count for *_, count in places))
 
     def _tell_found(self, error: BaseException | None) -> None:
-        """Tell `RunOptions.found` what the checks have found; what has ended the launch comes last."""
-        if self.options.found is None or self.memory.watch is None or not self.workers:
+        """Tell `RunOptions.found` what the checks have found, or raise CheckFault; what has ended the launch comes last."""
+        if self.memory.watch is None or not self.workers:
             return
         scene = self._scene(self.workers[0])
-        found = findings(*self.memory.watch.rows(), scene)
+        rows, dropped = self.memory.watch.rows()
+        found = findings([row for row in rows if not is_about_meeting(row)], dropped, scene)
+        found += sync_findings([row for row in rows if is_about_meeting(row)], scene)
         if isinstance(error, LaunchFault) and error.details is not None:
             found.append(finding_of_fault(error, scene, self._fault_record))
-        for finding in found:
-            self.options.found(finding)
+        if self.options.found is not None:
+            for finding in found:
+                self.options.found(finding)
+        elif (error is None or isinstance(error, LaunchFault)) and any(each.severity == "error" for each in found):
+            raise CheckFault.of(found) from None
 
     def _fault(self, worker: Worker, block: int) -> BaseException:
         c = worker.context
@@ -422,7 +436,8 @@ def emulate(
         with run.interruption:
             paths, warps_of_path = run.execute(sink, threads)
         seconds = time.perf_counter() - started
-        run.memory.write_back()
+        if run.memory.watch is None or not run.memory.watch.found:
+            run.memory.write_back()
         header = _header(prepared, run, registers, paths, warps_of_path, inputs, seconds)
     return sink.finish(header, static_instructions(prepared.function), native.graph.block_start.astype(np.int32), paths)
 

@@ -4,10 +4,12 @@ addresses every time.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +93,10 @@ class LiveTable:
     def _row(self, address: int) -> int:
         """The first row whose allocation does not start below an address."""
         return int(np.searchsorted(self._rows[: self.count, 0], address))
+
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The allocations: int64 [n, 3]."""
+        return self._rows[: self.count]
 
     def room_at(self, address: int) -> int:
         """Bytes from an address to the end of the allocation that it lies in, 0 in none."""
@@ -201,6 +207,23 @@ class Memory:
         """The allocation nearest to an address, and how far past its end (positive) or before its start (negative)."""
         raise NotImplementedError
 
+    @property
+    def element_types(self) -> dict[int, np.dtype[Any]]:
+        """What the arrays hold, by address, as far as that is known."""
+        return {}
+
+    def contents(self) -> Iterator[tuple[Allocation, npt.NDArray[np.uint8]]]:
+        """Live allocations that can be written, and their bytes, in the order of addresses.
+
+        Not the workspace of the grid's barrier, nor what the kernel has allocated, whose addresses depend on who asked first.
+        """
+        inside = range(self.heap.start, self.heap.end)
+        for start, end, writable in self.table.rows().tolist():
+            if writable and start != self.workspace and start not in inside:
+                found = self.nearest(start)
+                allocation = found[0] if found and found[0].address == start else Allocation(start, end - start, True, "memory")
+                yield allocation, np.ctypeslib.as_array((ctypes.c_uint8 * (end - start)).from_address(start + self.delta))
+
     def write_back(self) -> None:
         """The launch has succeeded: let the caller see its results."""
 
@@ -255,6 +278,11 @@ class DeviceMemory(Memory):
         if self.watch is not None:
             self.watch.set_written(ARENA_BASE, heap - ARENA_BASE)
         self.fill()
+
+    @property
+    def element_types(self) -> dict[int, np.dtype[Any]]:
+        """What the arrays hold, by address."""
+        return {address: argument.array.dtype for address, argument in self._arrays}
 
     @property
     def size(self) -> int:

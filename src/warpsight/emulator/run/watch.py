@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import mmap
-from typing import Any
+from itertools import pairwise
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import LimitError
-from warpsight.base.findings import INITCHECK, RACECHECK
+from warpsight.base.findings import INITCHECK, RACECHECK, SYNCCHECK
 from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.layout import ARENA_BASE, WARP, Slot
 from warpsight.isa.ptx.program import Function, Instruction
-from warpsight.isa.ptx.rules import memory_access
+from warpsight.isa.ptx.rules import is_plain_exit, memory_access
 from warpsight.kernels.launch import Launch
 
 
@@ -34,18 +35,31 @@ class LaunchWatch:
     def set_written(self, address: int, size: int, written: bool = True) -> None:
         """From now on these bytes of device memory are written, or not."""
         start = address - ARENA_BASE
+        if not len(self.valid):
+            return
+        first, last = (-(-at // mmap.PAGESIZE) * mmap.PAGESIZE for at in (start, start + size - mmap.PAGESIZE + 1))
+        if not written and first < last:  # whole pages go back to the system: an allocation may be larger than this machine
+            pages = cast(mmap.mmap, cast(memoryview, self.valid.base).obj)
+            pages.madvise(mmap.MADV_DONTNEED, first, last - first)
+            self.valid[start:first] = 0
+            start, size = last, start + size - last
         self.valid[start : start + size] = 255 * written
 
-    def begin(self, function: Function, launch: Launch, *, lanes_apart: bool) -> None:
+    def begin(self, function: Function, launch: Launch, starts: npt.NDArray[np.int32], *, lanes_apart: bool) -> None:
         """A launch begins: nothing has been found, and what came before it happened before it.
 
-        `lanes_apart`: do lanes of a warp meet only where an instruction says so? Machine code leaves that out where they do anyway.
+        `starts` are the first instructions of the basic blocks, and the number of instructions. `lanes_apart`: do lanes of a warp
+        meet only where an instruction says so? Machine code leaves that out where they do anyway.
         """
         traits = [_traits(instruction) for instruction in function.instructions]
         warps = launch.blocks * -(-launch.threads_per_block // WARP)
         at = watcher.HEADER + watcher.ROWS * watcher.ROW_WORDS
-        self._words = np.zeros(at + len(traits) + (warps if RACECHECK in self.checks else 0), np.int64)
+        blocks = _blocks(function, starts) if SYNCCHECK in self.checks else []
+        fences_end = at + len(traits) + (warps if RACECHECK in self.checks else 0)
+        self._words = np.zeros(fences_end + len(blocks), np.int64)
         self._words[at : at + len(traits)] = traits
+        self._words[fences_end:] = blocks
+        self._words[watcher.BLOCKS_AT] = fences_end if blocks else 0
         self._words[watcher.TRAITS_AT], self._words[watcher.FENCES_AT] = at, at + len(traits)
         self._words[watcher.FIRST_WARP], self._words[watcher.LANES_APART] = self._next_warp, int(lanes_apart)
         self._next_warp += warps
@@ -60,10 +74,15 @@ class LaunchWatch:
         context[Slot.CELLS_PTR] = self._cells.ctypes.data if len(self._cells) else 0
         context[Slot.GLOBAL_SHADOW] = int(self.valid.ctypes.data) - ARENA_BASE - delta if len(self.valid) else 0
 
+    @property
+    def found(self) -> int:
+        """How many rows there are since `begin`."""
+        return int(self._words[watcher.FOUND])
+
     def rows(self) -> tuple[list[list[int]], int]:
         """What was found since `begin`, as rows in the order in which it was found; and how many findings had no room for one."""
         words = self._words
-        at = [watcher.HEADER + k * watcher.ROW_WORDS for k in range(int(words[watcher.FOUND]))]
+        at = [watcher.HEADER + k * watcher.ROW_WORDS for k in range(self.found)]
         return [words[k : k + watcher.ROW_WORDS].tolist() for k in at], int(words[watcher.DROPPED])
 
 
@@ -79,6 +98,15 @@ def _reserve(size: int) -> npt.NDArray[Any]:
 
 
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+
+
+def _blocks(function: Function, starts: npt.NDArray[np.int32]) -> list[int]:
+    """The basic blocks as `watcher` wants them."""
+    rows = []
+    for first, end in pairwise(starts.tolist()):
+        leaves = is_plain_exit(function.instructions[first:end])
+        rows.append(first | (watcher.ONLY_LEAVES if leaves else 0))
+    return rows
 
 
 _STRONG_WORDS = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "STRONG", "CONSTANT"})

@@ -22,6 +22,7 @@ from warpsight.emulator.codegen.layout import (
     Slot,
 )
 from warpsight.emulator.codegen.native import EXTERNAL_HOSTS, HOSTS, NativeKernel
+from warpsight.emulator.codegen.orders import block_order, chance_table
 from warpsight.emulator.codegen.symbols import align_up
 from warpsight.emulator.codegen.watcher import block_words
 from warpsight.emulator.run.buffers import Recorder, count_per_warp, gather_streams
@@ -82,6 +83,7 @@ class Worker:
         self.sites = np.zeros((native.site_count + 1, 2), dtype=np.int64)
         self.outside = np.zeros((0, OUTSIDE_ROW_WORDS), np.int64)  # by memory instruction, as native code counts them
         self._poll = poll
+        self._block_at: Callable[[int], int] | None = None
         self.residents = Residents(
             self.context, shared=shared_bytes, local=self.warps_per_block * WARP * local_bytes,
             states=self.warps_per_block * native.state_stride, kernel=launch.kernel,
@@ -178,9 +180,23 @@ class Worker:
             self.recorder.rewind()
             yield block
 
+    def follow(self, seed: int) -> None:
+        """From now on blocks, warps and lanes run in the order of a seed (`codegen/orders.py`), so nothing can be recorded."""
+        chances = chance_table(seed, self.warps_per_block)
+        self._keep.append(chances)
+        self.context[Slot.CHANCE_PTR] = int(chances.ctypes.data)
+        self._block_at = block_order(seed, self.launch.blocks)
+
     def _advance(self, block: int, end: int) -> int:
-        """Run blocks from `block` on, and those that they wait for; gives the first block that has not been started."""
-        following = self._run(block, end)
+        """Run blocks from `block` on, and those that they wait for; gives the first block that has not been started.
+
+        In another order these are places in it, and one block runs at a time.
+        """
+        if self._block_at is None:
+            following = self._run(block, end)
+        else:
+            number = self._block_at(block)
+            following = block + (self._run(number, number + 1) > number)
         if self.context[Slot.STALLED]:
             following = self.residents.finish(following, end, self._take_turn)
         return following
@@ -201,7 +217,8 @@ class Worker:
         """Run a block until it ends, or makes no progress; whether it has ended."""
         self._poll(self)
         self.context[Slot.STALLED] = 0
-        self._run(block, block + 1)
+        number = block if self._block_at is None else self._block_at(block)
+        self._run(number, number + 1)
         return not self.context[Slot.STALLED]
 
     def _drain(self, block: int, following: int) -> Streams:

@@ -13,7 +13,7 @@ import re
 
 from llvmlite import ir
 
-from warpsight.emulator.codegen.access import Access, shared_access, stop_on
+from warpsight.emulator.codegen.access import Access, shared_access
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, PartFrame, call_helper
 from warpsight.emulator.codegen.lanes import (
@@ -46,8 +46,10 @@ from warpsight.emulator.ptx.mbarriers import (
     TX_SHIFT,
     VALID,
     complete_bytes,
+    note_live,
     step_function,
     step_lanes,
+    stop_or_note,
 )
 from warpsight.emulator.sass.addresses import address_operand, shared_offsets, within_window
 from warpsight.emulator.sass.common import allow, join, native_of, raw, set_predicate, set_wide, wide_integer
@@ -170,8 +172,8 @@ def _initialise(emitter: Emitter, native: NativeInstruction) -> None:
     mask, zero = splat_constant(I64, COUNT_MASK), splat_constant(I64, 0)
     fields = [builder.and_(builder.lshr(objects, splat_constant(I64, first)), mask) for first in (_EXPECTED, _PENDING)]
     wrong = builder.or_(builder.icmp_signed("!=", *fields), builder.icmp_signed("==", fields[0], zero))
-    stop_on(emitter, lanes_to_mask(builder, wrong), offsets, Fault.MBARRIER_COUNT)
-    _set(_one_lane(emitter), emitter.kernel.next_site(), offsets, objects)
+    stop_or_note(emitter, lanes_to_mask(builder, wrong), offsets, Fault.MBARRIER_COUNT)
+    _set(_one_lane(emitter), emitter.kernel.next_site(), offsets, objects, fresh=True)
 
 
 def _end(emitter: Emitter, native: NativeInstruction) -> None:
@@ -180,16 +182,29 @@ def _end(emitter: Emitter, native: NativeInstruction) -> None:
     _set(emitter, emitter.kernel.next_site(), shared_offsets(emitter, address_operand(emitter, native)), splat_constant(I64, 0))
 
 
-def _set(frame: Frame, site: int, offsets: Value, objects: Value) -> None:
-    """Store objects (<32 x i64>)."""
+def _set(frame: Frame, site: int, offsets: Value, objects: Value, *, fresh: bool = False) -> None:
+    """Store objects (<32 x i64>); `fresh`: there should be none yet."""
 
     def body(helper: HelperFrame) -> list[Value]:
         where, words = helper.arguments
         place = shared_place(helper, where, 8, sharing=False, reads=False)
-        scatter(helper.builder, words, helper.builder.inttoptr(place, vector(PTR)), helper.active)
+        pointers = helper.builder.inttoptr(place, vector(PTR))
+        if fresh:
+            note_live(helper, pointers, where, _is_live)
+        scatter(helper.builder, words, pointers, helper.active)
         return []
 
-    call_helper(frame, "mbarrier_set", site, [offsets, objects], [], body)
+    call_helper(frame, "mbarrier_init" if fresh else "mbarrier_inval", site, [offsets, objects], [], body)
+
+
+def _is_live(builder: Builder, words: Value) -> Value:
+    """Whether words hold objects: counts that an object can have, which of a phase that began just now are alike."""
+    mask = splat_constant(I64, COUNT_MASK)
+    expected, pending = (
+        builder.and_(builder.sub(splat_constant(I64, 0), builder.lshr(words, splat_constant(I64, first))), mask)
+        for first in (_EXPECTED, _PENDING)
+    )
+    return builder.icmp_unsigned("<", builder.sub(pending, splat_constant(I64, 1)), expected)
 
 
 def _one_lane(emitter: Emitter) -> Frame:
@@ -224,9 +239,11 @@ def _test(emitter: Emitter, native: NativeInstruction) -> None:
         objects = gather(builder, builder.inttoptr(place, vector(PTR)), helper.active, I64)
         mask = (COUNT_MASK << _EXPECTED) | (COUNT_MASK << _PENDING)
         unknown = builder.icmp_signed("==", builder.and_(objects, splat_constant(I64, mask)), splat_constant(I64, 0))
-        stop_on(helper, lanes_to_mask(builder, unknown), where, Fault.MBARRIER_STATE)
+        nothing = lanes_to_mask(builder, unknown)
+        stop_or_note(helper, nothing, where, Fault.MBARRIER_STATE)
         upper = builder.trunc(builder.lshr(objects, splat_constant(I64, 32)), vector(I32))
-        return [lanes_to_mask(builder, builder.icmp_signed("<", builder.xor(upper, waited), splat_constant(I32, 0)))]
+        over = lanes_to_mask(builder, builder.icmp_signed("<", builder.xor(upper, waited), splat_constant(I32, 0)))
+        return [builder.or_(over, nothing)]
 
     offsets = shared_offsets(emitter, address_operand(emitter, native))
     (over,) = _call(emitter, "wait", offsets, [raw(emitter, source)], [I32], body)

@@ -14,6 +14,7 @@ from warpsight.isa.ptx.names import SINK, Names, Scope
 from warpsight.isa.ptx.operands import OperandReader
 from warpsight.isa.ptx.program import (
     Address,
+    ExpandedCall,
     Function,
     Guard,
     Instruction,
@@ -160,16 +161,28 @@ def check_instruction(
 _SPACES = ("local", "shared", "param", "global", "const")
 _ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red"})
 _Operands = tuple[Operand | Negated, ...]
+_Place = tuple[str, int, None, tuple[ExpandedCall, ...]]  # the last fields of an instruction
 _TARGETS = re.compile(IDENTIFIER)
+_INLINED = re.compile(
+    rf"\.loc\s+(\d{{1,9}}\s+\d{{1,9}}\s+\d{{1,9}})\s*,\s*function_name\s+({IDENTIFIER})\s*(?:\+\s*\d+\s*)?,"
+    r"\s*inlined_at\s+((\d{1,9})\s+(\d{1,9})\s+\d{1,9})"
+)
+_MOST_CALLS = 64  # expanded calls that are kept of one instruction
 _UNSCOPED = frozenset({".pragma", ".callprototype", ".calltargets"})  # they declare no name that an operand may have
 
 
 class BodyReader:
-    """Reads one function's body. `files` is the module's `.file` table, `variables` are the module's variables."""
+    """Reads one function's body. `files` is the module's `.file` table, `variables` are the module's variables, `strings` are
+    those of its line information, by label.
+    """
 
-    def __init__(self, source: Source, files: dict[int, str], function: Function, variables: Mapping[str, Variable]) -> None:
+    def __init__(
+        self, source: Source, files: dict[int, str], function: Function, variables: Mapping[str, Variable],
+        strings: Mapping[str, str],
+    ) -> None:
         self._source = source
-        self._files = files
+        self._files, self._strings = files, strings
+        self._calls_at: dict[str, tuple[ExpandedCall, ...]] = {}  # by the place (of `.loc`) that they were last named for
         self._function = function
         parameters = (*function.parameters, *function.returns)
         self._names = Names(p.name for p in parameters if p.space == "param")
@@ -199,6 +212,7 @@ class BodyReader:
         source, text = self._source, self._source.text
         match_statement = STATEMENT.match
         file, line = "", 0
+        calls: tuple[ExpandedCall, ...] = ()
         position = begin
         while True:
             match = match_statement(text, position, end)
@@ -211,11 +225,12 @@ class BodyReader:
                 negated, guard, opcode, modifiers, operands = match.group(5, 6, 7, 8, 9)
                 self._line = source.line(match.start(7))
                 condition = Guard(self._operands.register(guard, self._fail), negated == "!") if guard else None
-                self._instruction(opcode, modifiers, operands.strip(), condition, (file, line))
+                self._instruction(opcode, modifiers, operands.strip(), condition, (file, line, None, calls))
             elif kind == 2:
                 line = int(match[2]) if len(match[2]) < 10 else 0
                 file = self._files.get(int(match[1]), "") if line and len(match[1]) < 10 else ""
                 line = line if file else 0
+                calls = self._expanded_calls(match[0]) if "inlined_at" in match[0] else ()
             elif kind == 4:
                 self._line = source.line(match.start(4))
                 self._mark(self._pending_label)
@@ -233,6 +248,16 @@ class BodyReader:
         )
         known = self._labels.keys() | self._resolved
         return function, {name: line for name, line in self._operands.used.items() if name not in known}
+
+    def _expanded_calls(self, loc: str) -> tuple[ExpandedCall, ...]:
+        """What a `.loc` with `inlined_at` says (PTX ISA, "Debugging Directives"); the `.loc` of the call's place stands before."""
+        match = _INLINED.search(loc)
+        if match is None:
+            return ()
+        call = ExpandedCall(self._strings.get(match[2], ""), self._files.get(int(match[4]), ""), int(match[5]))
+        calls = (call, *self._calls_at.get(" ".join(match[3].split()), ()))[:_MOST_CALLS]
+        self._calls_at[" ".join(match[1].split())] = calls
+        return calls
 
     def _finish(self, position: int, end: int) -> None:
         source = self._source
@@ -288,7 +313,7 @@ class BodyReader:
         for label in list(self._targets)[scope.first_list :]:
             self._targets[label] = tuple(scope.labels.get(target, target) for target in self._targets[label])
 
-    def _instruction(self, opcode: str, suffix: str, text: str, guard: Guard | None, place: tuple[str, int], /) -> None:
+    def _instruction(self, opcode: str, suffix: str, text: str, guard: Guard | None, place: _Place, /) -> None:
         self._mark(self._pending_label)
         modifiers = self._modifiers.get(suffix)
         if modifiers is None:

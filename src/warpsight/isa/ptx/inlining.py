@@ -19,7 +19,19 @@ from warpsight.isa.ptx.callgraph import CallPlan, Refuse, plan_calls, symbols_of
 from warpsight.isa.ptx.constants import type_bits
 from warpsight.isa.ptx.linking import EXTERNALS, FRAME, External, KeptCall, Linker, return_register, why_not
 from warpsight.isa.ptx.names import SINK
-from warpsight.isa.ptx.program import Address, Function, Guard, Instruction, Module, Negated, Register, Symbol, Variable, Vector
+from warpsight.isa.ptx.program import (
+    Address,
+    ExpandedCall,
+    Function,
+    Guard,
+    Instruction,
+    Module,
+    Negated,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
 from warpsight.isa.ptx.rules import value_type
 
 
@@ -115,12 +127,14 @@ class _Frame:
     """One expansion of one function: `prefix` makes registers and labels distinct, `symbols` gives the new name of any other.
 
     `root` is the kernel or called function that it is expanded in, `end` the label that returns go to, empty in the root itself.
+    `calls` are the expanded calls that led here, innermost first.
     """
 
     function: Function
     prefix: str
     root: str
     end: str = ""
+    calls: tuple[ExpandedCall, ...] = ()
     symbols: dict[str, str] = field(default_factory=dict)
 
 
@@ -266,7 +280,8 @@ class _Expansion:
             self.instructions.append(replace(call, operands=operands, guard=None))
             self._mark((end,))
             return None
-        inner = _Frame(callee, prefix, frame.root, end)
+        calls = (ExpandedCall(callee.name, call.file, call.line), *call.calls, *frame.calls)
+        inner = _Frame(callee, prefix, frame.root, end, calls)
         for operand, declared in ((arguments, callee.parameters), (returns, callee.returns)):
             names = self._actual(call, operand, frame, len(declared))
             inner.symbols.update((parameter.name, name) for parameter, name in zip(declared, names, strict=True))
@@ -310,6 +325,7 @@ class _Expansion:
             operands=tuple(_renamed(operand, frame) for operand in instruction.operands),
             guard=None if guard is None else Guard(Register(prefix + guard.register.name), guard.negated),
             pair=None if pair is None else _register(pair, prefix),
+            calls=instruction.calls + frame.calls if frame.calls else instruction.calls,
         )
 
 

@@ -24,6 +24,8 @@ _VERSION = re.compile(r"\.version\s+(\d{1,4})\.(\d{1,4})\s*(?:\n|$)")
 _TARGET = re.compile(r"\.target\s+((?:sm|compute)_\w+|[a-z_0-9]+)([^\n]*)")
 _ADDRESS_SIZE = re.compile(r"\.address_size\s+(32|64)\b")
 _ALIAS = re.compile(rf"\s*({IDENTIFIER})\s*,\s*({IDENTIFIER})\s*")
+_STRINGS = re.compile(r"\.section\s+\.debug_str\s*\{([^{}]*)\}")
+_STRING = re.compile(rf"({IDENTIFIER})\s*:|\.b8\s+([\d,\s]+)")
 _QUOTED_STATEMENT = re.compile(r'[^;"]*(?:"(?:[^"\\\n]|\\.)*"[^;"]*)*;')
 
 
@@ -45,6 +47,7 @@ class _ModuleReader:
         self._target = ""
         self._address_size = 32
         self._files: dict[int, str] = {}
+        self._strings: dict[str, str] = {}
         self._functions: dict[str, Function] = {}
         self._declared: set[str] = set()
         self._variables: dict[str, Variable] = {}
@@ -57,6 +60,8 @@ class _ModuleReader:
         # Compilers write .file after the functions that use it.
         for match in _FILE.finditer(source.text):
             self._files[int(match[1])] = match[2].replace('\\"', '"').replace("\\\\", "\\")
+        if "inlined_at" in source.text:
+            self._strings = _debug_strings(source.text)
         while (position := source.skip(self._position)) < len(source.text):
             self._position = position
             self._statement()
@@ -175,11 +180,29 @@ class _ModuleReader:
             kind = "kernel" if header.function.is_entry else "function"
             raise self._fail(f'the body of {kind} "{name}" has no closing brace', CUT)
         function = replace(header.function, ptx_line=source.line(self._position))
-        self._functions[name], used = BodyReader(source, self._files, function, self._variables).read(header.end + 1, end)
+        self._functions[name], used = self._body(function).read(header.end + 1, end)
         self._used |= {symbol: line for symbol, line in used.items() if symbol not in self._used}
         self._position = end + 1
+
+    def _body(self, function: Function) -> BodyReader:
+        return BodyReader(self._source, self._files, function, self._variables, self._strings)
 
     def _check_symbols(self) -> None:
         for symbol, line in self._used.items():
             if symbol not in self._functions and symbol not in self._declared and symbol not in self._variables:
                 raise self._source.error_at(line, f'"{symbol}" is neither a label, a variable nor a function of this file', CUT)
+
+
+def _debug_strings(text: str) -> dict[str, str]:
+    """The strings of the sections `.debug_str`, by label: names of functions, which `.loc` names."""
+    strings: dict[str, str] = {}
+    for section in _STRINGS.finditer(text):
+        label, data = "", bytearray()
+        for match in (*_STRING.finditer(section[1]), None):
+            if match is not None and match[1] is None:
+                data += bytes(int(byte) & 0xFF for byte in match[2].replace(",", " ").split() if len(byte) < 4)
+                continue
+            if label:
+                strings[label] = data.partition(b"\0")[0].decode("utf-8", "replace")
+            label, data = match[1] if match is not None else "", bytearray()
+    return strings

@@ -7,6 +7,7 @@ Every instruction keeps its PTX line and the source line that the last `.loc` na
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from warpsight.isa.sass.native import NativeInstruction
 
@@ -76,6 +77,14 @@ class Negated:
     register: Register
 
 
+class ExpandedCall(NamedTuple):
+    """A call that was expanded in place: the function's mangled name ("" if it is not known), and where the call stands."""
+
+    function: str
+    file: str
+    line: int
+
+
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One instruction of PTX, or of machine code in PTX's words (`isa/sass/decode.py`), which then is `native` as it is.
@@ -84,6 +93,7 @@ class Instruction:
 
     `operands` in PTX order, destination first. A paired destination `%p|%q` (setp, shfl, atom) puts the second in `pair`.
     `index` is its position in the kernel, counted from 0 over all instructions of the kernel's body in PTX order: the pc of traces.
+    `calls` are the expanded calls that it is part of, innermost first.
     """
 
     index: int
@@ -96,6 +106,7 @@ class Instruction:
     file: str
     line: int
     native: NativeInstruction | None = None
+    calls: tuple[ExpandedCall, ...] = ()
 
     @property
     def text(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from warpsight.base.errors import UnsupportedError, suggestion
@@ -185,6 +185,13 @@ def is_warp_barrier(instruction: Instruction) -> bool:
 def is_block_barrier(instruction: Instruction) -> bool:
     """Whether a warp may have to wait here for other warps of its thread block (or cluster): `bar`, `barrier`."""
     return instruction.opcode in {"bar", "barrier"} and not is_warp_barrier(instruction)
+
+
+def is_plain_exit(block: Sequence[Instruction]) -> bool:
+    """Whether a basic block does nothing but end the kernel for all of its lanes."""
+    if len(block) != 1 or block[0].guard is not None:
+        return False
+    return block[0].opcode == "exit" or (block[0].opcode == "ret" and not block[0].operands)
 
 
 def memory_access(instruction: Instruction) -> MemoryAccess | None:

@@ -37,12 +37,16 @@ Edges = Sequence[Sequence[int]]
 
 
 def find_waits(
-    function: Function, starts: Sequence[int], successors: Edges, predecessors: Edges, meets: Sequence[int]
+    function: Function, starts: Sequence[int], successors: Edges, predecessors: Edges, meets: Sequence[int], *, apart: bool = False
 ) -> Waits:
-    """The waits of a function with these basic blocks (first pcs), their neighbours and immediate post-dominators."""
+    """The waits of a function with these basic blocks (first pcs), their neighbours and immediate post-dominators.
+
+    With `apart` any barrier, and any instruction at which lanes of a warp wait for each other, makes lanes independent.
+    """
     code = _Code(function, starts, successors, predecessors)
     spinning = frozenset(edge for edge in code.retreating() if code.may_spin(code.loop(*edge)))
-    if not (spinning or _has_special_barriers(function.instructions) or code.meets_apart(meets)):
+    meeting = apart and any(is_collective(i) or is_block_barrier(i) for i in function.instructions)
+    if not (meeting or spinning or _has_special_barriers(function.instructions) or code.meets_apart(meets)):
         return NO_WAITS
     return Waits(True, spinning, frozenset(i.index for i in function.instructions if is_collective(i)))
 

@@ -30,7 +30,7 @@ from warpsight.isa.ptx.program import (
     Variable,
 )
 from warpsight.isa.sass.images import FETCHES, QUERIES, image_widths, surface_registers
-from warpsight.isa.sass.listing import ListedInstruction, ListedSection
+from warpsight.isa.sass.listing import NO_LINE, ListedInstruction, ListedSection, SourceLine
 from warpsight.isa.sass.native import (
     TRUE_PREDICATES,
     NativeAddress,
@@ -288,13 +288,13 @@ def return_register(function: str) -> str:
 
 def decode_kernel(
     sections: Mapping[str, ListedSection], kernel: str, parameters: tuple[Variable, ...],
-    source_lines: Mapping[int, tuple[str, int]], place: str, kernels: Container[str], externals: Sequence[str] = (),
+    source_lines: Mapping[int, SourceLine], place: str, kernels: Container[str], externals: Sequence[str] = (),
 ) -> Function:
     """`kernel` of a listing, with the functions that it may call behind it.
 
-    `source_lines` gives (file, line) by line of the PTX text, where the listing does not. `kernels` are the names of all kernels,
-    `externals` the functions of the runtime that it may call through registers. Raises FormatError for a listing that is not
-    understood.
+    `source_lines` gives the source's line by line of the PTX text, where the listing does not. `kernels` are the names of all
+    kernels, `externals` the functions of the runtime that it may call through registers. Raises FormatError for a listing that is
+    not understood.
     """
     program = _Program(sections, kernel, place, kernels)
     decoder = _Decoder(program, source_lines, externals)
@@ -363,7 +363,7 @@ def _guard(listed: ListedInstruction, reads: list[str]) -> Guard | None:
 class _Decoder:
     """Decodes the instructions of a program in order; `labels` and `branch_targets` are complete after that."""
 
-    def __init__(self, program: _Program, source_lines: Mapping[int, tuple[str, int]], externals: Sequence[str]) -> None:
+    def __init__(self, program: _Program, source_lines: Mapping[int, SourceLine], externals: Sequence[str]) -> None:
         self.program, self.source_lines, self.externals = program, source_lines, externals
         self.labels: dict[str, int] = {}
         self.branch_targets: dict[str, tuple[str, ...]] = {}
@@ -412,8 +412,8 @@ class _Decoder:
             _space(row.space, listed.mnemonic) if has_access else "", row.access if has_access else "",
             meaning.bytes if has_access else 0, control_word(listed.encoding),
         )  # fmt: skip
-        file, line = listed.source or self.source_lines.get(listed.ptx_line, ("", 0))
-        return Instruction(index, opcode, modifiers, structural, guard, None, listed.ptx_line, file, line, native)
+        file, line, calls = listed.source or self.source_lines.get(listed.ptx_line, NO_LINE)
+        return Instruction(index, opcode, modifiers, structural, guard, None, listed.ptx_line, file, line, native, calls)
 
     def _placed(self, section: ListedSection, operand: NativeOperand) -> NativeOperand:
         """An operand that names a label of its section names it as `labels` has it."""

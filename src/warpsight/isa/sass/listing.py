@@ -2,7 +2,7 @@
 
 The text is that of `nvdisasm -c -hex -gp` (NVIDIA CUDA Binary Utilities, "nvdisasm"): an instruction has its address within its
 section, its mnemonic and operands, and the two halves of its encoding on its own line and the next; a comment before it names the
-line of the PTX text that it was made from, and with `-g` one the line of the source.
+line of the PTX text that it was made from, and with `-gi` one the line of the source and those of the calls that it is part of.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import re
 from dataclasses import dataclass, field
 
 from warpsight.base.errors import FormatError
+from warpsight.isa.ptx.program import ExpandedCall
 
 _SECTION = re.compile(r"\s*\.section\s+\.text\.([^,\s\"]+|\"[^\"]+\"),")
 _LABEL = re.compile(r"^([^\s:/][^\s:]*):\s*$")
 _PTX_TEXT = ".nv_debug_ptx_txt"
-_SOURCE_LINE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
+_SOURCE_LINE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)(?: inlined at "([^"]*)", line (\d+))?')
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+([^;]*);\s*(?:/\* 0x([0-9a-f]{16}) \*/)?\s*$")
 _UPPER_HALF = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
 _FAR = " " * 40  # no instruction begins there
@@ -23,6 +24,8 @@ _TARGETS = re.compile(r'\(\*"BRANCH_TARGETS ([^"]*)"\*\)')
 _REMARK = re.compile(r'\(\*"[^"]*"\*\)')  # of the disassembler, as (*"SpillRefill"*)
 _BRACKET = re.compile(r"[\[({]")
 _RELATIVE = re.compile(r"^U?R\d+ \S")
+SourceLine = tuple[str, int, tuple[ExpandedCall, ...]]  # file, line, and the expanded calls around it
+NO_LINE: SourceLine = ("", 0, ())
 _GUARD = re.compile(r"^@(!?)(U?P(?:\d|T))\s+(.*)$")
 
 
@@ -31,7 +34,7 @@ class ListedInstruction:
     """One line. `address` is the byte offset in its section, `guard` a predicate (`!P0`) or "", `mnemonic` the dotted opcode.
 
     `operands` are separate texts. `targets` are the labels of an indexed branch. `encoding` has 128 bits, 0 if it was not listed;
-    `ptx_line` is 0 where no line is known, `source` (file and line) None.
+    `ptx_line` is 0 where no line is known, `source` None.
     """
 
     address: int
@@ -41,7 +44,7 @@ class ListedInstruction:
     targets: tuple[str, ...]
     encoding: int
     ptx_line: int
-    source: tuple[str, int] | None = None
+    source: SourceLine | None = None
 
     @property
     def text(self) -> str:
@@ -83,7 +86,7 @@ def _pieces(part: str) -> list[str]:
     return part.split(" ", 1) if " " in part and _RELATIVE.match(part) else [part]
 
 
-def _instruction(match: re.Match[str], following: str, ptx_line: int, source: tuple[str, int] | None) -> ListedInstruction:
+def _instruction(match: re.Match[str], following: str, ptx_line: int, source: SourceLine | None) -> ListedInstruction:
     """The instruction of a line; the line behind it has the upper half of its encoding."""
     address, text, lower = match.groups()
     text = text.strip()
@@ -111,7 +114,8 @@ def read_listing(text: str, place: str, ptx_lines: int | None = None) -> dict[st
     section: ListedSection | None = None
     functions: set[str] = set()
     ptx_line = 0
-    source: tuple[str, int] | None = None  # goes on in the next section if that begins with the same line
+    source: SourceLine | None = None  # goes on in the next section if that begins with the same line
+    is_call = False  # the line before names a place that is inlined: this one says where
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         if line.startswith(_FAR) and _UPPER_HALF.match(line):
@@ -126,8 +130,9 @@ def read_listing(text: str, place: str, ptx_lines: int | None = None) -> dict[st
         elif section is None or not line.strip():
             continue
         elif match := _SOURCE_LINE.match(line):
-            named = (match[1], int(match[2]))
-            ptx_line, source = (named[1], source) if named[0].startswith(_PTX_TEXT) else (ptx_line, named)
+            is_ptx = match[1].startswith(_PTX_TEXT)
+            ptx_line, source = (int(match[2]), source) if is_ptx else (ptx_line, _source_line(match, source if is_call else None))
+            is_call = match[3] is not None
         elif match := _LABEL.match(line):
             name, address = match[1], _next_address(section)
             section.labels[name] = address
@@ -142,6 +147,12 @@ def read_listing(text: str, place: str, ptx_lines: int | None = None) -> dict[st
         else:
             raise FormatError(f"line {number} of the disassembler's listing is not recognized: {line.strip()}", place=place)
     return sections
+
+
+def _source_line(match: re.Match[str], innermost: SourceLine | None) -> SourceLine:
+    """The place of a comment. One that follows a place that is inlined, `innermost`, is where that is called."""
+    file, line, calls = innermost or (match[1], int(match[2]), ())
+    return file, line, calls if match[3] is None else (*calls, ExpandedCall("", match[3], int(match[4])))
 
 
 def _next_address(section: ListedSection) -> int:

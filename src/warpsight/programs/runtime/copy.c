@@ -25,11 +25,14 @@ static error_t_ check(const void *to, const void *from, size_t to_bytes, size_t 
     return SUCCESS;
 }
 
-/* Copies and fills pass through the L2 of the GPU. What they touch is collected, and told before the next launch. */
+/* Copies and fills pass through the L2 of the GPU. What they touch is collected, and told before the next launch. For checks so is
+ * what is allocated, and which copies take unwritten bytes with them. */
 #define MOST_TOUCHED 512
 #define TOUCH 9
 
-static struct touched { int64_t address, pitch, width, rows, writes; } touched[MOST_TOUCHED];
+enum touching { READ, WRITTEN, ALLOCATED, ALLOCATED_WRITTEN, COPIED /* from the row before */ };
+
+static struct touched { int64_t address, pitch, width, rows, how; } touched[MOST_TOUCHED];
 static int touches;
 
 void tell_touched(void)
@@ -39,15 +42,34 @@ void tell_touched(void)
     touches = 0;
 }
 
-static void touch(const void *start, size_t pitch, size_t width, size_t rows, bool writes)
+static void add_touched(uint64_t address, size_t pitch, size_t width, size_t rows, enum touching how)
+{
+    if (touches >= MOST_TOUCHED - (how == READ)) /* the copy that follows comes in the same message */
+        tell_touched();
+    touched[touches++] = (struct touched){(int64_t)address, (int64_t)pitch, (int64_t)width, (int64_t)rows, how};
+}
+
+void tell_allocated(uint64_t address, size_t bytes, enum kind kind)
+{
+    add_touched(address, bytes, bytes, 1, kind == KIND_DEVICE ? ALLOCATED : ALLOCATED_WRITTEN);
+}
+
+static bool touch(const void *start, size_t pitch, size_t width, size_t rows, enum touching how)
 {
     uint64_t low, high;
     struct allocation *memory = in_arena(start) ? find_allocation((uint64_t)start, &low, &high) : NULL;
     if (!memory || memory->kind == KIND_HOST)
-        return;
-    if (touches == MOST_TOUCHED)
-        tell_touched();
-    touched[touches++] = (struct touched){(int64_t)start, (int64_t)pitch, (int64_t)width, (int64_t)rows, writes};
+        return false;
+    add_touched((uint64_t)start, pitch, width, rows, how);
+    return true;
+}
+
+static void touch_both(const void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows)
+{
+    bool from_device = touch(from, from_pitch, width, rows, READ);
+    bool to_device = touch(to, to_pitch, width, rows, checking && from_device ? COPIED : WRITTEN);
+    if (checking && from_device && !to_device)
+        tell_copied_out(from, from_pitch, width, rows);
 }
 
 error_t_ copy_bytes(void *to, const void *from, size_t bytes, int kind)
@@ -57,8 +79,7 @@ error_t_ copy_bytes(void *to, const void *from, size_t bytes, int kind)
     error_t_ status = check(to, from, bytes, bytes, kind);
     if (status == SUCCESS) {
         memmove(to, from, bytes);
-        touch(from, bytes, bytes, 1, false);
-        touch(to, bytes, bytes, 1, true);
+        touch_both(to, bytes, from, bytes, bytes, 1);
     }
     return status;
 }
@@ -73,8 +94,7 @@ error_t_ copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitc
     for (size_t row = 0; status == SUCCESS && row < height; row++)
         memmove((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
     if (status == SUCCESS) {
-        touch(from, from_pitch, width, height, false);
-        touch(to, to_pitch, width, height, true);
+        touch_both(to, to_pitch, from, from_pitch, width, height);
     }
     return status;
 }
@@ -89,7 +109,7 @@ error_t_ fill_rows(void *to, size_t pitch, int value, size_t width, size_t heigh
         return INVALID_VALUE;
     for (size_t row = 0; row < height; row++)
         memset((char *)to + row * pitch, value, width);
-    touch(to, pitch, width, height, true);
+    touch(to, pitch, width, height, WRITTEN);
     return SUCCESS;
 }
 

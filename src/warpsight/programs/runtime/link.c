@@ -110,6 +110,10 @@ static error_t_ map_memory(int memory, size_t size)
     return SUCCESS;
 }
 
+static pid_t owner;
+
+bool is_connected(void) { return connection >= 0 && owner == getpid(); }
+
 error_t_ connect_emulator(void)
 {
     if (connection >= 0)
@@ -141,6 +145,8 @@ error_t_ connect_emulator(void)
         return refuse("`warpsight run` does not answer");
     }
     close(memory);
+    owner = getpid();
+    checking = getenv("WARPSIGHT_CHECK") != NULL;
     memory_reset();
     return SUCCESS;
 }

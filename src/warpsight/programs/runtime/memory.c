@@ -85,13 +85,15 @@ error_t_ allocate(size_t bytes, enum kind kind, unsigned flags, uint64_t *addres
     if (start + need > heap_end())
         return MEMORY_ALLOCATION;
     *address = start;
-    return insert(at, start, start + bytes, true, (struct allocation){kind, flags, NULL, 0});
+    if (checking)
+        tell_allocated(start, bytes, kind);
+    return insert(at, start, start + bytes, true, (struct allocation){kind, flags, NULL, 0, checking ? call_site() : NULL});
 }
 
 error_t_ insert_module_data(uint64_t address, size_t bytes, bool writable)
 {
     lowest = 0;
-    return insert(search(address), address, address + bytes, writable, (struct allocation){KIND_MODULE, 0, NULL, 0});
+    return insert(search(address), address, address + bytes, writable, (struct allocation){KIND_MODULE, 0, NULL, 0, NULL});
 }
 
 /* Zeros, so that memory that a program never wrote is the same in each run; whole pages go back to the system. */
@@ -115,6 +117,7 @@ error_t_ release(uint64_t address)
     if (at == count || rows()[at].low != address || beside[at].kind == KIND_MODULE)
         return INVALID_VALUE;
     clear(address, align(rows()[at].high - address));
+    free(beside[at].site);
     count--;
     memmove(rows() + at, rows() + at + 1, (count - at) * ROW_BYTES);
     memmove(beside + at, beside + at + 1, (count - at) * sizeof *beside);

@@ -49,6 +49,7 @@ struct allocation { /* beside a row of the shared table */
     unsigned flags;
     void *registered; /* host pages that alias this allocation (cudaHostRegister) */
     size_t registered_bytes;
+    char *site; /* who allocated it, where that is asked for (`call_site`) */
 };
 
 struct array { /* cudaArray: row-major texels in device memory */
@@ -108,6 +109,7 @@ struct stream { double clock; unsigned flags; int priority; uint64_t id; };
 error_t_ connect_emulator(void);
 error_t_ call_emulator(uint32_t kind, const void *head, size_t head_bytes, const void *body, size_t body_bytes, void **answer,
                        size_t *answer_bytes);
+bool is_connected(void); /* this process, not one that it was forked from */
 extern struct device the_device;
 extern uint8_t *the_table;
 
@@ -131,6 +133,17 @@ struct allocation *find_allocation(uint64_t address, uint64_t *low, uint64_t *hi
 bool range_is_live(uint64_t address, uint64_t bytes);
 bool in_arena(const void *pointer);
 
+/* check.c */
+extern bool checking;
+char *call_site(void);
+void tell_failed(error_t_ code);
+void tell_copied_out(const void *start, size_t pitch, size_t width, size_t rows);
+void tell_leaks(void);
+
+/* errors.c */
+API const char *cudaGetErrorName(error_t_ code);
+API const char *cudaGetErrorString(error_t_ code);
+
 /* modules.c */
 error_t_ find_function(const void *key, struct function **found);
 error_t_ resolve(struct function *function);
@@ -142,6 +155,7 @@ error_t_ copy_bytes(void *to, const void *from, size_t bytes, int kind);
 error_t_ copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind);
 error_t_ fill_rows(void *to, size_t pitch, int value, size_t width, size_t height);
 void tell_touched(void); /* before a launch: which device memory copies and fills have touched since the last */
+void tell_allocated(uint64_t address, size_t bytes, enum kind kind); /* for checks: what is written, and what is not yet */
 
 /* settings.c */
 size_t heap_limit(void); /* cudaLimitMallocHeapSize */

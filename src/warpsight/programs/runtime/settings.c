@@ -111,6 +111,8 @@ API error_t_ cudaDeviceReset(void)
     leave(SUCCESS);
     error_t_ status = enter();
     if (status == SUCCESS) {
+        if (checking)
+            tell_leaks();
         status = call_emulator(6, NULL, 0, NULL, 0, NULL, NULL);
         const uint64_t(*row)[3] = (const uint64_t(*)[3])the_table;
         for (uint64_t k = table_count(); k-- > 0;)

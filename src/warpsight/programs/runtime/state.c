@@ -10,6 +10,7 @@ static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread error_t_ last_error;
 static error_t_ sticky; /* the context is lost */
 static bool noticed;    /* a call that waits for the device has been made since */
+static bool reported;   /* the first call that has failed for it is told to the checks, no later one */
 static pid_t owner;
 
 error_t_ enter_quietly(void)
@@ -37,8 +38,14 @@ error_t_ enter(void)
 
 error_t_ leave(error_t_ result)
 {
-    if (result != SUCCESS && result != NOT_READY)
+    if (result != SUCCESS && result != NOT_READY) {
         last_error = result;
+        /* What is not modelled is no mistake of the program's. */
+        if (checking && is_connected() && result != NOT_SUPPORTED && result != NO_KERNEL_IMAGE && !(sticky && reported)) {
+            reported = sticky != SUCCESS;
+            tell_failed(result);
+        }
+    }
     pthread_mutex_unlock(&the_lock);
     return result;
 }
@@ -52,7 +59,7 @@ void fault(error_t_ code)
 void forget_fault(void)
 {
     sticky = SUCCESS;
-    noticed = false;
+    noticed = reported = false;
     last_error = SUCCESS;
 }
 

@@ -1,0 +1,181 @@
+"""Checks of a kernel or of a whole program: what is wrong with it, as one document (docs/reference/check.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError, WarpsightError, suggestion
+from warpsight.base.findings import MEMCHECK, ORDER, TOOLS, WATCHING, Finding, Repeated, fold
+from warpsight.base.progress import Watch, stage
+from warpsight.emulator.run.launch import PreparedKernel, execute, prepare_kernel
+from warpsight.emulator.run.memory import Memory
+from warpsight.gpu.spec import GpuSpec
+from warpsight.kernels.machine_code import native_architecture
+from warpsight.kernels.mangling import display_name
+from warpsight.pipeline.kernel_input import level_of, prepare, wanted_architecture
+from warpsight.pipeline.orders import compare_orders
+from warpsight.pipeline.provenance import TOOL
+from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
+from warpsight.programs.checked import LEAK
+from warpsight.programs.host import describe_signal, run_program
+from warpsight.programs.session import ExecutedLaunch
+from warpsight.traces.schema import TraceSink
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The `findings`, the same ones as one, and the result document."""
+
+    findings: list[Finding]
+    document: dict[str, Any]
+
+
+ALL = "all"
+
+
+def parse_tools(names: str | Iterable[str] | None) -> frozenset[str]:
+    """The checks that are meant by ``memcheck,racecheck``, a list of names, or ``all`` (None). Raises UsageError."""
+    listed = (names.split(",") if isinstance(names, str) else list(names)) if names is not None else [ALL]
+    words = [str(name).strip() for name in listed]
+    for name in words:
+        if name != ALL and name not in WATCHING:
+            known = sorted(WATCHING, key=TOOLS.index)
+            remedy = f"use one or several of {', '.join(known)}, or {ALL}"
+            remedy += "; other orders are tried with `order`" if name == ORDER else ""
+            raise UsageError(f'"{name}" is not a check{suggestion(name, known)}', place="tool", remedy=remedy)
+    return WATCHING if ALL in words or not words else frozenset(words)
+
+
+def findings_document(
+    findings: Iterable[Repeated], *, checks: Iterable[str], level: str, target: str = "", kernel: str = "", source: str = "",
+    command: Sequence[str] = (), launches: int = 1, exit_code: int = 0, notes: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The result document. `exit_code` is the program's own, 0 for a kernel."""
+    rows = [each.to_json() for each in findings]
+    errors = [row for row in rows if row["severity"] == "error"]
+    leaks = [row for row in rows if row["kind"] == LEAK]
+    ran = sorted(checks, key=TOOLS.index)
+    return {
+        "schema": SCHEMA, "tool": TOOL, "checks": ran, "kernel": kernel, "source": source, "command": list(command),
+        "level": level, "target": target, "launches": launches, "exit_code": exit_code, "ended_by": describe_signal(exit_code),
+        "findings": rows,
+        "totals": {
+            "errors": len(errors), "warnings": len(rows) - len(errors),
+            "by_check": {name: sum(row["tool"] == name for row in rows) for name in ran},
+            "leaks": sum(row["count"] for row in leaks), "leaked_bytes": sum(row["bytes"] * row["count"] for row in leaks),
+        },
+        "notes": list(notes),
+    }  # fmt: skip
+
+
+# -- A kernel.
+
+def check_kernel(
+    request: KernelRequest, tools: frozenset[str] = WATCHING, *, gpu: GpuSpec | None = None, orders: int = 0,
+    watch: Watch | None = None,
+) -> Checked:
+    """Run the launch with `tools` watching, then compare its results in `orders` other orders.
+
+    Arrays stay as they are. PTX is executed where there is PTX, unless the request names a level. Raises what preparing the launch
+    raises, and LimitError or UnsupportedError for a launch that had to be stopped before anything was found.
+    """
+    ready = prepare(replace(request, check=True), gpu)
+    if gpu is not None:
+        ready.check_fit(gpu)
+    findings: list[Finding] = []
+    notes = list(ready.notes)
+    options = replace(ready.options, check=tools, found=findings.append)
+    prepared = prepare_kernel(ready.source, ready.launch.kernel, architecture=ready.architecture, checks=tools)
+    try:
+        execute(
+            prepared, ready.launch, None, max_instructions=ready.max_instructions, progress=stage(watch, "checking the kernel"),
+            options=options,
+        )
+    except LaunchFault as fault:
+        if not findings:
+            raise
+        notes.append(f"the launch ended there: {fault.what}" if fault.details is None else "the launch ended at the last finding")
+    except (LimitError, UnsupportedError) as stopped:
+        if not findings:
+            raise
+        notes.append(f"the launch was stopped: {stopped.what}")
+    if orders:
+        findings += compare_orders(ready, orders, watch=watch)
+    folded = fold(findings)
+    document = findings_document(
+        folded, checks=[*tools, *([ORDER] if orders else [])], level=prepared.level,
+        target=prepared.target if ready.architecture is not None else "",
+        kernel=display_name(ready.launch.kernel), source=ready.source.path, notes=notes,
+    )  # fmt: skip
+    return Checked([each.finding for each in folded], document)
+
+
+# -- A program.
+
+@dataclass
+class _Checker:
+    """The observer of a program that is checked, and neither traced nor predicted."""
+
+    check: frozenset[str]
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    refused_something: bool = False
+    out_of_bounds: Callable[[WarpsightError, int], None] | None = None
+    order: int = 0
+    inspect: Callable[[int, str, Memory], None] | None = None
+
+    def sink(self, number: int, kernel: str, prepared: PreparedKernel) -> TraceSink | None:
+        """No launch is traced."""
+        return None
+
+    def ran(self, launch: ExecutedLaunch) -> float:
+        """How long it takes is not asked."""
+        return 0.0
+
+    def touched(self, rows: npt.NDArray[np.int64]) -> None:
+        """Caches are not modelled."""
+
+    def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
+        """A launch or the loading of a module has failed: a finding if it is the kernel's fault, else a note."""
+        self.refused_something |= not number or isinstance(error, UnsupportedError)
+        if not isinstance(error, LaunchFault):
+            self.notes.append(f"launch {number:,}, {kernel}: {error.what}" if number else str(error.what))
+
+    def found(self, finding: Finding) -> None:
+        """A check has found something."""
+        self.findings.append(finding)
+
+
+def check_program(
+    command: Sequence[str], gpu: GpuSpec, tools: frozenset[str] = WATCHING, *, level: str | None = None, orders: int = 0,
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS, stdout: IO[Any] | None = None,
+) -> Checked:
+    """Run a program built with `nvcc -cudart shared` with `tools` watching its launches. The document has the program's own
+    `exit_code`, and `refused` where something of it is not modelled.
+
+    PTX is executed where the program has PTX, unless `level` is given. Raises UsageError where the program cannot be started.
+    """
+    if orders:
+        raise UsageError("other orders are tried of a kernel, not of a program", place="order", remedy="check the kernel alone")
+    executed = level_of(KernelRequest(command[0], level=level, check=True), gpu)
+    architecture = native_architecture(wanted_architecture(gpu))[0] if executed == "sass" else None
+    checker = _Checker(tools)
+    run = run_program(command, gpu, checker, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
+    notes = list(dict.fromkeys(checker.notes))
+    if MEMCHECK in tools and describe_signal(run.exit_code):
+        notes.append(f"the program was {describe_signal(run.exit_code)}, so memory that it never freed is not known")
+    if not run.connected:
+        notes.append("the program made no CUDA call that was seen: build it with `nvcc -cudart shared`")
+    folded = fold(checker.findings)
+    document = findings_document(
+        folded, checks=tools, level=executed, target="" if architecture is None else architecture.real,
+        command=command, launches=run.launches, exit_code=run.exit_code, notes=notes,
+    )  # fmt: skip
+    return Checked([each.finding for each in folded], {**document, "refused": checker.refused_something})
