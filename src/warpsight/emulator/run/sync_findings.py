@@ -29,7 +29,7 @@ def _same_line(row: Row, scene: FaultScene) -> bool:
     """Do both instructions stand at one place, as copies that a compiler has made of one barrier do?"""
     one, other = (scene.function.instructions[row[k]] for k in (watcher.PC, watcher.OTHER_PC))
     if one.file:
-        return (one.file, one.line) == (other.file, other.line)
+        return (one.file, one.line, one.calls) == (other.file, other.line, other.calls)
     return one.native is not None and one.ptx_line == other.ptx_line
 
 
