@@ -247,7 +247,7 @@ class _Run:
         self.interruption = Interruption()
         self._fault_record: dict[str, int] | None = None
         if self.memory.watch is not None:
-            self.memory.watch.begin(function, launch, native.graph.block_start, lanes_apart=prepared.level == "ptx")
+            self.memory.watch.begin(function, launch, native.graph, lanes_apart=prepared.level == "ptx")
 
     def __enter__(self) -> _Run:
         return self

@@ -13,6 +13,7 @@ from warpsight.base.errors import LimitError
 from warpsight.base.findings import INITCHECK, RACECHECK, SYNCCHECK
 from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.layout import ARENA_BASE, WARP, Slot
+from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Function, Instruction
 from warpsight.isa.ptx.rules import is_plain_exit, memory_access
 from warpsight.kernels.launch import Launch
@@ -45,16 +46,16 @@ class LaunchWatch:
             start, size = last, start + size - last
         self.valid[start : start + size] = 255 * written
 
-    def begin(self, function: Function, launch: Launch, starts: npt.NDArray[np.int32], *, lanes_apart: bool) -> None:
+    def begin(self, function: Function, launch: Launch, graph: ControlFlowGraph, *, lanes_apart: bool) -> None:
         """A launch begins: nothing has been found, and what came before it happened before it.
 
-        `starts` are the first instructions of the basic blocks, and the number of instructions. `lanes_apart`: do lanes of a warp
-        meet only where an instruction says so? Machine code leaves that out where they do anyway.
+        `lanes_apart`: do lanes of a warp meet only where an instruction says so? Machine code leaves that out where they do anyway.
         """
-        traits = [_traits(instruction) for instruction in function.instructions]
+        flags = any("volatile" in function.instructions[pc].modifiers for pc in graph.waits.polls)
+        traits = [_traits(instruction, flags) for instruction in function.instructions]
         warps = launch.blocks * -(-launch.threads_per_block // WARP)
         at = watcher.HEADER + watcher.ROWS * watcher.ROW_WORDS
-        blocks = _blocks(function, starts) if SYNCCHECK in self.checks else []
+        blocks = _blocks(function, graph.block_start) if SYNCCHECK in self.checks else []
         fences_end = at + len(traits) + (warps if RACECHECK in self.checks else 0)
         self._words = np.zeros(fences_end + len(blocks), np.int64)
         self._words[at : at + len(traits)] = traits
@@ -109,18 +110,23 @@ def _blocks(function: Function, starts: npt.NDArray[np.int32]) -> list[int]:
     return rows
 
 
-_STRONG_WORDS = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "STRONG", "CONSTANT"})
+_STRONG_WORDS = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio", "STRONG", "CONSTANT"})
 _BLOCK_SCOPE = frozenset({"cta", "SM", "CTA"})
 
 
-def _traits(instruction: Instruction) -> int:
-    """How an instruction accesses memory: the bits that `watcher` names."""
+def _traits(instruction: Instruction, flags: bool) -> int:
+    """How an instruction accesses memory: the bits that `watcher` names.
+
+    A volatile load sees what others fenced. Whether volatile accesses conflict depends on what they are for: not in a kernel that
+    waits in a loop of volatile loads (`flags`), which has its flags there, else as other data does.
+    """
     native = instruction.native
     words = set(instruction.modifiers) | (set() if native is None else set(native.modifiers))
     access = memory_access(instruction)
     atomic = (access is not None and access.access == "atomic") or instruction.opcode in ("mbarrier", "atom", "red")
     traits = watcher.ATOMIC | watcher.STRONG if atomic else 0
-    traits |= watcher.STRONG if words & _STRONG_WORDS else 0
+    traits |= watcher.STRONG if words & _STRONG_WORDS or (flags and "volatile" in words) else 0
     traits |= watcher.CTA if words & _BLOCK_SCOPE and "gpu" not in words else 0
     traits |= watcher.RELEASES if words & {"release", "acq_rel"} else 0
-    return traits | (watcher.ACQUIRES if words & {"acquire", "acq_rel"} else 0)
+    acquires = bool(words & {"acquire", "acq_rel"}) or ("volatile" in words and instruction.opcode == "ld")
+    return traits | watcher.ACQUIRES * acquires
