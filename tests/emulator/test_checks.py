@@ -74,6 +74,16 @@ def test_atomics_on_counters_that_were_not_cleared_are_found(native: bool) -> No
 
 
 @LEVELS
+def test_exchange_reads_only_where_the_old_value_is_used(native: bool) -> None:
+    out = np.zeros(32, I32)
+    checks = frozenset({MEMCHECK, INITCHECK})
+    assert found_in(cuda("hazards.cu"), "exchanges", 1, 1, out, native=native, checks=checks) == []
+    assert out[0] == 3
+    (finding,) = found_in(cuda("hazards.cu"), "exchanges_unwritten", 1, 1, out, native=native, checks=checks)
+    assert finding.kind == "uninitialised"
+
+
+@LEVELS
 @pytest.mark.parametrize("parts", [0, 1, 3, 4])
 def test_vector_must_be_written_in_all_its_elements_and_the_first_missing_byte_is_named(parts: int, native: bool) -> None:
     out = np.zeros((32, 4), np.float32)
@@ -185,6 +195,19 @@ def test_flag_hands_over_with_a_fence_alone() -> None:
     assert hazards("hands_over", 1, 64, data, 1) == set()
     assert hazards("hands_over", 1, 64, data, 0) == {("read-after-write", 71, 65)}
     assert data[0] == 5
+
+
+@pytest.mark.parametrize("case", [(1, 1, set()), (0, 1, {82}), (1, 0, {82})], ids=["ordered", "no-fence", "no-lock"])
+def test_volatile_data_needs_an_order_like_any_other(case: tuple[int, int, set[int]]) -> None:
+    fence, lock, lines = case
+    found = hazards("takes_turns", 2, 64, np.zeros(1, I32), fence, lock)
+    assert {line for _, *both in found for line in both} == lines
+
+
+def test_volatile_flag_that_a_loop_waits_for_is_no_hazard() -> None:
+    flag, data = np.zeros(1, I32), np.zeros(64, I32)
+    assert hazards("waits_for_flag", 2, 32, flag, data, 1) == set()
+    assert data.tolist() == [5] * 64
 
 
 # -- memcheck ----------------------------------------------------------------------------------------------------------------

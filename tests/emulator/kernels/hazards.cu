@@ -71,3 +71,38 @@ extern "C" __global__ void hands_over(int *data, int fence) {
         data[0] = data[1];  // line 71
     }
 }
+__device__ int held, drawn;
+extern "C" __global__ void takes_turns(volatile int *data, int fence, int lock) {
+    if (threadIdx.x % 32) return;
+    int first = blockIdx.x == 0 && threadIdx.x == 0;
+    if (first || lock) {
+        while (atomicCAS(&held, 0, 1)) {}
+        __threadfence();
+    }
+    data[0] = 1 + blockIdx.x + threadIdx.x;  // VOLATILE
+    if (fence) __threadfence();
+    if (first || lock) atomicExch(&held, 0);
+}
+extern "C" __global__ void waits_for_flag(volatile int *flag, volatile int *data, int fence) {
+    if (blockIdx.x == 0) {
+        data[threadIdx.x] = 5;  // FLAGGED
+        if (fence) __threadfence();
+        __syncthreads();
+        if (threadIdx.x == 0) flag[0] = 1;
+    } else {
+        if (threadIdx.x == 0) while (flag[0] == 0) {}
+        __syncthreads();
+        data[threadIdx.x + blockDim.x] = data[threadIdx.x];
+    }
+}
+extern "C" __global__ void exchanges(int *out) {
+    int *place = (int *)malloc(4);
+    atomicExch(place, 3);
+    out[threadIdx.x] = atomicExch(place, 4);
+    free(place);
+}
+extern "C" __global__ void exchanges_unwritten(int *out) {
+    int *place = (int *)malloc(4);
+    out[threadIdx.x] = atomicExch(place, 4);
+    free(place);
+}

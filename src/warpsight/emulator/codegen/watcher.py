@@ -8,7 +8,7 @@ unless one happens before the other:
   FastTrack, Flanagan and Freund, PLDI 2009, with warps for threads); in a warp, by what its lanes meet at (`bar.warp.sync` and
   the collectives of a warp);
 - between warps of different blocks, and where a flag takes the place of a barrier: the first warp has executed a fence of that
-  scope since its access (or a warp that waited for it at a barrier has), and a warp of the second block has read something strongly
+  scope since its access (or a warp that waited for it at a barrier has), and the second warp has read something strongly
   (volatile, relaxed, atomic). Which flag is not looked at: wrong alarms are worse than a missed one (as in iGUARD, Kamath and Basu,
   SOSP 2021).
 
@@ -74,10 +74,10 @@ _BLOCK, _WARP, _WARPS = (int(s) for s in (Slot.BLOCK, Slot.WARP, Slot.WARPS_PER_
 _ACQUIRED = 0
 
 
-# A block's words: whether it has read strongly; then, of each of its `warps` warps, its clock, the clock when all of its lanes last
-# met, the barrier at which it waits, the lanes that wait there, the clock of its last fence, and how often it came to each barrier;
-# what those know that arrived at each barrier, in even and odd rounds; what each warp knows of each; when each two lanes last met.
-# Parts begin at so many times `warps`, after BLOCK_HEADER; the cells of shared memory come last.
+# A block's words: which of its warps have read strongly, as bits; then, of each of its `warps` warps, its clock, the clock when all
+# of its lanes last met, the barrier at which it waits, the lanes that wait there, the clock of its last fence, and how often it came
+# to each barrier; what those know that arrived at each barrier, in even and odd rounds; what each warp knows of each; when each two
+# lanes last met. Parts begin at so many times `warps`, after BLOCK_HEADER; the cells of shared memory come last.
 BLOCK_HEADER = 8
 _CLOCK, _MET, _WAITS, _WAITING, _FENCED, _GENERATION = range(6)
 _ARRIVED = _GENERATION + BARRIERS
@@ -172,6 +172,8 @@ def _resume(block, warps, warp, mask):  # type: ignore[no-untyped-def]
     slot, lanes = block[_part(_WAITS, warps) + warp], block[_part(_WAITING, warps) + warp]
     if slot == 0 or not lanes & mask:
         return
+    if block[_ACQUIRED]:  # what one warp has seen is seen by all behind the barrier
+        block[_ACQUIRED] |= 1 << warp
     knows, arrived = _part(_KNOWS, warps) + warp * warps, _part(_ARRIVED, warps) + (slot - 1) * warps
     for other in range(warps):
         block[knows + other] = max(block[knows + other], block[arrived + other])
@@ -227,7 +229,7 @@ def _order(context, watch, block, mask, what, operand):  # type: ignore[no-untyp
     elif what in (FENCE, BLOCK_FENCE):
         _fence(context, watch, block, warps, warp, what == FENCE)
     if what in (FENCE, ACQUIRE):
-        block[_ACQUIRED] = 1
+        block[_ACQUIRED] |= 1 << warp
 
 
 # -- Hazards.
@@ -239,12 +241,12 @@ def _ordered(context, watch, block, lane, stamp, info):  # type: ignore[no-untyp
     clock, number = stamp & _LOW, (stamp >> 32) - watch[FIRST_WARP] - 1
     here = context[_BLOCK] * warps
     if not here <= number < here + warps:
-        return watch[watch[FENCES_AT] + number] >= clock and block[_ACQUIRED] != 0
+        return watch[watch[FENCES_AT] + number] >= clock and block[_ACQUIRED] >> warp & 1 != 0
     other = number - here
     if other != warp:
         if block[_part(_KNOWS, warps) + warp * warps + other] >= clock:
             return True
-        return block[_part(_FENCED, warps) + other] >= clock and block[_ACQUIRED] != 0
+        return block[_part(_FENCED, warps) + other] >= clock and block[_ACQUIRED] >> warp & 1 != 0
     left = info & _LOW & ~(1 << lane)
     if left == 0 or info >> _FLAG_SHIFT & _MIXED or watch[LANES_APART] == 0 or block[_part(_MET, warps) + warp] >= clock:
         return True
@@ -368,7 +370,7 @@ def _access(context, watch, block, cells, first, mask, pc, addresses, what, valu
     if traits & RELEASES:
         _fence(context, watch, block, warps, warp, not traits & CTA)
     if traits & ACQUIRES or (traits & STRONG and what & READS):
-        block[_ACQUIRED] = 1
+        block[_ACQUIRED] |= 1 << warp
     element, shared = what >> BYTES_SHIFT, what & IN_SHARED != 0
     size, flags = (what >> COUNT_SHIFT & 255) * element, traits & (STRONG | CTA | ATOMIC)
     clock = block[_part(_CLOCK, warps) + warp] + 1

@@ -48,7 +48,7 @@ from warpsight.emulator.ptx.memory import (
     without_policy,
 )
 from warpsight.isa.ptx.program import Instruction
-from warpsight.isa.ptx.rules import value_type
+from warpsight.isa.ptx.rules import reads, register_names, value_type
 
 HALVES = ("f16", "bf16")
 PACKED = {"f16x2": "f16", "bf16x2": "bf16"}
@@ -170,7 +170,9 @@ def atomic(emitter: Emitter, instruction: Instruction) -> None:
         raise emitter.unsupported(f"atomic {operation} of a single .{kind} is not modelled")
     lanes = [emitter.read(p, f"b{bits}") for part in parts for p in part]
     where = emitter.effective_address(address, 32 if space == "shared" else 64)
-    results = Shape(space, operation, kind, count).call(emitter, where, lanes)
+    old = set(register_names([destination]))
+    overwrites = operation == "exch" and not any(old & set(reads(other)) for other in emitter.kernel.function.instructions)
+    results = Shape(space, operation, kind, count, overwrites=overwrites).call(emitter, where, lanes)
     if destination is None:
         return
     for part, value in zip(vector_parts(emitter, instruction, destination), results, strict=True):
@@ -178,13 +180,17 @@ def atomic(emitter: Emitter, instruction: Instruction) -> None:
 
 
 class Shape:
-    """An atomic access: `count` elements of PTX type `kind` at each lane's address."""
+    """An atomic access: `count` elements of PTX type `kind` at each lane's address.
 
-    def __init__(self, space: str, operation: str, kind: str, count: int) -> None:
+    With `overwrites` it replaces values that nothing reads.
+    """
+
+    def __init__(self, space: str, operation: str, kind: str, count: int, *, overwrites: bool = False) -> None:
         self.space, self.operation, self.kind, self.count = space, operation, kind, count
         self.bytes = bits_of(kind) // 8
         self.element = ir.IntType(bits_of(kind))
-        self.name = f"atomic_{space}_{operation}_{kind}_{count}"
+        self.overwrites = overwrites
+        self.name = f"atomic_{space}_{operation}_{kind}_{count}{'_overwrites' * overwrites}"
 
     def call(self, emitter: Emitter, addresses: Value, sources: list[Value]) -> list[Value]:
         """Do the access; gives the old values. `sources` hold the elements of the first operand, then those of the second."""
@@ -194,7 +200,7 @@ class Shape:
     def body(self, helper: HelperFrame) -> list[Value]:
         """Check and record the access, then the read-modify-write of each active lane in turn; gives the old values."""
         addresses, *sources = helper.arguments
-        host, flush = locate(helper, self.space, addresses, self.bytes * self.count)
+        host, flush = locate(helper, self.space, addresses, self.bytes * self.count, unwritten=not self.overwrites)
         builder = helper.builder
         places = helper.spill(host, "places")
         results = [helper.spill(ir.Constant(vector(self.element), None), f"result{k}") for k in range(self.count)]
@@ -218,13 +224,16 @@ class Shape:
         return [load_as(builder, p, vector(self.element), 64) for p in results]
 
 
-def locate(helper: HelperFrame, space: str, addresses: Value, size: int) -> tuple[Value, Value]:
-    """Check and record an atomic access of `size` bytes; <32 x i64> host addresses and i1: is it device memory."""
+def locate(helper: HelperFrame, space: str, addresses: Value, size: int, *, unwritten: bool = True) -> tuple[Value, Value]:
+    """Check and record an atomic access of `size` bytes; <32 x i64> host addresses and i1: is it device memory.
+
+    With `unwritten` false it may meet memory that was never written.
+    """
     builder = helper.builder
     if space == "shared":
-        return shared_place(helper, addresses, size), I1(0)
+        return shared_place(helper, addresses, size, unwritten=unwritten), I1(0)
     if space == "global":
-        return _device_place(helper, addresses, size, generic=False), I1(1)
+        return _device_place(helper, addresses, size, generic=False, unwritten=unwritten), I1(1)
     windows = [window_mask(helper, addresses, w) for w in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW)]
     stop_if_mixed(helper, windows)  # local memory and parameters have no atomics: out of bounds as device addresses
     any_shared = builder.icmp_signed("!=", windows[0], I32(0))
@@ -233,31 +242,34 @@ def locate(helper: HelperFrame, space: str, addresses: Value, size: int) -> tupl
     builder.position_at_end(shared)
     emit_event_byte(helper, I32(0))
     with helper.on_a_branch():
-        first = [shared_place(helper, window_offset(helper, addresses, SHARED_WINDOW), size), helper.active_mask]
+        offsets = window_offset(helper, addresses, SHARED_WINDOW)
+        first = [shared_place(helper, offsets, size, unwritten=unwritten), helper.active_mask]
     first_end = builder.block
     builder.branch(done)
     builder.position_at_end(device)
-    second = _device_place(helper, addresses, size, generic=True)
+    second = _device_place(helper, addresses, size, generic=True, unwritten=unwritten)
     host, left = merge(helper, done, [(first_end, first)], [second, helper.active_mask])
     helper.keep_lanes(left)
     return host, builder.not_(any_shared)
 
 
-def _device_place(helper: HelperFrame, addresses: Value, size: int, *, generic: bool) -> Value:
+def _device_place(helper: HelperFrame, addresses: Value, size: int, *, generic: bool, unwritten: bool) -> Value:
     places = check_global(helper, addresses, size, True, helper.site, replaces=True)
     record_sectors(helper, addresses)
     if generic:
         emit_event_byte(helper, I32(0))
     record_sharing(helper, addresses)
     host = helper.builder.add(places, splat(helper.builder, helper.slot(Slot.ARENA_DELTA)))
-    note_access(helper, "global", host, places, size, 1, reads=True, writes=True)
+    note_access(helper, "global", host, places, size, 1, reads=True, writes=True, unwritten=unwritten)
     return host
 
 
-def shared_place(frame: Frame, offsets: Value, size: int, *, sharing: bool = True, reads: bool = True) -> Value:
+def shared_place(
+    frame: Frame, offsets: Value, size: int, *, sharing: bool = True, reads: bool = True, unwritten: bool = True
+) -> Value:
     """Check an access at <32 x i32> shared offsets, record its degree and, if asked, sharing; <32 x i64> host addresses.
 
-    It writes and, unless told otherwise, `reads`.
+    It writes and, unless told otherwise, `reads`; with `unwritten` false it may meet memory that was never written.
     """
     builder = frame.builder
     check_window(frame, offsets, size, frame.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, drops=True)
@@ -266,7 +278,7 @@ def shared_place(frame: Frame, offsets: Value, size: int, *, sharing: bool = Tru
     if sharing:
         record_sharing(frame, wide)
     host = builder.add(wide, splat(builder, frame.slot(Slot.SHARED_PTR)))
-    note_access(frame, "shared", host, wide, size, 1, reads=reads, writes=True)
+    note_access(frame, "shared", host, wide, size, 1, reads=reads, writes=True, unwritten=unwritten)
     return host
 
 

@@ -53,7 +53,8 @@ class LaunchWatch:
         `graph` is that of the function as it is executed. `lanes_apart`: do lanes of a warp meet only where an instruction says so?
         Machine code leaves that out where they do anyway.
         """
-        traits = [_traits(instruction) for instruction in function.instructions]
+        flags = any("volatile" in function.instructions[pc].modifiers for pc in graph.waits.polls)
+        traits = [_traits(instruction, flags) for instruction in function.instructions]
         warps = launch.blocks * -(-launch.threads_per_block // WARP)
         at = watcher.HEADER + watcher.ROWS * watcher.ROW_WORDS
         blocks = _blocks(function, graph) if SYNCCHECK in self.checks else []
@@ -114,18 +115,23 @@ def _blocks(function: Function, graph: ControlFlowGraph) -> list[int]:
     return rows
 
 
-_STRONG_WORDS = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "STRONG", "CONSTANT"})
+_STRONG_WORDS = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio", "STRONG", "CONSTANT"})
 _BLOCK_SCOPE = frozenset({"cta", "SM", "CTA"})
 
 
-def _traits(instruction: Instruction) -> int:
-    """How an instruction accesses memory: the bits that `watcher` names."""
+def _traits(instruction: Instruction, flags: bool) -> int:
+    """How an instruction accesses memory: the bits that `watcher` names.
+
+    A volatile load sees what others fenced. Whether volatile accesses conflict depends on what they are for: not in a kernel that
+    waits in a loop of volatile loads (`flags`), which has its flags there, else as other data does.
+    """
     native = instruction.native
     words = set(instruction.modifiers) | (set() if native is None else set(native.modifiers))
     access = memory_access(instruction)
     atomic = (access is not None and access.access == "atomic") or instruction.opcode in ("mbarrier", "atom", "red")
     traits = watcher.ATOMIC | watcher.STRONG if atomic else 0
-    traits |= watcher.STRONG if words & _STRONG_WORDS else 0
+    traits |= watcher.STRONG if words & _STRONG_WORDS or (flags and "volatile" in words) else 0
     traits |= watcher.CTA if words & _BLOCK_SCOPE and "gpu" not in words else 0
     traits |= watcher.RELEASES if words & {"release", "acq_rel"} else 0
-    return traits | (watcher.ACQUIRES if words & {"acquire", "acq_rel"} else 0)
+    acquires = bool(words & {"acquire", "acq_rel"}) or ("volatile" in words and instruction.opcode == "ld")
+    return traits | watcher.ACQUIRES * acquires

@@ -61,7 +61,7 @@ def shape_of(emitter: Emitter, native: NativeInstruction, *others: str) -> Shape
         raise emitter.unsupported(f"an atomic {operation} of {kind} is not modelled")
     if kind == "f32" and operation == "add" and "FTZ" not in native.modifiers:
         raise emitter.unsupported("an atomic addition of f32 without .FTZ is not modelled")
-    return Shape(native.space, operation, kind, count)
+    return Shape(native.space, operation, kind, count, overwrites=operation == "exch" and not native.writes)
 
 
 def _located(emitter: Emitter, native: NativeInstruction, address: NativeAddress) -> Value:

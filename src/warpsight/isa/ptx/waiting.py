@@ -23,13 +23,15 @@ _PRIVATE = frozenset({"param", "const", "local"})
 class Waits:
     """What a kernel may wait for. `independent` says that its lanes must be able to go on independently of each other.
 
-    `spinning` are edges (block, earlier or same block) that close a loop which may wait for another thread; `meetings` the pcs of
-    instructions at which the lanes named in a member mask wait for each other. Both are empty unless `independent`.
+    `spinning` are edges (block, earlier or same block) that close a loop which may wait for another thread, `polls` the pcs of
+    the instructions in such loops; `meetings` the pcs of instructions at which the lanes named in a member mask wait for each
+    other. All are empty unless `independent`.
     """
 
     independent: bool = False
     spinning: frozenset[tuple[int, int]] = frozenset()
     meetings: frozenset[int] = frozenset()
+    polls: frozenset[int] = frozenset()
 
 
 NO_WAITS = Waits()
@@ -48,7 +50,8 @@ def find_waits(
     meeting = apart and any(is_collective(i) or is_block_barrier(i) for i in function.instructions)
     if not (meeting or spinning or _has_special_barriers(function.instructions) or code.meets_apart(meets)):
         return NO_WAITS
-    return Waits(True, spinning, frozenset(i.index for i in function.instructions if is_collective(i)))
+    polls = frozenset(pc for edge in spinning for block in code.loop(*edge) for pc in range(starts[block], starts[block + 1]))
+    return Waits(True, spinning, frozenset(i.index for i in function.instructions if is_collective(i)), polls)
 
 
 def is_collective(instruction: Instruction) -> bool:
