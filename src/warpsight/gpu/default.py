@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsight.base.errors import UsageError
+from warpsight.base.outputs import write_whole
 
 VARIABLE = "WARPSIGHT_GPU"
 FALLBACK = "a100"
@@ -57,7 +58,7 @@ def keep_choice(gpu: str) -> Path:
     path = choice_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{gpu}\n", "utf-8")
+        write_whole(path, f"{gpu}\n")
     except OSError as error:
         remedy = "set WARPSIGHT_CONFIG to a folder that can be written"
         raise UsageError(f"cannot be written: {error.strerror}", place=str(path), remedy=remedy) from None

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.outputs import written_whole
 
 Array = npt.NDArray[Any]
 SCHEMA = 1
@@ -78,7 +79,7 @@ class Case:
         text = json.dumps({"schema": SCHEMA, **self.__dict__, "parameters": kinds})
         arrays[_META] = np.frombuffer(text.encode(), np.uint8)
         try:
-            with open(path, "wb") as file:
+            with written_whole(path) as temporary, temporary.open("wb") as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
         except OSError as error:
             raise UsageError(f"cannot be written: {error.strerror}", place=str(path), remedy="name another folder") from None
