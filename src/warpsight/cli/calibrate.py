@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import UsageError
+from warpsight.base.inputs import read_input
 from warpsight.base.outputs import written_whole
 from warpsight.base.progress import stage
 from warpsight.cli import options
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.run:
         _measure(arguments)
     try:
-        text = Path(arguments.timings).read_text("utf-8-sig")
+        text = read_input(arguments.timings).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         text = ""  # read_mwp_timings reports the error
     return _fit_machine(arguments, text) if is_timings(text) else _fit_mwp(arguments)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
+from warpsight.base.inputs import read_input
 from warpsight.base.outputs import write_whole
 from warpsight.gpu.catalog import catalog_path
 from warpsight.gpu.loader import load_gpu
@@ -89,7 +90,7 @@ def open_folder(path: str | Path) -> StudyFolder:
     folder = Path(path)
     place = folder / STUDY
     try:
-        data = place.read_bytes()
+        data = read_input(place)
     except (OSError, ValueError):
         remedy = "give the folder that `warpsight sweep` wrote"
         raise UsageError("is not the folder of a study", place=str(folder), remedy=remedy) from None

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.inputs import open_input
 from warpsight.base.outputs import folder_beside, put_in_place
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.traces.schema import ChunkSource, InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
@@ -96,7 +97,7 @@ class FolderChunks(ChunkSource):
 
     def _open(self) -> IO[bytes]:
         try:
-            return self._path.open("rb")
+            return open_input(self._path)
         except OSError as error:
             _damaged(self._path, str(error.strerror))
 
@@ -138,7 +139,7 @@ def _opened(path: Path, file: IO[bytes]) -> Any:
 
 def _small_table(path: Path, stored: StoredHeader) -> Any:
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             position = 0
             for piece in stored.files[path.name]:
                 _check_piece(path, file, position, piece)

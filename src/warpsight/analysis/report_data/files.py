@@ -16,6 +16,7 @@ from typing import Any
 from warpsight.analysis.report_data.kernel import COMPARISON_REPORT, KERNEL_REPORT, SCHEMA, STUDY_REPORT, predictions_report_data
 from warpsight.analysis.report_data.study import study_report_data
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.inputs import read_input
 from warpsight.base.outputs import write_whole
 from warpsight.result.prediction import COMPONENTS
 from warpsight.sweeps.folder import RESULTS, STUDY, is_study
@@ -59,7 +60,7 @@ def alone_of_file(path: str) -> dict[str, Any]:
 
 def _read(path: str) -> Any:
     try:
-        document = json.loads(Path(path).read_bytes())
+        document = json.loads(read_input(path))
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_REMEDY) from None
     except (ValueError, RecursionError) as error:
