@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shlex
 import stat
 import sys
 from contextlib import suppress
@@ -91,14 +92,14 @@ def own_folder() -> Path:
         for above in filter(Path.is_dir, real.parents):
             mode = above.stat().st_mode
             if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:  # in a sticky folder, as /tmp, only owners can rename
-                _refuse(f"lies in {above}, where all users can replace it", place, f"`chmod +t {above}`")
+                _refuse(f"lies in {above}, where all users can replace it", place, f"`chmod +t {shlex.quote(str(above))}`")
         real.parent.mkdir(parents=True, exist_ok=True)
         real.mkdir(mode=0o700, exist_ok=True)
         status = real.stat()
         if status.st_uid != os.geteuid():
             _refuse(f"belongs to another user (number {status.st_uid})", place)
         if status.st_mode & _WRITABLE_BY_OTHERS:
-            _refuse("can be written by other users", place, f"`chmod go-w {place}`, and empty it unless you trust them")
+            _refuse("can be written by other users", place, f"`chmod go-w {shlex.quote(str(place))}`, and empty it if in doubt")
         if status.st_mode & _OTHERS and not os.environ.get("WARPSIGHT_CACHE"):  # earlier versions made it so
             real.chmod(0o700)
     return place

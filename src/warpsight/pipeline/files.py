@@ -54,7 +54,7 @@ def save_package_files(package: str, names: Sequence[str], folder: str | Path, c
     texts = {Path(folder) / name: files(package).joinpath(name).read_text("utf-8") for name in names}
     try:
         for path, text in texts.items():
-            if path.exists() and path.read_text("utf-8", errors="replace") != text:
+            if path.exists() and read_input(path).decode("utf-8", "replace") != text:
                 raise UsageError(conflict, place=str(path), remedy="name another folder")
         Path(folder).mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
