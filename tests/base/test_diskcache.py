@@ -153,6 +153,23 @@ def test_entry_that_others_can_write_is_not_used_and_replaced(cache: Path, capsy
     assert len(warnings.splitlines()) == 1, "once is enough"
 
 
+def test_entry_in_a_folder_that_others_can_write_is_not_used_and_the_folder_closed(cache: Path) -> None:
+    diskcache.put("native", "ab12", b"x")
+    for folder in (cache / "native", cache / "native" / "ab"):
+        folder.chmod(0o770)
+        assert diskcache.get("native", "ab12") is None
+        assert diskcache.put("native", "ab12", b"x")
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert diskcache.get("native", "ab12") == b"x"
+
+
+def test_entry_does_not_take_the_place_of_another(cache: Path) -> None:
+    diskcache.put("native", "ab12", b"x")
+    diskcache.put("native", "ab34", b"y")
+    (cache / "native" / "ab" / "ab34").replace(cache / "native" / "ab" / "ab12")
+    assert diskcache.get("native", "ab12") is None
+
+
 def test_entry_that_is_a_link_or_a_pipe_is_replaced(cache: Path, tmp_path: Path) -> None:
     diskcache.put("native", "ab12", b"x")
     entry = _entry(cache)

@@ -53,31 +53,39 @@ def get(kind: str, key: str) -> bytes | None:
 
     Raises UsageError for a folder that is another user's or that others can write to.
     """
-    stored = _read_own(own_folder() / kind / key[:2] / key)
+    name = Path(kind) / key[:2] / key
+    stored = _read_own(own_folder(), name)
     if stored is None:
         return None
     checksum, data = stored[:_CHECKSUM_BYTES], stored[_CHECKSUM_BYTES:]
-    return data if hashlib.sha256(data).digest() == checksum else None
+    return data if _checksum(name, data) == checksum else None
 
 
 def put(kind: str, key: str, data: bytes) -> bool:
     """Store `data`, replacing any earlier entry in one step; False when the folder cannot be written. Raises as `get` does."""
-    return _write(Path(kind) / key[:2] / key, hashlib.sha256(data).digest() + data)
+    name = Path(kind) / key[:2] / key
+    return _write(name, _checksum(name, data) + data)
+
+
+def _checksum(name: Path, data: bytes) -> bytes:
+    """Of an entry: also of its name, so that none takes the place of another."""
+    return hashlib.sha256(bytes(name) + b"\0" + data).digest()
 
 
 # -- Libraries, which the system's loader reads by their name: the checksum is at the end, where it does not look.
 
 def library(kind: str, key: str, name: str) -> Path | None:
     """The file that `put_library` stored, if it is still what was stored. Raises as `get` does."""
-    path = own_folder() / kind / key / name
-    stored = _read_own(path)
-    whole = stored is not None and hashlib.sha256(stored[:-_CHECKSUM_BYTES]).digest() == stored[-_CHECKSUM_BYTES:]
-    return path if whole else None
+    place, entry = own_folder(), Path(kind) / key / name
+    stored = _read_own(place, entry)
+    whole = stored is not None and _checksum(entry, stored[:-_CHECKSUM_BYTES]) == stored[-_CHECKSUM_BYTES:]
+    return place / entry if whole else None
 
 
 def put_library(kind: str, key: str, name: str, data: bytes) -> bool:
     """Store a library under its own `name`, as `put` does."""
-    return _write(Path(kind) / key / name, data + hashlib.sha256(data).digest())
+    entry = Path(kind) / key / name
+    return _write(entry, data + _checksum(entry, data))
 
 
 # -- Whose the folder and its entries are.
@@ -110,15 +118,20 @@ def _refuse(what: str, place: Path, first: str = "") -> None:
     raise UsageError(why, place=str(place), remedy=f"{first}; or {_OTHER_FOLDER}" if first else _OTHER_FOLDER)
 
 
-def _read_own(path: Path) -> bytes | None:
-    """The bytes of a regular file of this user that nobody else can write; None for all else, which is then made again."""
+def _is_own(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS
+
+
+def _read_own(place: Path, name: Path) -> bytes | None:
+    """The bytes of a regular file of this user that nobody else can write or replace; None for all else, which is made again."""
+    path = place / name
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
                 return None
-            if status.st_uid != os.geteuid() or status.st_mode & _WRITABLE_BY_OTHERS:
+            if not all(map(_is_own, (status, path.parent.stat(), path.parent.parent.stat()))):
                 _report("is another user's, or can be written by others: it is not used, and made again", path)
                 return None
             return file.read()
@@ -131,11 +144,13 @@ def _write(name: Path, data: bytes) -> bool:
     entry = place / name
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)  # or the reason why it cannot be made
-        for made in (place / name.parts[0], entry.parent):
+        for made in (entry.parent.parent, entry.parent):
             made.mkdir(mode=0o700, exist_ok=True)
+            if made.stat().st_mode & _WRITABLE_BY_OTHERS:
+                made.chmod(0o700)
         with suppress(FileNotFoundError):
             status = entry.lstat()
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & _WRITABLE_BY_OTHERS:
+            if not stat.S_ISREG(status.st_mode) or not _is_own(status):
                 entry.unlink()  # its permissions must not pass to the new one
         # A reader sees the old entry or the new one, never half of it, also when two runs store it at once.
         write_whole(entry, data, 0o600)

@@ -50,38 +50,30 @@ class _Entries:
         diskcache.put(_KIND, name, source + serialize.dumps(data))
 
 
-class _Place(caching._CacheLocator):  # type: ignore[misc, unused-ignore]
-    """Numba asks it for a folder and a stamp of its own; `_Entries` needs neither."""
+class _Place:
+    """What Numba asks for a folder, which `_Entries` does not need."""
 
     def __init__(self, file: str) -> None:
-        self._py_file = file  # named in Numba's warnings
+        self._py_file = file  # named in warnings
 
-    def ensure_cache_path(self) -> None: ...
-
-    def get_cache_path(self) -> str:
-        return str(diskcache.folder() / _KIND)
-
-    def get_source_stamp(self) -> None: ...
-
-    def get_disambiguator(self) -> None: ...
-
-    @classmethod
-    def from_function(cls, function: Any, file: str) -> _Place:
-        return cls(file)
+    def ensure_cache_path(self) -> None:
+        """Nothing is to be made."""
 
 
 class _Reduced(caching.CompileResultCacheImpl):  # type: ignore[misc, unused-ignore]
-    """How Numba makes what it has compiled storable."""
+    """How Numba makes what it has compiled storable; without its own search for a folder."""
 
-    _locator_classes = [_Place]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._lineno, self._locator = function.__code__.co_firstlineno, _Place(function.__code__.co_filename)
 
 
 class _Kept(caching.FunctionCache):  # type: ignore[misc, unused-ignore]
-    _impl_class = _Reduced
+    """Numba's cache of one function, with other files."""
 
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
-        super().__init__(function)
-        self._cache_file = _Entries(function, stamp)
+        self._name, self._py_func, self._impl = repr(function), function, _Reduced(function)
+        self._cache_path, self._cache_file = str(diskcache.folder() / _KIND), _Entries(function, stamp)
+        self.enable()
 
 
 def kept_dispatcher(function: Callable[..., Any], signature: Any, sources: str, options: dict[str, Any]) -> Any:
