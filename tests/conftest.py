@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -34,10 +35,15 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Compiled kernels and the choice of a GPU of the tests stay out of the user's folders, and theirs out of the tests.
 
     The workers of a run share one folder, so that each engine is compiled once. `WARPSIGHT_TEST_CACHE` names one that is kept from
-    run to run.
+    run to run; without it, only what Numba has compiled is kept, beside pytest's own cache.
     """
     run = tmp_path_factory.getbasetemp()
     shared = run.parent if "PYTEST_XDIST_WORKER" in os.environ else run
+    if not os.environ.get("WARPSIGHT_TEST_CACHE"):
+        with suppress(OSError):  # another worker was quicker, or the checkout cannot be written
+            (ROOT / ".pytest_cache" / "numba").mkdir(0o700, parents=True, exist_ok=True)
+            (shared / "compiled").mkdir(0o700, exist_ok=True)
+            (shared / "compiled" / "numba").symlink_to(ROOT / ".pytest_cache" / "numba")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WARPSIGHT_CACHE", os.environ.get("WARPSIGHT_TEST_CACHE") or str(shared / "compiled"))
         # the papers' machine wherever a test names none, whatever the user has chosen; its own test: tests/gpu/test_default.py

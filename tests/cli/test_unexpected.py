@@ -103,8 +103,11 @@ _PTX = ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k()\n{\nr
 
 
 @pytest.mark.parametrize("option", ["predict {}", "predict {} --grid 1 --block 32", "gpus check {}", "cache {}", "report {}",
-                                    "model --gpu mdm-pascal --profile {}", "compare {}"])  # fmt: skip
-def test_pipes_and_devices_are_no_input(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+                                    "model --gpu mdm-pascal --profile {}", "compare {}", "calibrate {} --gpu gtx280",
+                                    "gpus import {}", "sweep status {}", "predict {} --gpu v100 --caches-before cold"])  # fmt: skip
+def test_pipes_that_nobody_writes_to_and_devices_are_no_input(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (str(pipe), "/dev/zero"):

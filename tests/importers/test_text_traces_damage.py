@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -10,11 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mdm_writer import write_mdm
+from mdm_writer import MdmOp, MdmStep, write_mdm
 from pptgpu_writer import Op, Step, Written, write
 from test_mdm_traces import WARP
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
+from warpsight.cli.main import main
 from warpsight.isa.sass.opcodes import SassTable
 from warpsight.traces.importers.formats import format_of, launches_in
 from warpsight.traces.importers.pptgpu.importer import import_pptgpu
@@ -160,3 +162,52 @@ def test_each_folder_is_of_its_own_format(tmp_path: Path) -> None:
     assert format_of(tmp_path / "pptgpu" / SASS) is not None
     with pytest.raises(UsageError, match="not a trace of PPT-GPU"):
         import_pptgpu(tmp_path)
+
+
+@pytest.mark.parametrize("tool", ["accelsim", "pptgpu", "amali", "mdm"])
+@pytest.mark.parametrize("command", ["predict", "simulate"])
+def test_the_largest_grid_of_which_one_block_was_traced(
+    tool: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is made for each block of the launch would take all memory: only those of the trace count."""
+    most = 2**31 - 1
+    folder = tmp_path / "t"
+    if tool == "mdm":
+        steps = [MdmStep(MdmOp(0, "IMAD")), MdmStep(MdmOp(16, "LDG.E", (2, 4, 0, 0), 1), (4096, 4100)), MdmStep(MdmOp(32, "EXIT"))]
+        write_mdm(folder, [steps], (most, 1, 1), (32, 1, 1))
+    elif tool == "accelsim":
+        folder.mkdir()
+        (folder / "kernel-1.traceg").write_text(_LARGEST.format(most=most, last=most - 1))
+    else:
+        write(folder, kernel(1), amali=tool == "amali")
+        config = (folder / CONFIG).read_text()
+        (folder / CONFIG).write_text(config.replace('"grid_size"\t\t\t: 1,', f'"grid_size"\t\t\t: {most},'))
+    code = main([command, str(folder), "--gpu", "mdm-pascal", "--json"])
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["cycles"] > 0
+    assert document["warp_instructions"] >= 3 * most
+    assert any(note.startswith("1 of 2,147,483,647 blocks are in the trace") for note in document["provenance"]["notes"])
+
+
+_LARGEST = """\
+-kernel name = k
+-kernel id = 1
+-grid dim = ({most},1,1)
+-block dim = (32,1,1)
+-shmem = 0
+-nregs = 8
+-binary version = 75
+-cuda stream id = 0
+-accelsim tracer version = 5
+#
+#BEGIN_TB
+thread block = {last},0,0
+warp = 0
+insts = 3
+0000 ffffffff 1 R1 IMAD.MOV.U32 0 0
+0010 ffffffff 1 R2 LDG.E 1 R4 4 1 0x7f0000010000 4
+0020 ffffffff 0 EXIT 0 0
+#END_TB
+"""

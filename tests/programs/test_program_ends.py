@@ -76,18 +76,16 @@ def test_run_ends_in_the_middle_of_a_launch(number: signal.Signals, tmp_path: Pa
 
 def test_temporary_folders_of_killed_processes_go_and_those_in_use_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    stale, new, other, link = (tmp_path / name for name in (f"{PREFIX}stale", f"{PREFIX}new", "warpsight-mine", f"{PREFIX}link"))
-    for folder in (stale, new, other):
+    stale, other, link = (tmp_path / name for name in (f"{PREFIX}stale", "warpsight-mine", f"{PREFIX}link"))
+    for folder in (stale, other):
         folder.mkdir()
         (folder / "data").write_text("kept")
     link.symlink_to(other)
     in_use = TemporaryFolder()
-    for folder in (stale, other, in_use.path):
-        os.utime(folder, (1e9, 1e9))
     with TemporaryFolder() as mine:
-        assert sorted(tmp_path.iterdir()) == sorted([new, other, link, in_use.path, mine])
+        assert sorted(tmp_path.iterdir()) == sorted([other, link, in_use.path, mine])
     in_use.remove()
-    assert sorted(tmp_path.iterdir()) == sorted([new, other, link])
+    assert sorted(tmp_path.iterdir()) == sorted([other, link])
     assert (other / "data").read_text() == "kept"
 
 

@@ -16,8 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from unittest import mock
 
 from fuzzing import cases, coverage
+from warpsight.base import diskcache
 
 PACKAGES = ("warpsight.isa", "warpsight.emulator", "warpsight.kernels")
 MEMORY_LIMIT = 8 << 30  # address space of the process
@@ -76,7 +78,7 @@ def _judge(run: Callable[[bytes], set[str]], case: bytes) -> tuple[Outcome, set[
 
 
 def _serve(connection: Connection, target: str, known: set[int], log: str, limit: float) -> None:
-    """Answer cases until the connection ends. Results on disk are kept only where every case has the same kernel."""
+    """Answer cases until the connection ends. Results on disk are kept only where every case has the same kernel, and Numba's."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -88,7 +90,7 @@ def _serve(connection: Connection, target: str, known: set[int], log: str, limit
     faulthandler.enable(2)
     with tempfile.TemporaryDirectory(prefix="warpsight-fuzz-") as folder, contextlib.suppress(EOFError):
         os.chdir(folder)
-        os.environ["WARPSIGHT_CACHE"] = f"{folder}/cache" if target == "launch" else f"{os.devnull}/none"
+        _own_cache(Path(folder), (*_SAME_KERNEL, "numba") if target == "launch" else ("numba",))
         while True:
             case = connection.recv()
             faulthandler.dump_traceback_later(limit, file=2)
@@ -98,6 +100,20 @@ def _serve(connection: Connection, target: str, known: set[int], log: str, limit
             fresh = frozenset((steps | {_feature(form) for form in forms}) - known)
             known |= fresh
             connection.send((outcome, fresh))
+
+
+_SAME_KERNEL = ("native", "ptx", "cubin", "listing")
+
+
+def _own_cache(folder: Path, kept: tuple[str, ...]) -> None:
+    """Keep these kinds in a cache folder of this process, Numba's in the user's, and nothing else."""
+    put, compiled = diskcache.put, diskcache.own_folder() / "numba"
+    with contextlib.suppress(OSError):
+        compiled.mkdir(0o700, exist_ok=True)
+    (folder / "cache").mkdir(0o700)
+    (folder / "cache" / "numba").symlink_to(compiled.resolve())
+    os.environ["WARPSIGHT_CACHE"] = str(folder / "cache")
+    mock.patch.object(diskcache, "put", lambda kind, key, data: kind in kept and put(kind, key, data)).start()
 
 
 class Worker:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from warpsight.analysis.explanation_rows import VIEWS, Evidence, ExplanationRow, Table, divided, has_machine_code
 from warpsight.base.errors import UsageError, suggestion
+from warpsight.base.inputs import read_input
 from warpsight.base.progress import Watch
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import waiting_pcs
@@ -21,6 +21,7 @@ from warpsight.pipeline.tracing import obtain_trace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
 
+_LARGEST_SOURCE = 1 << 26
 _COMMENT = re.compile(r"/\*.*?\*/")  # SASS text has the instruction's address in a comment
 
 
@@ -155,7 +156,7 @@ def _sources(trace: KernelTrace) -> tuple[dict[str, dict[int, str]], tuple[str, 
     missing = []
     for file, lines in sorted(lines_of.items()):
         try:
-            text = Path(file).read_text("utf-8", errors="replace").splitlines()
+            text = read_input(file, _LARGEST_SOURCE).decode("utf-8", "replace").splitlines()
         except (OSError, ValueError):
             missing.append(file)
             continue

@@ -7,7 +7,6 @@ first called, from Python or from another compiled function.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
@@ -15,10 +14,9 @@ from typing import Any, TypeVar, cast
 
 import lazy_loader as lazy
 
-from warpsight.base import diskcache
-
 numba = lazy.load("numba")
-record_types: Any = lazy.load("warpsight.base.record_types", suppress_warning=True)  # it imports Numba
+kept_code: Any = lazy.load("warpsight.base.kept_code", suppress_warning=True)  # as the next, it imports Numba
+record_types: Any = lazy.load("warpsight.base.record_types", suppress_warning=True)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Item = TypeVar("Item")
@@ -38,11 +36,11 @@ class Compiled:
     def dispatcher(self) -> Any:
         """Numba's dispatcher of the function, made at the first use."""
         _introduce_to_numba()
-        dispatcher = _kept_if_possible(numba.njit, self.py_func, self._signature, self._options)
-        if self._sources and hasattr(dispatcher._cache, "_cache_file"):
-            index = dispatcher._cache._cache_file
-            index._source_stamp = (index._source_stamp, _source_hash(self._sources))
-        return dispatcher
+        options = dict(self._options)
+        if options.pop("cache", False):
+            sources = _source_hash(self._sources) if self._sources else ""
+            return kept_code.kept_dispatcher(self.py_func, self._signature, sources, options)
+        return numba.njit(*() if self._signature is None else (self._signature,), **options)(self.py_func)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the native code."""
@@ -67,12 +65,7 @@ class Intrinsic:
 
 @cache
 def _introduce_to_numba() -> None:
-    """Teach Numba to take `Compiled` and `Intrinsic` objects for what they stand for, and where to keep native code.
-
-    It is kept beside the source, or in Warpsight's cache folder where the installation is read-only.
-    """
-    if not numba.config.CACHE_DIR and not os.access(Path(__file__).parent, os.W_OK):
-        numba.config.CACHE_DIR = str(diskcache.folder() / "numba")
+    """Teach Numba to take `Compiled` and `Intrinsic` objects for what they stand for."""
     record_types.register(Compiled, "dispatcher")
     record_types.register(Intrinsic, "function_type")
 
@@ -148,15 +141,4 @@ def reference_to(record: type[Item]) -> Callable[[Any], Item]:
 def c_function(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
     """Compile for callers in native code, now, and keep it on disk: the result's `address` is that of the C function."""
     _introduce_to_numba()
-    return _kept_if_possible(numba.cfunc, function, signature, {**options, "cache": True})
-
-
-def _kept_if_possible(decorator: Callable[..., Any], function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> Any:
-    """The function decorated, without keeping its native code where no folder can be written."""
-    signatures = () if signature is None else (signature,)
-    try:
-        return decorator(*signatures, **options)(function)
-    except RuntimeError as error:
-        if "cannot cache function" not in str(error):
-            raise
-        return decorator(*signatures, **{**options, "cache": False})(function)
+    return kept_code.kept_c_function(function, signature, options)

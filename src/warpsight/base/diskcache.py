@@ -2,17 +2,30 @@
 
 The folder is ``$WARPSIGHT_CACHE``, else ``$XDG_CACHE_HOME/warpsight``, else ``~/.cache/warpsight``. The cache only ever saves
 time: an entry that is missing, cut or corrupted is computed again, and a folder that cannot be written is not an error.
+
+Machine code is loaded from it, so it must be the user's own: made with mode 0700, and refused where others could have written.
 """
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import hashlib
 import os
-import tempfile
+import shlex
+import stat
+import sys
+from contextlib import suppress
 from pathlib import Path
 
+from warpsight.base.errors import UsageError
+from warpsight.base.outputs import write_whole
+
 _CHECKSUM_BYTES = 32
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)  # as chosen, or as the machine is: nothing to report
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OTHER_FOLDER = "set WARPSIGHT_CACHE to a folder of your own"
+_reported: set[str] = set()
 
 
 def folder() -> Path:
@@ -35,35 +48,122 @@ def content_key(*parts: str | bytes) -> str:
     return digest.hexdigest()
 
 
-def _entry(kind: str, key: str) -> Path:
-    return folder() / kind / key[:2] / key
-
-
 def get(kind: str, key: str) -> bytes | None:
-    """The bytes stored under `kind` and `key`, or None when absent, unreadable or corrupted."""
-    try:
-        stored = _entry(kind, key).read_bytes()
-    except OSError:
+    """The bytes stored under `kind` and `key`, or None when absent, unreadable, corrupted or not the user's own.
+
+    Raises UsageError for a folder that is another user's or that others can write to.
+    """
+    name = Path(kind) / key[:2] / key
+    stored = _read_own(own_folder(), name)
+    if stored is None:
         return None
     checksum, data = stored[:_CHECKSUM_BYTES], stored[_CHECKSUM_BYTES:]
-    return data if hashlib.sha256(data).digest() == checksum else None
+    return data if _checksum(name, data) == checksum else None
 
 
 def put(kind: str, key: str, data: bytes) -> bool:
-    """Store `data`, replacing any earlier entry in one step; False when the folder cannot be written."""
-    entry = _entry(kind, key)
+    """Store `data`, replacing any earlier entry in one step; False when the folder cannot be written. Raises as `get` does."""
+    name = Path(kind) / key[:2] / key
+    return _write(name, _checksum(name, data) + data)
+
+
+def _checksum(name: Path, data: bytes) -> bytes:
+    """Of an entry: also of its name, so that none takes the place of another."""
+    return hashlib.sha256(bytes(name) + b"\0" + data).digest()
+
+
+# -- Libraries, which the system's loader reads by their name: the checksum is at the end, where it does not look.
+
+def library(kind: str, key: str, name: str) -> Path | None:
+    """The file that `put_library` stored, if it is still what was stored. Raises as `get` does."""
+    place, entry = own_folder(), Path(kind) / key / name
+    stored = _read_own(place, entry)
+    whole = stored is not None and _checksum(entry, stored[:-_CHECKSUM_BYTES]) == stored[-_CHECKSUM_BYTES:]
+    return place / entry if whole else None
+
+
+def put_library(kind: str, key: str, name: str, data: bytes) -> bool:
+    """Store a library under its own `name`, as `put` does."""
+    entry = Path(kind) / key / name
+    return _write(entry, data + _checksum(entry, data))
+
+
+# -- Whose the folder and its entries are.
+
+def own_folder() -> Path:
+    """The folder, made if it can be. Raises UsageError if it is another user's, or if others can replace what is in it."""
+    place = folder()
+    with suppress(OSError):  # where it cannot be made or looked at, nothing is loaded from it
+        if place.is_symlink() and place.lstat().st_uid not in (0, os.geteuid()):
+            _refuse("is a link of another user", place)
+        real = Path(os.path.realpath(place))
+        for above in filter(Path.is_dir, real.parents):
+            mode = above.stat().st_mode
+            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:  # in a sticky folder, as /tmp, only owners can rename
+                _refuse(f"lies in {above}, where all users can replace it", place, f"`chmod +t {shlex.quote(str(above))}`")
+        real.parent.mkdir(parents=True, exist_ok=True)
+        real.mkdir(mode=0o700, exist_ok=True)
+        status = real.stat()
+        if status.st_uid != os.geteuid():
+            _refuse(f"belongs to another user (number {status.st_uid})", place)
+        if status.st_mode & _WRITABLE_BY_OTHERS:
+            _refuse("can be written by other users", place, f"`chmod go-w {shlex.quote(str(place))}`, and empty it if in doubt")
+        if status.st_mode & _OTHERS and not os.environ.get("WARPSIGHT_CACHE"):  # earlier versions made it so
+            real.chmod(0o700)
+    return place
+
+
+def _refuse(what: str, place: Path, first: str = "") -> None:
+    why = f"the cache folder {what}, and machine code is loaded from it"
+    raise UsageError(why, place=str(place), remedy=f"{first}; or {_OTHER_FOLDER}" if first else _OTHER_FOLDER)
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS
+
+
+def _read_own(place: Path, name: Path) -> bytes | None:
+    """The bytes of a regular file of this user that nobody else can write or replace; None for all else, which is made again."""
+    path = place / name
     try:
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".new-", dir=entry.parent)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            if not all(map(_is_own, (status, path.parent.stat(), path.parent.parent.stat()))):
+                _report("is another user's, or can be written by others: it is not used, and made again", path)
+                return None
+            return file.read()
     except OSError:
-        return False
+        return None
+
+
+def _write(name: Path, data: bytes) -> bool:
+    place = own_folder()
+    entry = place / name
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(data).digest() + data)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)  # or the reason why it cannot be made
+        for made in (entry.parent.parent, entry.parent):
+            made.mkdir(mode=0o700, exist_ok=True)
+            if made.stat().st_mode & _WRITABLE_BY_OTHERS:
+                made.chmod(0o700)
+        with suppress(FileNotFoundError):
+            status = entry.lstat()
+            if not stat.S_ISREG(status.st_mode) or not _is_own(status):
+                entry.unlink()  # its permissions must not pass to the new one
         # A reader sees the old entry or the new one, never half of it, also when two runs store it at once.
-        os.replace(temporary, entry)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        write_whole(entry, data, 0o600)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            _report(f"cannot be written ({error.strerror}): results are not kept; free space, or {_OTHER_FOLDER}", place)
         return False
     return True
+
+
+def _report(what: str, place: Path) -> None:
+    """Say it once in a process."""
+    if what not in _reported:
+        _reported.add(what)
+        with suppress(OSError, ValueError):
+            print(f"warning: {place}: {what}", file=sys.stderr, flush=True)

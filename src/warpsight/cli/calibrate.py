@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import UsageError
+from warpsight.base.inputs import read_input
+from warpsight.base.outputs import written_whole
 from warpsight.base.progress import stage
 from warpsight.cli import options
 from warpsight.cli.gpus import count
@@ -67,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.run:
         _measure(arguments)
     try:
-        text = Path(arguments.timings).read_text("utf-8-sig")
+        text = read_input(arguments.timings).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         text = ""  # read_mwp_timings reports the error
     return _fit_machine(arguments, text) if is_timings(text) else _fit_mwp(arguments)
@@ -96,16 +98,13 @@ def _measure(arguments: argparse.Namespace) -> None:
         if not arguments.like:
             remedy = f"`warpsight gpus from-device --device {number} -o base.yaml`, then --like base.yaml"
             raise UsageError(f"the catalogue has no description of {name}", place="--like", remedy=remedy)
-    path = Path(arguments.timings)
     try:
-        # opened first, so that an error comes before minutes are spent; "x" never overwrites
-        with path.open("x", encoding="utf-8") as file, ProgressBar() as bar:
-            file.write(run_microbenchmarks(number, progress=stage(bar.watch, "running the micro-benchmarks")))
+        # begun first, so that an error comes before minutes are spent
+        with written_whole(arguments.timings) as temporary, ProgressBar() as bar:
+            text = run_microbenchmarks(number, progress=stage(bar.watch, "running the micro-benchmarks"))
+            temporary.write_text(text, "utf-8")
     except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", place=str(path), remedy="name another file") from None
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+        raise UsageError(f"cannot be written: {error.strerror}", place=arguments.timings, remedy="name another file") from None
 
 
 def _save(arguments: argparse.Namespace) -> int:

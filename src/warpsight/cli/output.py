@@ -7,13 +7,13 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader as lazy
 
 from warpsight.base.errors import UsageError
+from warpsight.base.outputs import write_whole
 from warpsight.base.progress import Watch
 from warpsight.reports.formats import documents_json
 from warpsight.reports.terminal import Style
@@ -52,7 +52,7 @@ def print_result(arguments: argparse.Namespace, document: Any, text: Callable[[]
 def write_output(path: str, text: str, option: str) -> None:
     """Writes the file that `option` names. Raises UsageError."""
     try:
-        Path(path).write_text(text, "utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy=f"name another file with {option}") from None
 

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsight.base.errors import UsageError
+from warpsight.base.inputs import read_input
+from warpsight.base.outputs import write_whole
 
 VARIABLE = "WARPSIGHT_GPU"
 FALLBACK = "a100"
 STUDY_GPU = "mdm-pascal"
 """That of a study file which names no GPU, of the demonstration and of the papers' figures, so that these stay as they are."""
 
+_LONGEST = 1 << 16
 CLEAR = "choose another with `warpsight gpus use NAME`, or forget the choice with `warpsight gpus use --clear`"
 
 
@@ -43,7 +46,7 @@ def chosen_gpu() -> DefaultGpu:
         return DefaultGpu(named, VARIABLE, f"set {VARIABLE} to a name that `warpsight gpus list` shows, to a file, or unset it")
     path = choice_file()
     try:
-        kept = path.read_text("utf-8").strip()
+        kept = read_input(path, _LONGEST).decode("utf-8").strip()
     except FileNotFoundError:
         return DefaultGpu(FALLBACK)
     except (OSError, UnicodeDecodeError) as error:
@@ -57,7 +60,7 @@ def keep_choice(gpu: str) -> Path:
     path = choice_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{gpu}\n", "utf-8")
+        write_whole(path, f"{gpu}\n")
     except OSError as error:
         remedy = "set WARPSIGHT_CONFIG to a folder that can be written"
         raise UsageError(f"cannot be written: {error.strerror}", place=str(path), remedy=remedy) from None

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
+from warpsight.base.inputs import read_input
 from warpsight.equations.mwp_cwp import Parameters, solve
 from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
@@ -102,7 +103,7 @@ def read_mwp_timings(path: str) -> MwpTimings:
     Raises UsageError if it cannot be read, FormatError, with line and column, if it is not such a table.
     """
     try:
-        text = Path(path).read_text("utf-8-sig")
+        text = read_input(path).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_PAGE) from None
     except UnicodeDecodeError:

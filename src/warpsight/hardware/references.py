@@ -14,7 +14,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
 from warpsight.base.inputs import read_input
@@ -217,7 +216,7 @@ def read_against(path: str) -> Against:
     """The file `path`, or stdin for ``-``. Raises UsageError if it cannot be read, FormatError with `file:line`."""
     origin = "<stdin>" if path == "-" else path
     try:
-        data = sys.stdin.read().encode("utf-8", "surrogateescape") if path == "-" else Path(path).read_bytes()
+        data = sys.stdin.read().encode("utf-8", "surrogateescape") if path == "-" else read_input(path)
     except OSError as error:
         remedy = "name a CSV file with the columns gpu,kernel,cycles, or the output of ncu --csv, nvprof --csv or Accel-Sim"
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=remedy) from None

@@ -37,8 +37,10 @@ class StoreAddress:
 
 
 def default_folder(name: str) -> Path:
-    """The folder `name` in the user's cache folder, where everything else that is kept between runs lies."""
-    return diskcache.folder() / name
+    """The folder `name` in the user's cache folder, where everything else that is kept between runs lies. Raises UsageError if that
+    is not the user's own.
+    """
+    return diskcache.own_folder() / name
 
 
 def remove_if_stale(path: Path) -> None:

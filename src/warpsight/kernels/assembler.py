@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from warpsight.base import diskcache
 from warpsight.base.errors import CompileError, UsageError
+from warpsight.base.temporary import TemporaryFolder
 from warpsight.kernels import nvjitlink_process
 from warpsight.kernels import toolkit as libraries
 from warpsight.kernels.launch import KernelSource
@@ -141,16 +141,16 @@ def disassemble(cubin: bytes, path: str, *, source_lines: bool = False) -> str:
     key = diskcache.content_key("1", libraries.identity(program), *options, cubin)
     if stored := diskcache.get(_CACHE_KIND, key):
         return stored.decode()
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        command = [str(program), *options, file.name]
+    with TemporaryFolder() as folder:
+        file = folder / "code.cubin"
+        file.write_bytes(cubin)
+        command = [str(program), *options, str(file)]
         try:
             process = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CompileError(f"the disassembler ({_DISASSEMBLER}) cannot be run: {error}", place=path) from None
     if process.returncode != 0:
-        words = process.stderr.decode(errors="replace").replace(file.name, path).strip().splitlines()
+        words = process.stderr.decode(errors="replace").replace(str(file), path).strip().splitlines()
         raise CompileError(f"the disassembler ({_DISASSEMBLER}) refuses it: {words[-1] if words else 'it crashes'}", place=path)
     diskcache.put(_CACHE_KIND, key, process.stdout)
     return process.stdout.decode()

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from warpsight.base import diskcache
 from warpsight.base.errors import CompileError, UsageError
+from warpsight.base.inputs import read_input
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.kernels import toolkit as libraries
 from warpsight.kernels.toolkit import Architecture
@@ -267,7 +268,7 @@ def included_text(text: str, path: str, include_dirs: tuple[str, ...]) -> list[s
             places = (place / (literal[1] or literal[2]) for place in (folder, *map(Path, include_dirs), Path(path).parent))
             header = next((place for place in places if place.is_file()), None)
             if header is not None and header not in headers:
-                headers[header] = header.read_text(encoding="utf-8", errors="replace")
+                headers[header] = read_input(header).decode("utf-8", "replace")
                 pending.append((headers[header], header.parent))
     return [part for header, body in headers.items() for part in (str(header), body)]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.base.inputs import read_input
+from warpsight.base.outputs import write_whole
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interchange import read_profile, write_profile
@@ -41,7 +42,7 @@ def read_profile_file(path: str) -> IntervalProfile:
 def write_profile_file(profile: IntervalProfile, path: str) -> None:
     """Write the interchange JSON to the file `path`, replacing it. Raises `UsageError` if that cannot be done."""
     try:
-        Path(path).write_text(write_profile(profile), "utf-8")
+        write_whole(path, write_profile(profile))
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="name another file with -o") from None
 
@@ -53,11 +54,11 @@ def save_package_files(package: str, names: Sequence[str], folder: str | Path, c
     texts = {Path(folder) / name: files(package).joinpath(name).read_text("utf-8") for name in names}
     try:
         for path, text in texts.items():
-            if path.exists() and path.read_text("utf-8", errors="replace") != text:
+            if path.exists() and read_input(path).decode("utf-8", "replace") != text:
                 raise UsageError(conflict, place=str(path), remedy="name another folder")
         Path(folder).mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
-            path.write_text(text, "utf-8")
+            write_whole(path, text)
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", place=str(folder), remedy="name another folder") from None
     return list(texts)

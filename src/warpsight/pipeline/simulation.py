@@ -10,6 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from warpsight.base.errors import UsageError
+from warpsight.base.outputs import written_whole
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.occupancy import Occupancy, with_own_l1
 from warpsight.gpu.spec import GpuSpec
@@ -181,7 +182,7 @@ def write_timeline(path: str, trace: KernelTrace, timeline: Timeline) -> None:
     """Write the timeline as JSON. Raises UsageError if the file cannot be written."""
     notes = {"truncated": timeline.truncated, "unit": "1 us is 1 core cycle"}
     try:
-        with open(path, "w", encoding="utf-8") as file:
+        with written_whole(path) as temporary, temporary.open("w", encoding="utf-8") as file:
             json.dump({"traceEvents": timeline_events(trace, timeline), "otherData": notes}, file)
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="give another file") from error

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +30,7 @@ from warpsight.programs.wire import CHECK_VARIABLE, MEMORY_VARIABLE, SOCKET_VARI
 _SOURCES = Path(__file__).parent / "runtime"
 # Without sibling calls the function of the interface that a program has called is in the back trace.
 _FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread", "-fno-optimize-sibling-calls")
+_KIND = "runtime"
 # The file name that programs ask for, by the major version of CUDA's interface; it is also the version of all symbols.
 SONAMES = {13: "libcudart.so.13", 12: "libcudart.so.12", 11: "libcudart.so.11.0"}
 
@@ -47,31 +47,35 @@ def compiler() -> str:
     )
 
 
-def library_folder() -> Path:
-    """The folder with the libraries of every version; built now unless it is there. Raises UsageError when that fails."""
+def library_folder(scratch: Path) -> Path:
+    """The folder with the libraries of every version, built now unless they are in the cache folder, whole. It is `scratch`, or in
+    it, where the cache folder cannot be written, or has a name that the loader cannot take. Raises UsageError.
+    """
     files = sorted(f for f in _SOURCES.iterdir() if f.suffix in (".c", ".h", ".txt"))
     content = diskcache.content_key(*_FLAGS, *(part for f in files for part in (f.name, f.read_bytes())))
-    place = diskcache.folder() / "runtime" / content
-    if place.is_dir():
-        return place
-    command = compiler()
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
-    except OSError as error:
-        what = f"the runtime library cannot be written there: {error.strerror}"
-        raise UsageError(what, place=str(place.parent), remedy="set WARPSIGHT_CACHE to a folder that can be written") from error
-    try:
+    names = SONAMES.values()
+    kept = [diskcache.library(_KIND, content, name) for name in names]
+    if not all(kept):
+        command = compiler()
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda version: _build(command, version, scratch), SONAMES))
-        if not place.is_dir():  # another run may have been faster
-            scratch.rename(place)
-    except OSError:
-        if not place.is_dir():
-            raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        for name in names:
+            diskcache.put_library(_KIND, content, name, (scratch / name).read_bytes())
+        kept = [diskcache.library(_KIND, content, name) for name in names]
+    place = kept[0].resolve().parent if kept[0] is not None and all(kept) else scratch
+    if _unloadable(place) and place != scratch:
+        link = scratch / "libraries"
+        link.symlink_to(place)
+        place = link
+    if _unloadable(place):
+        raise UsageError("has : or ; or $ in its name, which the system's loader does not take", place=str(scratch.parent),
+                         remedy="set TMPDIR to another folder")  # fmt: skip
     return place
+
+
+def _unloadable(folder: Path) -> bool:
+    """Whether LD_LIBRARY_PATH cannot hold the name: it has separators in it, or what the loader replaces."""
+    return bool(set(":;$") & set(str(folder)))
 
 
 def _build(command: str, version: int, folder: Path) -> None:
@@ -116,11 +120,15 @@ def run_program(
 
     Raises UsageError where the program cannot be started or the runtime library cannot be built.
     """
-    library = library_folder()
     with _leaving_on_signals(), TemporaryFolder() as scratch:
+        library = library_folder(scratch)
         path = str(scratch / "socket")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-            listener.bind(path)
+            try:
+                listener.bind(path)
+            except OSError as error:
+                what, remedy = f"cannot hold a socket: {error.strerror or error}", "set TMPDIR to another folder with a short name"
+                raise UsageError(what, place=str(scratch), remedy=remedy) from None
             listener.listen()
             child = _start(command, _environment(library, path, bool(observer.check)), stdout)
             host = _Host(listener, child, gpu, architecture, observer, Path(command[0]).name, max_instructions)

@@ -6,10 +6,10 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import UsageError
+from warpsight.base.outputs import write_whole, written_whole
 
 
 def json_text(document: Any) -> str:
@@ -78,7 +78,7 @@ def csv_table(rows: Sequence[dict[str, Any]]) -> str:
 def write_text(path: str, text: str) -> None:
     """Write `text` to `path`. Raises UsageError if it cannot be written."""
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="name a file in a writable folder") from None
 
@@ -88,6 +88,8 @@ def write_parquet(path: str, rows: Sequence[dict[str, Any]]) -> None:
     from pyarrow import Table, parquet  # not at the top: it takes long to load, and a lazy submodule would load it at once
 
     try:
-        parquet.write_table(Table.from_pylist(list(rows)), path, compression="zstd")
+        with written_whole(path) as temporary:
+            parquet.write_table(Table.from_pylist(list(rows)), temporary, compression="zstd")
     except OSError as error:
-        raise UsageError(f"cannot be written: {error}", place=path, remedy="name a file in a writable folder") from None
+        what, remedy = f"cannot be written: {error.strerror or error}", "name a file in a writable folder"
+        raise UsageError(what, place=path, remedy=remedy) from None

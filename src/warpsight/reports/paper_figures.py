@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import UsageError
+from warpsight.base.outputs import write_whole
 from warpsight.papers.validate import figure_names
 from warpsight.reports.drawing.charts import Axis, Bars, Chart, Dot, HeatMap, Lines, Scatter, Series
 from warpsight.reports.drawing.svg import svg
@@ -249,24 +249,9 @@ def read_figures(folder: Path) -> list[dict[str, Any]]:
 
 def _write(path: Path, text: str) -> None:
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_whole(path, text)
     except OSError as error:
         raise _refused(path, error) from None
-
-
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def _refused(path: Path, error: OSError | ValueError) -> UsageError:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warpsight.base.outputs import written_whole
 from warpsight.jobs.store import remove_if_stale
 from warpsight.models.base import STACK_PREFIX
 from warpsight.pipeline.rows import NUMBERS, WORDS
@@ -24,19 +24,8 @@ def temporary_beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
 
 
-@contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` that replaces it at the end, and is removed after an error. Raises OSError."""
-    temporary = temporary_beside(path)
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def is_unfinished(path: Path) -> bool:
-    """Whether `path` is a temporary file of `written_whole` that a killed run left."""
+    """Whether `path` is a temporary file that a killed run left."""
     return path.name.startswith(".") and path.suffix == ".new"
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
+from warpsight.base.inputs import read_input
+from warpsight.base.outputs import write_whole
 from warpsight.gpu.catalog import catalog_path
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.provenance import TOOL
-from warpsight.sweeps.files import forget_the_unfinished, is_unfinished, written_whole
+from warpsight.sweeps.files import forget_the_unfinished, is_unfinished
 from warpsight.sweeps.study import Study
 from warpsight.sweeps.study_document import study_document, study_from_document
 
@@ -70,8 +72,7 @@ def make_folder(path: str | Path, study: Study, results: str) -> StudyFolder:
         folder.mkdir(parents=True, exist_ok=True)
         document = {"schema": FOLDER_SCHEMA, "tool": TOOL, "results": results, "study": study_document(study)}
         forget_the_unfinished(folder)
-        with written_whole(folder / STUDY) as temporary:
-            temporary.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+        write_whole(folder / STUDY, json.dumps(document, indent=1) + "\n")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         remedy = "give a folder that you can write to, on a disk with space, as `out`"
@@ -89,7 +90,7 @@ def open_folder(path: str | Path) -> StudyFolder:
     folder = Path(path)
     place = folder / STUDY
     try:
-        data = place.read_bytes()
+        data = read_input(place)
     except (OSError, ValueError):
         remedy = "give the folder that `warpsight sweep` wrote"
         raise UsageError("is not the folder of a study", place=str(folder), remedy=remedy) from None

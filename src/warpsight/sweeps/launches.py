@@ -13,6 +13,7 @@ from typing import Any
 
 from warpsight.base.diskcache import content_key
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
+from warpsight.base.inputs import open_input, read_input
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.fingerprint import TRACE, fingerprint
 from warpsight.jobs.store import ResultStore
@@ -50,10 +51,10 @@ def foreign_key(request: KernelRequest) -> str:
     (launch,) = launches_of(request)
     for path in launch.files():
         digest.update(path.name.encode("utf-8", "surrogateescape") + b"\0")
-        with path.open("rb") as file:
+        with open_input(path) as file:
             while piece := file.read(_PIECE):
                 digest.update(piece)
-    opcodes = Path(request.isa_file).read_text("utf-8", "replace") if request.isa_file is not None else ""
+    opcodes = read_input(request.isa_file).decode("utf-8", "replace") if request.isa_file is not None else ""
     settings = repr((request.grid, request.block, request.shared, request.registers))
     return content_key(TRACE, "imported", digest.hexdigest(), settings, opcodes, fingerprint(TRACE))
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from warpsight.base.display import DISPLAY
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.inputs import open_input
 from warpsight.gpu.key import WORD
 from warpsight.sweeps.answers.best import best, pareto
 from warpsight.sweeps.answers.energy import UTILISATION, PowerCurve, energy
@@ -135,6 +136,7 @@ class Sweep:
 
 def _read(path: Path, folder: StudyFolder) -> pa.Table:
     try:
+        open_input(path).close()  # Arrow would wait for a pipe
         # each part of the file has its own dictionary, and Arrow groups by words only if all parts share one
         return pq.read_table(path).unify_dictionaries()
     except FileNotFoundError:

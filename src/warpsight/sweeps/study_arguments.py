@@ -9,6 +9,7 @@ from typing import Any
 
 from warpsight.base.diskcache import content_key
 from warpsight.base.errors import UsageError
+from warpsight.base.outputs import write_whole
 from warpsight.gpu.describe import dump_yaml, spec_hash
 from warpsight.gpu.document import value_text
 from warpsight.gpu.keys import find_key
@@ -20,7 +21,6 @@ from warpsight.pipeline.request import DEFAULT_METHOD, DEFAULT_MODEL, KernelRequ
 from warpsight.pipeline.suites import load_suite
 from warpsight.sweeps.axes import axis_of_list, axis_of_text, check_value, parse_axis
 from warpsight.sweeps.expressions import parse_expression
-from warpsight.sweeps.files import written_whole
 from warpsight.sweeps.launches import members_of
 from warpsight.sweeps.names import GPU, WHOLE
 from warpsight.sweeps.study import NOWHERE, Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
@@ -188,8 +188,7 @@ def _description(gpu: str | os.PathLike[str] | GpuSpec | None, store: ResultStor
     checked = load_gpu(gpu)
     path = store.folder / "gpus" / f"{content_key(spec_hash(checked), checked.name)}.yaml"
     path.parent.mkdir(exist_ok=True)
-    with written_whole(path) as temporary:
-        temporary.write_text(dump_yaml(checked), encoding="utf-8")
+    write_whole(path, dump_yaml(checked))
     return str(path)
 
 

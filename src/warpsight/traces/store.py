@@ -7,9 +7,6 @@ without a folder of its own stays in memory, or goes to a temporary folder if it
 from __future__ import annotations
 
 import dataclasses
-import shutil
-import tempfile
-import weakref
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.inputs import open_input
+from warpsight.base.outputs import folder_beside, put_in_place
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.traces.schema import ChunkSource, InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 from warpsight.traces.store_format import (
@@ -98,7 +97,7 @@ class FolderChunks(ChunkSource):
 
     def _open(self) -> IO[bytes]:
         try:
-            return self._path.open("rb")
+            return open_input(self._path)
         except OSError as error:
             _damaged(self._path, str(error.strerror))
 
@@ -140,7 +139,7 @@ def _opened(path: Path, file: IO[bytes]) -> Any:
 
 def _small_table(path: Path, stored: StoredHeader) -> Any:
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             position = 0
             for piece in stored.files[path.name]:
                 _check_piece(path, file, position, piece)
@@ -202,9 +201,8 @@ class FolderSink:
         self._pending_bytes = self._warps = 0
         _refuse_to_destroy(self.path, overwrite)
         with _writing(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._folder = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", suffix=".partial", dir=self.path.parent))
-            self._cleanup = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._new = folder_beside(self.path)
+            self._folder = self._new.path
             self._warps_file = parquet.TableFile(self._folder / WARPS)
 
     def add(self, chunk: TraceChunk) -> None:
@@ -243,19 +241,18 @@ class FolderSink:
                 files = {name: parquet.write_table(self._folder / name, table) for name, table in small.items()}
                 files[WARPS] = self._warps_file.close()
                 write_header(self._folder / HEADER, StoredHeader(header, self.notes, self.extra, len(paths), files))
-                _put_in_place(self._folder, self.path)
+                put_in_place(self._new, self.path)
         except (TypeError, ValueError) as error:
             what = f"the trace has no stored form ({error})"
             raise UsageError(what, place=str(self.path), remedy="keep `extra` to JSON values, and columns to their types") from None
-        self._cleanup.detach()
         return open_trace(self.path)
 
     def discard(self) -> None:
         """Drop what has been written. Nothing happens after `finish`."""
-        if self._cleanup.alive:
+        if self._new.remove.alive:
             with suppress(*parquet.DAMAGE):
                 self._warps_file.close()
-            self._cleanup()
+            self._new.remove()
 
     def _flush(self) -> None:
         if self._pending:
@@ -284,17 +281,6 @@ def _refuse_to_destroy(path: Path, overwrite: bool) -> None:
         raise UsageError("the folder exists and holds something other than a trace", place=str(path), remedy=remedy)
     if present and not overwrite:
         raise UsageError("the folder already contains a trace", place=str(path), remedy=f"{remedy}, or set `overwrite`")
-
-
-def _put_in_place(new: Path, place: Path) -> None:
-    new.chmod(0o755)
-    if not place.exists():
-        new.rename(place)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".old", dir=place.parent))
-    place.rename(old)  # onto an empty folder, which rename replaces
-    new.rename(place)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _disk_refuses(path: Path, error: OSError) -> UsageError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import FormatError
+from warpsight.base.inputs import read_input
 from warpsight.traces.schema import SCHEMA_VERSION, TraceHeader
 
 HEADER = "header.json"
@@ -53,7 +54,7 @@ def _checksum(document: dict[str, Any]) -> int:
 def read_header(path: Path) -> StoredHeader:
     """Read and check `header.json`. Raises FormatError if it is missing, cut, altered, or of another schema version."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_input(path))
     except FileNotFoundError:
         raise FormatError("there is no trace here: header.json is missing", place=str(path.parent), remedy=NAME_A_TRACE) from None
     except (OSError, ValueError, RecursionError) as error:

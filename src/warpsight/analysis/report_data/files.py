@@ -16,8 +16,9 @@ from typing import Any
 from warpsight.analysis.report_data.kernel import COMPARISON_REPORT, KERNEL_REPORT, SCHEMA, STUDY_REPORT, predictions_report_data
 from warpsight.analysis.report_data.study import study_report_data
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.inputs import read_input
+from warpsight.base.outputs import write_whole
 from warpsight.result.prediction import COMPONENTS
-from warpsight.sweeps.files import written_whole
 from warpsight.sweeps.folder import RESULTS, STUDY, is_study
 from warpsight.sweeps.result import Sweep
 from warpsight.traces.store_format import HEADER as TRACE_HEADER
@@ -59,7 +60,7 @@ def alone_of_file(path: str) -> dict[str, Any]:
 
 def _read(path: str) -> Any:
     try:
-        document = json.loads(Path(path).read_bytes())
+        document = json.loads(read_input(path))
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_REMEDY) from None
     except (ValueError, RecursionError) as error:
@@ -206,18 +207,14 @@ def _stamp(path: Path, kind: str) -> str:
 # -- The output file of a report, written atomically.
 
 def write_report(path: str | PathLike[str], text: str) -> Path:
-    """Write `text` to `path`; an existing file stays until the new one is complete. A device or a pipe is written directly.
+    """Write `text` to `path`; what was there stays until the new one is complete. A device or a pipe is written directly.
 
     Raises UsageError.
     """
     if Path(path).is_dir():
         raise UsageError("is a folder", place=str(path), remedy="name a file in it")
     try:
-        if Path(path).exists() and not Path(path).is_file():
-            Path(path).write_text(text, "utf-8")
-            return Path(path)
-        with written_whole(Path(path)) as temporary:
-            temporary.write_text(text, "utf-8")
+        write_whole(Path(path), text)
     except OSError as error:
         remedy = "name a file in an existing, writable folder"
         raise UsageError(f"cannot be written: {error.strerror or error}", place=str(path), remedy=remedy) from None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
+from warpsight.base.inputs import read_input
 
 _DEEPEST = 8
 _MOST_BYTES = 4 << 20
@@ -107,7 +108,7 @@ def read_text(path: Path) -> str:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise FormatError("is larger than a configuration can be", place=str(path), remedy="name the configuration file")
-        return path.read_bytes().decode("utf-8")
+        return read_input(path, _MOST_BYTES).decode("utf-8")
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=str(path), remedy="name a configuration file") from None
     except UnicodeDecodeError:

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.inputs import open_input
+from warpsight.base.outputs import written_whole
 
 Array = npt.NDArray[Any]
 SCHEMA = 1
@@ -78,7 +80,7 @@ class Case:
         text = json.dumps({"schema": SCHEMA, **self.__dict__, "parameters": kinds})
         arrays[_META] = np.frombuffer(text.encode(), np.uint8)
         try:
-            with open(path, "wb") as file:
+            with written_whole(path) as temporary, temporary.open("wb") as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
         except OSError as error:
             raise UsageError(f"cannot be written: {error.strerror}", place=str(path), remedy="name another folder") from None
@@ -88,7 +90,7 @@ def load_case(path: str | Path) -> Case:
     """The case in a file of `Case.save`. Raises FormatError for other files, UsageError for one that cannot be read."""
     place, remedy = str(path), "create the cases again"
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open_input(path) as opened, np.load(opened, allow_pickle=False) as file:
             content = json.loads(file[_META].tobytes())
             if content.pop("schema", None) != SCHEMA:
                 raise FormatError(f"is not a case of schema {SCHEMA}", place=place, remedy=remedy)

@@ -13,12 +13,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from warpsight.base.errors import WarpsightError
+from warpsight.base.temporary import TemporaryFolder
 from warpsight.gpu.describe import made_yaml
 from warpsight.gpu.importers.device import Device, describe, read_device
 from warpsight.gpu.loader import load_gpu
@@ -93,8 +93,8 @@ def _row(kernel: SuiteKernel, path: Path, settings: Settings, device: int) -> di
         "name": kernel.name, "kernel": case.kernel, "grid": list(case.grid), "block": list(case.block), "shared": case.shared,
         "registers": case.registers, "target": case.target, "program": case.program, "may_differ": case.may_differ,
     }  # fmt: skip
-    with TemporaryDirectory() as folder:
-        result = Path(folder) / "result.json"
+    with TemporaryFolder() as folder:
+        result = folder / "result.json"
         reason = run_worker([str(path), str(result), json.dumps(settings.to_json()), str(device)])
         if not result.exists():
             return {**row, "failed": reason or "the process ended without a result"}
@@ -177,7 +177,7 @@ def gpu_of(document: Mapping[str, Any], clock_hz: float | None = None) -> tuple[
     if name := catalogue_name(device.name):
         return load_gpu(name, overrides), f"`{name}` of the catalogue{clock}"
     imported = describe(device)
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / f"{imported.name}.yaml"
+    with TemporaryFolder() as folder:
+        path = folder / f"{imported.name}.yaml"
         path.write_text(made_yaml(imported), "utf-8")
         return load_gpu(path, overrides), f"as `warpsight gpus from-device` describes it (not in the catalogue){clock}"

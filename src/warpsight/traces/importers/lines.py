@@ -14,6 +14,7 @@ from typing import NoReturn
 import numpy as np
 
 from warpsight.base.errors import FormatError
+from warpsight.base.inputs import open_input
 from warpsight.traces.importers.launch import REMEDY, damaged
 from warpsight.traces.importers.layout import Ints
 
@@ -44,7 +45,7 @@ def whole_lines(path: Path) -> Iterator[list[bytes]]:
     """
     held = b""
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             while piece := file.read(_PIECE_BYTES):
                 *lines, held = (held + piece).split(b"\n")
                 if len(held) > _MOST_LINE:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -12,6 +10,7 @@ from typing import IO, Any
 
 from warpsight._version import __version__
 from warpsight.base.errors import UsageError
+from warpsight.base.outputs import folder_beside, put_in_place
 from warpsight.isa.sass.from_ptx import architecture, is_native, sass_opcode
 from warpsight.traces.exporters.accelsim.lines import Place, WarpLines, Written
 from warpsight.traces.schema import KernelTrace, TraceChunk
@@ -45,23 +44,15 @@ def export_accelsim(
     place = Path(folder)
     _refuse_to_destroy(place, overwrite)
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".partial", dir=place.parent))
+        new = folder_beside(place)
+        with new as partial:
+            writer = _KernelWriter(trace)
+            with (partial / KERNEL).open("w", encoding="utf-8", newline="\n") as file:
+                writer.write(file, progress)
+            (partial / LIST).write_text(f"{KERNEL}\n", encoding="utf-8")
+            put_in_place(new, place)
     except OSError as error:
         raise _disk_refuses(place, error) from None
-    try:
-        writer = _KernelWriter(trace)
-        with (partial / KERNEL).open("w", encoding="utf-8", newline="\n") as file:
-            writer.write(file, progress)
-        (partial / LIST).write_text(f"{KERNEL}\n", encoding="utf-8")
-        partial.chmod(0o755)
-        if place.exists():
-            shutil.rmtree(place)
-        partial.rename(place)
-    except OSError as error:
-        raise _disk_refuses(place, error) from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     size = (place / KERNEL).stat().st_size
     header = trace.header
     return Exported(place, header.recorded_blocks, header.warps, writer.count, size, writer.split, tuple(writer.notes()))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.inputs import open_input
 from warpsight.traces.importers.launch import REMEDY, KernelHeader
 from warpsight.traces.importers.layout import ADDRESS_LIMIT
 
@@ -32,7 +33,7 @@ def tracez_pieces(path: Path) -> Iterator[bytes]:
         remedy = "python -m pip install 'warpsight[accelsim]', or unpack it with Accel-Sim's traceDsm"
         raise UsageError(what, place=str(path), remedy=remedy) from None
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             yield from _Tracez(path, file, zstandard).text()
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", place=str(path), remedy="check the path") from None
@@ -180,12 +181,12 @@ def pieces(path: Path) -> Iterator[bytes]:
 @contextmanager
 def reading(path: Path) -> Iterator[IO[bytes]]:
     """The file opened for reading, unpacked by its suffix."""
-    opener: Any = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)
+    unpack: Any = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix)
     try:
-        file = opener(path, "rb")
+        packed = open_input(path)
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", place=str(path), remedy="check the path") from None
-    with file:
+    with packed, unpack(packed) if unpack is not None else packed as file:
         yield file
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.inputs import read_input
 from warpsight.isa.sass.opcodes import SassTable
 from warpsight.traces.importers.accelsim.files import (
     LIST,
@@ -128,7 +129,7 @@ def _text(path: Path) -> str:
     try:
         if path.stat().st_size > _MOST_LIST_BYTES:
             raise FormatError("is larger than any list of kernels", place=str(path), remedy="give a list of Accel-Sim's tracer")
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_input(path, _MOST_LIST_BYTES).decode("utf-8", "replace")
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", place=str(path), remedy="check the path") from None
 

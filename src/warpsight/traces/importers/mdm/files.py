@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from warpsight.base.errors import FormatError
+from warpsight.base.inputs import read_input
 from warpsight.isa.sass.opcodes import GLOBAL, LOAD, STORE, SassOpcode, SassTable, unnamed
 from warpsight.traces.importers.launch import REMEDY, damaged
 from warpsight.traces.importers.layout import ADDRESS_LIMIT, Ints, Longs
@@ -141,7 +142,7 @@ class CacheFile:
 def read_cache_file(path: Path) -> CacheFile:
     """Read a cache file. Raises FormatError, with file and line, for an invalid line and for missing values."""
     try:
-        text = path.read_bytes()[:_MOST_BYTES].decode("ascii", "replace")
+        text = read_input(path)[:_MOST_BYTES].decode("ascii", "replace")
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", place=str(path), remedy="check the path") from None
     values: dict[str, str] = {}

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from warpsight.base.errors import FormatError
+from warpsight.base.inputs import read_input
 from warpsight.isa.sass.registers import is_register
 from warpsight.traces.importers.launch import REMEDY, damaged
 from warpsight.traces.importers.layout import ADDRESS_LIMIT, Longs
@@ -112,7 +113,7 @@ def _assignments(path: Path) -> list[tuple[str, int, Any]]:
     try:
         if path.stat().st_size > _MOST_BYTES:
             _refuse(path, 0, "it is larger than any list of kernels")
-        text = path.read_bytes().decode("utf-8")
+        text = read_input(path, _MOST_BYTES).decode("utf-8")
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", place=str(path), remedy="check the path") from None
     except UnicodeDecodeError:

@@ -1,0 +1,106 @@
+"""What Numba has compiled, kept in the cache folder with a checksum: one entry for each function and signature.
+
+Other modules load this one lazily: it imports Numba.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core import caching, ccallback, serialize, sigutils, typeinfer
+
+from warpsight._version import __version__
+from warpsight.base import diskcache
+
+_KIND = "numba"
+_VERSIONS = (numba.__version__, __version__, sys.version)
+
+
+class _Entries:
+    """The entries of one function: `load` and `save` by signature, as Numba's `IndexDataCacheFile`.
+
+    The name of an entry says which function of which file it is, so that a changed one takes its place; the first bytes say of
+    which source, so that an entry of another one is not loaded.
+    """
+
+    def __init__(self, function: Callable[..., Any], stamp: str) -> None:
+        code = function.__code__
+        self._identity = (code.co_filename, function.__qualname__, str(code.co_firstlineno))
+        self._stamp = stamp
+
+    def _entry(self, key: Any) -> tuple[str, bytes]:
+        signature, target, hashes = key
+        name = diskcache.content_key(*self._identity, str(signature), str(target))
+        return name, diskcache.content_key(repr(_VERSIONS), self._stamp, *hashes).encode()
+
+    def load(self, key: Any) -> Any:
+        """What `save` kept under `key`; None where there is nothing of this source."""
+        name, source = self._entry(key)
+        stored = diskcache.get(_KIND, name)
+        return pickle.loads(stored[len(source) :]) if stored is not None and stored.startswith(source) else None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep `data`, which Numba has reduced to what can be stored."""
+        name, source = self._entry(key)
+        diskcache.put(_KIND, name, source + serialize.dumps(data))
+
+
+class _Place:
+    """What Numba asks for a folder, which `_Entries` does not need."""
+
+    def __init__(self, file: str) -> None:
+        self._py_file = file  # named in warnings
+
+    def ensure_cache_path(self) -> None:
+        """Nothing is to be made."""
+
+
+class _Reduced(caching.CompileResultCacheImpl):  # type: ignore[misc, unused-ignore]
+    """How Numba makes what it has compiled storable; without its own search for a folder."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._lineno, self._locator = function.__code__.co_firstlineno, _Place(function.__code__.co_filename)
+
+
+class _Kept(caching.FunctionCache):  # type: ignore[misc, unused-ignore]
+    """Numba's cache of one function, with other files."""
+
+    def __init__(self, function: Callable[..., Any], stamp: str) -> None:
+        self._name, self._py_func, self._impl = repr(function), function, _Reduced(function)
+        self._cache_path, self._cache_file = str(diskcache.folder() / _KIND), _Entries(function, stamp)
+        self.enable()
+
+
+def kept_dispatcher(function: Callable[..., Any], signature: Any, sources: str, options: dict[str, Any]) -> Any:
+    """Numba's dispatcher of a function that is kept until its file or the text `sources` changes; with a `signature`, compiled for
+    that alone.
+    """
+    dispatcher = numba.njit(**options)(function)
+    dispatcher._cache = _cache(function, sources)
+    if signature is not None:
+        with typeinfer.register_dispatcher(dispatcher):
+            dispatcher.compile(signature)
+            dispatcher.disable_compile()
+    return dispatcher
+
+
+def kept_c_function(function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> Any:
+    """A function for callers in native code, compiled now or taken from the cache folder."""
+    made: Any = ccallback.CFunc(function, sigutils.normalize_signature(signature), locals={}, options=options)
+    made._cache = _cache(function, "")
+    made.compile()
+    return made
+
+
+def _cache(function: Callable[..., Any], sources: str) -> Any:
+    """None is kept of a function whose file cannot be seen to change: in an archive, or typed in."""
+    try:
+        status = os.stat(function.__code__.co_filename)
+    except OSError:
+        return caching.NullCache()
+    return _Kept(function, f"{status.st_mtime_ns} {status.st_size} {sources}")
