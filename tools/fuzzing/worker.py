@@ -19,7 +19,11 @@ from pathlib import Path
 
 from fuzzing import cases, coverage
 
-PACKAGES = ("warpsight.isa", "warpsight.emulator", "warpsight.kernels")
+_CODE = ("warpsight.isa", "warpsight.emulator", "warpsight.kernels")
+PACKAGES = dict.fromkeys(cases.TARGETS, _CODE) | {
+    "trace": ("warpsight.traces", "warpsight.isa.sass", "warpsight.intervals"),
+    "serve": ("warpsight.reports", "warpsight.analysis"),
+}  # whose branches are seen
 MEMORY_LIMIT = 8 << 30  # address space of the process
 GROWTH_LIMIT_KIB = 2 << 20  # resident memory that one case may add
 _CASES_PER_PROCESS = 2000
@@ -84,7 +88,7 @@ def _serve(connection: Connection, target: str, known: set[int], log: str, limit
     for stream in (1, 2):
         os.dup2(output, stream)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    steps = coverage.install(PACKAGES)
+    steps = coverage.install(PACKAGES[target])
     faulthandler.enable(2)
     with tempfile.TemporaryDirectory(prefix="warpsight-fuzz-") as folder, contextlib.suppress(EOFError):
         os.chdir(folder)
