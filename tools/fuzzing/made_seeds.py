@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import tempfile
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fuzzing.bundle import pack
-from fuzzing.cases import ARCHITECTURES, SEEDS, argument_for, assembled, listing_of
+from fuzzing.cases import ARCHITECTURES, SEEDS, argument_for, assembled, listing_of, run_trace
+from warpsight.base.errors import WarpsightError
 
 _TESTS = Path(__file__).resolve().parents[2] / "tests"
 _CODE = ("calls.ptx", "textures.ptx", "runtime.ptx", "kernel-5.ptx", "kernel-9.ptx", "bar-sync.ptx", "brx-idx.ptx", "atomics.ptx")
@@ -40,8 +42,6 @@ def made(target: str) -> Iterator[bytes]:
 
 def _possible(make: Any, *arguments: Any) -> Iterator[Any]:
     """What is made, unless the assembler refuses the seed for that architecture."""
-    from warpsight.base.errors import WarpsightError
-
     try:
         yield make(*arguments)
     except WarpsightError:
@@ -83,18 +83,25 @@ def _traces() -> Iterator[bytes]:
 
     sys.path += [str(_TESTS / "by_hand"), str(_TESTS / "importers")]
     rowsum_example: Any = import_module("rowsum_example")
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         folder = Path(name)
         for number, seed in enumerate(_TRACED):
             for trace in _possible(_traced, seed, ("ptx", "sass")[number % 2]):
                 save_trace(trace, folder / f"own{number}")
                 yield _bundle(folder / f"own{number}")
                 export_accelsim(trace, folder / f"accelsim{number}")
-                yield _bundle(folder / f"accelsim{number}")
+                yield _ready(_bundle(folder / f"accelsim{number}"))
         rowsum_example.make(folder, blocks=2)
         rowsum_example.make(folder / "amali", blocks=2, amali=True)
         for each in ("rowsum.ppt", "rowsum.mdm", "amali/rowsum.ppt"):
-            yield _bundle(folder / each)
+            yield _ready(_bundle(folder / each))
+
+
+def _ready(case: bytes) -> bytes:
+    """The case, after it was run here: its reader is compiled now, which takes longer than a case may."""
+    with contextlib.suppress(WarpsightError):
+        run_trace(case)
+    return case
 
 
 def _served() -> Iterator[bytes]:

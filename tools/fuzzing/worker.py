@@ -93,6 +93,7 @@ def _serve(connection: Connection, target: str, known: set[int], log: str, limit
     with tempfile.TemporaryDirectory(prefix="warpsight-fuzz-") as folder, contextlib.suppress(EOFError):
         os.chdir(folder)
         os.environ["WARPSIGHT_CACHE"] = f"{folder}/cache" if target == "launch" else f"{os.devnull}/none"
+        os.environ["WARPSIGHT_COMPILE_SECONDS"] = str(limit / 2)
         while True:
             case = connection.recv()
             faulthandler.dump_traceback_later(limit, file=2)

@@ -11,6 +11,7 @@ import math
 import os
 import resource
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,6 @@ SECONDS, MEMORY = "WARPSIGHT_COMPILE_SECONDS", "WARPSIGHT_COMPILE_MEMORY"
 DEFAULT_SECONDS, DEFAULT_BYTES = 300.0, 4 << 30
 _LEAST_BYTES = 64 << 20  # less than any compiler needs to start
 _LOOK_S = 0.05  # how often the memory of a process is looked at
-_CPUS = 64  # more threads than a compiler has: the limit of its processor time is for one that outlives Warpsight
 _STATE = threading.local()
 
 
@@ -63,26 +63,27 @@ class Budget:
         self, command: Sequence[str], given: bytes, doing: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a compiler with `given` as its standard input, and end it when the budget is used up. Raises LimitError, OSError."""
-        pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment) as process:
+        with tempfile.TemporaryFile() as file:  # a pipe would have to be written while the process writes to its own
+            file.write(given)
+            file.seek(0)
+            process = subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+        with process:
             try:
                 with suppress(ProcessLookupError):
-                    most = math.ceil(self.seconds * _CPUS)
+                    most = math.ceil(self.seconds * (os.cpu_count() or 1)) + 1  # for a compiler that outlives Warpsight
                     resource.prlimit(process.pid, resource.RLIMIT_CPU, (most, most))
-                return self._wait(process, given, doing)
+                return self._wait(process, doing)
             except BaseException:
                 process.kill()
                 raise
 
-    def _wait(self, process: subprocess.Popen[bytes], given: bytes, doing: str) -> subprocess.CompletedProcess[bytes]:
-        unsent: bytes | None = given
+    def _wait(self, process: subprocess.Popen[bytes], doing: str) -> subprocess.CompletedProcess[bytes]:
         while True:
             if time.monotonic() > self.end:
                 raise self.too_slow(doing)
             try:
-                out, err = process.communicate(unsent, timeout=_LOOK_S)
+                out, err = process.communicate(timeout=_LOOK_S)
             except subprocess.TimeoutExpired:
-                unsent = None  # it goes on where it was
                 if _resident(process.pid) > self.size:
                     raise self.too_large(doing) from None
             else:

@@ -164,6 +164,7 @@ def _emit(module: ir.Module, effort: int, quickly: bool, place: str) -> bytes:
     check("generating code")
     if len(text) < _LONG or not sys.executable:
         return object_code.object_code(text, effort, quickly)
+    effort = 0 if quickly else effort  # good registers take time by the square of the code: 15 s for 3 MB; any registers, 0.8 s
     command = [sys.executable, object_code.__file__, str(effort), str(int(quickly))]
     path = os.pathsep.join(filter(None, sys.path))  # it finds LLVM where this process has
     with compiling(place) as limits:

@@ -14,6 +14,8 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+_MANY_BLOCKS = 1000
+
 
 @functools.cache
 def initialise() -> None:
@@ -43,14 +45,21 @@ def object_code(text: str, effort: int, quickly: bool) -> bytes:
 
 
 def _clean_up(parsed: Any, machine: Any) -> None:
-    """The least that pays for itself: stack slots to values, and what that makes simple."""
+    """The least that pays for itself: stack slots to values, and what that makes simple.
+
+    Combining instructions takes time by the square of the accesses that follow one another (1,000 take 4 s, 10,000 several minutes),
+    so that long functions go without.
+    """
     passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0))
     manager = llvm.create_new_function_pass_manager()
-    for add in (manager.add_sroa_pass, manager.add_simplify_cfg_pass, manager.add_instruction_combine_pass):
+    combining = llvm.create_new_function_pass_manager()
+    for add in (manager.add_sroa_pass, manager.add_simplify_cfg_pass, combining.add_instruction_combine_pass):
         add()
     for function in parsed.functions:
         if not function.is_declaration:
             manager.run(function, passes)
+            if sum(1 for _ in function.blocks) < _MANY_BLOCKS:
+                combining.run(function, passes)
 
 
 def _optimise(parsed: Any, machine: Any) -> None:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
+from warpsight.base.compile_budget import check
 from warpsight.base.errors import FormatError, UnsupportedError
 from warpsight.isa.ptx.linking import EXTERNALS
 from warpsight.isa.ptx.program import (
@@ -376,6 +377,7 @@ class _Decoder:
         found: list[Instruction] = []
         for section in self.program.sections:
             for listed in section.instructions:
+                check("decoding machine code")
                 found.append(self._instruction(section, listed, len(found)))
         return found
 
