@@ -47,7 +47,7 @@ def object_code(text: str, effort: int, quickly: bool) -> bytes:
 def _clean_up(parsed: Any, machine: Any) -> None:
     """The least that pays for itself: stack slots to values, and what that makes simple.
 
-    Combining instructions takes time by the square of the accesses that follow one another (1,000 take 4 s, 10,000 several minutes),
+    Combining instructions takes time by the square of the accesses that follow one another (4 s for 1,000, minutes for 10,000),
     so that long functions go without.
     """
     passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0))
