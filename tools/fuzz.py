@@ -1,13 +1,15 @@
 """A coverage-guided fuzzer of Warpsight: every input, however broken, must end in an answer or a clear error.
 
-    python tools/fuzz.py --target all --minutes 30         # ten minutes of damaged PTX, ten of its machine code, ten of launches
+    python tools/fuzz.py --target all --minutes 70         # ten minutes of each target
+    python tools/fuzz.py --target cubin --minutes 10       # one of: ptx, sass, launch, listing, cubin, trace, serve
     python tools/fuzz.py --replay FILE --target ptx        # runs one case
     python tools/fuzz.py --minimise FILE --target ptx      # the smallest part of a finding that still fails, on standard output
 
-Cases come from tools/fuzzing/seeds/TARGET (those of `sass` are PTX too), from tests/emulator/hostile/TARGET (earlier findings) and
-from `--corpus DIR`, in which cases that reach new features are kept for the next run. A finding is an exception other than
-WarpsightError, an error without a message, a case longer than `--limit` seconds, growth by more than 2 GiB, or the death of the
-process; each kind is kept once, in `--findings`. The exit code is 1 if there is a finding.
+Cases come from tools/fuzzing/seeds/TARGET (those of `sass` are PTX too) or are made from them (`fuzzing/made_seeds.py`), from
+tests/emulator/hostile/TARGET (earlier findings) and from `--corpus DIR`, in which cases that reach new features are kept for the
+next run. A finding is an exception other than WarpsightError, an error without a message, a case longer than `--limit` seconds,
+growth by more than 2 GiB, or the death of the process; each kind is kept once, in `--findings`. The exit code is 1 if there is a
+finding.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fuzzing.cases import MAX_PTX_BYTES
+from fuzzing.cases import MOST_BYTES
+from fuzzing.made_seeds import made
 from fuzzing.mutations import MUTATIONS
 from fuzzing.worker import Outcome, Worker
 
@@ -89,6 +92,8 @@ class Session:
         """Run what is there to begin with."""
         for path in sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir() if path.is_file()):
             self.try_case(path.read_bytes(), seed=True)
+        for case in made(self.target):
+            self.try_case(case, seed=True)
         print(f"{self.target}: {len(self.entries)} seeds, {len(self.worker.known):,} features", file=sys.stderr, flush=True)
 
     def search(self, seconds: float) -> None:
@@ -102,7 +107,7 @@ class Session:
             (entry,) = self.rng.choices(self.entries, weights)
             entry.picked += 1
             case = mutate(self.rng, entry.case, self.rng.choice(self.entries).case)
-            if len(case) <= MAX_PTX_BYTES:
+            if len(case) <= MOST_BYTES[self.target]:
                 self.try_case(case)
             if time.monotonic() > report:
                 report += _REPORT_EVERY
@@ -118,7 +123,7 @@ class Session:
 
 
 def _name(case: bytes, target: str) -> str:
-    return f"{hashlib.sha256(case).hexdigest()[:12]}.{'launch' if target == 'launch' else 'ptx'}"
+    return f"{hashlib.sha256(case).hexdigest()[:12]}.{'ptx' if target == 'sass' else target}"
 
 
 def minimise(case: bytes, same: Callable[[bytes], bool]) -> bytes:

@@ -44,12 +44,12 @@ def _mdm(block: int, warp: int) -> list[MdmStep]:
     return [*steps, MdmStep(MdmOp(80, "STG.E", (2, 8, 0, 0), 0), _result(block, warp)), MdmStep(MdmOp(96, "EXIT"))]
 
 
-def make(folder: Path) -> None:
+def make(folder: Path, blocks: int = _BLOCKS, *, amali: bool = False) -> None:
     """Write both folders."""
-    blocks = [[_pptgpu(block, warp) for warp in range(_WARPS)] for block in range(_BLOCKS)]
-    write(folder / "rowsum.ppt", Written(32 * _WARPS, blocks, [[0, 1, 2, 3]] * _BLOCKS), amali=False, name="rowsum")
-    warps = [_mdm(block, warp) for block in range(_BLOCKS) for warp in range(_WARPS)]
-    write_mdm(folder / "rowsum.mdm", warps, (_BLOCKS, 1, 1), (32 * _WARPS, 1, 1), name="rowsum(float*, float*)")
+    streams = [[_pptgpu(block, warp) for warp in range(_WARPS)] for block in range(blocks)]
+    write(folder / "rowsum.ppt", Written(32 * _WARPS, streams, [[0, 1, 2, 3]] * blocks), amali=amali, name="rowsum")
+    warps = [_mdm(block, warp) for block in range(blocks) for warp in range(_WARPS)]
+    write_mdm(folder / "rowsum.mdm", warps, (blocks, 1, 1), (32 * _WARPS, 1, 1), name="rowsum(float*, float*)")
 
 
 if __name__ == "__main__":

@@ -1,25 +1,38 @@
 """What a case does: PTX is parsed, compiled and run on a small launch, as PTX or as machine code; a launch is read, checked and
-run on a fixed kernel.
+run on a fixed kernel; machine code is decoded and run from its listing or its file; a trace is predicted; the server is asked.
 
 A case is a file's bytes. A PTX case may say how it is launched in a comment, `// launch: {"grid": [2], "block": [64]}`, with the
 keys grid, block, shared, check, threads, heap and stack. A launch case is a launch file in YAML, or, where it begins with `{`,
 keyword arguments of `warpsight.trace` in JSON, in which `{"array": "f4", "shape": [8]}` and its like stand for Python objects
-(see `_object`).
+(see `_object`). A case of `listing` names a PTX file and an architecture in its first line, one of `cubin` is any file of machine
+code, and those of `trace` and `serve` are bundles of files.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
 import io
 import json
 import re
+import shutil
+import socket
+import sys
+import threading
+import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from fuzzing.bundle import unpack
 
 MAX_INSTRUCTIONS = 20_000
-MAX_PTX_BYTES = 30_000
 MOST_ELEMENTS = 1 << 20
 _LAUNCH = re.compile(rb"^// launch: (\{.*\})", re.MULTILINE)
 _RUNNING = ("max_instructions", "output")
+SEEDS = Path(__file__).parent / "seeds"
 KERNELS = "kernels.ptx"  # what launch cases launch, beside this module and beside the case while it runs
 
 
@@ -38,7 +51,7 @@ def _launch_options(case: bytes) -> dict[str, Any]:
     return options | {key: value for key, value in given.items() if key in options}
 
 
-def _argument(parameter: Any) -> Any:
+def argument_for(parameter: Any) -> Any:
     """Something that a parameter takes, by its name and type."""
     import numpy as np
 
@@ -80,7 +93,7 @@ def run_ptx(case: bytes, architecture: int = 0) -> set[str]:
     given = _launch_options(case)
     source = load_source("case.ptx")
     kernel = next(iter(source.module.kernels), None)
-    arguments = [_argument(parameter) for parameter in source.module.kernels[kernel].parameters] if kernel else []
+    arguments = [argument_for(parameter) for parameter in source.module.kernels[kernel].parameters] if kernel else []
     launch = make_launch(source, kernel, given["grid"], given["block"], arguments, shared=given["shared"])
     expanded = inline_calls(source.module, source.module.kernels[launch.kernel])
     use = RegisterUse(estimate_registers(expanded), "estimate", declared_shared_bytes(source.module, expanded))
@@ -151,4 +164,172 @@ def run_launch(case: bytes) -> set[str]:
     return set()
 
 
-TARGETS = {"ptx": run_ptx, "sass": run_sass, "launch": run_launch}
+# -- Machine code: its listing, and cubins, fat binaries and programs.
+
+
+@functools.cache
+def assembled(seed: str, architecture: int) -> Any:
+    """The machine code of a PTX file of the seeds."""
+    from warpsight.kernels.machine_code import machine_code
+    from warpsight.kernels.sources import load_source
+    from warpsight.kernels.toolkit import Architecture
+
+    return machine_code(load_source(SEEDS / "ptx" / seed), Architecture(architecture))
+
+
+def listing_of(seed: str, architecture: int) -> bytes:
+    """A case of `listing`: of which seed and architecture it is, then the disassembler's text without that of the PTX."""
+    text: str = assembled(seed, architecture).text
+    return f"// {seed} {architecture}\n".encode() + text.partition(".section\t.nv_debug_ptx_txt")[0].encode()
+
+
+def run_listing(case: bytes) -> set[str]:
+    """Decode a listing, compile and run it, as if the disassembler had printed it for the seed that the first line names."""
+    from warpsight.emulator.run import launch as emulator
+    from warpsight.kernels import machine_code
+    from warpsight.kernels.launch import RunOptions
+    from warpsight.kernels.launch_check import make_launch
+    from warpsight.kernels.registers import RegisterUse
+
+    head, _, text = case.decode("latin-1").partition("\n")
+    found = re.fullmatch(r"// ([\w-]+\.ptx) (\d+)", head)
+    seed = found[1] if found and (SEEDS / "ptx" / found[1]).is_file() else "add-s32.ptx"
+    number = int(found[2]) if found and int(found[2]) in ARCHITECTURES else ARCHITECTURES[0]
+    code = replace(assembled(seed, number), text=text)
+    source, kernel = code.source, next(iter(code.source.module.kernels))
+    arguments = [argument_for(parameter) for parameter in source.module.kernels[kernel].parameters]
+    launch = make_launch(source, kernel, 2, 64, arguments)
+    with mock.patch.object(emulator, machine_code.machine_code.__name__, lambda *_: code):
+        prepared = emulator.prepare_kernel(source, launch.kernel, architecture=code.architecture)
+    options = RunOptions(1 << 16, io.StringIO(), False, 1024)
+    use = RegisterUse(32, "estimate", 0)
+    emulator.emulate(source, launch, registers=use, max_instructions=MAX_INSTRUCTIONS, options=options, prepared=prepared)
+    return forms_of(prepared.function)
+
+
+def run_cubin(case: bytes) -> set[str]:
+    """Read a cubin, fat binary or program, and run its first kernel as machine code."""
+    from warpsight.kernels.sources import load_source, own_architecture
+    from warpsight.pipeline.kernel_input import prepare
+    from warpsight.pipeline.request import KernelRequest
+    from warpsight.pipeline.tracing import run_ready
+
+    Path("case.cubin").write_bytes(case)
+    architecture = own_architecture("case.cubin")
+    source = load_source("case.cubin", native=architecture)
+    kernel = next(iter(source.module.kernels), None)
+    arguments = tuple(argument_for(parameter) for parameter in source.module.kernels[kernel].parameters) if kernel else ()
+    request = KernelRequest(
+        path="case.cubin", kernel=kernel, grid=2, block=64, args=arguments, level="sass", arch=architecture.real,
+        max_instructions=MAX_INSTRUCTIONS, output=io.StringIO(),
+    )  # fmt: skip
+    run_ready(prepare(request))
+    return set()
+
+
+# -- Bundles of files (`bundle.py`): traces, and requests to the server.
+
+TRACE = "trace"  # the folder of a trace's files
+
+
+def _write(files: dict[str, bytes], folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, data in files.items():
+        with contextlib.suppress(OSError):  # a name may be that of a file and of a folder
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
+
+
+def _repaired(files: dict[str, bytes]) -> None:
+    """Give a damaged trace of our own the check sums that it should have, so that what is behind them is reached too."""
+    from warpsight.traces import store_format
+
+    try:
+        header = json.loads(files[store_format.HEADER])
+        for name, pieces in header["files"].items():
+            pieces[-1][0] += len(files[name]) - sum(size for size, _ in pieces)
+            at = 0
+            for piece in pieces:
+                piece[1] = zlib.crc32(files[name][at : at + piece[0]])
+                at += piece[0]
+        header["crc32"] = store_format._checksum(header)
+        files[store_format.HEADER] = json.dumps(header).encode()
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+        pass  # it stays as it is
+
+
+def run_trace(case: bytes) -> set[str]:
+    """Read a trace of any format and predict it; one of our own in most cases with its check sums made right."""
+    import warpsight
+    from warpsight.traces.store_format import HEADER
+
+    files = unpack(case)
+    if HEADER in files and zlib.crc32(case) % 8:
+        _repaired(files)
+    _write(files, Path(TRACE))
+    only = [name for name in files if "/" not in name]
+    path = f"{TRACE}/{only[0]}" if len(files) == 1 and only else TRACE
+    warpsight.predict(path, "rtx2060", caches_before="cold")
+    return set()
+
+
+class _Listening:
+    """A server of the folder `results`, and the exceptions that its requests ended with."""
+
+    def __init__(self) -> None:
+        from warpsight.analysis.report_data.files import ResultFolder
+        from warpsight.reports.html.serving import Server
+
+        self.failures: list[BaseException] = []
+        Path(RESULTS).mkdir(exist_ok=True)
+        self.server = Server(ResultFolder(Path(RESULTS).resolve()), 0)
+        self.server.handle_error = self._note  # type: ignore[method-assign]
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def _note(self, request: Any, client_address: Any) -> None:
+        error = sys.exception()
+        if error is not None and not isinstance(error, ConnectionError | TimeoutError):
+            self.failures.append(error)
+
+    def ask(self, request: bytes) -> bytes:
+        """All that is answered to the bytes of a client that then says no more."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=15) as connection:
+            pieces = []
+            with contextlib.suppress(OSError):
+                connection.sendall(request.replace(b"PORT", str(self.port).encode()))
+                connection.shutdown(socket.SHUT_WR)
+                while piece := connection.recv(1 << 16):
+                    pieces.append(piece)
+        if self.failures:
+            raise self.failures.pop()
+        return b"".join(pieces)
+
+
+RESULTS = "results"
+_LISTENING: list[_Listening] = []  # one of a process
+_REFUSALS = (501, 505)  # of http.server: methods and versions that it does not have
+
+
+def run_serve(case: bytes) -> set[str]:
+    """Send a request in bytes to a server of the other files, then ask for one of them; the status of each answer."""
+    if not _LISTENING:
+        _LISTENING.append(_Listening())
+    files = unpack(case)
+    request = files.pop("request", b"")
+    _write(files, Path(RESULTS))
+    asked = _LISTENING[0].ask(request)
+    ident = hashlib.sha256(b"result.json").hexdigest()[:16]
+    shown = _LISTENING[0].ask(f"GET /show/{ident} HTTP/1.0\r\nHost: localhost:PORT\r\n\r\n".encode())
+    statuses = [int(each) for each in re.findall(rb"^HTTP/1\.[01] (\d{3}) ", asked + b"\n" + shown, re.MULTILINE)]
+    assert all(status < 500 or status in _REFUSALS for status in statuses), f"answered with {statuses}"
+    assert re.match(rb"HTTP/1.0 (200|404|422) ", shown), f"the result is not shown: {shown[:200]!r}"
+    return {f"status {status}" for status in statuses}
+
+
+TARGETS = {
+    "ptx": run_ptx, "sass": run_sass, "launch": run_launch, "listing": run_listing, "cubin": run_cubin, "trace": run_trace,
+    "serve": run_serve,
+}  # fmt: skip
+MOST_BYTES = dict.fromkeys(TARGETS, 30_000) | dict.fromkeys(("listing", "cubin", "trace", "serve"), 200_000)

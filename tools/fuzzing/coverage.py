@@ -19,7 +19,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 _PROBE = "__fuzz_probe__"
-_BY_NUMBA = re.compile(r"^(import numba|from numba|from warpsight\.base\.compiled import)", re.MULTILINE)
+_BY_NUMBA = re.compile(r"^(import numba|from numba|from warpsight\.base\.compiled import|@compiled|@jit|@inlined)", re.MULTILINE)
 
 
 def prober() -> tuple[set[int], Callable[[int], None]]:

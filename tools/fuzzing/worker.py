@@ -21,7 +21,11 @@ from unittest import mock
 from fuzzing import cases, coverage
 from warpsight.base import diskcache
 
-PACKAGES = ("warpsight.isa", "warpsight.emulator", "warpsight.kernels")
+_CODE = ("warpsight.isa", "warpsight.emulator", "warpsight.kernels")
+PACKAGES = dict.fromkeys(cases.TARGETS, _CODE) | {
+    "trace": ("warpsight.traces", "warpsight.isa.sass", "warpsight.intervals"),
+    "serve": ("warpsight.reports", "warpsight.analysis"),
+}  # whose branches are seen
 MEMORY_LIMIT = 8 << 30  # address space of the process
 GROWTH_LIMIT_KIB = 2 << 20  # resident memory that one case may add
 _CASES_PER_PROCESS = 2000
@@ -86,11 +90,12 @@ def _serve(connection: Connection, target: str, known: set[int], log: str, limit
     for stream in (1, 2):
         os.dup2(output, stream)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    steps = coverage.install(PACKAGES)
+    steps = coverage.install(PACKAGES[target])
     faulthandler.enable(2)
     with tempfile.TemporaryDirectory(prefix="warpsight-fuzz-") as folder, contextlib.suppress(EOFError):
         os.chdir(folder)
         _own_cache(Path(folder), (*_SAME_KERNEL, "numba") if target == "launch" else ("numba",))
+        os.environ["WARPSIGHT_COMPILE_SECONDS"] = str(limit / 2)
         while True:
             case = connection.recv()
             faulthandler.dump_traceback_later(limit, file=2)

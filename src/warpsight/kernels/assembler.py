@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from warpsight.base import diskcache
+from warpsight.base.compile_budget import compiling
 from warpsight.base.errors import CompileError, UsageError
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.kernels import nvjitlink_process
@@ -18,7 +18,6 @@ from warpsight.kernels.toolkit import Architecture, MissingLibraryError
 
 PACKAGE = "nvidia-nvjitlink"
 _LIBRARY = "libnvJitLink.so.13"
-_TIMEOUT_S = 600
 
 
 def library_identity() -> str:
@@ -34,10 +33,11 @@ def assemble(ptx: str, path: str, architecture: Architecture, options: Sequence[
     library = libraries.library_path(_LIBRARY, PACKAGE)
     script = Path(nvjitlink_process.__file__)
     command = [sys.executable, "-I", "-S", str(script), str(library), path, f"-arch={architecture.real}", *options]
-    try:
-        process = subprocess.run(command, input=ptx.encode(), capture_output=True, timeout=_TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CompileError(f"the assembler (nvJitLink) cannot be run: {error}", place=path) from None
+    with compiling(path) as budget:
+        try:
+            process = budget.run(command, ptx.encode(), "the assembler (nvJitLink)")
+        except OSError as error:
+            raise CompileError(f"the assembler (nvJitLink) cannot be run: {error}", place=path) from None
     if process.returncode == 0:
         return process.stdout
     failure = "crashes on it"
@@ -145,10 +145,11 @@ def disassemble(cubin: bytes, path: str, *, source_lines: bool = False) -> str:
         file = folder / "code.cubin"
         file.write_bytes(cubin)
         command = [str(program), *options, str(file)]
-        try:
-            process = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CompileError(f"the disassembler ({_DISASSEMBLER}) cannot be run: {error}", place=path) from None
+        with compiling(path) as budget:
+            try:
+                process = budget.run(command, b"", f"the disassembler ({_DISASSEMBLER})")
+            except OSError as error:
+                raise CompileError(f"the disassembler ({_DISASSEMBLER}) cannot be run: {error}", place=path) from None
     if process.returncode != 0:
         words = process.stderr.decode(errors="replace").replace(str(file), path).strip().splitlines()
         raise CompileError(f"the disassembler ({_DISASSEMBLER}) refuses it: {words[-1] if words else 'it crashes'}", place=path)

@@ -1,26 +1,28 @@
 """CUDA C++ to PTX: with NVRTC from PyPI, or with the nvcc of the user for texts with host code; results are kept on disk.
 
 NVRTC compiles device code only. A text with host code goes to nvcc when that is on PATH, guarded or not; else to NVRTC, for
-which the host code must be hidden behind ``#ifndef __CUDACC_RTC__``. NVRTC is loaded at the first compilation, not at import.
+which the host code must be hidden behind ``#ifndef __CUDACC_RTC__``. NVRTC runs in a process of its own.
 """
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import json
 import os
 import re
 import shutil
-import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from warpsight.base import diskcache
+from warpsight.base.compile_budget import compiling
 from warpsight.base.errors import CompileError, UsageError
 from warpsight.base.inputs import read_input
 from warpsight.base.temporary import TemporaryFolder
+from warpsight.kernels import nvrtc_process
 from warpsight.kernels import toolkit as libraries
 from warpsight.kernels.toolkit import Architecture
 
@@ -63,79 +65,37 @@ def library_identity() -> str:
     return libraries.identity(libraries.library_path(_LIBRARY, PACKAGE))
 
 
-@functools.cache
-def _nvrtc() -> ctypes.CDLL:
+def _nvrtc(job: Mapping[str, object], place: str) -> dict[str, Any]:
+    """What NVRTC, in a process of its own, answers to a job (`nvrtc_process.py`). Raises CompileError, LimitError."""
     path = libraries.library_path(_LIBRARY, PACKAGE)
-    # NVRTC opens its builtins by bare name, which the dynamic linker finds only if they are loaded already.
-    for builtins in sorted(path.parent.glob("libnvrtc-builtins.so.*")):
-        libraries.load(builtins, with_globals=True)
-    library = libraries.load(path)
-    library.nvrtcGetErrorString.restype = ctypes.c_char_p
-    return library
+    builtins = sorted(map(str, path.parent.glob("libnvrtc-builtins.so.*")))
+    command = [sys.executable, "-I", "-S", nvrtc_process.__file__, str(path), *builtins]
+    with compiling(place) as budget:
+        try:
+            process = budget.run(command, json.dumps(job).encode(), "the CUDA compiler (NVRTC)")
+        except OSError as error:
+            raise CompileError(f"the CUDA compiler (NVRTC) cannot be run: {error}", place=place) from None
+    if process.returncode != 0:
+        what = "the CUDA compiler (NVRTC) crashes on it"
+        raise CompileError(what, place=place, remedy="compile it to PTX with nvcc, and give that")
+    answer: dict[str, Any] = json.loads(process.stdout)
+    if "failed" in answer:
+        raise CompileError(answer["failed"], place=_PLACE, remedy=f"reinstall {PACKAGE} with pip")
+    return answer
 
 
-def _check_nvrtc(status: int, doing: str) -> None:
-    if status != 0:
-        message = _nvrtc().nvrtcGetErrorString(status).decode()
-        raise CompileError(f"{doing} failed: {message}", place=_PLACE, remedy=f"reinstall {PACKAGE} with pip")
-
-
+@functools.cache
 def supported_architectures() -> list[int]:
     """The compute capabilities (times ten) that this NVRTC compiles for, ascending."""
-    library, count = _nvrtc(), ctypes.c_int()
-    _check_nvrtc(library.nvrtcGetNumSupportedArchs(ctypes.byref(count)), "listing architectures")
-    numbers = (ctypes.c_int * count.value)()
-    _check_nvrtc(library.nvrtcGetSupportedArchs(numbers), "listing architectures")
-    return sorted(numbers)
+    return list(_nvrtc({}, _PLACE)["architectures"])
 
 
-def require_supported(architecture: Architecture) -> None:
+def _require_supported(architecture: Architecture, known: Sequence[int]) -> None:
     """Raise UsageError when NVRTC cannot compile for `architecture`, listing those that it can."""
-    known = supported_architectures()
     if architecture.number not in known:
         what = f"{architecture.virtual} is not an architecture that this NVRTC compiles for ({', '.join(map(str, known))})"
         nearest = min(known, key=lambda number: abs(number - architecture.number))
         raise UsageError(what, place="arch", remedy=f"use {nearest}, or compile to .ptx elsewhere")
-
-
-class _Program:
-    """One NVRTC program; a context manager, so that its memory is always freed."""
-
-    def __init__(self, text: str, path: str) -> None:
-        self._handle = ctypes.c_void_p()
-        status = _nvrtc().nvrtcCreateProgram(ctypes.byref(self._handle), text.encode(), path.encode(), 0, None, None)
-        _check_nvrtc(status, "reading the source")
-
-    def __enter__(self) -> _Program:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        _nvrtc().nvrtcDestroyProgram(ctypes.byref(self._handle))
-
-    def expect(self, expression: str) -> None:
-        """Ask for the instantiation of a kernel expression."""
-        status = _nvrtc().nvrtcAddNameExpression(self._handle, expression.encode())
-        _check_nvrtc(status, f"adding the kernel expression {expression!r}")
-
-    def compile(self, flags: Sequence[str]) -> bool:
-        """True when it compiled; the log says why not."""
-        array = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
-        return int(_nvrtc().nvrtcCompileProgram(self._handle, len(flags), array)) == 0
-
-    def text(self, what: str) -> str:
-        """`ProgramLog` or `PTX`."""
-        library, size = _nvrtc(), ctypes.c_size_t()
-        _check_nvrtc(getattr(library, f"nvrtcGet{what}Size")(self._handle, ctypes.byref(size)), f"reading the {what}")
-        buffer = ctypes.create_string_buffer(size.value)
-        _check_nvrtc(getattr(library, f"nvrtcGet{what}")(self._handle, buffer), f"reading the {what}")
-        return buffer.value.decode(errors="replace")
-
-    def mangled(self, expression: str) -> str:
-        """The name in the PTX of a kernel expression that was expected."""
-        name = ctypes.c_char_p()
-        status = _nvrtc().nvrtcGetLoweredName(self._handle, expression.encode(), ctypes.byref(name))
-        _check_nvrtc(status, f"naming the kernel expression {expression!r}")
-        return (name.value or b"").decode()
 
 
 # nvcc includes the host's <math.h> before every text, NVRTC does not. The values are constant expressions, as there.
@@ -165,7 +125,6 @@ def compile_cuda(text: str, path: str, options: CompileOptions) -> CompiledCuda:
     Raises CompileError with the compiler's own words (file and line), UsageError for an architecture that NVRTC lacks, and
     MissingLibraryError when NVRTC is not installed.
     """
-    require_supported(options.architecture)
     flags = [
         f"--gpu-architecture={options.architecture.virtual}",
         *_math_macros(text, path, options),
@@ -173,20 +132,16 @@ def compile_cuda(text: str, path: str, options: CompileOptions) -> CompiledCuda:
         f"--include-path={Path(path).parent}",
         *(f"--include-path={folder}" for folder in libraries.include_folders()),
     ]
-    with _Program(text, path) as program:
-        for expression in options.kernel_expressions:
-            program.expect(expression)
-        compiled = program.compile(flags)
-        log = program.text("ProgramLog").strip()
-        if not compiled:
-            raise CompileError(f"the CUDA compiler (NVRTC) refuses it:\n{log}", place=path)
-        names = {expression: program.mangled(expression) for expression in options.kernel_expressions}
-        return CompiledCuda(program.text("PTX"), names, log)
+    number, expressions = options.architecture.number, list(options.kernel_expressions)
+    answer = _nvrtc({"text": text, "path": path, "number": number, "flags": flags, "expressions": expressions}, path)
+    _require_supported(options.architecture, answer["architectures"])
+    log = answer["log"].strip()
+    if answer["status"]:
+        raise CompileError(f"the CUDA compiler (NVRTC) refuses it:\n{log}", place=path)
+    return CompiledCuda(answer["ptx"], answer["names"], log)
 
 
 # -- CUDA C++ with host code to PTX, with the user's nvcc. Only used when it is on PATH.
-
-_TIMEOUT_S = 600
 
 
 def find_nvcc() -> str | None:
@@ -196,16 +151,17 @@ def find_nvcc() -> str | None:
 
 def nvcc_version(nvcc: str) -> str:
     """All that `nvcc --version` says; part of the key of a cached compilation."""
-    return _run_nvcc([nvcc, "--version"], nvcc).stdout
+    return _run_nvcc([nvcc, "--version"], nvcc)[1]
 
 
-def _run_nvcc(command: list[str], place: str) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=False)
-    except OSError as error:
-        raise CompileError(f"nvcc cannot be run: {error}", place=place, remedy="repair it or take it off PATH") from error
-    except subprocess.TimeoutExpired as error:
-        raise CompileError(f"nvcc ran longer than {_TIMEOUT_S} s", place=place) from error
+def _run_nvcc(command: list[str], place: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error."""
+    with compiling(place) as budget:
+        try:
+            process = budget.run(command, b"", "nvcc")
+        except OSError as error:
+            raise CompileError(f"nvcc cannot be run: {error}", place=place, remedy="repair it or take it off PATH") from error
+    return process.returncode, process.stdout.decode(errors="replace"), process.stderr.decode(errors="replace")
 
 
 def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) -> CompiledCuda:
@@ -220,9 +176,9 @@ def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) 
             source = scratch / "input.cu"
             source.write_text(text, encoding="utf-8")
         command = [nvcc, "-ptx", "-O3", f"-arch={options.architecture.virtual}", *options.flags()]
-        process = _run_nvcc([*command, "-x", "cu", "-o", str(output), str(source)], path)
-        log = (process.stderr + process.stdout).replace(str(source), path).strip()
-        if process.returncode != 0 or not output.is_file():
+        code, said, complained = _run_nvcc([*command, "-x", "cu", "-o", str(output), str(source)], path)
+        log = (complained + said).replace(str(source), path).strip()
+        if code != 0 or not output.is_file():
             raise CompileError(f"nvcc refuses it:\n{log}", place=path)
         return CompiledCuda(output.read_text(encoding="utf-8", errors="replace"), {}, log)
 

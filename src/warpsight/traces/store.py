@@ -53,7 +53,7 @@ def open_trace(path: str | Path) -> KernelTrace:
     stored = read_header(folder / HEADER)
     for name in TABLES:
         _check_size(folder / name, stored)
-    instructions = _instructions(_small_table(folder / INSTRUCTIONS, stored))
+    instructions = _instructions(_small_table(folder / INSTRUCTIONS, stored), folder / INSTRUCTIONS)
     block_start = _block_start(_small_table(folder / BLOCKS, stored))
     paths = _paths(_small_table(folder / PATHS, stored), stored.paths, stored.header.warps, folder / PATHS)
     checker = ChunkChecker(stored.header, instructions, block_start, paths, str(folder))
@@ -149,8 +149,11 @@ def _small_table(path: Path, stored: StoredHeader) -> Any:
         _damaged(path, str(error))
 
 
-def _instructions(table: Any) -> tuple[StaticInstruction, ...]:
-    columns = {name: table.column(name).to_pylist() for name in table.schema.names}
+def _instructions(table: Any, path: Path) -> tuple[StaticInstruction, ...]:
+    try:
+        columns = {name: table.column(name).to_pylist() for name in table.schema.names}
+    except UnicodeDecodeError as error:
+        _damaged(path, f"a name is not UTF-8 ({error.reason})")
     for name in ("destinations", "sources"):
         columns[name] = [tuple(registers) for registers in columns[name]]
     return tuple(StaticInstruction(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))

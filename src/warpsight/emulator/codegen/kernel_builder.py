@@ -6,6 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from warpsight.base.compile_budget import check
 from warpsight.base.findings import SYNCCHECK
 from warpsight.emulator.codegen import branching, layout
 from warpsight.emulator.codegen.emitter import Emitter
@@ -128,8 +129,11 @@ class KernelBuilder(WarpFunction):
         emitter.checks, emitter.is_compact = self.checks, block not in self._in_line
         code = self.instructions_of(block)
         emit_block_entry(emitter, block, code)
+        check("generating code")
         for instruction in code:
             emitter.begin(instruction)
+            if not instruction.index & 255:
+                check("generating code")
             if self.probes and (probed := self.instructions.addresses(emitter, instruction)) is not None:
                 emit_probe(emitter, *probed)
             if self.checks:

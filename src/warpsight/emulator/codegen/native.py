@@ -7,7 +7,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import os
 import struct
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,9 +22,11 @@ from llvmlite import ir
 
 from warpsight._version import __version__
 from warpsight.base import diskcache
+from warpsight.base.compile_budget import check, compiling
 from warpsight.base.errors import UnsupportedError
 from warpsight.base.findings import ORDER, SYNCCHECK
 from warpsight.emulator.codegen import kernel_builder as budget
+from warpsight.emulator.codegen import object_code
 from warpsight.emulator.codegen.driver import build_driver
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.kernel_builder import KernelBuilder
@@ -113,7 +117,7 @@ def compile_kernel(
     quickly = budget.is_quick(function)
     # Code from an assembler is long because it is unrolled: better registers make it 1.2 to 1.8 times as fast.
     effort = (1 if instructions.level == "sass" else 0) if quickly else 2
-    machine, host = _machine(effort)
+    machine, host = object_code.target_machine(effort)
 
     def build() -> bytes:
         """A small head, the names of library functions, then the object file."""
@@ -121,7 +125,7 @@ def compile_kernel(
         builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, instructions, checks, probes)
         builder.build()
         build_driver(llvm_module, builder.llvm, graph.waits.independent, checks)
-        code = _emit(llvm_module, machine, _clean_up if quickly else _optimise)
+        code = _emit(llvm_module, effort, quickly, module.path)
         called = instructions.library_functions_of(llvm_module)
         _announce(code, called, graph, instructions)
         check_resolved(code, function.name, module.path)
@@ -152,13 +156,27 @@ def _kept(build: Callable[[], bytes], host: str, *identity: str) -> bytes:
     return code
 
 
-def _emit(module: ir.Module, machine: Any, improve: Callable[[Any, Any], None]) -> bytes:
-    """The object file of a module."""
+# Longer modules are compiled in a process of their own, which can be ended. It takes 0.2 s to start, and LLVM a second and more.
+_LONG = 1_500_000
+
+
+def _emit(module: ir.Module, effort: int, quickly: bool, place: str) -> bytes:
+    """The object file of a module, within the budget for compiling. Raises LimitError."""
     module.triple = llvm.get_default_triple()
-    parsed = llvm.parse_assembly(str(module))
-    parsed.verify()
-    improve(parsed, machine)
-    return bytes(machine.emit_object(parsed))
+    text = str(module)
+    check("generating code")
+    if len(text) < _LONG or not sys.executable:
+        return object_code.object_code(text, effort, quickly)
+    effort = 0 if quickly else effort  # good registers take time by the square of the code: 15 s for 3 MB; any registers, 0.8 s
+    command = [sys.executable, object_code.__file__, str(effort), str(int(quickly))]
+    path = os.pathsep.join(filter(None, sys.path))  # it finds LLVM where this process has
+    with compiling(place) as limits:
+        process = limits.run(command, text.encode(), "making native code", {**os.environ, "PYTHONPATH": path})
+    if process.returncode != 0:
+        said = process.stderr.decode(errors="replace").strip().splitlines()
+        what = f"LLVM cannot compile it: {said[-1] if said else f'it ended with code {process.returncode}'}"
+        raise UnsupportedError(what, place=place, remedy="make the kernel smaller, or compile it with optimisation")
+    return process.stdout
 
 
 def _load(code: bytes, machine: Any) -> Any:
@@ -170,10 +188,10 @@ def _load(code: bytes, machine: Any) -> Any:
 
 def _provide(name: str, instructions: InstructionSet) -> None:
     """Let native code find a function of the library: compile it, or take it from the disk cache, once per process."""
-    machine, host = _machine(2)
+    machine, host = object_code.target_machine(2)
 
     def build() -> bytes:
-        code = _emit(instructions.build_library_function(name), machine, _optimise)
+        code = _emit(instructions.build_library_function(name), 2, False, "library")
         check_resolved(code, name, "library")
         return code
 
@@ -205,8 +223,7 @@ def _announce(code: bytes, called: list[str], graph: ControlFlowGraph, instructi
 @functools.cache
 def _initialise() -> None:
     with _LOCK:  # twice does no harm
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
+        object_code.initialise()
         # LLVM turns its own operations into calls of these, and does not always look into the C library by itself.
         library = ctypes.CDLL(None)
         for name in ("memset", "memcpy", "memmove"):
@@ -216,14 +233,6 @@ def _initialise() -> None:
             llvm.load_library_permanently("libm.so.6")
 
 
-def _machine(effort: int) -> tuple[Any, str]:
-    """Target machine of this host, with full-width vectors, and a string that identifies it. `effort` is 0 to 2."""
-    name = llvm.get_host_cpu_name()
-    features = llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=name, features=features, opt=effort, jit=True), f"{name} {features}"
-
-
 @functools.cache
 def _generator() -> str:
     """Identity of the code that generates code, so that a changed emulator never runs old machine code."""
@@ -231,25 +240,3 @@ def _generator() -> str:
     files = sorted(f for part in ("emulator", "isa") for f in (root / part).rglob("*.py"))
     assert files, root
     return repr([(f.relative_to(root).as_posix(), f.stat().st_size, f.stat().st_mtime_ns) for f in files])
-
-
-def _clean_up(parsed: Any, machine: Any) -> None:
-    """The least that pays for itself: stack slots to values, and what that makes simple."""
-    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0))
-    manager = llvm.create_new_function_pass_manager()
-    for add in (manager.add_sroa_pass, manager.add_simplify_cfg_pass, manager.add_instruction_combine_pass):
-        add()
-    for function in parsed.functions:
-        if not function.is_declaration:
-            manager.run(function, passes)
-
-
-def _optimise(parsed: Any, machine: Any) -> None:
-    """Promote stack slots to values and clean up: enough, and linear in the kernel's size."""
-    options = llvm.create_pipeline_tuning_options(speed_level=1)
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    options.loop_unrolling = False
-    passes = llvm.create_pass_builder(machine, options)
-    manager = passes.getModulePassManager()
-    manager.run(parsed, passes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from warpsight.base.errors import UnsupportedError
+from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.emulator.codegen.layout import ARENA_BASE, EXTERNAL_BASE, FUNCTION_BASE, FUNCTION_STEP
 from warpsight.isa.ptx.linking import EXTERNALS
 from warpsight.isa.ptx.program import Address, Function, Module, SpecialRegister, Symbol, Variable, Vector
@@ -16,6 +16,7 @@ STACK_LIMIT = 1024  # bytes per lane that `alloca` may take: CUDA's default of c
 _STACK_OPCODES = frozenset({"alloca", "stacksave", "stackrestore"})
 
 
+CONSTANT_BYTES = 1 << 16  # PTX ISA, "Constant State Space"
 DYNAMIC_SHARED_ALIGN = 16  # CUDA C++ Programming Guide: the alignment that a kernel may assume of it
 
 
@@ -99,6 +100,10 @@ class SymbolTable:
         if any(i.opcode in _STACK_OPCODES for i in function.instructions):
             self.local_bytes += STACK_LIMIT
         self.global_data: list[GlobalData] = []
+        constant = sum(v.size for v in module.variables.values() if v.space == "const")
+        if constant > CONSTANT_BYTES:
+            what = f"its variables take {constant:,} bytes of constant memory, and a GPU has {CONSTANT_BYTES:,}"
+            raise UsageError(what, place=module.path, remedy="keep large tables in global memory (`__device__ const`)")
         self._place_global([v for v in variables if v.space in ("global", "const")], global_base)
 
     def _place(self, variables: Iterable[Variable], end: int = 0) -> int:
@@ -165,6 +170,11 @@ class NativeSymbolTable(SymbolTable):
             self.inside[self.arena_start] = bank.symbols
             self.global_data.append(GlobalData(variable, self.arena_start, False))
             self.arena_start = align_up(self.arena_start + len(bank.data), GLOBAL_ALIGN)
+
+
+def has_contents(data: GlobalData) -> bool:
+    """Whether a variable begins with anything but zeros."""
+    return bool(data.variable.initial or data.variable.initial_symbols)
 
 
 def initial_bytes(symbols: SymbolTable, data: GlobalData, place: str) -> bytes:

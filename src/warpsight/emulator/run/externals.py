@@ -176,7 +176,7 @@ def _hexadecimal(size: float, precision: int, point: bool) -> bytes:
 # -- Native code calls back with a warp. Lanes are served in order, each as if it had called alone.
 
 _Rows = npt.NDArray[np.int64]
-_STEP = 64  # bytes read at once while looking for the end of a string
+_STEP = 64  # bytes read first while looking for the end of a string, then as many again
 
 
 class DeviceStop(Exception):
@@ -256,16 +256,17 @@ class Externals:
 
     def _text(self, address: int, limit: int | None) -> bytes:
         """The string at an address: up to its zero byte, or `limit` bytes."""
-        text = b""
+        text = bytearray()
         while limit is None or len(text) < limit:
             host, room = self._room(address + len(text))
             if room < 1:
                 raise DeviceStop(Fault.OUT_OF_BOUNDS, address + len(text))
-            piece, zero, _ = ctypes.string_at(host, min(room, _STEP if limit is None else limit - len(text))).partition(b"\0")
+            step = max(_STEP, len(text)) if limit is None else limit - len(text)
+            piece, zero, _ = ctypes.string_at(host, min(room, step)).partition(b"\0")
             text += piece
             if zero:
                 break
-        return text
+        return bytes(text)
 
     # -- the functions -------------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight._version import __version__
+from warpsight.base.compile_budget import compiling
 from warpsight.base.compiled import jit
 from warpsight.base.errors import CheckFault, LaunchFault, LimitError, UnsupportedError, UsageError
 from warpsight.base.progress import Progress
@@ -155,7 +156,7 @@ def prepare_kernel(
     """
     module = source.module
     try:
-        with lines_of(source.path):
+        with lines_of(source.path), compiling(source.path):
             if architecture is None:
                 function = inline_calls(module, module.functions[kernel])
                 symbols, text, instructions, target = SymbolTable(module, function, global_base), source.ptx, PTX, source.target

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import LimitError, UsageError
 from warpsight.emulator.codegen.layout import ARENA_BASE, ARENA_LIMIT
-from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, NativeSymbolTable, SymbolTable, align_up, initial_bytes
+from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, NativeSymbolTable, SymbolTable, align_up, has_contents, initial_bytes
 from warpsight.emulator.run.watch import LaunchWatch
 from warpsight.emulator.textures.objects import DescriptorTable, copy_in, copy_out, describe, image_bytes
 from warpsight.isa.ptx.program import Function, Module
@@ -272,11 +272,15 @@ class DeviceMemory(Memory):
             raise LimitError(f"{size:,} bytes of device memory are not available: {error}", remedy="use smaller arrays") from error
         self._bytes: npt.NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
         self.delta = int(self._bytes.ctypes.data) - ARENA_BASE
-        self._initial = [(data.address, initial_bytes(symbols, data, place)) for data in symbols.global_data]
+        self._initial = [
+            (data.address, data.variable.size, initial_bytes(symbols, data, place) if has_contents(data) else b"")
+            for data in symbols.global_data
+        ]
         self.table = LiveTable(self.allocations)
         self.watch = LaunchWatch(checks, size) if checks else None
         if self.watch is not None:
             self.watch.set_written(ARENA_BASE, heap - ARENA_BASE)
+        self._is_new = True
         self.fill()
 
     @property
@@ -291,8 +295,12 @@ class DeviceMemory(Memory):
 
     def fill(self) -> None:
         """Write the initial contents: the module's data and the caller's arrays."""
-        for address, content in self._initial:
-            self._view(address, len(content))[:] = np.frombuffer(content, dtype=np.uint8)
+        for address, size, content in self._initial:
+            if content:
+                self._view(address, size)[:] = np.frombuffer(content, dtype=np.uint8)
+            elif not self._is_new:  # new memory is zero, and takes room only where it is written
+                self._view(address, size)[:] = 0
+        self._is_new = False
         for address, argument in self._arrays:
             self._view(address, argument.array.nbytes)[:] = argument.array.reshape(-1).view(np.uint8)
         for address, image in self._images:

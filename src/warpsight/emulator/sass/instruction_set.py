@@ -7,10 +7,11 @@ function, and a row in `isa/sass/opcodes.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from keyword import iskeyword
 from types import ModuleType
-from typing import cast
+from typing import TypeVar, cast
 
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.instruction_set import InstructionSet
@@ -33,9 +34,11 @@ from warpsight.emulator.sass import (
 from warpsight.emulator.sass.calls import NativeCalls, branch_condition, branch_index
 from warpsight.emulator.sass.common import native_of
 from warpsight.isa.ptx.program import Instruction
+from warpsight.isa.sass.listing import MISSHAPEN
 from warpsight.isa.sass.opcodes import TABLE
 
 Handler = Callable[[Emitter, Instruction], None]
+Made = TypeVar("Made")
 FAMILIES: tuple[ModuleType, ...] = (
     integers, bits, floats, half, conversion, memory, atomics, mbarriers, warp, tensor, textures, system
 )  # fmt: skip
@@ -71,11 +74,24 @@ def emit_operation(emitter: Emitter, instruction: Instruction) -> None:
     handler(emitter, instruction)
 
 
+def _checked(emit: Callable[[Emitter, Instruction], Made]) -> Callable[[Emitter, Instruction], Made]:
+    """`emit`, which refuses an instruction whose operands are not those that it should have."""
+
+    @functools.wraps(emit)
+    def checked(emitter: Emitter, instruction: Instruction) -> Made:
+        try:
+            return emit(emitter, instruction)
+        except MISSHAPEN as error:
+            raise emitter.unsupported("its operands are not recognized") from error
+
+    return checked
+
+
 def _special(emitter: Emitter, name: str) -> Value:
     raise emitter.unsupported(f"special register {name} is not read in this way")
 
 
 SASS = InstructionSet(
-    "sass", emit_operation, memory.lane_addresses, _special, branch_condition, branch_index, NativeCalls, ptx.library_functions_of,
-    ptx.build_library_function, ptx.PTX.callbacks
+    "sass", _checked(emit_operation), _checked(memory.lane_addresses), _special, _checked(branch_condition), _checked(branch_index),
+    NativeCalls, ptx.library_functions_of, ptx.build_library_function, ptx.PTX.callbacks
 )

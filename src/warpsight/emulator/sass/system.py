@@ -211,7 +211,10 @@ def target_address(emitter: Emitter, instruction: Instruction) -> Value:
     Relative ones count from the section that is named behind the register; branches by index have the distance to its start there.
     """
     native, builder = native_of(instruction), emitter.builder
-    register = next(operand for operand in native.operands if isinstance(operand, NativeRegister) and not operand.is_predicate)
+    registers = [operand for operand in native.operands if isinstance(operand, NativeRegister) and not operand.is_predicate]
+    if not registers:
+        raise emitter.unsupported("no register says where it goes")
+    register = registers[0]
     value = wide_integer(emitter, register)
     if "ABS" in native.modifiers:
         return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from warpsight.base.compile_budget import check
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Function, Instruction
 from warpsight.isa.ptx.rules import reads, writes
@@ -65,6 +66,8 @@ def _solve(cfg: ControlFlowGraph, used: list[int], killed: list[int]) -> tuple[l
     pending = dict.fromkeys(range(count))
     while pending:
         block, _ = pending.popitem()
+        if not block & 63:
+            check("looking for live registers")
         out = 0
         for successor in cfg.successors[block]:
             out |= start[successor]

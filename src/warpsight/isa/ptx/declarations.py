@@ -9,6 +9,9 @@ import re
 import struct
 from collections.abc import Callable
 
+import numpy as np
+
+from warpsight.base.compile_budget import check
 from warpsight.base.errors import FormatError
 from warpsight.isa.ptx.constants import REGISTER_TYPES, TYPE_NAMES, constant, is_float, pack_float, type_bits
 from warpsight.isa.ptx.lexer import IDENTIFIER, split_top
@@ -21,6 +24,8 @@ SymbolAddress = tuple[int, str, int]
 _MASKED = re.compile(r"(0[xX][fF]+0*U?|\d+)\s*\((.+)\)", re.DOTALL)
 _SYMBOL = re.compile(rf"(?:generic\s*\(\s*({IDENTIFIER})\s*\)|({IDENTIFIER}))\s*([+-].*)?", re.DOTALL)
 _MAX_NESTING = 8
+# Strings and tables are lists of small numbers, which may be long: NumPy reads them a hundred times as fast.
+_LONG_LIST, _PLAIN_LIST = 256, re.compile(r"(?:0|[1-9]\d{0,8})(?:,\s*(?:0|[1-9]\d{0,8}))*+")
 
 
 class Initializer:
@@ -54,6 +59,10 @@ class Initializer:
             raise self._fail("a list of initial values is not closed")
         begin = len(self.data)
         inner = text[1:-1].strip().removesuffix(",")
+        if len(inner) > _LONG_LIST and self._element <= 8 and not is_float(self._type) and _PLAIN_LIST.fullmatch(inner):
+            self.data += np.fromstring(inner, np.int64, sep=",").astype(f"<u{self._element}").tobytes()
+            inner = ""
+        check("parsing PTX")
         for piece in split_top(inner, self._fail) if inner else []:
             self._list(piece, dimensions[1:], depth + 1)
         if depth and dimensions:

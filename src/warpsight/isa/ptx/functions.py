@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from warpsight.base.compile_budget import check
 from warpsight.base.errors import FormatError
 from warpsight.isa.ptx.declarations import declare_register, declare_registers, read_variables
 from warpsight.isa.ptx.lexer import CUT, IDENTIFIER, STATEMENT, Source, split_top
@@ -221,6 +222,8 @@ class BodyReader:
                 break
             position = match.end()
             kind = match.lastindex or 0
+            if not len(self._instructions) & 255:
+                check("parsing PTX")
             if kind == 9:
                 negated, guard, opcode, modifiers, operands = match.group(5, 6, 7, 8, 9)
                 self._line = source.line(match.start(7))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from warpsight.base.compile_budget import check
 from warpsight.base.errors import UnsupportedError
 from warpsight.isa.ptx.callgraph import CallPlan, Refuse, plan_calls, symbols_of
 from warpsight.isa.ptx.constants import type_bits
@@ -185,6 +186,7 @@ class _Expansion:
         """Append a function with all that it calls. The stack is our own: chains of calls may be deeper than Python's."""
         stack = [self._body(frame)]
         while stack:
+            check("expanding calls")
             if (inner := next(stack[-1], None)) is None:
                 stack.pop()
             else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from warpsight.base.compile_budget import check, compiling
 from warpsight.base.errors import FormatError
 from warpsight.isa.ptx.declarations import read_variables
 from warpsight.isa.ptx.functions import BodyReader, Header, read_header
@@ -36,7 +37,8 @@ def parse_module(text: str, path: str = "<ptx>") -> Module:
     stands in `functions` under its own name. `Function.registers` holds the registers that the body names; those declared again in
     an inner `{ }` are renamed `t$1`. Raises FormatError, placed `path:line`, for text that is not PTX, or that is cut.
     """
-    return _ModuleReader(text, path).read()
+    with compiling(path):
+        return _ModuleReader(text, path).read()
 
 
 class _ModuleReader:
@@ -64,6 +66,7 @@ class _ModuleReader:
             self._strings = _debug_strings(source.text)
         while (position := source.skip(self._position)) < len(source.text):
             self._position = position
+            check("parsing PTX")
             self._statement()
         if self._version is None or not self._target:
             missing = ".version" if self._version is None else ".target"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
+from warpsight.base.compile_budget import check
 from warpsight.isa.ptx.program import Function, Immediate, Instruction
 from warpsight.isa.ptx.rules import is_block_barrier, is_warp_barrier, reads, register_names, writes
 
@@ -104,6 +105,7 @@ class _Code:
 
     def may_spin(self, loop: list[int]) -> bool:
         """Does a branch of the loop depend on memory that another thread may change meanwhile?"""
+        check("looking for loops that wait")
         body = self._with_called([i for block in loop for i in self.blocks[block]])
         if any(i.opcode == "call" and i.native is None for i in body):  # what is called may poll
             written = {name for i in self.instructions for name in writes(i)}
@@ -153,6 +155,7 @@ class _Code:
         if len(kinds) == len(set(kinds)):
             return False
         for block, following in enumerate(self.successors):
+            check("looking for branches whose sides meet")
             sides = [_reached(successor, self.successors, meets[block]) for successor in following] if len(following) > 1 else []
             for side, other in combinations(sides, 2):
                 mine = {kind for b in side - other for kind in holds[b]}

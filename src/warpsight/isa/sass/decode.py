@@ -1,5 +1,4 @@
-"""From a listing of machine code to a `Function` as the rest of Warpsight knows it: the kernel, then the functions that it may
-call.
+"""From a listing of machine code to a `Function` as the rest of Warpsight knows it: the kernel, then the functions it may call.
 
 Each instruction keeps what it is in machine code (`native`). Beside it stands what it is in the terms that control flow, barriers
 and memory accesses have at both levels: its opcode, modifiers and operands in PTX's words. Code that only asks where an instruction
@@ -15,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
-from warpsight.base.errors import FormatError, UnsupportedError
+from warpsight.base.errors import FormatError
 from warpsight.isa.ptx.linking import EXTERNALS
 from warpsight.isa.ptx.program import (
     Callable,
@@ -30,7 +29,7 @@ from warpsight.isa.ptx.program import (
     Variable,
 )
 from warpsight.isa.sass.images import FETCHES, QUERIES, image_widths, surface_registers
-from warpsight.isa.sass.listing import NO_LINE, ListedInstruction, ListedSection, SourceLine
+from warpsight.isa.sass.listing import MISSHAPEN, NO_LINE, ListedInstruction, ListedSection, SourceLine
 from warpsight.isa.sass.native import (
     TRUE_PREDICATES,
     NativeAddress,
@@ -214,7 +213,7 @@ def _with_called_labels(section: ListedSection) -> ListedSection:
 
     A "call" of code that returns nowhere is a branch over a long distance, and no function begins there.
     """
-    called = {name for i in section.instructions if i.mnemonic.startswith("CALL") for name in _labels_in(i.operands[0])}
+    called = {name for i in section.instructions if i.mnemonic.startswith("CALL") for name in _labels_in("".join(i.operands[:1]))}
     known = set(section.functions.values())
     starts = sorted({section.labels[name] for name in called if name in section.labels} - known)
     ends = sorted({*starts, *known, 16 * len(section.instructions)})
@@ -273,7 +272,7 @@ def _mentions(section: ListedSection, name: str) -> bool:
 
 
 def _calls_anything(section: ListedSection) -> bool:
-    return any(i.mnemonic.startswith("CALL") and not i.operands[0].startswith("`") for i in section.instructions)
+    return any(i.mnemonic.startswith("CALL") and not "".join(i.operands[:1]).startswith("`") for i in section.instructions)
 
 
 def label_of(section: str, address: int) -> str:
@@ -307,8 +306,7 @@ def decode_kernel(
                 registers[name] = "pred" if name.lstrip("U")[0] == "P" else "b32"
         if instruction.native.mnemonic.startswith("S2") and _CLUSTER_WINDOWS.intersection(instruction.native.operands):
             registers[CLUSTER_WINDOW] = "b32"
-    bodies = program.functions()
-    callables = {name: Callable(first, end, 0, return_register(name)) for name, (first, end) in bodies.items()}
+    callables = {name: Callable(first, end, 0, return_register(name)) for name, (first, end) in program.functions().items()}
     function = Function(
         kernel, True, parameters, instructions, registers, decoder.labels, branch_targets=decoder.branch_targets,
         callables=callables
@@ -376,7 +374,11 @@ class _Decoder:
         found: list[Instruction] = []
         for section in self.program.sections:
             for listed in section.instructions:
-                found.append(self._instruction(section, listed, len(found)))
+                try:
+                    found.append(self._instruction(section, listed, len(found)))
+                except MISSHAPEN as error:
+                    what = f'the operands of "{listed.text}" are not recognized'
+                    raise listed.refused(f"{self.program.place}:{section.name}", what) from error
         return found
 
     def _instruction(self, section: ListedSection, listed: ListedInstruction, index: int) -> Instruction:
@@ -384,8 +386,7 @@ class _Decoder:
             operands = tuple([self._placed(section, parse_operand(text, listed.encoding)) for text in listed.operands])
         except ValueError as error:
             what = f'operand "{error}" of {listed.mnemonic} is not recognized'
-            place = f"{self.program.place}:{section.name}+{listed.address:#x}"
-            raise UnsupportedError(what, place=place, remedy="use `level='ptx'`") from None
+            raise listed.refused(f"{self.program.place}:{section.name}", what) from None
         operands = _widened(listed.mnemonic, operands)
         meaning = _meaning(listed.mnemonic)
         results = _results(meaning, listed.mnemonic, operands)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from warpsight.base.errors import FormatError
+from warpsight.base.errors import FormatError, UnsupportedError
 from warpsight.isa.ptx.program import ExpandedCall
 
 _SECTION = re.compile(r"\s*\.section\s+\.text\.([^,\s\"]+|\"[^\"]+\"),")
@@ -51,6 +51,15 @@ class ListedInstruction:
         """The instruction in one line, `@!P0 LDG.E R2, [R4.64]`."""
         guard = f"@{self.guard} " if self.guard else ""
         return f"{guard}{self.mnemonic} {', '.join(self.operands)}".rstrip()
+
+    def refused(self, section: str, what: str) -> UnsupportedError:
+        """The error for an instruction of `section` (with the path) that is not understood."""
+        return UnsupportedError(what, place=f"{section}+{self.address:#x}", remedy="use `level='ptx'`")
+
+
+# What reading the operands of an instruction raises that has others, or fewer, than it should have: of a damaged file, or of a form
+# that nobody has seen.
+MISSHAPEN = (ValueError, LookupError, TypeError, AttributeError, AssertionError, StopIteration)
 
 
 @dataclass

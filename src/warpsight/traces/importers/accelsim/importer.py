@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -142,7 +143,7 @@ def _file(list_file: Path, number: int, line: str) -> Path:
         raise FormatError(what, place=f"{list_file}:{number}", remedy="write kernel-N.traceg, .traceg.xz or .traceg.gz")
     bare = _UNPACKED.sub("", str(named))
     for candidate in (named, Path(bare), Path(f"{bare}.xz"), Path(f"{bare}.gz")):
-        if candidate.is_file():
+        if os.path.isfile(candidate):  # unlike a Path's own method, this takes names that no file can have
             return candidate
     remedy = "put it beside the list, or remove the line"
     raise FormatError(f'"{line[:80]}" does not exist', place=f"{list_file}:{number}", remedy=remedy)

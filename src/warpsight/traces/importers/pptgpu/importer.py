@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,7 @@ def import_pptgpu(path: str | Path, isa: SassTable | None = None) -> list[Traced
         what = "there is no launch in it" if only is None else f"its app_kernels_id does not name kernel {only}"
         raise UsageError(what, place=str(folder / CONFIG), remedy="trace the program again")
     for kernel in kernels:
-        if not sass_file(folder, kernel.number).is_file():
+        if not os.path.isfile(sass_file(folder, kernel.number)):
             what = f"there is no {SASS}/kernel_{kernel.number}.sass"
             raise FormatError(what, place=f"{folder / CONFIG}:{kernel.line}", remedy=REMEDY)
     isa = isa or SassTable()
