@@ -201,7 +201,7 @@ def run_listing(case: bytes) -> set[str]:
     launch = make_launch(source, kernel, 2, 64, arguments)
     with mock.patch.object(emulator, machine_code.machine_code.__name__, lambda *_: code):
         prepared = emulator.prepare_kernel(source, launch.kernel, architecture=code.architecture)
-    options = RunOptions(1 << 16, io.StringIO(), False, 1024)
+    options = RunOptions(1 << 16, io.StringIO(), stack_bytes=1024)
     use = RegisterUse(32, "estimate", 0)
     emulator.emulate(source, launch, registers=use, max_instructions=MAX_INSTRUCTIONS, options=options, prepared=prepared)
     return forms_of(prepared.function)

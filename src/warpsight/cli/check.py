@@ -31,7 +31,7 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.usage = "warpsight check [options] KERNEL\\n       warpsight check [options] -- PROGRAM [ARGUMENT ...]"
+    parser.usage = "warpsight check [options] KERNEL\n       warpsight check [options] -- PROGRAM [ARGUMENT ...]"
     options.add_kernel(parser, check=False)
     parser.add_argument("more", metavar="ARGUMENT", nargs="*", help="after `-- PROGRAM`: the program's own arguments")
     parser.add_argument("--tool", metavar="NAME[,NAME]", default=ALL, help="memcheck, racecheck, initcheck, synccheck, or all "

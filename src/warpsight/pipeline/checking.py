@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
-
-import numpy as np
-import numpy.typing as npt
 
 from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError, WarpsightError, suggestion
 from warpsight.base.findings import MEMCHECK, ORDER, TOOLS, WATCHING, Finding, Repeated, fold
 from warpsight.base.progress import Watch, stage
-from warpsight.emulator.run.launch import PreparedKernel, execute, prepare_kernel
-from warpsight.emulator.run.memory import Memory
+from warpsight.emulator.run.launch import execute, prepare_kernel
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import native_architecture
 from warpsight.kernels.mangling import display_name
@@ -23,8 +19,7 @@ from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
 from warpsight.programs.checked import LEAK
 from warpsight.programs.host import describe_signal, run_program
-from warpsight.programs.session import ExecutedLaunch
-from warpsight.traces.schema import TraceSink
+from warpsight.programs.session import Observer
 
 SCHEMA = 1
 
@@ -120,27 +115,13 @@ def check_kernel(
 # -- A program.
 
 @dataclass
-class _Checker:
+class _Checker(Observer):
     """The observer of a program that is checked, and neither traced nor predicted."""
 
     check: frozenset[str]
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     refused_something: bool = False
-    out_of_bounds: Callable[[WarpsightError, int], None] | None = None
-    order: int = 0
-    inspect: Callable[[int, str, Memory], None] | None = None
-
-    def sink(self, number: int, kernel: str, prepared: PreparedKernel) -> TraceSink | None:
-        """No launch is traced."""
-        return None
-
-    def ran(self, launch: ExecutedLaunch) -> float:
-        """How long it takes is not asked."""
-        return 0.0
-
-    def touched(self, rows: npt.NDArray[np.int64]) -> None:
-        """Caches are not modelled."""
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
         """A launch or the loading of a module has failed: a finding if it is the kernel's fault, else a note."""

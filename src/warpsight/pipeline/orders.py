@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
@@ -21,7 +21,7 @@ from warpsight.base.errors import LaunchFault, UsageError, WarpsightError
 from warpsight.base.findings import ORDER, Finding
 from warpsight.base.progress import Watch, stage
 from warpsight.base.temporary import TemporaryFolder
-from warpsight.emulator.run.launch import PreparedKernel, execute, prepare_kernel
+from warpsight.emulator.run.launch import execute, prepare_kernel
 from warpsight.emulator.run.memory import Memory
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.mangling import display_name
@@ -29,8 +29,7 @@ from warpsight.kernels.toolkit import Architecture
 from warpsight.pipeline.kernel_input import ReadyLaunch
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS
 from warpsight.programs.host import run_program
-from warpsight.programs.session import ExecutedLaunch
-from warpsight.traces.schema import TraceSink
+from warpsight.programs.session import Observer
 
 MOST_ORDERS = 1000
 # Two sums of the same numbers in different orders: this many units in the last place of the larger one. Rounding errors of
@@ -111,7 +110,7 @@ class _Left:
 
 
 @dataclass
-class _Onlooker:
+class _Onlooker(Observer):
     """The observer of a program that runs in the order of a seed. It compares what launches leave with `expected`, and stops at the
     first difference, or at launch number `last`; `copies` then holds the allocations that differ, or those at `wanted`.
     """
@@ -121,26 +120,11 @@ class _Onlooker:
     last: int = 0
     wanted: tuple[int, ...] = ()
     check: frozenset[str] = frozenset()
-    out_of_bounds: Callable[[WarpsightError, int], None] | None = None
     left: list[_Left] = field(default_factory=list)
     copies: dict[int, Content] = field(default_factory=dict)
     refusals: dict[int, str] = field(default_factory=dict)  # by number of the launch
     usual_refusals: frozenset[int] = frozenset()
     too_large: int = 0
-
-    def sink(self, number: int, kernel: str, prepared: PreparedKernel) -> TraceSink | None:
-        """No launch is traced."""
-        return None
-
-    def ran(self, launch: ExecutedLaunch) -> float:
-        """Times depend on no order."""
-        return 0.0
-
-    def touched(self, rows: npt.NDArray[np.int64]) -> None:
-        """Caches are not modelled."""
-
-    def found(self, finding: Finding) -> None:
-        """Nothing watches."""
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
         """A launch has failed: it leaves nothing to compare."""

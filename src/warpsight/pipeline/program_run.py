@@ -15,7 +15,6 @@ import numpy.typing as npt
 from warpsight.base.errors import UnsupportedError, UsageError, WarpsightError
 from warpsight.base.findings import Finding, fold
 from warpsight.emulator.run.launch import PreparedKernel
-from warpsight.emulator.run.memory import Memory
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import native_architecture
 from warpsight.pipeline.checking import findings_document
@@ -26,7 +25,7 @@ from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.pipeline.tracing import ListingSink, launch_folder
 from warpsight.programs.host import describe_signal, run_program
-from warpsight.programs.session import ExecutedLaunch
+from warpsight.programs.session import ExecutedLaunch, Observer
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import TraceSink
 from warpsight.traces.store import SpillingSink
@@ -72,7 +71,7 @@ class Selection:
 
 
 @dataclass
-class _LaunchPredictor:
+class _LaunchPredictor(Observer):
     """Predicts each launch as it happens. The times of the first model are those that the program is given."""
 
     gpu: GpuSpec
@@ -86,8 +85,6 @@ class _LaunchPredictor:
     outside: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # by kernel and place
     check: frozenset[str] = frozenset()
     findings: list[Finding] = field(default_factory=list)
-    order: int = 0
-    inspect: Callable[[int, str, Memory], None] | None = None
     _count: dict[str, int] = field(default_factory=dict)
     # by kernel and model: seconds of a launch however large it is, and those per warp instruction
     _pace: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)

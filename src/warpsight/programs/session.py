@@ -7,7 +7,6 @@ import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -112,14 +111,22 @@ class ExecutedLaunch:
     trace: KernelTrace | None
 
 
-class Observer(Protocol):
-    """Who decides which launches are traced, and says how long each takes on the GPU."""
+class Observer:
+    """Who follows a program: what is traced, how long a launch takes, what watches it. This one traces nothing and asks nothing.
+
+    `check` are the checks that watch the program, of `findings.WATCHING`; `order` is that of `RunOptions`.
+    """
+
+    check: frozenset[str] = frozenset()
+    order: int = 0
 
     def sink(self, number: int, kernel: str, prepared: PreparedKernel) -> TraceSink | None:
         """Where the trace of launch `number` goes; None if it needs none."""
+        return None
 
     def ran(self, launch: ExecutedLaunch) -> float:
         """A launch has been executed; its time on the GPU in seconds, 0 if that is not known."""
+        return 0.0
 
     def touched(self, rows: npt.NDArray[np.int64]) -> None:
         """Device memory that copies and fills have touched since the launch before, int64 [n, 5] in order: address, pitch, bytes of
@@ -132,21 +139,13 @@ class Observer(Protocol):
     @property
     def out_of_bounds(self) -> Callable[[WarpsightError, int], None] | None:
         """See `RunOptions.out_of_bounds`."""
-
-    @property
-    def check(self) -> frozenset[str]:
-        """The checks that watch the program, of `findings.WATCHING`."""
+        return None
 
     def found(self, finding: Finding) -> None:
         """What a check has found, with the number of its launch, 0 for what is of none."""
 
-    @property
-    def order(self) -> int:
-        """See `RunOptions.order`."""
-
-    @property
-    def inspect(self) -> Callable[[int, str, Memory], None] | None:
-        """Who looks at the memory that a launch leaves, by its number and kernel, where it is not traced."""
+    def inspect(self, number: int, kernel: str, memory: Memory) -> None:
+        """The memory that a launch leaves, where it is not traced."""
 
 
 class Session:
@@ -311,9 +310,10 @@ class Session:
         memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace, watch)
         sink = self._observer.sink(self._counter[0], kernel.name, kernel.prepared)
         if sink is None:
-            number, look = self._counter[0], self._observer.inspect
-            inspect = None if look is None else lambda left: look(number, kernel.name, left)
-            count = execute(kernel.prepared, launch, memory, max_instructions=self._limit, options=options, inspect=inspect)
+            count = execute(
+                kernel.prepared, launch, memory, max_instructions=self._limit, options=options,
+                inspect=lambda left: self._observer.inspect(self._counter[0], kernel.name, left),
+            )
             trace = None
         else:
             trace = emulate(
