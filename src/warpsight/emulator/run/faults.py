@@ -337,7 +337,8 @@ _HAZARDS = {
 _TOOLS = {Fault.UNWRITTEN: INITCHECK}
 _BARRIERS = frozenset({Fault.BARRIERS_DIFFER, Fault.DEADLOCK, Fault.BARRIER_OPERAND, Fault.MBARRIER_STATE, Fault.MBARRIER_COUNT,
                        Fault.WARP_INCOMPLETE, Fault.MEETING_APART})  # fmt: skip
-_BARRIER_KINDS = ("barriers-differ", "deadlock", "missing-lanes", "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete")
+_BARRIER_KINDS = ("barriers-differ", "deadlock", "missing-lanes",
+                  "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete")
 
 
 def findings(rows: list[list[int]], dropped: int, scene: FaultScene) -> list[Finding]:
