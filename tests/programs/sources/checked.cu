@@ -10,6 +10,11 @@ __global__ void sum(const int *in, int *out, int n)
         out[i] = in[i] + 1; // kernel reads unwritten
 }
 
+__global__ void paint(cudaSurfaceObject_t surface)
+{
+    surf2Dwrite(1.0f, surface, threadIdx.x * 4, blockIdx.x);
+}
+
 __global__ void stop(int *out)
 {
     if (*out == 7)
@@ -39,6 +44,19 @@ static int good()
     char rows[800];
     cudaMemcpy2D(rows, 100, pitched, pitch, 100, 8, cudaMemcpyDeviceToHost);
     cudaStreamQuery(0);
+    cudaArray_t array;
+    cudaChannelFormatDesc channel = cudaCreateChannelDesc<float>();
+    cudaMallocArray(&array, &channel, 32, 4, cudaArraySurfaceLoadStore);
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeArray;
+    resource.res.array.array = array;
+    cudaSurfaceObject_t surface;
+    cudaCreateSurfaceObject(&surface, &resource);
+    paint<<<4, 32>>>(surface);
+    float texels[128];
+    cudaMemcpy2DFromArray(texels, 128, array, 0, 0, 128, 4, cudaMemcpyDeviceToHost);
+    cudaDestroySurfaceObject(surface);
+    cudaFreeArray(array);
     fflush(stdout);
     if (fork() == 0) {
         cudaFree(managed); // fails in a child, which is nobody's device
