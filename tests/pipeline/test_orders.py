@@ -22,7 +22,7 @@ LEVELS = pytest.mark.parametrize("level", ["ptx", "sass"])
 
 
 def compared(kernel: str, grid: int, block: int, *args: Any, level: str = "ptx", orders: int = 4) -> list[Finding]:
-    request = KernelRequest(str(SOURCE), kernel=kernel, grid=grid, block=block, args=list(args), arch="sm_80", level=level)
+    request = KernelRequest(str(SOURCE), kernel=kernel, grid=grid, block=block, args=args, arch="sm_80", level=level)
     found = compare_orders(prepare(request), orders)
     assert all(f.tool == ORDER for f in found)
     return found

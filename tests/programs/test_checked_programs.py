@@ -14,6 +14,9 @@ from programs_build import PTX, SOURCES, build, needs_nvcc, run
 
 import warpsight
 from warpsight.base.errors import UsageError
+from warpsight.base.findings import Finding
+from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline import checking
 from warpsight.programs import checked
 
 pytestmark = [pytest.mark.property, needs_nvcc]
@@ -122,3 +125,14 @@ def test_stripped_program_and_program_without_lines_are_named_by_file(monkeypatc
     assert site is not None and (site.place, site.file, site.line, site.callers) == (str(tmp_path / "gone"), "", 0, ())
     assert checked.call_site("") == ("", None)
 
+
+
+def test_program_that_is_stopped_reports_what_was_found_until_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(command: list[str], gpu: object, observer: checking._Checker, **options: object) -> None:
+        observer.found(Finding("memcheck", "out-of-bounds", "wrong", "k", launch=1))
+        raise SystemExit(143)
+
+    monkeypatch.setattr(checking, "run_program", stopped)
+    document = checking.check_program(["./program"], load_gpu("a100"), level="ptx").document
+    assert (document["totals"]["errors"], document["exit_code"]) == (1, 143)
+    assert "stopped by a signal" in document["notes"][0]

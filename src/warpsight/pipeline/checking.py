@@ -18,10 +18,11 @@ from warpsight.pipeline.orders import compare_orders, compare_program_orders
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
 from warpsight.programs.checked import LEAK
-from warpsight.programs.host import describe_signal, run_program
-from warpsight.programs.session import Observer
+from warpsight.programs.host import EndedProgram, describe_signal, run_program
+from warpsight.programs.session import ExecutedLaunch, Observer
 
 SCHEMA = 1
+INTERRUPTED = 130  # the exit code of a program that was stopped by Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,13 @@ class _Checker(Observer):
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     refused_something: bool = False
+    launches: int = 0
+
+    def ran(self, launch: ExecutedLaunch) -> float:
+        """How long it takes is not asked."""
+        self.launches += 1
+        return 0.0
+
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
         """A launch or the loading of a module has failed: a finding if it is the kernel's fault, else a note."""
@@ -146,7 +154,12 @@ def check_program(
     executed = level_of(KernelRequest(command[0], level=level, check=True), gpu)
     architecture = native_architecture(wanted_architecture(gpu))[0] if executed == "sass" else None
     checker = _Checker(tools)
-    run = run_program(command, gpu, checker, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
+    try:
+        run = run_program(command, gpu, checker, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        code = INTERRUPTED if isinstance(stopped, KeyboardInterrupt) else int(stopped.code or 0)
+        run, orders = EndedProgram(code, True, checker.launches), 0
+        checker.notes.append("stopped by a signal: this is what was found until then")
     if orders:
         checker.findings += compare_program_orders(
             command, gpu, orders, architecture=architecture, max_instructions=max_instructions
