@@ -23,7 +23,6 @@ import re
 import signal
 import statistics
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +35,7 @@ from ruamel.yaml import YAML
 
 from marked_page import get, put
 from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK, WATCHING
+from warpsight.cli.main import main as warpsight_main
 from warpsight.emulator.run.launch import execute as emulate
 from warpsight.emulator.run.launch import prepare_kernel
 from warpsight.kernels.launch import RunOptions
@@ -46,7 +46,8 @@ PLAN = Path(__file__).with_suffix(".yaml")
 PROGRAMS = Path(__file__).with_name("programs.yaml")  # right programs of other suites, and their arguments
 PAGE = Path(__file__).with_name("check.md")
 COMMAND = "python validation/check_suites.py --write"
-INSTRUCTIONS, LIMIT = "5_000_000", 4  # what a run may execute, and the exit code where it does not end by then
+LIMITED = ("--max-instructions", "5_000_000")  # of runs that execute a few thousand, unless they never end
+LIMIT = 4  # the exit code there
 CLASSES = {"oob": "memory", "misaligned": "memory", "warprace": "race"}  # a label's kind as a class of findings, where they differ
 KINDS = ("oob", "misaligned", "leak", "api", "uninit", "race", "warprace", "sync", "hang")
 TOOLS = {"racecheck": "race", "initcheck": "uninit", "synccheck": "sync"}
@@ -140,7 +141,7 @@ def programs(suite: str, folder: Path, rules: dict[str, Any], work: Path) -> Ite
                 row["expect"] = [*row["expect"], *said.get("expect", [])]
                 row["may"] = [*row["may"], *said.get("may", [])]
         words = [str(graph(work)) if word == "GRAPH" else word for word in str(row["arguments"]).split()]
-        yield Case(suite, program.name, ("--", str(program), *words), *labels(row, rules))
+        yield Case(suite, program.name, (*LIMITED, "--", str(program), *words), *labels(row, rules))
 
 
 def executables(folder: Path) -> list[Path]:
@@ -163,7 +164,7 @@ def kernels(suite: str, folder: Path, rules: dict[str, Any]) -> Iterator[Case]:
         rows = said if isinstance(said, list) else [said | run for run in said["runs"]] if "runs" in said else [said]
         for row in ({"args": rules.get("args", ""), "at": rules.get("at", "")} | row for row in rows):
             grid, block = str(row["at"]).split()
-            command = ["--grid", grid, "--block", block, *(["--shared", str(row["shared"])] if "shared" in row else [])]
+            command = [*LIMITED, "--grid", grid, "--block", block, *(["--shared", str(row["shared"])] if "shared" in row else [])]
             arguments = [f"{a}:zeros" if a.endswith("]") else a for a in str(row["args"]).split()]
             command += [word for argument in arguments for word in ("--arg", argument)]
             # An include keeps the lines of the source.
@@ -186,18 +187,18 @@ def graph(work: Path) -> Path:
     return path
 
 
-def run(case: Case, options: list[str], seconds: int, work: Path) -> Outcome:
-    """Check a case and compare the findings with its labels."""
+def run(case: Case, options: list[str], seconds: int, work: Path, *, here: bool = False) -> Outcome:
+    """Check a case and compare the findings with its labels. The first is run `here`, so that the others find all code loaded."""
     outcome, said = Outcome(case), work / "findings.json"
     said.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "warpsight", "check", "--format", "json", "-o", str(said), *options]
-    command += ["--max-instructions", INSTRUCTIONS]
+    words = ["check", "--format", "json", "-o", str(said), *options]
     if case.wrapper:
         source = work / "kernel.cu"
         source.write_text(case.wrapper, encoding="utf-8")
-        command += [str(source)]
+        words += [str(source)]
     started = time.monotonic()
-    code, output = spawn([*command, *case.command], work, seconds)
+    words += case.command
+    code, output = (warpsight_main(words), "") if here else spawn(words, work, seconds)
     outcome.seconds = time.monotonic() - started
     if code == LIMIT:
         judge(outcome, [{"tool": "hang"}])
@@ -242,18 +243,29 @@ def places(value: Any) -> set[int]:
     return set().union(*(places(part) for part in value)) if isinstance(value, list) else set()
 
 
-def spawn(command: list[str], folder: Path, seconds: int) -> tuple[int | None, str]:
-    """Exit code and output; None as code where it took longer, and then nothing of it goes on running."""
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=folder, start_new_session=True
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return None, ""
-    return process.returncode, output
+def spawn(words: list[str], folder: Path, seconds: int) -> tuple[int | None, str]:
+    """Exit code and output of a command line of Warpsight, run in a process of its own that begins with all that is imported here.
+
+    None as code where it took longer, and then nothing of it goes on running.
+    """
+    output = folder / "output.txt"
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        os.chdir(folder)
+        written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(written, 1)
+        os.dup2(written, 2)
+        os._exit(warpsight_main(words))
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status), output.read_text(encoding="utf-8", errors="replace")
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None, ""
 
 
 def heading() -> list[str]:
@@ -351,6 +363,7 @@ def main() -> int:
     outcomes: dict[str, list[Outcome]] = collections.defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
+        run(Case("", "", ("--grid", "1", "--block", "1"), (), frozenset(), "__global__ void nothing() {}"), [], 60, work, here=True)
         for case in cases(folders, arguments.only, work):
             suite = f"{case.suite} ({arguments.level})" if arguments.level else case.suite
             options = ["--level", arguments.level] if arguments.level else []
