@@ -114,10 +114,10 @@ def test_instruction_of_machine_code_without_its_operands_is_refused_or_needs_no
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = listing_of("shfl-sync-bfly-b32.ptx", 80).decode()
+    text = listing_of("atomics.ptx", 90).decode()
     kinds = []
     found = {match[2]: match for match in re.finditer(r"(?m)^(\s*/\*\w{4}\*/\s+(?:@\S+ )?([A-Z]\w*)[\w.]*) [^;]*;", text)}
-    for match in (found[name] for name in ("BRA", "SHFL", "STG", "S2R") if name in found):
+    for match in (found[name] for name in ("ATOMS", "ATOMG", "STG", "S2R", "LDC", "IMAD", "ISETP") if name in found):
         outcome = _judge(TARGETS["listing"], (text[: match.end(1)] + " ;" + text[match.end() :]).encode())[0]
         kinds.append(outcome.kind)
         assert not outcome.is_finding, outcome.text
