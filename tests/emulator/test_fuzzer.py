@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import random
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +12,21 @@ from pathlib import Path
 import pytest
 
 import fuzz
-from fuzzing import coverage
+from fuzzing import bundle, coverage
+from fuzzing.cases import TARGETS, assembled, listing_of
 from fuzzing.mutations import MUTATIONS
 from fuzzing.worker import Worker, _judge
 from warpsight.base.errors import UsageError
 
 pytestmark = pytest.mark.unit
 SEEDS = Path(fuzz.__file__).parent / "fuzzing" / "seeds"
+sys.path.append(str(Path(__file__).parents[1] / "importers"))
+pptgpu_writer = importlib.import_module("pptgpu_writer")
+_OPS = [("S2R", ("R0",), False), ("LDG.E", ("R4", "R2"), True), ("EXIT", (), False)]
+LOADS = [
+    pptgpu_writer.Step(pptgpu_writer.Op(k, *op), tuple(0x7F0000000000 + 8 * lane for lane in range(32)) if op[2] else ())
+    for k, op in enumerate(_OPS)
+]
 MODULE = """
 def sign(x):
     if x < 0:
@@ -69,9 +79,56 @@ def test_minimised_case_keeps_what_matters_alone() -> None:
     assert fuzz.minimise(case, lambda each: b"four" in each and b"eight" in each).split() == [b"four", b"eight"]
 
 
-@pytest.mark.parametrize("target", ["ptx", "launch"])
-def test_same_seed_changes_a_case_in_the_same_way(target: str) -> None:
-    cases = [path.read_bytes() for path in sorted((SEEDS / target).iterdir())]
+def _small(target: str) -> bytes:
+    """A seed of a target, the quickest to be made."""
+    if target == "listing":
+        return listing_of("bar-sync.ptx", 75)
+    if target == "cubin":
+        return bytes(assembled("bar-sync.ptx", 75).cubin)
+    if target == "trace":
+        pptgpu_writer.write(Path("small"), pptgpu_writer.Written(32, [[LOADS], [LOADS]], [[0], [0]]), amali=False)
+        return bundle.pack({path.relative_to("small").as_posix(): path.read_bytes() for path in Path("small").rglob("*.*")})
+    request = b"GET / HTTP/1.1\r\nHost: localhost:PORT\r\n\r\n"
+    return bundle.pack({"request": request, "result.json": b'[{"cpi_stack": {"base": 1.0}}]'})
+
+
+@pytest.mark.parametrize("target", ["listing", "cubin", "trace", "serve"])
+def test_seed_of_a_target_and_what_becomes_of_it_are_answered(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    seed, rng = _small(target), random.Random(4)
+    outcomes = [_judge(TARGETS[target], seed)[0]]
+    outcomes += [_judge(TARGETS[target], MUTATIONS[target](rng, seed, seed))[0] for _ in range(4)]
+    assert outcomes[0].kind == "ok"
+    assert [outcome.text for outcome in outcomes if outcome.is_finding] == []
+
+
+def test_bundle_gives_its_files_back_and_nothing_outside_its_folder() -> None:
+    files = {"a.txt": b"one\n\ntwo", "b/c.bin": b"\0=== no\n", "empty": b""}
+    assert bundle.unpack(b"# expect: ok\n" + bundle.pack(files)) == files
+    assert bundle.unpack(b"=== ../out\nx\n=== /root\ny\n") == {}
+
+
+def test_instruction_of_machine_code_without_its_operands_is_refused_or_needs_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = listing_of("atomics.ptx", 90).decode()
+    kinds = []
+    found = {match[2]: match for match in re.finditer(r"(?m)^(\s*/\*\w{4}\*/\s+(?:@\S+ )?([A-Z]\w*)[\w.]*) [^;]*;", text)}
+    for match in (found[name] for name in ("ATOMS", "ATOMG", "STG", "S2R", "LDC", "IMAD", "ISETP") if name in found):
+        outcome = _judge(TARGETS["listing"], (text[: match.end(1)] + " ;" + text[match.end() :]).encode())[0]
+        kinds.append(outcome.kind)
+        assert not outcome.is_finding, outcome.text
+    assert kinds.count("refused") == len(kinds) >= 3
+
+
+@pytest.mark.parametrize("target", ["ptx", "launch", "listing", "cubin", "trace", "serve"])
+def test_same_seed_changes_a_case_in_the_same_way(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = sorted((SEEDS / target).iterdir()) if target in ("ptx", "launch") else []
+    cases = [path.read_bytes() for path in files] or [_small(target)] * 9
 
     def changed(seed: int) -> list[bytes]:
         rng = random.Random(seed)

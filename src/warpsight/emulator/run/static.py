@@ -32,7 +32,7 @@ def _wait_groups(instruction: Instruction, barriers: set[str]) -> int:
         groups = instruction.operands[0] if instruction.operands else None
         left = int(groups.value) if kind == ("wait_group",) and isinstance(groups, Immediate) else _NO_WAIT
         return 0 if kind == ("wait_all",) else left
-    if native.base != "DEPBAR" or "LE" not in native.modifiers:
+    if native.base != "DEPBAR" or "LE" not in native.modifiers or len(native.operands) < 2:
         return _NO_WAIT
     barrier, count = native.operands[:2]
     of_copies = isinstance(barrier, NativeWord) and barrier.text in barriers
