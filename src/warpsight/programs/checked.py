@@ -128,6 +128,8 @@ def call_site(text: str) -> tuple[str, Site | None]:
     stub = False
     for each in lines:
         address, base, path = each.split(" ", 2)
+        if frames and Path(path).name.startswith("libc.so"):  # which has called `main`
+            break
         function, file, line = _place(path, int(address, 16) - 1, int(base, 16))
         stub, in_stub = function.startswith(_STUB), stub
         if not frames and (in_stub or function.startswith(_WRAPPERS)):
@@ -146,15 +148,15 @@ def call_site(text: str) -> tuple[str, Site | None]:
 
 @cache
 def _place(path: str, address: int, base: int) -> tuple[str, str, int]:
-    """The function at an address of this process, its file and line; the path of the program and 0 where no line is known."""
+    """The function at an address of this process, its file and line; where no line is known, the place in the program and 0."""
     functions = _functions(path)
     if functions is None:
-        return "", path, 0
+        return "", f"{path}+{address - base:#x}", 0
     relocated, starts, names = functions
     offset = address - base if relocated else address
     index = bisect_right(starts, offset) - 1
     file, line = _line(path, offset)
-    return (names[index] if index >= 0 else ""), (file or path), line
+    return (names[index] if index >= 0 else ""), (file or f"{path}+{offset:#x}"), line
 
 
 @cache

@@ -236,7 +236,7 @@ def _result(row: dict[str, Any], numbers: dict[str, int], document: dict[str, An
     if row["other"]:
         related = _location(row["other"], document, root)
         result["relatedLocations"] = [{"id": 1, **related, "message": {"text": f"the other {row['other']['what'] or 'place'}"}}]
-    if row["site"] and row["site"]["callers"]:
+    if row["site"] and any(caller["line"] for caller in row["site"]["callers"]):
         result["stacks"] = [_stack(row["site"], where, root)]
     return result
 
@@ -276,7 +276,7 @@ def _is_inside(file: str, root: str) -> bool:
 
 def _stack(site: dict[str, Any], where: dict[str, Any], root: str) -> dict[str, Any]:
     frames = [{"location": {**where, "message": {"text": site["function"] or "here"}}}]
-    for caller in site["callers"]:
+    for caller in (each for each in site["callers"] if each["line"]):
         place = _physical(caller["file"], caller["line"], root)
         frames.append({"location": {**place, "message": {"text": caller["function"] or "called from here"}}})
     return {"message": {"text": "calls, innermost first"}, "frames": frames}
