@@ -13,7 +13,8 @@ unless one happens before the other:
   SOSP 2021).
 
 Strong accesses whose scopes cover each other are no hazard (PTX ISA, "Morally strong operations"), nor are writes of a value that
-is there already, unless asked for.
+is there already, unless asked for. Volatile accesses are strong to the PTX ISA, but programs mark data so too, which then needs an
+order like any other: they count as strong only in kernels that wait in a loop of volatile loads.
 
 The state is int64 words: WATCH, of the launch, with one of its rows for each finding; and one for each block that is running, whose
 layout `BlockLayout` gives. Clocks go on from block to block, so that nothing has to be cleared.
