@@ -74,9 +74,9 @@ _ACQUIRED = 0
 
 
 # A block's words: which of its warps have read strongly, as bits; then, of each of its `warps` warps, its clock, the clock when all
-# of its lanes last met, the barrier at which it waits, the lanes that wait there, the clock of its last fence, and how often it came
-# to each barrier; what those know that arrived at each barrier, in even and odd rounds; what each warp knows of each; when each two
-# lanes last met. Parts begin at so many times `warps`, after BLOCK_HEADER; the cells of shared memory come last.
+# of its lanes last met, the barrier at which it waits, the lanes that wait there, the clock of its last fence, and how often it
+# came to each barrier; what those know that arrived at each barrier, in even and odd rounds; what each warp knows of each; when
+# each two lanes last met. Parts begin at so many times `warps`, after BLOCK_HEADER; the cells of shared memory come last.
 BLOCK_HEADER = 8
 _CLOCK, _MET, _WAITS, _WAITING, _FENCED, _GENERATION = range(6)
 _ARRIVED = _GENERATION + BARRIERS
