@@ -21,7 +21,9 @@ DOCUMENTS = (
     "README.md", "docs/tutorial.md", "docs/explanation/interval-family.md", "docs/explanation/explain.md",
     "docs/explanation/advise.md", "docs/explanation/warpsight-model.md", "docs/explanation/reuse-distance.md",
     "docs/explanation/simulator.md", "docs/explanation/machine-code.md",
-    "docs/reference/compare.md", "docs/reference/sweep.md", "docs/explanation/sweeps.md", "docs/reference/measurements.md",
+    "docs/explanation/synccheck.md",
+    "docs/reference/check.md", "docs/reference/compare.md", "docs/reference/sweep.md", "docs/explanation/sweeps.md",
+    "docs/reference/measurements.md",
 )  # fmt: skip
 
 _FILE = re.compile(r"<!-- file: (?P<name>[\w.-]+) -->\n```\w*\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)

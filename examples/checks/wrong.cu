@@ -31,16 +31,19 @@ __global__ void unwritten(const float *in, float *out)
     out[threadIdx.x] = sums[threadIdx.x];
 }
 
-// Half of the threads wait at a barrier that the others do not reach.
-__global__ void divergent_barrier(float *out)
+// The threads past the end do not come to the barrier, but come to the next one.
+__global__ void divergent_barrier(const float *in, float *out, int n)
 {
-    __shared__ float first;
-    if (threadIdx.x < 64) {
-        if (threadIdx.x == 0)
-            first = 1.0f;
+    __shared__ float tile[128];
+    tile[threadIdx.x] = 0.0f;
+    if (threadIdx.x < n) {
+        tile[threadIdx.x] = in[threadIdx.x];
         __syncthreads();
+        out[threadIdx.x] = tile[n - 1 - threadIdx.x];
     }
-    out[threadIdx.x] = first;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        out[n - 1] += tile[127];
 }
 
 // Which block comes last depends on the order of the blocks.

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from warpsight.traces.schema import KernelTrace
 
 __all__ = [
-    "Finding", "GpuSpec", "IntervalProfile", "KernelTrace", "Prediction", "Question", "Surface", "Sweep", "Texture", "WarpsightError",
-    "__version__", "advise", "cache_model", "check", "explain", "load_gpu", "load_trace", "predict", "profile", "report",
-    "simulate", "sweep", "trace",
+    "Finding", "GpuSpec", "IntervalProfile", "KernelTrace", "Prediction", "Question", "Surface", "Sweep", "Texture",
+    "WarpsightError", "__version__", "advise", "cache_model", "check", "explain", "load_gpu", "load_trace", "predict", "profile",
+    "report", "simulate", "sweep", "trace",
 ]
 
 __getattr__, __dir__, _ = lazy.attach(

@@ -86,10 +86,10 @@ def check(
 ) -> list[Finding]:
     """What is wrong with one launch of a kernel, or with a whole CUDA program: its findings, the same ones of all launches as one.
 
-    `source` to `shared` as for `trace`, and so are the other values of a launch (`seed`, `arch`, `heap_bytes`, ...) as keywords;
+    `source` to `shared` are as for `trace`, and so are other values of a launch as keywords (`seed`, `arch`, `heap_bytes`, ...);
     arrays stay as they are. `program` is a program built with ``nvcc -cudart shared``, and its arguments, instead of a kernel.
-    `tools` are memcheck, racecheck, initcheck and synccheck, or ``all``; `order` is how many other orders of blocks, warps and lanes
-    are tried, and their results compared. PTX is executed where there is PTX, unless `level` says otherwise.
+    `tools` are memcheck, racecheck, initcheck and synccheck, or ``all``; `order` is how many other orders of blocks, warps and
+    lanes are tried, and their results compared. PTX is executed where there is PTX, unless `level` says otherwise.
     Raises WarpsightError for what cannot be run; what is wrong with the kernel is no exception.
     """
     chosen, spec = parse_tools(tools), None if gpu is None else load_gpu(gpu)
@@ -108,8 +108,8 @@ def check(
     return check_kernel(request, chosen, gpu=spec, orders=order).findings
 
 
-_OF_LAUNCHES = ("seed", "registers", "max_instructions", "arch", "defines", "include_dirs", "heap_bytes", "stack_bytes", "constants",
-                "maxrregcount", "opt_level")  # fmt: skip
+_OF_LAUNCHES = ("seed", "registers", "max_instructions", "arch", "defines", "include_dirs", "heap_bytes", "stack_bytes",
+                "constants", "maxrregcount", "opt_level")  # fmt: skip
 
 
 def _tuple(value: Any) -> Any:

@@ -20,6 +20,7 @@ DOCUMENTS = {
     "docs/explanation/advise.md": 3,
     "docs/explanation/warpsight-model.md": 4,
     "docs/explanation/sweeps.md": 3,
+    "docs/reference/check.md": 2,
     "docs/reference/compare.md": 3,
     "docs/reference/sweep.md": 12,
     "docs/reference/measurements.md": 3,

@@ -1,4 +1,4 @@
-"""Does synccheck find each misuse of barriers, member masks, shuffles and mbarrier objects, at both levels, and nothing in right code?"""
+"""Does synccheck find misused barriers, member masks, shuffles and mbarrier objects at both levels, and nothing in right code?"""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def line(finding: Finding) -> int:
 
 
 RIGHT: list[tuple[Any, ...]] = [
-    ("misses_barrier", 64, 64), ("two_barriers", 64, 32), ("warps_apart", 64, 2), ("ends_early", 64, 40), ("counts_differ", 64, 0),
+    ("misses_barrier", 64, 64), ("two_barriers", 64, 32), ("warps_apart", 64, 2), ("ends_early", 64, 40), ("ends_within", 64, 2),
+    ("ends_within", 64, 1), ("goes_around", 64, 2, 2), ("goes_around", 64, 0, 2), ("guarded", 128, 4), ("counts_differ", 64, 0),
     ("loop_of_barriers", 128, 64), ("not_in_mask", 32, 15), ("masks_differ", 32, 0), ("reads_absent", 32, 32),
     ("partial_warp", 16, 16), ("exchange_apart", 32, 0), ("exchange_apart", 32, 32), ("tiles", 64), ("mbarriers", 64, 0),
 ]  # fmt: skip
@@ -78,6 +79,24 @@ def test_barrier_that_lanes_of_a_warp_pass_by_is_divergent_and_those_that_ended_
     assert "lanes 16-31 of its warp pass by" in finding.message
     assert finding.site is not None
     assert finding.site.thread == (32, 0, 0)
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["ptx", "sass"])
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_warp_that_goes_around_a_barrier_and_ends_is_found(rounds: int, native: bool) -> None:
+    (finding,), _ = findings("goes_around", 64, 1, rounds, native=native)
+    assert (finding.kind, line(finding)) == ("divergent-barrier", line_of("goes_around", "__syncthreads"))
+    assert finding.count == 32 * rounds
+    assert "warp 1 passes by" in finding.message
+    assert finding.site is not None
+    assert finding.site.thread == (0, 0, 0)
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["ptx", "sass"])
+def test_warp_that_goes_around_a_barrier_under_a_guard_is_found(native: bool) -> None:
+    (finding,), _ = findings("guarded", 128, 2, native=native)
+    assert (finding.kind, line(finding)) == ("divergent-barrier", line_of("guarded", "__syncthreads"))
+    assert "warp 2 passes by" in finding.message
 
 
 def test_lanes_of_a_warp_at_two_barriers_are_found_and_go_on_as_on_a_gpu() -> None:

@@ -90,8 +90,8 @@ class Repeated:
 
 
 def fold(findings: Iterable[Finding]) -> list[Repeated]:
-    """Each finding once, in the order of the first: the same lines in the same way wrong, in whatever launch, thread and copy of the
-    line that the compiler has made.
+    """Each finding once, in the order of the first: the same lines in the same way wrong, in whatever launch and thread, and in
+    whatever copy of the line that the compiler has made.
     """
     folded: dict[tuple[Any, ...], Repeated] = {}
     last: dict[tuple[Any, ...], int] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from typing import Any
 
@@ -57,9 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     if "--" in words:
         document = _check_program(arguments, words[words.index("--") + 1 :], None if to_file or form == TEXT else sys.stderr)
     else:
-        if arguments.more:
-            remedy = "a program comes after --: warpsight check -- ./program ..."
-            raise UsageError(f'unexpected argument "{arguments.more[0]}"', remedy=remedy)
+        _refuse_program(arguments)
         arguments.check = True
         request = options.kernel_request(arguments)
         with ProgressBar() as bar:
@@ -71,6 +70,18 @@ def run(arguments: argparse.Namespace) -> int:
         return LaunchFault.exit_code
     code = int(document["exit_code"])
     return UnsupportedError.exit_code if code == 0 and document.get("refused") else code
+
+
+def _refuse_program(arguments: argparse.Namespace) -> None:
+    """Raise UsageError where a program was meant, and `--` forgotten."""
+    whole = shlex.join(["warpsight", "check", "--", arguments.path, *arguments.more])
+    if arguments.more:
+        raise UsageError(f'unexpected argument "{arguments.more[0]}"', remedy=f"a program comes after --: {whole}")
+    path = arguments.path
+    is_program = os.path.isfile(path) and os.access(path, os.X_OK) and not path.endswith((".py", ".yaml", ".yml", ".cu", ".ptx"))
+    if is_program and arguments.grid is None:
+        remedy = f"for the whole program: {whole}; for a kernel of it give --kernel, --grid and --block"
+        raise UsageError("is a program, and no launch of one of its kernels is given", place=path, remedy=remedy)
 
 
 _OF_PROGRAMS = ("tool", "order", "gpu", "format", "output", "strict", "json", "level", "max_instructions")

@@ -18,15 +18,16 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import native_architecture
 from warpsight.kernels.mangling import display_name
 from warpsight.pipeline.kernel_input import level_of, prepare, wanted_architecture
-from warpsight.pipeline.orders import compare_orders
+from warpsight.pipeline.orders import compare_orders, compare_program_orders
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
 from warpsight.programs.checked import LEAK
-from warpsight.programs.host import describe_signal, run_program
+from warpsight.programs.host import EndedProgram, describe_signal, run_program
 from warpsight.programs.session import ExecutedLaunch
 from warpsight.traces.schema import TraceSink
 
 SCHEMA = 1
+INTERRUPTED = 130  # the exit code of a program that was stopped by Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,7 @@ class _Checker:
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     refused_something: bool = False
+    launches: int = 0
     out_of_bounds: Callable[[WarpsightError, int], None] | None = None
     order: int = 0
     inspect: Callable[[int, str, Memory], None] | None = None
@@ -137,6 +139,7 @@ class _Checker:
 
     def ran(self, launch: ExecutedLaunch) -> float:
         """How long it takes is not asked."""
+        self.launches += 1
         return 0.0
 
     def touched(self, rows: npt.NDArray[np.int64]) -> None:
@@ -162,20 +165,29 @@ def check_program(
 
     PTX is executed where the program has PTX, unless `level` is given. Raises UsageError where the program cannot be started.
     """
-    if orders:
-        raise UsageError("other orders are tried of a kernel, not of a program", place="order", remedy="check the kernel alone")
     executed = level_of(KernelRequest(command[0], level=level, check=True), gpu)
     architecture = native_architecture(wanted_architecture(gpu))[0] if executed == "sass" else None
     checker = _Checker(tools)
-    run = run_program(command, gpu, checker, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
+    try:
+        run = run_program(command, gpu, checker, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        code = INTERRUPTED if isinstance(stopped, KeyboardInterrupt) else int(stopped.code or 0)
+        run, orders = EndedProgram(code, True, checker.launches), 0
+        checker.notes.append("stopped by a signal: this is what was found until then")
+    if orders:
+        checker.findings += compare_program_orders(
+            command, gpu, orders, architecture=architecture, max_instructions=max_instructions
+        )
     notes = list(dict.fromkeys(checker.notes))
-    if MEMCHECK in tools and describe_signal(run.exit_code):
-        notes.append(f"the program was {describe_signal(run.exit_code)}, so memory that it never freed is not known")
+    if run.exit_code:
+        lost = ", so that memory that it never freed is not known" if MEMCHECK in tools and describe_signal(run.exit_code) else ""
+        notes.append(f"the program ended with exit code {run.exit_code}{lost}")
     if not run.connected:
         notes.append("the program made no CUDA call that was seen: build it with `nvcc -cudart shared`")
     folded = fold(checker.findings)
     document = findings_document(
-        folded, checks=tools, level=executed, target="" if architecture is None else architecture.real,
-        command=command, launches=run.launches, exit_code=run.exit_code, notes=notes,
+        folded, checks=[*tools, *([ORDER] if orders else [])], level=executed,
+        target="" if architecture is None else architecture.real, command=command, launches=run.launches,
+        exit_code=run.exit_code, notes=notes,
     )  # fmt: skip
     return Checked([each.finding for each in folded], {**document, "refused": checker.refused_something})

@@ -20,12 +20,15 @@ from warpsight.base.errors import FormatError
 from warpsight.base.findings import INITCHECK, MEMCHECK, Caller, Finding, Site
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.run.watch import LaunchWatch
+from warpsight.emulator.textures.objects import DescriptorTable
+from warpsight.isa.ptx.program import Function
 from warpsight.kernels.elf import DAMAGE, FUNCTION, Elf
 from warpsight.kernels.mangling import display_name
 from warpsight.programs.wire import Touching
 
 _RELOCATED = 3  # an ELF file that is loaded anywhere: a library, or a program as most are built today
 _SECONDS = 20
+_SURFACE_STORES = ("SUST", "SURED", "SUATOM")
 _REMEDY_OF_CALL = "look at its arguments, and test what each call returns"
 
 
@@ -62,6 +65,12 @@ class CheckedProgram:
         flat = self.watch.valid[start : start + pitch * (count - 1) + width]
         return np.lib.stride_tricks.as_strided(flat, (count, width), (pitch, 1))
 
+    def launched(self, function: Function, objects: DescriptorTable) -> None:
+        """A launch has ended. Stores to surfaces are not followed: a kernel that has some counts as writing all surfaces."""
+        if INITCHECK in self.checks and any(each.text.upper().startswith(_SURFACE_STORES) for each in function.instructions):
+            for surface in objects.surfaces():
+                self.watch.set_written(surface.address, surface.pitches[1] * max(surface.depth, surface.layers))
+
     def failed(self, payload: bytes) -> None:
         """A call of the CUDA runtime has failed."""
         if MEMCHECK not in self.checks:
@@ -89,14 +98,16 @@ class CheckedProgram:
         if INITCHECK not in self.checks:
             return
         address, pitch, width, count = struct.unpack_from("<4q", payload)
-        unwritten = np.argwhere(self._rows(address, pitch, width, count) == 0)
-        if not len(unwritten):
+        written = self._rows(address, pitch, width, count)
+        unwritten = written.size - int(np.count_nonzero(written))
+        if not unwritten:
             return
         function, site = call_site(payload[32:].decode("utf-8", "replace"))
-        first = address + int(unwritten[0][0]) * pitch + int(unwritten[0][1])
-        message = f"{function} copies {len(unwritten):,} of {width * count:,} bytes that were never written, from 0x{first:x} on"
+        row, column = divmod(int(np.argmin(written)), width)
+        first = address + row * pitch + column
+        message = f"{function} copies {unwritten:,} of {width * count:,} bytes that were never written, from 0x{first:x} on"
         self._found(Finding(
-            INITCHECK, "unwritten-copy", message, site=site, severity="warning", bytes=len(unwritten), address=first,
+            INITCHECK, "unwritten-copy", message, site=site, severity="warning", bytes=unwritten, address=first,
             space="global", remedy="write the memory first, or copy only what is written",
         ))  # fmt: skip
 
@@ -117,6 +128,8 @@ def call_site(text: str) -> tuple[str, Site | None]:
     stub = False
     for each in lines:
         address, base, path = each.split(" ", 2)
+        if frames and Path(path).name.startswith("libc.so"):  # which has called `main`
+            break
         function, file, line = _place(path, int(address, 16) - 1, int(base, 16))
         stub, in_stub = function.startswith(_STUB), stub
         if not frames and (in_stub or function.startswith(_WRAPPERS)):
@@ -135,15 +148,15 @@ def call_site(text: str) -> tuple[str, Site | None]:
 
 @cache
 def _place(path: str, address: int, base: int) -> tuple[str, str, int]:
-    """The function at an address of this process, its file and line; the path of the program and 0 where no line is known."""
+    """The function at an address of this process, its file and line; where no line is known, the place in the program and 0."""
     functions = _functions(path)
     if functions is None:
-        return "", path, 0
+        return "", f"{path}+{address - base:#x}", 0
     relocated, starts, names = functions
     offset = address - base if relocated else address
     index = bisect_right(starts, offset) - 1
     file, line = _line(path, offset)
-    return (names[index] if index >= 0 else ""), (file or path), line
+    return (names[index] if index >= 0 else ""), (file or f"{path}+{offset:#x}"), line
 
 
 @cache

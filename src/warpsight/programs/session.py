@@ -321,6 +321,8 @@ class Session:
                 prepared=kernel.prepared, memory=memory,
             )
             count = trace.header.warp_instructions
+        if self._checked is not None:
+            self._checked.launched(kernel.prepared.function, self._objects)
         return self._observer.ran(ExecutedLaunch(self._counter[0], kernel.name, launch, count, kernel.registers, trace))
 
     def _refuse(self, number: int, kernel: str, error: WarpsightError) -> None:

@@ -32,6 +32,7 @@ def describe(row: dict[str, Any], root: str = "") -> tuple[str, list[str]]:
     site, other = row["site"], row["other"]
     if row["tool"] == RACECHECK and site and other:
         return _race(row, site, other, root)
+    row = {**row, "message": row["message"].replace(f"{root.rstrip('/')}/", "")} if root else row
     headline = _headline(row)
     lines = [] if site is None else _places(site, row["kernel"], root)
     if site and site["thread"] is not None:
@@ -54,7 +55,7 @@ def _headline(row: dict[str, Any]) -> str:
         return f"Invalid {space} {what} {size}"
     if row["tool"] == SYNCCHECK:
         return f"Barrier error detected. {_sentence(row['message'])}"
-    if row["tool"] in (RACECHECK, ORDER):
+    if row["tool"] in (RACECHECK, ORDER) or (row["severity"] == "warning" and row["kind"] != "leak"):
         return f"{row['severity'].capitalize()}: {row['message']}"
     return str(row["message"])
 
@@ -235,7 +236,7 @@ def _result(row: dict[str, Any], numbers: dict[str, int], document: dict[str, An
     if row["other"]:
         related = _location(row["other"], document, root)
         result["relatedLocations"] = [{"id": 1, **related, "message": {"text": f"the other {row['other']['what'] or 'place'}"}}]
-    if row["site"] and row["site"]["callers"]:
+    if row["site"] and any(caller["line"] for caller in row["site"]["callers"]):
         result["stacks"] = [_stack(row["site"], where, root)]
     return result
 
@@ -275,7 +276,7 @@ def _is_inside(file: str, root: str) -> bool:
 
 def _stack(site: dict[str, Any], where: dict[str, Any], root: str) -> dict[str, Any]:
     frames = [{"location": {**where, "message": {"text": site["function"] or "here"}}}]
-    for caller in site["callers"]:
+    for caller in (each for each in site["callers"] if each["line"]):
         place = _physical(caller["file"], caller["line"], root)
         frames.append({"location": {**place, "message": {"text": caller["function"] or "called from here"}}})
     return {"message": {"text": "calls, innermost first"}, "frames": frames}

@@ -36,6 +36,42 @@ extern "C" __global__ void warps_apart(int *out, int warps) {
     out[t] += 1;
 }
 
+extern "C" __global__ void goes_around(int *out, int warps, int rounds) {
+    int t = threadIdx.x, w = t / 32;
+    for (int k = 0; k < rounds; ++k) {
+        out[t] += k;
+        if (w < warps) {
+            out[t] += 2;
+            __syncthreads();  // wrong: some warps never come here
+        }
+    }
+    out[t] += 1;
+}
+
+extern "C" __global__ void guarded(int *out, int warps) {
+    __shared__ int first;
+    int t = threadIdx.x;
+    if (t < 32 * warps) {
+        if (t == 0)
+            first = 1;
+        __syncthreads();  // wrong: some warps never come here
+    }
+    out[t] = first;
+}
+
+extern "C" __global__ void ends_within(int *out, int last) {
+    int t = threadIdx.x;
+    for (int k = 0; k < 4; ++k) {
+        if (k == last && t >= 32)
+            return;
+        out[t] += k;
+        __syncthreads();
+        if (k < 2)
+            __syncthreads();
+    }
+    out[t] += 1;
+}
+
 extern "C" __global__ void ends_early(int *out, int size) {
     int t = threadIdx.x;
     if (t >= size)

@@ -256,11 +256,16 @@ def emit_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction:
 
 
 def part_lanes(kernel: WarpFunction, builder: Builder, block: int) -> None:
-    """At the start of a block, now and then: some lanes run to its immediate post-dominator, or to their end, before the others."""
+    """At the start of a block, now and then: some lanes run to its immediate post-dominator before the others, or further: to where
+    those around them meet.
+    """
     mask, meet = builder.load(kernel.mask, typ=I32), kernel.graph.post_dominator[block]
     first = ahead(builder, kernel.context, mask)
     with builder.if_then(builder.icmp_signed("!=", first, I32(0)), likely=False):
-        _leave_entry_for(kernel, builder, mask, meet)
+        # Few lanes meet soon again: each lane for itself would take too long.
+        near = builder.icmp_unsigned("<=", population(builder, mask), I32(layout.WARP // 2))
+        with builder.if_then(builder.or_(near, is_heads(builder, kernel.context))):
+            _leave_entry_for(kernel, builder, mask, meet)
         kernel.push(builder, block, builder.xor(mask, first), builder.load(kernel.reconverge, typ=I32))
         builder.store(first, kernel.mask)
 

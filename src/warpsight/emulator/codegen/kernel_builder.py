@@ -6,12 +6,13 @@ from typing import Any
 
 from llvmlite import ir
 
+from warpsight.base.findings import SYNCCHECK
 from warpsight.emulator.codegen import branching, layout
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.independent_lanes import Scheduling
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.lanes import I32, Builder, at, load_as, store_as, vector
-from warpsight.emulator.codegen.meetings import note_members
+from warpsight.emulator.codegen.meetings import join_bits, note_join, note_members
 from warpsight.emulator.codegen.orders import parting_blocks
 from warpsight.emulator.codegen.recording import emit_block_entry, emit_probe
 from warpsight.emulator.codegen.symbols import SymbolTable
@@ -85,6 +86,7 @@ class KernelBuilder(WarpFunction):
         self.instructions, self.checks, self.probes = instructions, checks, probes
         self.barriers = branching.Barriers(self)
         self.calls = instructions.calls(self)
+        self._joins = join_bits(function, graph) if SYNCCHECK in checks else {}
         self._parting = parting_blocks(checks, instructions.level, function, graph)
         self.append_bodies({graph.post_dominator[block] for block in self._parting} - {-1})
         # Kernels whose lanes may wait for each other; all others run in step.
@@ -116,6 +118,8 @@ class KernelBuilder(WarpFunction):
 
     def _build_block(self, block: int) -> None:
         builder = ir.IRBuilder(self.bodies[block])
+        if block in self._joins:
+            note_join(self, builder, self._joins[block])
         if block in self._parting:
             branching.part_lanes(self, builder, block)
         if self.scheduling is not None:
@@ -151,6 +155,7 @@ class KernelBuilder(WarpFunction):
         elif instruction.opcode == "ret" and instruction.operands:
             self.calls.emit_return(emitter, block, instruction)
         elif instruction.opcode in ("ret", "exit"):
+            self.instructions.branch_condition(emitter, instruction)
             branching.emit_exit(self, emitter, block)
         elif instruction.opcode == "trap":
             branching.emit_trap(self, emitter, block)

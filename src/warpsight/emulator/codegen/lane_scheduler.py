@@ -31,17 +31,25 @@ import numpy as np
 from warpsight.base.compiled import c_function, jit
 from warpsight.emulator.codegen import layout as lay
 from warpsight.emulator.codegen import watcher
+from warpsight.emulator.codegen.lane_groups import (
+    ALL,
+    FIRST,
+    WORDS,
+    fail,
+    insert,
+    lanes_of,
+    population,
+    present_lanes,
+    remove,
+    strike,
+)
 from warpsight.emulator.codegen.layout import Fault, Slot
 from warpsight.emulator.codegen.watcher import note_lanes
 
 numba = lazy.load("numba")
 
-FIRST = lay.STATE_HEADER_BYTES // 4  # word of the first entry
-WORDS = lay.STACK_ENTRY_WORDS
-ALL = 0xFFFFFFFF
-
 # Enumerations do not compile to plain numbers everywhere.
-_KIND, _PC, _LANE, _ADDRESS = (int(s) for s in (Slot.FAULT_KIND, Slot.FAULT_PC, Slot.FAULT_LANE, Slot.FAULT_ADDRESS))
+_ADDRESS = int(Slot.FAULT_ADDRESS)
 _FAULT_WARP, _WARPS, _STRIDE, _STALL_ROUNDS, _SLOTS = (
     int(s) for s in (Slot.FAULT_WARP, Slot.WARPS_PER_BLOCK, Slot.STATE_STRIDE, Slot.STALL_ROUNDS, Slot.COUNT)
 )
@@ -69,88 +77,6 @@ _ASSEMBLING = -1  # third word of a parked entry until its whole warp has arrive
 
 
 @jit()
-def population(mask):  # type: ignore[no-untyped-def]
-    """How many lanes a mask has."""
-    count = 0
-    left = np.int64(mask) & ALL
-    while left:
-        left &= left - 1
-        count += 1
-    return count
-
-
-@jit()
-def lowest(mask):  # type: ignore[no-untyped-def]
-    """The first lane of a mask."""
-    for lane in range(32):
-        if (mask >> lane) & 1:
-            return lane
-    return 0
-
-
-@jit()
-def present_lanes(state):  # type: ignore[no-untyped-def]
-    """Lanes that were there at the start and have not left the kernel, as an int64 without sign."""
-    return np.int64(state[lay.START]) & ~np.int64(state[lay.GONE]) & ALL
-
-
-@jit()
-def lanes_of(state, entry):  # type: ignore[no-untyped-def]
-    """Lanes of entry number `entry` that have not left the kernel, as an int64 without sign."""
-    return np.int64(state[FIRST + WORDS * entry + 1]) & present_lanes(state)
-
-
-@jit()
-def fail(context, state, kind, mask):  # type: ignore[no-untyped-def]
-    """Record a fault of the first lane of a mask, at the instruction where the warp last waited."""
-    context[_KIND] = kind
-    context[_PC] = state[lay.WAIT_PC]
-    context[_LANE] = lowest(mask)
-    context[_ADDRESS] = 0
-
-
-@jit()
-def remove(state, entry):  # type: ignore[no-untyped-def]
-    """Take an entry off the list."""
-    depth = state[lay.DEPTH]
-    for k in range(FIRST + WORDS * entry, FIRST + WORDS * (depth - 1)):
-        state[k] = state[k + WORDS]
-    state[lay.DEPTH] = depth - 1
-
-
-@jit()
-def insert(state, entry, block, mask, third, fourth):  # type: ignore[no-untyped-def]
-    """Put a group below entry number `entry`, or into one that stands at the same place and waits for the same."""
-    depth = state[lay.DEPTH]
-    for k in range(depth):
-        word = FIRST + WORDS * k
-        alike = state[word] == block and state[word + 2] == third
-        if alike and (state[word + 3] == fourth or not block & (lay.PARKED | lay.MEETING)):
-            state[word + 1] = np.int32(state[word + 1] | mask)
-            return
-    for k in range(FIRST + WORDS * depth - 1, FIRST + WORDS * entry - 1, -1):
-        state[k + WORDS] = state[k]
-    word = FIRST + WORDS * entry
-    state[word], state[word + 1], state[word + 2], state[word + 3] = block, np.int32(mask), third, fourth
-    state[lay.DEPTH] = depth + 1
-
-
-@jit()
-def strike(state, mask):  # type: ignore[no-untyped-def]
-    """Nobody waits any more for the lanes of `mask`; entries without lanes go."""
-    kept = 0
-    for k in range(state[lay.DEPTH]):
-        lanes = lanes_of(state, k) & ~np.int64(mask)
-        if lanes:
-            source, target = FIRST + WORDS * k, FIRST + WORDS * kept
-            for word in range(WORDS):
-                state[target + word] = state[source + word]
-            state[target + 1] = np.int32(lanes)
-            kept += 1
-    state[lay.DEPTH] = kept
-
-
-@jit()
 def _live_warps(context, states):  # type: ignore[no-untyped-def]
     stride, live = context[_STRIDE] // 4, 0
     for warp in range(context[_WARPS]):
@@ -168,7 +94,32 @@ def _live_lanes(context, states):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _open_if_complete(context, states, record, number):  # type: ignore[no-untyped-def]
+def _syncs(context, watch):  # type: ignore[no-untyped-def]
+    """Does synccheck watch?"""
+    return context[_WATCH] != 0 and watch[watcher.BLOCKS_AT] != 0
+
+
+@jit()
+def _note_ended(context, watch, states, row):  # type: ignore[no-untyped-def]
+    """The block's barrier opens: did warps that have ended go around it?"""
+    barrier, first = row[lay.FIRST_ARRIVAL] >> 48, row[lay.FIRST_ARRIVAL] >> 32 & 0xFFFF
+    if barrier == 0:
+        return
+    stride, running = context[_STRIDE] // 4, context[_WARP]
+    for warp in range(context[_WARPS]):
+        state = states[warp * stride : warp * stride + FIRST]
+        ended = present_lanes(state) == 0 or state[lay.RESUME] == lay.DONE_RESUME
+        if ended and state[lay.AROUND] >> (barrier - 1) & 1:
+            context[_WARP] = first
+            pc = (row[lay.FIRST_ARRIVAL] & ALL) - 1
+            mask = present_lanes(states[first * stride : first * stride + FIRST])
+            note_lanes(context, watch, watcher.WARPS_MISSED_BARRIER, pc, mask, warp, -1, warp, ALL)
+            context[_WARP] = running
+            return
+
+
+@jit()
+def _open_if_complete(context, states, record, number, watch):  # type: ignore[no-untyped-def]
     row = record[number]
     if row[lay.ARRIVED] == 0:
         return
@@ -180,18 +131,14 @@ def _open_if_complete(context, states, record, number):  # type: ignore[no-untyp
         needed = 32 * _live_warps(context, states)
     if row[lay.ARRIVED] < needed:
         return
+    if number == 0 and row[lay.EXPECTED] == 0 and _syncs(context, watch):
+        _note_ended(context, watch, states, row)
     row[lay.ARRIVED] = 0
     row[lay.GENERATION] += 1
     row[lay.VOTES_PASSED], row[lay.VOTERS_PASSED] = row[lay.VOTES_NOW], row[lay.VOTERS_NOW]
     row[lay.VOTES_NOW] = row[lay.VOTERS_NOW] = 0
     record[lay.PROGRESS_ROW, lay.OPENED] += 1
     record[lay.PROGRESS_ROW, lay.ADVANCED] += 1
-
-
-@jit()
-def _syncs(context, watch):  # type: ignore[no-untyped-def]
-    """Does synccheck watch?"""
-    return context[_WATCH] != 0 and watch[watcher.BLOCKS_AT] != 0
 
 
 @jit()
@@ -214,18 +161,22 @@ def _await(watch, state, mask, pc):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _note_arrival(context, watch, state, row, use, pc):  # type: ignore[no-untyped-def]
+def _note_arrival(context, watch, state, row, use, block):  # type: ignore[no-untyped-def]
     """A warp arrives at a barrier: did lanes miss it, and did the warps before come to the same one with the same count?"""
-    warp, present = context[_WARP], present_lanes(state)
+    warp, present, pc = context[_WARP], present_lanes(state), _pc_of(watch, block, 1)
+    barrier = watch[watch[watcher.BLOCKS_AT] + (block & _FLAGS)] >> watcher.BARRIER_SHIFT
+    if barrier:
+        state[lay.PASSED] |= np.int32(1 << (barrier - 1))
+        state[lay.AROUND] &= np.int32(~(1 << (barrier - 1)))
     missed = np.int64(state[lay.AWAITED]) & np.int64(state[lay.GONE]) & ALL
     if missed:
         note_lanes(context, watch, watcher.LANES_MISSED_BARRIER, state[lay.AWAITED_PC], present, missed, -1, warp, missed)
     state[lay.AWAITED] = 0
     count = use >> COUNT_SHIFT
     if row[lay.ARRIVED] == 0:
-        row[lay.FIRST_ARRIVAL] = (np.int64(warp) << 32) | (pc + 1)
+        row[lay.FIRST_ARRIVAL] = (barrier << 48) | (warp << 32) | (pc + 1)
         return
-    first, other = (row[lay.FIRST_ARRIVAL] & ALL) - 1, row[lay.FIRST_ARRIVAL] >> 32
+    first, other = (row[lay.FIRST_ARRIVAL] & ALL) - 1, row[lay.FIRST_ARRIVAL] >> 32 & 0xFFFF
     all_threads = 32 * context[_WARPS]
     if (count if count else all_threads) != (row[lay.EXPECTED] if row[lay.EXPECTED] else all_threads):
         note_lanes(context, watch, watcher.BARRIER_COUNTS, pc, present, count, first, other, ALL)
@@ -255,14 +206,20 @@ def _assemble(context, states, record, state, watch):  # type: ignore[no-untyped
             parked |= lanes_of(state, k)
     if use < 0 or present & ~parked:
         return True
-    number = use & 31
-    row = record[number]
     if _syncs(context, watch):
-        pc = _pc_of(watch, block, 1)
-        _note_arrival(context, watch, state, row, use, pc)
+        _note_arrival(context, watch, state, record[use & 31], use, block)
         if apart:
-            there = _pc_of(watch, apart_at, 1)
+            pc, there = _pc_of(watch, block, 1), _pc_of(watch, apart_at, 1)
             note_lanes(context, watch, watcher.LANES_AT_BARRIER, pc, first, 0, there, context[_WARP], apart)
+    _arrive(state, record[use & 31], use)
+    _open_if_complete(context, states, record, use & 31, watch)
+    return True
+
+
+@jit()
+def _arrive(state, row, use):  # type: ignore[no-untyped-def]
+    """The warp arrives as a whole at the barrier of a row; its lanes wait for it from now on, or go on."""
+    present = present_lanes(state)
     row[lay.EXPECTED] = use >> COUNT_SHIFT
     row[lay.ARRIVED] += 32
     row[lay.VOTES_NOW] += population(np.int64(state[lay.YES]) & present)
@@ -276,8 +233,6 @@ def _assemble(context, states, record, state, watch):  # type: ignore[no-untyped
                 state[entry + 2], state[entry + 3] = lay.NO_BLOCK, 0
             else:
                 state[entry + 2] = np.int32(row[lay.GENERATION])
-    _open_if_complete(context, states, record, number)
-    return True
 
 
 @jit()
@@ -376,7 +331,7 @@ def _cluster(context, states, record, state, block, waits, watch):  # type: igno
         state[lay.CLUSTER_LANES] = np.int32(pending | mask)
         state[lay.CLUSTER_GENERATION] = generation
         row[lay.ARRIVED] += population(mask & ~pending)
-        _open_if_complete(context, states, record, lay.CLUSTER_ROW)
+        _open_if_complete(context, states, record, lay.CLUSTER_ROW, watch)
         return block
     waiting = mask & pending
     if waiting == 0:
@@ -390,11 +345,11 @@ def _cluster(context, states, record, state, block, waits, watch):  # type: igno
 
 
 @jit()
-def _round(context, states, record):  # type: ignore[no-untyped-def]
+def _round(context, states, record, watch):  # type: ignore[no-untyped-def]
     """After a turn of each warp: does the block go on?"""
     progress, stride = record[lay.PROGRESS_ROW], context[_STRIDE] // 4
     for number in range(lay.CLUSTER_ROW + 1):
-        _open_if_complete(context, states, record, number)
+        _open_if_complete(context, states, record, number, watch)
     live, spinning, first = 0, False, -1
     for warp in range(context[_WARPS]):
         state = states[warp * stride : warp * stride + FIRST]
@@ -464,7 +419,7 @@ def _compiled(version: int) -> Any:
         states = numba.carray(states_at, (context[_WARPS] * words,))
         record = numba.carray(record_at, (lay.RECORD_ROWS, lay.RECORD_WORDS))
         if operation == ROUND:
-            return np.int32(_round(context, states, record))
+            return np.int32(_round(context, states, record, watch))
         state = numba.carray(state_at, (words,))
         if operation == READY:
             blocked = state[lay.STATUS] == lay.BARRIER and state[lay.SEEN] == np.int32(record[lay.PROGRESS_ROW, lay.OPENED])
@@ -493,6 +448,6 @@ def schedule_address() -> int:
 
     It is compiled if need be, and answers as named above.
     """
-    files = b"".join(Path(__file__).with_name(name).read_bytes() for name in ("layout.py", "watcher.py"))
+    files = b"".join(Path(__file__).with_name(name).read_bytes() for name in ("layout.py", "lane_groups.py", "watcher.py"))
     version = zlib.crc32(files) >> 1
     return int(_compiled(version).address)

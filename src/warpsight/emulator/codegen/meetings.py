@@ -27,12 +27,85 @@ from warpsight.emulator.codegen.lanes import (
     store_as,
     vector,
 )
+from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.emulator.codegen.watching import note
-from warpsight.isa.ptx.program import Immediate, Instruction
+from warpsight.isa.ptx.cfg import ControlFlowGraph
+from warpsight.isa.ptx.program import Function, Immediate, Instruction
+from warpsight.isa.ptx.rules import is_block_barrier, is_plain_exit
 from warpsight.isa.ptx.waiting import is_collective
 
 _OWN_BIT = ir.Constant(vector(I32), [1 << lane if lane < 31 else -(1 << 31) for lane in range(layout.WARP)])
 _EVERYONE = (-1, 0xFFFFFFFF)
+
+
+_MOST_BARRIERS = 31  # that have a bit in a warp's state
+
+
+def barrier_joins(function: Function, graph: ControlFlowGraph) -> dict[int, frozenset[int]]:
+    """Where warps meet that have come to a barrier of the whole block, and warps that have gone around it: by the barrier's block.
+
+    These are the immediate post-dominators of all branches that decide whether it is reached, and for a barrier under a guard the
+    block behind it. Those that do nothing but end the kernel are left out, since threads may end before a barrier.
+    """
+    joins: dict[int, frozenset[int]] = {}
+    for block, end in enumerate(graph.block_start[1:].tolist()):
+        if len(joins) < _MOST_BARRIERS and _is_syncthreads(function.instructions[end - 1]):
+            found = {graph.post_dominator[branch] for branch in _deciding(graph, block)} - {-1, block}
+            found |= {block + 1} if function.instructions[end - 1].guard is not None and block + 1 < len(graph) else set()
+            joins[block] = frozenset(b for b in found if not is_plain_exit(_code(function, graph, b)))
+    return joins
+
+
+def _code(function: Function, graph: ControlFlowGraph, block: int) -> tuple[Instruction, ...]:
+    return tuple(function.instructions[int(graph.block_start[block]) : int(graph.block_start[block + 1])])
+
+
+def _is_syncthreads(instruction: Instruction) -> bool:
+    operands = instruction.operands
+    whole = is_block_barrier(instruction) and instruction.modifiers[:1] == ("sync",) and len(operands) == 1
+    return whole and isinstance(operands[0], Immediate) and operands[0].value == 0
+
+
+def _deciding(graph: ControlFlowGraph, block: int) -> set[int]:
+    """The blocks whose branches decide whether `block` is reached: that it is control dependent on, and so on."""
+    found: set[int] = set()
+    pending = [block]
+    while pending:
+        reached = pending.pop()
+        for branch, following in enumerate(graph.successors):
+            if branch in found or len(following) < 2:
+                continue
+            always = reached in _post_dominators(graph, graph.post_dominator[branch])
+            if not always and any(reached in _post_dominators(graph, successor) for successor in following):
+                found.add(branch)
+                pending.append(branch)
+    return found
+
+
+def _post_dominators(graph: ControlFlowGraph, block: int) -> list[int]:
+    """A block and all of its post-dominators."""
+    chain = []
+    while block >= 0:
+        chain.append(block)
+        block = graph.post_dominator[block]
+    return chain
+
+
+def note_join(kernel: WarpFunction, builder: Builder, bits: int) -> None:
+    """At the start of a block where a warp meets those that came to barriers: it did so too, or it has gone around them."""
+    passed = kernel.word(builder, layout.PASSED)
+    missed = builder.and_(I32(bits), builder.not_(passed))
+    kernel.set_word(builder, layout.AROUND, builder.or_(kernel.word(builder, layout.AROUND), missed))
+    kernel.set_word(builder, layout.PASSED, builder.and_(passed, I32(~bits)))
+
+
+def join_bits(function: Function, graph: ControlFlowGraph) -> dict[int, int]:
+    """For `note_join`: by block, the barriers whose warps meet there."""
+    bits: dict[int, int] = {}
+    for number, joins in enumerate(barrier_joins(function, graph).values()):
+        for block in joins:
+            bits[block] = bits.get(block, 0) | 1 << number
+    return bits
 
 
 def note_members(emitter: Emitter, instruction: Instruction) -> None:

@@ -38,7 +38,8 @@ numba = lazy.load("numba")
 
 # WATCH: how many rows are taken, findings without room for a row, the number of the launch's first warp, whether lanes of a warp
 # are told apart, whether writes of equal values count, where the traits of instructions and the fences of warps begin; with
-# synccheck where the basic blocks begin: of each the pc of its first instruction, and `ONLY_LEAVES` if it does nothing but end.
+# synccheck where the basic blocks begin: of each the pc of its first instruction, `ONLY_LEAVES` if it does nothing but end, and
+# from BARRIER_SHIFT on the number, from 1, of the barrier before it (`meetings.barrier_joins`).
 FOUND, DROPPED, FIRST_WARP, LANES_APART, EQUAL_VALUES, TRAITS_AT, FENCES_AT, BLOCKS_AT, HEADER = range(9)
 # A row: kind, pc, lanes, and of the first lane block, warp, lane and address; then of the other access of a hazard.
 KIND, PC, LANES, BLOCK, WARP, LANE, ADDRESS, OTHER_PC, OTHER_WARP, OTHER_LANES, ROW_WORDS = range(11)
@@ -51,7 +52,8 @@ READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE = 100, 101, 102
 # outside of their member mask; lanes that meet with other masks, or never come; reads of lanes that give nothing; live objects.
 LANES_AT_BARRIER, LANES_MISSED_BARRIER, WARPS_AT_BARRIER, BARRIER_COUNTS = range(110, 114)
 LANE_NOT_IN_MASK, MASKS_DIFFER, MISSING_LANES, INACTIVE_SOURCE, MBARRIER_LIVE = range(114, 119)
-ONLY_LEAVES, START_MASK = 1 << 40, (1 << 40) - 1
+WARPS_MISSED_BARRIER = 119
+ONLY_LEAVES, START_MASK, BARRIER_SHIFT = 1 << 40, (1 << 40) - 1, 41
 
 # Traits of instructions: how memory is accessed (STRONG and ATOMIC, within a block only with CTA) and ordered.
 STRONG, CTA, ATOMIC, RELEASES, ACQUIRES = 1, 2, 4, 8, 16

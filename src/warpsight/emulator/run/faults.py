@@ -337,7 +337,8 @@ _HAZARDS = {
 _TOOLS = {Fault.UNWRITTEN: INITCHECK}
 _BARRIERS = frozenset({Fault.BARRIERS_DIFFER, Fault.DEADLOCK, Fault.BARRIER_OPERAND, Fault.MBARRIER_STATE, Fault.MBARRIER_COUNT,
                        Fault.WARP_INCOMPLETE, Fault.MEETING_APART})  # fmt: skip
-_BARRIER_KINDS = ("barriers-differ", "deadlock", "missing-lanes", "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete")
+_BARRIER_KINDS = ("barriers-differ", "deadlock", "missing-lanes",
+                  "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete")
 
 
 def findings(rows: list[list[int]], dropped: int, scene: FaultScene) -> list[Finding]:
@@ -404,12 +405,17 @@ def _finding(error: WarpsightError, tool: str, site: Site, scene: FaultScene, pc
     for name in ("shared", "local"):
         if details is not None and (f".{name} " in details.allocation or details.kind == f"{name}-out-of-bounds"):
             space = name
+    space = "global" if space == "generic" else space
+    remedy = _UNWRITTEN_DEVICE_MEMORY if (tool, space) == (INITCHECK, "global") else error.remedy
     return Finding(
-        tool, "fault" if details is None else details.kind, error.what, scene.name, site,
-        space="global" if space == "generic" else space, bytes=0 if access is None else access.bytes_per_lane,
+        tool, "fault" if details is None else details.kind, error.what, scene.name, site, space=space,
+        bytes=0 if access is None else access.bytes_per_lane,
         address=None if details is None else details.address, allocation="" if details is None else details.allocation,
-        distance=None if details is None else details.distance, count=count, remedy=error.remedy,
+        distance=None if details is None else details.distance, count=count, remedy=remedy,
     )  # fmt: skip
+
+
+_UNWRITTEN_DEVICE_MEMORY = "write it first: by a copy, cudaMemset or an earlier kernel"
 
 
 def _hazard(row: list[int], scene: FaultScene) -> Finding:

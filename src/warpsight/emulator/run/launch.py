@@ -436,7 +436,7 @@ def emulate(
         with run.interruption:
             paths, warps_of_path = run.execute(sink, threads)
         seconds = time.perf_counter() - started
-        if run.memory.watch is None or not run.memory.watch.found:
+        if options.found is not None or run.memory.watch is None or not run.memory.watch.found:
             run.memory.write_back()
         header = _header(prepared, run, registers, paths, warps_of_path, inputs, seconds)
     return sink.finish(header, static_instructions(prepared.function), native.graph.block_start.astype(np.int32), paths)

@@ -33,7 +33,7 @@ def _same_line(row: Row, scene: FaultScene) -> bool:
     return one.native is not None and one.ptx_line == other.ptx_line
 
 
-_DIVERGENT = "let all threads of the block that have not ended reach the same barrier: take it out of code that only some of them run"
+_DIVERGENT = "let all threads of the block that have not ended reach the same barrier: take it out of code that only some run"
 _MEMBERS = "name the same mask in all lanes that take part, with the bit of each: compute it before the branch, by __ballot_sync"
 
 
@@ -47,6 +47,11 @@ def _lanes_at_barrier(row: Row, scene: FaultScene, site: Site) -> Finding:
 def _missed(row: Row, scene: FaultScene, site: Site) -> Finding:
     lanes = lanes_text(row[watcher.OTHER_LANES])
     what = f"barrier in divergent code: {_threads(site)} waits, {lanes} of its warp pass by and end without a barrier"
+    return _finding("divergent-barrier", what, site, row, remedy=_DIVERGENT)
+
+
+def _warps_missed(row: Row, scene: FaultScene, site: Site) -> Finding:
+    what = f"barrier in divergent code: {_threads(site)} waits, warp {row[watcher.ADDRESS]} passes by and ends without a barrier"
     return _finding("divergent-barrier", what, site, row, remedy=_DIVERGENT)
 
 
@@ -98,13 +103,14 @@ _KINDS: dict[int, Callable[[Row, FaultScene, Site], Finding]] = {
     watcher.LANES_AT_BARRIER: _lanes_at_barrier,
     watcher.LANES_MISSED_BARRIER: _missed,
     watcher.WARPS_AT_BARRIER: _warps_at_barrier,
+    watcher.WARPS_MISSED_BARRIER: _warps_missed,
     watcher.BARRIER_COUNTS: _counts,
     watcher.LANE_NOT_IN_MASK: _not_in_mask,
     watcher.MASKS_DIFFER: _masks_differ,
     watcher.MISSING_LANES: _missing,
     watcher.INACTIVE_SOURCE: _inactive,
     watcher.MBARRIER_LIVE: _mbarrier(
-        "mbarrier-live", "{} initialises an mbarrier object that is in use", "invalidate it first (mbarrier.inval, or the destructor)",
+        "mbarrier-live", "{} initialises an mbarrier that is in use", "invalidate it first (mbarrier.inval, or the destructor)",
         "warning",
     ),
     Fault.MBARRIER_STATE: _mbarrier(
@@ -112,7 +118,7 @@ _KINDS: dict[int, Callable[[Row, FaultScene, Site], Finding]] = {
         "initialise it first, and let all threads see that (__syncthreads) before its use",
     ),
     Fault.MBARRIER_COUNT: _mbarrier(
-        "mbarrier-count", "{} counts what an mbarrier cannot: 0 or over 1,048,575, or more arrivals than it expects",
+        "mbarrier-count", "{} counts what an mbarrier cannot: 0, over 1,048,575, or more arrivals than it expects",
         "arrive as often as mbarrier.init says",
     ),
 }  # fmt: skip

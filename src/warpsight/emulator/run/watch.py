@@ -13,6 +13,7 @@ from warpsight.base.errors import LimitError
 from warpsight.base.findings import INITCHECK, RACECHECK, SYNCCHECK
 from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.layout import ARENA_BASE, WARP, Slot
+from warpsight.emulator.codegen.meetings import barrier_joins
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Function, Instruction
 from warpsight.isa.ptx.rules import is_plain_exit, memory_access
@@ -49,13 +50,14 @@ class LaunchWatch:
     def begin(self, function: Function, launch: Launch, graph: ControlFlowGraph, *, lanes_apart: bool) -> None:
         """A launch begins: nothing has been found, and what came before it happened before it.
 
-        `lanes_apart`: do lanes of a warp meet only where an instruction says so? Machine code leaves that out where they do anyway.
+        `graph` is that of the function as it is executed. `lanes_apart`: do lanes of a warp meet only where an instruction says so?
+        Machine code leaves that out where they do anyway.
         """
         flags = any("volatile" in function.instructions[pc].modifiers for pc in graph.waits.polls)
         traits = [_traits(instruction, flags) for instruction in function.instructions]
         warps = launch.blocks * -(-launch.threads_per_block // WARP)
         at = watcher.HEADER + watcher.ROWS * watcher.ROW_WORDS
-        blocks = _blocks(function, graph.block_start) if SYNCCHECK in self.checks else []
+        blocks = _blocks(function, graph) if SYNCCHECK in self.checks else []
         fences_end = at + len(traits) + (warps if RACECHECK in self.checks else 0)
         self._words = np.zeros(fences_end + len(blocks), np.int64)
         self._words[at : at + len(traits)] = traits
@@ -101,12 +103,15 @@ def _reserve(size: int) -> npt.NDArray[Any]:
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 
-def _blocks(function: Function, starts: npt.NDArray[np.int32]) -> list[int]:
+def _blocks(function: Function, graph: ControlFlowGraph) -> list[int]:
     """The basic blocks as `watcher` wants them."""
     rows = []
-    for first, end in pairwise(starts.tolist()):
+    for first, end in pairwise(graph.block_start.tolist()):
         leaves = is_plain_exit(function.instructions[first:end])
         rows.append(first | (watcher.ONLY_LEAVES if leaves else 0))
+    for number, block in enumerate(barrier_joins(function, graph), 1):
+        if block + 1 < len(rows):
+            rows[block + 1] |= number << watcher.BARRIER_SHIFT
     return rows
 
 

@@ -97,12 +97,13 @@ class NativeCalls(Calls):
 
 
 def branch_condition(emitter: Emitter, instruction: Instruction) -> None:
-    """The lanes that take `BRA`: those whose guard and predicate hold. With `.CONV` they do so only if all lanes of the mask before
-    the label run together, and with `.DIV` all do if those whose guard holds are not just these. `.ANY` asks for the guard in any
-    lane.
+    """The lanes that take `BRA` or `EXIT`: those whose guard and predicate hold. With `.CONV` they do so only if all lanes of the
+    mask before the label run together, and with `.DIV` all do if those whose guard holds are not just these. `.ANY` asks for the
+    guard in any lane.
     """
     native, builder = native_of(instruction), emitter.builder
-    allow(emitter, native, "U", "ANY", "CONV", "DIV", "REL", "NOINC")  # the last two of a call that is a branch
+    if instruction.opcode != "exit":
+        allow(emitter, native, "U", "ANY", "CONV", "DIV", "REL", "NOINC")  # the last two of a call that is a branch
     if instruction.guard is None:
         return
     conditions = [predicate(emitter, operand) for operand in native.operands if is_predicate(operand)]

@@ -210,6 +210,10 @@ class DescriptorTable:
             raise UsageError(f"{handle:#x} is not a texture or surface object", remedy="pass the handle that its creation returned")
         return self._descriptors[handle]
 
+    def surfaces(self) -> list[Descriptor]:
+        """The live surface objects."""
+        return [each for each in self._descriptors.values() if each.use == Use.SURFACE]
+
 
 # -- Puts the textures and surfaces of a launch into device memory and its table of objects.
 

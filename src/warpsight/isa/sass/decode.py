@@ -438,17 +438,17 @@ class _Decoder:
     def branch(
         self, section: ListedSection, listed: ListedInstruction, operands: Sequence[NativeOperand], guard: Guard | None, index: int
     ) -> tuple[Guard | None, tuple[Operand | Negated, ...]]:
-        """`BRA`: its condition is its guard, or a predicate before the label; what is more than that its handler computes."""
-        label = Symbol(self._label(section, operands[-1]))
-        predicate = next((o for o in operands[:-1] if is_predicate(o)), None)
+        """`BRA`, `EXIT`: their condition is the guard, or a predicate before the label; more than that their handler computes."""
+        label = () if listed.mnemonic.startswith("EXIT") else (Symbol(self._label(section, operands[-1])),)
+        predicate = next((o for o in operands if is_predicate(o)), None)
         if computes_condition(listed.mnemonic):
-            return guard or Guard(Register(COMPUTED), False), (label,)
+            return guard or Guard(Register(COMPUTED), False), label
         if guard is None and isinstance(predicate, NativeRegister):
             if predicate.name not in TRUE_PREDICATES:
                 guard = Guard(Register(predicate.name), predicate.inverted)
             elif predicate.inverted:
                 guard = Guard(Register(NEVER), False)
-        return guard, (label,)
+        return guard, label
 
     def indexed_branch(
         self, section: ListedSection, listed: ListedInstruction, operands: Sequence[NativeOperand], guard: Guard | None, index: int
@@ -489,7 +489,7 @@ class _Decoder:
 
 _Flow = Maker[..., tuple["Guard | None", tuple["Operand | Negated", ...]]]
 _FLOW: dict[str, _Flow] = {
-    "bra": _Decoder.branch, "brx": _Decoder.indexed_branch, "call": _Decoder.call, "ret": _Decoder.leave,
+    "bra": _Decoder.branch, "exit": _Decoder.branch, "brx": _Decoder.indexed_branch, "call": _Decoder.call, "ret": _Decoder.leave,
 }  # fmt: skip
 
 
