@@ -13,7 +13,8 @@ unless one happens before the other:
   SOSP 2021).
 
 Strong accesses whose scopes cover each other are no hazard (PTX ISA, "Morally strong operations"), nor are writes of a value that
-is there already, unless asked for.
+is there already, unless asked for. Volatile accesses are strong to the PTX ISA, but programs mark data so too, which then needs an
+order like any other: they count as strong only in kernels that wait in a loop of volatile loads.
 
 The state is int64 words: WATCH, of the launch, with one of its rows for each finding; and one for each block that is running, whose
 layout `BlockLayout` gives. Clocks go on from block to block, so that nothing has to be cleared.
@@ -74,10 +75,10 @@ _BLOCK, _WARP, _WARPS = (int(s) for s in (Slot.BLOCK, Slot.WARP, Slot.WARPS_PER_
 _ACQUIRED = 0
 
 
-# A block's words: which of its warps have read strongly, as bits; then, of each of its `warps` warps, its clock, its clock when all
-# lanes last met, the barrier at which it waits, the lanes that wait there, the clock of its last fence, and how often it came
-# to each barrier; what those know that arrived at each barrier, in even and odd rounds; what each warp knows of each; when each two
-# lanes last met. Parts begin at so many times `warps`, after BLOCK_HEADER; the cells of shared memory come last.
+# A block's words: which of its warps have read strongly, as bits; then, of each of its `warps` warps, its clock, the clock when all
+# of its lanes last met, the barrier at which it waits, the lanes that wait there, the clock of its last fence, and how often it
+# came to each barrier; what those know that arrived at each barrier, in even and odd rounds; what each warp knows of each; when
+# each two lanes last met. Parts begin at so many times `warps`, after BLOCK_HEADER; the cells of shared memory come last.
 BLOCK_HEADER = 8
 _CLOCK, _MET, _WAITS, _WAITING, _FENCED, _GENERATION = range(6)
 _ARRIVED = _GENERATION + BARRIERS
