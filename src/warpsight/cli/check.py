@@ -56,7 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     words = arguments.command_line
     to_file = arguments.output != "-"
     if "--" in words:
-        document = _check_program(arguments, words[words.index("--") + 1 :], None if to_file or form == TEXT else sys.stderr)
+        stdout = None if to_file or form == TEXT else sys.stderr
+        document = _check_program(arguments, tools, words[words.index("--") + 1 :], stdout)
     else:
         _refuse_program(arguments)
         arguments.check = True
@@ -87,7 +88,7 @@ def _refuse_program(arguments: argparse.Namespace) -> None:
 _OF_PROGRAMS = ("tool", "order", "gpu", "format", "output", "strict", "json", "level", "max_instructions")
 
 
-def _check_program(arguments: argparse.Namespace, command: list[str], stdout: Any) -> dict[str, Any]:
+def _check_program(arguments: argparse.Namespace, tools: frozenset[str], command: list[str], stdout: Any) -> dict[str, Any]:
     """The result document of a program. Raises UsageError for options that say how a kernel is compiled or launched."""
     if not command:
         raise UsageError("is missing", place="PROGRAM", remedy="`warpsight check -- ./program arguments`")
@@ -98,7 +99,7 @@ def _check_program(arguments: argparse.Namespace, command: list[str], stdout: An
         remedy = "options come before --, the program and its arguments after"
         raise UsageError(f'unexpected argument "{arguments.path}"', remedy=remedy)
     return check_program(
-        command, load_gpu(arguments.gpu), parse_tools(arguments.tool), level=arguments.level, orders=arguments.order,
+        command, load_gpu(arguments.gpu), tools, level=arguments.level, orders=arguments.order,
         max_instructions=arguments.max_instructions or DEFAULT_MAX_INSTRUCTIONS, stdout=stdout,
     ).document
 

@@ -87,7 +87,7 @@ _KNOWS = _ARRIVED + 2 * BARRIERS
 
 def block_words(warps: int, shared_bytes: int) -> int:
     """How many words a block of so many warps needs."""
-    return BLOCK_HEADER + (_KNOWS + warps + 1024) * warps + CELL_WORDS * (-(-shared_bytes // 4) + 4)
+    return int(_lanes_at.py_func(warps, warps)) + CELL_WORDS * (-(-shared_bytes // 4) + 4)
 
 
 @jit()
@@ -442,7 +442,7 @@ def _access_function(version: int) -> Any:
             return np.int32(version)
         if what & IN_SHARED:
             warps = context[_WARPS]
-            first = BLOCK_HEADER + (_KNOWS + warps + 1024) * warps
+            first = _lanes_at(warps, warps)  # the cells lie behind the lanes of the last warp
             _access(context, watch, block, block, first, np.int64(mask), pc, addresses, what, values, old)
         else:
             first = -CELL_WORDS * (ARENA_BASE >> 2)

@@ -131,8 +131,12 @@ def coordinates(number: int, shape: tuple[int, int, int]) -> tuple[int, int, int
 def thread_of(block: int, thread: int, launch: Launch) -> tuple[tuple[int, int, int], tuple[int, int, int], str]:
     """The coordinates of a block, and of a thread of it, from their linear numbers; and both as text."""
     at_block, at_thread = coordinates(block, launch.grid), coordinates(thread, launch.block)
-    (bx, by, bz), (x, y, z) = at_block, at_thread
-    return at_block, at_thread, f"block ({bx},{by},{bz}) thread ({x},{y},{z})"
+    return at_block, at_thread, thread_text(at_block, at_thread)
+
+
+def thread_text(block: tuple[int, int, int], thread: tuple[int, int, int]) -> str:
+    """A block and a thread of it, by their coordinates."""
+    return "block ({},{},{}) thread ({},{},{})".format(*block, *thread)
 
 
 def place_of(path: str, instruction: Instruction) -> str:
@@ -312,11 +316,15 @@ def describe_deadlock(waiting: list[Waiting], block: int, function: Function, na
     )
     if first:
         instruction = function.instructions[first.pc]
-        lane = (first.lanes & -first.lanes).bit_length() - 1
-        _, thread, _ = thread_of(block, first.warp * WARP + lane, launch)
+        _, thread, _ = thread_of(block, first.warp * WARP + first_lane(first.lanes), launch)
         kind = "missing-lanes" if first.barrier is None else "deadlock"
         error.details = FaultDetails(kind, name, instruction.ptx_line, instruction.file, instruction.line, (x, y, z), thread)
     return error
+
+
+def first_lane(mask: int) -> int:
+    """The lowest lane of a mask, 0 for none."""
+    return max(0, (mask & -mask).bit_length() - 1)
 
 
 def lanes_text(mask: int) -> str:
@@ -334,12 +342,11 @@ _HAZARDS = {
     watcher.WRITE_AFTER_READ: ("write-after-read", "write over what {other} reads, with nothing that orders the two"),
     watcher.WRITE_AFTER_WRITE: ("write-after-write", "write over what {other} writes otherwise, with nothing that orders the two"),
 }
-_TOOLS = {Fault.UNWRITTEN: INITCHECK}
-_BARRIERS = frozenset({Fault.BARRIERS_DIFFER, Fault.DEADLOCK, Fault.BARRIER_OPERAND, Fault.MBARRIER_STATE, Fault.MBARRIER_COUNT,
-                       Fault.WARP_INCOMPLETE, Fault.MEETING_APART})  # fmt: skip
 _BARRIER_KINDS = (
     "barriers-differ", "deadlock", "missing-lanes", "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete",
 )  # fmt: skip
+# Who finds what has such a kind; memcheck all else.
+_TOOL_OF_KIND = {"uninitialised": INITCHECK} | dict.fromkeys(_BARRIER_KINDS, SYNCCHECK)
 
 
 def findings(rows: list[list[int]], dropped: int, scene: FaultScene) -> list[Finding]:
@@ -384,24 +391,24 @@ def _wrong_access(row: list[int], scene: FaultScene) -> Finding:
         "warp": row[watcher.WARP], "block": row[watcher.BLOCK],
     }  # fmt: skip
     site = site_of(scene, row[watcher.PC], row[watcher.BLOCK], row[watcher.WARP], row[watcher.LANE])
-    tool = _TOOLS.get(Fault(row[watcher.KIND]), SYNCCHECK if row[watcher.KIND] in _BARRIERS else MEMCHECK)
-    return _finding(describe_fault(record, scene), tool, site, scene, row[watcher.PC], row[watcher.LANES])
+    return _finding(describe_fault(record, scene), site, scene, row[watcher.PC], row[watcher.LANES])
 
 
 def finding_of_fault(error: LaunchFault, scene: FaultScene, record: dict[str, int] | None) -> Finding:
     """The finding for what has ended a launch; `record` as for `describe_fault`, None for a deadlock."""
     assert error.details is not None
-    tool = SYNCCHECK if error.details.kind in _BARRIER_KINDS else MEMCHECK
     if record is None:
         details = error.details
+        tool = _TOOL_OF_KIND.get(details.kind, MEMCHECK)
         site = Site(error.place, "", details.file, details.line, details.ptx_line, "", details.block, details.thread)
         return Finding(tool, details.kind, error.what, details.kernel, site, remedy=error.remedy)
     site = site_of(scene, record["pc"], record["block"], record["warp"], record["lane"])
-    return _finding(error, tool, site, scene, record["pc"], 1)
+    return _finding(error, site, scene, record["pc"], 1)
 
 
-def _finding(error: WarpsightError, tool: str, site: Site, scene: FaultScene, pc: int, count: int) -> Finding:
+def _finding(error: WarpsightError, site: Site, scene: FaultScene, pc: int, count: int) -> Finding:
     details, access = error.details, memory_access(scene.function.instructions[pc])
+    tool = MEMCHECK if details is None else _TOOL_OF_KIND.get(details.kind, MEMCHECK)
     space = "" if access is None else access.space
     for name in ("shared", "local"):
         if details is not None and (f".{name} " in details.allocation or details.kind == f"{name}-out-of-bounds"):
@@ -422,11 +429,11 @@ _UNWRITTEN_DEVICE_MEMORY = "write it first: by a copy, cudaMemset or an earlier 
 def _hazard(row: list[int], scene: FaultScene) -> Finding:
     """A row of racecheck."""
     warps = -(-scene.launch.threads_per_block // WARP)
-    first = (row[watcher.OTHER_LANES] & -row[watcher.OTHER_LANES]).bit_length() - 1
+    lanes = row[watcher.OTHER_LANES]
     block, warp = divmod(row[watcher.OTHER_WARP], warps)
-    if block == row[watcher.BLOCK] and warp == row[watcher.WARP] and first == row[watcher.LANE]:
-        others = row[watcher.OTHER_LANES] & ~(1 << first)
-        first = (others & -others).bit_length() - 1 if others else first
+    if block == row[watcher.BLOCK] and warp == row[watcher.WARP]:  # another lane than the one that has the finding
+        lanes = lanes & ~(1 << row[watcher.LANE]) or lanes
+    first = first_lane(lanes)
     site = site_of(scene, row[watcher.PC], row[watcher.BLOCK], row[watcher.WARP], row[watcher.LANE])
     other = site_of(scene, row[watcher.OTHER_PC], block, warp, first)
     kind, form = _HAZARDS[row[watcher.KIND]]

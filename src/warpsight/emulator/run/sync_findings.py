@@ -8,7 +8,7 @@ from dataclasses import replace
 from warpsight.base.findings import SYNCCHECK, Finding, Site
 from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.layout import WARP, Fault
-from warpsight.emulator.run.faults import FaultScene, lanes_text, site_of
+from warpsight.emulator.run.faults import FaultScene, first_lane, lanes_text, site_of, thread_text
 
 Row = list[int]
 
@@ -16,13 +16,13 @@ Row = list[int]
 def _threads(site: Site) -> str:
     assert site.block is not None
     assert site.thread is not None
-    return "block ({},{},{}) thread ({},{},{})".format(*site.block, *site.thread)
+    return thread_text(site.block, site.thread)
 
 
 def _other(row: Row, scene: FaultScene) -> Site:
     """The instruction at which others were, and the first of them."""
-    first = (row[watcher.OTHER_LANES] & -row[watcher.OTHER_LANES]).bit_length() - 1
-    return site_of(scene, row[watcher.OTHER_PC], row[watcher.BLOCK], row[watcher.OTHER_WARP], max(0, first))
+    first = first_lane(row[watcher.OTHER_LANES])
+    return site_of(scene, row[watcher.OTHER_PC], row[watcher.BLOCK], row[watcher.OTHER_WARP], first)
 
 
 def _same_line(row: Row, scene: FaultScene) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ class LaunchWatch:
         self._cells = _reserve(-(-arena_bytes // 4) * 8 * watcher.CELL_WORDS if RACECHECK in checks else 0)
         self._next_warp = 0
         self._words: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._tables: dict[int, tuple[Function, list[int], list[int]]] = {}  # of the kernels launched so far, by identity
 
     def set_written(self, address: int, size: int, written: bool = True) -> None:
         """From now on these bytes of device memory are written, or not."""
@@ -53,11 +54,9 @@ class LaunchWatch:
         `graph` is that of the function as it is executed. `lanes_apart`: do lanes of a warp meet only where an instruction says so?
         Machine code leaves that out where they do anyway.
         """
-        flags = any("volatile" in function.instructions[pc].modifiers for pc in graph.waits.polls)
-        traits = [_traits(instruction, flags) for instruction in function.instructions]
+        traits, blocks = self._tables_of(function, graph)
         warps = launch.blocks * -(-launch.threads_per_block // WARP)
         at = watcher.HEADER + watcher.ROWS * watcher.ROW_WORDS
-        blocks = _blocks(function, graph) if SYNCCHECK in self.checks else []
         fences_end = at + len(traits) + (warps if RACECHECK in self.checks else 0)
         self._words = np.zeros(fences_end + len(blocks), np.int64)
         self._words[at : at + len(traits)] = traits
@@ -70,6 +69,16 @@ class LaunchWatch:
             self._next_warp = warps
             self._words[watcher.FIRST_WARP] = 0
             self._cells = _reserve(len(self._cells))
+
+    def _tables_of(self, function: Function, graph: ControlFlowGraph) -> tuple[list[int], list[int]]:
+        """The traits of a kernel's instructions, and with synccheck its basic blocks: made once for all of its launches."""
+        if id(function) not in self._tables:
+            flags = any("volatile" in function.instructions[pc].modifiers for pc in graph.waits.polls)
+            traits = [_traits(instruction, flags) for instruction in function.instructions]
+            blocks = _blocks(function, graph) if SYNCCHECK in self.checks else []
+            self._tables[id(function)] = function, traits, blocks  # with the function, whose identity stays its own so
+        _, traits, blocks = self._tables[id(function)]
+        return traits, blocks
 
     def fill(self, context: npt.NDArray[np.int64], delta: int) -> None:
         """Set the slots of a context; `delta` is host minus device address."""
@@ -89,8 +98,8 @@ class LaunchWatch:
         return [words[k : k + watcher.ROW_WORDS].tolist() for k in at], int(words[watcher.DROPPED])
 
 
-def _reserve(size: int) -> npt.NDArray[Any]:
-    """Zeros that take memory only where they are written: int64 words, or bytes for a size that is none of words."""
+def _reserve(size: int) -> npt.NDArray[np.uint8]:
+    """Zeros that take memory only where they are written: uint8 [size]."""
     if not size:
         return np.zeros(0, np.uint8)
     try:
