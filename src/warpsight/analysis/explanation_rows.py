@@ -135,11 +135,11 @@ def _conflicting(evidence: Evidence) -> Floats:
 
 
 def _at_the_port(evidence: Evidence) -> Floats:
-    """Cycles of the load-store unit without bank conflicts: of all accesses, and of shuffles and loads of constants."""
-    trace, gpu = evidence.trace, evidence.gpu
+    """Cycles of the load-store unit without bank conflicts; where shuffles or loads of constants are the busiest unit, theirs too."""
+    trace, gpu, demands = evidence.trace, evidence.gpu, evidence.profile.demands
     cycles = l1_cycles(trace, evidence.misses, gpu) - _conflicting(evidence)
-    for unit in ("shared", "constant"):
-        cycles = cycles + unit_cycles(trace, gpu, evidence.times, unit)
+    if demands is not None and demands.unit in ("shared", "constant"):
+        cycles = cycles + unit_cycles(trace, gpu, evidence.times, demands.unit) / gpu.sm.schedulers
     return cycles
 
 
