@@ -135,7 +135,7 @@ def _conflicting(evidence: Evidence) -> Floats:
 
 
 def _at_the_port(evidence: Evidence) -> Floats:
-    """Cycles of the load-store unit without bank conflicts; where shuffles or loads of constants are the busiest unit, theirs too."""
+    """Cycles of the load-store unit without bank conflicts; where shuffles or constant loads are the busiest unit, theirs too."""
     trace, gpu, demands = evidence.trace, evidence.gpu, evidence.profile.demands
     cycles = l1_cycles(trace, evidence.misses, gpu) - _conflicting(evidence)
     if demands is not None and demands.unit in ("shared", "constant"):
