@@ -42,7 +42,7 @@ from warpsight.pipeline.request import AUTO, CARRIED, COLD, Method  # noqa: E402
 from warpsight.pipeline.simulation import simulate_trace  # noqa: E402
 from warpsight.reports.drawing.charts import LOG, Axis, Dot, Scatter  # noqa: E402
 from warpsight.reports.drawing.svg import svg  # noqa: E402
-from warpsight.result.prediction import relative_error  # noqa: E402
+from warpsight.result.prediction import STRUCT_PARTS, relative_error  # noqa: E402
 
 PAGE = HERE / "hardware" / "published-times.md"
 PICTURE = HERE.parent / "docs" / "images" / "published-times.svg"
@@ -285,7 +285,7 @@ def cause(row: Row, us: float, stack: Mapping[str, float]) -> str:
         return "lanes load from rows that are 16 KiB apart or more: DRAM opens a row for each"
     if us < row.measured and bytes_ <= 1.4 * load_gpu(GPUS[row.gpu][0]).l2.size_bytes:
         return "data that fit or almost fit in the L2, of which not all may be used; barriers"
-    if sum(stack.get(each, 0) for each in ("base", "com_data", "com_struct")) > 0.7 * sum(stack.values()):
+    if sum(stack.get(each, 0) for each in ("base", "com_data", "com_struct", *STRUCT_PARTS)) > 0.7 * sum(stack.values()):
         return "not memory: what the pipes execute in a cycle"
     return "not known"
 

@@ -16,7 +16,7 @@ from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.suites import SuiteKernel, load_suite
 from warpsight.pipeline.tracing import trace_kernel
-from warpsight.result.prediction import COMPONENTS, MEMORY_CLASSES, Prediction, mean_absolute_percentage_error, relative_error
+from warpsight.result.prediction import MEMORY_CLASSES, Prediction, mean_absolute_percentage_error, relative_error, with_whole
 
 PAGE = Path(__file__).resolve().with_suffix(".md")
 COMMAND = "python validation/suite_models.py --write"
@@ -50,8 +50,9 @@ class Outcome:
 
     def widest(self, model: str) -> tuple[str, float, float]:
         """The component of the CPI stack in which model and simulator differ most, with what it is in both."""
-        ours, theirs = self.predictions[model].cpi_stack, self.simulator.cpi_stack
-        name = max(COMPONENTS, key=lambda component: abs(ours[component] - theirs[component]))
+        theirs = self.simulator.cpi_stack
+        ours = with_whole(self.predictions[model].cpi_stack, theirs)
+        name = max(ours, key=lambda component: abs(ours[component] - theirs[component]))
         return name, ours[name], theirs[name]
 
 

@@ -14,14 +14,16 @@ from explained import KERNELS, traces
 import warpsight
 from warpsight.analysis.advice import divergence_rules, memory_rules, resource_rules
 from warpsight.analysis.advice.advise import LEAST_GAIN, OURS, Advice, advise_trace, all_rules
-from warpsight.analysis.advice.memory_rules import Atomics, coalesced, combined, doubled_hits, without_conflicts
+from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, L1Hits, coalesced, combined, doubled_hits
 from warpsight.analysis.advice.resource_rules import Balance, LaunchOverhead, balanced
-from warpsight.analysis.advice.rule import RULES, Case, WhatIf
+from warpsight.analysis.advice.rule import RULES, Case, WhatIf, place_of
 from warpsight.analysis.explanation import explain_profiled
 from warpsight.base.errors import LimitError
+from warpsight.base.units import percent
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import occupancy
 from warpsight.intervals.build import build_profile
+from warpsight.intervals.usage import without_conflicts
 from warpsight.models.base import get_model
 from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.reports.explanation import advice_text
@@ -131,9 +133,58 @@ def test_gains_from_cache_counts_are_those_of_the_changed_counts(kernels: dict[s
         assert change.evaluate().cycles == explicit
     case = _case(kernels["count"])
     (change,) = rules["bank_conflicts"].propose(case)
-    line = int(change.place.rpartition(":")[2])
-    pcs = [i.pc for i in case.trace.instructions if i.line == line and i.has_degree]
-    assert change.evaluate().cycles == _cycles(case.profiled, misses=without_conflicts(case.profiled.misses, pcs))
+    explicit = _cycles(case.profiled, misses=without_conflicts(case.trace.instructions, case.profiled.misses))
+    assert change.evaluate().cycles == explicit
+
+
+CONFLICTS = """__global__ void conflicts(const float4* in, float4* out) {
+  __shared__ float4 wide[256];
+  __shared__ float tile[32 * 32 * 2];
+  wide[threadIdx.x] = in[threadIdx.x];
+  tile[(threadIdx.x * 16) % 2048] = in[threadIdx.x].x;
+  __syncthreads();
+  float4 v = wide[threadIdx.x ^ 1];
+  v.x += tile[(threadIdx.x * 32 + 7) % 2048];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = v;
+}
+"""
+
+
+def test_bank_conflicts_of_all_lines_are_one_change_without_accesses_that_are_only_wide(tmp_path: Path) -> None:
+    source = tmp_path / "conflicts.cu"
+    source.write_text(CONFLICTS)
+    arrays = [np.ones(1024, np.float32), np.zeros(16 * 1024, np.float32)]
+    trace = warpsight.trace(source, grid=16, block=256, args=arrays)
+    case = _case(trace, "warpsight")
+    (change,) = BankConflicts().propose(case)
+    assert change.title == "no bank conflicts in shared memory at lines 8 and 5"
+    assert change.place == "conflicts.cu:8"
+    assert "line 8: 32.0 instead of 1.00, line 5: 16.0 instead of 1.00" in change.reason
+    without = change.evaluate()
+    assert without.cpi_stack.get("banks", 0.0) == 0.0 < case.prediction.cpi_stack["banks"]
+    assert without.cycles < case.prediction.cycles
+    charged = {row.line: row.cpi_stack["banks"] for row in case.rows if row.cpi_stack["banks"]}
+    assert set(charged) == {5, 8} and charged[8] == pytest.approx(31 / 15 * charged[5])
+
+
+def test_l1_hit_rate_of_a_line_is_the_one_that_explain_shows(tmp_path: Path) -> None:
+    """One load of the line always hits after its first use, another never does, and a third sometimes."""
+    source = tmp_path / "reads.cu"
+    source.write_text("""__global__ void reads(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float sum = 0.0f;
+  for (int k = 0; k < n; k++) sum += x[threadIdx.x] + x[4096 + k * 8192 + i] + x[(i * (k + 3)) % 999];
+  y[i] = sum;
+}
+""")
+    trace = warpsight.trace(source, grid=32, block=128, args=[np.ones(1 << 17, np.float32), np.zeros(4096, np.float32), 8])
+    case = _case(trace)
+    changes = list(L1Hits().propose(case))
+    rates = {place_of(row): row.l1_hit_rate for row in case.rows}
+    assert any(change.place == "reads.cu:4" for change in changes)
+    for change in changes:
+        rate = rates[change.place]
+        assert rate is not None and f" from {percent(rate)} to " in change.title
 
 
 def test_atomics_that_meet_at_an_address_are_advised_to_be_combined(kernels: dict[str, KernelTrace]) -> None:

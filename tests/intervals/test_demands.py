@@ -13,6 +13,7 @@ from warpsight.intervals.algorithm import PathStats
 from warpsight.intervals.build import build_profile
 from warpsight.intervals.demands import busiest_on_path, stall_in_step, work_imbalance
 from warpsight.intervals.interval_profile import ResourceDemands
+from warpsight.intervals.usage import conflict_passes
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -51,6 +52,30 @@ def test_demands_are_the_launchs_counts_over_its_warps() -> None:
     assert found.barriers == 2
     assert found.work_imbalance == 1
     assert found.longest_warp == 1
+
+
+def test_conflicts_are_passes_beyond_those_of_the_bytes_and_lengthen_a_warp_alone() -> None:
+    """Two loads of 16 B a lane take 8 passes of 128 B at least. Of 28 passes 20 are conflicts, for which a warp waits."""
+    wide = op(1, (2,), (1,), "shared", opcode="ld.shared.v4.f32", space="shared", access="load", access_bytes=16)
+    bulk = op(3, (), (), "memory", opcode="cp.async.bulk.shared", space="shared", access="store", access_bytes=4)
+    program = (op(0, (1,)), wide, op(2, (2,), (2,)), bulk)
+    launched = trace(program, [0, 4], [[(0, 2)]], [0])
+    for passes, conflicts in ((8, 0), (28, 20)):
+        found = misses(4, shared_executions={1: 2, 3: 2}, shared_passes={1: passes, 3: 16})
+        assert conflict_passes(program, found).tolist() == [0, conflicts, 0, 0]
+        demands = build_profile(launched, found, gpu(), Occupancy(8, 8, 0.5, "threads")).demands
+        assert demands is not None
+        assert demands.l1_cycles * demands.port_conflict_share == pytest.approx(conflicts)
+        assert demands.stall_cycles * demands.stall_conflict_share == pytest.approx(conflicts)
+
+
+def test_busiest_unit_is_named() -> None:
+    slow = gpu(initiation_cycles={"int": 2, "sfu": 4, "fp32": 1, "fp64": 1, "shared": 1, "fp16": 1})
+    program = (op(0, (1,)), op(1, (2,), (1,), "sfu"), op(2, (3,), (2,), "sfu"))
+    demands = build_profile(trace(program, [0, 3], [[(0, 1)]], [0]), misses(3), slow, Occupancy(8, 8, 0.5, "threads")).demands
+    assert demands is not None
+    assert (demands.unit, demands.unit_cycles) == ("sfu", 8)
+    assert (_demands().unit, _demands().unit_cycles) == ("", 0)
 
 
 def test_stalls_in_step_are_what_outlasts_the_other_warps() -> None:

@@ -31,7 +31,8 @@ def unit_cycles(launched: KernelTrace, on: GpuSpec) -> float:
     count = len(launched.instructions)
     stats = path_stats(launched, steps(launched.instructions, launched.block_start), np.ones(count))
     times = np.ones(count, dtype=np.int64)
-    return demands_of(launched, misses(count), on, stats, np.ones(1, dtype=np.int64), times, 0.0, 1).unit_cycles
+    alone = np.ones(1, dtype=np.int64)
+    return demands_of(launched, misses(count), on, stats, alone, times, 0.0, 1, np.zeros(1)).unit_cycles
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,39 @@ def test_units_of_four_cycles_bound_what_uses_them() -> None:
 def test_bank_conflicts_and_requests_bound_the_load_store_unit() -> None:
     found = get_model("warpsight").predict(launched(COMPUTE, ONE_WAVE, l1_cycles=1000.0), gpu())
     assert found.cycles == pytest.approx(8000, rel=0.02)
-    assert found.bound_by == "arithmetic or load-store throughput"
+    assert found.bound_by == "load-store unit"
+    conflicted = launched(COMPUTE, ONE_WAVE, l1_cycles=1000.0, port_conflict_share=0.75)
+    split = get_model("warpsight").predict(conflicted, gpu())
+    assert split.cycles == pytest.approx(found.cycles)
+    assert split.bound_by == "shared-memory bank conflicts"
+    assert split.cpi_stack["banks"] == pytest.approx(3 * split.cpi_stack["lsu"])
+    assert split.cpi_stack["banks"] + split.cpi_stack["lsu"] == pytest.approx(found.cpi_stack["lsu"])
+    assert "banks" not in found.cpi_stack and found.cpi_stack["com_struct"] == 0
+
+
+def test_stalls_for_conflicts_are_bank_conflicts_and_count_their_passes_once() -> None:
+    """A warp alone: of 60 stall cycles 30 are due to conflicts, whose 10 passes are in the load-store unit at that time."""
+    found = get_model("warpsight").predict(
+        launched(COMPUTE, LaunchShape(28, 1, 1), l1_cycles=10.0, port_conflict_share=1.0, stall_conflict_share=0.5), gpu()
+    )
+    plain = get_model("warpsight").predict(launched(COMPUTE, LaunchShape(28, 1, 1), l1_cycles=10.0), gpu())
+    assert found.cycles == pytest.approx(plain.cycles) == pytest.approx(160)
+    assert found.cpi_stack["banks"] == pytest.approx(found.cpi_stack["com_data"]) == pytest.approx(30 / 100)
+
+
+@pytest.mark.parametrize(("unit", "component", "words"), [
+    ("fp64", "fp64", "FP64 pipe"), ("imad", "fma", "FMA pipe"), ("sfu", "xu", "XU pipe"), ("tensor", "tensor", "tensor cores"),
+    ("shared", "lsu", "load-store unit"), ("", "com_struct", "arithmetic or load-store throughput"),
+])  # fmt: skip
+def test_time_at_the_busiest_unit_has_its_name(unit: str, component: str, words: str) -> None:
+    base = launched(COMPUTE, ONE_WAVE, unit_cycles=400.0, l1_cycles=0.0)
+    assert base.demands is not None
+    found = get_model("warpsight").predict(dataclasses.replace(base, demands=dataclasses.replace(base.demands, unit=unit)), gpu())
+    assert found.bound_by == words
+    assert found.cpi_stack[component] > 0.5 * found.cpi
+    assert sum(found.cpi_stack.values()) == pytest.approx(found.cpi)
+    if component != "com_struct":
+        assert found.cpi_stack["com_struct"] == 0
 
 
 def test_misses_take_the_mshrs_for_their_latency() -> None:

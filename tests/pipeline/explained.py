@@ -12,7 +12,7 @@ from warpsight.analysis.explanation import Explanation
 from warpsight.base.errors import WarpsightError
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled
-from warpsight.result.prediction import COMPONENTS, Prediction
+from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
 
 KERNELS = """\
@@ -77,7 +77,7 @@ def prediction_or_skip(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> Pre
 def assert_sums_are_the_prediction(explanation: Explanation) -> None:
     """Component by component, rows and rest are the stack; nothing is negative; shares and cycles follow."""
     prediction = explanation.prediction
-    for name in COMPONENTS:
+    for name in prediction.cpi_stack:
         parts = [row.cpi_stack[name] for row in explanation.rows]
         assert min(parts) >= 0
         assert sum(parts) + explanation.rest.get(name, 0.0) == pytest.approx(prediction.cpi_stack[name], abs=1e-9), name

@@ -22,12 +22,13 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.intervals.algorithm import interval_spans, waiting_pcs
 from warpsight.intervals.build import build_profile
+from warpsight.intervals.usage import hit_rates
 from warpsight.models.base import model_names
 from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.pipeline.request import DEFAULT_METHOD
 from warpsight.reports.explanation import explanation_text
 from warpsight.reports.formats import plain
-from warpsight.result.prediction import COMPONENTS
+from warpsight.result.prediction import COMPONENTS, STRUCT_PARTS
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -128,7 +129,7 @@ def test_component_without_a_cause_in_the_trace_is_left_over_and_not_spread() ->
 
 
 def test_every_component_but_idle_has_a_rule() -> None:
-    assert set(RULES) | {"idle", "launch"} == set(COMPONENTS)
+    assert set(RULES) | {"idle", "launch"} == {*COMPONENTS, *STRUCT_PARTS}
 
 
 def test_units_are_charged_for_the_cycles_beyond_issue() -> None:
@@ -143,6 +144,38 @@ def test_units_are_charged_for_the_cycles_beyond_issue() -> None:
     # two executions of 4 - 1 cycles, 6 requests of two loads, and 8 - 2 passes through the banks
     assert parts["com_struct"].tolist() == [6.0, 4.0, 6.0, 0.0, 0.0]
     assert not rest
+
+
+def test_parts_of_the_units_are_charged_to_what_occupies_them() -> None:
+    """pc 0 is a special function, pc 1 a load of 6 lines, pc 2 two accesses of 8 B a lane to shared memory in 8 passes, 4 of them
+    due to conflicts."""
+    slow = gpu(initiation_cycles={"int": 2, "sfu": 4, "fp32": 1, "fp64": 1, "shared": 1, "fp16": 1})
+    made, _ = _hand_made()
+    wide = op(2, (2,), (0,), "shared", opcode="ld.shared.f64", space="shared", access="load", access_bytes=8)
+    program = (op(0, (0,), op_class="sfu"), made.instructions[1], wide, *made.instructions[3:])
+    conflicted = misses(5, shared_executions={2: 2}, shared_passes={2: 8}, executions={1: 2}, l1_reads={1: 6})
+    evidence = _evidence(
+        gpu=slow, misses=conflicted, trace=KernelTrace(made.header, program, made.block_start, made.paths, made.chunks)
+    )
+    parts, rest = divided({"banks": 3.0, "lsu": 10.0, "xu": 2.0, "alu": 1.0, "tensor": 5.0}, evidence)
+    assert parts["banks"].tolist() == [0, 0, 3, 0, 0]
+    assert parts["lsu"].tolist() == [0, 6, 4, 0, 0]
+    assert parts["xu"].tolist() == [2, 0, 0, 0, 0]
+    assert parts["alu"].tolist() == [0, 0, 0, 1, 0]
+    assert rest == {"tensor": 5.0}
+
+
+def test_hit_rate_of_a_line_weighs_its_loads_by_their_sectors() -> None:
+    """pc 1 reads 8 lines of 4 sectors, 6 of them hits; pc 2 reads 8 lines of 1 sector, none a hit; a store is left out."""
+    program = (op(0, (0,)), load(1, (1,), (0,)), load(2, (2,), (0,)),
+               op(3, (), (1,), "memory", opcode="st.global.f32", space="global", access="store", access_bytes=4))  # fmt: skip
+    counts = misses(
+        4, sectors={1: 32, 2: 8, 3: 8}, l1_reads={1: 8, 2: 8}, l1_hits={1: 6}, l1_misses={1: 2, 2: 6}, l1_merges={2: 2},
+        l1_writes={3: 8}, l2_reads={1: 2, 2: 6}, l2_read_hits={1: 2, 2: 3},
+    )  # fmt: skip
+    assert hit_rates(program, counts, [0, 1, 2, 3]) == (6 * 4 / (8 * 4 + 8), (2 * 4 + 3) / (2 * 4 + 6))
+    assert hit_rates(program, counts, [2]) == (0.0, 0.5)
+    assert hit_rates(program, counts, [0, 3]) == (None, None)
 
 
 def test_repeats_of_atomics_are_charged_with_the_network_that_they_hold_up() -> None:

@@ -16,9 +16,10 @@ from warpsight.analysis.what_if import SliderAxis, evaluate_space, point, slider
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
+from warpsight.models.base import components_of, get_model
 from warpsight.pipeline.evaluate import ProfiledTrace, predict_trace, profile_trace
 from warpsight.pipeline.request import DEFAULT_METHOD, Method
-from warpsight.result.prediction import COMPONENTS, bound_by
+from warpsight.result.prediction import bound_by
 
 pytestmark = pytest.mark.contract
 
@@ -77,7 +78,7 @@ def test_random_points_equal_a_prediction_with_their_keys_set(
         assert columns["cycles"][number] == pytest.approx(answer.cycles, rel=1e-9)
         seconds = columns["seconds"][number] if "seconds" in columns else columns["cycles"][number] / design.core_clock_hz
         assert seconds == pytest.approx(answer.seconds, rel=1e-9)
-        for name in COMPONENTS:
+        for name in answer.cpi_stack:
             share = columns[f"share.{name}"][number] if f"share.{name}" in columns else 0.0
             assert share * cpi == pytest.approx(answer.cpi_stack[name], abs=1e-9 * answer.cpi)
         assert told == answer.bound_by
@@ -91,9 +92,10 @@ def test_what_binds_is_the_one_rule_on_every_point(traced: Any) -> None:
     simulated = [len(axis["values"]) for axis in grid["axes"] if axis["simulated"]]
     space = space_of(axes, len(grid["geometries"]), grid["points"])
     assert ([len(axis.values) for axis in space.simulated], len(space)) == (simulated, grid["points"])
+    components = components_of(get_model("warpsight"))
     rows, told = evaluate_space(space, case, gpu, "warpsight"), unpacked(grid)["bound_by"]
     for number in range(len(space)):
-        rule = bound_by({name: rows[f"cpi_stack.{name}"][number] for name in COMPONENTS})
+        rule = bound_by({name: rows[f"cpi_stack.{name}"][number] for name in components}, components)
         assert grid["bounds"][told[number]] == rule
 
 

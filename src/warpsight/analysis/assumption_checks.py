@@ -19,8 +19,9 @@ from warpsight.base.units import percent, thousands, three_digits
 from warpsight.equations import resources
 from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.demands import port_conflicts
 from warpsight.intervals.interval_profile import ResourceDemands
-from warpsight.intervals.usage import atomics, path_use
+from warpsight.intervals.usage import atomics, path_use, without_conflicts
 from warpsight.models.interval_model import place_waves
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
@@ -299,7 +300,7 @@ def _latency(case: CheckInput) -> Figure:
 
 @check(
     "bank-conflicts", "Shared-memory accesses have no bank conflicts.",
-    "cycles of the additional passes, over the predicted cycles", 0.05,
+    "cycles of the passes that conflicts add, over the predicted cycles", 0.05,
     "the load-store unit does nothing else in these cycles; above 5 % they are noticeable",
 )
 def _conflicts(case: CheckInput) -> Figure | None:
@@ -307,8 +308,11 @@ def _conflicts(case: CheckInput) -> Figure | None:
     executed, passes = float(misses.shared_executions.sum()), float(misses.shared_passes.sum())
     if executed == 0:
         return None
-    further = (passes - executed) * header.blocks / header.recorded_blocks / case.gpu.sm_count
-    return Figure(max(further, 0.0) / case.prediction.cycles, f"{three_digits(passes / executed)} passes per access")
+    conflicts = float(port_conflicts(case.profiled.trace, misses, case.gpu).sum())
+    further = conflicts * header.blocks / header.recorded_blocks / case.gpu.sm_count
+    ideal = float(without_conflicts(case.profiled.trace.instructions, misses).shared_passes.sum())
+    found = f"{three_digits(passes / executed)} passes per access, {three_digits(ideal / executed)} without conflicts"
+    return Figure(further / case.prediction.cycles, found)
 
 
 @check(

@@ -18,11 +18,12 @@ from warpsight.base.errors import SpecError
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec
 from warpsight.intervals.algorithm import interval_spans
+from warpsight.intervals.demands import l1_cycles, port_conflicts, unit_cycles
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
-from warpsight.intervals.usage import leaving, requests
+from warpsight.intervals.usage import hit_rates, leaving, requests
 from warpsight.isa.sass.native import BARRIERS
 from warpsight.result.prediction import SHARED, Component
-from warpsight.traces.schema import STORE, KernelTrace, StaticInstruction
+from warpsight.traces.schema import KernelTrace, StaticInstruction
 
 Floats = npt.NDArray[np.float64]
 
@@ -65,10 +66,10 @@ def divided(
 
 def _weights(name: str, evidence: Evidence, components: Mapping[str, Component]) -> Floats:
     """How much of a component each instruction is charged with, float64 [instructions]; all 0 if none is."""
-    charged_to = name if name in RULES or name not in components else components[name].charged_to
-    if charged_to in RULES:
-        return RULES[charged_to](evidence)
-    return _executed(charged_to, evidence)
+    charged_to = components[name].charged_to if name in components else ""
+    if name in RULES and not charged_to:
+        charged_to = name
+    return RULES[charged_to](evidence) if charged_to in RULES else _executed(charged_to, evidence)
 
 
 def _executed(op_class: str, evidence: Evidence) -> Floats:
@@ -128,6 +129,30 @@ def _unit_held(evidence: Evidence) -> Floats:
     return evidence.times * units
 
 
+def _conflicting(evidence: Evidence) -> Floats:
+    """Cycles of the load-store unit due to bank conflicts."""
+    return port_conflicts(evidence.trace, evidence.misses, evidence.gpu)
+
+
+def _at_the_port(evidence: Evidence) -> Floats:
+    """Cycles of the load-store unit without bank conflicts; where shuffles or constant loads are the busiest unit, theirs too."""
+    trace, gpu, demands = evidence.trace, evidence.gpu, evidence.profile.demands
+    cycles = l1_cycles(trace, evidence.misses, gpu) - _conflicting(evidence)
+    if demands is not None and demands.unit in ("shared", "constant"):
+        cycles = cycles + unit_cycles(trace, gpu, evidence.times, demands.unit) / gpu.sm.schedulers
+    return cycles
+
+
+def _in_pipe(*units: str) -> Callable[[Evidence], Floats]:
+    """Cycles for which instructions occupy the busiest of these functional units."""
+
+    def weights(evidence: Evidence) -> Floats:
+        cycles = [unit_cycles(evidence.trace, evidence.gpu, evidence.times, unit) for unit in units]
+        return max(cycles, key=lambda each: float(each.sum()))
+
+    return weights
+
+
 def _initiation(op_class: str, gpu: GpuSpec) -> float:
     """Cycles until a unit accepts the next instruction; 1 for op classes without a unit and for memory."""
     if op_class in (*ISSUE_ONLY, "memory"):
@@ -144,6 +169,12 @@ RULES: dict[str, Callable[[Evidence], Floats]] = {
     "base": _issued,
     "com_data": _waited("compute"),
     "com_struct": _unit_held,
+    "banks": _conflicting,
+    "lsu": _at_the_port,
+    "alu": _in_pipe("int"),
+    "fma": _in_pipe("fp32", "imad"),
+    "xu": _in_pipe("sfu"),
+    **{name: _in_pipe(name) for name in ("fp16", "fp64", "tensor", "uniform")},
     "mem_data": _waited_for_memory,
     "mshr": _in_mshrs,
     "noc": _on_the_network,
@@ -195,7 +226,7 @@ class ExplanationRow:
     sum and `share` that over the prediction's CPI. `issue_cycles` (base) and `wait_cycles` (all else) are parts of the predicted
     cycles. `cause` is the largest component, empty without any.
     `lanes` active at the entry of the basic block, mean. `requests_per_execution` lines at L1 (for atomics sectors at L2) of a
-    memory instruction with an active lane, `sectors_per_request`, and hit rates of loads (atomics: only L2): None where there are
+    memory instruction with an active lane, `sectors_per_request`, and `hit_rates` of loads (atomics: only L2): None where there are
     none. `intervals` first and last, from 0, of the representative warp; None if it does not execute the row. `waits_for` longest
     first. `machine` is of the view `sass` alone.
     """
@@ -328,13 +359,13 @@ def _memory(evidence: Evidence, requests_by_pc: Longs, pcs: Longs) -> dict[str, 
     """The columns on device memory; a ratio without a denominator is None."""
     misses, instructions = evidence.misses, evidence.trace.instructions
     memory = np.array([pc for pc in pcs.tolist() if instructions[pc].has_sectors], dtype=np.int64)
-    reading = np.array([pc for pc in memory.tolist() if instructions[pc].access != STORE], dtype=np.int64)
     requested = int(requests_by_pc[memory].sum())
+    l1, l2 = hit_rates(instructions, misses, pcs.tolist())
     return {
         "requests_per_execution": _ratio(requested, int(misses.executions[memory].sum())),
         "sectors_per_request": _ratio(int(misses.sectors[memory].sum()), requested),
-        "l1_hit_rate": _ratio(int(misses.l1_hits[reading].sum()), int(misses.l1_reads[reading].sum())),
-        "l2_hit_rate": _ratio(int(misses.l2_read_hits[reading].sum()), int(misses.l2_reads[reading].sum())),
+        "l1_hit_rate": l1,
+        "l2_hit_rate": l2,
     }
 
 

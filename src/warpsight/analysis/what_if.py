@@ -26,6 +26,7 @@ from warpsight.models.base import STACK_PREFIX, get_model
 from warpsight.models.crisp import TARGET_CLOCK
 from warpsight.pipeline.evaluate import ProfiledTrace, evaluate
 from warpsight.pipeline.rows import Rows, joined
+from warpsight.result.prediction import STRUCT_PARTS
 from warpsight.sweeps.designs import groups_of, key_text
 from warpsight.sweeps.names import WHOLE
 
@@ -257,9 +258,11 @@ def _most_points(gpu: GpuSpec, model: str, mode: str) -> int:
 
     Seconds take 8 more if they may be of another clock than the core's.
     """
-    components = get_model(model).about.stack
+    stack = set(get_model(model).about.stack)
+    # of the parts of `com_struct` a kernel has at most three, in its place: conflicts, the load-store unit and its busiest unit
+    columns = len(stack - set(STRUCT_PARTS)) + (2 if stack & set(STRUCT_PARTS) else 0)
     seconds = 8 if gpu.parameters.get(TARGET_CLOCK.name) else 0
-    return int(_MOST_CHARACTERS[mode] / ((8 + seconds + 4 * len(components) + 1) * 4 / 3))
+    return int(_MOST_CHARACTERS[mode] / ((8 + seconds + 4 * columns + 1) * 4 / 3))
 
 
 def _packed(rows: dict[str, Any], space: Space, gpu: GpuSpec) -> dict[str, Any]:

@@ -7,6 +7,7 @@ are cycles per warp of an SM.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,8 @@ def instructions_per_warp(profile: IntervalProfile) -> float:
 
 def evenly_spread(demands: ResourceDemands) -> ResourceDemands:
     """The same traffic, spread evenly over slices and channels at all times."""
-    return replace(demands, **dict.fromkeys(SHARES, 1.0))
+    even: dict[str, Any] = dict.fromkeys(SHARES, 1.0)
+    return replace(demands, **even)
 
 
 def issue_cycles(instructions: float, design: Design, warps: Floats) -> Floats:

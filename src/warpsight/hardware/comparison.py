@@ -25,7 +25,7 @@ from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, profile
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import AUTO, COLD, DEFAULT_METHOD, KernelRequest, Method
 from warpsight.pipeline.tracing import obtain_trace
-from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
+from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error, with_whole
 from warpsight.traces.schema import LOAD, STORE, TraceHeader
 
 COUNT, SHARE, BYTES = "count", "share", "bytes"
@@ -140,7 +140,8 @@ class ModelPrediction:
         """The component of the reference with the largest difference (predicted minus reference, CPI)."""
         if self.prediction is None or reference is None or not reference.cpi_stack:
             return None
-        ours, theirs = self.prediction.cpi_stack, reference.cpi_stack
+        theirs = reference.cpi_stack
+        ours = with_whole(self.prediction.cpi_stack, theirs)
         predicted = {component: ours.get(component, 0.0) for component in theirs}
         name = max(theirs, key=lambda component: abs(predicted[component] - theirs[component]))
         difference = predicted[name] - theirs[name]

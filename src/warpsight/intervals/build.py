@@ -18,7 +18,7 @@ from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency
 from warpsight.intervals.algorithm import RESULT, Longs, PathIntervals, dependences, path_intervals, path_stats, steps
 from warpsight.intervals.demands import cycles_alone, demands_of, l1_cycles, stall_in_step
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
-from warpsight.intervals.usage import leaving, occurrences, path_use, trace_counts
+from warpsight.intervals.usage import conflict_passes, leaving, occurrences, path_use, trace_counts, without_conflicts
 from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
 
 LEVELS = ("l1", "l2", "dram")
@@ -229,6 +229,11 @@ def build_profile(
     in_step = stall_in_step(intervals.instructions, intervals.stall_cycles, port_cycles, header.warps_per_block, slots)
     hidden = 1.0 - in_step / alone if alone else 0.0
     own = cycles_alone(trace, walked, latency.cycles, l1_cycles(trace, misses, gpu) / np.maximum(times, 1), gpu)
+    conflicts = np.zeros(len(own))
+    if conflict_passes(trace.instructions, misses).any():
+        ideal = without_conflicts(trace.instructions, misses)
+        faster = latency_table(trace.instructions, ideal, gpu, times).cycles
+        conflicts = own - cycles_alone(trace, walked, faster, l1_cycles(trace, ideal, gpu) / np.maximum(times, 1), gpu)
     return IntervalProfile(
         kernel=header.kernel, warps_per_sm=resident * header.warps_per_block,
         total_warp_instructions=header.warp_instructions, llc_miss_ratio=misses.llc_miss_ratio, path=path,
@@ -241,7 +246,9 @@ def build_profile(
         ),
         notes=(_representative(int(first_warp[path]), header.warps_per_block, representative, warps, path), *_banks(misses, gpu)),
         memory_stall_levels=_levels(intervals, cause, latency),
-        demands=demands_of(trace, misses, gpu, replace(stats, cycles=own), warps, times, hidden, occupancy.blocks_per_sm),
+        demands=demands_of(
+            trace, misses, gpu, replace(stats, cycles=own), warps, times, hidden, occupancy.blocks_per_sm, conflicts
+        ),
         counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm) if counts else None,
     )
 

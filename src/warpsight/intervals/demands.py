@@ -15,7 +15,7 @@ from warpsight.caches.miss_profile import SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec, occupied, pass_cycles
 from warpsight.intervals.algorithm import ISSUE, TICKS, Indices, Ints, Longs, PathStats, Steps, arrives, plain, step_ticks
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
-from warpsight.intervals.usage import atomics, dram_bytes, requests, touched_bytes
+from warpsight.intervals.usage import atomics, dram_bytes, requests, touched_bytes, without_conflicts
 from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace
 
 LOAD_STORE = 0
@@ -285,12 +285,13 @@ def _not_hidden(stalls: Floats, later: Floats) -> float:
 
 def demands_of(
     trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, stats: PathStats, warps: Longs, times: Longs, hidden_in_step: float,
-    places: int,
+    places: int, conflict_cycles: Floats,
 ) -> ResourceDemands:
     """The demands of `trace` on `gpu`.
 
     `stats` and `warps` [paths]: each path alone, and its number of warps. `times` [instructions]: how often warps executed each pc.
-    `hidden_in_step` (0 to 1): the part of a warp's stalls that the warps of its block hide when they are in step.
+    `hidden_in_step` (0 to 1): the part of a warp's stalls that the warps of its block hide when they are in step. `conflict_cycles`
+    float64 [paths]: by how much each path alone is longer due to bank conflicts.
     """
     count = trace.header.warps
     atomic = atomics(trace.instructions)
@@ -304,8 +305,9 @@ def demands_of(
     port = l1_cycles(trace, misses, gpu)
     busiest, parts = busiest_on_path(trace, gpu, port / np.maximum(times, 1), times)
     stall = float(((stats.cycles - stats.instructions) * warps).sum()) / count
+    unit, unit_cycles = _busiest_unit(trace, gpu, times)
     return ResourceDemands(
-        unit_cycles=_unit_cycles(trace, gpu, times) / count,
+        unit_cycles=unit_cycles / count,
         l1_cycles=float(port.sum()) / count,
         read_misses=float(misses.l1_misses[reads].sum()) / count,
         fetched_bytes=(float((misses.l1_misses[reads] * fetched).sum()) + atomic_bytes) / count,
@@ -325,17 +327,37 @@ def demands_of(
         stall_in_step=stall * (1.0 - hidden_in_step),
         work_imbalance=work_imbalance(trace, stats, busiest, parts, places, gpu),
         longest_warp=float(stats.cycles[warps > 0].max()) * count / float((stats.cycles * warps).sum()),
+        port_conflict_share=_part(port_conflicts(trace, misses, gpu).sum(), port.sum()),
+        stall_conflict_share=_part((conflict_cycles * warps).sum() / count, stall),
+        unit=unit,
     )
 
 
-def _unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> float:
-    """Cycles for which all warps together occupy the busiest unit that is not fully pipelined."""
+def _part(part: float, whole: float) -> float:
+    """`part` over `whole`, of which it is a part but for rounding errors; 0 of nothing."""
+    return min(max(float(part) / float(whole), 0.0), 1.0) if whole > 0 else 0.0
+
+
+def port_conflicts(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
+    """The part of `l1_cycles` that is due to bank conflicts, float64 [instructions]."""
+    return l1_cycles(trace, misses, gpu) - l1_cycles(trace, without_conflicts(trace.instructions, misses), gpu)
+
+
+def unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs, unit: str) -> Floats:
+    """Cycles for which each pc occupies the functional unit of the op class `unit`, float64 [instructions]."""
+    pipes = [{} if i.access else dict(occupied(gpu, i.op_class)) for i in trace.instructions]
+    return np.asarray(times * np.array([each.get(unit, 0) for each in pipes]), dtype=np.float64)
+
+
+def _busiest_unit(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> tuple[str, float]:
+    """The busiest unit that is not fully pipelined ("": none), and for how many cycles all warps together occupy it."""
     busy: dict[str, float] = {}
     for instruction in trace.instructions:
         pipes = () if instruction.access else occupied(gpu, instruction.op_class)
         for pipe, cycles in pipes:
             busy[pipe] = busy.get(pipe, 0.0) + cycles * float(times[instruction.pc])
-    return max((cycles for pipe, cycles in busy.items() if gpu.initiation_cycles.get(pipe, 1) > 1), default=0.0)
+    slow = {pipe: cycles for pipe, cycles in busy.items() if cycles > 0 and gpu.initiation_cycles.get(pipe, 1) > 1}
+    return max(slow.items(), key=lambda item: item[1], default=("", 0.0))
 
 
 def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, parts: int, places: int, gpu: GpuSpec) -> float:

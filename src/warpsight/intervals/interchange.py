@@ -13,6 +13,7 @@ import numpy as np
 from warpsight.addressing.coalescing import TRANSACTION_RULES
 from warpsight.base.errors import FormatError, suggestion
 from warpsight.caches.miss_profile import SHARES
+from warpsight.gpu.spec import OP_CLASSES
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile, KernelCounts, LaunchShape, ResourceDemands
 
 _MOST = 2**63 - 1
@@ -180,9 +181,10 @@ REQUIRED_KEYS = ("schema", "kernel", "warps_per_sm", "total_warp_instructions", 
 OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_levels", "demands", "counts", "notes")
 LAUNCH_KEYS = ("blocks", "warps_per_block", "blocks_per_sm")
 LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy")
-# older files do not have it: no waits
-DEMAND_OPTIONAL_KEYS = ("way_wait", "far_share")
-DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands) if field.name not in DEMAND_OPTIONAL_KEYS)
+# older files do not have them: no waits, and conflicts and the busiest unit are not known
+DEMAND_OPTIONAL_KEYS = ("way_wait", "far_share", "port_conflict_share", "stall_conflict_share")
+_UNIT = "unit"
+DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands) if field.name not in (*DEMAND_OPTIONAL_KEYS, _UNIT))
 _LEVELS = ("l1", "l2", "dram")
 _MOST_PC = 2**31 - 1
 
@@ -282,7 +284,7 @@ def _stall_levels(top: Fields) -> tuple[float, float, float] | None:
 def _demands(top: Fields) -> ResourceDemands | None:
     if top.is_null("demands"):
         return None
-    inside = top.inside("demands", DEMAND_KEYS, DEMAND_OPTIONAL_KEYS)
+    inside = top.inside("demands", DEMAND_KEYS, (*DEMAND_OPTIONAL_KEYS, _UNIT))
     values = {name: inside.number(name, most=1.0 if name in (*SHARES, "dram_share") else _MOST) for name in DEMAND_KEYS}
     for name in (*SHARES, "work_imbalance", "longest_warp"):
         if not values[name]:
@@ -291,7 +293,7 @@ def _demands(top: Fields) -> ResourceDemands | None:
         inside.fail("stall_in_step", "is more than stall_cycles, of which it is a part", "correct one of the two")
     for name in DEMAND_OPTIONAL_KEYS:
         values[name] = inside.number(name, most=1.0) if inside.has(name) else 0.0
-    return ResourceDemands(**values)
+    return ResourceDemands(**values, unit=inside.choice(_UNIT, ("", *OP_CLASSES)) if inside.has(_UNIT) else "")
 
 
 def _interval_document(row: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -102,7 +103,8 @@ class LaunchShape:
 class ResourceDemands:
     """The demand of a warp for each resource without waiting, as means over all warps of a launch on one GPU.
 
-    `unit_cycles`: cycles of the busiest functional unit that is not fully pipelined (initiation interval above 1), per scheduler.
+    `unit_cycles`: cycles of the busiest functional unit that is not fully pipelined (initiation interval above 1), per scheduler;
+    `unit` is its op class ("": unknown).
     `l1_cycles`: cycles of the SM's load-store unit: one per line request, per pass through the shared-memory banks, and per
     sector of an atomic. `read_misses`: lines that take an MSHR. `fetched_bytes` arrive over the NoC, `sent_bytes` (stores,
     atomics) leave over it, in `sent_requests` of the load-store unit. `dram_bytes` cross the DRAM channels; of the reads and
@@ -116,8 +118,9 @@ class ResourceDemands:
     for which the L1 is blocked because all ways of a set are in flight, per cycle of a miss in flight. `barriers`: those that a
     warp executes. `stall_cycles` of a warp alone, including its waits for units that it occupies itself; `stall_in_step`: those
     that remain when the warps of a block are in step, and each stall begins with the first warp while the others still issue.
-    `work_imbalance`: the relative time of unequal blocks on the SMs; 1 for equal blocks. `longest_warp`: cycles of the slowest
-    warp alone over those of the mean warp; 1 for equal warps.
+    `port_conflict_share` and `stall_conflict_share` (0 to 1): the parts of `l1_cycles` and of `stall_cycles` that are due to bank
+    conflicts in shared memory. `work_imbalance`: the relative time of unequal blocks on the SMs; 1 for equal blocks.
+    `longest_warp`: cycles of the slowest warp alone over those of the mean warp; 1 for equal warps.
     """
 
     unit_cycles: float
@@ -142,6 +145,9 @@ class ResourceDemands:
     work_imbalance: float
     longest_warp: float
     far_share: float = 0.0
+    port_conflict_share: float = 0.0
+    stall_conflict_share: float = 0.0
+    unit: str = ""
 
 
 # The demands that are amounts per warp; the others are shares and ratios.
@@ -151,7 +157,7 @@ AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_byt
 
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:
     """The demands of a warp if `parts` warps share the work of each equally."""
-    amounts: dict[str, float] = {name: getattr(demands, name) / parts for name in AMOUNTS}
+    amounts: dict[str, Any] = {name: getattr(demands, name) / parts for name in AMOUNTS}
     return replace(demands, **amounts, work_imbalance=1.0, longest_warp=1.0)
 
 

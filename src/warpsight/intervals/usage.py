@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +15,7 @@ from warpsight.caches.miss_profile import Counts, MissProfile
 from warpsight.gpu.spec import CacheSpec, GpuSpec
 from warpsight.intervals.algorithm import Longs, plain
 from warpsight.intervals.interval_profile import Floats, KernelCounts, LaunchTotals
-from warpsight.traces.schema import ATOMIC, SECTOR_BYTES, KernelTrace, StaticInstruction
+from warpsight.traces.schema import ATOMIC, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
 
 
 def path_use(trace: KernelTrace) -> tuple[Longs, Longs]:
@@ -58,6 +59,43 @@ def leaving(instructions: Sequence[StaticInstruction], misses: MissProfile) -> t
     """
     atomic = atomics(instructions)
     return np.where(atomic, 0, misses.l1_misses), misses.l1_writes + np.where(atomic, misses.l2_reads, 0)
+
+
+def conflict_passes(instructions: Sequence[StaticInstruction], misses: MissProfile) -> Counts:
+    """Passes of each pc through the banks of shared memory that are due to bank conflicts, int64 [instructions].
+
+    A pass moves 128 B, so an access of 8 or 16 B a lane takes two or four passes without a conflict. A bulk copy has none.
+    """
+    least = [max(1, each.access_bytes // _PASS_BYTES_A_LANE) for each in instructions]
+    further = np.maximum(misses.shared_passes - misses.shared_executions * np.array(least, dtype=np.int64), 0)
+    return np.where([any(word in each.opcode for word in _BULK) for each in instructions], 0, further)
+
+
+_PASS_BYTES_A_LANE = 4
+_BULK = (".bulk", "UBLK")
+
+
+def without_conflicts(instructions: Sequence[StaticInstruction], misses: MissProfile) -> MissProfile:
+    """`misses` without the bank conflicts of the accesses to shared memory."""
+    return replace(misses, shared_passes=misses.shared_passes - conflict_passes(instructions, misses))
+
+
+def hit_rates(
+    instructions: Sequence[StaticInstruction], misses: MissProfile, pcs: Sequence[int]
+) -> tuple[float | None, float | None]:
+    """The hit rates in the L1 and in the L2 of what the instructions at `pcs` read; None where they read nothing there.
+
+    Of the 32 B sectors, as Nsight Compute counts: a request counts with the sectors that a request of its pc touches on average. A
+    request for a line that is on its way is no hit. Atomics read in the L2 alone, and stores are left out.
+    """
+    rows = np.array([pc for pc in pcs if instructions[pc].has_sectors and instructions[pc].access != STORE], dtype=np.int64)
+    sectors = misses.sectors[rows] / np.maximum(requests(instructions, misses)[rows], 1)
+
+    def rate(hits: Counts, reads: Counts) -> float | None:
+        whole = float((sectors * reads[rows]).sum())
+        return float((sectors * hits[rows]).sum()) / whole if whole else None
+
+    return rate(misses.l1_hits, misses.l1_reads), rate(misses.l2_read_hits, misses.l2_reads)
 
 
 def touched_bytes(sectors: npt.ArrayLike, requests: npt.ArrayLike, cache: CacheSpec) -> Floats:

@@ -17,7 +17,7 @@ from warpsight.gpu.key import Key
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.isa.op_classes import OP_CLASSES
-from warpsight.result.prediction import COMPONENTS, SHARED, Component, Prediction, bound_by, in_order, memory_class
+from warpsight.result.prediction import COMPONENTS, SHARED, STRUCT_PARTS, Component, Prediction, bound_by, in_order, memory_class
 from warpsight.traces.schema import WARP_SIZE
 
 Floats = npt.NDArray[np.float64]
@@ -37,9 +37,9 @@ class About:
 
     `equations` with their numbers in the paper, `assumptions` it makes, where it `fails`, and the full citation. `by_component`
     gives the equation of each component of the CPI stack that can be other than zero; empty: any shared one. `components`
-    declares components of the model's own, which no other model has. `checks` names the checks of `analysis/assumptions.py`
-    that can find a kernel to violate the assumptions. `description` stands for the docstring of the model's class where several
-    models are of one class.
+    declares components besides the shared ones: of the model's own, or of `result.prediction.STRUCT_PARTS`. `checks` names the
+    checks of `analysis/assumptions.py` that can find a kernel to violate the assumptions. `description` stands for the docstring of
+    the model's class where several models are of one class.
     """
 
     equations: tuple[str, ...]
@@ -94,10 +94,12 @@ class Model(ABC):
         numbers = {name: float(array[0]) for name, array in evaluate(self, profile, Design.of(gpu)).items()}
         components = components_of(self)
         stack = {name: numbers[f"{STACK_PREFIX}{name}"] for name in components}
+        stack = {name: value for name, value in stack.items() if value or not components[name].part_of}
         launch = profile.launch
         about_model = _provenance(self, profile, gpu, stack) | self.remarks(profile, gpu)
-        if self.about.components:
-            about_model["components"] = {component.name: component.to_json() for component in self.about.components}
+        own = {component.name: component.to_json() for component in self.about.components if component not in STRUCT_PARTS.values()}
+        if own:
+            about_model["components"] = own
         return Prediction(
             kernel=profile.kernel, gpu=gpu.name, model=self.name, cycles=numbers["cycles"], seconds=numbers["seconds"],
             warp_instructions=profile.total_warp_instructions, ipc_sm_warp=numbers["ipc_sm_warp"],
@@ -138,10 +140,12 @@ def components_of(model: Model) -> dict[str, Component]:
         if component.name in SHARED:
             what = f'the model "{model.name}" declares the component "{component.name}" of the CPI stack, which all models share'
             raise UsageError(what, remedy="give the component another name")
-        if component.charged_to not in ("", *SHARED, *OP_CLASSES):
+        if component.charged_to not in ("", *SHARED, *STRUCT_PARTS, *OP_CLASSES):
             what = f'the component "{component.name}" of the model "{model.name}" is charged to "{component.charged_to}"'
-            raise UsageError(what, remedy=f"use a shared component or an op class: {', '.join((*SHARED, *OP_CLASSES))}")
-    return {**SHARED, **{component.name: component for component in model.about.components}}
+            raise UsageError(what, remedy=f"use a component or an op class: {', '.join((*SHARED, *STRUCT_PARTS, *OP_CLASSES))}")
+    own = {component.name: component for component in model.about.components}
+    whole = {shared: [name for name, each in own.items() if each.part_of == shared] for shared in SHARED}
+    return {name: SHARED.get(name) or own[name] for shared in SHARED for name in (shared, *whole[shared])} | own
 
 
 def evaluate(model: Model, profile: IntervalProfile, design: Design) -> dict[str, Floats]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import Floats, IntervalProfile, ResourceDemands
 from warpsight.models.base import MODELS, About, Model
 from warpsight.models.interval_model import Residency, launch_answer, residency, stall_shares, with_launch
-from warpsight.result.prediction import in_order
+from warpsight.result.prediction import STRUCT_PARTS, in_order
 
 Bools = npt.NDArray[np.bool_]
 
@@ -47,10 +48,22 @@ WARPSIGHT_PARTS = {
 # The cycles beyond the issue cycles of all warps, without those of barriers, are divided in proportion to the waits of a warp.
 _WAITING = "(cycles - sync - base) x {what} / all waiting of a warp"
 _MEMORY = _WAITING.format(what="residence at the memory system, the part that is {what}")
+# The component of the waits for a functional unit, by op class: the pipeline that executes it, as Nsight Compute names them.
+# Shuffles and loads of constants go through the load-store unit.
+UNITS = {
+    "": "com_struct", "int": "alu", "fp32": "fma", "imad": "fma", "fp16": "fp16", "fp64": "fp64", "sfu": "xu", "tensor": "tensor",
+    "uniform": "uniform", "shared": "lsu", "constant": "lsu",
+}  # fmt: skip
 _BY_COMPONENT = {
     "base": "W x instructions / min(schedulers x issue width, W): issue slots of all W warps",
     "com_data": _WAITING.format(what="stalls of a warp alone for arithmetic"),
-    "com_struct": _WAITING.format(what="residence R at functional units and load-store unit, without the waits for ways"),
+    "com_struct": _WAITING.format(what="residence R at the busiest functional unit, where the profile does not name it"),
+    "banks": _WAITING.format(
+        what="residence R at the load-store unit due to bank conflicts, and stalls of a warp alone due to them beyond their service"
+    ),
+    "lsu": _WAITING.format(what="residence R at the load-store unit, without bank conflicts and the waits for ways"),
+    **{unit: _WAITING.format(what=f"residence R at the busiest functional unit, where it is the {STRUCT_PARTS[unit].bound_by}")
+       for unit in STRUCT_PARTS if unit not in ("banks", "lsu")},
     "mem_data": _WAITING.format(what="stalls of a warp alone for memory"),
     "mshr": _MEMORY.format(what="flight of misses that hold the MSHRs, and waits for a way of an L1 set"),
     "noc": _MEMORY.format(what="residence R at the NoC, and at its ports and the L2 slices beyond it"),
@@ -96,6 +109,7 @@ class Warpsight(Model):
         citation="Y. Bard. Some extensions to multiclass queueing network analysis. 1979. P. Schweitzer. Approximate analysis of "
         "multiclass closed networks of queues. 1979. The model itself: this project.",
         by_component=_BY_COMPONENT,
+        components=tuple(STRUCT_PARTS.values()),
         checks=("alike-warps",),
     )
 
@@ -155,7 +169,7 @@ class Warpsight(Model):
             "ways": ("way_wait",), "noc": ("fetched_bytes", "sent_bytes"), "dram": ("dram_bytes", "dram_alternating"),
             "turnaround": ("dram_alternating",),
         }  # fmt: skip
-        changes = {field: 0.0 for part, fields in nothing.items() if not self._has(part) for field in fields}
+        changes: dict[str, Any] = {field: 0.0 for part, fields in nothing.items() if not self._has(part) for field in fields}
         if not self._has("unequal-blocks"):
             changes |= {"work_imbalance": 1.0, "longest_warp": 1.0}
         if not self._has("spread"):
@@ -191,16 +205,16 @@ class Warpsight(Model):
         together, _ = self._cycles(servers, blocks, warps, joined, waves.last, np.zeros_like(step))
         mixed = apart + demands.barriers / (demands.barriers + 1.0) * (together - apart)
         total = np.where(step, apart, mixed)
-        _, from_memory = stall_shares(profile)
-        for_ways = residence[:, 2] * np.divide(by_ways, port, out=np.zeros_like(port), where=port > 0)
-        waits = {
-            "com_data": stall * max(1.0 - from_memory, 0.0),
-            "mem_data": stall * from_memory,
-            "com_struct": residence[:, 1] + residence[:, 2] - for_ways,
-            **{name: residence[:, 3] * share for name, share in shares.items()},
-            "launch": starting,
-        }
-        waits["mshr"] = waits["mshr"] + for_ways
+        a_cycle = np.divide(residence[:, 2], port, out=np.zeros_like(port), where=port > 0)
+        waits = {name: residence[:, 3] * share for name, share in shares.items()} | {"launch": starting}
+        waits["mshr"] = waits["mshr"] + a_cycle * by_ways
+        waits |= _stalls(profile, demands, stall)
+        # of a stall due to conflicts, the warp is in the load-store unit for the passes themselves, which is in R there
+        conflicts = demands.l1_cycles * demands.port_conflict_share
+        waits["banks"] = np.maximum(waits["banks"] - conflicts, 0.0) + a_cycle * conflicts
+        waits["lsu"] = a_cycle * (demands.l1_cycles - conflicts + by_stores)
+        unit = UNITS[demands.unit]
+        waits[unit] = waits.get(unit, 0.0) + residence[:, 1]
         sync = np.maximum(total - np.maximum(apart, warps * issue), 0.0)
         stack = _divided(total - sync, warps * issue, waits)
         return in_order(stack | {"sync": sync}), warps * servers[:, :3].max(axis=1), warps * carried
@@ -296,6 +310,14 @@ def _last_wave(alone: Floats, bound: Floats, delay: Floats) -> Floats:
     """
     unhidden = np.divide(bound * delay, bound + delay, out=np.zeros(len(bound)), where=bound + delay > 0)
     return np.maximum(alone, bound + unhidden)
+
+
+def _stalls(profile: IntervalProfile, demands: ResourceDemands, stall: Floats) -> dict[str, Floats]:
+    """`stall`, cycles of a warp alone, by what it waits for: bank conflicts first, which are mostly stalls for arithmetic."""
+    _, from_memory = stall_shares(profile)
+    conflicts = demands.stall_conflict_share
+    others = max(1.0 - from_memory - conflicts, 0.0)
+    return {"banks": stall * conflicts, "com_data": stall * others, "mem_data": stall * (1.0 - conflicts - others)}
 
 
 def _divided(total: Floats, issue: Floats, waits: dict[str, Floats]) -> dict[str, Floats]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpsight.reports.stack import dominant
+from warpsight.result.prediction import STRUCT_PARTS
 
 # For each component that a design can reduce: the GPU key, and the factor that helps.
 _LEVERS = {
@@ -18,6 +19,7 @@ _LEVERS = {
     "base": ("sm_count", 2.0),
     "com_data": ("sm_count", 2.0),
     "com_struct": ("sm_count", 2.0),
+    **{part: ("sm_count", 2.0) for part in STRUCT_PARTS if part != "banks"},  # padding helps against bank conflicts: see `advise`
     "idle": ("sm_count", 0.5),
 }
 
@@ -29,6 +31,8 @@ def line(command: Sequence[str], why: str = "") -> str:
 
 def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
     """The line after the prediction of `command` (without `warpsight`): the same with twice the resource of the bottleneck."""
+    if dominant(document) == "banks" and "-" not in command:
+        return line(["advise", *command[1:]], "what the bank conflicts cost")
     key, factor = _LEVERS.get(dominant(document), ("", 1.0))
     value = _scaled(_lookup(document["provenance"].get("gpu", {}), key), factor)
     if value and "-" not in command and not any(word.startswith(f"{key}=") for word in command):

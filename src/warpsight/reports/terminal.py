@@ -6,10 +6,13 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from warpsight.result.prediction import STRUCT_PARTS
+
 WIDTH = 120
 
 _COLOURS = {
-    "base": "32", "com_data": "36", "com_struct": "36", "mem_data": "33", "mshr": "31", "noc": "35", "dram": "34",
+    "base": "32", "com_data": "36", "com_struct": "36", **dict.fromkeys(STRUCT_PARTS, "36"), "banks": "31", "mem_data": "33",
+    "mshr": "31", "noc": "35", "dram": "34",
 }  # fmt: skip
 
 

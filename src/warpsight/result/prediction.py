@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any, TypeVar
@@ -30,8 +30,9 @@ def mean_absolute_percentage_error(errors: list[float]) -> float:
 class Prediction:
     """One kernel on one GPU by one model. Instructions, IPC and CPI count warp instructions; the stack is per SM.
 
-    `cpi_stack` holds every component of `COMPONENTS`, then those that the model declares of its own. None is negative, and they sum
-    to `cpi` within 1e-9. `ipc_sm_warp` and `cpi` are of the whole launch, including idle SMs and the last wave.
+    `cpi_stack` holds every component of `COMPONENTS`, and those that the model declares besides: parts of a shared component (after
+    it, without those that are zero), and its own ones (last). None is negative, and they sum to `cpi` within 1e-9.
+    `ipc_sm_warp` and `cpi` are of the whole launch, including idle SMs and the last wave.
     """
 
     kernel: str
@@ -74,8 +75,8 @@ class Component:
 
     `name` is the key in `cpi_stack`, `meaning` a few words for a CUDA programmer, `nsight` the nearest stall reasons of Nsight
     Compute (empty: none), `bound_by` the words after "bound by". `charged_to` says which instructions `explain` charges with it: an
-    op class (its instructions, by executions) or a shared component (the instructions which that one is charged to); empty: none,
-    it is shown beside the instructions.
+    op class (its instructions, by executions), a shared component or a part of one (the instructions which that one is charged to);
+    empty: none, it is shown beside the instructions. `part_of`: the shared component that it is a part of.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Component:
     nsight: str
     bound_by: str
     charged_to: str = ""
+    part_of: str = ""
 
     def to_json(self) -> dict[str, str]:
         """What a prediction document says of a component that its model declares."""
@@ -104,20 +106,50 @@ _TABLE = (
 SHARED = {component.name: component for component in _TABLE}
 COMPONENTS = tuple(SHARED)
 
+# What `com_struct` consists of, for a model that tells which unit is busy. Units are named as Nsight Compute names its pipelines.
+_MATH = "math pipe"
+STRUCT_PARTS = {part.name: part for part in (
+    Component("banks", "bank conflicts in shared memory", "mio throttle, short scoreboard", "shared-memory bank conflicts"),
+    Component("lsu", "load-store unit (LSU) busy", "mio throttle, lg throttle", "load-store unit"),
+    Component("alu", "ALU pipe busy (integer, logic)", _MATH, "ALU pipe"),
+    Component("fma", "FMA pipe busy (FP32, IMAD)", _MATH, "FMA pipe"),
+    Component("fp16", "FP16 pipe busy", _MATH, "FP16 pipe"),
+    Component("fp64", "FP64 pipe busy", _MATH, "FP64 pipe"),
+    Component("xu", "XU pipe busy (special functions)", _MATH, "XU pipe"),
+    Component("tensor", "tensor cores busy", _MATH, "tensor cores"),
+    Component("uniform", "uniform pipe busy", _MATH, "uniform pipe"),
+)}  # fmt: skip
+STRUCT_PARTS = {name: replace(part, part_of="com_struct") for name, part in STRUCT_PARTS.items()}
+
 
 def in_order(stack: Mapping[str, T]) -> dict[str, T]:
-    """The same components, the shared ones first and in the order of `COMPONENTS`, a model's own after them."""
-    return {**{name: stack[name] for name in COMPONENTS if name in stack}, **stack}
+    """The same components, the shared ones first and in the order of `COMPONENTS`, each before its parts; a model's own last."""
+    parts = {shared: [part.name for part in STRUCT_PARTS.values() if part.part_of == shared] for shared in COMPONENTS}
+    names = (name for shared in COMPONENTS for name in (shared, *parts[shared]))
+    return {**{name: stack[name] for name in names if name in stack}, **stack}
 
 
 def components_of(document: Mapping[str, Any]) -> dict[str, Component]:
     """What is known of each component in the `cpi_stack` of a prediction document, in order.
 
-    One that is neither shared nor declared in the document (another program wrote it) has its name for everything.
+    One that is neither known here nor declared in the document (another program wrote it) has its name for everything.
     """
     declared = (document.get("provenance") or {}).get("model", {}).get("components", {})
     own = {name: Component(name, entry["meaning"], entry["nsight"], entry["bound_by"]) for name, entry in declared.items()}
-    return {name: SHARED.get(name) or own.get(name) or Component(name, "", "", name) for name in in_order(document["cpi_stack"])}
+    known = SHARED | STRUCT_PARTS | own
+    return {name: known.get(name) or Component(name, "", "", name) for name in in_order(document["cpi_stack"])}
+
+
+def with_whole(stack: Mapping[str, float], known: Collection[str]) -> dict[str, float]:
+    """`stack` with parts that are not among the `known` added to the shared component that they are a part of.
+
+    So a stack with parts compares with one that does not have them, such as the simulator's.
+    """
+    whole: dict[str, float] = {}
+    for name, value in stack.items():
+        shared = STRUCT_PARTS[name].part_of if name in STRUCT_PARTS and name not in known else name
+        whole[shared] = whole.get(shared, 0.0) + value
+    return in_order(whole)
 
 
 # A second component is named where it is at least this part of the first and of the whole.

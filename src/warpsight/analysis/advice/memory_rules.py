@@ -12,8 +12,9 @@ import numpy.typing as npt
 from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
 from warpsight.analysis.explanation_rows import ExplanationRow
 from warpsight.base.errors import LimitError
-from warpsight.base.units import three_digits
+from warpsight.base.units import percent, three_digits
 from warpsight.caches.miss_profile import COUNTS, MissProfile
+from warpsight.intervals.usage import conflict_passes, hit_rates, without_conflicts
 from warpsight.traces.events import ChunkEvents, EventReader
 from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, WARP_SIZE, ChunkSource, KernelTrace, TraceChunk
 
@@ -203,15 +204,16 @@ class L1Hits:
     name = "l1_hits"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """One change for each line whose loads sometimes hit and sometimes miss, those with most misses first."""
+        """One change for each line with loads that sometimes hit and sometimes miss, those with most misses first."""
         misses = case.profiled.misses
         both = (misses.l1_hits > 0) & (misses.l1_hits < misses.l1_reads)
         for missed, row, pcs in heaviest_lines(case, lambda pc: bool(both[pc]), misses.l1_misses):
             after = doubled_hits(misses, pcs)
             reads = int(misses.l1_reads[pcs].sum())
-            rates = [100 * int(counts.l1_hits[pcs].sum()) / reads for counts in (misses, after)]
+            # of all loads of the line, also those that always hit or always miss, as `explain` has it
+            rates = [hit_rates(case.trace.instructions, counts, row.pcs)[0] or 0.0 for counts in (misses, after)]
             yield WhatIf(
-                title=f"L1 hit rate of {line_name(row)} from {rates[0]:.3g} % to {rates[1]:.3g} %",
+                title=f"L1 hit rate of {line_name(row)} from {percent(rates[0])} to {percent(rates[1])}",
                 place=place_of(row),
                 reason=f"{missed:,} of its {reads:,} read requests miss, although some data are reused",
                 cost="reduce the working set between uses: tiling, another order of work, fewer resident warps",
@@ -220,35 +222,49 @@ class L1Hits:
             )
 
 
-# -- What if a line's accesses to shared memory had no bank conflicts?
+# -- What if accesses to shared memory had no bank conflicts?
 
-def without_conflicts(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
-    """`misses` with one pass through the banks for each access to shared memory at `pcs`."""
-    passes = misses.shared_passes.copy()
-    rows = list(pcs)
-    passes[rows] = misses.shared_executions[rows]
-    return replace(misses, shared_passes=passes)
+# Lines that a title and a reason name; the others are counted.
+_NAMED = 3
 
 
 class BankConflicts:
-    """Accesses with bank conflicts: profile and model are evaluated again with one pass each."""
+    """Accesses with bank conflicts: profile and model are evaluated again without conflicts on any line."""
 
     name = "bank_conflicts"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """One change for each line with conflicts, those with most passes first."""
-        misses = case.profiled.misses
-        conflicts = misses.shared_passes > misses.shared_executions
-        for passes, row, pcs in heaviest_lines(case, lambda pc: bool(conflicts[pc]), misses.shared_passes):
-            mean = passes / int(misses.shared_executions[pcs].sum())
-            yield WhatIf(
-                title=f"shared memory of {line_name(row)} without bank conflicts",
-                place=place_of(row),
-                reason=f"an access takes {three_digits(mean)} passes",
-                cost="padding or another index order in shared memory",
-                owner=PROGRAMMER,
-                evaluate=lambda pcs=pcs: case.with_misses(without_conflicts(misses, pcs)),  # type: ignore[misc]
-            )
+        """One change for all lines with conflicts, those with most passes due to conflicts first."""
+        instructions, misses = case.trace.instructions, case.profiled.misses
+        conflicts = conflict_passes(instructions, misses)
+        lines = heaviest_lines(case, lambda pc: bool(conflicts[pc]), conflicts)
+        if not lines:
+            return
+        ideal = without_conflicts(instructions, misses)
+        names = _listed([line_name(row) for _, row, _ in lines])
+        passes = [[int(each.shared_passes[pcs].sum()) / int(misses.shared_executions[pcs].sum()) for each in (misses, ideal)]
+                  for _, _, pcs in lines]  # fmt: skip
+        found = [f"{line_name(row)}: {three_digits(now)} instead of {three_digits(least)}"
+                 for (_, row, _), (now, least) in zip(lines[:_NAMED], passes, strict=False)]  # fmt: skip
+        yield WhatIf(
+            title=f"no bank conflicts in shared memory at {names}",
+            place=place_of(lines[0][1]),
+            reason=f"passes through the banks for each access, {', '.join(found)}",
+            cost="pad the rows of the array by a word, or permute (swizzle) its index",
+            owner=PROGRAMMER,
+            evaluate=lambda: case.with_misses(ideal),
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`line 46`, `lines 46 and 70`, `lines 1, 2, 3 and 4 more`; names of other kinds, such as `PTX line 7`, in full."""
+    shown = list(names[:_NAMED])
+    if len(shown) > 1 and all(name.startswith("line ") for name in shown):
+        shown = [name.removeprefix("line ") for name in shown]
+        shown[0] = f"lines {shown[0]}"
+    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    *first, last = [*shown, *more]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 # -- What if the lanes of a warp combined their atomics to one address first?

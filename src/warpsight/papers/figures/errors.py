@@ -14,7 +14,7 @@ from warpsight.jobs.fingerprint import PROFILE, SIMULATOR
 from warpsight.papers.figures.base import About, Claim, Content, Number, Table
 from warpsight.papers.results import Cast, Point, Results, Variant
 from warpsight.pipeline.suites import SuiteKernel
-from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
+from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error, with_whole
 
 IPC, CPI = "IPC", "CPI"
 
@@ -61,7 +61,8 @@ class Judged:
         prediction = self.predictions.get(model)
         if prediction is None:
             return None
-        ours, theirs = prediction.cpi_stack, self.reference["cpi_stack"]
+        theirs = self.reference["cpi_stack"]
+        ours = with_whole(prediction.cpi_stack, theirs)
         name = max(ours, key=lambda component: abs(ours[component] - theirs.get(component, 0.0)))
         return name, ours[name], theirs.get(name, 0.0)
 

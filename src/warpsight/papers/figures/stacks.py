@@ -11,7 +11,7 @@ from warpsight.papers.figures.errors import CPI, Judged, both, judge, mape, none
 from warpsight.papers.figures.gpumech_errors import warp_overrides
 from warpsight.papers.results import Cast, Point, Results, Variant
 from warpsight.pipeline.suites import SuiteKernel
-from warpsight.result.prediction import COMPONENTS
+from warpsight.result.prediction import COMPONENTS, with_whole
 
 _SIMULATOR = "simulator"
 Stack = Mapping[str, float]
@@ -75,7 +75,7 @@ class Stacks:
         bars: list[tuple[str, Stack]] = []
         for row in rows:
             bars.append((_SIMULATOR, row.reference["cpi_stack"]))
-            bars += [(model, prediction.cpi_stack) for model, prediction in row.predictions.items() if prediction is not None]
+            bars += [(model, with_whole(each.cpi_stack, COMPONENTS)) for model, each in row.predictions.items() if each is not None]
         spans = [[row.variant.label, 1 + sum(each is not None for each in row.predictions.values())] for row in rows]
         return {
             "chart": "bars",
@@ -100,7 +100,8 @@ class Stacks:
             for model, prediction in row.predictions.items():
                 if prediction is not None:
                     error = 100 * (row.error(model) or 0.0)
-                    lines.append([*head, model, prediction.cpi, error, *(prediction.cpi_stack[part] for part in COMPONENTS)])
+                    stack = with_whole(prediction.cpi_stack, COMPONENTS)
+                    lines.append([*head, model, prediction.cpi, error, *(stack[part] for part in COMPONENTS)])
         columns = [self.what, "warps that fit an SM", "by", "CPI", "error, %", *COMPONENTS]
         return Table(f"CPI stacks of {member.name}, cycles", columns, lines)
 

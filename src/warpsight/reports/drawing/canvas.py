@@ -8,6 +8,8 @@ from math import cos, radians, sin
 from xml.sax.saxutils import escape, quoteattr
 from zlib import crc32
 
+from warpsight.result.prediction import STRUCT_PARTS
+
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#999999", "#000000")
 # Lines of a hatch in a tile of 8 x 8, drawn over the colour; the first has none.
 _HATCHES = ("", "M-2 2l4 -4M0 8l8 -8M6 10l4 -4", "M0 4h8", "M-2 6l4 4M0 0l8 8M6 -2l4 4", "M4 0v8", "M0 4h8M4 0v8",
@@ -22,6 +24,8 @@ _THEMED = {INK: "ink", "#000000": "ink", PAPER: "paper", FAINT: "faint", "#eeeee
 # The number of the style of each shared component of the CPI stack: the same in every picture.
 _SHARED_STYLES = {"base": 2, "com_data": 4, "com_struct": 6, "mem_data": 0, "mshr": 1, "noc": 5, "dram": 3, "sync": 8, "idle": 7,
                   "launch": 16}  # fmt: skip
+# Parts of `com_struct` have its colour, each with another hatch, but bank conflicts, which have one of their own.
+_PART_STYLES = {**{name: 6 + 9 * turn for turn, name in enumerate(STRUCT_PARTS)}, "banks": 10}
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ def style_of(number: int) -> Style:
 def stack_style(component: str) -> int:
     """The number for `style_of` of a component of the CPI stack; for a model's own component it depends only on its name."""
     own = len(_SHARED_STYLES) + crc32(component.encode()) % (3 * len(_COLOURS))
-    return _SHARED_STYLES.get(component, own)
+    return (_SHARED_STYLES | _PART_STYLES).get(component, own)
 
 
 def luminance(colour: str) -> float:

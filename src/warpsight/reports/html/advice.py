@@ -20,7 +20,8 @@ def advice(document: dict[str, Any]) -> dict[str, Any] | None:
     places, designs = _code_places(document), _designs(document)
     changes = [_change(change, first, places, designs) for change in answer["advice"]]
     stacks = [first["cpi_stack"], *(change["cpi_stack"] for change in answer["advice"])]
-    used = [name for name in in_order(first["cpi_stack"]) if any(stack.get(name, 0.0) > 0 for stack in stacks)]
+    names = in_order({name: 0.0 for stack in stacks for name in stack})
+    used = [name for name in names if any(stack.get(name, 0.0) > 0 for stack in stacks)]
     components = [{"name": name, "paint": paint_class(name)} for name in used]
     others = {key: answer[key] for key in ("without_gain", "not_tried", "refused")}
     return {"first": first, "changes": changes, "components": components, **others}

@@ -236,6 +236,7 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
 def _components(document: dict[str, Any]) -> list[str]:
     """The components of all CPI stacks in the document."""
     stacks = [each["cpi_stack"] for each in document.get("predictions") or ()]
+    stacks += [each["cpi_stack"] for each in (document.get("advice") or {}).get("advice", ())]
     stacks.append((document.get("designs") or {}).get("components", ()))
     rows = document["components"] if document["kind"] == "comparison" else ()
     return [*(name for stack in stacks for name in stack), *(row["name"] for row in rows)]
