@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
+from warpsight.analysis.advice.rule import PROFILE, PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
 from warpsight.analysis.explanation_rows import ExplanationRow
 from warpsight.base.errors import LimitError
 from warpsight.base.units import three_digits
@@ -217,6 +217,7 @@ class L1Hits:
                 cost="reduce the working set between uses: tiling, another order of work, fewer resident warps",
                 owner=PROGRAMMER,
                 evaluate=lambda after=after: case.with_misses(after),  # type: ignore[misc]
+                again=PROFILE,
             )
 
 
@@ -248,6 +249,7 @@ class BankConflicts:
                 cost="padding or another index order in shared memory",
                 owner=PROGRAMMER,
                 evaluate=lambda pcs=pcs: case.with_misses(without_conflicts(misses, pcs)),  # type: ignore[misc]
+                again=PROFILE,
             )
 
 
@@ -281,4 +283,5 @@ class Atomics:
                 cost="reduce over the lanes before the atomic, or keep a copy per block in shared memory",
                 owner=PROGRAMMER,
                 evaluate=lambda pcs=pcs: case.with_misses(combined(misses, pcs, interval)),  # type: ignore[misc]
+                again=PROFILE,
             )
