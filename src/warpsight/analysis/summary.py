@@ -40,7 +40,7 @@ def summary(
     profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, others: Sequence[Prediction] = (),
     simulated: Prediction | None = None,
 ) -> Summary:
-    """The summary of a trace's `prediction` (JSON values; docs/reference/predict.md describes the keys).
+    """The summary of a trace's `prediction` (JSON values; docs/reference/prediction.md describes the keys).
 
     `others` are predictions of the same launch by further models, `simulated` is the simulator's, if it was run.
     """

@@ -118,7 +118,14 @@ def show(documents: list[dict[str, Any]], arguments: argparse.Namespace) -> None
     elif arguments.csv:
         print(predictions_csv(documents))
     else:
-        print_answer(_text(documents, arguments), after_prediction(documents[0], arguments.command_line))
+        longest = max(documents, key=_launch_cycles)
+        print_answer(_text(documents, arguments), after_prediction(longest, arguments.command_line))
+
+
+def _launch_cycles(document: dict[str, Any]) -> float:
+    """The cycles of a row that is one launch; 0 of any other document."""
+    numbered = isinstance(document["provenance"].get("varied", {}).get("launch"), int)
+    return float(document["cycles"]) if numbered else 0.0
 
 
 def _text(documents: list[dict[str, Any]], arguments: argparse.Namespace) -> str:

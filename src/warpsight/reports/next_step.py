@@ -25,11 +25,9 @@ def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
     """The line after the prediction of `command` (without `warpsight`): the most useful next command.
 
     `advise` if a change gains 5 % or has not been tried; else `explain` for the hottest line; else the simulator, if the launch
-    violates an assumption of the model; else a report.
+    violates an assumption of the model; else a report. After a row of a table, `explain` for that row's launch.
     """
-    model, summary = document["model"], document.get("summary")
-    if summary is None:
-        return line(["models", "show", model], "the model's assumptions")
+    model, summary, varied = document["model"], document.get("summary"), document["provenance"].get("varied", {})
 
     def then(name: str, why: str, *added: str) -> str:
         several = any(word.partition("=")[0] == "--model" for word in command) and name != "simulate"
@@ -38,6 +36,12 @@ def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
             name, command, model, why, without=options, flags=_OWN_FLAGS, added=(*added, *(("--model", model) if several else ()))
         )
 
+    if isinstance(varied.get("launch"), int):
+        without, launch = (*_OWN, "--model", "--launches"), varied["launch"]
+        why, added = "the lines of the longest launch", ("--launches", str(launch), "--model", model)
+        return followed_by("explain", command, model, why, without=without, flags=_OWN_FLAGS, added=added)
+    if summary is None:
+        return line(["models", "show", model], "the model's assumptions")
     hot, place = summary["hottest"], (summary["hottest"] or {}).get("place")
     untried = untried_changes(summary)
     if summary["advice"] or untried:
