@@ -18,7 +18,7 @@ def _next(doc: dict[str, object], command: list[str] = COMMAND) -> list[str]:
     return shlex.split(after_prediction(doc, command).removeprefix("next: "), comments=True)
 
 
-SUMMARY = {
+SUMMARY: dict[str, object] = {
     "view": "source", "hottest": {"place": "k.cu:7", "share": 0.4}, "advice": [], "not_tried": [], "violated": [],
     "simulator": None,
 }  # fmt: skip
@@ -66,6 +66,13 @@ def test_next_step_of_a_table_of_launches_explains_the_longest() -> None:
     row["provenance"]["varied"] = {"launch": 3, "kernel": "k"}
     command = ["predict", "app", "--launches", "1-5"]
     assert _next(row, command) == ["warpsight", "explain", "app", "--launches", "3", "--model", "mdm"]
+
+
+@pytest.mark.parametrize("words", [["--warps", "1:8"], ["--representative", "all"], ["--repeat", "4"]])
+def test_next_step_of_one_launch_in_several_ways_explains_it(words: list[str]) -> None:
+    row = document()
+    row["provenance"]["varied"] = {words[0][2:]: words[1]}
+    assert _next(row, ["predict", "k.trace", *words]) == ["warpsight", "explain", "k.trace", "--model", "mdm"]
 
 
 def test_next_step_without_a_trace_is_the_model() -> None:

@@ -22,7 +22,7 @@ from warpsight.pipeline.tracing import launches_of, obtain_trace
 from warpsight.reports.first_screen import first_screen
 from warpsight.reports.formats import predictions_csv
 from warpsight.reports.next_step import after_prediction
-from warpsight.reports.prediction import predictions_text, rows_text
+from warpsight.reports.prediction import notes_of, predictions_text, rows_text
 from warpsight.traces.schema import KernelTrace
 
 static: Any = lazy.load("warpsight.pipeline.static_prediction", suppress_warning=True)  # the parser of PTX: for --static alone
@@ -136,5 +136,8 @@ def _text(documents: list[dict[str, Any]], arguments: argparse.Namespace) -> str
     if "summary" not in documents[0]:
         return predictions_text(documents, style)
     room = (lines - _AROUND) // len(documents) if lines else 0
-    screens = [first_screen(document, style, width=width, lines=room, stack=arguments.cpi_stack) for document in documents]
+    screens = [
+        first_screen(each, style, width=width, lines=room, stack=arguments.cpi_stack, said=notes_of(documents[:number]))
+        for number, each in enumerate(documents)
+    ]
     return "\n\n".join(screens)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -20,15 +20,16 @@ _MOST_CHANGES = 3
 
 
 def first_screen(
-    document: dict[str, Any], style: Style = PLAIN, *, width: int = WIDTH, lines: int = 0, stack: bool = False, notes: bool = True
+    document: dict[str, Any], style: Style = PLAIN, *, width: int = WIDTH, lines: int = 0, stack: bool = False,
+    said: Collection[str] = (),
 ) -> str:
     """The screen of a prediction document with a `summary`, in `width` columns. The CPI stack is shown with `stack`, and where all
-    fits into `lines` (0: any number). `notes` are those of the document."""
+    fits into `lines` (0: any number). Notes that were `said` before are left out."""
     summary = document["summary"]
     screen = [*_heading(document, style, width), *_time(document, style, width), *_causes(document, style, width)]
     screen += [*_changes(summary, style, width), *_doubts(document, style, width)]
-    if notes:
-        for note in notes_of([document]):
+    for note in notes_of([document]):
+        if note not in said:
             screen += [style.faint(line) for line in textwrap.wrap(f"note: {note}", width, subsequent_indent="  ")]
     whole = [*screen, "", *_details(document, style, width)]
     return "\n".join(whole if stack or not lines or len(whole) <= lines else screen)

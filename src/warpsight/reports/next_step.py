@@ -25,7 +25,7 @@ def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
     """The line after the prediction of `command` (without `warpsight`): the most useful next command.
 
     `advise` if a change gains 5 % or has not been tried; else `explain` for the hottest line; else the simulator, if the launch
-    violates an assumption of the model; else a report. After a row of a table, `explain` for that row's launch.
+    violates an assumption of the model; else a report. After a table `explain`, for the launch of the row.
     """
     model, summary, varied = document["model"], document.get("summary"), document["provenance"].get("varied", {})
 
@@ -36,9 +36,12 @@ def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
             name, command, model, why, without=options, flags=_OWN_FLAGS, added=(*added, *(("--model", model) if several else ()))
         )
 
-    if isinstance(varied.get("launch"), int):
-        without, launch = (*_OWN, "--model", "--launches"), varied["launch"]
-        why, added = "the lines of the longest launch", ("--launches", str(launch), "--model", model)
+    if varied:  # rows of launches, or of one launch in several ways
+        launch = varied["launch"] if isinstance(varied.get("launch"), int) else None
+        replaced = (("--launches",) if launch else ()) + (("--representative",) if "representative" in varied else ())
+        without = (*_OWN, "--model", *replaced)
+        added = (*(("--launches", str(launch)) if launch else ()), "--model", model)
+        why = "the lines of the longest launch" if launch else "where the cycles are"
         return followed_by("explain", command, model, why, without=without, flags=_OWN_FLAGS, added=added)
     if summary is None:
         return line(["models", "show", model], "the model's assumptions")
