@@ -130,8 +130,11 @@ def _line(row: ExplanationRow, share: float) -> dict[str, Any]:
 def _text(component: Component, profiled: ProfiledTrace, lines: Sequence[ExplanationRow]) -> str:
     """What the lines wait for, where the profile shows it; else what the component means."""
     if component.name == "com_data" and (waits := _awaited(profiled, lines, memory=False)):
-        opcodes = list(dict.fromkeys(wait.opcode.split(".")[0] for wait in waits))
-        return f"waiting for results of {' and '.join(opcodes[:_MOST_OPCODES])}"
+        cycles: dict[str, float] = {}
+        for wait in waits:
+            opcode = wait.opcode.split(".")[0]
+            cycles[opcode] = cycles.get(opcode, 0.0) + wait.stall_cycles
+        return f"waiting for results of {' and '.join(sorted(cycles, key=lambda name: -cycles[name])[:_MOST_OPCODES])}"
     if component.name == "com_struct" or "bank conflict" in component.meaning:
         misses, pcs = profiled.misses, [pc for row in lines for pc in row.pcs if profiled.misses.shared_executions[pc]]
         executed = int(misses.shared_executions[pcs].sum()) if pcs else 0
