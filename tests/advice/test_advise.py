@@ -68,7 +68,7 @@ def test_changes_are_ranked_and_those_without_gain_counted(
     assert gains == sorted(gains, reverse=True)
     assert all(change.gain >= LEAST_GAIN for change in found.changes)
     proposed = sum(len(list(rule.propose(_case(kernels[name])))) for rule in all_rules())
-    assert len(found.changes) + found.without_gain + len(found.refused) + found.not_tried == proposed
+    assert len(found.changes) + found.without_gain + len(found.refused) + len(found.left) == proposed
     for change in found.changes:
         assert change.gain_cycles == pytest.approx(found.prediction.cycles - change.prediction.cycles)
         assert change.gain == pytest.approx(change.gain_cycles / found.prediction.cycles)
@@ -266,7 +266,7 @@ def test_change_that_cannot_be_evaluated_is_told_with_its_reason(
     monkeypatch.setattr("warpsight.analysis.advice.advise.all_rules", lambda: [Impossible()])
     found = advise_trace(kernels["count"], GPU, "mdm")
     assert found.refused[0] == ("change 0", "there is no room")
-    assert (len(found.refused), found.not_tried, found.changes) == (12, 3, ())
+    assert (len(found.refused), len(found.left), found.changes) == (12, 3, ())
     text = advice_text(plain(found.to_json()))
     assert "not possible: change 0: there is no room" in text
     assert " 3 not evaluated" in text

@@ -8,11 +8,15 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import LAUNCH, assert_one_error, run
 
+from warpsight.cli.output import terminal_size
 from warpsight.kernels.sources import load_source
+from warpsight.pipeline.request import PAPERS_MODELS
+from warpsight.reports.first_screen import first_screen
 from warpsight.result.prediction import COMPONENTS, in_order
 
 pytestmark = pytest.mark.unit
@@ -25,7 +29,11 @@ KEYS = (
 
 
 def _predict(capsys: Capture, *words: object) -> dict[str, object]:
-    outcome = run(capsys, "predict", *words, "--json")
+    return _predict_by(capsys, "predict", *words)
+
+
+def _predict_by(capsys: Capture, command: str, *words: object) -> dict[str, object]:
+    outcome = run(capsys, command, *words, "--json")
     assert outcome.code == 0, outcome.err
     document = json.loads(outcome.out)
     assert isinstance(document, dict)
@@ -34,7 +42,7 @@ def _predict(capsys: Capture, *words: object) -> dict[str, object]:
 
 def test_predict_json_has_the_stable_keys_and_a_stack_that_sums(saxpy: Path, capsys: Capture) -> None:
     document = _predict(capsys, saxpy, *LAUNCH)
-    assert set(document) == set(KEYS)
+    assert set(document) == {*KEYS, "summary"}
     stack = document["cpi_stack"]
     assert isinstance(stack, dict)
     assert list(stack) == list(in_order({**dict.fromkeys(COMPONENTS), "lsu": None}))  # no unit but it is slow
@@ -75,12 +83,52 @@ def test_predict_by_two_models_is_a_list_and_two_csv_rows(launch_file: Path, cap
 def test_predict_text_ends_with_a_command_that_works(launch_file: Path, capsys: Capture) -> None:
     outcome = run(capsys, "predict", launch_file, "--model", "mdm")
     lines = outcome.out.splitlines()
-    launch = r"\S+saxpy\.cu : saxpy   grid \(8,1,1\) block \(256,1,1\)"
-    assert re.match(rf"warpsight \S+   {launch}   mdm-pascal   PTX   model mdm   cold L2$", lines[0])
+    assert lines[0] == "saxpy.cu:1 saxpy   grid 8 block 256   mdm-pascal 1.4 GHz   ptx, cold L2"
     assert outcome.err == ""
     following = shlex.split(lines[-1].removeprefix("next: "), comments=True)
     assert following[0] == "warpsight"
     assert run(capsys, *following[1:]).code == 0
+
+
+def test_predict_shows_the_numbers_of_its_json(launch_file: Path, capsys: Capture) -> None:
+    document = _predict(capsys, launch_file, "--simulator")
+    text = run(capsys, "predict", launch_file, "--simulator").out
+    assert text.startswith(first_screen(document) + "\n\nnext: warpsight ")
+    summary: Any = document["summary"]
+    simulated = _predict_by(capsys, "simulate", launch_file)
+    assert summary["simulator"]["cycles"] == simulated["cycles"]
+    assert f"simulator {simulated['cycles']:,.0f} cycles" in text
+    for cause in summary["why"]:
+        assert re.search(rf"^(WHY)? +{100 * cause['share']:.0f} %  {re.escape(cause['text'])}", text, re.MULTILINE)
+    for change in summary["advice"][:2]:
+        assert re.search(rf"^(DO)? +{change['speedup']:.3g}\d*x  {re.escape(change['title'])}", text, re.MULTILINE)
+    assert {row["model"]: row["cycles"] for row in summary["others"]} == {
+        model: _predict(capsys, launch_file, "--model", model)["cycles"] for model in PAPERS_MODELS
+    }
+
+
+def test_predict_on_a_small_terminal_keeps_to_it_and_leaves_out_the_stack(
+    launch_file: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warpsight.cli.predict.terminal_size", lambda: (80, 24))
+    small, stack = (run(capsys, "predict", launch_file, *more).out.splitlines() for more in ((), ("--cpi-stack",)))
+    assert not any(line.startswith(" CPI stack") for line in small)
+    assert any(line.startswith(" CPI stack") for line in stack)
+    assert max(map(len, stack[:-1])) <= 80
+    monkeypatch.setattr("warpsight.cli.predict.terminal_size", lambda: (80, 50))
+    assert run(capsys, "predict", launch_file).out.splitlines() == stack[:-1] + small[-1:]
+
+
+def test_size_of_no_terminal_is_120_columns_or_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    for columns, width in (("", 120), ("80", 80), ("20", 60), ("wide", 120)):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert terminal_size() == (width, 0)
+
+
+@pytest.mark.parametrize("words", [["--csv"], ["--repeat", "2"], ["--warps", "1:8"], ["--representative", "all"]])
+def test_simulator_beside_rows_is_refused(words: list[str], launch_file: Path, capsys: Capture) -> None:
+    assert_one_error(run(capsys, "predict", launch_file, "--simulator", *words), 2, "--simulator", "cannot be combined")
 
 
 def test_set_changes_the_gpu_and_is_recorded(launch_file: Path, capsys: Capture) -> None:

@@ -65,7 +65,7 @@ def test_listing_has_control_words_registers_and_lines(run: Run, kernel: str) ->
 
 def test_prediction_says_whose_machine_code_it_is_of(run: Run, kernel: str) -> None:
     text = run("predict", kernel, *LAUNCH, "--gpu", "rtx2060", "--level", "sass").out
-    assert "machine code of sm_75" in text.splitlines()[0]
+    assert "   sass sm_75, " in text.splitlines()[0]
     document = json.loads(run("predict", kernel, *LAUNCH, "--gpu", "rtx2060", "--level", "sass", "--json").out)
     assert document["provenance"]["launch"]["level"] == "sass"
 
@@ -86,20 +86,18 @@ def test_gpu_without_machine_code_is_refused_with_the_other_level(run: Run, kern
     assert "mdm-pascal states no compute capability of 7.0 or later" in refused.err and "`ptx`" in refused.err
 
 
-@pytest.mark.parametrize(
-    ("gpu", "level"), [("a100", "machine code of sm_80"), ("v100", "machine code of sm_75"), ("gtx1080", "PTX")]
-)
+@pytest.mark.parametrize(("gpu", "level"), [("a100", "sass sm_80"), ("v100", "sass sm_75"), ("gtx1080", "ptx")])
 def test_level_follows_the_gpu_unless_it_is_given(run: Run, kernel: str, gpu: str, level: str) -> None:
     first = run("predict", kernel, *LAUNCH, "--gpu", gpu).out.splitlines()[0]
-    assert level in first.split("   ")
+    assert f"   {level}, " in first
     first = run("predict", kernel, *LAUNCH, "--gpu", gpu, "--level", "ptx").out.splitlines()[0]
-    assert "PTX" in first.split("   ")
+    assert "   ptx, " in first
 
 
 def test_ptx_of_a_later_architecture_names_it_and_the_remedies(run: Run, kernel: str) -> None:
     refused = run("predict", kernel, *LAUNCH, "--gpu", "a100", "--arch", "sm_90", code=2)
     assert "is PTX for sm_90, which cannot be assembled for sm_80" in refused.err and "level `ptx`" in refused.err
-    assert "PTX" in run("predict", kernel, *LAUNCH, "--gpu", "a100", "--arch", "sm_90", "--level", "ptx").out
+    assert "   ptx, " in run("predict", kernel, *LAUNCH, "--gpu", "a100", "--arch", "sm_90", "--level", "ptx").out
 
 
 def test_study_of_several_gpus_traces_once_for_each_architecture(run: Run, kernel: str, tmp_path: Path) -> None:

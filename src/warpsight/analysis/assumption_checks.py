@@ -85,7 +85,8 @@ class Check:
     """`assumption` is the statement, `measure` says what the number is: a kernel violates it if the number is `side` the `bound`.
 
     `why` is the reason for the bound. `unit` is `share` (of a whole, 1 is all) or `ratio`. `find` returns None if the assumption
-    does not apply (no barriers, no atomics). Checks with `always` are made for every model; no model needs to name them.
+    does not apply (no barriers, no atomics). Checks with `always` are made for every model; no model needs to name them. Those with
+    `again` predict again with a change, which takes time.
     """
 
     key: str
@@ -97,6 +98,7 @@ class Check:
     find: Callable[[CheckInput], Figure | None]
     side: str = ABOVE
     always: bool = False
+    again: bool = False
 
     def document(self, figure: Figure) -> dict[str, Any]:
         """Its part of the report data."""
@@ -119,12 +121,13 @@ CHECKS: Registry[Check] = Registry("check of an assumption")
 
 
 def check(
-    key: str, assumption: str, measure: str, bound: float, why: str, *, unit: str = "share", side: str = ABOVE, always: bool = False
+    key: str, assumption: str, measure: str, bound: float, why: str, *, unit: str = "share", side: str = ABOVE,
+    always: bool = False, again: bool = False,
 ) -> Callable[[Callable[[CheckInput], Figure | None]], Callable[[CheckInput], Figure | None]]:
     """Registers the function below it as the `find` of a check."""
 
     def registered(find: Callable[[CheckInput], Figure | None]) -> Callable[[CheckInput], Figure | None]:
-        CHECKS.add(key, Check(key, assumption, measure, unit, bound, why, find, side, always))
+        CHECKS.add(key, Check(key, assumption, measure, unit, bound, why, find, side, always, again))
         return find
 
     return registered

@@ -36,7 +36,7 @@ _MORE = 1.1
     "order", "The caches see accesses in the same order as on hardware.",
     "change of the predicted cycles with the other order of accesses (round-robin instead of clocked, or vice versa)", 0.05,
     "the order is itself an estimate: a prediction that depends on it by more than 5 % is not known better than that",
-    always=True,
+    always=True, again=True,
 )
 def _order(case: CheckInput) -> Figure | None:
     profiled, model = case.profiled, case.prediction.model
@@ -52,7 +52,7 @@ def _order(case: CheckInput) -> Figure | None:
     "cache-edge", "The kernel's data either fit into a cache or exceed it by far.",
     "the largest change of the predicted cycles with half or twice the L1 or the L2", 0.2,
     "between fitting and thrashing, a small error of the simulated caches causes a large error of the prediction",
-    always=True,
+    always=True, again=True,
 )
 def _edge(case: CheckInput) -> Figure | None:
     rows = case.what_if["one_at_a_time"] if case.what_if else []
@@ -71,7 +71,7 @@ def _edge(case: CheckInput) -> Figure | None:
     "estimated", "The estimated values in the GPU description are correct.",
     "relative change of the predicted cycles per relative change of the estimated value with the largest effect", 0.2,
     "an estimate may be off by 50 %: at 0.2, that changes the cycles by 10 %",
-    unit="ratio", always=True,
+    unit="ratio", always=True, again=True,
 )
 def _estimated(case: CheckInput) -> Figure | None:
     keys = [key for key in estimated_keys(case) if key_of(key).step not in (SIMULATOR, PROGRAM)]
@@ -121,16 +121,17 @@ def checks_of(model: str) -> list[Check]:
 
 def assumptions(
     profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, speed: list[dict[str, Any]], alone: list[dict[str, Any]],
-    what_if: dict[str, Any] | None = None,
+    what_if: dict[str, Any] | None = None, *, again: bool = True,
 ) -> dict[str, Any]:
     """The `checks` of the model's assumptions, violated ones first, and those `untouched`: not applicable, or not tried.
 
-    `speed` and `alone` are the report data of these names, `what_if` its grid.
+    `speed` and `alone` are the report data of these names, `what_if` its grid. Without `again`, checks that predict again are not
+    tried.
     """
     case = CheckInput(profiled, gpu, prediction, {row["name"]: row for row in speed}, {row["name"]: row for row in alone}, what_if)
     documents, untouched = [], []
     for each in checks_of(prediction.model):
-        figure = each.find(case)
+        figure = each.find(case) if again or not each.again else None
         if figure is None:
             untouched.append({"key": each.key, "assumption": each.assumption})
         else:

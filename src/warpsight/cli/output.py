@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from warpsight.base.errors import UsageError
 from warpsight.base.outputs import write_whole
 from warpsight.base.progress import Watch
 from warpsight.reports.formats import documents_json
-from warpsight.reports.terminal import Style
+from warpsight.reports.terminal import WIDTH, Style
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -28,6 +29,18 @@ progress: Any = lazy.load("rich.progress", suppress_warning=True)
 def terminal_style() -> Style:
     """Colour only on a terminal that has it and where NO_COLOR is not set (no-color.org: set and not empty)."""
     return Style(sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
+
+
+_NARROWEST = 60
+
+
+def terminal_size() -> tuple[int, int]:
+    """Columns, at least 60, and lines of the terminal. Where stdout is none: COLUMNS or 120, and 0 lines, which is any number."""
+    if sys.stdout.isatty():
+        size = shutil.get_terminal_size((WIDTH, 0))
+        return max(size.columns, _NARROWEST), size.lines
+    columns = os.environ.get("COLUMNS", "")
+    return max(int(columns), _NARROWEST) if columns.isdecimal() else WIDTH, 0
 
 
 def print_json(documents: list[Any]) -> None:

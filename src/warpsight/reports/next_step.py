@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from warpsight.reports.stack import dominant
-from warpsight.result.prediction import STRUCT_PARTS
+from warpsight.reports.terminal import shortened
 
-# For each component that a design can reduce: the GPU key, and the factor that helps.
-_LEVERS = {
-    "mshr": ("l1.mshrs", 2.0),
-    "noc": ("noc.bandwidth", 2.0),
-    "dram": ("dram.bandwidth", 2.0),
-    "mem_data": ("dram.latency", 0.5),
-    "base": ("sm_count", 2.0),
-    "com_data": ("sm_count", 2.0),
-    "com_struct": ("sm_count", 2.0),
-    **{part: ("sm_count", 2.0) for part in STRUCT_PARTS if part != "banks"},  # padding helps against bank conflicts: see `advise`
-    "idle": ("sm_count", 0.5),
-}
+# A line or a change with a smaller part of the cycles is not worth a command of its own.
+_LEAST = 0.05
+_WHY = 48
+# Options of `predict` that the other commands do not have.
+_OWN, _OWN_FLAGS = ("--warps", "--repeat"), ("--cpi-stack", "--simulator")
+_OF_PROFILES = ("--model", "--representative", "--interleaving", "--order", "--caches")
 
 
 def line(command: Sequence[str], why: str = "") -> str:
@@ -30,14 +22,45 @@ def line(command: Sequence[str], why: str = "") -> str:
 
 
 def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
-    """The line after the prediction of `command` (without `warpsight`): the same with twice the resource of the bottleneck."""
-    if dominant(document) == "banks" and "-" not in command:
-        return line(["advise", *command[1:]], "what the bank conflicts cost")
-    key, factor = _LEVERS.get(dominant(document), ("", 1.0))
-    value = _scaled(_lookup(document["provenance"].get("gpu", {}), key), factor)
-    if value and "-" not in command and not any(word.startswith(f"{key}=") for word in command):
-        return line([*command, "--set", f"{key}={value}"], f"{'twice' if factor > 1 else 'half'} the {key}")
-    return line(["models", "show", document["model"]], "the model's assumptions")
+    """The line after the prediction of `command` (without `warpsight`): the most useful next command.
+
+    `advise` if a change gains 5 % or has not been tried; else `explain` for the hottest line; else the simulator, if the launch
+    violates an assumption of the model; else a report. After a table `explain`, for the launch of the row.
+    """
+    model, summary, varied = document["model"], document.get("summary"), document["provenance"].get("varied", {})
+
+    def then(name: str, why: str, *added: str) -> str:
+        several = any(word.partition("=")[0] == "--model" for word in command) and name != "simulate"
+        options = (*_OWN, *_OF_PROFILES[: len(_OF_PROFILES) if name == "simulate" else several])
+        return followed_by(
+            name, command, model, why, without=options, flags=_OWN_FLAGS, added=(*added, *(("--model", model) if several else ()))
+        )
+
+    if varied:  # rows of launches, or of one launch in several ways
+        launch = varied["launch"] if isinstance(varied.get("launch"), int) else None
+        replaced = (("--launches",) if launch else ()) + (("--representative",) if "representative" in varied else ())
+        without = (*_OWN, "--model", *replaced)
+        added = (*(("--launches", str(launch)) if launch else ()), "--model", model)
+        why = "the lines of the longest launch" if launch else "where the cycles are"
+        return followed_by("explain", command, model, why, without=without, flags=_OWN_FLAGS, added=added)
+    if summary is None:
+        return line(["models", "show", model], "the model's assumptions")
+    hot, place = summary["hottest"], (summary["hottest"] or {}).get("place")
+    untried = untried_changes(summary)
+    if summary["advice"] or untried:
+        return then("advise", shortened(f"also {untried[0]}", _WHY) if untried else "each change with its cost")
+    if hot and hot["share"] >= _LEAST:
+        view = ("--by", summary["view"])
+        return then("explain", f"{place} takes {100 * hot['share']:.0f} % of the cycles", *view)
+    if summary["violated"] and not summary["simulator"]:
+        return then("simulate", f"{model} assumes what this launch violates; the simulator does not")
+    return then("report", "everything on one page", "-o", "report.html")
+
+
+def untried_changes(summary: dict[str, Any]) -> list[str]:
+    """The changes that were not tried, because they take long, of lines with at least 5 % of the cycles; the largest part first."""
+    large = [change for change in summary["not_tried"] if change["share"] >= _LEAST]
+    return [change["title"] for change in sorted(large, key=lambda change: -change["share"])]
 
 
 def followed_by(
@@ -61,22 +84,3 @@ def command_after(name: str, command: Sequence[str], *, without: Sequence[str], 
             words.append(word)
         skip = not skip and word in without
     return shlex.join([*words, *added])
-
-
-def _lookup(spec: Any, key: str) -> str:
-    """A value by dotted key, flat or nested, as text; empty if it is missing."""
-    if isinstance(spec, dict) and key in spec:
-        return str(spec[key])
-    for part in key.split("."):
-        spec = spec.get(part) if isinstance(spec, dict) else None
-    return "" if spec is None or isinstance(spec, dict) else str(spec)
-
-
-def _scaled(text: str, factor: float) -> str:
-    """`480 GB/s` times a factor, unit kept; empty if it is not a number or would become zero."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(\s*.*)", text)
-    if not match:
-        return ""
-    number = float(match[1]) * factor
-    whole = number if "." in match[1] or number == int(number) else int(number)
-    return f"{whole:g}{match[2]}" if whole > 0 and float(f"{whole:g}") == whole else ""

@@ -15,31 +15,26 @@ _PLACES = {
 }  # fmt: skip
 
 
-def predictions_text(documents: list[dict[str, Any]], style: Style = PLAIN, papers: Sequence[dict[str, Any]] = ()) -> str:
-    """One block of text per prediction, a line for those of `papers`, and the notes once at the end.
+def predictions_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
+    """One block of text per prediction, and the notes once at the end.
 
     It is at most 120 columns wide, unless a file name is longer.
     """
-    blocks = [prediction_text(document, style) for document in documents]
-    if papers:
-        cycles = documents[0]["cycles"]
-        models = [f"{each['model']} {thousands(each['cycles'])} ({_difference(each['cycles'], cycles)})" for each in papers]
-        blocks.append(f"  papers' models: {', '.join(models)}")
-    return "\n\n".join(blocks) + notes_text([*documents, *papers], style)
+    return "\n\n".join(prediction_text(document, style) for document in documents) + notes_text(documents, style)
 
 
-def _difference(cycles: float, other: float) -> str:
+def difference(cycles: float, other: float) -> str:
     """The relative difference of `cycles` to `other`: `+110 %`."""
     return f"{100 * relative_error(cycles, other):+,.0f} %"
 
 
 def prediction_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """Heading, headline figures, bottleneck and CPI stack."""
-    stack = [*stack_table(document, style), *_miss_latency(document)]
+    stack = [*stack_table(document, style), *miss_latency(document)]
     return "\n".join([heading(document), "", *headline(document, style), "", *stack])
 
 
-def _miss_latency(document: dict[str, Any]) -> list[str]:
+def miss_latency(document: dict[str, Any]) -> list[str]:
     """The parts of the mean latency of an L1 read miss, for models that give them."""
     parts = document["provenance"].get("model", {}).get("l1_miss_latency")
     if not parts:
@@ -95,9 +90,14 @@ def classification(document: dict[str, Any]) -> str:
 
 def notes_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
     """The notes of all documents, each once, or nothing."""
-    notes = dict.fromkeys(note for document in documents for note in document["provenance"].get("notes", ()))
+    notes = notes_of(documents)
     lines = "".join(f"\n{style.faint(f' note: {note}')}" for note in notes)
     return f"\n{lines}" if notes else ""
+
+
+def notes_of(documents: list[dict[str, Any]]) -> list[str]:
+    """The notes of all documents, each once."""
+    return list(dict.fromkeys(note for document in documents for note in document["provenance"].get("notes", ())))
 
 
 def dimensions(size: Sequence[int]) -> str:
@@ -232,7 +232,7 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         stream = duration(totals["back_to_back_seconds"])
         others.append(f"  {'program':<8} {stream} if launched back to back in one stream, at most one every {duration(interval)}")
     for row in totals.get("others", ()):  # the totals by further models
-        change = f" ({_difference(row['cycles'], totals['cycles'])})" if totals["cycles"] else ""
+        change = f" ({difference(row['cycles'], totals['cycles'])})" if totals["cycles"] else ""
         others.append(f"  {row['model']:<8} {thousands(row['cycles'])} cycles{change}, {duration(row['seconds'])}")
     return "\n".join([head, "", *table, "", summary, *others, *notes])
 

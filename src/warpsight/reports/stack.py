@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from warpsight.base.units import percent
-from warpsight.reports.terminal import PLAIN, Style
+from warpsight.reports.terminal import PLAIN, WIDTH, Style
 from warpsight.result.prediction import components_of, in_order
 
 QUEUES = ("mshr", "noc", "dram")
@@ -33,7 +33,7 @@ def queueing(document: dict[str, Any]) -> float:
 # -- The CPI stack as a table with bars: one prediction, or two side by side.
 
 _CHARACTERS_PER_WHOLE = 40
-_LONGEST_BAR, _LONGEST_BAR_OF_GROUP = 24, 12
+_LONGEST_BAR, _LONGEST_BAR_NARROW, _LONGEST_BAR_OF_GROUP = 24, 9, 12
 _MEANING_WIDTH = 36
 
 
@@ -53,21 +53,25 @@ def bar(share: float, scale: float) -> str:
     return "#" * round(share * scale) or ("." if share > 0 else "")
 
 
-def stack_table(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
-    """The lines of one CPI stack: component, CPI, share, bar, meaning, nearest Nsight stall name."""
+def stack_table(document: dict[str, Any], style: Style = PLAIN, width: int = WIDTH) -> list[str]:
+    """The lines of one CPI stack: component, CPI, share, bar, meaning, and with `WIDTH` columns the nearest Nsight stall name."""
+    wide = width >= WIDTH
     share, stack, components = shares(document), document["cpi_stack"], components_of(document)
     digits = decimals(document["cpi"])
-    scale = min(_CHARACTERS_PER_WHOLE, _LONGEST_BAR / max(share.values(), default=1.0)) if any(share.values()) else 0.0
+    longest = _LONGEST_BAR if wide else _LONGEST_BAR_NARROW
+    scale = min(_CHARACTERS_PER_WHOLE, longest / max(share.values(), default=1.0)) if any(share.values()) else 0.0
     bars = {name: bar(share[name], scale) for name in share}
-    width = max(map(len, bars.values()), default=0) + 3
+    space = max(map(len, bars.values()), default=0) + 3
     number = max(7, len(f"{document['cpi']:,.{digits}f}") + 1)
     name_width = max(10, *map(len, share))
     head = f" {'CPI stack':<{name_width}}{'CPI':>{number - 1}}{'share':>9}   "
-    lines = [style.strong(head + " " * width + f"{'what it means':<{_MEANING_WIDTH}}Nsight calls it (nearest)")]
+    titles = f"{'what it means':<{_MEANING_WIDTH}}{'Nsight calls it (nearest)' if wide else ''}"
+    lines = [style.strong((head + " " * space + titles).rstrip())]
     for name in shown([document]):
-        drawn = style.component(name, bars[name]) + " " * (width - len(bars[name]))
+        drawn = style.component(name, bars[name]) + " " * (space - len(bars[name]))
         numbers = f" {name:<{name_width}}{stack[name]:>{number - 1},.{digits}f}{percent(share[name]):>9}   "
-        lines.append((numbers + drawn + f"{components[name].meaning:<{_MEANING_WIDTH}}{components[name].nsight}").rstrip())
+        nsight = components[name].nsight if wide else ""
+        lines.append((numbers + drawn + f"{components[name].meaning:<{_MEANING_WIDTH}}{nsight}").rstrip())
     lines.append(style.strong(f" {'total':<{name_width}}{document['cpi']:>{number - 1},.{digits}f}{'100 %':>9}"))
     return lines
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from warpsight.analysis.advice.divergence_rules import Divergence
 from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, Coalescing, L1Hits
 from warpsight.analysis.advice.resource_rules import Balance, Doubled, LaunchOverhead, OccupancyStep
-from warpsight.analysis.advice.rule import RULES, Case, Rule, WhatIf
+from warpsight.analysis.advice.rule import CACHES, PROFILE, PROGRAMMER, RULES, Case, Rule, WhatIf
 from warpsight.analysis.explanation import explain_profiled, views_of
 from warpsight.base.errors import WarpsightError
 from warpsight.base.progress import Watch, stage
@@ -26,6 +25,8 @@ from warpsight.traces.schema import KernelTrace
 LEAST_GAIN = 0.001
 # Changes evaluated per rule: each may take another simulation of the caches.
 MOST_OF_A_RULE = 12
+# What the summary of a prediction shows: changes with at least this gain.
+LEAST_SHOWN = 0.05
 
 # Our rules in the order in which they are tried.
 OURS: tuple[Rule, ...] = (
@@ -74,13 +75,13 @@ class Evaluated:
 @dataclass(frozen=True)
 class Advice:
     """The changes that help, largest gain first; how many gained less than 0.1 %; those that could not be evaluated (title, why);
-    and how many were not evaluated because their rule had reached its limit."""
+    and those that are `left`: not evaluated because their rule had reached its limit, or because they take long."""
 
     prediction: Prediction
     changes: tuple[Evaluated, ...]
     without_gain: int
     refused: tuple[tuple[str, str], ...]
-    not_tried: int
+    left: tuple[WhatIf, ...]
 
     def to_json(self, top: int | None = None) -> dict[str, Any]:
         """The result document, with the `top` changes or all."""
@@ -96,7 +97,7 @@ class Advice:
             "with_gain": len(self.changes),
             "without_gain": self.without_gain,
             "refused": [{"title": title, "why": why} for title, why in self.refused],
-            "not_tried": self.not_tried,
+            "not_tried": len(self.left),
             "prediction": prediction.to_json(),
         }
 
@@ -120,24 +121,44 @@ def advise_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, watch:
     """The same for a profiled trace. Raises as `predict_profiled`."""
     explained = explain_profiled(profiled, gpu, model, views_of(profiled.trace)[0])
     case = Case(profiled, gpu, model, explained.prediction, explained.rows, watch)
-    changes, refused, without_gain, not_tried = [], [], 0, 0
-    progress = stage(watch, "evaluating changes")
+    proposals = {rule.name: list(rule.propose(case)) for rule in all_rules()}
+    tried = {name: changes[:MOST_OF_A_RULE] for name, changes in proposals.items()}
+    left = [change for changes in proposals.values() for change in changes[MOST_OF_A_RULE:]]
+    return _evaluated(case, tried, left)
+
+
+def first_advice(case: Case) -> Advice:
+    """The advice that takes little time, for the summary of a prediction: of the programmer's changes those that need no new
+    simulation of the caches, and one of each rule, its most promising one, of those that need a new interval profile."""
+    tried: dict[str, list[WhatIf]] = {}
+    left = []
     for rule in all_rules():
-        proposals = iter(rule.propose(case))
-        for change in islice(proposals, MOST_OF_A_RULE):
-            try:
-                prediction = change.evaluate()
-            except WarpsightError as error:
-                refused.append((change.title, error.what))
-                continue
-            saved = case.prediction.cycles - prediction.cycles
-            gain = saved / case.prediction.cycles
-            if gain >= LEAST_GAIN:
-                changes.append(Evaluated(rule.name, change, prediction, saved, gain))
-            else:
-                without_gain += 1
-            if progress is not None:
-                progress(len(changes) + without_gain, 0)
-        not_tried += sum(1 for _ in proposals)
+        for change in rule.propose(case):
+            chosen = tried.setdefault(rule.name, [])
+            if change.owner == PROGRAMMER and change.again != CACHES and (change.again != PROFILE or not chosen):
+                chosen.append(change)
+            elif change.owner == PROGRAMMER:
+                left.append(change)
+    return _evaluated(case, tried, left)
+
+
+def _evaluated(case: Case, tried: dict[str, list[WhatIf]], left: list[WhatIf]) -> Advice:
+    """The advice from the changes of each rule that are `tried`."""
+    changes, refused, without_gain = [], [], 0
+    progress = stage(case.watch, "evaluating changes")
+    for rule, change in ((rule, change) for rule, changes in tried.items() for change in changes):
+        try:
+            prediction = change.evaluate()
+        except WarpsightError as error:
+            refused.append((change.title, error.what))
+            continue
+        saved = case.prediction.cycles - prediction.cycles
+        gain = saved / case.prediction.cycles
+        if gain >= LEAST_GAIN:
+            changes.append(Evaluated(rule, change, prediction, saved, gain))
+        else:
+            without_gain += 1
+        if progress is not None:
+            progress(len(changes) + without_gain, 0)
     changes.sort(key=lambda change: -change.gain_cycles)
-    return Advice(case.prediction, tuple(changes), without_gain, tuple(refused), not_tried)
+    return Advice(case.prediction, tuple(changes), without_gain, tuple(refused), tuple(left))

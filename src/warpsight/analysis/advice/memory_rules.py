@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
+from warpsight.analysis.advice.rule import PROFILE, PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
 from warpsight.analysis.explanation_rows import ExplanationRow
 from warpsight.base.errors import LimitError
 from warpsight.base.units import percent, three_digits
@@ -219,6 +219,7 @@ class L1Hits:
                 cost="reduce the working set between uses: tiling, another order of work, fewer resident warps",
                 owner=PROGRAMMER,
                 evaluate=lambda after=after: case.with_misses(after),  # type: ignore[misc]
+                again=PROFILE,
             )
 
 
@@ -253,6 +254,7 @@ class BankConflicts:
             cost="pad the rows of the array by a word, or permute (swizzle) its index",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_misses(ideal),
+            again=PROFILE,
         )
 
 
@@ -297,4 +299,5 @@ class Atomics:
                 cost="reduce over the lanes before the atomic, or keep a copy per block in shared memory",
                 owner=PROGRAMMER,
                 evaluate=lambda pcs=pcs: case.with_misses(combined(misses, pcs, interval)),  # type: ignore[misc]
+                again=PROFILE,
             )

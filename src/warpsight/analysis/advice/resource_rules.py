@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from warpsight.analysis.advice.rule import ARCHITECT, PROGRAMMER, Case, WhatIf
+from warpsight.analysis.advice.rule import ARCHITECT, MODEL, PROGRAMMER, Case, WhatIf
 from warpsight.base.units import percent, thousands, three_digits
 from warpsight.gpu.describe import resolved
 from warpsight.gpu.loader import load_gpu
@@ -111,6 +111,7 @@ class Balance:
             cost="divide the work differently: a grid-stride loop with a multiple of the SMs as blocks, or smaller blocks",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_profile(even),
+            again=MODEL,
         )
 
 
@@ -143,6 +144,7 @@ class LaunchOverhead:
                 cost="a grid-stride loop, or more elements per thread",
                 owner=PROGRAMMER,
                 evaluate=lambda: case.with_profile(fewer),
+                again=MODEL,
             )
         if grid:
             free = load_gpu(case.gpu, ["dispatch.grid=0 cycles"])
@@ -153,6 +155,7 @@ class LaunchOverhead:
                 cost="one kernel does the work of both; this also saves the time between the two launches",
                 owner=PROGRAMMER,
                 evaluate=lambda: case.with_gpu(free),
+                again=MODEL,
             )
 
 

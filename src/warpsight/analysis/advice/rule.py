@@ -18,6 +18,8 @@ from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace, StaticInstruction
 
 PROGRAMMER, ARCHITECT = "programmer", "architect"
+# What the evaluation of a change makes again: a model's answer (milliseconds), the interval profile too, or the caches as well.
+MODEL, PROFILE, CACHES = "model", "profile", "caches"
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class WhatIf:
 
     `title` names the change, `place` where (`file:line`, a GPU key), `reason` what was measured there, `cost` what it takes,
     `owner` whether it is the programmer's or the architect's. `evaluate` returns the prediction with the change; it may raise
-    WarpsightError. `setting` is the change as a GPU override (`key=value`), empty if there is none.
+    WarpsightError. `setting` is the change as a GPU override (`key=value`), empty if there is none. `again` is what `evaluate`
+    makes again: `MODEL`, `PROFILE` or `CACHES`.
     """
 
     title: str
@@ -72,6 +75,7 @@ class WhatIf:
     owner: str
     evaluate: Callable[[], Prediction]
     setting: str = ""
+    again: str = CACHES
 
 
 class Rule(Protocol):

@@ -1,0 +1,156 @@
+"""The first screen of a prediction: how long, why, what to do, what makes the number uncertain; then the CPI stack if it fits."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Collection, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from warpsight.base.units import duration, thousands, three_digits
+from warpsight.reports.next_step import untried_changes
+from warpsight.reports.prediction import caches_before, classification, difference, miss_latency, notes_of
+from warpsight.reports.stack import stack_table
+from warpsight.reports.terminal import PLAIN, WIDTH, Style, shortened
+from warpsight.result.prediction import components_of
+
+_GAP = "   "
+_LABEL = 11  # columns before the text of a cause or a change
+_MOST_CHANGES = 3
+
+
+def first_screen(
+    document: dict[str, Any], style: Style = PLAIN, *, width: int = WIDTH, lines: int = 0, stack: bool = False,
+    said: Collection[str] = (),
+) -> str:
+    """The screen of a prediction document with a `summary`, in `width` columns. The CPI stack is shown with `stack`, and where all
+    fits into `lines` (0: any number). Notes that were `said` before are left out."""
+    summary = document["summary"]
+    screen = [*_heading(document, style, width), *_time(document, style, width), *_causes(document, style, width)]
+    screen += [*_changes(summary, style, width), *_doubts(document, style, width)]
+    for note in notes_of([document]):
+        if note not in said:
+            screen += [style.faint(line) for line in textwrap.wrap(f"note: {note}", width, subsequent_indent="  ")]
+    whole = [*screen, "", *_details(document, style, width)]
+    return "\n".join(whole if stack or not lines or len(whole) <= lines else screen)
+
+
+def _heading(document: dict[str, Any], style: Style, width: int) -> list[str]:
+    """Place and kernel, launch, GPU with its clock, level and state of the caches."""
+    provenance, place = document["provenance"], document["summary"]["place"]
+    launch = provenance["launch"]
+    where = f"{PurePath(place['file']).name}:{place['line']}" if place else PurePath(launch["source"]).name
+    plain = shortened(f"{where} {document['kernel']}".strip(), width)
+    kernel = style.strong(plain)
+    level = f"sass {launch['target']}".removesuffix(" sass") if launch["level"] == "sass" else "ptx"
+    parts = [
+        kernel, f"grid {_size(launch['grid'])} block {_size(launch['block'])}",
+        f"{document['gpu']} {provenance['gpu']['core_clock']}", f"{level}, {caches_before(provenance['method']['caches_before'])}",
+    ]  # fmt: skip
+    return _joined(parts, width, hidden=len(kernel) - len(plain))
+
+
+def _joined(parts: Sequence[str], width: int, *, hidden: int = 0, indent: str = "  ") -> list[str]:
+    """The parts with gaps between them, on as many lines as it takes; the first has `hidden` characters of style."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) - (hidden if len(lines) == 1 else 0) + len(_GAP) + len(part) <= width:
+            lines[-1] += _GAP + part
+        else:
+            lines.append(indent + part)
+    return lines
+
+
+def _size(size: Sequence[int]) -> str:
+    """A grid or block as CUDA takes it: `48`, `(1,48)`."""
+    used = max((k + 1 for k, each in enumerate(size) if each != 1), default=1)
+    return str(size[0]) if used == 1 else f"({','.join(map(str, size[:used]))})"
+
+
+def _time(document: dict[str, Any], style: Style, width: int) -> list[str]:
+    """Time, cycles and the model; the simulator beside it, where it was run."""
+    simulator = document["summary"]["simulator"]
+    time, cycles = duration(document["seconds"]), document["cycles"]
+    beside = ""
+    if simulator:
+        beside = f"; simulator {thousands(simulator['cycles'])} cycles ({difference(simulator['cycles'], cycles)})"
+    strong = style.strong(time)
+    parts = [f"  {strong}", f"({thousands(cycles)} cycles)", document["model"] + beside]
+    return _joined(parts, width, hidden=len(strong) - len(time))
+
+
+def _entries(label: str, entries: Sequence[tuple[str, str]], style: Style, width: int) -> list[str]:
+    """Figures with their texts under a label: `WHY  56 %  text`."""
+    lines = []
+    for number, (figure, text) in enumerate(entries):
+        parts = textwrap.wrap(text, width - _LABEL, break_on_hyphens=False)
+        head = style.strong(f"{label:<4}" if number == 0 else " " * 4)
+        lines += [f"{head}{figure:>5}  {parts[0]}", *(" " * _LABEL + part for part in parts[1:])]
+    return lines
+
+
+def _causes(document: dict[str, Any], style: Style, width: int) -> list[str]:
+    own = (document["summary"]["place"] or {}).get("file")
+    entries = [(f"{100 * cause['share']:.0f} %", _cause(cause, own)) for cause in document["summary"]["why"]]
+    return _entries("WHY", entries, style, width)
+
+
+def _cause(cause: dict[str, Any], own: str | None) -> str:
+    """The text of a cause with its lines; the loads that they wait for, where these are of other lines."""
+    lines, loads = (_places(cause[key], own) for key in ("lines", "loads"))
+    if loads and loads != lines:
+        return f"{cause['text']} of {', '.join(loads)}, needed in {', '.join(lines)}"
+    return ", ".join([cause["text"], *lines])
+
+
+def _places(lines: Sequence[dict[str, Any]], own: str | None) -> list[str]:
+    """Where the lines are: `lines 46 and 70` of the kernel's `own` file, `part.cuh:7` of another one."""
+    numbers = sorted(line["line"] for line in lines if line["file"] and line["file"] == own)
+    listed = " and ".join([", ".join(map(str, numbers[:-1])), str(numbers[-1])]) if len(numbers) > 1 else "".join(map(str, numbers))
+    inside = [f"line{'s' if len(numbers) > 1 else ''} {listed}"] if numbers else []
+    return inside + [line["place"] for line in lines if not (line["file"] and line["file"] == own)]
+
+
+def _changes(summary: dict[str, Any], style: Style, width: int) -> list[str]:
+    """What would help, with the speed-up of each change alone; and what may help and takes longer to evaluate."""
+    untried = [("?", f"{title} (`advise` evaluates it)") for title in untried_changes(summary)[:1]]
+    tried = [(f"{three_digits(change['speedup'])}x", change["title"]) for change in summary["advice"]]
+    return _entries("DO", [*tried[: _MOST_CHANGES - len(untried)], *untried], style, width)
+
+
+def _doubts(document: dict[str, Any], style: Style, width: int) -> list[str]:
+    """The assumptions that the launch violates, and the component about which model and simulator differ."""
+    model, summary = document["model"], document["summary"]
+    doubts = [f"{model} assumes that {_clause(each['assumption'])}; here: {each['detail']}" for each in summary["violated"]]
+    differs = (summary["simulator"] or {}).get("differs")
+    if differs:
+        meaning = components_of(document)[differs["component"]].meaning
+        shares = [f"{100 * differs[key]:.0f} %" for key in ("share", "simulator_share")]
+        doubts.append(f"{model} and simulator differ: {differs['component']} ({meaning}) is {shares[0]} here and {shares[1]} there")
+    return [line for doubt in doubts for line in _warning(doubt, style, width)]
+
+
+def _warning(text: str, style: Style, width: int) -> list[str]:
+    first, *rest = textwrap.wrap(text, width - 2, break_on_hyphens=False)
+    return [f"{style.strong('!')} {first}", *(f"  {line}" for line in rest)]
+
+
+def _clause(sentence: str) -> str:
+    """A sentence as the end of another one: without its point, and small where its first word is no name."""
+    small = sentence[1:2].islower() or sentence[1:2] == " "
+    return (sentence[:1].lower() if small else sentence[:1]) + sentence[1:].rstrip(".")
+
+
+def _details(document: dict[str, Any], style: Style, width: int) -> list[str]:
+    """Throughput, occupancy and class in short, the CPI stack, and the predictions of other models."""
+    limiter = f", limited by {document['occupancy_limiter']}" if document["occupancy_limiter"] else ""
+    parts = [f" IPC/SM {three_digits(document['ipc_sm_warp'])} (warp)", f"occupancy {three_digits(document['occupancy'])}{limiter}",
+             f"bound by {document['bound_by']}", classification(document)]  # fmt: skip
+    lines = _joined([part for part in parts if part], width, indent=" ")
+    lines += ["", *stack_table(document, style, width), *miss_latency(document)]
+    others = document["summary"]["others"]
+    if others:
+        models = ", ".join(f"{each['model']} {thousands(each['cycles'])} ({100 * each['difference']:+,.0f} %)" for each in others)
+        lines += ["", *textwrap.wrap(f"papers' models: {models}", width, initial_indent=" ", subsequent_indent="   ")]
+    return lines
+
