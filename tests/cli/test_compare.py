@@ -40,7 +40,7 @@ def _against(folder: Path, text: str) -> Path:
 
 
 def test_all_models_are_compared_each_as_predict_gives_it(launch_file: Path, capsys: Capture) -> None:
-    document = _document(capsys, launch_file)
+    document = _document(capsys, launch_file, "--model", "all")
     (launch,) = document["launches"]
     assert [answer["model"] for answer in launch["answers"]] == model_names() == document["models"]
     answered = [answer for answer in launch["answers"] if answer["prediction"]]
@@ -153,3 +153,55 @@ def test_reference_that_cannot_be_meant_is_refused_by_place(
 )
 def test_wrong_words_are_refused(words: list[str], parts: list[str], launch_file: Path, capsys: Capture) -> None:
     assert_one_error(run(capsys, "compare", launch_file, *words), 2, *parts)
+
+
+# -- Without a reference: GPUs and kernels ranked by time.
+
+def test_gpus_are_ranked_by_the_time_that_predict_gives(launch_file: Path, capsys: Capture) -> None:
+    document = _document(capsys, launch_file, "--gpu", "T4,mdm-pascal")
+    (launch,) = document["launches"]
+    rows = {row["gpu"]: row for row in launch["rows"]}
+    assert (document["gpus"], document["overall"]) == (["t4", "mdm-pascal"], [])
+    assert [row["seconds"] for row in launch["rows"]] == sorted(row["seconds"] for row in launch["rows"])
+    for gpu, row in rows.items():
+        alone = json.loads(run(capsys, "predict", launch_file, "--gpu", gpu, "--json").out)
+        assert all(row[name] == alone[name] for name in ("cycles", "seconds", "bound_by"))
+    assert rows["t4"]["speedup"] == 1
+    assert rows["mdm-pascal"]["speedup"] == pytest.approx(rows["t4"]["seconds"] / rows["mdm-pascal"]["seconds"])
+    assert {gpu: row["code"] for gpu, row in rows.items()} == {"t4": "sm_75", "mdm-pascal": "PTX"}
+
+
+def test_kernels_are_ranked_and_named_by_their_files(launch_file: Path, capsys: Capture) -> None:
+    half = launch_file.parent / "half.yaml"
+    half.write_text(launch_file.read_text().replace("grid: 8", "grid: 1"))
+    document = _document(capsys, launch_file, half)
+    ranking = document["ranking"]
+    assert {row["label"] for row in ranking} == {launch_file.name, half.name}
+    assert [row["seconds"] for row in ranking] == sorted(row["seconds"] for row in ranking)
+    assert document["models"] == ["warpsight", "mdm", "gpumech-plus", "gpumech"]
+
+
+def test_speedups_over_several_kernels_have_a_geometric_mean(launch_file: Path, capsys: Capture) -> None:
+    half = launch_file.parent / "half.yaml"
+    half.write_text(launch_file.read_text().replace("grid: 8", "grid: 1"))
+    document = _document(capsys, launch_file, half, "--gpu", "mdm-pascal,gpumech")
+    speedups = [row["speedup"] for launch in document["launches"] for row in launch["rows"] if row["gpu"] == "gpumech"]
+    overall = {row["gpu"]: row for row in document["overall"]}
+    assert overall["gpumech"]["speedup"] == pytest.approx((speedups[0] * speedups[1]) ** 0.5)
+    assert overall["gpumech"]["launches"] == 2
+
+
+def test_a_gpu_that_cannot_run_the_kernel_is_listed_last_with_the_reason(launch_file: Path, capsys: Capture) -> None:
+    small = launch_file.parent / "small.yaml"
+    small.write_text("like: mdm-pascal\nsm: {max_warps: 4}\nsources: estimated\n")
+    outcome = run(capsys, "compare", launch_file, "--gpu", f"mdm-pascal,{small}")
+    assert outcome.code == 0
+    assert " small: the block does not fit on small: 256 threads per block needed, 128 available" in outcome.out
+    assert "next: warpsight gpus compare mdm-pascal" in outcome.out
+    alone = run(capsys, "compare", launch_file, "--gpu", f"{small},{small}")
+    assert_one_error(alone, 2, "256 threads")
+
+
+@pytest.mark.parametrize("words", [("--against", "x.csv"), ("--gate", "mdm:3"), ("--plot", "x.svg"), ("--model", "mdm,gpumech")])
+def test_what_is_about_one_gpu_is_refused_with_several(words: tuple[str, ...], launch_file: Path, capsys: Capture) -> None:
+    assert_one_error(run(capsys, "compare", launch_file, "--gpu", "t4,a100", *words), 2, words[0])

@@ -138,8 +138,7 @@ def test_find_kernel_where_overloads_look_alike_lists_mangled_names() -> None:
     assert find_kernel(source, "_Z1fPf") == "_Z1fPf"
 
 
-def test_find_kernel_where_a_template_was_not_instantiated_explains_how() -> None:
-    source = load_source("template <class T> __global__ void f(T* p) { *p = 1; }\n")
-    with pytest.raises(UsageError, match="contains no kernel") as caught:
-        find_kernel(source, "f")
-    assert "name<float>" in caught.value.remedy
+def test_templates_of_which_none_is_instantiated_are_named() -> None:
+    with pytest.raises(UsageError, match="its kernels are templates, and none is instantiated: f") as raised:
+        load_source("template <class T> __global__ void f(T* p) { *p = 1; }\n")
+    assert "f<float>" in raised.value.remedy

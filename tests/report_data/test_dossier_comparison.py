@@ -9,6 +9,9 @@ import pytest
 
 from warpsight.analysis.report_data.comparison import comparison_report_data
 from warpsight.base.errors import UsageError
+from warpsight.base.units import duration
+from warpsight.reports.html.comparison import differences
+from warpsight.reports.html.page import page
 
 pytestmark = pytest.mark.unit
 
@@ -18,6 +21,7 @@ def changed(report_data: dict[str, Any]) -> dict[str, Any]:
     after = deepcopy(report_data)
     first = after["predictions"][0]
     first["cycles"] *= 2
+    first["seconds"] *= 2
     first["warp_instructions"] *= 2
     first["provenance"]["gpu"]["sm_count"] = 14
     view = after["code"]["source"]
@@ -44,7 +48,26 @@ def test_lines_and_keys_that_differ_are_told(report_data: dict[str, Any]) -> Non
     found = comparison_report_data(report_data, changed(report_data), ["a", "b"])
     assert found["gpu"] == [{"name": "sm_count", "before": 28, "after": 14}]
     for row in found["lines"]:
-        assert row["after"]["cycles"] == pytest.approx(2 * row["before"]["cycles"])
+        assert row["after"]["value"] == pytest.approx(2 * row["before"]["value"])
+
+
+def test_gpus_of_different_clocks_are_compared_by_time(report_data: dict[str, Any]) -> None:
+    faster = deepcopy(report_data)
+    own = report_data["predictions"][0]
+    faster["predictions"][0] |= {"cycles": 1.5 * own["cycles"], "seconds": 0.75 * own["seconds"], "gpu": "twice-the-clock"}
+    faster["code"]["source"]["cycles"] *= 1.5
+    found = comparison_report_data(report_data, faster, ["slow", "fast"])
+    assert found["unit"] == "us"
+    for side, of in (("before", own), ("after", faster["predictions"][0])):
+        assert sum(row[side] for row in found["components"]) == pytest.approx(1e6 * of["seconds"])
+    assert all(row["after"]["value"] == pytest.approx(0.75 * row["before"]["value"]) for row in found["lines"])
+    shown = differences(found)
+    assert shown["change"] == "1.33x faster"
+    other = faster["predictions"][0]
+    assert shown["outcome"][1] == f"{duration(other['seconds'])} ({other['cycles']:,.0f} cycles)"
+    html = page(found)
+    assert ">fast</a>" in html
+    assert "After" not in html
 
 
 def test_line_that_is_only_on_one_side_is_told(report_data: dict[str, Any]) -> None:

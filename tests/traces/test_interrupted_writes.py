@@ -19,10 +19,10 @@ import pytest
 from synthetic_trace import small_trace, whole
 
 from warpsight.analysis.report_data.files import write_report
-from warpsight.base import diskcache
+from warpsight.base import diskcache, settings
 from warpsight.base.errors import UsageError
 from warpsight.cli.output import write_output
-from warpsight.gpu.default import choice_file, chosen_gpu, keep_choice
+from warpsight.gpu.default import SETTING, choice_file, chosen_gpu
 from warpsight.hardware.device.case import Case, load_case
 from warpsight.intervals.interchange import read_profile
 from warpsight.jobs.store import ResultStore
@@ -97,7 +97,8 @@ WRITERS = {
     "timeline": Writer(_timeline, lambda folder: len(json.loads((folder / "a").read_text())["traceEvents"]) // 40 + 1),
     "figures": Writer(lambda folder, version: write_figures(folder, []),
                       lambda folder: 2 if (folder / INDEX).read_text().endswith("\n") else 1),
-    "choice of a GPU": Writer(lambda folder, version: keep_choice(f"gpu{version}"), lambda folder: int(chosen_gpu().gpu[3:]), 4),
+    "choice of a GPU": Writer(lambda folder, version: settings.keep(SETTING, f"gpu{version}"),
+                              lambda folder: int(chosen_gpu().gpu[3:]), 4),
     "case": Writer(_case, lambda folder: int(load_case(folder / "a").name)),
     "trace": Writer(lambda folder, version: save_trace(TRACE[version], folder / "a", overwrite=True),
                     lambda folder: _version(lambda version: whole(open_trace(folder / "a")) == whole(TRACE[version]))),

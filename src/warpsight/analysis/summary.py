@@ -19,6 +19,7 @@ from warpsight.analysis.explanation_rows import ExplanationRow, Wait
 from warpsight.analysis.report_data.resources import alone, needs_of, speed_of_light
 from warpsight.base.units import thousands, three_digits
 from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.usage import without_conflicts
 from warpsight.models.interval_model import place_waves
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Component, Prediction, components_of, relative_error
@@ -28,7 +29,7 @@ from warpsight.traces.schema import KernelTrace
 _LEAST_CAUSE, _MOST_CAUSES = 0.05, 4
 # Of a cause's lines, those with at least this part of its heaviest line.
 _LEAST_LINE, _MOST_LINES, _MOST_OPCODES = 0.25, 3, 2
-# From here on an access to shared memory takes several passes, beyond what alignment may cause.
+# From here on accesses to shared memory take so many times the passes that they need without conflicts.
 _CONFLICT = 1.5
 # A component's shares in model and simulator differ by this part of the cycles before it is said.
 _DISAGREEMENT = 0.15
@@ -135,11 +136,11 @@ def _text(component: Component, profiled: ProfiledTrace, lines: Sequence[Explana
             opcode = wait.opcode.split(".")[0]
             cycles[opcode] = cycles.get(opcode, 0.0) + wait.stall_cycles
         return f"waiting for results of {' and '.join(sorted(cycles, key=lambda name: -cycles[name])[:_MOST_OPCODES])}"
-    if component.name == "com_struct" or "bank conflict" in component.meaning:
-        misses, pcs = profiled.misses, [pc for row in lines for pc in row.pcs if profiled.misses.shared_executions[pc]]
-        executed = int(misses.shared_executions[pcs].sum()) if pcs else 0
-        if executed and (passes := int(misses.shared_passes[pcs].sum()) / executed) >= _CONFLICT:
-            return f"shared memory: {passes:.3g}-way bank conflicts"
+    if component.name in {"banks", "com_struct"}:
+        pcs, misses = [pc for row in lines for pc in row.pcs], profiled.misses
+        least = int(without_conflicts(profiled.trace.instructions, misses).shared_passes[pcs].sum())
+        if least and (ways := int(misses.shared_passes[pcs].sum()) / least) >= _CONFLICT:
+            return f"shared memory: {ways:.3g}-way bank conflicts"
     return component.meaning or component.bound_by
 
 

@@ -39,12 +39,25 @@ class Compiled:
         options = dict(self._options)
         if options.pop("cache", False):
             sources = _source_hash(self._sources) if self._sources else ""
-            return kept_code.kept_dispatcher(self.py_func, self._signature, sources, options)
-        return numba.njit(*() if self._signature is None else (self._signature,), **options)(self.py_func)
+            dispatcher = kept_code.kept_dispatcher(self.py_func, self._signature, sources, options)
+        else:
+            dispatcher = numba.njit(*() if self._signature is None else (self._signature,), **options)(self.py_func)
+        _used.append(dispatcher)
+        return dispatcher
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the native code."""
         return self.dispatcher(*arguments)
+
+
+_used: list[Any] = []  # the dispatchers made so far
+
+
+def compilations() -> tuple[int, int]:
+    """How many functions this process has read from Numba's cache, and how many it has compiled."""
+    statistics = [dispatcher.stats for dispatcher in _used]
+    read = sum(sum(each.cache_hits.values()) for each in statistics)
+    return read, sum(len(dispatcher.signatures) for dispatcher in _used) - read
 
 
 class Intrinsic:

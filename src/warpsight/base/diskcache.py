@@ -1,7 +1,8 @@
 """Results kept between runs: small files under a cache folder, named by the hash of everything that they depend on.
 
-The folder is ``$WARPSIGHT_CACHE``, else ``$XDG_CACHE_HOME/warpsight``, else ``~/.cache/warpsight``. The cache only ever saves
-time: an entry that is missing, cut or corrupted is computed again, and a folder that cannot be written is not an error.
+The folder is ``$WARPSIGHT_CACHE``, else that of `warpsight config cache`, else ``$XDG_CACHE_HOME/warpsight``, else
+``~/.cache/warpsight``. The cache only ever saves time: an entry that is missing, cut or corrupted is computed again, and a folder
+that cannot be written is not an error.
 
 Machine code is loaded from it, so it must be the user's own: made with mode 0700, and refused where others could have written.
 """
@@ -17,9 +18,14 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from warpsight.base import settings
 from warpsight.base.errors import UsageError
 from warpsight.base.outputs import write_whole
+from warpsight.base.progress import remark
 
+SETTING = "cache"
+SIMULATORS = "numba"
+"""The kind of the code of simulators, which `base.compiled` counts: a step says nothing of it."""
 _CHECKSUM_BYTES = 32
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)  # as chosen, or as the machine is: nothing to report
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -30,11 +36,15 @@ _reported: set[str] = set()
 
 def folder() -> Path:
     """The cache folder in effect; it may not exist yet."""
-    if own := os.environ.get("WARPSIGHT_CACHE"):
-        return Path(own)
+    if chosen := _chosen():
+        return Path(chosen)
     if shared := os.environ.get("XDG_CACHE_HOME"):
         return Path(shared) / "warpsight"
     return Path(os.path.expanduser("~")) / ".cache" / "warpsight"
+
+
+def _chosen() -> str | None:
+    return os.environ.get("WARPSIGHT_CACHE") or settings.kept(SETTING, "forget it with `warpsight config cache --clear`")
 
 
 def content_key(*parts: str | bytes) -> str:
@@ -58,7 +68,11 @@ def get(kind: str, key: str) -> bytes | None:
     if stored is None:
         return None
     checksum, data = stored[:_CHECKSUM_BYTES], stored[_CHECKSUM_BYTES:]
-    return data if _checksum(name, data) == checksum else None
+    if _checksum(name, data) != checksum:
+        return None
+    if kind != SIMULATORS:
+        remark("from the cache")
+    return data
 
 
 def put(kind: str, key: str, data: bytes) -> bool:
@@ -108,7 +122,7 @@ def own_folder() -> Path:
             _refuse(f"belongs to another user (number {status.st_uid})", place)
         if status.st_mode & _WRITABLE_BY_OTHERS:
             _refuse("can be written by other users", place, f"`chmod go-w {shlex.quote(str(place))}`, and empty it if in doubt")
-        if status.st_mode & _OTHERS and not os.environ.get("WARPSIGHT_CACHE"):  # earlier versions made it so
+        if status.st_mode & _OTHERS and not _chosen():  # earlier versions made it so
             real.chmod(0o700)
     return place
 
@@ -158,6 +172,8 @@ def _write(name: Path, data: bytes) -> bool:
         if error.errno not in _UNWRITABLE:
             _report(f"cannot be written ({error.strerror}): results are not kept; free space, or {_OTHER_FOLDER}", place)
         return False
+    if name.parts[0] != SIMULATORS:
+        remark("now in the cache")
     return True
 
 

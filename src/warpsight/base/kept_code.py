@@ -17,7 +17,6 @@ from numba.core import caching, ccallback, serialize, sigutils, typeinfer
 from warpsight._version import __version__
 from warpsight.base import diskcache
 
-_KIND = "numba"
 _VERSIONS = (numba.__version__, __version__, sys.version)
 
 
@@ -41,13 +40,13 @@ class _Entries:
     def load(self, key: Any) -> Any:
         """What `save` kept under `key`; None where there is nothing of this source."""
         name, source = self._entry(key)
-        stored = diskcache.get(_KIND, name)
+        stored = diskcache.get(diskcache.SIMULATORS, name)
         return pickle.loads(stored[len(source) :]) if stored is not None and stored.startswith(source) else None
 
     def save(self, key: Any, data: Any) -> None:
         """Keep `data`, which Numba has reduced to what can be stored."""
         name, source = self._entry(key)
-        diskcache.put(_KIND, name, source + serialize.dumps(data))
+        diskcache.put(diskcache.SIMULATORS, name, source + serialize.dumps(data))
 
 
 class _Place:
@@ -72,7 +71,7 @@ class _Kept(caching.FunctionCache):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
         self._name, self._py_func, self._impl = repr(function), function, _Reduced(function)
-        self._cache_path, self._cache_file = str(diskcache.folder() / _KIND), _Entries(function, stamp)
+        self._cache_path, self._cache_file = str(diskcache.folder() / diskcache.SIMULATORS), _Entries(function, stamp)
         self.enable()
 
 

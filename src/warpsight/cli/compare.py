@@ -1,4 +1,4 @@
-"""`warpsight compare`: models compared with each other and with a reference, on one or more kernels."""
+"""`warpsight compare`: GPUs or kernels ranked by time, and models compared with each other and with a reference."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style, write_output
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.comparison import compare
-from warpsight.pipeline.request import DEFAULT_MODEL
-from warpsight.reports.comparison import comparison_csv, comparison_svg, comparison_text
+from warpsight.hardware.ranking import rank_gpus
+from warpsight.pipeline.request import DEFAULT_MODEL, PAPERS_MODELS
+from warpsight.reports.comparison import comparison_csv, comparison_svg, comparison_text, ranking_csv, ranking_text
 from warpsight.reports.formats import plain
 from warpsight.reports.next_step import followed_by, line
 
 EXAMPLES = """\
 examples:
-  warpsight compare launch.yaml
+  warpsight compare launch.yaml --gpu a100,h100-sxm,rtx4090              # GPUs, the fastest first
+  warpsight compare v1.yaml v2.yaml v3.yaml --gpu a100                   # kernels, the fastest first
+  warpsight compare launch.yaml --model all
   warpsight compare saxpy.trace gemm.trace --model mdm,gpumech --against measured.csv --gate mdm:15
   warpsight compare 'stride 1=stride1.yaml' 'stride 32=stride32.yaml' --against measured.csv -o errors.csv
   warpsight compare 'saxpy#3=launch.yaml' --against ncu.csv --plot errors.svg
@@ -28,9 +31,10 @@ GATE_FAILED = 1
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_kernel(parser, several=True)
-    options.add_gpu(parser)
+    options.add_gpu(parser, several=True)
     parser.add_argument("--model", metavar="NAME[,NAME]", dest="models", action="append",
-                        help="the performance models (default: all that can answer)")
+                        help=f"the performance models; all: every one (default: {DEFAULT_MODEL}, {', '.join(PAPERS_MODELS)}; with "
+                        f"several GPUs {DEFAULT_MODEL})")
     options.add_method(parser)
     parser.add_argument("--against", metavar="CSV", help="measurements of ncu --csv or nvprof --csv, a log of Accel-Sim, or "
                         "reference cycles (columns gpu,kernel,cycles, optionally size, grid, block, "
@@ -48,7 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("stdout can hold CSV or JSON, not both", place="-o", remedy="leave out one of them, or name a file")
     if arguments.plot and not arguments.against:
         raise UsageError("needs a reference to compare with", place="--plot", remedy="give --against CSV")
-    gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
+    names = options.gpu_names(arguments)
+    if len(names) > 1:
+        return _rank(arguments, names)
+    gpu = load_gpu(names[0], overrides=arguments.overrides)
     models = options.model_names(arguments) if arguments.models else None
     with ProgressBar() as bar:
         comparison = compare(
@@ -67,6 +74,37 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.output != "-":
         print_answer(comparison_text(document, terminal_style()), _next(document, arguments))
     return 0 if comparison.passed() else GATE_FAILED
+
+
+def _rank(arguments: argparse.Namespace, names: list[str]) -> int:
+    """Rank GPUs and print."""
+    for option in ("against", "gates", "plot"):
+        if getattr(arguments, option):
+            what = f"is about one GPU, and --gpu names {len(names)}"
+            raise UsageError(what, place=arguments.option_names[option], remedy="name one GPU, or leave the option out")
+    model = options.one_model(arguments)
+    gpus = [load_gpu(name, overrides=arguments.overrides) for name in names]
+    with ProgressBar() as bar:
+        document = plain(rank_gpus(options.kernel_requests(arguments), gpus, model, options.method(arguments), watch=bar.watch))
+    if arguments.output == "-":
+        print(ranking_csv(document), end="")
+    elif arguments.output:
+        write_output(arguments.output, ranking_csv(document), "-o")
+    if arguments.json:
+        print_json([document])
+    elif arguments.output != "-":
+        rows = document["overall"] or [row for row in document["launches"][0]["rows"] if not row["refused"]]
+        best = rows[0]["gpu"]
+        other = best if best != gpus[0].name else gpus[1].name
+        added = ("--gpu", names[0], "--other-gpu", names[[gpu.name for gpu in gpus].index(other)])
+        own = ("--gpu", "-o", "--output")
+        if len(document["launches"]) > 1 or not {gpus[0].name, other} <= {row["gpu"] for row in rows}:
+            following = line(["gpus", "compare", names[0], added[-1]], "what differs between the GPUs")
+        else:
+            why = "where the time goes on both"
+            following = followed_by("report", arguments.command_line, model, why, without=own, added=added)
+        print_answer(ranking_text(document, terminal_style()), following)
+    return 0
 
 
 def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:

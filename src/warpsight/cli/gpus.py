@@ -9,14 +9,15 @@ import argparse
 import sys
 from pathlib import Path
 
+from warpsight.base import settings
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.base.units import SIZE, parse_quantity
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json, print_result, terminal_style, write_output
 from warpsight.cli.parser import Parser
-from warpsight.gpu.catalog import catalog_names
+from warpsight.gpu.catalog import catalog_path
 from warpsight.gpu.comparison import compared
-from warpsight.gpu.default import FALLBACK, VARIABLE, choice_file, chosen_gpu, clear_choice, keep_choice
+from warpsight.gpu.default import FALLBACK, SETTING, VARIABLE, choice_file, chosen_gpu
 from warpsight.gpu.describe import Imported, dump_yaml, list_gpus, made_yaml, resolved
 from warpsight.gpu.document import value_text
 from warpsight.gpu.importers.device import describe_device
@@ -162,10 +163,11 @@ def _use(arguments: argparse.Namespace) -> int:
     if arguments.clear and arguments.gpu is not None:
         raise UsageError("cannot be combined with a GPU", place="--clear", remedy="leave one of them out")
     if arguments.clear:
-        clear_choice()
+        settings.clear(SETTING)
     elif arguments.gpu is not None:
         load_gpu(arguments.gpu)  # what does not load is not kept
-        keep_choice(arguments.gpu if arguments.gpu in catalog_names() else str(Path(arguments.gpu).resolve()))
+        known = catalog_path(arguments.gpu)
+        settings.keep(SETTING, known.stem if known is not None else str(Path(arguments.gpu).resolve()))
     chosen = chosen_gpu()
     gpu = load_gpu(None)
     other = arguments.gpu is not None and chosen.place == VARIABLE

@@ -12,18 +12,25 @@ import os
 import platform
 import sys
 import tempfile
+import time
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from types import ModuleType
 from typing import Any
 
+import lazy_loader as lazy
+
 from warpsight._version import __version__
+from warpsight.base import diskcache
 from warpsight.base.errors import CheckFault, LimitError, UsageError, WarpsightError, suggestion
 from warpsight.base.findings import fold
+from warpsight.base.progress import listening
 from warpsight.cli.parser import Parser, name_options
+
+native: Any = lazy.load("warpsight.base.compiled", suppress_warning=True)  # it prepares Numba, which most commands do without
 
 
 @dataclass(frozen=True)
@@ -56,11 +63,13 @@ _TRACE_PARTS = (Command("export", "warpsight.cli.trace", "export a trace in Acce
 
 COMMANDS = (
     Command("demo", "warpsight.cli.demo", "predict a loop at stride 1 and 32: the same work, very different times, and why"),
+    Command("init", "warpsight.cli.init", "write a launch file for a kernel: its parameters, with sizes to begin with"),
     Command("predict", "warpsight.cli.predict", "predict the cycles, the bottleneck and the CPI stack of a kernel on a GPU"),
     Command("explain", "warpsight.cli.explain", "attribute the predicted cycles to source or PTX lines"),
     Command("advise", "warpsight.cli.advise", "suggest changes that would make a kernel faster, ranked by predicted gain"),
     Command("report", "warpsight.cli.report", "write an HTML report of a kernel, a result or a study"),
-    Command("compare", "warpsight.cli.compare", "compare models with each other, and with measurements or reference cycles"),
+    Command("compare", "warpsight.cli.compare",
+            "rank GPUs or kernels by time, compare models with each other and with measurements"),
     Command("trace", "warpsight.cli.trace", "execute a kernel on this machine and store its trace for later predictions",
             {part.name: part for part in _TRACE_PARTS}),
     Command("check", "warpsight.cli.check", "find wrong accesses, races, unwritten memory and misused barriers"),
@@ -77,10 +86,13 @@ COMMANDS = (
     Command("validate", "warpsight.cli.validate", "reproduce the papers' figures with the simulator and the models on a suite"),
     Command("serve", "warpsight.cli.serve", "serve the reports of a folder of results on localhost, reloaded on change"),
     Command("gpus", "warpsight.cli.gpus", "list, show, check and import GPU descriptions"),
+    Command("config", "warpsight.cli.config", "show and keep the default GPU, the default model and the cache folder"),
+    Command("completion", "warpsight.cli.completion", "print a script that completes commands, options and GPUs in your shell"),
     Command("models", "warpsight.cli.models", "list and show the performance models"),
     Command("doctor", "warpsight.cli.doctor", "check this installation: tools, libraries, supported PTX instructions"),
 )
 
+_INPUTS = (".cu", ".ptx", ".cubin", ".fatbin", ".yaml", ".yml", ".py", ".trace")
 BY_NAME = {command.name: command for command in COMMANDS}
 
 
@@ -121,7 +133,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             module, arguments = parse(words)
             option_names = arguments.option_names
-            code = module.run(arguments)
+            with _told(arguments.verbose):
+                code = module.run(arguments)
         sys.stdout.flush()
         return code
     except WarpsightError as error:
@@ -161,6 +174,28 @@ def _check_streams() -> None:
         raise UsageError("is closed, so the results would be lost", place="standard output", remedy="write them to a file: > FILE")
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # a file name that is not UTF-8, a sign that the locale lacks
+
+
+@contextmanager
+def _told(verbose: bool) -> Iterator[None]:
+    """Notes, each once, and with `verbose` the steps with their times go to stderr."""
+    told: set[str] = set()
+    begin = time.perf_counter()
+
+    def on_note(text: str) -> None:
+        if text not in told:
+            _say(f"note: {text}")
+        told.add(text)
+
+    def on_step(what: str, seconds: float) -> None:
+        _say(f"{seconds:8.2f} s  {what}")
+
+    with listening(on_note, on_step if verbose else None):
+        yield
+    if verbose:
+        read, made = native.compilations()
+        on_step(f"in all; functions of the simulators: {read} from the cache, {made} compiled; cache {diskcache.folder()}",
+                time.perf_counter() - begin)
 
 
 def _say(text: str) -> None:
@@ -210,7 +245,9 @@ def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     if command is None:
         kind = "an option of warpsight" if name.startswith("-") else "a command"
         known = ["--help", "--version"] if name.startswith("-") else list(BY_NAME)
-        raise UsageError(f'"{name}" is not {kind}{suggestion(name, known)}', remedy="`warpsight --help` lists the commands")
+        is_input = name.endswith(_INPUTS) or os.path.exists(name)
+        remedy = f"to predict its time: `warpsight predict {name}`" if is_input else "`warpsight --help` lists the commands"
+        raise UsageError(f'"{name}" is not {kind}{suggestion(name, known)}', remedy=remedy)
     rest = words[1:]
     if rest and rest[0] in command.parts:
         name, command, rest = f"{name} {rest[0]}", command.parts[rest[0]], rest[1:]
@@ -218,8 +255,12 @@ def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     description = f"{command.summary[0].upper()}{command.summary[1:]}."
     parser = Parser(prog=f"warpsight {name}", description=description, epilog=getattr(module, "EXAMPLES", None))
     module.configure(parser)
+    parser.add_everywhere("--verbose", action="store_true", help="say on stderr what is compiled, read from the cache and sampled, "
+                          "and how long each step takes")
     arguments = parser.parse_strictly(rest)
     arguments.part_of_command = command.name
+    if hasattr(arguments, "commands"):  # of `completion`, which needs the list above
+        arguments.commands = [(each.name, each.module, each.summary, tuple(each.parts)) for each in COMMANDS]
     arguments.command_line = words  # for `next:` lines
     arguments.option_names = parser.option_names()  # for errors
     return module, arguments

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader as lazy
 
+from warpsight.base import settings
 from warpsight.base.errors import UsageError
 from warpsight.gpu.default import FALLBACK, VARIABLE
 from warpsight.gpu.loader import default_gpu
@@ -80,11 +82,16 @@ def add_kernel(
                           "overrides the built-in table")
     compiling = parser.add_argument_group("compiling (CUDA sources)")
     add_level(compiling)
-    compiling.add_argument("--arch", metavar="ARCH", help="target architecture (default compute_75)")
+    add_compiling(compiling)
     compiling.add_argument("--maxrregcount", metavar="N", type=whole, help="the most registers per thread that the assembler takes")
     compiling.add_argument("--opt-level", metavar="0..3", type=whole, help="how far the assembler optimizes (default 3)")
-    compiling.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro (repeatable)")
-    compiling.add_argument("-I", "--include", metavar="DIR", dest="include_dirs", action="append", help="an include folder")
+
+
+def add_compiling(group: argparse._ActionsContainer) -> None:
+    """--arch, --define and --include."""
+    group.add_argument("--arch", metavar="ARCH", help="target architecture (default compute_75)")
+    group.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro (repeatable)")
+    group.add_argument("-I", "--include", metavar="DIR", dest="include_dirs", action="append", help="an include folder")
 
 
 def add_level(group: argparse._ActionsContainer) -> None:
@@ -108,11 +115,12 @@ def kernel_requests(arguments: argparse.Namespace) -> list[KernelRequest]:
     return [kernel_request(argparse.Namespace(**vars(arguments), path=path)) for path in arguments.paths]
 
 
-def add_gpu(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+def add_gpu(parser: argparse.ArgumentParser, default: str | None = None, *, several: bool = False) -> None:
     """--gpu and --set. Without a `default` of the command, `arguments.gpu` is None for the default GPU."""
+    metavar, more = ("NAME|FILE[,...]", ", or several") if several else ("NAME|FILE", "")
     shown = default or f"that of {VARIABLE}, else of `warpsight gpus use`, else {FALLBACK}"
-    parser.add_argument("--gpu", metavar="NAME|FILE", default=default, help="a GPU of the catalogue (`warpsight gpus list`) or a "
-                        f"description file (default: {shown})")
+    parser.add_argument("--gpu", metavar=metavar, default=default, help="a GPU of the catalogue (`warpsight gpus list`) or a "
+                        f"description file{more} (default: {shown})")
     parser.add_argument("--set", metavar="KEY=VALUE", dest="overrides", action="append", default=[],
                         help="change one key of the GPU, as sm_count=56 or 'dram.bandwidth=960 GB/s' (repeatable)")
 
@@ -122,16 +130,34 @@ def gpu_name(arguments: argparse.Namespace) -> str:
     return default_gpu() if arguments.gpu is None else str(arguments.gpu)
 
 
+def gpu_names(arguments: argparse.Namespace) -> list[str]:
+    """The GPUs of --gpu NAME,NAME, each once, or the default GPU."""
+    text = gpu_name(arguments)
+    names = [name.strip() for name in text.split(",")] if "," in text and not os.path.exists(text) else [text]
+    if not all(names):
+        raise UsageError(f'"{text}" has an empty name', place="--gpu", remedy="write NAME,NAME, as a100,h100-sxm")
+    return list(dict.fromkeys(names))
+
+
 def add_models(parser: argparse.ArgumentParser, *, one: bool = False) -> None:
     """--model: with `one` a single name, else repeatable or a comma list."""
     metavar, what = ("NAME", "model") if one else ("NAME[,NAME]", "models")
-    default = f"(default {DEFAULT_MODEL}{'' if one else '; repeatable'})"
+    default = f"(default {DEFAULT_MODEL}, or that of `warpsight config model`{'' if one else '; repeatable'})"
     parser.add_argument("--model", metavar=metavar, dest="models", action="append", help=f"the performance {what} {default}")
+
+
+MODEL_VARIABLE, MODEL_SETTING = "WARPSIGHT_MODEL", "model"
+
+
+def default_model() -> str:
+    """The model of commands that name none: that of `WARPSIGHT_MODEL`, else of `warpsight config model`, else the default one."""
+    remedy = "choose another with `warpsight config model NAME`, or forget it with `warpsight config model --clear`"
+    return os.environ.get(MODEL_VARIABLE) or settings.kept(MODEL_SETTING, remedy) or DEFAULT_MODEL
 
 
 def model_names(arguments: argparse.Namespace) -> tuple[str, ...]:
     """The requested models, in order, each once."""
-    return tuple(dict.fromkeys(name.strip() for name in ",".join(arguments.models or [DEFAULT_MODEL]).split(",")))
+    return tuple(dict.fromkeys(name.strip() for name in ",".join(arguments.models or [default_model()]).split(",")))
 
 
 def one_model(arguments: argparse.Namespace) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -49,8 +51,23 @@ def print_json(documents: list[Any]) -> None:
 
 
 def print_answer(text: str, next_line: str) -> None:
-    """The answer, then the line with the next useful command."""
-    print(f"{text}\n\n{next_line}")
+    """The answer, then the line with the next useful command; on a terminal that is too short for them through a pager."""
+    answer = f"{text}\n\n{next_line}"
+    if not _paged(answer):
+        print(answer)
+
+
+def _paged(text: str) -> bool:
+    """Show `text` with `WARPSIGHT_PAGER`, else `PAGER`, else less; False where nobody could leave it, or where the text fits."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
+        return False
+    words = shlex.split(os.environ.get("WARPSIGHT_PAGER", os.environ.get("PAGER", "less")))
+    if text.count("\n") + 2 <= shutil.get_terminal_size().lines or not words or shutil.which(words[0]) is None:
+        return False
+    sys.stdout.flush()
+    # less: colours as they are, and the text stays on the screen
+    subprocess.run(words, input=text + "\n", text=True, errors="replace", env={"LESS": "-RX", **os.environ}, check=False)
+    return True
 
 
 def print_result(arguments: argparse.Namespace, document: Any, text: Callable[[], str], next_line: str) -> int:

@@ -9,6 +9,10 @@ from typing import Any, NoReturn
 
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
 
+# The options that people use, in the order in which the help of a command with many options begins with them.
+COMMON = ("--kernel", "--grid", "--block", "--arg", "--gpu", "--model", "--set", "--level", "--caches-before", "--json")
+_MANY = 20
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises `UsageError` and never guesses an abbreviated option."""
@@ -17,6 +21,28 @@ class Parser(argparse.ArgumentParser):
         kwargs.setdefault("allow_abbrev", False)
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*args, **kwargs)
+
+    def format_help(self) -> str:
+        """The help. That of a command with many options begins with those that people use; the others follow under headings."""
+        if len(self._actions) < _MANY:
+            return super().format_help()
+        named = {option: action for action in self._actions for option in action.option_strings}
+        common = [named[option] for option in COMMON if option in named]
+        positionals = [action for action in self._actions if not action.option_strings]
+        shown = " ".join(str(action.metavar or action.dest) for action in positionals)
+        formatter = self._get_formatter()
+        formatter.add_usage(f"{self.prog} {shown} [options]", [], [])
+        formatter.add_text(self.description)
+        groups = [("input", positionals), ("the options that people use", common)]
+        groups += [(group.title or "", [each for each in group._group_actions if each not in (*positionals, *common)])
+                   for group in self._action_groups]
+        for title, actions in groups:
+            if actions:
+                formatter.start_section("more options" if title == "options" else title)
+                formatter.add_arguments(actions)
+                formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
         """Raise `UsageError` with argparse's message, its option as the place."""
@@ -43,15 +69,28 @@ class Parser(argparse.ArgumentParser):
             raise UsageError(what, place=self.prog, remedy=f"`{self.prog} --help` shows what it takes")
         return arguments
 
+    def add_everywhere(self, option: str, **settings: Any) -> None:
+        """Declare an option that each subcommand has, too, and that may stand before or after the subcommand's name."""
+        self.add_argument(option, **settings)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for part in dict.fromkeys(action.choices.values()):
+                    part.add_argument(option, **settings | {"default": argparse.SUPPRESS})
+
+    def parts(self) -> list[str]:
+        """The names of the subcommands."""
+        return [name for action in self._actions if isinstance(action, argparse._SubParsersAction) for name in action.choices]
+
     def _options(self) -> list[str]:
         """Every option string, those of subcommands included."""
-        return [option for action in self._all_actions() for option in action.option_strings]
+        return [option for action in self.every_action() for option in action.option_strings]
 
     def option_names(self) -> dict[str, str]:
         """The longest option string by destination, those of subcommands included."""
-        return {action.dest: max(action.option_strings, key=len) for action in self._all_actions() if action.option_strings}
+        return {action.dest: max(action.option_strings, key=len) for action in self.every_action() if action.option_strings}
 
-    def _all_actions(self) -> list[argparse.Action]:
+    def every_action(self) -> list[argparse.Action]:
+        """Its arguments and options, those of subcommands included."""
         groups = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]
         return [*self._actions, *(action for group in groups for part in group.values() for action in part._actions)]
 

@@ -60,6 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict and print: with --warps, --representative all or several launches, one prediction per model and row."""
+    if arguments.json and arguments.csv:
+        raise UsageError("stdout can hold CSV or JSON, not both", place="--csv", remedy="leave out one of them")
     varied = arguments.warps or arguments.representative == options.ALL or arguments.repeat is not None
     if arguments.warps and arguments.representative == options.ALL:
         raise UsageError("cannot be combined with --representative all", place="--warps", remedy="run once for each")

@@ -68,7 +68,7 @@ def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
     if not side:
         return sides[0]
     try:
-        return comparison_report_data(sides[0], sides[1], gpus if len(gpus) > 1 else _names(labels, requests, sides))
+        return comparison_report_data(sides[0], sides[1], _names(labels, requests, sides, gpus))
     except DAMAGE as error:
         results = [request.path for request in requests if is_result(request.path)]
         if not results:
@@ -105,13 +105,15 @@ def _refuse_making(request: KernelRequest, arguments: argparse.Namespace, kind: 
             raise UsageError(what, place=option, remedy="leave it out, or give the kernel or its trace")
 
 
-def _names(labels: Sequence[str], requests: Sequence[KernelRequest], sides: list[dict[str, Any]]) -> Sequence[str]:
-    """The names of the two sides: the user's, else their kernels, else their files, else before and after."""
-    if all(labels):
+def _names(
+    labels: Sequence[str], requests: Sequence[KernelRequest], sides: list[dict[str, Any]], gpus: Sequence[str]
+) -> Sequence[str]:
+    """The names of the two sides: the user's, else their kernels, else their GPUs, else their files, else before and after."""
+    if len(requests) > 1 and all(labels):
         return labels
-    kernels = [side["predictions"][0]["kernel"] for side in sides]
-    files = [Path(str(request.path)).name for request in requests]
-    return next((names for names in (kernels, files) if names[0] != names[1]), ["before", "after"])
+    kernels, names = ([side["predictions"][0][key] for side in sides] for key in ("kernel", "gpu"))
+    files = [Path(str(request.path)).name for request in requests] if len(requests) > 1 else gpus
+    return next((each for each in (kernels, names, files) if each[0] != each[1]), ["before", "after"])
 
 
 def _of_study(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpsight.base.errors import SpecError, UsageError, suggestion
-from warpsight.gpu.catalog import catalog_names, catalog_path
+from warpsight.base.errors import SpecError, UsageError
+from warpsight.base.progress import note
+from warpsight.gpu.catalog import catalog_path, no_such_gpu, product_name, variants
 from warpsight.gpu.default import chosen_gpu
 from warpsight.gpu.document import (
     Document,
@@ -93,12 +94,15 @@ def _locate(gpu: str, folder: Path, place: str = "", remedy: str = "") -> tuple[
     """The file of a catalogue name or a path (relative to `folder`), and what to call it. UsageError when it is neither."""
     known = catalog_path(gpu)
     if known is not None:
+        others = [name for name in variants(gpu) if name != known.stem] if known.stem != gpu else []
+        if others:
+            note(f'"{gpu}" is {known.stem}, the {product_name(known.stem)}; the catalogue also has {" and ".join(others)}')
         return known, known.name
     path = folder / gpu
     if gpu and path.exists():
         return path, str(path)
-    message = f'"{gpu}" is neither a GPU of the catalogue nor a file{suggestion(gpu, catalog_names())}'
-    raise UsageError(message, place=place, remedy=remedy or f"the catalogue has: {', '.join(catalog_names())}")
+    what, listed = no_such_gpu(gpu)
+    raise UsageError(what, place=place, remedy=remedy or listed)
 
 
 def _read(path: Path, shown: str, chain: tuple[tuple[Path, str], ...], problems: Problems) -> _Draft:

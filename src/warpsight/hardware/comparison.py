@@ -8,6 +8,7 @@ separately (a merge); profilers do not document how they count those, so both nu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,12 +24,13 @@ from warpsight.intervals.usage import dram_bytes
 from warpsight.models.base import get_model, model_names
 from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.pipeline.provenance import TOOL
-from warpsight.pipeline.request import AUTO, COLD, DEFAULT_METHOD, KernelRequest, Method
+from warpsight.pipeline.request import AUTO, COLD, DEFAULT_METHOD, DEFAULT_MODEL, PAPERS_MODELS, KernelRequest, Method
 from warpsight.pipeline.tracing import obtain_trace
 from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error, with_whole
 from warpsight.traces.schema import LOAD, STORE, TraceHeader
 
 COUNT, SHARE, BYTES = "count", "share", "bytes"
+ALL = "all"
 _FLUSHES = ("ncu", "accelsim")  # tools whose launches begin with empty caches
 
 
@@ -265,7 +267,17 @@ class Comparison:
             "launches": [launch.to_json() for launch in self.launches],
             "summary": [self._summary(model) for model in self.models] if self.against else [],
             "gates": self._gate_rows(),
+            "ranking": self._ranking() if len(self.launches) > 1 and not self.against else [],
         }
+
+    def _ranking(self) -> list[dict[str, Any]]:
+        """The launches by the time that the first model predicts, each with its speedup over the first launch."""
+        rows = []
+        for launch in self.launches:
+            prediction = launch.predictions[0].prediction
+            known = {} if prediction is None else {name: getattr(prediction, name) for name in ("cycles", "seconds", "bound_by")}
+            rows.append({"label": launch.label, **known})
+        return with_speedups(rows)
 
     def _summary(self, model: str) -> dict[str, Any]:
         errors = self.errors(model)
@@ -292,16 +304,18 @@ def compare(
     requests: Sequence[KernelRequest], gpu: GpuSpec, models: Sequence[str] | None = None, method: Method = DEFAULT_METHOD, *,
     against: str | None = None, gates: Sequence[str] = (), watch: Watch | None = None,
 ) -> Comparison:
-    """Every model (all without `models`) on every request; a request's path may be `NAME=KERNEL`, its name in `against`.
+    """Every model on every request; a request's path may be `NAME=KERNEL`, its name in `against`. Without `models` they are
+    the default model and the papers' best; `("all",)` are all of them.
 
     A trace of another tool is compared launch by launch.
 
     In state `auto` the L2 begins cold where `against` was measured so: by Nsight Compute, which flushes it, and by Accel-Sim.
 
-    Without `models`, a model that cannot predict is listed with the reason; a named one raises its error.
+    A model that is not named and cannot predict is listed with the reason; a named one raises its error.
     Raises UsageError for an unknown model, a gate without a reference or for another model, and launches without a row.
     """
-    names = tuple(models) if models is not None else tuple(model_names())
+    named = models is not None and tuple(models) != (ALL,)
+    names = tuple(models or (DEFAULT_MODEL, *PAPERS_MODELS)) if named or not models else tuple(model_names())
     for name in names:
         get_model(name)
     parsed = tuple(Gate.parse(text) for text in gates)
@@ -311,8 +325,8 @@ def compare(
     if method.caches_before == AUTO and measurements is not None and measurements.tool in _FLUSHES:
         method = replace(method, caches_before=COLD)
     launches = [
-        _compare_launch(part, label, gpu, names, method, references, models is not None, watch)
-        for label, request in map(labelled, requests)
+        _compare_launch(part, label, gpu, names, method, references, named, watch)
+        for label, request in (map(labelled, requests) if against else told_apart(requests))
         for part in launches_apart(request, label)
     ]
     measured_by, notes = (measurements.tool, measurements.notes) if measurements else ("", ())
@@ -341,6 +355,13 @@ def _compare_launch(
     return ComparedLaunch(shown, trace.header, tuple(predictions), reference, inputs, gpu.core_clock_hz)
 
 
+def with_speedups(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with their `speedup` over the first one, the fastest first; those without a time have none and come last."""
+    base = rows[0].get("seconds")
+    sped = [{**row, "speedup": base / row["seconds"] if base and row.get("seconds") else None} for row in rows]
+    return sorted(sped, key=lambda row: row.get("seconds") or math.inf)
+
+
 def _check_gates(gates: Sequence[Gate], models: Sequence[str], against: str | None) -> None:
     for gate in gates:
         if against is None:
@@ -349,6 +370,15 @@ def _check_gates(gates: Sequence[Gate], models: Sequence[str], against: str | No
             get_model(gate.model)
             message = f"{gate.model} is not among the models: {', '.join(models)}"
             raise UsageError(message, place="gates", remedy=f"add `model={gate.model}`")
+
+
+def told_apart(requests: Sequence[KernelRequest]) -> list[tuple[str, KernelRequest]]:
+    """The `labelled` requests; where several files have none, their names, as their kernels may have one name."""
+    named = [labelled(request) for request in requests]
+    files = [Path(str(request.path)).name for _, request in named]
+    several = len({*files}) > 1 and len({*files}) == len(files) and all("\n" not in file for file in files)
+    return [(label or (file if several and not request.is_foreign else ""), request)
+            for (label, request), file in zip(named, files, strict=True)]  # fmt: skip
 
 
 def labelled(request: KernelRequest) -> tuple[str, KernelRequest]:

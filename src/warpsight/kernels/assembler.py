@@ -10,6 +10,7 @@ from pathlib import Path
 from warpsight.base import diskcache
 from warpsight.base.compile_budget import compiling
 from warpsight.base.errors import CompileError, UsageError
+from warpsight.base.progress import step
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.kernels import nvjitlink_process
 from warpsight.kernels import toolkit as libraries
@@ -60,10 +61,11 @@ def cubin_of(source: KernelSource, architecture: Architecture, options: Sequence
         return source.cubin
     options = (*source.assembling, *options)
     key = diskcache.content_key("1", library_identity(), architecture.real, *options, source.ptx)
-    cubin = diskcache.get(_CUBINS, key)
-    if cubin is None:
-        cubin = assemble(with_lines(source.ptx), source.path, architecture, options)
-        diskcache.put(_CUBINS, key, cubin)
+    with step(f"assemble {source.path} for {architecture.real}"):
+        cubin = diskcache.get(_CUBINS, key)
+        if cubin is None:
+            cubin = assemble(with_lines(source.ptx), source.path, architecture, options)
+            diskcache.put(_CUBINS, key, cubin)
     return cubin
 
 

@@ -13,6 +13,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from warpsight.base import diskcache
 from warpsight.base.compile_budget import compiling
 from warpsight.base.errors import CompileError, UsageError
 from warpsight.base.inputs import read_input
+from warpsight.base.progress import step
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.kernels import nvrtc_process
 from warpsight.kernels import toolkit as libraries
@@ -193,8 +195,41 @@ _LITERAL_INCLUDE = re.compile(r'"([^"]+)"|<([^>]+)>')
 _COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', re.DOTALL)
 _GUARD_REMEDY = f"host code and standard headers must stand between `#ifndef {_GUARD}` and `#endif`; " \
     "or put nvcc on PATH, which compiles both"  # fmt: skip
+# A header that the compiler did not find, in NVRTC's words and in those of nvcc's host compiler.
+_MISSING = re.compile(r'(?:could not|cannot) open source file "([^"]+)"|fatal error: (\S+): No such file')
+_HIDE = f"put the #include and the host code between `#ifndef {_GUARD}` and `#endif`"
+# What a header belongs to that no kernel needs, by how its name begins.
+_OF_HOST_LIBRARIES = {
+    "PyTorch": ("torch/", "ATen/", "c10/", "pybind11/", "Python.h"), "JAX": ("xla/", "jax"), "TensorFlow": ("tensorflow/",),
+    "a CUDA library for the host": ("cublas", "cudnn", "cusparse", "cusolver", "cufft", "curand.h", "nccl", "nvml", "nvToolsExt",
+                                    "nvtx3/", "npp", "nvjpeg"),
+    "CUDA's samples": ("helper_", "exception.h"), "MPI": ("mpi.h",), "OpenCV": ("opencv",),
+    "a test framework": ("gtest/", "catch2/"),
+}  # fmt: skip
+_DEVICE_LIBRARIES = {"CUTLASS": ("cutlass/", "cute/"), "cuRAND": ("curand_",), "NVSHMEM": ("nvshmem",)}
 _LIBCUXX_HEADER = re.compile(r'open source file "(?:nv|cuda|cub|thrust)/')
 _LIBCUXX_REMEDY = 'python -m pip install "nvidia-cuda-cccl>=13.0,<13.1" brings libcu++, CUB and Thrust'
+
+
+def _without_header(error: CompileError, text: str) -> CompileError:
+    """The error with a remedy for the header that was not found; the error itself where that is not what is wrong."""
+    found = _MISSING.search(error.what)
+    if found is None:
+        return error
+    header = found[1] or found[2]
+    host = next((owner for owner, names in _OF_HOST_LIBRARIES.items() if header.startswith(names)), "")
+    device = next((owner for owner, names in _DEVICE_LIBRARIES.items() if header.startswith(names)), "")
+    if _LIBCUXX_HEADER.search(f'open source file "{header}'):
+        remedy = _LIBCUXX_REMEDY
+    elif host:
+        remedy = f"{header} is of {host}, which a kernel does not need: {_HIDE}"
+    elif device:
+        remedy = f"{header} is of {device}: name the folder of its headers with -I"
+    elif re.search(rf'#[ \t]*include[ \t]*"[^"]*{re.escape(header)}"', text) or "/" in header:
+        remedy = f"name the folder that has {header} with -I; if only host code needs it, {_HIDE}"
+    else:
+        remedy = _GUARD_REMEDY
+    return CompileError(error.what, place=error.place, remedy=remedy)
 
 
 def has_host_code(text: str, include_dirs: tuple[str, ...] = ()) -> bool:
@@ -234,14 +269,25 @@ def _with_nvrtc(text: str, path: str, options: CompileOptions) -> tuple[Compiled
     try:
         return compile_cuda(text, path, options), True
     except CompileError as error:
-        missing_header = "open source file" in error.what
+        missing_header = _MISSING.search(error.what) is not None
         if missing_header and (fallback := find_nvcc()):
-            return compile_with_nvcc(fallback, text, path, options), False
-        if _LIBCUXX_HEADER.search(error.what):
-            raise CompileError(error.what, place=error.place, remedy=_LIBCUXX_REMEDY) from error
-        if missing_header or (_GUARD not in text and has_host_code(text, options.include_dirs)):
+            return _with_nvcc(fallback, text, path, options), False
+        if missing_header:
+            raise _without_header(error, text) from error
+        if (_GUARD not in text and has_host_code(text, options.include_dirs)):
             raise CompileError(error.what, place=error.place, remedy=_GUARD_REMEDY) from error
         raise
+
+
+def _with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) -> CompiledCuda:
+    """nvcc's result; NVRTC's where nvcc misses a header that the text hides from NVRTC."""
+    try:
+        return compile_with_nvcc(nvcc, text, path, options)
+    except CompileError as error:
+        if _MISSING.search(error.what) and _GUARD in text:
+            with suppress(CompileError):
+                return compile_cuda(text, path, options)
+        raise _without_header(error, text) from error
 
 
 def compile_cached(text: str, path: str, options: CompileOptions) -> CompiledCuda:
@@ -255,12 +301,13 @@ def compile_cached(text: str, path: str, options: CompileOptions) -> CompiledCud
     # The absolute path is part of the key because the compilers write it into the .file records.
     parts = (_CACHE_FORMAT, compiler, os.path.abspath(path), text, json.dumps(asdict(options)), *(headers or ()))
     key = diskcache.content_key(*parts)
-    if headers is not None and (stored := diskcache.get(_CACHE_KIND, key)):
-        return CompiledCuda(**json.loads(stored))
-    if nvcc:
-        compiled, keyed_compiler = compile_with_nvcc(nvcc, text, path, options), True
-    else:
-        compiled, keyed_compiler = _with_nvrtc(text, path, options)
-    if headers is not None and keyed_compiler:
-        diskcache.put(_CACHE_KIND, key, json.dumps(asdict(compiled)).encode())
+    with step(f"compile {path} for {options.architecture.virtual} with {'nvcc' if nvcc else 'NVRTC'}"):
+        if headers is not None and (stored := diskcache.get(_CACHE_KIND, key)):
+            return CompiledCuda(**json.loads(stored))
+        if nvcc:
+            compiled, keyed_compiler = _with_nvcc(nvcc, text, path, options), True
+        else:
+            compiled, keyed_compiler = _with_nvrtc(text, path, options)
+        if headers is not None and keyed_compiler:
+            diskcache.put(_CACHE_KIND, key, json.dumps(asdict(compiled)).encode())
     return compiled

@@ -70,7 +70,8 @@ def bind(function: Function, arguments: Sequence[Any], *, seed: int = 0) -> tupl
     expected = len(function.parameters)
     if expected != len(arguments):
         what = f"{display_name(function.name)} takes {expected} argument(s), {len(arguments)} given"
-        raise UsageError(what, place="arguments", remedy=f"its parameters are {describe_parameters(function)}")
+        more = "" if arguments else "; `warpsight init FILE` writes a launch file with a value for each"
+        raise UsageError(what, place="arguments", remedy=f"its parameters are {describe_parameters(function)}{more}")
     pairs = zip(arguments, function.parameters, strict=True)
     return tuple(_bind_one(value, parameter, seed, position) for position, (value, parameter) in enumerate(pairs))
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import traceback
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from warpsight.kernels.toolkit import Architecture
 from warpsight.kernels.values import check_kinds, parse_integer, shown, whole_number
 
 _DEPTH = 2
+_UNQUOTED = re.compile(r"""(?<!['"\w])[iuf]\d+\[""")  # the beginning of an array
 _QUOTE = "quote texts that have brackets or commas: args: ['f32[1024]:uniform']"
 
 
@@ -43,7 +45,13 @@ def read_yaml(path: str, *, needs: str = "a launch needs source, grid, block") -
     """
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
-    for key_node, value_node in compose(Path(path), path, Composed("launch file", "a launch file", needs, FormatError)).value:
+    try:
+        document = compose(Path(path), path, Composed("launch file", "a launch file", needs, FormatError))
+    except FormatError as error:
+        if "is not YAML" in error.what and _UNQUOTED.search(Path(path).read_text("utf-8", errors="replace")):
+            raise FormatError(error.what, place=error.place, remedy=_QUOTE) from None
+        raise
+    for key_node, value_node in document.value:
         key, line = str(key_node.value), key_node.start_mark.line + 1
         if key in lines:
             raise UsageError(f"{key} is given twice, first in line {lines[key]}", place=f"{path}:{line}", remedy="keep one of them")

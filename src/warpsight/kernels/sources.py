@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO
 from weakref import WeakKeyDictionary
@@ -16,7 +17,7 @@ from warpsight.base.inputs import read_input
 from warpsight.isa.ptx.parser import parse_module
 from warpsight.kernels.assembler import assembler_options
 from warpsight.kernels.cubin import embedded_ptx, read_module
-from warpsight.kernels.cuda import CompileOptions, compile_cached
+from warpsight.kernels.cuda import CompileOptions, compile_cached, included_text
 from warpsight.kernels.fatbin import (
     Entry,
     architectures_in,
@@ -33,6 +34,7 @@ from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, Architecture, parse_
 
 _PTX_HEADER = re.compile(r"^[ \t]*\.version\s", re.MULTILINE)
 _CUDA_HINT = re.compile(r"__global__|__device__|^[ \t]*#[ \t]*include", re.MULTILINE)
+_TEMPLATE = re.compile(r"\btemplate\s*<[^;{}]*?>[^;{}()]*?\b__global__\b(?:[^;{}()]|__launch_bounds__\s*\([^)]*\))*?\b(\w+)\s*\(")
 _KINDS = "a .cu (CUDA C++), .ptx or .cubin file"
 _LISTED = 20
 _STDIN: WeakKeyDictionary[BinaryIO, bytes] = WeakKeyDictionary()
@@ -140,6 +142,9 @@ def load_source(
     )
     compiled = compile_cached(text, shown, options)
     module = parse_module(compiled.ptx, f"{shown} (PTX)")
+    if not module.kernels and (templates := _TEMPLATE.findall(text)):
+        remedy = f"give an instance: `kernel='{templates[0]}<float>'`, with its template arguments"
+        raise UsageError(f"its kernels are templates, and none is instantiated: {', '.join(templates)}", place=shown, remedy=remedy)
     return KernelSource(shown, compiled.ptx, module, dict(compiled.mangled_names), compiled.warnings, assembling=assembling)
 
 
@@ -245,20 +250,51 @@ def find_kernel(source: KernelSource, name: str | None = None) -> str:
     return _find(list(source.module.kernels), source.mangled_names, source.path, name)
 
 
+def kernels_like(source: KernelSource, pattern: str | None) -> list[str]:
+    """The mangled names of the kernels that are called like `pattern` (with `*` and `?`), or contain it; without one, of all."""
+    kernels = list(source.module.kernels)
+    if pattern is None:
+        return kernels
+    return _fitting(kernels, pattern if _is_pattern(pattern) else f"*{pattern}*")
+
+
+def _fitting(kernels: Sequence[str], pattern: str) -> list[str]:
+    """The kernels whose name fits `pattern`, with its namespace or without."""
+    names = {kernel: display_name(kernel) for kernel in kernels}
+    return [kernel for kernel, name in names.items()
+            if fnmatchcase(name, pattern) or fnmatchcase(base_name(name).rpartition("::")[2], pattern)]  # fmt: skip
+
+
+def _is_pattern(name: str) -> bool:
+    return "?" in name or ("*" in name and "<" not in name)  # `scale<float*>` is the name of a template's instance
+
+
+def source_texts(path: str, include_dirs: Sequence[str] = ()) -> list[str]:
+    """The text of a CUDA source and of the user's headers that it includes; nothing for PTX and machine code."""
+    data = _read_bytes(path)
+    if is_binary(data):
+        return []
+    text = _decode(data, path)
+    return [] if _is_ptx(text, path) else [text, *(included_text(text, path, tuple(include_dirs)) or ())]
+
+
 def _find(kernels: list[str], mangled_names: Mapping[str, str], place: str, name: str | None) -> str:
     if not kernels:
-        remedy = "mark one `__global__` (not `static`); for a template give its instance: `kernel='name<float>'`"
+        remedy = "mark one `__global__`, and not static; for a template give its instance: `kernel='name<float>'`"
         raise UsageError("it contains no kernel", place=place, remedy=remedy)
     if name is None:
         if len(kernels) == 1:
             return kernels[0]
         what = f"there are {len(kernels)} kernels in it: {_listing(kernels)}"
-        raise UsageError(what, place=place, remedy="choose one with `kernel='NAME'`")
+        more = f", or with a pattern, as '{display_name(kernels[0])[:4]}*'; `warpsight init {place} --list` lists all"
+        raise UsageError(what, place=place, remedy=f"choose one with `kernel='NAME'`{more if len(kernels) > _LISTED else ''}")
     if name in kernels:
         return name
     if (lowered := mangled_names.get(name)) in kernels:
         return str(lowered)
     candidates = _candidates(kernels, normalised(name))
+    if not candidates and _is_pattern(name):
+        candidates = _fitting(kernels, name)
     if len(candidates) == 1:
         return candidates[0]
     if candidates:

@@ -16,7 +16,7 @@ import numpy as np
 
 from warpsight.base.diskcache import content_key
 from warpsight.base.errors import FormatError, NotKept, UsageError, WarpsightError
-from warpsight.base.progress import Watch, stage
+from warpsight.base.progress import Watch, stage, step
 from warpsight.caches.exact.between import L2Lines
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
 from warpsight.caches.miss_profile import MissProfile
@@ -159,7 +159,8 @@ class Stages:
             trace = _opened(self._source)
             resident = resident or trace_occupancy(trace, gpu)
             misses = self.misses(gpu, method, resident)
-            kept = build_profile(trace, misses, gpu, resident, representative=method.representative, counts=self._counts)
+            with step(f"interval profile on {gpu.name}, representative warp by {method.representative}"):
+                kept = build_profile(trace, misses, gpu, resident, representative=method.representative, counts=self._counts)
             self._store.put(PROFILE, key, kept)
         return kept
 
@@ -172,9 +173,10 @@ class Stages:
         if kept is None:
             progress = stage(self._watch, "simulating the caches")
             one_launch = misses_key(own, resident.blocks_per_sm, replace(method, caches_before=COLD))
-            kept, self._left[one_launch] = miss_profile(
-                _opened(self._source), gpu, resident, method, progress, before, self._carried, self._left.get(one_launch)
-            )
+            with step(f"caches of {gpu.name}, {method.caches}, {method.interleaving}, L2 {resolved(method.caches_before, gpu)}"):
+                kept, self._left[one_launch] = miss_profile(
+                    _opened(self._source), gpu, resident, method, progress, before, self._carried, self._left.get(one_launch)
+                )
             self._store.put(MISSES, key, kept)
         return kept
 
@@ -261,7 +263,8 @@ class Evaluation:
             provenance = trace_provenance(_opened(self.origin), gpu, self.designs.method, profile.notes)
         predictions = []
         for name in self.models:
-            prediction = get_model(name).predict(profile, gpu)
+            with step(f"model {name}"):
+                prediction = get_model(name).predict(profile, gpu)
             predictions.append(replace(prediction, provenance=merged_provenance(prediction.provenance, provenance)))
         return predictions
 

@@ -185,6 +185,7 @@ def launch_spec_of(request: KernelRequest, architecture: Architecture | None = N
         if name not in settings:
             if isinstance(path, str) and path != "-":
                 check_source(path, settings.get("arch"))  # what is wrong with the file itself comes first
-            remedy = f"give --{name}, or a launch file (.yaml, .py)"
+            writes = f"; `warpsight init {path}` writes one" if isinstance(path, str) and "\n" not in path and path != "-" else ""
+            remedy = f"give --{name}, or a launch file (.yaml, .py){writes}"
             raise UsageError(f"is missing: how many {unit}?", place=f"--{name}", remedy=remedy)
     return LaunchSpec(**settings if "source" in settings else {"source": ptx_of(path), **settings})

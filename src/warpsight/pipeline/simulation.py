@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import UsageError
 from warpsight.base.outputs import written_whole
-from warpsight.base.progress import Watch, stage
+from warpsight.base.progress import Watch, stage, step
 from warpsight.gpu.occupancy import Occupancy, with_own_l1
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.caches_before import at_start, check_carried, launch_before, notes_on
@@ -57,10 +57,11 @@ def simulate_trace(
         of_before = trace_occupancy(before, gpu)
         own = with_own_l1(gpu, of_before)
         l2_before = simulate_launch(before, own, of_before.blocks_per_sm, max_cycles=limit, progress=progress).l2_left
-    simulation = simulate_launch(
-        trace, machine, occupancy.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress, warm=state == WARM,
-        l2_before=l2_before,
-    )  # fmt: skip
+    with step(f"simulate {trace.header.kernel} on {gpu.name} cycle by cycle"):
+        simulation = simulate_launch(
+            trace, machine, occupancy.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress, warm=state == WARM,
+            l2_before=l2_before,
+        )
     prediction = _as_prediction(trace, machine, occupancy, simulation, perf_counter() - started)
     prediction.provenance["method"]["caches_before"] = state
     prediction.provenance["notes"][:0] = notes_on(caches_before, gpu, trace.header)

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import UsageError
-from warpsight.base.progress import Watch, stage
+from warpsight.base.progress import Watch, remark, stage, step
 from warpsight.gpu.spec import GpuSpec
+from warpsight.kernels.mangling import display_name
 from warpsight.pipeline.request import KernelRequest
 from warpsight.traces.schema import KernelTrace, PathTable, StaticInstruction, TraceHeader, TraceSink
 from warpsight.traces.store import FolderSink, open_trace
@@ -97,7 +98,9 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
 
 
 def _compiled(ready: ReadyLaunch) -> Any:
-    return emulator.prepare_kernel(ready.source, ready.launch.kernel, architecture=ready.architecture, checks=ready.options.check)
+    with step(f"translate {display_name(ready.launch.kernel)} to code of this machine"):
+        wanted = {"architecture": ready.architecture, "checks": ready.options.check}
+        return emulator.prepare_kernel(ready.source, ready.launch.kernel, **wanted)
 
 
 def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch | None = None) -> KernelTrace:
@@ -109,11 +112,15 @@ def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch
 
 
 def _run(ready: ReadyLaunch, prepared: Any, sink: TraceSink | None, watch: Watch | None) -> KernelTrace:
-    trace: KernelTrace = emulator.emulate(
-        ready.source, ready.launch, sink=sink, registers=ready.registers, max_instructions=ready.max_instructions,
-        threads=ready.threads, sample=ready.sample, seed=ready.seed, progress=stage(watch, "running the kernel"),
-        options=ready.options, prepared=prepared,
-    )
+    with step(f"run {display_name(ready.launch.kernel)} on {ready.threads} CPU {'thread' if ready.threads == 1 else 'threads'}"):
+        trace: KernelTrace = emulator.emulate(
+            ready.source, ready.launch, sink=sink, registers=ready.registers, max_instructions=ready.max_instructions,
+            threads=ready.threads, sample=ready.sample, seed=ready.seed, progress=stage(watch, "running the kernel"),
+            options=ready.options, prepared=prepared,
+        )
+        header = trace.header
+        remark(f"{header.warp_instructions:,} warp instructions of {header.level.upper()}")
+        remark(f"{header.recorded_blocks:,} of {header.blocks:,} blocks recorded")
     return trace
 
 
@@ -127,7 +134,8 @@ def obtain_trace(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
     if not request.is_trace:
         return trace_kernel(request, gpu=gpu, watch=watch)
     request.refuse_launch_options()
-    return open_trace(request.path)
+    with step(f"open the trace {request.path}"):
+        return open_trace(request.path)
 
 
 _MOST_NAMED = 8

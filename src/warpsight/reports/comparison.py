@@ -1,4 +1,4 @@
-"""A comparison of models as terminal text, CSV and a picture; with a profiler's measurements also of the models' inputs."""
+"""Comparisons as terminal text, CSV and a picture: of models, with a profiler's measurements also of their inputs, and of GPUs."""
 
 from __future__ import annotations
 
@@ -88,8 +88,51 @@ def comparison_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         lines += ["", *_summary(document["summary"], style)]
     if document["gates"]:
         lines += ["", *(_gate(gate, style) for gate in document["gates"])]
+    if document.get("ranking"):
+        lines += ["", *_ranking(document["ranking"], "label", f"kernel, by {document['models'][0]}", style)]
     notes = [line for note in document.get("notes", []) for line in wrapped(f" note: {note}", hyphens=True)]
     return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def _ranking(rows: list[dict[str, Any]], key: str, heading: str, style: Style) -> list[str]:
+    """A row for each GPU or kernel, the fastest first; then the reasons for those without a prediction."""
+    shown = [row for row in rows if row.get("seconds")]
+    columns = [
+        Column(heading, [row[key] for row in shown], left=True),
+        Column("time", [duration(row["seconds"]) for row in shown]),
+        Column("speedup", ["-" if row["speedup"] is None else f"{row['speedup']:.2f}x" for row in shown]),
+        Column("cycles", [thousands(row["cycles"]) for row in shown]),
+        *([Column("code", [row["code"] for row in shown], left=True)] if shown and "code" in shown[0] else []),
+        Column("bound by", [row["bound_by"] for row in shown], left=True),
+    ]
+    refused = [line for row in rows if row.get("refused") for line in wrapped(f" {row[key]}: {row['refused']}", hyphens=True)]
+    return [*aligned(columns, style), *refused]
+
+
+def ranking_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """A table of GPUs for each launch, and one over all launches."""
+    lines = [f"{document['tool']}   {len(document['gpus'])} GPUs   model {document['model']}   speedup over {document['gpus'][0]}"]
+    for launch in document["launches"]:
+        title = launch["label"] if launch["label"] == launch["kernel"] else f"{launch['label']} ({launch['kernel']})"
+        head = f" {title}   grid {dimensions(launch['grid'])} block {dimensions(launch['block'])}"
+        lines += ["", style.strong(head), *_ranking(launch["rows"], "gpu", "GPU", style)]
+    if document["overall"]:
+        rows = document["overall"]
+        columns = [
+            Column("all kernels", [row["gpu"] for row in rows], left=True),
+            Column("speedup (geometric mean)", ["-" if row["speedup"] is None else f"{row['speedup']:.2f}x" for row in rows]),
+            Column("kernels", [str(row["launches"]) for row in rows]),
+        ]
+        lines += ["", *aligned(columns, style)]
+    return "\n".join(lines)
+
+
+def ranking_csv(document: dict[str, Any]) -> str:
+    """One row per launch and GPU; unknown values are empty."""
+    names = ("gpu", "code", "cycles", "seconds", "speedup", "occupancy", "bound_by", "refused")
+    rows = [[launch["kernel"], launch["label"], document["model"], *(row.get(name) for name in names)]
+            for launch in document["launches"] for row in launch["rows"]]  # fmt: skip
+    return csv_text(["kernel", "label", "model", *names], rows)
 
 
 def comparison_csv(document: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.yaml_nodes import Composed, YamlNode, compose
-from warpsight.gpu.catalog import catalog_names, catalog_path
+from warpsight.gpu.catalog import catalog_path, no_such_gpu
 from warpsight.gpu.document import Text, parse_value
 from warpsight.gpu.keys import find_key
 from warpsight.kernels.launch_check import parse_dim3
@@ -210,11 +210,11 @@ class _StudyReader:
     def gpu(self, node: YamlNode) -> str:
         """A name of the catalogue, or a file beside the study."""
         name = node.text()
-        if catalog_path(name) is not None:
-            return name
+        known = catalog_path(name)
+        if known is not None:
+            return known.stem
         if not os.path.isfile(self.folder / name):
-            what = f'"{name}" is neither a GPU of the catalogue nor a file{suggestion(name, catalog_names())}'
-            node.refuse(what, f"the catalogue has: {', '.join(catalog_names())}")
+            node.refuse(*no_such_gpu(name))
         return str(self.folder / name)
 
     def set(self, node: YamlNode) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from markupsafe import Markup
@@ -21,14 +22,19 @@ _SHOWN = {
 
 
 def differences(document: dict[str, Any]) -> dict[str, Any]:
-    """The template's values: the change of the cycles, then of figures, components, lines, GPU and launch."""
-    cycles = next(row for row in document["figures"] if row["name"] == "cycles")
+    """The template's values: the change of the time or the cycles, then of figures, components, lines, GPU and launch."""
+    figures = {row["name"]: row for row in document["figures"]}
+    timed = document["unit"] == "us"
     lines = document["lines"]
     return {
         "names": document["names"],
         "model": document["model"],
-        "change": _change(cycles["ratio"]),
-        "cycles": cycles,
+        "change": _change(figures["seconds" if timed else "cycles"]["ratio"]),
+        "outcome": [_outcome(figures, side, timed) for side in ("before", "after")],
+        "measure": "Time" if timed else "Cycles",
+        "unit": document["unit"],
+        "amount": _AMOUNTS[document["unit"]],
+        "difference": _DIFFERENCES[document["unit"]],
         "figures": [_figure(row) for row in document["figures"]],
         "words": [{**row, "name": row["name"].replace("_", " "), "differs": row["before"] != row["after"]}
                   for row in document["words"]],
@@ -41,13 +47,26 @@ def differences(document: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+_AMOUNTS: dict[str, Callable[[float], str]] = {"cycles": thousands, "us": three_digits}
+_DIFFERENCES: dict[str, Callable[[float], str]] = {
+    "cycles": lambda number: f"{number:+,.0f}" if round(number) else "0",
+    "us": lambda number: f"{'+' if number > 0 else ''}{three_digits(number)}" if number else "0",
+}
+
+
+def _outcome(figures: dict[str, dict[str, Any]], side: str, timed: bool) -> str:
+    """`32.18 us (45,370 cycles)`, or the cycles alone where both sides have the same clock."""
+    cycles = f"{thousands(figures['cycles'][side])} cycles"
+    return f"{duration(figures['seconds'][side])} ({cycles})" if timed else cycles
+
+
 def _change(ratio: float | None) -> str:
-    """The change of the cycles in words."""
+    """The change of the time or the cycles in words."""
     if ratio is None or ratio <= 0:
-        return "no cycles to compare"
+        return "nothing to compare"
     if abs(ratio - 1) < 5e-5:
         return "equally fast"
-    return f"{three_digits(1 / ratio)} times as fast" if ratio < 1 else f"{three_digits(ratio)} times as slow"
+    return f"{three_digits(1 / ratio)}x faster" if ratio < 1 else f"{three_digits(ratio)}x slower"
 
 
 def _figure(row: dict[str, Any]) -> dict[str, Any]:
@@ -57,8 +76,10 @@ def _figure(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stacks(document: dict[str, Any]) -> Markup:
-    """Both stacks in cycles, so that a change of the instruction count is visible too."""
+    """Both stacks in cycles or time, so that a change of the instruction count is visible too."""
+    unit = document["unit"]
     rows = list(in_order({row["name"]: row for row in document["components"]}).values())
     series = [Series(row["name"], [row["before"], row["after"]], stack_style(row["name"])) for row in rows]
-    totals = [f"{sum(row[side] for row in rows):,.0f} cycles" for side in ("before", "after")]
-    return drawn(Stacks(f"Cycles by component, {document['model']}", Axis("cycles"), document["names"], series, totals))
+    totals = [f"{_AMOUNTS[unit](sum(row[side] for row in rows))} {unit}" for side in ("before", "after")]
+    title, axis = ("Cycles", Axis("cycles")) if unit == "cycles" else ("Time", Axis("time", unit))
+    return drawn(Stacks(f"{title} by component, {document['model']}", axis, document["names"], series, totals))

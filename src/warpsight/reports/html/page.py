@@ -68,7 +68,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
     ),
     "comparison": (
         Section("differences", "Differences", differences, "differences.jinja"),
-        Section("before", "Before", _side(0), "overview.jinja"),
+        Section("before", "Before", _side(0), "overview.jinja"),  # their titles are the names of the two
         Section("after", "After", _side(1), "overview.jinja"),
     ),
     "study": (
@@ -83,13 +83,8 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
 
 # -- Filters of the templates: numbers and names as text.
 
-def signed(number: float) -> str:
-    """A whole number with its sign, thousands separated."""
-    return f"{number:+,.0f}" if round(number) else "0"
-
-
 _FILTERS: dict[str, Any] = {
-    "dimensions": dimensions, "duration": duration, "percent": percent, "signed_percent": signed_percent, "signed": signed,
+    "dimensions": dimensions, "duration": duration, "percent": percent, "signed_percent": signed_percent,
     "significant": three_digits, "thousands": thousands, "times": times,
 }  # fmt: skip
 
@@ -218,7 +213,9 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
     # a browser runs only the script with this hash
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
     live_policy = "; connect-src 'self'" if live else ""
-    bodies = [{"section": section, "html": render(section.template, **context)} for section, context in present]
+    titles = dict(zip(("before", "after"), content.get("names", ()), strict=False))
+    bodies = [{"section": section, "title": titles.get(section.name, section.title), "html": render(section.template, **context)}
+              for section, context in present]
     whole = render(
         "page.jinja",
         document=content,
