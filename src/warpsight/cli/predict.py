@@ -60,17 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict and print: with --warps, --representative all or several launches, one prediction per model and row."""
-    if arguments.json and arguments.csv:
-        raise UsageError("stdout can hold CSV or JSON, not both", place="--csv", remedy="leave out one of them")
-    varied = arguments.warps or arguments.representative == options.ALL or arguments.repeat is not None
-    if arguments.warps and arguments.representative == options.ALL:
-        raise UsageError("cannot be combined with --representative all", place="--warps", remedy="run once for each")
-    if arguments.repeat is not None and (arguments.warps or arguments.representative == options.ALL or arguments.static):
-        what = "cannot be combined with --warps, --representative all or --static"
-        raise UsageError(what, place="--repeat", remedy="run once for each")
-    if arguments.simulator and (varied or arguments.static or arguments.csv):
-        what = "cannot be combined with --warps, --representative all, --repeat, --static or --csv"
-        raise UsageError(what, place="--simulator", remedy="leave out one of them")
+    _refuse_contradictions(arguments)
+    varied = _varied(arguments)
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     request, models, method = options.kernel_request(arguments), options.model_names(arguments), options.method(arguments)
     hints = options.static_hints(arguments)
@@ -98,6 +89,25 @@ def run(arguments: argparse.Namespace) -> int:
                 return 0
     show([prediction.to_json() for prediction in predictions], arguments)
     return 0
+
+
+def _varied(arguments: argparse.Namespace) -> bool:
+    """Whether one launch gets several rows."""
+    return bool(arguments.warps) or arguments.representative == options.ALL or arguments.repeat is not None
+
+
+def _refuse_contradictions(arguments: argparse.Namespace) -> None:
+    """Raises UsageError for options that exclude each other."""
+    if arguments.json and arguments.csv:
+        raise UsageError("stdout can hold CSV or JSON, not both", place="--csv", remedy="leave out one of them")
+    if arguments.warps and arguments.representative == options.ALL:
+        raise UsageError("cannot be combined with --representative all", place="--warps", remedy="run once for each")
+    if arguments.repeat is not None and (arguments.warps or arguments.representative == options.ALL or arguments.static):
+        what = "cannot be combined with --warps, --representative all or --static"
+        raise UsageError(what, place="--repeat", remedy="run once for each")
+    if arguments.simulator and (_varied(arguments) or arguments.static or arguments.csv):
+        what = "cannot be combined with --warps, --representative all, --repeat, --static or --csv"
+        raise UsageError(what, place="--simulator", remedy="leave out one of them")
 
 
 def _with_summaries(
