@@ -22,7 +22,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.usage import without_conflicts
 from warpsight.models.interval_model import place_waves
 from warpsight.pipeline.evaluate import ProfiledTrace
-from warpsight.result.prediction import Component, Prediction, components_of, relative_error
+from warpsight.result.prediction import Component, Prediction, components_of, relative_error, with_whole
 from warpsight.traces.schema import KernelTrace
 
 # A cause is a component of at least this part of the cycles; the largest one always is.
@@ -186,7 +186,9 @@ def _idle(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, compone
 
 def _simulated(prediction: Prediction, simulated: Prediction) -> dict[str, Any]:
     """The simulator's time, its difference from the prediction, and the component whose share differs most, if much."""
-    shares = [{name: part / each.cpi for name, part in each.cpi_stack.items()} for each in (prediction, simulated)]
+    stacks = (with_whole(prediction.cpi_stack, simulated.cpi_stack), simulated.cpi_stack)
+    shares = [{name: part / each.cpi for name, part in stack.items()}
+              for stack, each in zip(stacks, (prediction, simulated), strict=True)]  # fmt: skip
     both = [name for name in shares[0] if name in shares[1]]
     most = max(both, key=lambda name: abs(shares[0][name] - shares[1][name]))
     differs = abs(shares[0][most] - shares[1][most]) >= _DISAGREEMENT
