@@ -85,7 +85,7 @@ def _refuse_program(arguments: argparse.Namespace) -> None:
         raise UsageError("is a program, and no launch of one of its kernels is given", place=path, remedy=remedy)
 
 
-_OF_PROGRAMS = ("tool", "order", "gpu", "format", "output", "strict", "json", "level", "max_instructions")
+_OF_PROGRAMS = ("tool", "order", "gpu", "format", "output", "strict", "json", "level", "max_instructions", "verbose")
 
 
 def _check_program(arguments: argparse.Namespace, tools: frozenset[str], command: list[str], stdout: Any) -> dict[str, Any]:
