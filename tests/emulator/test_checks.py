@@ -204,6 +204,25 @@ def test_volatile_data_needs_an_order_like_any_other(case: tuple[int, int, set[i
     assert {line for _, *both in found for line in both} == lines
 
 
+@LEVELS
+@pytest.mark.parametrize(
+    "case",
+    [
+        (2, (2, 2), 0, 0), (2, (0, 2), 0, 1), (2, (2, 0), 0, 1), (2, (1, 2), 0, 1), (2, (0, 2), 1, 0), (1, (1, 1), 0, 0),
+        (1, (0, 1), 0, 1),
+    ],
+    ids=["fenced", "first-unfenced", "second-unfenced", "scope", "other-locks", "block-fenced", "block-unfenced"],
+)
+def test_each_holder_of_a_lock_needs_a_fence_before_its_accesses(case: tuple[int, tuple[int, int], int, int], native: bool) -> None:
+    """Also the one that came first here: in another run it comes second."""
+    grid, scopes, apart, wrong = case
+    args = (np.zeros(1, I32), np.array(scopes, I32), apart, np.zeros(1, I32))
+    found = found_in(cuda("hazards.cu"), "takes_lock", grid, 64 // grid, *args, native=native, checks=frozenset({RACECHECK}))
+    assert [f.kind for f in found] == ["write-after-write"] * wrong
+    assert all("under a lock taken without a fence" in f.message for f in found)
+    assert all(("__threadfence_block()" if grid == 1 else "__threadfence()") in f.remedy for f in found)
+
+
 def test_volatile_flag_that_a_loop_waits_for_is_no_hazard() -> None:
     flag, data = np.zeros(1, I32), np.zeros(64, I32)
     assert hazards("waits_for_flag", 2, 32, flag, data, 1) == set()

@@ -106,3 +106,18 @@ extern "C" __global__ void exchanges_unwritten(int *out) {
     out[threadIdx.x] = atomicExch(place, 4);
     free(place);
 }
+__device__ int locked[2];
+// Warps take a lock in turn. `scopes` is for each warp 0 (no fence after it has the lock), 1 (of the block) or 2 (of the device);
+// with `apart` each has a lock of its own, and waits for the one before it by `turn`.
+extern "C" __global__ void takes_lock(int *data, const int *scopes, int apart, int *turn) {
+    int me = blockIdx.x * blockDim.x / 32 + threadIdx.x / 32, lock = apart ? me : 0;
+    if (threadIdx.x % 32) return;
+    if (apart) while (*(volatile int *)turn != me) {}
+    while (atomicCAS(&locked[lock], 0, 1)) {}
+    if (scopes[me] == 1) __threadfence_block();
+    if (scopes[me] == 2) __threadfence();
+    data[0] = 1 + me;  // LOCKED
+    __threadfence();
+    atomicExch(&locked[lock], 0);
+    if (apart) *(volatile int *)turn = me + 1;
+}

@@ -1,5 +1,4 @@
-"""What watches a launch for `check`: a table of what was found, and in what order racecheck knows accesses to be. Native code calls
-it.
+"""What watches a launch for `check`, called by native code: a table of what was found, and racecheck's order of accesses.
 
 Racecheck keeps, for each 4-byte word, the last write and the last reads by two warps. Two accesses of which one writes are a hazard
 unless one happens before the other:
@@ -10,14 +9,14 @@ unless one happens before the other:
 - between warps of different blocks, and where a flag takes the place of a barrier: the first warp has executed a fence of that
   scope since its access (or a warp that waited for it at a barrier has), and the second warp has read something strongly
   (volatile, relaxed, atomic). Which flag is not looked at: wrong alarms are worse than a missed one (as in iGUARD, Kamath and Basu,
-  SOSP 2021).
+  SOSP 2021). Of locks more is known (`locks.py`).
 
 Strong accesses whose scopes cover each other are no hazard (PTX ISA, "Morally strong operations"), nor are writes of a value that
 is there already, unless asked for. Volatile accesses are strong to the PTX ISA, but programs mark data so too, which then needs an
 order like any other: they count as strong only in kernels that wait in a loop of volatile loads.
 
-The state is int64 words: WATCH, of the launch, with one of its rows for each finding; and one for each block that is running, whose
-layout `BlockLayout` gives. Clocks go on from block to block, so that nothing has to be cleared.
+The state is int64 words: WATCH, of the launch, with a row for each finding; and words of each block that is running. Clocks go on
+from block to block, so that nothing has to be cleared.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ import numpy as np
 
 from warpsight.base.compiled import c_function, jit
 from warpsight.emulator.codegen import layout as lay
+from warpsight.emulator.codegen import locks
 from warpsight.emulator.codegen.layout import ARENA_BASE, Slot
 
 numba = lazy.load("numba")
@@ -39,14 +39,14 @@ numba = lazy.load("numba")
 # WATCH: how many rows are taken, findings without room for a row, the number of the launch's first warp, whether lanes of a warp
 # are told apart, whether writes of equal values count, where the traits of instructions and the fences of warps begin; with
 # synccheck where the basic blocks begin: of each the pc of its first instruction, `ONLY_LEAVES` if it does nothing but end, and
-# from BARRIER_SHIFT on the number, from 1, of the barrier before it (`meetings.barrier_joins`).
-FOUND, DROPPED, FIRST_WARP, LANES_APART, EQUAL_VALUES, TRAITS_AT, FENCES_AT, BLOCKS_AT, HEADER = range(9)
+# from BARRIER_SHIFT on the number, from 1, of the barrier before it (`meetings.barrier_joins`); where the rows of `locks.py` begin.
+FOUND, DROPPED, FIRST_WARP, LANES_APART, EQUAL_VALUES, TRAITS_AT, FENCES_AT, BLOCKS_AT, LOCKS_AT, HEADER = range(10)
 # A row: kind, pc, lanes, and of the first lane block, warp, lane and address; then of the other access of a hazard.
 KIND, PC, LANES, BLOCK, WARP, LANE, ADDRESS, OTHER_PC, OTHER_WARP, OTHER_LANES, ROW_WORDS = range(11)
 ROWS = 1024
 
-# Kinds of hazards, beside those of `Fault`.
-READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE = 100, 101, 102
+# Kinds of hazards, beside those of `Fault`; and by how much more where both accesses are made under one lock.
+READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE, UNDER_LOCK = 100, 101, 102, 3
 
 # And what synccheck finds: at barriers lanes of a warp, then warps, that are not at the same one, or come with another count; lanes
 # outside of their member mask; lanes that meet with other masks, or never come; reads of lanes that give nothing; live objects.
@@ -68,8 +68,8 @@ _LOW = 0xFFFFFFFF
 # What `order` is told.
 BLOCK_STARTS, BARRIER, ARRIVES, WARP_MEETS, FENCE, BLOCK_FENCE, ACQUIRE = range(7)
 BARRIERS = lay.CLUSTER_ROW + 1
-# What `access` is told, in one number.
-READS, WRITES, IN_SHARED, COUNT_SHIFT, BYTES_SHIFT = 1, 2, 4, 8, 16
+# What `access` is told, in one number. COMPARES: `atom.cas`, `values` are what it compares with.
+READS, WRITES, IN_SHARED, COMPARES, COUNT_SHIFT, BYTES_SHIFT = 1, 2, 4, 8, 8, 16
 
 _BLOCK, _WARP, _WARPS = (int(s) for s in (Slot.BLOCK, Slot.WARP, Slot.WARPS_PER_BLOCK))
 _ACQUIRED = 0
@@ -203,6 +203,11 @@ def _arrive(block, warps, warp, number, mask, waits):  # type: ignore[no-untyped
 
 
 @jit()
+def _lock_row(context, watch):  # type: ignore[no-untyped-def]
+    return watch[LOCKS_AT] + locks.ROW_WORDS * (context[_BLOCK] * context[_WARPS] + context[_WARP])
+
+
+@jit()
 def _fence(context, watch, block, warps, warp, device):  # type: ignore[no-untyped-def]
     """What the warp did, and what it knows that others of the block did, can be seen by who reads strongly."""
     knows, fences = _part(_KNOWS, warps) + warp * warps, watch[FENCES_AT] + context[_BLOCK] * warps
@@ -213,6 +218,8 @@ def _fence(context, watch, block, warps, warp, device):  # type: ignore[no-untyp
         block[fenced] = max(block[fenced], seen)
         if device:
             watch[fences + other] = max(watch[fences + other], seen)
+    if watch[LOCKS_AT]:
+        locks.note_fence(watch, _lock_row(context, watch), clock + 1, device)
     block[_part(_CLOCK, warps) + warp] = clock + 1
 
 
@@ -225,6 +232,8 @@ def _order(context, watch, block, mask, what, operand):  # type: ignore[no-untyp
     _resume(block, warps, warp, mask)
     if what in (BARRIER, ARRIVES):
         _arrive(block, warps, warp, operand, mask, what == BARRIER)
+        if watch[LOCKS_AT]:
+            locks.note_fence(watch, _lock_row(context, watch), block[_part(_CLOCK, warps) + warp], True)
     elif what == WARP_MEETS:
         _meet(block, warps, warp, mask)
     elif what in (FENCE, BLOCK_FENCE):
@@ -236,18 +245,26 @@ def _order(context, watch, block, mask, what, operand):  # type: ignore[no-untyp
 # -- Hazards.
 
 @jit()
+def _may_swap(context, watch, number, clock):  # type: ignore[no-untyped-def]
+    mine, theirs = _lock_row(context, watch), watch[LOCKS_AT] + locks.ROW_WORDS * number
+    same_block = number // context[_WARPS] == context[_BLOCK]
+    return watch[LOCKS_AT] != 0 and mine != theirs and locks.may_swap(watch, mine, theirs, clock, same_block)
+
+
+@jit()
 def _ordered(context, watch, block, lane, stamp, info):  # type: ignore[no-untyped-def]
     """Does an earlier access, of another warp or of other lanes of this one, happen before what `lane` does now?"""
     warps, warp = context[_WARPS], context[_WARP]
     clock, number = stamp & _LOW, (stamp >> 32) - watch[FIRST_WARP] - 1
-    here = context[_BLOCK] * warps
-    if not here <= number < here + warps:
-        return watch[watch[FENCES_AT] + number] >= clock and block[_ACQUIRED] >> warp & 1 != 0
-    other = number - here
+    other = number - context[_BLOCK] * warps
+    same_block = 0 <= other < warps
     if other != warp:
-        if block[_part(_KNOWS, warps) + warp * warps + other] >= clock:
+        if same_block and block[_part(_KNOWS, warps) + warp * warps + other] >= clock:
             return True
-        return block[_part(_FENCED, warps) + other] >= clock and block[_ACQUIRED] >> warp & 1 != 0
+        fenced = block[_part(_FENCED, warps) + other] if same_block else watch[watch[FENCES_AT] + number]
+        if fenced < clock or not block[_ACQUIRED] >> warp & 1:
+            return False
+        return not _may_swap(context, watch, number, clock)
     left = info & _LOW & ~(1 << lane)
     if left == 0 or info >> _FLAG_SHIFT & _MIXED or watch[LANES_APART] == 0 or block[_part(_MET, warps) + warp] >= clock:
         return True
@@ -297,6 +314,7 @@ def _same_value(addresses, values, old, lane, lanes, bounds, size, element, at_o
 @jit()
 def _hazard(context, watch, kind, pc, lane, address, stamp, info):  # type: ignore[no-untyped-def]
     warp = (stamp >> 32) - watch[FIRST_WARP] - 1
+    kind += UNDER_LOCK * _may_swap(context, watch, warp, stamp & _LOW)
     note_one(context, watch, kind, pc, lane, address, info >> _PC_SHIFT, warp, info & _LOW)
 
 
@@ -377,6 +395,11 @@ def _access(context, watch, block, cells, first, mask, pc, addresses, what, valu
     clock = block[_part(_CLOCK, warps) + warp] + 1
     block[_part(_CLOCK, warps) + warp] = clock
     met = block[_part(_MET, warps) + warp]
+    if watch[LOCKS_AT] and what & WRITES and not shared:
+        row = _lock_row(context, watch)
+        locks.note_write(watch, row, clock, mask, addresses, element if what & COMPARES else 0, values, old)
+        if traits & ACQUIRES:
+            locks.note_fence(watch, row, clock, not traits & CTA)
     # In shared memory only what the running block did counts, else what this launch did.
     oldest = watch[FIRST_WARP] + (context[_BLOCK] * warps if shared else 0)
     stamp = (watch[FIRST_WARP] + context[_BLOCK] * warps + warp + 1) << 32 | clock
@@ -406,8 +429,8 @@ def _access(context, watch, block, cells, first, mask, pc, addresses, what, valu
 
 @functools.cache
 def _version() -> int:
-    """Numba keeps a function until its own file changes; these hold constants of another."""
-    return zlib.crc32(Path(__file__).with_name("layout.py").read_bytes()) >> 1
+    """Numba keeps a function until its own file changes; these hold constants of others."""
+    return zlib.crc32(b"".join(Path(__file__).with_name(name).read_bytes() for name in ("layout.py", "locks.py"))) >> 1
 
 
 def _note_function(version: int) -> Any:

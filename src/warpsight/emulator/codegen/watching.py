@@ -69,7 +69,8 @@ def note_access(
     """Tell the checks of an access of the active lanes, before it is made.
 
     `host` are <32 x i64> host addresses of `count` elements, `addresses` the offsets (shared, local) or device addresses (global);
-    `values` are what a plain store stores. With `unwritten` false, reads of unwritten memory are no finding.
+    `values` are what a plain store stores, or what `atom.cas` compares with. With `unwritten` false, reads of unwritten memory are no
+    finding.
     """
     if not frame.checks & {INITCHECK, RACECHECK}:
         return
@@ -122,6 +123,7 @@ def _note_order(
     """Call `watcher.access`."""
     builder = frame.builder
     what = watcher.READS * reads | watcher.WRITES * writes | watcher.IN_SHARED * (space == "shared")
+    what |= watcher.COMPARES * (reads and bool(values))
     what |= count << watcher.COUNT_SHIFT | element_bytes << watcher.BYTES_SHIFT
     nothing = ir.Constant(PTR, None)
     stored = old = nothing
@@ -171,7 +173,9 @@ def note_order(frame: Emitter, instruction: Instruction) -> None:
         what = watcher.ARRIVES if "arrive" in modifiers else watcher.BARRIER
         number = _barrier_number(frame, instruction)
     elif opcode in ("membar", "fence"):
-        what = watcher.BLOCK_FENCE if "cta" in modifiers else watcher.FENCE
+        native = instruction.native
+        of_block = "cta" in modifiers if native is None else "CTA" in native.modifiers
+        what = watcher.BLOCK_FENCE if of_block else watcher.FENCE
     elif opcode == "mbarrier":
         what = watcher.ACQUIRE if modifiers[0] in ("test_wait", "try_wait") else watcher.BLOCK_FENCE
     else:

@@ -200,7 +200,9 @@ class Shape:
     def body(self, helper: HelperFrame) -> list[Value]:
         """Check and record the access, then the read-modify-write of each active lane in turn; gives the old values."""
         addresses, *sources = helper.arguments
-        host, flush = locate(helper, self.space, addresses, self.bytes * self.count, unwritten=not self.overwrites)
+        compared = (sources[0],) if self.operation == "cas" else ()
+        size = self.bytes * self.count
+        host, flush = locate(helper, self.space, addresses, size, unwritten=not self.overwrites, compared=compared)
         builder = helper.builder
         places = helper.spill(host, "places")
         results = [helper.spill(ir.Constant(vector(self.element), None), f"result{k}") for k in range(self.count)]
@@ -224,16 +226,18 @@ class Shape:
         return [load_as(builder, p, vector(self.element), 64) for p in results]
 
 
-def locate(helper: HelperFrame, space: str, addresses: Value, size: int, *, unwritten: bool = True) -> tuple[Value, Value]:
+def locate(
+    helper: HelperFrame, space: str, addresses: Value, size: int, *, unwritten: bool = True, compared: tuple[Value, ...] = ()
+) -> tuple[Value, Value]:
     """Check and record an atomic access of `size` bytes; <32 x i64> host addresses and i1: is it device memory.
 
-    With `unwritten` false it may meet memory that was never written.
+    With `unwritten` false it may meet memory that was never written; `compared` is what `cas` compares with.
     """
     builder = helper.builder
     if space == "shared":
         return shared_place(helper, addresses, size, unwritten=unwritten), I1(0)
     if space == "global":
-        return _device_place(helper, addresses, size, generic=False, unwritten=unwritten), I1(1)
+        return _device_place(helper, addresses, size, generic=False, unwritten=unwritten, compared=compared), I1(1)
     windows = [window_mask(helper, addresses, w) for w in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW)]
     stop_if_mixed(helper, windows)  # local memory and parameters have no atomics: out of bounds as device addresses
     any_shared = builder.icmp_signed("!=", windows[0], I32(0))
@@ -247,20 +251,22 @@ def locate(helper: HelperFrame, space: str, addresses: Value, size: int, *, unwr
     first_end = builder.block
     builder.branch(done)
     builder.position_at_end(device)
-    second = _device_place(helper, addresses, size, generic=True, unwritten=unwritten)
+    second = _device_place(helper, addresses, size, generic=True, unwritten=unwritten, compared=compared)
     host, left = merge(helper, done, [(first_end, first)], [second, helper.active_mask])
     helper.keep_lanes(left)
     return host, builder.not_(any_shared)
 
 
-def _device_place(helper: HelperFrame, addresses: Value, size: int, *, generic: bool, unwritten: bool) -> Value:
+def _device_place(
+    helper: HelperFrame, addresses: Value, size: int, *, generic: bool, unwritten: bool, compared: tuple[Value, ...]
+) -> Value:
     places = check_global(helper, addresses, size, True, helper.site, replaces=True)
     record_sectors(helper, addresses)
     if generic:
         emit_event_byte(helper, I32(0))
     record_sharing(helper, addresses)
     host = helper.builder.add(places, splat(helper.builder, helper.slot(Slot.ARENA_DELTA)))
-    note_access(helper, "global", host, places, size, 1, reads=True, writes=True, unwritten=unwritten)
+    note_access(helper, "global", host, places, size, 1, reads=True, writes=True, unwritten=unwritten, values=compared)
     return host
 
 

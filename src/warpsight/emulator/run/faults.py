@@ -342,6 +342,10 @@ _HAZARDS = {
     watcher.WRITE_AFTER_READ: ("write-after-read", "write over what {other} reads, with nothing that orders the two"),
     watcher.WRITE_AFTER_WRITE: ("write-after-write", "write over what {other} writes otherwise, with nothing that orders the two"),
 }
+_HAZARDS |= {
+    kind + watcher.UNDER_LOCK: (name, form.replace("with nothing that orders the two", "under a lock taken without a fence"))
+    for kind, (name, form) in _HAZARDS.items()
+}
 _BARRIER_KINDS = (
     "barriers-differ", "deadlock", "missing-lanes", "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete",
 )  # fmt: skip
@@ -443,7 +447,10 @@ def _hazard(row: list[int], scene: FaultScene) -> Finding:
     whose = thread_of(block, warp * WARP + first, scene.launch)[2]
     message = f"kernel {scene.name}: {form.format(other=f'{whose} ({other.place})')}"
     remedy = "let the threads wait for each other at a barrier between the two"
-    if other.block != site.block:
+    if row[watcher.KIND] >= watcher.READ_AFTER_WRITE + watcher.UNDER_LOCK:
+        scope = "__threadfence_block" if other.block == site.block else "__threadfence"
+        remedy = f"call {scope}() in each thread that takes the lock, before its first access under it"
+    elif other.block != site.block:
         remedy = "blocks cannot wait for each other here: use atomics, or two launches"
     elif other.warp == site.warp:
         remedy = "let the lanes of the warp meet between the two: __syncwarp()"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import LimitError
 from warpsight.base.findings import INITCHECK, RACECHECK, SYNCCHECK
-from warpsight.emulator.codegen import watcher
+from warpsight.emulator.codegen import locks, watcher
 from warpsight.emulator.codegen.layout import ARENA_BASE, WARP, Slot
 from warpsight.emulator.codegen.meetings import barrier_joins
 from warpsight.isa.ptx.cfg import ControlFlowGraph
@@ -58,9 +58,11 @@ class LaunchWatch:
         warps = launch.blocks * -(-launch.threads_per_block // WARP)
         at = watcher.HEADER + watcher.ROWS * watcher.ROW_WORDS
         fences_end = at + len(traits) + (warps if RACECHECK in self.checks else 0)
-        self._words = np.zeros(fences_end + len(blocks), np.int64)
+        lock_words = warps * locks.ROW_WORDS if RACECHECK in self.checks and _takes_locks(function) else 0
+        self._words = np.zeros(fences_end + len(blocks) + lock_words, np.int64)
         self._words[at : at + len(traits)] = traits
-        self._words[fences_end:] = blocks
+        self._words[fences_end : fences_end + len(blocks)] = blocks
+        self._words[watcher.LOCKS_AT] = fences_end + len(blocks) if lock_words else 0
         self._words[watcher.BLOCKS_AT] = fences_end if blocks else 0
         self._words[watcher.TRAITS_AT], self._words[watcher.FENCES_AT] = at, at + len(traits)
         self._words[watcher.FIRST_WARP], self._words[watcher.LANES_APART] = self._next_warp, int(lanes_apart)
@@ -122,6 +124,12 @@ def _blocks(function: Function, graph: ControlFlowGraph) -> list[int]:
         if block + 1 < len(rows):
             rows[block + 1] |= number << watcher.BARRIER_SHIFT
     return rows
+
+
+def _takes_locks(function: Function) -> bool:
+    """Does it compare and swap? So locks are taken."""
+    words = (set(i.modifiers if i.native is None else i.native.modifiers) for i in function.instructions)
+    return any(each & {"cas", "CAS", "CAST"} for each in words)
 
 
 _STRONG_WORDS = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio", "STRONG", "CONSTANT"})
