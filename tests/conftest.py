@@ -45,6 +45,8 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             (shared / "compiled").mkdir(0o700, exist_ok=True)
             (shared / "compiled" / "numba").symlink_to(ROOT / ".pytest_cache" / "numba")
     with pytest.MonkeyPatch.context() as patch:
+        for size in ("COLUMNS", "LINES"):  # answers are as wide as where there is no terminal
+            patch.delenv(size, raising=False)
         patch.setenv("WARPSIGHT_CACHE", os.environ.get("WARPSIGHT_TEST_CACHE") or str(shared / "compiled"))
         # the papers' machine wherever a test names none, whatever the user has chosen; its own test: tests/gpu/test_default.py
         patch.setenv("WARPSIGHT_GPU", "mdm-pascal")
