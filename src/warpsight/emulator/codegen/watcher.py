@@ -283,7 +283,8 @@ def _clash(context, watch, stamp, info, part, flags, shared):  # type: ignore[no
     """
     if not info >> _BYTES_SHIFT & part:
         return False
-    elsewhere = ((stamp >> 32) - watch[FIRST_WARP] - 1) // context[_WARPS] != context[_BLOCK]
+    number = (stamp >> 32) - watch[FIRST_WARP] - 1 - context[_BLOCK] * context[_WARPS]
+    elsewhere = number < 0 or number >= context[_WARPS]
     if elsewhere and shared:
         return False
     before = info >> _FLAG_SHIFT & 15
@@ -337,22 +338,19 @@ def _read(cells, at, stamp, info, met):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _unordered(context, watch, block, lane, stamp, info, part, flags, shared):  # type: ignore[no-untyped-def]
-    """Is an earlier access, to the same bytes, in no order with that of `lane` now?"""
-    if not _clash(context, watch, stamp, info, part, flags, shared):
-        return False
-    return not _ordered(context, watch, block, lane, stamp, info)
-
-
-@jit()
-def _load(context, watch, block, cells, at, stamp, info, low, met, oldest, shared):  # type: ignore[no-untyped-def]
-    """Lanes of `info` read bytes of a word, from address `low` on."""
+def _load(context, watch, block, cells, at, stamp, info, low, lane, met, oldest, shared):  # type: ignore[no-untyped-def]
+    """Lanes of `info`, the first of which is `lane`, read bytes of a word, from address `low` on."""
     wrote, how = cells[at], cells[at + 1]
     part, flags = info >> _BYTES_SHIFT & 15, info >> _FLAG_SHIFT & 15
-    if wrote >> 32 > oldest:
-        for lane in range(32):
-            if info >> lane & 1 and _unordered(context, watch, block, lane, wrote, how, part, flags, shared):
+    # What another warp wrote is in one order with all lanes, and so is what this one wrote before its lanes met.
+    one_order = wrote >> 32 != stamp >> 32 or wrote & _LOW <= met
+    clash = wrote >> 32 > oldest and _clash(context, watch, wrote, how, part, flags, shared)
+    if clash and not (one_order and _ordered(context, watch, block, lane, wrote, how)):
+        left = (info & _LOW) >> lane
+        while left:
+            if left & 1 and not _ordered(context, watch, block, lane, wrote, how):
                 _hazard(context, watch, READ_AFTER_WRITE, info >> _PC_SHIFT, lane, low, wrote, how)
+            lane, left = lane + 1, left >> 1
     _read(cells, at, stamp, info, met)
 
 
@@ -367,7 +365,7 @@ def _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, sha
         at_once = seen == stamp
         if seen >> 32 <= oldest or (slot != _WRITE and at_once):
             continue
-        if not _unordered(context, watch, block, lane, seen, by, part, flags, shared):
+        if not _clash(context, watch, seen, by, part, flags, shared) or _ordered(context, watch, block, lane, seen, by):
             continue
         bounds = (low - begin, min(begin + size, (low | 3) + 1) - begin)
         equal = element and _same_value(addresses, values, old, lane, by & _LOW, bounds, size, element, at_once)
@@ -378,6 +376,18 @@ def _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, sha
         info = _merged(info, how)
     cells[at], cells[at + 1] = stamp, info
     cells[at + _READ], cells[at + _OLDER] = 0, 0
+
+
+@jit()
+def _rise(addresses, mask):  # type: ignore[no-untyped-def]
+    """Is each lane's address above that of the lane before? Then no two are the same, which takes long to find out else."""
+    last = -1
+    for lane in range(32):
+        if mask >> lane & 1:
+            if addresses[lane] <= last:
+                return False
+            last = addresses[lane]
+    return True
 
 
 @jit()
@@ -405,12 +415,13 @@ def _access(context, watch, block, cells, first, mask, pc, addresses, what, valu
     stamp = (watch[FIRST_WARP] + context[_BLOCK] * warps + warp + 1) << 32 | clock
     given = (addresses, values, old, size, 0 if what & READS else element)
     left, lane = mask, -1
+    may_share = not what & WRITES and not _rise(addresses, mask)
     while left:
         lane = lane + 1
         if not left >> lane & 1:
             continue
         begin, lanes = addresses[lane], 1 << lane
-        if not what & WRITES:  # lanes that read the same are one
+        if may_share:  # lanes that read the same are one
             for other in range(lane + 1, 32):
                 lanes |= (left >> other & 1 & (addresses[other] == begin)) << other
         left &= ~lanes
@@ -422,7 +433,7 @@ def _access(context, watch, block, cells, first, mask, pc, addresses, what, valu
             if what & WRITES:
                 _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, shared, given)
             else:
-                _load(context, watch, block, cells, at, stamp, info, low, met, oldest, shared)
+                _load(context, watch, block, cells, at, stamp, info, low, lane, met, oldest, shared)
 
 
 # -- The functions for native code.

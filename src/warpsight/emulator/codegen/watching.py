@@ -69,8 +69,8 @@ def note_access(
     """Tell the checks of an access of the active lanes, before it is made.
 
     `host` are <32 x i64> host addresses of `count` elements, `addresses` the offsets (shared, local) or device addresses (global);
-    `values` are what a plain store stores, or what `atom.cas` compares with. With `unwritten` false, reads of unwritten memory are no
-    finding.
+    `values` are what a plain store stores, or what `atom.cas` compares with. With `unwritten` false, reads of unwritten memory are
+    no finding.
     """
     if not frame.checks & {INITCHECK, RACECHECK}:
         return
