@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.analysis.advice.advise import LEAST_SHOWN, first_advice
-from warpsight.analysis.advice.rule import Case
+from warpsight.analysis.advice.rule import Case, WhatIf
 from warpsight.analysis.assumptions import assumptions
 from warpsight.analysis.explanation import explain_profiled, place_of, views_of
 from warpsight.analysis.explanation_rows import ExplanationRow, Wait
@@ -51,7 +51,6 @@ def summary(
     speed, each_alone = speed_of_light(needs, gpu, prediction), alone(needs, profiled, gpu)
     checked = assumptions(profiled, gpu, prediction, speed, each_alone, again=False)
     rows = [row for row in explained.rows if row.file or explained.by != "source"]
-    shares = {_line(row, 0.0)["place"]: row.share for row in rows}
     hottest = max(rows, key=lambda row: row.share, default=None)
     return {
         "place": kernel_place(profiled.trace),
@@ -62,7 +61,9 @@ def summary(
             {**change.to_json(), "speedup": prediction.cycles / change.prediction.cycles}
             for change in advice.changes if change.gain >= LEAST_SHOWN
         ],
-        "not_tried": [{"title": each.title, "place": each.place, "share": shares.get(each.place, 0.0)} for each in advice.left],
+        "not_tried": [
+            {"title": each.title, "place": each.place, "share": _most(each, profiled, prediction, rows)} for each in advice.left
+        ],
         "violated": [check for check in checked["checks"] if check["violated"]],
         "others": [
             {"model": each.model, "cycles": each.cycles, "difference": relative_error(each.cycles, prediction.cycles)}
@@ -86,6 +87,22 @@ def kernel_place(trace: KernelTrace) -> dict[str, Any] | None:
         before = []
     declared = next((number for number in range(len(before), 0, -1) if name.search(before[number - 1])), first.line)
     return {"file": first.file, "line": declared}
+
+
+def _most(change: WhatIf, profiled: ProfiledTrace, prediction: Prediction, rows: Sequence[ExplanationRow]) -> float:
+    """About the most that a change can save that was not evaluated, as a part of the cycles: what its line has of the components
+    that it relieves, and what other lines wait for its loads. Idle SMs shrink with the rest."""
+    row = next((row for row in rows if _line(row, 0.0)["place"] == change.place), None)
+    if row is None:
+        return 0.0
+    stack = prediction.cpi_stack
+    relieved = sum(row.cpi_stack.get(name, 0.0) for name in change.relieves or stack if name != "mem_data")
+    for each in rows if not change.relieves or "mem_data" in change.relieves else ():
+        waits = _awaited(profiled, [each], memory=True)
+        stalls = sum(wait.stall_cycles for wait in waits)
+        if stalls:
+            relieved += each.cpi_stack.get("mem_data", 0.0) * sum(w.stall_cycles for w in waits if w.pc in row.pcs) / stalls
+    return change.part * relieved / max(prediction.cpi - stack.get("idle", 0.0) - stack.get("launch", 0.0), 1e-300)
 
 
 # -- Why: the largest components of the stack, each with what is known of its cause.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from warpsight.analysis.advice.advise import advise_kernel
+from warpsight.analysis.advice.advise import LEAST_SHOWN, advise_kernel
 from warpsight.base.errors import UsageError
 from warpsight.base.units import percent
 from warpsight.cli import options
-from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_size, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.reports.explanation import advice_text
 from warpsight.reports.formats import plain
@@ -48,14 +48,15 @@ def run(arguments: argparse.Namespace) -> int:
         print_json([advice.to_json(arguments.top)])
         return 0
     document = plain(advice.to_json(arguments.top or _TOP))
-    print_answer(advice_text(document, terminal_style()), _next(document, arguments))
+    print_answer(advice_text(document, terminal_style(), width=terminal_size()[0]), _next(document, arguments))
     return 0
 
 
 def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:
-    """A prediction with the first change that is a GPU override, or an explanation."""
-    for change in document["advice"]:
-        if change["setting"]:
-            why, added = f"saves {percent(change['gain'])} of the cycles", ("--set", change["setting"])
-            return followed_by("predict", arguments.command_line, document["model"], why, without=("--top",), added=added)
+    """An explanation, if a change of the programmer gains as much as `predict` shows; else a prediction for the GPU with the
+    change of the architect that does; else an explanation."""
+    large = [change for change in document["advice"] if change["gain"] >= LEAST_SHOWN]
+    if large and all(change["setting"] for change in large):
+        why, added = f"saves {percent(large[0]['gain'])} of the cycles", ("--set", large[0]["setting"])
+        return followed_by("predict", arguments.command_line, document["model"], why, without=("--top",), added=added)
     return followed_by("explain", arguments.command_line, document["model"], "where the cycles are", without=("--top",))

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -52,9 +53,17 @@ def print_json(documents: list[Any]) -> None:
 
 def print_answer(text: str, next_line: str) -> None:
     """The answer, then the line with the next useful command; on a terminal that is too short for them through a pager."""
-    answer = f"{text}\n\n{next_line}"
+    answer = f"{text}\n\n{fitted(next_line, terminal_size()[0])}"
     if not _paged(answer):
         print(answer)
+
+
+def fitted(next_line: str, width: int) -> str:
+    """The line with the next command; where it is too wide, the command alone, which is never broken, and below it the reason."""
+    command, _, why = next_line.rpartition("   # ")
+    if len(next_line) <= width or not command:
+        return next_line
+    return "\n".join([command, *textwrap.wrap(why, width, initial_indent="      # ", subsequent_indent="      # ")])
 
 
 def _paged(text: str) -> bool:

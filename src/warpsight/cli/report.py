@@ -236,8 +236,26 @@ def _default_name(paths: list[str]) -> str:
 def _next(arguments: argparse.Namespace, document: dict[str, Any]) -> str:
     if document["kind"] == "study":
         return line(["sweep", "best", arguments.paths[0]], "the best designs as text")
-    if document["kind"] == "kernel" and "code" in document:
-        own = ("-o", "--output", "--what-if", "--against", "--timeline-cycles", "--timeline-sm", "--perfetto")
-        why, flags = "what would make it faster", ("--simulator", "--open", "--json")
-        return followed_by("advise", plain_words(arguments), document["model"], why, without=own, flags=flags)
-    return line(["models", "show", document["model"]], "the model's assumptions")
+    requests = [labelled(request)[1] for request in options.kernel_requests(arguments)]
+    words, sides = plain_words(arguments), document.get("sides", [document])
+    if any(is_result(request.path) for request in requests) or not all("code" in side for side in sides):
+        return line(["models", "show", document["model"]], "the model's assumptions")
+    if document["kind"] == "kernel":
+        return _advise(arguments, words, document["model"], "what would make it faster")
+    times = next(row for row in document["figures"] if row["name"] == "seconds")
+    slower = int(times["after"] > times["before"])
+    why = f"what would make {document['names'][slower]} faster, the slower of the two"
+    if arguments.other_gpu:
+        gpu = (options.gpu_name(arguments), arguments.other_gpu)[slower]
+        return _advise(arguments, words, document["model"], why, gpu=gpu)
+    other = words.index(str(requests[1 - slower].path), 1)
+    return _advise(arguments, [*words[:other], *words[other + 1 :]], document["model"], why)
+
+
+def _advise(arguments: argparse.Namespace, words: Sequence[str], model: str, why: str, *, gpu: str = "") -> str:
+    """The line with `advise` for the kernel of a command: with one model, and on `gpu`, where that is given."""
+    changed = {"--gpu": gpu, "--model": model if len(arguments.models or ()) > 1 else ""}
+    added = [word for option, value in changed.items() if value for word in (option, value)]
+    own = ("-o", "--output", "--what-if", "--against", "--timeline-cycles", "--timeline-sm", "--perfetto", "--other-gpu")
+    flags = ("--simulator", "--open", "--json")
+    return followed_by("advise", words, model, why, without=(*own, *added[::2]), flags=flags, added=added)

@@ -245,7 +245,7 @@ def _summary(rows: list[dict[str, Any]], style: Style) -> list[str]:
 
 def _gate(gate: dict[str, Any], style: Style) -> str:
     result = "no error" if gate["mape"] is None else f"MAPE {gate['mape']:.1f} %"
-    verdict = "passed" if gate["passed"] else style.strong("FAILED")
+    verdict = style.good("passed") if gate["passed"] else style.hot("FAILED")
     return f" gate {gate['model']}:{gate['limit']:g}   {verdict}   {result}, limit {gate['limit']:g} %"
 
 

@@ -165,7 +165,8 @@ def blocks_of(rows: list[dict[str, Any]], style: Style = PLAIN, root: str = "") 
     lines: list[str] = []
     for row in rows:
         headline, more = describe(row, root)
-        lines += [f"{_PREFIX} {style.strong(headline)}", *(f"{_PREFIX}     {line}" for line in more)]
+        emphasis = style.warning if row["severity"] == "warning" else style.hot
+        lines += [f"{_PREFIX} {emphasis(headline)}", *(f"{_PREFIX}     {line}" for line in more)]
         lines += [f"{_PREFIX}     -> {row['remedy']}", _PREFIX] if row["remedy"] else [_PREFIX]
     return lines
 

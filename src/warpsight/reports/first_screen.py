@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from warpsight.base.units import duration, thousands, three_digits
-from warpsight.reports.next_step import untried_changes
+from warpsight.reports.next_step import ANY_SHORT_LAUNCH, untried_changes
 from warpsight.reports.prediction import caches_before, classification, difference, miss_latency, notes_of
 from warpsight.reports.stack import stack_table
 from warpsight.reports.terminal import PLAIN, WIDTH, Style, shortened
@@ -26,7 +26,11 @@ def first_screen(
     """The screen of a prediction document with a `summary`, in `width` columns. The CPI stack is shown with `stack`, and where all
     fits into `lines` (0: any number). Notes that were `said` before are left out."""
     summary = document["summary"]
-    screen = [*_heading(document, style, width), *_time(document, style, width), *_causes(document, style, width)]
+    simulator, model = summary["simulator"], document["model"]
+    beside = "" if simulator is None else (
+        f"; simulator {thousands(simulator['cycles'])} cycles ({difference(simulator['cycles'], document['cycles'])})"
+    )
+    screen = [*screen_head(document, summary["place"], model + beside, style, width), *_causes(document, style, width)]
     screen += [*_changes(summary, style, width), *_doubts(document, style, width)]
     for note in notes_of([document]):
         if note not in said:
@@ -35,19 +39,23 @@ def first_screen(
     return "\n".join(whole if stack or not lines or len(whole) <= lines else screen)
 
 
-def _heading(document: dict[str, Any], style: Style, width: int) -> list[str]:
-    """Place and kernel, launch, GPU with its clock, level and state of the caches."""
-    provenance, place = document["provenance"], document["summary"]["place"]
-    launch = provenance["launch"]
+def screen_head(prediction: dict[str, Any], place: dict[str, Any] | None, about: str, style: Style, width: int) -> list[str]:
+    """Place and kernel, launch, GPU with its clock, level and state of the caches; then time and cycles, and what is said `about`
+    them."""
+    provenance = prediction["provenance"]
+    launch, before = provenance["launch"], caches_before(provenance["method"]["caches_before"])
     where = f"{PurePath(place['file']).name}:{place['line']}" if place else PurePath(launch["source"]).name
-    plain = shortened(f"{where} {document['kernel']}".strip(), width)
+    plain = shortened(f"{where} {prediction['kernel']}".strip(), width)
     kernel = style.strong(plain)
     level = f"sass {launch['target']}".removesuffix(" sass") if launch["level"] == "sass" else "ptx"
     parts = [
         kernel, f"grid {_size(launch['grid'])} block {_size(launch['block'])}",
-        f"{document['gpu']} {provenance['gpu']['core_clock']}", f"{level}, {caches_before(provenance['method']['caches_before'])}",
+        f"{prediction['gpu']} {provenance['gpu']['core_clock']}", f"{level}, {before}",
     ]  # fmt: skip
-    return _joined(parts, width, hidden=len(kernel) - len(plain))
+    time = duration(prediction["seconds"])
+    strong = style.strong(time)
+    times = [f"  {strong}", f"({thousands(prediction['cycles'])} cycles)", about]
+    return [*_joined(parts, width, hidden=len(kernel) - len(plain)), *_joined(times, width, hidden=len(strong) - len(time))]
 
 
 def _joined(parts: Sequence[str], width: int, *, hidden: int = 0, indent: str = "  ") -> list[str]:
@@ -67,31 +75,23 @@ def _size(size: Sequence[int]) -> str:
     return str(size[0]) if used == 1 else f"({','.join(map(str, size[:used]))})"
 
 
-def _time(document: dict[str, Any], style: Style, width: int) -> list[str]:
-    """Time, cycles and the model; the simulator beside it, where it was run."""
-    simulator = document["summary"]["simulator"]
-    time, cycles = duration(document["seconds"]), document["cycles"]
-    beside = ""
-    if simulator:
-        beside = f"; simulator {thousands(simulator['cycles'])} cycles ({difference(simulator['cycles'], cycles)})"
-    strong = style.strong(time)
-    parts = [f"  {strong}", f"({thousands(cycles)} cycles)", document["model"] + beside]
-    return _joined(parts, width, hidden=len(strong) - len(time))
-
-
-def _entries(label: str, entries: Sequence[tuple[str, str]], style: Style, width: int) -> list[str]:
-    """Figures with their texts under a label: `WHY  56 %  text`."""
+def _entries(label: str, entries: Sequence[tuple[str, str, Callable[[str], str]]], style: Style, width: int) -> list[str]:
+    """Figures, each with its text and its colour, under a label: `WHY  56 %  text`."""
     lines = []
-    for number, (figure, text) in enumerate(entries):
+    for number, (figure, text, coloured) in enumerate(entries):
         parts = textwrap.wrap(text, width - _LABEL, break_on_hyphens=False)
         head = style.strong(f"{label:<4}" if number == 0 else " " * 4)
-        lines += [f"{head}{figure:>5}  {parts[0]}", *(" " * _LABEL + part for part in parts[1:])]
+        lines += [f"{head}{coloured(f'{figure:>5}')}  {parts[0]}", *(" " * _LABEL + part for part in parts[1:])]
     return lines
 
 
 def _causes(document: dict[str, Any], style: Style, width: int) -> list[str]:
     own = (document["summary"]["place"] or {}).get("file")
-    entries = [(f"{100 * cause['share']:.0f} %", _cause(cause, own)) for cause in document["summary"]["why"]]
+
+    def coloured(cause: dict[str, Any]) -> Callable[[str], str]:
+        return lambda text: style.component(cause["component"], text, cause["share"])
+
+    entries = [(f"{100 * cause['share']:.0f} %", _cause(cause, own), coloured(cause)) for cause in document["summary"]["why"]]
     return _entries("WHY", entries, style, width)
 
 
@@ -112,9 +112,11 @@ def _places(lines: Sequence[dict[str, Any]], own: str | None) -> list[str]:
 
 
 def _changes(summary: dict[str, Any], style: Style, width: int) -> list[str]:
-    """What would help, with the speed-up of each change alone; and what may help and takes longer to evaluate."""
-    untried = [("?", f"{title} (`advise` evaluates it)") for title in untried_changes(summary)[:1]]
-    tried = [(f"{three_digits(change['speedup'])}x", change["title"]) for change in summary["advice"]]
+    """What would help, with the speed-up of each change alone; and what may help and takes longer to evaluate. Last of those with a
+    speed-up is what helps any short launch, as it says nothing of this kernel."""
+    untried = [("?", f"{title} (`advise` evaluates it)", style.warning) for title in untried_changes(summary)[:1]]
+    ordered = sorted(summary["advice"], key=lambda change: change["rule"] == ANY_SHORT_LAUNCH)
+    tried = [(f"{three_digits(change['speedup'])}x", change["title"], style.good) for change in ordered]
     return _entries("DO", [*tried[: _MOST_CHANGES - len(untried)], *untried], style, width)
 
 
@@ -132,7 +134,7 @@ def _doubts(document: dict[str, Any], style: Style, width: int) -> list[str]:
 
 def _warning(text: str, style: Style, width: int) -> list[str]:
     first, *rest = textwrap.wrap(text, width - 2, break_on_hyphens=False)
-    return [f"{style.strong('!')} {first}", *(f"  {line}" for line in rest)]
+    return [f"{style.warning('!')} {first}", *(f"  {line}" for line in rest)]
 
 
 def _clause(sentence: str) -> str:

@@ -6,11 +6,10 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from warpsight.reports.terminal import shortened
-
 # A line or a change with a smaller part of the cycles is not worth a command of its own.
 _LEAST = 0.05
-_WHY = 48
+# The rule of `advise` that helps any short launch: a change that says nothing of the kernel itself.
+ANY_SHORT_LAUNCH = "fusion"
 # Options of `predict` that the other commands do not have.
 _OWN, _OWN_FLAGS = ("--warps", "--repeat"), ("--cpi-stack", "--simulator")
 _OF_PROFILES = ("--model", "--representative", "--interleaving", "--order", "--caches")
@@ -24,8 +23,8 @@ def line(command: Sequence[str], why: str = "") -> str:
 def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
     """The line after the prediction of `command` (without `warpsight`): the most useful next command.
 
-    `advise` if a change gains 5 % or has not been tried; else `explain` for the hottest line; else the simulator, if the launch
-    violates an assumption of the model; else a report. After a table `explain`, for the launch of the row.
+    `advise` if a change of the kernel gains 5 % or may do so; else `explain` for the hottest line; else the simulator, if the
+    launch violates an assumption of the model; else a report. After a table `explain`, for the launch of the row.
     """
     model, summary, varied = document["model"], document.get("summary"), document["provenance"].get("varied", {})
 
@@ -47,8 +46,9 @@ def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
         return line(["models", "show", model], "the model's assumptions")
     hot, place = summary["hottest"], (summary["hottest"] or {}).get("place")
     untried = untried_changes(summary)
-    if summary["advice"] or untried:
-        return then("advise", shortened(f"also {untried[0]}", _WHY) if untried else "each change with its cost")
+    own = [change for change in summary["advice"] if change["rule"] != ANY_SHORT_LAUNCH]
+    if own or untried:
+        return then("advise", f"also {untried[0]}" if untried else "each change with its cost")
     if hot and hot["share"] >= _LEAST:
         view = ("--by", summary["view"])
         return then("explain", f"{place} takes {100 * hot['share']:.0f} % of the cycles", *view)
@@ -58,7 +58,7 @@ def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
 
 
 def untried_changes(summary: dict[str, Any]) -> list[str]:
-    """The changes that were not tried, because they take long, of lines with at least 5 % of the cycles; the largest part first."""
+    """The changes that were not tried, because they take long, and may save at least 5 % of the cycles; the largest part first."""
     large = [change for change in summary["not_tried"] if change["share"] >= _LEAST]
     return [change["title"] for change in sorted(large, key=lambda change: -change["share"])]
 

@@ -134,7 +134,11 @@ def _rows_table(documents: list[dict[str, Any]], style: Style) -> str:
         label = "".join(f"{_label(varied[key]):>{width}}" for key, width in labels.items())
         figures = f"{thousands(document['cycles']):>14}{three_digits(document['ipc_sm_warp']):>9}"
         total = f"{document['cpi']:>{widths['CPI']},.{digits}f}"
-        parts = [style.component(name, f"{document['cpi_stack'].get(name, 0.0):>{widths[name]},.{digits}f}") for name in names]
+        share = shares(document)
+        parts = [
+            style.component(name, f"{document['cpi_stack'].get(name, 0.0):>{widths[name]},.{digits}f}", share.get(name, 0.0))
+            for name in names
+        ]
         lines.append(f"{label}{figures}{total}   {''.join(parts)}")
     return "\n".join(lines)
 
@@ -252,7 +256,7 @@ def _launches(document: dict[str, Any], style: Style) -> list[str]:
     lines = [f"{'#':>5}  {_name('kernel')} {'grid':>14} {'block':>12} {'warp instr.':>13} {'cycles':>12} {'time':>10}  bound by"]
     for row in document["launches"]:
         if "error" in row:
-            lines.append(f"{row['number']:>5}  {_name(row['kernel'])} {style.strong('failed')}")
+            lines.append(f"{row['number']:>5}  {_name(row['kernel'])} {style.hot('failed')}")
             continue
         mark = "~" if row["time"] == "scaled" else ""
         cycles = mark + thousands(row["cycles"]) if row["cycles"] is not None else "-"

@@ -68,7 +68,7 @@ def stack_table(document: dict[str, Any], style: Style = PLAIN, width: int = WID
     titles = f"{'what it means':<{_MEANING_WIDTH}}{'Nsight calls it (nearest)' if wide else ''}"
     lines = [style.strong((head + " " * space + titles).rstrip())]
     for name in shown([document]):
-        drawn = style.component(name, bars[name]) + " " * (space - len(bars[name]))
+        drawn = style.component(name, bars[name], share[name]) + " " * (space - len(bars[name]))
         numbers = f" {name:<{name_width}}{stack[name]:>{number - 1},.{digits}f}{percent(share[name]):>9}   "
         nsight = components[name].nsight if wide else ""
         lines.append((numbers + drawn + f"{components[name].meaning:<{_MEANING_WIDTH}}{nsight}").rstrip())
@@ -96,6 +96,6 @@ def _group(document: dict[str, Any], title: str, names: list[str], style: Style)
         drawn = bar(share.get(name, 0.0), scale)
         value = document["cpi_stack"].get(name, 0.0)
         numbers = f"{value:>8,.{digits}f}{percent(share.get(name, 0.0)):>8}  "
-        cells.append(numbers + style.component(name, drawn) + " " * (_LONGEST_BAR_OF_GROUP + 2 - len(drawn)))
+        cells.append(numbers + style.component(name, drawn, share.get(name, 0.0)) + " " * (_LONGEST_BAR_OF_GROUP + 2 - len(drawn)))
     cells.append(f"{document['cpi']:>8,.{digits}f}{'100 %':>8}" + " " * (_LONGEST_BAR_OF_GROUP + 4))
     return cells

@@ -1,4 +1,4 @@
-"""Text for a terminal: emphasis that can be disabled, paragraphs, and tables of aligned columns."""
+"""Text for a terminal: emphasis and colours that can be disabled, paragraphs, and tables of aligned columns."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warpsight.result.prediction import STRUCT_PARTS
-
 WIDTH = 120
 
-_COLOURS = {
-    "base": "32", "com_data": "36", "com_struct": "36", **dict.fromkeys(STRUCT_PARTS, "36"), "banks": "31", "mem_data": "33",
-    "mshr": "31", "noc": "35", "dram": "34",
-}  # fmt: skip
+# What emphasis and colours mean, with their codes (ECMA-48).
+_CODES = {
+    "strong": "1",
+    "faint": "2",
+    "hot": "31",  # red: where most cycles are lost, and what has failed
+    "warning": "33",  # yellow: where some are lost, and what makes a number uncertain
+    "good": "32",  # green: cycles that do work, what saves cycles, what has passed
+}
+# A line or a component is hot, or gets a warning, from this part of the cycles on.
+_HOT, _WARM = 0.2, 0.05
 
 
 @dataclass(frozen=True)
@@ -23,19 +27,35 @@ class Style:
     colour: bool = False
 
     def strong(self, text: str) -> str:
-        """Bold."""
-        return self._wrap(text, "1")
+        """Headings and the most important figure."""
+        return self._wrap(text, "strong")
 
     def faint(self, text: str) -> str:
-        """Dimmed."""
-        return self._wrap(text, "2")
+        """Explanations."""
+        return self._wrap(text, "faint")
 
-    def component(self, name: str, text: str) -> str:
-        """In the colour of a CPI-stack component."""
-        return self._wrap(text, _COLOURS.get(name, "0"))
+    def hot(self, text: str) -> str:
+        """Where most cycles are lost, and what has failed."""
+        return self._wrap(text, "hot")
 
-    def _wrap(self, text: str, code: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
+    def warning(self, text: str) -> str:
+        """Where some cycles are lost, and what makes a number uncertain."""
+        return self._wrap(text, "warning")
+
+    def good(self, text: str) -> str:
+        """Cycles that do work, what saves cycles, and what has passed."""
+        return self._wrap(text, "good")
+
+    def heat(self, text: str, share: float) -> str:
+        """Hot, a warning, or plain, by the part of the cycles that are lost."""
+        return self.hot(text) if share >= _HOT else self.warning(text) if share >= _WARM else text
+
+    def component(self, name: str, text: str, share: float) -> str:
+        """A component of the CPI stack by its share of the cycles: `base` does work, all others are lost."""
+        return self.good(text) if name == "base" else self.heat(text, share)
+
+    def _wrap(self, text: str, meaning: str) -> str:
+        return f"\x1b[{_CODES[meaning]}m{text}\x1b[0m" if self.colour and text else text
 
 
 PLAIN = Style()

@@ -7,7 +7,7 @@ from typing import Any
 
 from warpsight.analysis.advice.divergence_rules import Divergence
 from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, Coalescing, L1Hits
-from warpsight.analysis.advice.resource_rules import Balance, Doubled, LaunchOverhead, OccupancyStep
+from warpsight.analysis.advice.resource_rules import Balance, Doubled, Fusion, LaunchOverhead, OccupancyStep
 from warpsight.analysis.advice.rule import CACHES, PROFILE, PROGRAMMER, RULES, Case, Rule, WhatIf
 from warpsight.analysis.explanation import explain_profiled, views_of
 from warpsight.base.errors import WarpsightError
@@ -30,7 +30,8 @@ LEAST_SHOWN = 0.05
 
 # Our rules in the order in which they are tried.
 OURS: tuple[Rule, ...] = (
-    Coalescing(), L1Hits(), BankConflicts(), Atomics(), OccupancyStep(), Balance(), LaunchOverhead(), Divergence(), Doubled(),
+    Coalescing(), L1Hits(), BankConflicts(), Atomics(), OccupancyStep(), Balance(), LaunchOverhead(), Fusion(), Divergence(),
+    Doubled(),
 )  # fmt: skip
 
 for _rule in OURS:

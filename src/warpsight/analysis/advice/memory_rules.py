@@ -220,6 +220,8 @@ class L1Hits:
                 owner=PROGRAMMER,
                 evaluate=lambda after=after: case.with_misses(after),  # type: ignore[misc]
                 again=PROFILE,
+                relieves=("mem_data", "mshr", "noc", "dram"),
+                part=1 - int(after.l1_misses[pcs].sum()) / missed if missed else 0.0,
             )
 
 

@@ -118,20 +118,17 @@ class Balance:
 # -- What if launching took less time?
 
 class LaunchOverhead:
-    """Launch overhead: the model is evaluated for the same work in as many blocks as are resident at once, and for a grid that does
-    not begin and end on its own."""
+    """Block starts: the model is evaluated for the same work in as many blocks as are resident at once."""
 
     name = "launch"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """Fewer blocks, if more than are resident at once, and fusing, for a model and a GPU where launching takes time."""
-        profile, prediction = case.profiled.profile, case.prediction
-        cycles = prediction.cpi_stack["launch"] / prediction.cpi * prediction.cycles
-        if not cycles or profile.launch is None:
+        """Fewer blocks, if more than are resident at once, for a model and a GPU where launching takes time."""
+        profile, part = case.profiled.profile, _launching(case)
+        if not part or profile.launch is None:
             return
-        launch, grid = profile.launch, case.gpu.dispatch.grid_cycles
+        launch = profile.launch
         resident = case.gpu.sm_count * launch.blocks_per_sm
-        part = f"launching takes {thousands(cycles)} of {thousands(prediction.cycles)} cycles"
         if launch.blocks > resident:
             fewer = replace(
                 profile, launch=replace(launch, blocks=resident),
@@ -146,7 +143,18 @@ class LaunchOverhead:
                 evaluate=lambda: case.with_profile(fewer),
                 again=MODEL,
             )
-        if grid:
+
+
+class Fusion:
+    """Begin and end of the grid: the model is evaluated for a grid that does not begin and end on its own. It helps any short
+    launch, whatever the kernel does."""
+
+    name = "fusion"
+
+    def propose(self, case: Case) -> Iterator[WhatIf]:
+        """The change, for a model and a GPU where launching takes time."""
+        grid, part = case.gpu.dispatch.grid_cycles, _launching(case)
+        if part and grid and case.profiled.profile.launch is not None:
             free = load_gpu(case.gpu, ["dispatch.grid=0 cycles"])
             yield WhatIf(
                 title="fuse the kernel with the one before or after it",
@@ -157,6 +165,13 @@ class LaunchOverhead:
                 evaluate=lambda: case.with_gpu(free),
                 again=MODEL,
             )
+
+
+def _launching(case: Case) -> str:
+    """What the launch itself takes, as a reason; empty where that is nothing."""
+    prediction = case.prediction
+    cycles = prediction.cpi_stack["launch"] / prediction.cpi * prediction.cycles
+    return f"launching takes {thousands(cycles)} of {thousands(prediction.cycles)} cycles" if cycles else ""
 
 
 # -- What if a resource of the GPU were twice as large?

@@ -65,7 +65,8 @@ class WhatIf:
     `title` names the change, `place` where (`file:line`, a GPU key), `reason` what was measured there, `cost` what it takes,
     `owner` whether it is the programmer's or the architect's. `evaluate` returns the prediction with the change; it may raise
     WarpsightError. `setting` is the change as a GPU override (`key=value`), empty if there is none. `again` is what `evaluate`
-    makes again: `MODEL`, `PROFILE` or `CACHES`.
+    makes again: `MODEL`, `PROFILE` or `CACHES`. `relieves` are the components of the CPI stack that it makes smaller (none named:
+    any), and `part` is the largest part of them, at its place, that it can save.
     """
 
     title: str
@@ -76,6 +77,8 @@ class WhatIf:
     evaluate: Callable[[], Prediction]
     setting: str = ""
     again: str = CACHES
+    relieves: tuple[str, ...] = ()
+    part: float = 1.0
 
 
 class Rule(Protocol):
