@@ -15,7 +15,7 @@ import warpsight
 from warpsight.analysis.advice import divergence_rules, memory_rules, resource_rules
 from warpsight.analysis.advice.advise import LEAST_GAIN, OURS, Advice, advise_trace, all_rules
 from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, L1Hits, coalesced, combined, doubled_hits
-from warpsight.analysis.advice.resource_rules import Balance, LaunchOverhead, balanced
+from warpsight.analysis.advice.resource_rules import Balance, Fusion, LaunchOverhead, balanced
 from warpsight.analysis.advice.rule import RULES, Case, WhatIf, place_of
 from warpsight.analysis.explanation import explain_profiled
 from warpsight.base.errors import LimitError
@@ -241,13 +241,15 @@ def test_launch_overhead_is_advised_to_be_shared_by_fewer_blocks_and_by_fusing(k
     gpu = load_gpu("mdm-pascal", overrides=["sm_count=2", "sm.max_blocks=4", *costs])
     profiled = profile_trace(kernels["row_sum"], gpu)
     prediction = get_model("warpsight").predict(profiled.profile, gpu)
-    fewer, fused = LaunchOverhead().propose(Case(profiled, gpu, "warpsight", prediction, ()))
+    case = Case(profiled, gpu, "warpsight", prediction, ())
+    (fewer,), (fused,) = LaunchOverhead().propose(case), Fusion().propose(case)
     assert "8 blocks instead of 32" in fewer.title
     assert fewer.evaluate().cpi_stack["launch"] < prediction.cpi_stack["launch"]
     assert "2,000 of them to begin and end the grid" in fused.reason
     assert fused.evaluate().cycles == pytest.approx(prediction.cycles - 2000)
     free = load_gpu("mdm-pascal", overrides=["sm_count=2", "sm.max_blocks=4"])
-    assert not list(LaunchOverhead().propose(Case(profiled, free, "mdm", get_model("mdm").predict(profiled.profile, free), ())))
+    case = Case(profiled, free, "mdm", get_model("mdm").predict(profiled.profile, free), ())
+    assert not [*LaunchOverhead().propose(case), *Fusion().propose(case)]
 
 
 def test_change_that_cannot_be_evaluated_is_told_with_its_reason(

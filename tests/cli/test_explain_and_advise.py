@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -59,16 +60,62 @@ def test_explain_shows_source_text_and_without_lines_the_ptx(saxpy: Path, capsys
     outcome = run(capsys, "explain", saxpy, *LAUNCH)
     assert outcome.code == 0
     (line,) = [line for line in outcome.out.splitlines() if "a * x[i]" in line]
-    assert line.split()[0] == "3"
+    assert line.split()[2] == "3"
     # PTX whose line information is taken out has only its own lines
     ptx = saxpy.parent / "bare.ptx"
     text = load_source(saxpy).ptx
     ptx.write_text("\n".join(part for part in text.splitlines() if not part.strip().startswith((".loc", ".file"))))
     assert _document(capsys, "explain", ptx, *LAUNCH)["by"] == "line"
-    (row,) = [line for line in run(capsys, "explain", ptx, *LAUNCH, "--by", "source").out.splitlines() if "(no source" in line]
-    # an operand without a line is told by its opcode alone
-    assert row.split()[-4] == "ld.global"
-    assert row.split()[-5] != "0"
+    (row,) = [line for line in run(capsys, "explain", ptx, *LAUNCH, "--by", "source").out.splitlines() if "no source line" in line]
+    assert row.endswith("  ld.global")  # an operand without a line is told by its opcode alone
+
+
+_ROW = re.compile(r" *([\d.]+) % +(\d+)  (.*?)  +([\d.,]+) +([\d.,]+)  (\w+)")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_source_lines_stand_by_their_cycles_and_a_listing_by_the_file(
+    width: int, launch_file: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    document = _document(capsys, "explain", launch_file)
+    source = launch_file.with_name("saxpy.cu").read_text().splitlines()
+    own = {row["line"]: row for row in document["rows"] if row["file"]}
+    text, listing = (run(capsys, "explain", launch_file, *more).out.splitlines() for more in ((), ("--listing",)))
+    assert max(map(len, [*text[:-1], *listing[:-1]])) <= width
+    rows = [match for match in map(_ROW.match, text) if match]
+    lines = [int(row[2]) for row in rows]
+    assert sorted(lines) == sorted(own)
+    assert lines == sorted(own, key=lambda line: -own[line]["share"])
+    for row in rows:
+        found = own[int(row[2])]
+        assert (row[1], row[6]) == (f"{100 * found['share']:.1f}", found["cause"])
+        assert source[found["line"] - 1].strip().startswith(row[3])
+        for cycles, key in ((row[4], "issue_cycles"), (row[5], "wait_cycles")):
+            assert float(cycles.replace(",", "")) == pytest.approx(found[key], rel=0.006)
+    listed = [int(row[2]) for row in map(_ROW.match, listing) if row]
+    assert listed == sorted(own)
+    assert next(line for line in text if "total" in line).split()[:2] == ["100", "%"]
+
+
+def test_small_lines_are_added_up_and_long_ones_are_broken_but_whole(tmp_path: Path, capsys: Capture) -> None:
+    long = "y[i] += " + " + ".join(f"alpha * x[i + {k}]" for k in range(9)) + ";"
+    small = "\n".join(f"  if (i == -{k}) y[{k}] = {k};" for k in range(2, 40))
+    (tmp_path / "k.cu").write_text(f"""__global__ void k(const float* x, float* y, float alpha) {{
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int turn = 0; turn < 64; turn++) {long}
+{small}
+}}
+""")
+    words = (tmp_path / "k.cu", "--grid", "8", "--block", "64", "--arg", "f32[1024]:uniform", "--arg", "f32[1024]:zeros", "--arg", "2")
+    document, text = _document(capsys, "explain", *words), run(capsys, "explain", *words).out
+    assert " ".join(text.split()).count("alpha * x[i + 1]") == 1
+    match = re.search(r"([\d.]+) % +(\d+) more lines \(--listing shows all\) +([\d.,]+) ", text)
+    assert match is not None
+    left = sorted(row["share"] for row in document["rows"])[: int(match[2])]
+    assert float(match[1]) == pytest.approx(100 * sum(left), abs=0.05)
+    assert max(left) < 0.005
+    assert "more lines" not in run(capsys, "explain", *words, "--listing").out
 
 
 @pytest.mark.parametrize("command", ["explain", "advise"])
@@ -102,6 +149,7 @@ def test_advise_json_has_all_changes_and_top_the_first(launch_file: Path, capsys
     [
         (["explain", "--by", "file"], ['"file" is not one of line, source, block']),
         (["explain", "--model", "mdm,gpumech"], ["takes one model"]),
+        (["explain", "--listing", "--by", "block"], ["--listing: is of source lines", "leave out one of them"]),
         (["explain", "--model", "mmd"], ['did you mean "mdm"']),
         (["advise", "--model", "mdm,gpumech"], ["takes one model"]),
         (["advise", "--top", "0"], ["--top", "at least 1"]),

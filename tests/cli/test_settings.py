@@ -53,11 +53,23 @@ def test_the_cache_folder_is_the_chosen_one(
     assert list((tmp_path / "kept" / "ptx").rglob("*"))
 
 
+def test_times_are_in_the_unit_that_was_chosen(settings: Path, launch_file: Path, capsys: Capture) -> None:
+    words = ("predict", launch_file, "--model", "mdm")
+    document = json.loads(run(capsys, *words, "--json").out)
+    own = run(capsys, *words).out
+    assert run(capsys, "config", "units", "ms").code == 0
+    time = f"{1e3 * document['seconds']:.4g} ms"
+    assert time not in own
+    assert time in run(capsys, *words).out
+    assert time in run(capsys, "compare", launch_file, "--gpu", "mdm-pascal,gpumech", "--model", "mdm").out
+    assert json.loads(run(capsys, *words, "--json").out) == document
+
+
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
         (("model", "mdn"), ('did you mean "mdm"',)), (("gpu", "h100"), ('"h100-pcie" or "h100-sxm"',)),
-        (("--clear",), ("--clear: needs the name",)), (("cache", "file"), ("file: is a file, not a folder",)),
+        (("--clear",), ("--clear: needs the name",)), (("units", "hours"), ('"hours" is no unit', "auto, s, ms, us, ns")), (("cache", "file"), ("file: is a file, not a folder",)),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_not_kept(

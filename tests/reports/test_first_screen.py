@@ -34,8 +34,11 @@ SUMMARY: dict[str, Any] = {
         _cause("mem_data", 0.09, "waiting for loads", _line(50, 0.06), _line(7, 0.03, "part.cuh"), loads=(_line(49, 0.0),)),
     ],
     "hottest": _line(70, 0.3),
-    "advice": [{"title": "the same work in 108 blocks instead of 48, equally many per SM", "speedup": 2.2},
-               {"title": "shared memory of lines 46 and 70 without bank conflicts", "speedup": 1.6}],
+    "advice": [
+        {"rule": "fusion", "title": "fuse the kernel with the one before or after it", "speedup": 3.1},
+        {"rule": "balance", "title": "the same work in 108 blocks instead of 48, equally many per SM", "speedup": 2.2},
+        {"rule": "bank_conflicts", "title": "shared memory of lines 46 and 70 without bank conflicts", "speedup": 1.6},
+    ],
     "not_tried": [{"title": "loads of line 49 coalesced", "place": "flash.cu:49", "share": 0.06}],
     "violated": [{"assumption": "All warps execute about the same number of instructions.",
                   "detail": "100 to 400 instructions, on average 250"}],
@@ -67,6 +70,25 @@ DO  2.20x  the same work in 108 blocks instead of 48, equally many per SM
 
 def test_screen_of_80_columns_and_24_lines_is_the_drawing() -> None:
     assert first_screen(_document(), width=80, lines=20) == SCREEN
+
+
+def test_what_helps_any_short_launch_is_the_last_change() -> None:
+    changes = [line for line in first_screen(_document(not_tried=[]), width=80).splitlines() if "0x  " in line]
+    assert ["108 blocks" in changes[0], "lines 46" in changes[1], "fuse" in changes[2]] == [True] * 3
+
+
+def test_colours_say_what_is_lost_what_is_uncertain_and_what_helps() -> None:
+    text = first_screen(_document(), Style(colour=True), width=80)
+    hot, warning, good = ("\x1b[31m", "\x1b[33m", "\x1b[32m")
+    assert f"{hot} 56 %" in text  # most cycles are lost
+    assert f"{warning}  9 %" in text
+    assert f"{good}2.20x" in text
+    assert f"{warning}!" in text
+    assert "\x1b[3" not in first_screen(_document(), width=80)
+
+
+def test_times_are_in_the_unit_that_was_chosen() -> None:
+    assert "  0.2809 ms   (393,216 cycles)" in first_screen(_document(), Style(time_unit="ms"), width=80)
 
 
 def test_stack_follows_where_it_fits_and_where_it_is_asked_for() -> None:

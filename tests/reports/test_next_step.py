@@ -29,7 +29,8 @@ COLD = {"place": "k.cu:7", "share": 0.01}
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"advice": [{"title": "padding", "speedup": 1.6}]}, ["advise", *COMMAND[1:]]),
+        ({"advice": [{"rule": "bank_conflicts", "title": "padding"}]}, ["advise", *COMMAND[1:]]),
+        ({"advice": [{"rule": "fusion", "title": "fuse"}]}, ["explain", *COMMAND[1:], "--by", "source"]),
         ({"not_tried": [CHANGE]}, ["advise", *COMMAND[1:]]),
         ({"not_tried": [CHANGE | {"share": 0.02}]}, ["explain", *COMMAND[1:], "--by", "source"]),
         ({"violated": [{"key": "alike-warps"}]}, ["explain", *COMMAND[1:], "--by", "source"]),

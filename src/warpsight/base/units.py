@@ -157,6 +157,9 @@ def _plain(number: Decimal) -> str:
 # -- Numbers for people: thousands separated, three significant digits, durations in a fitting unit. For reports, never for files.
 
 _SECONDS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+AUTO = "auto"
+TIME_UNITS = (AUTO, *(unit for unit, _ in _SECONDS))
+"""What a time can be shown in; `auto` is the unit that gives one to three digits before the point."""
 
 
 def thousands(number: int | float) -> str:
@@ -188,6 +191,11 @@ def three_digits(number: float) -> str:
 def percent(fraction: float) -> str:
     """A fraction in per cent with one decimal: `16.7 %`; a whole is `100 %`."""
     return "100 %" if fraction == 1 else f"{100 * fraction:.1f} %"
+
+
+def duration_in(seconds: float, unit: str) -> str:
+    """A time with four significant digits in one of `TIME_UNITS`: `280.9 us`, `1,234 us`."""
+    return duration(seconds) if unit == AUTO else f"{significant(seconds / dict(_SECONDS)[unit], 4)} {unit}"
 
 
 def duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""`warpsight config`: what commands use where nothing is said: the GPU, the model, the cache folder; shown, kept and forgotten."""
+"""`warpsight config`: the defaults of all commands: GPU, model, cache folder, unit of times; shown, kept and forgotten."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from warpsight.base import diskcache, settings
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import print_result
+from warpsight.cli.output import UNIT_SETTING, UNIT_VARIABLE, checked_unit, print_result, time_unit
 from warpsight.gpu import default
 from warpsight.gpu.catalog import catalog_path
 from warpsight.gpu.loader import load_gpu
@@ -27,6 +27,7 @@ examples:
   warpsight config gpu rtx4090
   warpsight config model mdm
   warpsight config cache /scratch/warpsight
+  warpsight config units us                              # every time in microseconds
   warpsight config gpu --clear
 """
 
@@ -64,14 +65,17 @@ SETTINGS = {
     "gpu": Setting(default.VARIABLE, lambda: default.chosen_gpu().gpu, "the GPU of commands without --gpu", _gpu),
     "model": Setting(options.MODEL_VARIABLE, options.default_model, "the model of commands without --model", _model),
     "cache": Setting("WARPSIGHT_CACHE", lambda: str(diskcache.folder()), "the folder of compiled kernels and results", _folder),
+    UNIT_SETTING: Setting(UNIT_VARIABLE, time_unit, "the unit of times in text: auto, s, ms, us or ns",
+                          lambda text: checked_unit(text, UNIT_SETTING)),
 }
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("name", metavar="SETTING", nargs="?", choices=tuple(SETTINGS), help="gpu, model or cache (default: all)")
+    parser.add_argument("name", metavar="SETTING", nargs="?", choices=tuple(SETTINGS),
+                        help="gpu, model, cache or units (default: all)")
     parser.add_argument("value", metavar="VALUE", nargs="?", help="what to keep: a GPU's name or description file, a model's name "
-                        f"(built in: {DEFAULT_MODEL}), a folder")
+                        f"(built in: {DEFAULT_MODEL}), a folder, a unit of times (auto, s, ms, us, ns)")
     parser.add_argument("--clear", action="store_true", help="forget the choice")
     options.add_json(parser)
 

@@ -86,7 +86,7 @@ COMMANDS = (
     Command("validate", "warpsight.cli.validate", "reproduce the papers' figures with the simulator and the models on a suite"),
     Command("serve", "warpsight.cli.serve", "serve the reports of a folder of results on localhost, reloaded on change"),
     Command("gpus", "warpsight.cli.gpus", "list, show, check and import GPU descriptions"),
-    Command("config", "warpsight.cli.config", "show and keep the default GPU, the default model and the cache folder"),
+    Command("config", "warpsight.cli.config", "show and keep the default GPU and model, the cache folder and the unit of times"),
     Command("completion", "warpsight.cli.completion", "print a script that completes commands, options and GPUs in your shell"),
     Command("models", "warpsight.cli.models", "list and show the performance models"),
     Command("doctor", "warpsight.cli.doctor", "check this installation: tools, libraries, supported PTX instructions"),

@@ -6,7 +6,7 @@ import argparse
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import print_result
+from warpsight.cli.output import print_result, terminal_style
 from warpsight.cli.predict import show
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_profile
@@ -57,4 +57,4 @@ def _from_parameters(arguments: argparse.Namespace) -> int:
         raise UsageError("is for the model mwp-cwp only", place="--params", remedy="add --model mwp-cwp, and no other model")
     document = evaluate_parameters(arguments.params)
     following = line(["models", "show", "mwp-cwp"], "the model's assumptions")
-    return print_result(arguments, document, lambda: parameters_text(document, RESULTS), following)
+    return print_result(arguments, document, lambda: parameters_text(document, RESULTS, terminal_style()), following)

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import lazy_loader as lazy
 
-from warpsight.base.errors import UsageError
+from warpsight.base import settings
+from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.outputs import write_whole
 from warpsight.base.progress import Watch
+from warpsight.base.units import AUTO, TIME_UNITS
 from warpsight.reports.formats import documents_json
 from warpsight.reports.terminal import WIDTH, Style
 
@@ -30,8 +32,28 @@ progress: Any = lazy.load("rich.progress", suppress_warning=True)
 
 
 def terminal_style() -> Style:
-    """Colour only on a terminal that has it and where NO_COLOR is not set (no-color.org: set and not empty)."""
-    return Style(sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
+    """Colour only on a terminal that has it and where NO_COLOR is not set (no-color.org: set and not empty); times as chosen."""
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Style(colour, time_unit())
+
+
+UNIT_VARIABLE, UNIT_SETTING = "WARPSIGHT_UNITS", "units"
+
+
+def time_unit() -> str:
+    """The unit of times in text: that of `WARPSIGHT_UNITS`, else of `warpsight config units`, else each time's own."""
+    remedy = "choose another with `warpsight config units UNIT`, or forget it with `warpsight config units --clear`"
+    named = os.environ.get(UNIT_VARIABLE)
+    place = UNIT_VARIABLE if named else str(settings.folder() / UNIT_SETTING)
+    return checked_unit(named or settings.kept(UNIT_SETTING, remedy) or AUTO, place)
+
+
+def checked_unit(text: str, place: str) -> str:
+    """`text`, if it is a unit of times. Raises UsageError."""
+    if text not in TIME_UNITS:
+        what = f'"{text}" is no unit of times{suggestion(text, TIME_UNITS)}'
+        raise UsageError(what, place=place, remedy=f"name one of {', '.join(TIME_UNITS)}")
+    return text
 
 
 _NARROWEST = 60
@@ -59,11 +81,11 @@ def print_answer(text: str, next_line: str) -> None:
 
 
 def fitted(next_line: str, width: int) -> str:
-    """The line with the next command; where it is too wide, the command alone, which is never broken, and below it the reason."""
+    """The line with the next command; where it is too wide, the reason, and below it the command alone, which is never broken."""
     command, _, why = next_line.rpartition("   # ")
     if len(next_line) <= width or not command:
         return next_line
-    return "\n".join([command, *textwrap.wrap(why, width, initial_indent="      # ", subsequent_indent="      # ")])
+    return "\n".join([*textwrap.wrap(why, width, initial_indent="# ", subsequent_indent="# "), command])
 
 
 def _paged(text: str) -> bool:

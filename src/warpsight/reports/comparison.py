@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any
 
 from warpsight.base.errors import UsageError
-from warpsight.base.units import duration, significant, thousands
+from warpsight.base.units import significant, thousands
 from warpsight.reports.drawing.charts import LOG, Axis, Dot, Scatter
 from warpsight.reports.drawing.svg import svg
 from warpsight.reports.formats import csv_text
@@ -99,7 +99,7 @@ def _ranking(rows: list[dict[str, Any]], key: str, heading: str, style: Style) -
     shown = [row for row in rows if row.get("seconds")]
     columns = [
         Column(heading, [row[key] for row in shown], left=True),
-        Column("time", [duration(row["seconds"]) for row in shown]),
+        Column("time", [style.time(row["seconds"]) for row in shown]),
         Column("speedup", ["-" if row["speedup"] is None else f"{row['speedup']:.2f}x" for row in shown]),
         Column("cycles", [thousands(row["cycles"]) for row in shown]),
         *([Column("code", [row["code"] for row in shown], left=True)] if shown and "code" in shown[0] else []),
@@ -188,7 +188,7 @@ def _table(launch: dict[str, Any], rows: list[dict[str, Any]], style: Style) -> 
         blank = [""]
         stacks.insert(0, (reference["cpi_stack"], decimals(max([*reference["cpi_stack"].values(), 0.0]))))
     names = in_order({name: 0 for stack, _ in stacks for name in stack})
-    columns = _outcomes(reference, rows)
+    columns = _outcomes(reference, rows, style)
     cpi = [f"{prediction['cpi']:,.{count}f}" for prediction, count in zip(predictions, digits, strict=True)]
     columns.append(Column("CPI", [*blank, *cpi]))
     columns += [Column(name, [f"{stack[name]:,.{count}f}" if name in stack else "" for stack, count in stacks])
@@ -207,7 +207,7 @@ def _table(launch: dict[str, Any], rows: list[dict[str, Any]], style: Style) -> 
     return [*aligned([*columns, bound] if fits([*columns, bound]) else columns, style), *below]
 
 
-def _outcomes(reference: dict[str, Any] | None, rows: list[dict[str, Any]]) -> list[Column]:
+def _outcomes(reference: dict[str, Any] | None, rows: list[dict[str, Any]], style: Style) -> list[Column]:
     """Model, cycles and error; if a time was measured and says something else than the cycles, time and its error too."""
     predictions = [answer["prediction"] for answer in rows]
     models, cycles = [answer["model"] for answer in rows], [thousands(prediction["cycles"]) for prediction in predictions]
@@ -220,7 +220,7 @@ def _outcomes(reference: dict[str, Any] | None, rows: list[dict[str, Any]]) -> l
         columns.append(Column("error", ["", *(_signed(answer["error"]) for answer in rows)]))
     clock = reference.get("clock")
     if reference.get("seconds") and (reference["cycles"] is None or not clock or clock["differs"]):
-        times = [duration(reference["seconds"]), *(duration(prediction["seconds"]) for prediction in predictions)]
+        times = [style.time(seconds) for seconds in (reference["seconds"], *(each["seconds"] for each in predictions))]
         columns += [Column("time", times), Column("error", ["", *(_signed(answer["time_error"]) for answer in rows)])]
     return columns
 

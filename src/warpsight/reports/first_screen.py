@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from warpsight.base.units import duration, thousands, three_digits
+from warpsight.base.units import thousands, three_digits
 from warpsight.reports.next_step import ANY_SHORT_LAUNCH, untried_changes
 from warpsight.reports.prediction import caches_before, classification, difference, miss_latency, notes_of
 from warpsight.reports.stack import stack_table
@@ -52,7 +52,7 @@ def screen_head(prediction: dict[str, Any], place: dict[str, Any] | None, about:
         kernel, f"grid {_size(launch['grid'])} block {_size(launch['block'])}",
         f"{prediction['gpu']} {provenance['gpu']['core_clock']}", f"{level}, {before}",
     ]  # fmt: skip
-    time = duration(prediction["seconds"])
+    time = style.time(prediction["seconds"])
     strong = style.strong(time)
     times = [f"  {strong}", f"({thousands(prediction['cycles'])} cycles)", about]
     return [*_joined(parts, width, hidden=len(kernel) - len(plain)), *_joined(times, width, hidden=len(strong) - len(time))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from warpsight.base.units import duration, percent, significant, thousands, three_digits
+from warpsight.base.units import percent, significant, thousands, three_digits
 from warpsight.reports.stack import decimals, dominant, queueing, shares, shown, stack_table, stacks_beside
 from warpsight.reports.terminal import PLAIN, Style, counted, shortened
 from warpsight.result.prediction import components_of, relative_error
@@ -70,7 +70,7 @@ def caches_before(state: str) -> str:
 
 def headline(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
     """Cycles, time, IPC and class; occupancy; bottleneck."""
-    cycles, seconds = thousands(document["cycles"]), duration(document["seconds"])
+    cycles, seconds = thousands(document["cycles"]), style.time(document["seconds"])
     verb = "simulated" if "simulator" in document["provenance"].get("method", {}) else "predicted"
     lines = [f"  {verb}    {cycles} cycles   {seconds}   IPC/SM {three_digits(document['ipc_sm_warp'])} (warp)"]
     if classification(document):
@@ -161,17 +161,17 @@ def demo_text(documents: list[dict[str, Any]], strides: list[int], style: Style 
     titles = [f"stride {stride}" for stride in strides]
     about = "the loop of Listing 1 in the MDM paper (MICRO 2020)"
     head = f"{first['provenance']['tool']}   {about}   {first['gpu']}   model {first['model']}"
-    lines = [head, "", style.strong(_demo_row("", titles)), *_demo_numbers(documents), ""]
+    lines = [head, "", style.strong(_demo_row("", titles)), *_demo_numbers(documents, style), ""]
     lines += [*stacks_beside(documents, titles, style), ""]
     columns = zip(titles, documents, strides, strict=True)
     lines += [f" {title:<10} {demo_explanation(document, stride)}" for title, document, stride in columns]
     return "\n".join(lines) + notes_text(documents, style)
 
 
-def _demo_numbers(documents: list[dict[str, Any]]) -> list[str]:
+def _demo_numbers(documents: list[dict[str, Any]], style: Style) -> list[str]:
     rows = {
         "predicted": [f"{thousands(d['cycles'])} cycles" for d in documents],
-        "time": [duration(d["seconds"]) for d in documents],
+        "time": [style.time(d["seconds"]) for d in documents],
         "instructions": [f"{thousands(d['warp_instructions'])} (warp)" for d in documents],
         "IPC/SM": [f"{three_digits(d['ipc_sm_warp'])} (warp)" for d in documents],
         "class": [classification(d).split(" (")[0] for d in documents],
@@ -229,15 +229,15 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         notes.append(f"  {'failed':<8} {totals['failed']} of {counted(totals['launches'], 'launch')}; see the errors above")
     summary = (
         f"  {'total':<8} {counted(totals['launches'], 'launch')}, {thousands(totals['warp_instructions'])} warp instructions, "
-        f"{thousands(totals['cycles'])} cycles, {duration(totals['seconds'])}{_ended(document)}"
+        f"{thousands(totals['cycles'])} cycles, {style.time(totals['seconds'])}{_ended(document)}"
     )
     others = []
     if interval := totals.get("launch_interval_seconds"):
-        stream = duration(totals["back_to_back_seconds"])
-        others.append(f"  {'program':<8} {stream} if launched back to back in one stream, at most one every {duration(interval)}")
+        stream = style.time(totals["back_to_back_seconds"])
+        others.append(f"  {'program':<8} {stream} if launched back to back in one stream, at most one every {style.time(interval)}")
     for row in totals.get("others", ()):  # the totals by further models
         change = f" ({difference(row['cycles'], totals['cycles'])})" if totals["cycles"] else ""
-        others.append(f"  {row['model']:<8} {thousands(row['cycles'])} cycles{change}, {duration(row['seconds'])}")
+        others.append(f"  {row['model']:<8} {thousands(row['cycles'])} cycles{change}, {style.time(row['seconds'])}")
     return "\n".join([head, "", *table, "", summary, *others, *notes])
 
 
@@ -260,7 +260,7 @@ def _launches(document: dict[str, Any], style: Style) -> list[str]:
             continue
         mark = "~" if row["time"] == "scaled" else ""
         cycles = mark + thousands(row["cycles"]) if row["cycles"] is not None else "-"
-        time = mark + duration(row["seconds"]) if row["seconds"] is not None else "-"
+        time = mark + style.time(row["seconds"]) if row["seconds"] is not None else "-"
         launch = f"{_name(row['kernel'])} {dimensions(row['grid']):>14} {dimensions(row['block']):>12}"
         count = thousands(row["warp_instructions"])
         lines.append(f"{row['number']:>5}  {launch} {count:>13} {cycles:>12} {time:>10}  {row['bound_by']}")
@@ -276,7 +276,7 @@ def _kernels(document: dict[str, Any], style: Style) -> list[str]:
         share = percent(row["seconds"] / total) if total else "-"
         lines.append(
             f"  {_name(row['kernel'])} {row['launches']:>9,} {thousands(row['warp_instructions']):>15} "
-            f"{mark + thousands(row['cycles']):>14} {mark + duration(row['seconds']):>11} {share:>7}  "
+            f"{mark + thousands(row['cycles']):>14} {mark + style.time(row['seconds']):>11} {share:>7}  "
             f"{style.strong(row['bound_by'])}"
         )
     return lines
@@ -284,7 +284,7 @@ def _kernels(document: dict[str, Any], style: Style) -> list[str]:
 
 # -- MWP-CWP from parameters as terminal text: one line per intermediate result, with its equation.
 
-def parameters_text(document: dict[str, Any], results: Sequence[tuple[str, str, str]]) -> str:
+def parameters_text(document: dict[str, Any], results: Sequence[tuple[str, str, str]], style: Style = PLAIN) -> str:
     """The results in order; `results` are (name, unit, equation)."""
     lines = [f"{document['tool']}   {document['parameters_file']}   model {document['model']}", ""]
     lines.append(f" {'intermediate':<22}{'value':>16}  {'':<7} equation")
@@ -295,7 +295,7 @@ def parameters_text(document: dict[str, Any], results: Sequence[tuple[str, str, 
         value = document["results"][name]
         text = "no limit" if value is None else _parameter_number(value)
         lines.append(f" {name:<22}{text:>16}  {unit:<7} {equation}".rstrip())
-    lines += ["", f"  predicted    {_parameter_number(document['cycles'])} cycles   {duration(document['seconds'])}"]
+    lines += ["", f"  predicted    {_parameter_number(document['cycles'])} cycles   {style.time(document['seconds'])}"]
     return "\n".join([*lines, *(f" note: {note}" for note in document["notes"])])
 
 

@@ -14,7 +14,6 @@ from warpsight.base.units import (
     SIZE,
     TIME,
     UNITS,
-    duration,
     format_quantity,
     percent,
     thousands,
@@ -151,7 +150,7 @@ def best_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     columns = [
         Column("design", [str(row["design"]) for row in rows]),
         Column("performance", [three_digits(row["performance"]) for row in rows]),
-        Column("time", [duration(row["seconds"]) for row in rows]),
+        Column("time", [style.time(row["seconds"]) for row in rows]),
     ]
     single = len(document["kernels"]) == 1
     if single:
@@ -295,7 +294,7 @@ def energy_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         columns.append(Column("power", [f"{three_digits(row['watts'])} W" for row in whole["clocks"]]))
     for name in names:
         marks = ["*" if row["design"] == whole["best"][name] else " " for row in whole["clocks"]]
-        cells = [measure_text(name, row[name]) + mark for row, mark in zip(whole["clocks"], marks, strict=True)]
+        cells = [_measure(name, row[name], style) + mark for row, mark in zip(whole["clocks"], marks, strict=True)]
         columns.append(Column(f"{MEASURES[name][0]} ", cells))
     return "\n".join([
         *head(document, "clocks", style, metric=False), *_power(document["power"]), "", *table(columns, style),
@@ -315,10 +314,10 @@ def _power(power: dict[str, Any] | None) -> list[str]:
     return [f" power: linear interpolation of {len(power['points'])} points, {ends}"]
 
 
-def measure_text(name: str, value: float) -> str:
+def _measure(name: str, value: float, style: Style) -> str:
     """A time or an energy with its unit."""
     if name == "seconds":
-        return duration(value)
+        return style.time(value)
     prefix, scale = si_prefix(value)
     return f"{three_digits(value / scale)} {prefix}{MEASURES[name][1]}"
 

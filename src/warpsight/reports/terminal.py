@@ -1,10 +1,12 @@
-"""Text for a terminal: emphasis and colours that can be disabled, paragraphs, and tables of aligned columns."""
+"""Text for a terminal: emphasis and colours that can be disabled, units, paragraphs, and tables of aligned columns."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from warpsight.base.units import AUTO, duration_in
 
 WIDTH = 120
 
@@ -22,9 +24,14 @@ _HOT, _WARM = 0.2, 0.05
 
 @dataclass(frozen=True)
 class Style:
-    """Emphasis. With `colour` off, text is unchanged."""
+    """How a terminal shows text and times. With `colour` off, text is unchanged; times are in `time_unit` (`units.TIME_UNITS`)."""
 
     colour: bool = False
+    time_unit: str = AUTO
+
+    def time(self, seconds: float) -> str:
+        """A time with its unit."""
+        return duration_in(seconds, self.time_unit)
 
     def strong(self, text: str) -> str:
         """Headings and the most important figure."""
