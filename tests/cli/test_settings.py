@@ -54,7 +54,7 @@ def test_the_cache_folder_is_the_chosen_one(
 
 
 def test_times_are_in_the_unit_that_was_chosen(settings: Path, launch_file: Path, capsys: Capture) -> None:
-    words = ("predict", launch_file, "--model", "mdm")
+    words = ("predict", launch_file, "--model", "mdm", "--gpu", "mdm-pascal")
     document = json.loads(run(capsys, *words, "--json").out)
     own = run(capsys, *words).out
     assert run(capsys, "config", "units", "ms").code == 0
@@ -69,7 +69,8 @@ def test_times_are_in_the_unit_that_was_chosen(settings: Path, launch_file: Path
     ("words", "parts"),
     [
         (("model", "mdn"), ('did you mean "mdm"',)), (("gpu", "h100"), ('"h100-pcie" or "h100-sxm"',)),
-        (("--clear",), ("--clear: needs the name",)), (("units", "hours"), ('"hours" is no unit', "auto, s, ms, us, ns")), (("cache", "file"), ("file: is a file, not a folder",)),
+        (("--clear",), ("--clear: needs the name",)),
+        (("units", "hours"), ('"hours" is no unit', "auto, s, ms, us, ns")), (("cache", "file"), ("file: is a file, not a folder",)),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_not_kept(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.pipeline.request import DEFAULT_METHOD
 from warpsight.reports.explanation import explanation_text
 from warpsight.reports.formats import plain
+from warpsight.reports.terminal import Style
 from warpsight.result.prediction import COMPONENTS, STRUCT_PARTS
 from warpsight.traces.schema import KernelTrace
 
@@ -212,11 +214,16 @@ def test_unknown_view_is_refused_with_the_nearest(kernels: dict[str, KernelTrace
         warpsight.explain(kernels["count"], by="sources")
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("view", PTX_VIEWS)
-def test_text_is_aligned_and_at_most_120_wide(view: str, profiled: dict[tuple[str, str], ProfiledTrace]) -> None:
+def test_text_is_aligned_and_as_wide_as_the_terminal(
+    view: str, width: int, profiled: dict[tuple[str, str], ProfiledTrace]
+) -> None:
     document = plain(explain_profiled(profiled["count", "mdm-pascal"], load_gpu("mdm-pascal"), "mdm", view).to_json())
-    lines = explanation_text(document).splitlines()
-    assert max(map(len, lines[1:])) <= 120  # the first names the file, with its folders
+    lines = explanation_text(document, width=width).splitlines()
+    assert max(map(len, lines)) <= width
+    coloured = explanation_text(document, Style(colour=True), width=width)
+    assert re.sub(r"\x1b\[\d+m", "", coloured).splitlines() == lines
     assert all(line == line.rstrip() and line.isascii() for line in lines)
     assert json.loads(json.dumps(document)) == document
 

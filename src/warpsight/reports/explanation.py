@@ -24,7 +24,7 @@ _LEFT_OUT = (
 )  # fmt: skip
 _MOST_TEXT_LINES = 3
 # By source line, lines with a smaller part of the cycles are added up, but for the first few; nor is it said for what they wait.
-_LEAST_SHARE, _ALWAYS_SHOWN = 0.005, 5
+_LEAST_SHARE, _ALWAYS_SHOWN = 0.005, 10
 
 _MEANINGS = {
     "issue": "issue, wait: cycles of the launch in which the instructions issue, or wait",

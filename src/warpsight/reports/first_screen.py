@@ -17,6 +17,7 @@ from warpsight.result.prediction import components_of
 _GAP = "   "
 _LABEL = 11  # columns before the text of a cause or a change
 _MOST_CHANGES = 3
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def first_screen(
@@ -117,7 +118,8 @@ def _changes(summary: dict[str, Any], style: Style, width: int) -> list[str]:
     untried = [("?", f"{title} (`advise` evaluates it)", style.warning) for title in untried_changes(summary)[:1]]
     ordered = sorted(summary["advice"], key=lambda change: change["rule"] == ANY_SHORT_LAUNCH)
     tried = [(f"{three_digits(change['speedup'])}x", change["title"], style.good) for change in ordered]
-    return _entries("DO", [*tried[: _MOST_CHANGES - len(untried)], *untried], style, width)
+    none = [("-", "no change that was evaluated saves 5 % of the cycles", style.faint)]
+    return _entries("DO", [*tried[: _MOST_CHANGES - len(untried)], *untried] or none, style, width)
 
 
 def _doubts(document: dict[str, Any], style: Style, width: int) -> list[str]:
@@ -152,7 +154,9 @@ def _details(document: dict[str, Any], style: Style, width: int) -> list[str]:
     lines += ["", *stack_table(document, style, width), *miss_latency(document)]
     others = document["summary"]["others"]
     if others:
-        models = ", ".join(f"{each['model']} {thousands(each['cycles'])} ({100 * each['difference']:+,.0f} %)" for each in others)
-        lines += ["", *textwrap.wrap(f"papers' models: {models}", width, initial_indent=" ", subsequent_indent="   ")]
+        models = [f"{each['model']} {thousands(each['cycles'])} ({100 * each['difference']:+,.0f} %)" for each in others]
+        listed = ", ".join(model.replace(" ", _NO_BREAK) for model in models)
+        wrapped = textwrap.wrap(f"papers' models: {listed}", width, initial_indent=" ", subsequent_indent="   ")
+        lines += ["", *(line.replace(_NO_BREAK, " ") for line in wrapped)]
     return lines
 
