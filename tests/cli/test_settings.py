@@ -68,9 +68,11 @@ def test_times_are_in_the_unit_that_was_chosen(settings: Path, launch_file: Path
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (("model", "mdn"), ('did you mean "mdm"',)), (("gpu", "h100"), ('"h100-pcie" or "h100-sxm"',)),
+        (("model", "mdn"), ('did you mean "mdm"',)),
+        (("gpu", "h100"), ('"h100-pcie" or "h100-sxm"',)),
         (("--clear",), ("--clear: needs the name",)),
-        (("units", "hours"), ('"hours" is no unit', "auto, s, ms, us, ns")), (("cache", "file"), ("file: is a file, not a folder",)),
+        (("units", "hours"), ('"hours" is no unit', "auto, s, ms, us, ns")),
+        (("cache", "file"), ("file: is a file, not a folder",)),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_not_kept(
