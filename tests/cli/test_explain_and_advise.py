@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import LAUNCH, assert_one_error, run
 
+from warpsight.cli import advise
 from warpsight.cli.main import parse
 from warpsight.kernels.sources import load_source
 from warpsight.result.prediction import COMPONENTS
@@ -160,3 +162,19 @@ def test_advise_json_has_all_changes_and_top_the_first(launch_file: Path, capsys
 )
 def test_wrong_words_are_refused_in_one_line(words: list[str], parts: list[str], launch_file: Path, capsys: Capture) -> None:
     assert_one_error(run(capsys, words[0], launch_file, *words[1:]), 2, *parts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([(0.3, ""), (0.5, "l2.size=80 MiB")], ["explain"]),  # what the programmer can do comes first
+        ([(0.02, ""), (0.3, "l2.size=80 MiB")], ["predict", "--set", "l2.size=80 MiB"]),
+        ([(0.02, "l2.size=80 MiB")], ["explain"]),
+        ([], ["explain"]),
+    ],
+)
+def test_after_advice_comes_the_change_that_is_worth_it(changes: list[tuple[float, str]], words: list[str]) -> None:
+    advice = [{"gain": gain, "setting": setting or None} for gain, setting in changes]
+    arguments = Namespace(command_line=["advise", "k.yaml", "--top", "3"])
+    found = shlex.split(advise._next({"advice": advice, "model": "mdm"}, arguments).removeprefix("next: "), comments=True)
+    assert found == ["warpsight", words[0], "k.yaml", *words[1:]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -147,3 +148,25 @@ def test_inputs_can_be_named(folder: Path, capsys: Capture) -> None:
     named = run(capsys, "report", "mine=twice.cu", *OUT, *launch, "--against", "cycles.csv")
     assert named.out.strip().splitlines()[-1].startswith("next: warpsight advise twice.cu --grid 4")
     assert "4,000" in (folder / "r.html").read_text("utf-8")
+
+
+def test_after_two_sides_the_next_step_is_advice_for_the_slower(folder: Path, capsys: Capture) -> None:
+    for name in ("twice.cu", "more.cu"):
+        (folder / name).write_text(TWICE)
+    launch, gpus = ("--grid", "4", "--block", "64", "--arg", "f32[256]:uniform"), ("mdm-pascal", "gpumech")
+
+    def following(*words: str) -> list[str]:
+        out = run(capsys, "report", *words, "-o", "two.html").out
+        return shlex.split(out.splitlines()[-1].removeprefix("next: warpsight "), comments=True)
+
+    def seconds(gpu: str) -> float:
+        document = json.loads(run(capsys, "predict", "twice.cu", *launch, "--gpu", gpu, "--model", "mdm", "--json").out)
+        return float(document["seconds"])
+
+    slower = max(gpus, key=seconds)
+    for first, second in (gpus, gpus[::-1]):
+        found = following("twice.cu", *launch, "--model", "mdm,gpumech", "--gpu", first, "--other-gpu", second)
+        assert found == ["advise", "twice.cu", *launch, "--gpu", slower, "--model", "mdm"]
+    # equally fast: the first
+    assert following("more.cu", "twice.cu", *launch, "--model", "mdm") == ["advise", "more.cu", *launch, "--model", "mdm"]
+    assert following("old=twice.cu", "new=twice.cu", *launch) == ["advise", "twice.cu", *launch]

@@ -254,7 +254,7 @@ def _next(arguments: argparse.Namespace, document: dict[str, Any]) -> str:
 
 def _advise(arguments: argparse.Namespace, words: Sequence[str], model: str, why: str, *, gpu: str = "") -> str:
     """The line with `advise` for the kernel of a command: with one model, and on `gpu`, where that is given."""
-    changed = {"--gpu": gpu, "--model": model if len(arguments.models or ()) > 1 else ""}
+    changed = {"--gpu": gpu, "--model": model if len(options.model_names(arguments)) > 1 else ""}
     added = [word for option, value in changed.items() if value for word in (option, value)]
     own = ("-o", "--output", "--what-if", "--against", "--timeline-cycles", "--timeline-sm", "--perfetto", "--other-gpu")
     flags = ("--simulator", "--open", "--json")
