@@ -72,6 +72,12 @@ def test_screen_of_80_columns_and_24_lines_is_the_drawing() -> None:
     assert first_screen(_document(), width=80, lines=20) == SCREEN
 
 
+def test_changes_that_were_not_evaluated_are_all_named_as_none_is_known_to_help() -> None:
+    more = [*SUMMARY["not_tried"], {"title": "stores of line 7 coalesced", "place": "flash.cu:7", "share": 0.07}]
+    text = " ".join(first_screen(_document(not_tried=more), width=80).split())
+    assert "? stores of line 7 coalesced, loads of line 49 coalesced (`advise` evaluates them)" in text
+
+
 def test_what_helps_any_short_launch_is_the_last_change() -> None:
     changes = [line for line in first_screen(_document(not_tried=[]), width=80).splitlines() if "0x  " in line]
     assert ["108 blocks" in changes[0], "lines 46" in changes[1], "fuse" in changes[2]] == [True] * 3

@@ -49,6 +49,9 @@ def test_next_step_is_advice_then_the_hottest_line_then_the_assumption_then_a_re
 def test_next_step_names_what_was_not_tried() -> None:
     answer = after_prediction(document(summary=SUMMARY | {"not_tried": [CHANGE]}), COMMAND)
     assert answer.endswith("# also loads of line 7 coalesced")
+    two = [CHANGE, CHANGE | {"title": "other", "share": 0.2}]
+    answer = after_prediction(document(summary=SUMMARY | {"not_tried": two}), COMMAND)
+    assert answer.endswith("# also loads of line 7 coalesced and 1 more")
 
 
 def test_next_step_of_several_models_is_about_the_first_and_leaves_out_what_only_predict_has() -> None:

@@ -115,7 +115,9 @@ def _places(lines: Sequence[dict[str, Any]], own: str | None) -> list[str]:
 def _changes(summary: dict[str, Any], style: Style, width: int) -> list[str]:
     """What would help, with the speed-up of each change alone; and what may help and takes longer to evaluate. Last of those with a
     speed-up is what helps any short launch, as it says nothing of this kernel."""
-    untried = [("?", f"{title} (`advise` evaluates it)", style.warning) for title in untried_changes(summary)[:1]]
+    titles = untried_changes(summary)[:_MOST_CHANGES]
+    named = f"{', '.join(titles)} (`advise` evaluates {'them' if len(titles) > 1 else 'it'})"
+    untried = [("?", named, style.warning)] if titles else []
     ordered = sorted(summary["advice"], key=lambda change: change["rule"] == ANY_SHORT_LAUNCH)
     tried = [(f"{three_digits(change['speedup'])}x", change["title"], style.good) for change in ordered]
     none = [("-", "no change that was evaluated saves 5 % of the cycles", style.faint)]

@@ -48,7 +48,8 @@ def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
     untried = untried_changes(summary)
     own = [change for change in summary["advice"] if change["rule"] != ANY_SHORT_LAUNCH]
     if own or untried:
-        return then("advise", f"also {untried[0]}" if untried else "each change with its cost")
+        more = f" and {len(untried) - 1} more" if len(untried) > 1 else ""
+        return then("advise", f"also {untried[0]}{more}" if untried else "each change with its cost")
     if hot and hot["share"] >= _LEAST:
         view = ("--by", summary["view"])
         return then("explain", f"{place} takes {100 * hot['share']:.0f} % of the cycles", *view)
