@@ -57,9 +57,11 @@ def _side(number: int) -> Callable[[dict[str, Any]], Context]:
     return lambda document: overview(document["sides"][number], ("before-", "after-")[number])
 
 
+_OVERVIEW_STYLES = ("stack_bars.css", "overview.css")
+
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "kernel": (
-        Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),
+        Section("overview", "Overview", overview, "overview.jinja", ("overview.js",), _OVERVIEW_STYLES),
         Section("code", "Code", code, "code.jinja", scripts=("code.js", "code_find.js", "loads.js"), styles=("code.css",)),
         Section("what-if", "What if", what_if, "what_if.jinja", scripts=("what_if.js",), styles=("stack_bars.css", "what_if.css")),
         Section("advice", "Advice", advice, "advice.jinja", styles=("stack_bars.css", "advice.css")),
@@ -68,8 +70,8 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
     ),
     "comparison": (
         Section("differences", "Differences", differences, "differences.jinja"),
-        Section("before", "Before", _side(0), "overview.jinja"),  # their titles are the names of the two
-        Section("after", "After", _side(1), "overview.jinja"),
+        Section("before", "Before", _side(0), "overview.jinja", styles=_OVERVIEW_STYLES),  # their titles are the names of the two
+        Section("after", "After", _side(1), "overview.jinja", styles=_OVERVIEW_STYLES),
     ),
     "study": (
         Section("summary", "Summary", study.summary, "study_summary.jinja"),
