@@ -122,7 +122,7 @@ def draw_step_curve(canvas: Canvas, top: float, chart: StepCurve) -> tuple[float
     left = 2 * GAP + text_width(label_of(chart.highest))
     plot = Plot(canvas, left, top + ROW, _SMALL_WIDTH, Scale(LINEAR, 0.0, 1.1 * chart.highest), _SMALL_HEIGHT)
     across = Scale(LINEAR, 0.0, chart.end)
-    canvas.text(0, top + FONT, chart.title, bold=True)
+    canvas.text(0, top + FONT, shortened(chart.title, int((left + plot.width) / text_width("x"))), bold=True)
     for tick in (0.0, chart.highest / 2, chart.highest):
         canvas.path(f"M{left:.1f} {plot.y(tick):.1f}h{plot.width:.1f}", FAINT if tick else INK)
         canvas.text(left - GAP, plot.y(tick) + 4, label_of(tick), anchor="end", size=SMALL)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpsight.base.units import percent
-from warpsight.reports.drawing.canvas import FAINT, FONT, INK, PAPER, Canvas, heat
+from warpsight.reports.drawing.canvas import FAINT, FONT, INK, PAPER, Canvas, heat, shortened, text_width
 from warpsight.reports.drawing.charts import Flow, Memory, MemoryChart
 from warpsight.reports.drawing.frame import GAP, SMALL
 
@@ -36,7 +36,7 @@ def _lying(canvas: Canvas, top: float, chart: MemoryChart) -> tuple[float, float
         ("dram", 3, begin, height),
     ):  # fmt: skip
         _box(canvas, columns[column], y, _BOX, high, chart.boxes[name])
-    canvas.text(columns[1] + _BOX / 2, top + FONT, chart.unit, anchor="middle", size=SMALL)
+    canvas.text(columns[1] + _BOX / 2, top + FONT, _fitting(chart.unit, _BETWEEN + _BOX / 2), anchor="middle", size=SMALL)
     for pair, column, y, high in (
         (_PAIRS[0], 0, begin, upper), (_PAIRS[1], 0, middle, lower), (_PAIRS[2], 1, begin, upper), (_PAIRS[3], 2, begin, upper),
     ):  # fmt: skip
@@ -53,8 +53,8 @@ def _lying_arrow(canvas: Canvas, x: float, y: float, flow: Flow) -> None:
     data = (f"M{begin:.1f} {y - 3:.1f}H{end - head:.1f}V{y - 7:.1f}L{end:.1f} {y:.1f}L{end - head:.1f} {y + 7:.1f}V{y + 3:.1f}"
             f"H{begin:.1f}z")  # fmt: skip
     canvas.path(data, INK, width=0.7, fill=heat(flow.share), tip=_spoken(flow))
-    canvas.text(x + _BETWEEN / 2, y - 8, f"{flow.name} {flow.count}".strip(), anchor="middle", size=SMALL)
-    canvas.text(x + _BETWEEN / 2, y + 15, f"{flow.size}, {percent(flow.share)}", anchor="middle", size=SMALL)
+    for text, low in ((f"{flow.name} {flow.count}".strip(), y - 8), (f"{flow.size}, {percent(flow.share)}", y + 15)):
+        canvas.text(x + _BETWEEN / 2, low, _fitting(text, _BETWEEN + 6), anchor="middle", size=SMALL)
 
 
 _WIDE, _L1, _SHARED = 340.0, 152.0, 182.0
@@ -74,14 +74,14 @@ def _upright(canvas: Canvas, top: float, chart: MemoryChart) -> tuple[float, flo
     _box(canvas, 1, y, _L1, _NEAR, chart.boxes["l1"])
     _box(canvas, right, y, _SHARED, _NEAR, chart.boxes["shared"])
     y += _NEAR
-    canvas.text(right + _SHARED / 2, y + FONT + 2, chart.unit, anchor="middle", size=SMALL)
+    canvas.text(right + _SHARED / 2, y + FONT + 2, _fitting(chart.unit, _SHARED), anchor="middle", size=SMALL)
     for each, below in ((flows[2], "l2"), (flows[3], "dram")):
         _standing_arrows(canvas, 1, y, _L1, each)
         y += _room(each)
         _box(canvas, 1, y, _WIDE, _FAR, chart.boxes[below], wide=True)
         y += _FAR
     _key(canvas, 1, y + 6)
-    return _WIDE + 2, y + 24 - top
+    return _WIDE + 6, y + 24 - top
 
 
 def _room(*flows: Sequence[Flow]) -> float:
@@ -100,7 +100,8 @@ def _standing_arrows(canvas: Canvas, x: float, top: float, width: float, flows: 
         canvas.path(data, INK, width=0.7, fill=heat(flow.share), tip=_spoken(flow))
         texts = [text for text in (flow.name, flow.count, flow.size, percent(flow.share)) if text]
         for line, text in enumerate(texts):
-            canvas.text(middle + 9, low + 11 + 12 * line + 6 * (4 - len(texts)), text, size=SMALL)
+            fitting = _fitting(text, width / _ARROWS - 10)
+            canvas.text(middle + 9, low + 11 + 12 * line + 6 * (4 - len(texts)), fitting, size=SMALL)
 
 
 def _box(canvas: Canvas, x: float, y: float, width: float, height: float, box: Memory, *, wide: bool = False) -> None:
@@ -109,9 +110,9 @@ def _box(canvas: Canvas, x: float, y: float, width: float, height: float, box: M
     lines = [*box.lines, *([] if box.share is None else [f"{percent(box.share)} of peak"])]
     lines = [", ".join(lines)] if wide else lines
     low = y + (height - _LINE * (1 + len(lines))) / 2 + FONT - (_BAR / 2 if box.share is not None else 0.0)
-    canvas.text(x + width / 2, low, box.title, anchor="middle", bold=True)
+    canvas.text(x + width / 2, low, _fitting(box.title, width, FONT), anchor="middle", bold=True)
     for number, line in enumerate(lines, 1):
-        canvas.text(x + width / 2, low + number * _LINE, line, anchor="middle", size=SMALL)
+        canvas.text(x + width / 2, low + number * _LINE, _fitting(line, width), anchor="middle", size=SMALL)
     if box.share is not None:
         filled = (width - 2 * GAP) * min(1.0, max(0.0, box.share))
         canvas.rect(x + GAP, y + height - _BAR - 4, width - 2 * GAP, _BAR, PAPER, edge=INK)
@@ -125,6 +126,11 @@ def _key(canvas: Canvas, x: float, y: float) -> None:
     for number in range(20):
         canvas.rect(x + 26 + number * 5, y + 2, 5.3, 8, heat(number / 19))
     canvas.text(x + 130, y + SMALL, "100 % of peak", size=SMALL)
+
+
+def _fitting(text: str, width: float, size: float = SMALL) -> str:
+    """`text`, cut where it is wider than `width`."""
+    return shortened(text, int(width / text_width("x", size)))
 
 
 def _spoken(flow: Flow) -> str:
