@@ -186,7 +186,7 @@ def profiled_report_data(
     models = [get_model(prediction.model) for prediction in predictions]
     about = {each.name: {"title": each.title, "source": each.source, **asdict(each.about)} for each in models}
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
-    papers = [each for each in predictions[1:] if each.model in PAPERS_MODELS]
+    papers = [each for name in PAPERS_MODELS for each in predictions[1:] if each.model == name]
     run, simulated = None, {}
     if parts.simulator:
         run = simulated_prediction(
