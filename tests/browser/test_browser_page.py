@@ -95,6 +95,7 @@ def test_print_shows_every_section_and_no_buttons(visit: Callable[..., Visit], p
     opened.page.emulate_media(media="print")
     assert opened.shown == opened.sections
     assert not opened.page.locator("#tools").is_visible()
+    assert opened.page.locator("table.components").is_visible(), "what is folded on the screen"
     assert opened.overflow() <= 0
 
 

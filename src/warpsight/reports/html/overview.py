@@ -59,7 +59,7 @@ def overview(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         "sure": _sure(document, references),
         "memory": _memory(document.get("memory"), document.get("speed_of_light")),
         "speed": _speed(document.get("speed_of_light")),
-        "stack": stack_bar(first["model"], first["cpi_stack"], first["cpi"], f"{three_digits(first['cpi'])} cycles an instruction"),
+        "stack": stack_bar(first["model"], first["cpi_stack"], first["cpi"], f"{three_digits(first['cpi'])} cycles/instruction"),
         "hottest": _hottest(document, links),
         "occupancy": _occupancy(document.get("occupancy")),
         "predictions": predictions,
@@ -159,7 +159,8 @@ def _sure(document: dict[str, Any], references: Sequence[dict[str, Any]]) -> dic
     summary = first.get("summary") or {}
     checks, simulator = (document.get("assumptions") or {}).get("checks"), summary.get("simulator")
     violated = summary.get("violated", []) if checks is None else [each for each in checks if each["violated"]]
-    rows = [_reference(each, first["model"]) for each in references if not (simulator and each["kind"] == "simulation")]
+    own = {first["model"], *(["simulator"] if simulator else [])}  # the simulator's row is that of the summary
+    rows = [_reference(each, first["model"]) for each in references if each["name"] not in own]
     if simulator:
         rows.append(("simulator", f"{thousands(simulator['cycles'])} cycles ({difference(simulator['cycles'], first['cycles'])})"))
     return {
@@ -194,7 +195,8 @@ def _memory(memory: dict[str, Any] | None, speed: list[dict[str, Any]] | None) -
     """The memory chart, lying for a wide window and upright for a narrow one."""
     if not memory or not speed:
         return None
-    boxes = {box["name"]: _box(box) for box in memory["boxes"]}
+    ends = {end for link in memory["links"] for end in (link["from"], link["to"])}
+    boxes = {box["name"]: _box(box, used=box["name"] in ends) for box in memory["boxes"]}
     flows: dict[tuple[str, str], list[Flow]] = {}
     order = list(boxes)
     for link in memory["links"]:
@@ -203,7 +205,7 @@ def _memory(memory: dict[str, Any] | None, speed: list[dict[str, Any]] | None) -
         flows.setdefault(pair, []).append(_flow(link, inward=inward))
     both = next(row["percent"] for row in speed if row["name"] == "l1") / 100
     charts = {
-        name: MemoryChart("Memory chart", boxes, flows, f"together {percent(both)} of peak", upright=name == "upright")
+        name: MemoryChart("Memory chart", boxes, flows, f"L1 + shared: {percent(both)} of peak", upright=name == "upright")
         for name in ("lying", "upright")
     }
     return {name: drawn(chart) for name, chart in charts.items()}
@@ -212,11 +214,13 @@ def _memory(memory: dict[str, Any] | None, speed: list[dict[str, Any]] | None) -
 _TITLES = {"kernel": "Kernel", "l1": "L1", "shared": "Shared memory", "l2": "L2", "dram": "DRAM"}
 
 
-def _box(box: dict[str, Any]) -> Memory:
+def _box(box: dict[str, Any], *, used: bool) -> Memory:
     lines = [_si(box["warp_instructions"], "inst.")] if "warp_instructions" in box else []
     if "size_bytes" in box:
         lines.append(format_quantity(box["size_bytes"], SIZE))
-    if "hit_rate" in box:
+    if not used and box["name"] != "kernel":
+        lines.append("no traffic")
+    elif "hit_rate" in box:
         lines.append("nothing read" if box["hit_rate"] is None else f"hit rate {percent(box['hit_rate'])}")
     if box.get("conflict_share"):
         lines.append(f"{percent(box['conflict_share'])} conflicts")
