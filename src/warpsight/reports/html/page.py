@@ -103,7 +103,8 @@ _PAIRS = ("ptx_lines", "intervals")
 def embedded(document: dict[str, Any]) -> dict[str, Any]:
     """`document` with `rows` of each view of its `code` as {"columns": names, "values": a list for each row}.
 
-    Entries of `loads` have no file and lines, which are those of their pc, and the `timeline` names each file of its `instructions`
+    The summary of the first prediction has no `not_tried`, which may be long and of which the page shows what matters. Entries of
+    `loads` have no file and lines, which are those of their pc, and the `timeline` names each file of its `instructions`
     once, in `files`. The rest of the document is as it is.
 
     Values of a row that follow from its stack are left out (`cpi`, `share`, `issue_cycles`, `wait_cycles`, `cause`). `cpi_stack`
@@ -116,6 +117,10 @@ def embedded(document: dict[str, Any]) -> dict[str, Any]:
     `waits_for`, and only those of `source` have file and line: each names its `pcs`. Beside long machine code there is no `line`.
     """
     code = document.get("code")
+    first, *others = document.get("predictions") or [{}]
+    if "summary" in first:
+        summary = {key: value for key, value in first["summary"].items() if key != "not_tried"}
+        document = document | {"predictions": [first | {"summary": summary}, *others]}
     if "timeline" in document:
         document = document | {"timeline": _with_files(document["timeline"])}
     if not code:
