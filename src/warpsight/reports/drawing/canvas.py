@@ -136,7 +136,7 @@ class Canvas:
 
     def colour(self, colour: str) -> str:
         """A colour as it is written: in a themed picture, ink and paper are the page's."""
-        return f"var(--{_THEMED[colour]},{colour})" if self.themed and colour in _THEMED else colour
+        return f"var(--{_THEMED[colour]})" if self.themed and colour in _THEMED else colour
 
     def rect(
         self, x: float, y: float, width: float, height: float, fill: str, *, tip: str = "", edge: str = "", hook: str = "",

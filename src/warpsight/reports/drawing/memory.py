@@ -123,8 +123,8 @@ def _box(canvas: Canvas, x: float, y: float, width: float, height: float, box: M
 def _key(canvas: Canvas, x: float, y: float) -> None:
     """What the colours mean."""
     canvas.text(x, y + SMALL, "0 %", size=SMALL)
-    for number in range(20):
-        canvas.rect(x + 26 + number * 5, y + 2, 5.3, 8, heat(number / 19))
+    for number in range(10):
+        canvas.rect(x + 26 + number * 10, y + 2, 10.3, 8, heat((number + 0.5) / 10))
     canvas.text(x + 130, y + SMALL, "100 % of peak", size=SMALL)
 
 
