@@ -25,10 +25,10 @@ ROOT = Path(__file__).resolve().parent.parent
 KERNEL = "suites/warpsight/spmv_csr_vector/manifest.yaml"
 NATIVE_KERNEL = "suites/warpsight/conv2d_shared/manifest.yaml"
 FOLDER = ROOT / "docs" / "images"
-WIDTH, SCALE = 1200, 1
+WIDTH, SCALE = 1440, 1
 # picture: the view, light or dark, and the height of the window; that of the code is of the report `native`
 SHOTS = {
-    "report-overview": ("overview", "light", 620),
+    "report-overview": ("overview", "light", 900),
     "report-code": ("code&line=src-0-19", "dark", 760),
     "report-what-if": ("what-if&noc.bandwidth=2.1%20TB/s&sm_count=56", "light", 720),
     "report-timeline": ("timeline&theme=dark", "dark", 620),

@@ -35,9 +35,11 @@ def test_n_and_p_walk_the_hot_lines_there_and_back(visit: Callable[..., Visit]) 
     assert opened.shown == ["code"]
 
 
-def test_link_of_a_component_opens_its_line_in_the_code(visit: Callable[..., Visit]) -> None:
+@pytest.mark.parametrize("links", [".hottest a", ".why a", "table.components a"])
+def test_link_of_a_line_opens_it_in_the_code(visit: Callable[..., Visit], links: str) -> None:
     opened = visit("divergent")
-    link = opened.page.locator("#overview table.components a").first
+    opened.page.click("#components > summary")
+    link = opened.page.locator(f"#overview {links}").first
     target = str(link.get_attribute("href")).partition("line=")[2]
     link.click()
     assert opened.shown == ["code"]

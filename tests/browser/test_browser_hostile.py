@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 def test_hostile_names_are_shown_as_texts(visit: Callable[..., Visit]) -> None:
     opened = visit("hostile")
     assert opened.page.text_content("h1") == f"kernel {WORSE} on gpu {WORSE}"
-    assert WORSE in opened.page.locator("#overview .what").text_content()
+    assert WORSE in opened.page.locator("#overview .headline").text_content()
     # a title's text is shown with its spaces put together, which these names have none of
     assert opened.ask("document.title") == f"kernel {WORSE} on gpu {WORSE}"
 

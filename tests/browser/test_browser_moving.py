@@ -70,16 +70,17 @@ def test_hash_of_nothing_opens_the_first_section(visit: Callable[..., Visit]) ->
 
 def test_bar_of_a_component_marks_its_row_and_the_link_does_again(visit: Callable[..., Visit]) -> None:
     opened = visit("divergent")
-    opened.page.click("#overview [data-hook='0/mshr']")
+    opened.page.click("#overview [data-component='mshr']")
     assert opened.hash == "#overview&component=mshr"
     assert opened.page.locator("tr.chosen").get_attribute("id") == "component-mshr"
+    assert opened.page.locator("tr.chosen").is_visible()
     again = visit("divergent", opened.hash)
     assert again.page.locator("tr.chosen").get_attribute("id") == "component-mshr"
 
 
 def test_pointing_at_a_bar_says_component_share_and_equation(visit: Callable[..., Visit]) -> None:
     opened = visit("divergent")
-    opened.page.hover("#overview [data-hook='0/mshr']")
+    opened.page.hover("#overview [data-component='mshr']")
     tip = opened.page.locator("#tip")
     assert tip.is_visible()
     assert "mshr" in tip.inner_text()

@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -53,6 +54,22 @@ def result(capsys: Capture) -> str:
     Path("empty.ptx").write_text(EMPTY)
     Path("result.json").write_text(run(capsys, "predict", "empty.ptx", "--grid", "1", "--block", "32", "--json").out)
     return "result.json"
+
+
+def test_report_has_the_prediction_of_predict_with_its_summary_and_so_has_one_of_its_result(capsys: Capture) -> None:
+    Path("twice.cu").write_text(TWICE)
+    launch = ("twice.cu", "--grid", "64", "--block", "128", "--arg", "f32[8192]:uniform")
+    Path("twice.json").write_text(run(capsys, "predict", *launch, "--json").out)
+    predicted = json.loads(Path("twice.json").read_text())
+    made = json.loads(run(capsys, "report", *launch, *OUT, "--json").out)
+    assert made["predictions"][0] == predicted
+    assert [each["model"] for each in predicted["summary"]["others"]] == ["mdm", "gpumech-plus", "gpumech"]
+    again = json.loads(run(capsys, "report", "twice.json", "-o", "again.html", "--json").out)
+    assert again["predictions"] == [predicted]
+    pages = [Path(name).read_text() for name in ("r.html", "again.html")]
+    for cause in predicted["summary"]["why"]:
+        assert all(escape(cause["text"]) in page for page in pages)
+    assert all("not simulated" in page for page in pages[:1])
 
 
 @pytest.mark.parametrize(("name", "text"), [("empty.ptx", EMPTY), ("turned.cu", SHARED)])

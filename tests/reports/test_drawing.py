@@ -11,8 +11,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsight.reports.drawing.canvas import FONT, luminance, shade, style_of, text_width
-from warpsight.reports.drawing.charts import LOG, LOG_FROM_0, Axis, Bars, Chart, Dot, HeatMap, Lanes, Lines, Scatter, Series
+from warpsight.reports.drawing.canvas import FONT, heat, luminance, shade, style_of, text_width
+from warpsight.reports.drawing.charts import (
+    LOG,
+    LOG_FROM_0,
+    Axis,
+    Bars,
+    Chart,
+    Dot,
+    Flow,
+    HeatMap,
+    Lanes,
+    Lines,
+    Memory,
+    MemoryChart,
+    Scatter,
+    Series,
+    StepCurve,
+)
 from warpsight.reports.drawing.frame import number_text, scale_for
 from warpsight.reports.drawing.svg import svg
 from warpsight.reports.paper_figures import chart_of
@@ -61,9 +77,28 @@ def _lanes(name: str = "kernel", *, known: bool = True) -> Lanes:
     return Lanes(f"Typical of {name}", lanes if known else [], sectors, 4, 128, 32)
 
 
+def _memory(name: str = "kernel", *, upright: bool = False, share: float = 0.25) -> MemoryChart:
+    """Three flows at shared memory, none at DRAM."""
+    boxes = {each: Memory(each if each != "l2" else name, ["128 KiB", "hit rate 88.2 %"], None if each == "kernel" else share)
+             for each in ("kernel", "l1", "shared", "l2", "dram")}  # fmt: skip
+    flows = {
+        ("kernel", "l1"): [Flow("loads", "1.05 M req.", "33.6 MB", share, True),
+                           Flow("stores", "262 k req.", "8.4 MB", 0.1, False)],
+        ("kernel", "shared"): [Flow(each, "1.05 M inst.", "33.6 M passes", 0.5, False)
+                               for each in ("stores", "atomics", name)],
+        ("l1", "l2"): [Flow("reads", "", "33.6 MB", 1.234, True)],
+    }  # fmt: skip
+    return MemoryChart(f"memory of {name}", boxes, flows, "together 74.0 % of peak", upright)
+
+
+def _curve(name: str = "kernel") -> StepCurve:
+    return StepCurve(f"{name} a thread", Axis("registers"), Axis("warps"), [(1, 64), (33, 48), (129, 8)], 255, 64, (40, 48))
+
+
 def _all(name: str) -> list[Chart]:
     return [_bars(name=name), _bars(name=name, most=50.0), _stack(name), _lines(name), _lines(name, LOG), _lines(name, LOG_FROM_0),
-            _lines(name, even=True), _heat(name), _scatter(name), _lanes(name), _lanes(name, known=False)]  # fmt: skip
+            _lines(name, even=True), _heat(name), _scatter(name), _lanes(name), _lanes(name, known=False), _memory(name),
+            _memory(name, upright=True), _curve(name)]  # fmt: skip
 
 
 def _texts(picture: str) -> list[tuple[float, float, float, float, str]]:
@@ -93,7 +128,7 @@ def test_text_with_marks_of_xml_is_escaped_and_the_picture_well_formed(chart: Ch
 
 
 @pytest.mark.parametrize("name", ["k", "kernel", LONG])
-@pytest.mark.parametrize("place", range(11))
+@pytest.mark.parametrize("place", range(14))
 def test_texts_of_a_chart_stay_within_it_and_clear_of_each_other(name: str, place: int) -> None:
     picture = svg(_all(name)[place])
     width, height = (float(part) for part in ElementTree.fromstring(picture).attrib["viewBox"].split()[2:])
@@ -176,6 +211,39 @@ def test_numbers_in_a_heat_map_stand_out_from_every_shade() -> None:
         assert (max(light, ink) + 0.05) / (min(light, ink) + 0.05) > 4.4, step
     cells = [text for *_, text in _texts(svg(_heat()))]
     assert {"1.00", "2.50", "123,456", "none"} <= set(cells)
+
+
+def test_colour_of_an_arrow_gets_darker_with_its_share_and_the_bar_of_a_box_longer() -> None:
+    shades = [luminance(heat(step / 50)) for step in range(51)]
+    assert all(later < earlier for earlier, later in pairwise(shades))
+    assert heat(0.25) in svg(_memory())
+    for upright in (False, True):
+        bars = []
+        for share in (0.25, 0.5):
+            nodes = ElementTree.fromstring(svg(_memory(upright=upright, share=share))).iter(f"{SVG}rect")
+            bars.append([float(node.attrib["width"]) for node in nodes if node.findtext(f"{SVG}title") == f"dram: {share:.1%}"[:-1]
+                         + " % of peak"])  # fmt: skip
+        assert bars[1][0] == pytest.approx(2 * bars[0][0], abs=0.2)
+
+
+def test_loads_point_to_the_kernel_and_stores_away_from_it() -> None:
+    tips = {}
+    for node in ElementTree.fromstring(svg(_memory())).iter(f"{SVG}path"):
+        begin, end = re.match(r"M([\d.]+) .*L([\d.]+) ", node.attrib["d"]).groups()  # type: ignore[union-attr]
+        tips[(node.findtext(f"{SVG}title") or "").partition(",")[0]] = float(end) - float(begin)
+    assert tips["loads"] < 0 < tips["stores"]
+    assert tips["reads"] < 0
+
+
+def test_step_curve_keeps_a_value_until_the_next_and_marks_the_present_point() -> None:
+    picture = svg(_curve())
+    path = re.search(r'd="M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)H([\d.]+)V([\d.]+)H([\d.]+)"', picture)
+    assert path is not None
+    first, high, second, middle, third, low, end = map(float, path.groups())
+    assert (second - first) / (end - first) == pytest.approx(32 / 254, abs=0.002)
+    assert (third - first) / (end - first) == pytest.approx(128 / 254, abs=0.002)
+    assert (low - high) / (middle - high) == pytest.approx(56 / 16, abs=0.05)
+    assert "<title>40 registers: 48 warps</title>" in picture
 
 
 def test_same_charts_give_the_same_text_and_others_other_identifiers() -> None:

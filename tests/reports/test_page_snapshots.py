@@ -30,6 +30,7 @@ def test_page_holds_its_document_and_comes_out_the_same_again(path: Path) -> Non
     held = json.loads(found[1])
     # rows of code may be in another form there, and a timeline names each file once
     held.pop("code"), document.pop("code")
+    document["predictions"][0].get("summary", {}).pop("not_tried", None)  # long, and no part of the page
     timeline = held.get("timeline", {"files": [], "instructions": {}})
     files = timeline.pop("files")
     assert len(files) == len(set(files))

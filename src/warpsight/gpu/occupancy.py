@@ -28,26 +28,36 @@ class Occupancy:
 def occupancy(gpu: GpuSpec, threads_per_block: int, registers_per_thread: int, shared_bytes: int) -> Occupancy:
     """Residency of blocks of that size. `shared_bytes` is a block's static and dynamic shared memory together.
 
-    Registers are given to warps, in units, out of the equal parts of the register file that the warp schedulers own; shared memory
-    is given to blocks, in units (CUDA C++ Programming Guide, hardware multithreading; CUDA's occupancy calculator). Of equal limits
-    the first of `LIMITERS` is named. How many blocks the launch has does not matter here.
+    Of equal limits (`block_limits`) the first of `LIMITERS` is named. How many blocks the launch has does not matter here.
     Raises UsageError when a single block does not fit, naming resource, need and what there is.
+    """
+    sm = gpu.sm
+    warps, per_block = -(-threads_per_block // WARP_SIZE), _shared_per_block(sm, shared_bytes)
+    limits = block_limits(gpu, threads_per_block, registers_per_thread, shared_bytes)
+    limiter = min(limits, key=limits.__getitem__)
+    blocks = limits[limiter]
+    others = min(limit for name, limit in limits.items() if name != "shared memory")
+    return Occupancy(blocks, blocks * warps, blocks * warps / sm.max_warps, limiter, _carve_out(gpu, others * per_block))
+
+
+def block_limits(gpu: GpuSpec, threads_per_block: int, registers_per_thread: int, shared_bytes: int) -> dict[str, int]:
+    """The number of blocks of that size that each of `LIMITERS` allows on an SM.
+
+    Registers are given to warps, in units, out of the equal parts of the register file that the warp schedulers own; shared memory
+    is given to blocks, in units (CUDA C++ Programming Guide, hardware multithreading; CUDA's occupancy calculator).
+    Raises UsageError as `occupancy`.
     """
     sm = gpu.sm
     warps = -(-threads_per_block // WARP_SIZE)
     _check_block(gpu, threads_per_block, warps, registers_per_thread, shared_bytes)
     per_warp, per_block = _registers_per_warp(sm, registers_per_thread), _shared_per_block(sm, shared_bytes)
-    limits = {
+    return {
         "threads": sm.max_warps // warps,
         "blocks": sm.max_blocks,
         # each scheduler's part of the register file holds whole warps
         "registers": sm.registers // sm.schedulers // per_warp * sm.schedulers // warps if per_warp else sm.max_blocks,
         "shared memory": sm.shared_memory_bytes // per_block if per_block else sm.max_blocks,
     }
-    limiter = min(limits, key=limits.__getitem__)
-    blocks = limits[limiter]
-    others = min(limit for name, limit in limits.items() if name != "shared memory")
-    return Occupancy(blocks, blocks * warps, blocks * warps / sm.max_warps, limiter, _carve_out(gpu, others * per_block))
 
 
 # Shared memory of an SM in KiB: the steps among which the driver chooses (CUDA C++ Programming Guide, sections on shared memory of

@@ -48,10 +48,9 @@ def screen_head(prediction: dict[str, Any], place: dict[str, Any] | None, about:
     where = f"{PurePath(place['file']).name}:{place['line']}" if place else PurePath(launch["source"]).name
     plain = shortened(f"{where} {prediction['kernel']}".strip(), width)
     kernel = style.strong(plain)
-    level = f"sass {launch['target']}".removesuffix(" sass") if launch["level"] == "sass" else "ptx"
     parts = [
-        kernel, f"grid {_size(launch['grid'])} block {_size(launch['block'])}",
-        f"{prediction['gpu']} {provenance['gpu']['core_clock']}", f"{level}, {before}",
+        kernel, f"grid {launch_size(launch['grid'])} block {launch_size(launch['block'])}",
+        f"{prediction['gpu']} {provenance['gpu']['core_clock']}", f"{level_of(launch)}, {before}",
     ]  # fmt: skip
     time = style.time(prediction["seconds"])
     strong = style.strong(time)
@@ -70,7 +69,12 @@ def _joined(parts: Sequence[str], width: int, *, hidden: int = 0, indent: str = 
     return lines
 
 
-def _size(size: Sequence[int]) -> str:
+def level_of(launch: dict[str, Any]) -> str:
+    """The level of a launch, of machine code with the architecture: `sass sm_80`, `ptx`."""
+    return f"sass {launch['target']}".removesuffix(" sass") if launch["level"] == "sass" else "ptx"
+
+
+def launch_size(size: Sequence[int]) -> str:
     """A grid or block as CUDA takes it: `48`, `(1,48)`."""
     used = max((k + 1 for k, each in enumerate(size) if each != 1), default=1)
     return str(size[0]) if used == 1 else f"({','.join(map(str, size[:used]))})"
@@ -125,15 +129,25 @@ def _changes(summary: dict[str, Any], style: Style, width: int) -> list[str]:
 
 
 def _doubts(document: dict[str, Any], style: Style, width: int) -> list[str]:
-    """The assumptions that the launch violates, and the component about which model and simulator differ."""
-    model, summary = document["model"], document["summary"]
-    doubts = [f"{model} assumes that {_clause(each['assumption'])}; here: {each['detail']}" for each in summary["violated"]]
-    differs = (summary["simulator"] or {}).get("differs")
-    if differs:
-        meaning = components_of(document)[differs["component"]].meaning
-        shares = [f"{100 * differs[key]:.0f} %" for key in ("share", "simulator_share")]
-        doubts.append(f"{model} and simulator differ: {differs['component']} ({meaning}) is {shares[0]} here and {shares[1]} there")
-    return [line for doubt in doubts for line in _warning(doubt, style, width)]
+    """What makes the prediction uncertain, each with an exclamation mark."""
+    sentences = [violation(document["model"], each) for each in document["summary"]["violated"]] + disagreement(document)
+    return [line for sentence in sentences for line in _warning(sentence, style, width)]
+
+
+def violation(model: str, check: dict[str, Any]) -> str:
+    """An assumption that the launch violates, with what was measured."""
+    return f"{model} assumes that {_clause(check['assumption'])}; here: {check['detail']}"
+
+
+def disagreement(document: dict[str, Any]) -> list[str]:
+    """The component about which model and simulator differ, as a sentence; nothing if they agree or it was not run."""
+    differs = (document["summary"]["simulator"] or {}).get("differs")
+    if not differs:
+        return []
+    meaning = components_of(document)[differs["component"]].meaning
+    shares = [f"{100 * differs[key]:.0f} %" for key in ("share", "simulator_share")]
+    component = f"{differs['component']} ({meaning})"
+    return [f"{document['model']} and simulator differ: {component} is {shares[0]} here and {shares[1]} there"]
 
 
 def _warning(text: str, style: Style, width: int) -> list[str]:

@@ -10,9 +10,11 @@ from warpsight.analysis.advice.advise import advise_profiled
 from warpsight.analysis.assumptions import assumptions
 from warpsight.analysis.explanation import explain_views, views_of
 from warpsight.analysis.report_data.loads import loads
+from warpsight.analysis.report_data.memory import memory_traffic
 from warpsight.analysis.report_data.provenance import provenance
-from warpsight.analysis.report_data.resources import alone, needs_of, rooflines, speed_of_light
+from warpsight.analysis.report_data.resources import alone, needs_of, occupancy_limits, rooflines, speed_of_light
 from warpsight.analysis.report_data.timeline import START, Window, timeline_part
+from warpsight.analysis.summary import summary
 from warpsight.analysis.what_if import QUICK, known_mode, what_if
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.base.progress import Watch
@@ -21,7 +23,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model, model_names
 from warpsight.pipeline.evaluate import ProfiledTrace, known_models, predict_profiled, profile_trace
 from warpsight.pipeline.provenance import TOOL
-from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
+from warpsight.pipeline.request import DEFAULT_METHOD, PAPERS_MODELS, KernelRequest, Method
 from warpsight.pipeline.simulation import NAME, simulate_trace, write_timeline
 from warpsight.result.prediction import Prediction, relative_error
 from warpsight.traces.schema import KernelTrace
@@ -167,13 +169,14 @@ def profiled_report_data(
 ) -> dict[str, Any]:
     """The document of a profiled trace on `gpu`, about `model`; the models `beside` it (None: all others) predict too.
 
-    Its keys, if available: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with the simulator its
-    second), `references` (see `references`), `refused` (models that cannot answer, and why), `models` (documentation of each),
-    `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by source line, PTX line and instruction of
-    machine code, as far as there are any: `code_views`), `loads` and `loads_about` (memory instructions: `loads.loads`),
-    `what_if` (designs around the GPU, evaluated), `assumptions` (which of the model's the kernel violates), `provenance`, with
-    the simulator `timeline`. docs/reference/report.md describes them all. `request` is the origin of the trace, to run it again
-    for the addresses of lanes. Raises UsageError for an unknown model, and as `model` if it cannot predict.
+    Its keys, if available: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with its `summary` as
+    `predict --json` has it, with the simulator its second), `references` (see `references`), `refused` (models that cannot answer,
+    and why), `models` (documentation of each), `speed_of_light`, `memory` (the memory chart), `occupancy`, `alone`, `rooflines`,
+    `code` (explanation documents by source line, PTX line and instruction of machine code, as far as there are any: `code_views`),
+    `loads` and `loads_about` (memory instructions: `loads.loads`), `what_if` (designs around the GPU, evaluated), `assumptions`
+    (which of the model's the kernel violates), `provenance`, with the simulator `timeline`. docs/reference/report.md describes them
+    all. `request` is the origin of the trace, to run it again for the addresses of lanes. Raises UsageError for an unknown model,
+    and as `model` if it cannot predict.
     """
     check_request(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
@@ -183,7 +186,8 @@ def profiled_report_data(
     models = [get_model(prediction.model) for prediction in predictions]
     about = {each.name: {"title": each.title, "source": each.source, **asdict(each.about)} for each in models}
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
-    simulated: dict[str, Any] = {}
+    papers = [each for name in PAPERS_MODELS for each in predictions[1:] if each.model == name]
+    run, simulated = None, {}
     if parts.simulator:
         run = simulated_prediction(
             profiled.trace, gpu, profiled.occupancy, parts.window, parts.perfetto, watch,
@@ -192,6 +196,7 @@ def profiled_report_data(
         predictions.insert(1, run[0])
         simulated["timeline"] = run[1]
     documents = [prediction.to_json() for prediction in predictions]
+    documents[0]["summary"] = summary(profiled, gpu, predictions[0], papers, run and run[0])
     for other in documents[1:]:  # the first is complete; the rest of the provenance is the same
         other["provenance"] = {key: other["provenance"][key] for key in ("model", "notes", "varied") if key in other["provenance"]}
     document = {
@@ -202,6 +207,8 @@ def profiled_report_data(
         "refused": refused,
         "models": about,
         "speed_of_light": speed,
+        "memory": memory_traffic(profiled, gpu, predictions[0], needs),
+        "occupancy": occupancy_limits(profiled, gpu),
         "alone": each_alone,
         "rooflines": rooflines(profiled, gpu, predictions[0]),
         "code": code_views(profiled, gpu, model),

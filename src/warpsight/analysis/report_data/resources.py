@@ -8,14 +8,16 @@ Floating-point operations are counted by lane and opcode; a multiply-add is two.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from warpsight.base.errors import UsageError
 from warpsight.equations import resources
 from warpsight.gpu.design import Design
+from warpsight.gpu.occupancy import block_limits, occupancy
 from warpsight.gpu.spec import GpuSpec, peak_flops
 from warpsight.intervals.usage import atomics, occurrences, path_use
 from warpsight.models.base import get_model
@@ -23,6 +25,7 @@ from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import SECTOR_BYTES, KernelTrace
 
+COMPUTE, MEMORY, OCCUPANCY = "compute", "memory", "occupancy"
 LATENCY_MODEL = "mt"  # intervals and multithreading without queues: every resource is unlimited
 
 
@@ -30,7 +33,7 @@ LATENCY_MODEL = "mt"  # intervals and multithreading without queues: every resou
 class Need:
     """A resource: the `amount` that the whole launch needs, and the `peak` of the whole GPU per cycle.
 
-    `scale` and `unit` convert an amount per cycle for display; `equation` explains `cycles`.
+    `scale` and `unit` convert an amount per cycle for display; `equation` explains `cycles`. `group` is `COMPUTE` or `MEMORY`.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Need:
     scale: float
     unit: str
     equation: str
+    group: str
 
     @property
     def cycles(self) -> float:
@@ -50,12 +54,15 @@ class Need:
 def speed_of_light(needs: Sequence[Need], gpu: GpuSpec, prediction: Prediction) -> list[dict[str, Any]]:
     """For each resource its `value` and `peak` in `unit`, and `percent` of the peak over the predicted cycles.
 
+    `group` is `COMPUTE`, `MEMORY`, or `OCCUPANCY` for the last row.
+
     More than 100 is possible if a model ignores a resource: its prediction is then faster than the resource allows.
     """
     rows = [
         {
             "name": need.name,
             "label": need.label,
+            "group": need.group,
             "value": need.amount / prediction.cycles * need.scale,
             "peak": need.peak * need.scale,
             "unit": need.unit,
@@ -65,8 +72,8 @@ def speed_of_light(needs: Sequence[Need], gpu: GpuSpec, prediction: Prediction) 
     ]
     slots = gpu.sm.max_warps
     occupied = prediction.occupancy * slots
-    last = {"name": "occupancy", "label": f"occupancy, limited by {prediction.occupancy_limiter}", "value": occupied,
-            "peak": float(slots), "unit": "warps/SM", "percent": 100.0 * prediction.occupancy}  # fmt: skip
+    last = {"name": "occupancy", "label": f"occupancy, limited by {prediction.occupancy_limiter}", "group": OCCUPANCY,
+            "value": occupied, "peak": float(slots), "unit": "warps/SM", "percent": 100.0 * prediction.occupancy}  # fmt: skip
     return [*rows, last]
 
 
@@ -96,15 +103,17 @@ def needs_of(profiled: ProfiledTrace, gpu: GpuSpec) -> list[Need]:
     per_cycle = gpu.core_clock_hz / 1e9
     each_way = "bytes of the busier direction / bandwidth"
     return [
-        Need("issue", "issue slots", float(header.warp_instructions), issue_peak, 1.0 / gpu.sm_count, "warp instructions/cycle/SM",
-              "warp instructions / (SMs x schedulers x issue width)"),
+        Need("issue", "issue slots", float(header.warp_instructions), issue_peak, 1.0 / gpu.sm_count, "warp inst/cycle/SM",
+              "warp instructions / (SMs x schedulers x issue width)", COMPUTE),
         _units(profiled, gpu),
         Need("l1", "L1 and shared memory", demands.l1_cycles * warps, float(gpu.sm_count), 1.0 / gpu.sm_count, "requests/cycle/SM",
-              "line requests, passes through the banks and atomic sectors / SMs"),
-        Need("noc", "NoC", noc, gpu.noc.bandwidth_bytes_per_s / gpu.core_clock_hz, per_cycle, "GB/s", each_way),
-        Need("l2", "L2 slices", slices, float(gpu.l2.slices), 1.0, "accesses/cycle", "accesses / slices, one per cycle each"),
+              "line requests, passes through the banks and atomic sectors / SMs", MEMORY),
+        Need("noc", "NoC", noc, gpu.noc.bandwidth_bytes_per_s / gpu.core_clock_hz, per_cycle, "GB/s", each_way,
+             MEMORY),
+        Need("l2", "L2 slices", slices, float(gpu.l2.slices), 1.0, "accesses/cycle", "accesses / slices, one per cycle each",
+             MEMORY),
         Need("dram", "DRAM", demands.dram_bytes * warps, gpu.dram.bandwidth_bytes_per_s / gpu.core_clock_hz, per_cycle, "GB/s",
-              "bytes read and written / bandwidth"),
+              "bytes read and written / bandwidth", MEMORY),
     ]  # fmt: skip
 
 
@@ -125,7 +134,53 @@ def _units(profiled: ProfiledTrace, gpu: GpuSpec) -> Need:
     peak = gpu.sm_count * gpu.sm.schedulers / (every(busiest) if busiest else 1.0)
     label = f"functional units ({busiest})" if busiest else "functional units"
     equation = f"{busiest or 'no'} instructions x initiation interval / (SMs x schedulers)"
-    return Need("units", label, issued.get(busiest, 0.0), peak, 1.0 / gpu.sm_count, "warp instructions/cycle/SM", equation)
+    return Need("units", label, issued.get(busiest, 0.0), peak, 1.0 / gpu.sm_count, "warp inst/cycle/SM", equation, COMPUTE)
+
+
+# -- Occupancy: what limits it, and how it changes with the size of a block and with what a block takes.
+
+def occupancy_limits(profiled: ProfiledTrace, gpu: GpuSpec) -> dict[str, Any]:
+    """The launch's residency, the blocks that each resource allows, and three curves of resident warps.
+
+    A curve changes one of `threads`, `registers` and `shared_bytes` and leaves the others. Its `steps` are pairs (value, resident
+    warps from that value on), up to `most`; no warps where a block does not fit. `own` is the launch's value.
+    """
+    header, resident, sm = profiled.trace.header, profiled.occupancy, gpu.sm
+    shared = header.static_shared_bytes + header.dynamic_shared_bytes
+    own = {"threads": header.threads_per_block, "registers": header.registers_per_thread, "shared_bytes": shared}
+    most_shared = sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes
+    unit, reserved = sm.shared_memory_unit_bytes, sm.shared_memory_reserved_bytes
+    # the values from which on another warp, register or unit of shared memory is taken
+    values = {
+        "threads": range(1, sm.max_threads_per_block + 1, WARP),
+        "registers": range(1, sm.max_registers_per_thread + 1),
+        "shared_bytes": [0, *(start for start in range(1 - reserved % unit, most_shared + 1, unit) if start > 0)],
+    }
+    most = {"threads": sm.max_threads_per_block, "registers": sm.max_registers_per_thread, "shared_bytes": most_shared}
+    return {
+        "blocks_per_sm": resident.blocks_per_sm,
+        "warps_per_sm": resident.warps_per_sm,
+        "max_warps": sm.max_warps,
+        "limiter": resident.limiter,
+        "limits": block_limits(gpu, *own.values()),
+        "curves": [
+            {"name": name, "own": own[name], "most": most[name], "steps": _steps(gpu, own, name, starts)}
+            for name, starts in values.items()
+        ],
+    }
+
+
+def _steps(gpu: GpuSpec, own: Mapping[str, int], name: str, starts: Iterable[int]) -> list[list[int]]:
+    steps: list[list[int]] = []
+    for start in starts:
+        threads, registers, shared = {**own, name: start}.values()
+        try:
+            warps = occupancy(gpu, threads, registers, shared).warps_per_sm
+        except UsageError:  # the block does not fit
+            warps = 0
+        if not steps or warps != steps[-1][1]:
+            steps.append([start, warps])
+    return steps
 
 
 # -- Floating-point operations of a launch, counted by lane and opcode; a multiply-add is two.

@@ -72,6 +72,17 @@ def shade(share: float) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
+_HEAT = ((255, 247, 215), (253, 174, 97), (215, 48, 31), (127, 0, 0))
+
+
+def heat(share: float) -> str:
+    """The colour of a share of a peak, from pale (0) over orange and red to dark red (1); it only gets darker."""
+    place = min(1.0, max(0.0, share)) * (len(_HEAT) - 1)
+    left = min(int(place), len(_HEAT) - 2)
+    red, green, blue = (round(a + (place - left) * (b - a)) for a, b in zip(_HEAT[left], _HEAT[left + 1], strict=True))
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
 # -- SVG elements: texts are escaped, identifiers are unique in a page.
 
 FONT = 11.0
@@ -125,7 +136,7 @@ class Canvas:
 
     def colour(self, colour: str) -> str:
         """A colour as it is written: in a themed picture, ink and paper are the page's."""
-        return f"var(--{_THEMED[colour]},{colour})" if self.themed and colour in _THEMED else colour
+        return f"var(--{_THEMED[colour]})" if self.themed and colour in _THEMED else colour
 
     def rect(
         self, x: float, y: float, width: float, height: float, fill: str, *, tip: str = "", edge: str = "", hook: str = "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 LINEAR, LOG, LOG_FROM_0 = "linear", "log", "log-from-0"
@@ -211,4 +211,57 @@ class Lanes:
     sector_bytes: int
 
 
-Chart = Bars | Lines | Scatter | HeatMap | Stacks | Meters | Roofline | Strips | Lanes
+@dataclass(frozen=True)
+class StepCurve:
+    """A small chart of a whole number, at most `highest`, that changes in `steps` (x, value from there on) up to x = `end`.
+
+    `own` is the present point, (x, value).
+    """
+
+    title: str
+    x: Axis
+    y: Axis
+    steps: Sequence[tuple[float, float]]
+    end: float
+    highest: float
+    own: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A box of the memory chart: its `title`, `lines` of text, and its `share` of the peak, None where it has none."""
+
+    title: str
+    lines: Sequence[str]
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """An arrow between two boxes: its `name`, the `count` and `size` of what goes there, the `share` of the peak.
+
+    `inward`: towards the kernel.
+    """
+
+    name: str
+    count: str
+    size: str
+    share: float
+    inward: bool
+
+
+@dataclass(frozen=True)
+class MemoryChart:
+    """The memory hierarchy: boxes `kernel`, `l1`, `shared`, `l2` and `dram`, and the flows between pairs of them, nearer box first.
+
+    `unit` is written over L1 and shared memory, which share a unit. `upright`: from top to bottom, for a narrow screen.
+    """
+
+    title: str
+    boxes: Mapping[str, Memory]
+    flows: Mapping[tuple[str, str], Sequence[Flow]]
+    unit: str
+    upright: bool = False
+
+
+Chart = Bars | Lines | Scatter | HeatMap | Stacks | Meters | Roofline | Strips | Lanes | StepCurve | MemoryChart

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from math import isfinite, log10
+from math import ceil, isfinite, log2, log10
 
 from warpsight.reports.drawing import frame
 from warpsight.reports.drawing.canvas import FAINT, FONT, INK, Canvas, shortened, style_of, text_width
-from warpsight.reports.drawing.charts import LINEAR, LOG, Axis, Lines, Roofline, Scatter, Value
-from warpsight.reports.drawing.frame import LABEL_LETTERS, ROW, Entry, Plot, Scale, label_of, number_text, scale_for
+from warpsight.reports.drawing.charts import LINEAR, LOG, Axis, Lines, Roofline, Scatter, StepCurve, Value
+from warpsight.reports.drawing.frame import GAP, LABEL_LETTERS, ROW, SMALL, Entry, Plot, Scale, label_of, number_text, scale_for
 
 _WIDTH, _RIGHT = 560.0, 24.0
 
@@ -110,6 +110,35 @@ def _path(points: list[tuple[float, float]], steps: bool, plot: Plot) -> str:
         return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points) if points else "M0 0"
     data = "".join(f"H{x:.1f}V{y:.1f}" for x, y in points)
     return f"M{plot.left:.1f} {plot.bottom:.1f}{data}H{plot.left + plot.width:.1f}"
+
+
+# -- A small curve of whole numbers that change in steps, with the present point.
+
+_SMALL_WIDTH, _SMALL_HEIGHT, _MOST_INTERVALS = 132.0, 84.0, 4
+
+
+def draw_step_curve(canvas: Canvas, top: float, chart: StepCurve) -> tuple[float, float]:
+    """Draw `chart` with its upper edge at `top`; its width and height."""
+    left = 2 * GAP + text_width(label_of(chart.highest))
+    plot = Plot(canvas, left, top + ROW, _SMALL_WIDTH, Scale(LINEAR, 0.0, 1.1 * chart.highest), _SMALL_HEIGHT)
+    across = Scale(LINEAR, 0.0, chart.end)
+    canvas.text(0, top + FONT, shortened(chart.title, int((left + plot.width) / text_width("x"))), bold=True)
+    for tick in (0.0, chart.highest / 2, chart.highest):
+        canvas.path(f"M{left:.1f} {plot.y(tick):.1f}h{plot.width:.1f}", FAINT if tick else INK)
+        canvas.text(left - GAP, plot.y(tick) + 4, label_of(tick), anchor="end", size=SMALL)
+    step = 2.0 ** ceil(log2(max(chart.end, 1.0) / _MOST_INTERVALS))
+    for tick in (k * step for k in range(int(chart.end / step) + 1)):
+        canvas.path(f"M{plot.x(across.at(tick)):.1f} {plot.bottom:.1f}v3", INK)
+        canvas.text(plot.x(across.at(tick)), plot.bottom + SMALL + 4, label_of(tick), anchor="middle", size=SMALL)
+    (first, value), *later = chart.steps
+    data = "".join(f"H{plot.x(across.at(x)):.1f}V{plot.y(each):.1f}" for x, each in later)
+    start = f"M{plot.x(across.at(first)):.1f} {plot.y(value):.1f}"
+    canvas.path(f"{start}{data}H{plot.x(across.at(chart.end)):.1f}", style_of(0).colour, width=2)
+    x, value = plot.x(across.at(chart.own[0])), chart.own[1]
+    canvas.path(f"M{x:.1f} {plot.top:.1f}V{plot.bottom:.1f}", INK, dash="3 3")
+    tip = f"{label_of(chart.own[0])} {chart.x.label}: {label_of(value)} {chart.y.label}"
+    canvas.marker(x, plot.y(value), style_of(3), size=4, tip=tip)
+    return left + plot.width + 3 * GAP, ROW + plot.height + SMALL + GAP
 
 
 # -- Rooflines: slopes of memory levels under ceilings of computing, and the rate of a launch at each level.

@@ -9,13 +9,28 @@ from typing import Any
 from warpsight.reports.drawing.bars import draw_bars, draw_meters, draw_stacks
 from warpsight.reports.drawing.canvas import Canvas
 from warpsight.reports.drawing.cells import draw_heat_map, draw_lanes, draw_strips
-from warpsight.reports.drawing.charts import Bars, Chart, HeatMap, Lanes, Lines, Meters, Roofline, Scatter, Stacks, Strips
-from warpsight.reports.drawing.lines import draw_lines, draw_roofline, draw_scatter
+from warpsight.reports.drawing.charts import (
+    Bars,
+    Chart,
+    HeatMap,
+    Lanes,
+    Lines,
+    MemoryChart,
+    Meters,
+    Roofline,
+    Scatter,
+    Stacks,
+    StepCurve,
+    Strips,
+)
+from warpsight.reports.drawing.lines import draw_lines, draw_roofline, draw_scatter, draw_step_curve
+from warpsight.reports.drawing.memory import draw_memory_chart
 
 _BETWEEN = 14.0
 _DRAW: dict[type, Callable[[Canvas, float, Any], tuple[float, float]]] = {
     Bars: draw_bars, Lines: draw_lines, Scatter: draw_scatter, HeatMap: draw_heat_map, Stacks: draw_stacks, Meters: draw_meters,
-    Roofline: draw_roofline, Strips: draw_strips, Lanes: draw_lanes,
+    Roofline: draw_roofline, Strips: draw_strips, Lanes: draw_lanes, StepCurve: draw_step_curve,
+    MemoryChart: draw_memory_chart,
 }  # fmt: skip
 
 

@@ -57,9 +57,11 @@ def _side(number: int) -> Callable[[dict[str, Any]], Context]:
     return lambda document: overview(document["sides"][number], ("before-", "after-")[number])
 
 
+_OVERVIEW_STYLES = ("stack_bars.css", "overview.css")
+
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "kernel": (
-        Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),
+        Section("overview", "Overview", overview, "overview.jinja", ("overview.js",), _OVERVIEW_STYLES),
         Section("code", "Code", code, "code.jinja", scripts=("code.js", "code_find.js", "loads.js"), styles=("code.css",)),
         Section("what-if", "What if", what_if, "what_if.jinja", scripts=("what_if.js",), styles=("stack_bars.css", "what_if.css")),
         Section("advice", "Advice", advice, "advice.jinja", styles=("stack_bars.css", "advice.css")),
@@ -68,8 +70,8 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
     ),
     "comparison": (
         Section("differences", "Differences", differences, "differences.jinja"),
-        Section("before", "Before", _side(0), "overview.jinja"),  # their titles are the names of the two
-        Section("after", "After", _side(1), "overview.jinja"),
+        Section("before", "Before", _side(0), "overview.jinja", styles=_OVERVIEW_STYLES),  # their titles are the names of the two
+        Section("after", "After", _side(1), "overview.jinja", styles=_OVERVIEW_STYLES),
     ),
     "study": (
         Section("summary", "Summary", study.summary, "study_summary.jinja"),
@@ -101,7 +103,8 @@ _PAIRS = ("ptx_lines", "intervals")
 def embedded(document: dict[str, Any]) -> dict[str, Any]:
     """`document` with `rows` of each view of its `code` as {"columns": names, "values": a list for each row}.
 
-    Entries of `loads` have no file and lines, which are those of their pc, and the `timeline` names each file of its `instructions`
+    The summary of the first prediction has no `not_tried`, which may be long and of which the page shows what matters. Entries of
+    `loads` have no file and lines, which are those of their pc, and the `timeline` names each file of its `instructions`
     once, in `files`. The rest of the document is as it is.
 
     Values of a row that follow from its stack are left out (`cpi`, `share`, `issue_cycles`, `wait_cycles`, `cause`). `cpi_stack`
@@ -114,6 +117,10 @@ def embedded(document: dict[str, Any]) -> dict[str, Any]:
     `waits_for`, and only those of `source` have file and line: each names its `pcs`. Beside long machine code there is no `line`.
     """
     code = document.get("code")
+    first, *others = document.get("predictions") or [{}]
+    if "summary" in first:
+        summary = {key: value for key, value in first["summary"].items() if key != "not_tried"}
+        document = document | {"predictions": [first | {"summary": summary}, *others]}
     if "timeline" in document:
         document = document | {"timeline": _with_files(document["timeline"])}
     if not code:

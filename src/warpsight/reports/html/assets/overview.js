@@ -11,8 +11,8 @@ W.part(() => {
     if (row === 0 && cell && cell.cells[5].textContent) lines.push("from " + cell.cells[5].textContent);
     return lines;
   };
-  for (const part of W.all("[data-hook]", section)) {
-    const hook = part.dataset.hook;
+  for (const part of W.all("[data-hook], [data-component]", section)) {
+    const hook = part.dataset.hook || "0/" + part.dataset.component;
     part.addEventListener("pointerenter", () => W.tip(part, tips(hook)));
     part.addEventListener("pointerleave", () => W.tip(null, []));
     part.addEventListener("click", () => W.change({ section: "overview", component: hook.slice(hook.indexOf("/") + 1) }));
@@ -21,7 +21,9 @@ W.part(() => {
     for (const row of W.all("tr[id^='component-']", section)) {
       const chosen = row.id === "component-" + state.component;
       row.classList.toggle("chosen", chosen);
-      if (chosen && !section.hidden) row.scrollIntoView({ block: "nearest" });
+      if (!chosen || section.hidden) continue;
+      W.find("components").open = true;
+      row.scrollIntoView({ block: "nearest" });
     }
   });
 });
