@@ -199,7 +199,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "`warpsight compare`, to show with the predictions")
     parser.add_argument("--simulator", action="store_true", help="also simulate the kernel cycle by cycle")
     parser.add_argument("--timeline-cycles", metavar="BEGIN:END", help="the cycles of the simulator's timeline to show (default: "
-                        "from 0, as many as fit)")
+                        "where the SM is full for long, as many as fit)")
     parser.add_argument("--timeline-sm", metavar="N", type=options.whole, help="the SM of the timeline (default 0)")
     parser.add_argument("--perfetto", metavar="FILE.json", help="also write the whole timeline of that SM for Perfetto")
     study = parser.add_argument_group("studies (a folder of `warpsight sweep`)")
