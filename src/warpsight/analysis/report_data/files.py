@@ -147,7 +147,7 @@ class ResultFile:
 
 @dataclass(frozen=True)
 class ResultSummary:
-    """What a list says about a result. Of a study or a comparison there is no model, time and bottleneck; they are not `comparable`.
+    """What a list says about a result. Studies and comparisons have no model, time and bottleneck, and are not `comparable`.
 
     `changed` is when the file was written, in seconds since 1970.
     """
@@ -210,11 +210,12 @@ class ResultFolder:
                 gpus = dict.fromkeys(side["predictions"][0]["gpu"] for side in sides)
                 return ResultSummary(item, changed, f"{document['kind']} {document['title']}", ", ".join(gpus))
             first = document["predictions"][0]
+            figures = first["model"], first["seconds"], first["bound_by"]
         except WarpsightError as error:
             return error.what
         except DAMAGE:
             return "is not report data"
-        return ResultSummary(item, changed, first["kernel"], first["gpu"], first["model"], first["seconds"], first["bound_by"], True)
+        return ResultSummary(item, changed, first["kernel"], first["gpu"], *figures, comparable=True)
 
     def comparison(self, items: Sequence[ResultFile]) -> dict[str, Any]:
         """The document that compares two results, the older one first. Raises UsageError and FormatError."""

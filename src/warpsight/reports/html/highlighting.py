@@ -73,8 +73,8 @@ _LEXERS: dict[str, type[Lexer]] = {"CUDA": CudaLexer, "Python": PythonLexer, "PT
 # The first that a token belongs to decides.
 _MARKS: tuple[tuple[_TokenType, str], ...] = (
     (Comment.Preproc, "b class=p"), (Comment.PreprocFile, "b class=s"), (Comment, "b class=c"), (String, "b class=s"),
-    (Number, "u"), (Keyword.Type, "i"), (Keyword, "b"), (Name.Builtin, "b class=v"), (Name.Label, "b class=l"), (Name.Decorator, "b class=p"),
-    (Name.Class, "i"),
+    (Number, "u"), (Keyword.Type, "i"), (Keyword, "b"), (Name.Builtin, "b class=v"), (Name.Label, "b class=l"),
+    (Name.Decorator, "b class=p"), (Name.Class, "i"),
 )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def highlighted(lines: Sequence[str], language: str) -> list[Markup]:
     """Consecutive lines of a language of `language_of`, or SASS, as HTML, escaped. Their text is not changed."""
     if any(len(line) > _LONGEST for line in lines):
         return [escape(line) for line in lines]
-    text, starts = "\n".join(lines), [0, *accumulate(len(line) + 1 for line in lines)]
+    text, starts = "".join(f"{line}\n" for line in lines), [0, *accumulate(len(line) + 1 for line in lines)]
     parts: list[list[tuple[str, str]]] = [[] for _ in lines]
     for at, kind, value in _lexer(language).get_tokens_unprocessed(text):
         mark = "" if value in _ORDINARY else _mark(kind)

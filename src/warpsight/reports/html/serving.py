@@ -1,4 +1,4 @@
-"""A read-only server on localhost for a folder of results: a list of them, and reports of one or of two, reloaded when they change."""
+"""A read-only server on localhost for a folder of results: a list, and reports of one result or of two, reloaded on changes."""
 
 from __future__ import annotations
 
@@ -103,8 +103,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = text.encode("utf-8", "replace")
         self.send_response(status)
         for name, value in (
-            *([("Location", location)] if location else []), ("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(body))), ("Cache-Control", "no-store"),
+            ("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(body))), ("Cache-Control", "no-store"),
             ("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "DENY"),
+            *([("Location", location)] if location else []),
         ):  # fmt: skip
             self.send_header(name, value)
         self.end_headers()
