@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from warpsight.analysis.report_data import files
 from warpsight.analysis.report_data.files import ResultFolder
 from warpsight.base.errors import UsageError
 from warpsight.reports.html import serving
@@ -136,6 +137,20 @@ def test_file_that_is_no_result_is_not_listed_as_one_but_below_with_the_reason(s
                        "torn.json": "is not JSON: Expecting property name enclosed in double quotes"}  # fmt: skip
     (results / "torn.json").write_text((results / "stride.json").read_text())  # read again when it has changed
     assert "torn.json" in ask(server, "/")[1].partition('<details id="others">')[0]
+
+
+def test_large_file_that_is_no_result_is_not_parsed_for_the_list(
+    server: Server, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (results / "timeline.json").write_text('{"traceEvents": [' + "0," * 600_000 + "0]}")
+    parsed: list[str] = []
+    read = files.report_data_of_file
+    monkeypatch.setattr(files, "report_data_of_file", lambda path: parsed.append(Path(path).name) or read(path))
+    text = ask(server, "/")[1]
+    assert "timeline.json</a>: is not a result" in text
+    assert parsed == ["stride.json"]
+    ask(server, "/")
+    assert parsed == ["stride.json"]  # nor is a file read again that has not changed
 
 
 def test_two_ticked_results_are_compared_the_older_one_first(

@@ -63,6 +63,13 @@ def test_text_of_every_line_is_kept_and_escaped(language: str, lines: list[str])
 
 
 @pytest.mark.unit
+def test_few_marks_are_those_of_opcodes_labels_and_comments() -> None:
+    assert highlighted(["@%p1 bra $L_1;", "add.s32 %r1, %r2, 5; // x"], "PTX", few=True) == [
+        "@%p1 <b>bra</b> <b class=l>$L_1</b>;", "<b>add.s32</b> %r1, %r2, 5; <b class=c>// x</b>"
+    ]
+
+
+@pytest.mark.unit
 def test_very_long_line_is_shown_without_colours() -> None:
     assert highlighted(["return;", "<" * 3000], "CUDA") == ["return;", "&lt;" * 3000]
 

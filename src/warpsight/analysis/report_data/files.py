@@ -133,6 +133,8 @@ def _is_number(value: Any) -> bool:
 
 RESULT, STUDY_KIND = "result", "study"
 _DEEPEST_FOLDER = 6
+# A file of more bytes is not parsed for a list unless it has one of these words: timelines and traces are long, and no results.
+_LARGE, _WORDS = 1 << 20, (b'"cpi_stack"', b'"designs"')
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,8 @@ class ResultFolder:
                 study = open_folder(path).study
                 kernels = ", ".join(kernel.name for kernel in study.kernels)
                 return ResultSummary(item, _changed(path / STUDY), f"study {study.name}: {kernels}", base_gpus(study))
+            if _is_large_and_other(path):
+                return "is not a result"
             document, changed = report_data_of_file(str(path)), _changed(path)
             if document["kind"] != KERNEL_REPORT:
                 sides = document.get("sides", ())
@@ -250,6 +254,15 @@ def _is_own_file(path: Path) -> bool:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:  # removed meanwhile
         return False
+
+
+def _is_large_and_other(path: Path) -> bool:
+    """Whether a file is large, and has no word that every result has; False if it cannot be read, for which there is an error."""
+    with suppress(OSError):
+        if path.stat().st_size > _LARGE:
+            content = path.read_bytes()
+            return not any(word in content for word in _WORDS)
+    return False
 
 
 def _changed(path: Path) -> float:

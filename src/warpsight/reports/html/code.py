@@ -16,9 +16,9 @@ from warpsight.reports.terminal import counted
 
 _SECTOR, _WARP = 32, 32
 # Characters for the panels with drawings, in a page of 1 MB with a grid of designs and a timeline.
-_ROOM, _LEAST_ROOM = 340_000, 40_000
+_ROOM, _LEAST_ROOM = 300_000, 40_000
 _WORD_CHARACTERS, _ROW_CHARACTERS = 60, 250  # of the columns of machine code alone, in each row; of a row beyond the first ones
-_MARK_CHARACTERS = 35  # of the syntax colours of a row
+_MARK_CHARACTERS = 35  # of the syntax colours of a row, at most
 _COUNTS = {"sectors": "sectors", "passes": "shared-memory passes"}
 _LEVELS = {"L1": "L1 requests", "L2 reads": "L2 reads", "L2 writes": "L2 writes", "DRAM": "DRAM lines"}
 # The CSS class of each part of a bar.
@@ -188,7 +188,7 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
     if native and _rows(views) > SOME_ROWS:
         columns = ()
     loads, ranks, most = {entry["pc"] for entry in document.get("loads") or ()}, _ranks(rows), _most(rows)
-    texts = highlighted([demangled(row["text"] or "") for row in rows], written)
+    texts = highlighted([demangled(row["text"] or "") for row in rows], written, few=_rows(views) > WHOLE_ROWS)
     instructions = [_instruction(row, before, columns, ranks, loads, most) | {"text": text}
                     for (before, row), text in zip(pairwise([None, *rows]), texts, strict=True)]  # fmt: skip
     return {
@@ -196,7 +196,7 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
         "columns": columns,
         "words": WORDS if native else (),
         "language": written,
-        "ptx": _ptx(line, columns) if native and line and shows_ptx(views) else [],
+        "ptx": _ptx(line, columns, few=_rows(views) > WHOLE_ROWS) if native and line and shows_ptx(views) else [],
         "without_ptx": bool(native and line and not shows_ptx(views)),
         "instructions": instructions,
         "files": _files(source, columns) if source else [],
@@ -261,14 +261,15 @@ def _instruction(
             "line": number, "words": words, "section": section, **_costs(row, columns, most)}  # fmt: skip
 
 
-def _ptx(view: dict[str, Any], columns: Any) -> list[dict[str, Any]]:
+def _ptx(view: dict[str, Any], columns: Any, *, few: bool) -> list[dict[str, Any]]:
     """The table of PTX beside machine code: lines with instructions, and those between them unless they are many."""
     rows, most = {row["ptx_lines"][0]: row for row in view["rows"]}, _most(view["rows"])
     unused = view.get("unused", {})
     if len(rows) + len(unused) > WHOLE_ROWS:
         unused = {}
     lines = sorted({*rows, *map(int, unused)}, key=lambda line: (not line, line))
-    texts = highlighted([demangled((rows[line]["text"] if line in rows else unused[str(line)]) or "") for line in lines], "PTX")
+    written = [(rows[line]["text"] if line in rows else unused[str(line)]) or "" for line in lines]
+    texts = highlighted([demangled(text) for text in written], "PTX", few=few)
     return [{"id": f"ptx-{line}", "line": line or "none", **_source(rows.get(line), text, columns, most)}
             for line, text in zip(lines, texts, strict=True)]  # fmt: skip
 

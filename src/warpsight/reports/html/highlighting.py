@@ -84,14 +84,19 @@ def language_of(file: str) -> str:
     return "Python" if name.endswith(".py") else "PTX" if name.endswith(".ptx") else "CUDA"
 
 
-def highlighted(lines: Sequence[str], language: str) -> list[Markup]:
-    """Consecutive lines of a language of `language_of`, or SASS, as HTML, escaped. Their text is not changed."""
+def highlighted(lines: Sequence[str], language: str, *, few: bool = False) -> list[Markup]:
+    """Consecutive lines of a language of `language_of`, or SASS, as HTML, escaped. Their text is not changed.
+
+    With `few` marks registers, types and numbers have none, as in code so long that marks would fill the page.
+    """
     if any(len(line) > _LONGEST for line in lines):
         return [escape(line) for line in lines]
     text, starts = "".join(f"{line}\n" for line in lines), [0, *accumulate(len(line) + 1 for line in lines)]
     parts: list[list[tuple[str, str]]] = [[] for _ in lines]
     for at, kind, value in _lexer(language).get_tokens_unprocessed(text):
-        mark = "" if value in _ORDINARY else _mark(kind)
+        mark = _mark(kind)
+        if value in _ORDINARY or (few and mark in ("i", "u")):
+            mark = ""
         line, end = bisect_right(starts, at) - 1, at + len(value)
         while (start := max(at, starts[line])) < end:  # a comment may go over several lines
             piece = text[start : min(end, starts[line + 1] - 1)]

@@ -47,7 +47,7 @@ W.part(() => {
   const choose = (row, named) => {
     for (const each of marked) { each.classList.remove("chosen", "linked"); each.removeAttribute("aria-current"); }
     marked = [];
-    if (!row) return;
+    if (!row || (section.hidden && !named)) return;
     const others = counterparts(row);
     row.classList.add("chosen");
     row.setAttribute("aria-current", "true");
