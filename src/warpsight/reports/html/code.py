@@ -16,7 +16,7 @@ from warpsight.reports.terminal import counted
 
 _SECTOR, _WARP = 32, 32
 # Characters for the panels with drawings, in a page of 1 MB with a grid of designs and a timeline.
-_ROOM, _LEAST_ROOM = 300_000, 40_000
+_ROOM, _LEAST_ROOM = 340_000, 40_000
 _WORD_CHARACTERS, _ROW_CHARACTERS = 60, 250  # of the columns of machine code alone, in each row; of a row beyond the first ones
 _MARK_CHARACTERS = 35  # of the syntax colours of a row, at most
 _COUNTS = {"sectors": "sectors", "passes": "shared-memory passes"}
@@ -184,19 +184,21 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
     finest = native or line
     rows = finest["rows"]
     written = "SASS" if native else language(rows)
-    columns = COLUMNS if _rows(views) <= WHOLE_ROWS else COLUMNS[:ALWAYS]
+    long = _rows(views) > WHOLE_ROWS
+    columns = COLUMNS[:ALWAYS] if long else COLUMNS
     if native and _rows(views) > SOME_ROWS:
         columns = ()
     loads, ranks, most = {entry["pc"] for entry in document.get("loads") or ()}, _ranks(rows), _most(rows)
-    texts = highlighted([demangled(row["text"] or "") for row in rows], written, few=_rows(views) > WHOLE_ROWS)
+    texts = highlighted([demangled(row["text"] or "") for row in rows], written, few=long)
     instructions = [_instruction(row, before, columns, ranks, loads, most) | {"text": text}
                     for (before, row), text in zip(pairwise([None, *rows]), texts, strict=True)]  # fmt: skip
     return {
         "model": finest["model"],
         "columns": columns,
         "words": WORDS if native else (),
+        "long": long,
         "language": written,
-        "ptx": _ptx(line, columns, few=_rows(views) > WHOLE_ROWS) if native and line and shows_ptx(views) else [],
+        "ptx": _ptx(line, columns, few=long) if native and line and shows_ptx(views) else [],
         "without_ptx": bool(native and line and not shows_ptx(views)),
         "instructions": instructions,
         "files": _files(source, columns) if source else [],
