@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = ("docs/notebooks/explore.ipynb",)
+NOTEBOOKS = ("docs/notebooks/first.ipynb", "docs/notebooks/explore.ipynb")
 
 _CELL_SECONDS = 300
 _TIMES = re.compile(r"\b\d[\d.,]* s\b")  # of this machine; times of kernels are in ns to ms
+_LONG = re.compile(r"\b\d+\.\d{7,}(?:e-?\d+)?")  # numbers with all their digits: the last ones may differ between machines
 
 
 def read(path: Path) -> Any:
@@ -43,13 +44,13 @@ def run(notebook: Any, folder: Path) -> None:
 
 
 def texts(notebook: Any) -> list[str]:
-    """The output of each code cell as text, without stderr and times of this machine."""
+    """The output of each code cell as text, without stderr and times of this machine, numbers with six digits."""
     cells = []
     for cell in notebook.cells:
         if cell.cell_type == "code":
             outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
             parts = [output.text if output.output_type == "stream" else _shown(output) for output in outputs]
-            cells.append(_TIMES.sub("", "".join(parts)))
+            cells.append(_LONG.sub(lambda found: f"{float(found[0]):.6g}", _TIMES.sub("", "".join(parts))))
     return cells
 
 

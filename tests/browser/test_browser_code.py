@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from visits import Visit, needs_section
@@ -129,6 +130,50 @@ def test_pointer_marks_counterparts_and_brings_them_into_view_when_it_rests(visi
     }})()""")
     opened.page.mouse.move(5, 5)
     assert _linked(opened, "near") == {}
+
+
+def test_code_opens_at_the_hottest_line_with_its_counterparts_in_view(visit: Callable[..., Visit]) -> None:
+    opened = visit("native", "#code")
+    rows = opened.ask("""Array.from(document.querySelectorAll("#pane-source tr[data-pcs]:not(#src-none)"),
+        (row) => [row.id, parseFloat(row.cells[1].textContent) || 0])""")
+    hottest = max(rows, key=lambda row: row[1])[0]
+    chosen, linked = _linked(opened, "chosen"), _linked(opened)
+    assert chosen == {"pane-source": [hottest]}
+    assert set(linked) == {"pane-ptx", "pane-sass"}
+    for pane in linked.values():
+        shares = {row: float(opened.page.locator(f"#{row} > :nth-child(2)").inner_text().rstrip(" %") or 0) for row in pane}
+        assert opened.page.evaluate(_IN_PANE, [max(shares, key=lambda row: shares[row])])
+    assert "line=" not in opened.hash and opened.ask("scrollY") == 0
+    # it does not go back there when something else changes
+    opened.page.evaluate("() => { document.getElementById('pane-sass').scrollTop = 0; }")
+    opened.page.click("#show-ptx")
+    assert opened.ask("document.getElementById('pane-sass').scrollTop") == 0
+
+
+def test_lines_that_belong_together_have_one_colour_and_neighbours_another(visit: Callable[..., Visit]) -> None:
+    opened = visit("native", "#code")
+    colours = opened.ask("""Object.fromEntries(Array.from(document.querySelectorAll("table.lines tr[id]"),
+        (row) => [row.id, getComputedStyle(row).backgroundColor]))""")
+    plain = opened.ask("getComputedStyle(document.querySelector('table.lines caption')).backgroundColor")
+    lines = opened.ask("""Array.from(document.querySelectorAll("#src-0 tr[data-pcs]"),
+        (row) => [row.id, row.dataset.pcs.split(" ")])""")
+    assert len(lines) >= 4
+    for line, pcs in lines:
+        assert {colours[f"pc-{pc}"] for pc in pcs} == {colours[line]} != {plain}
+    assert all(colours[one] != colours[two] for (one, _), (two, _) in pairwise(lines))
+    assert colours["src-0-10"] == plain  # a brace has no instruction
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_parts_of_a_line_are_told_apart_by_colour(visit: Callable[..., Visit], theme: str) -> None:
+    opened = visit("native", "#code", theme=theme)
+    load = _load(opened)
+    parts = opened.ask(f"""Array.from(document.querySelectorAll("#{load} > :last-child *"),
+        (part) => [part.textContent, getComputedStyle(part).color, getComputedStyle(part).fontWeight])""")
+    assert parts[0][0].startswith("LDG") and parts[1][0].startswith("R")
+    assert parts[0][1] != parts[1][1] and parts[0][2] == parts[1][2]
+    names = opened.ask("Array.from(document.querySelectorAll('#pane-ptx td:last-child'), (cell) => cell.textContent).join('\\n')")
+    assert "[strided_squares_param_0]" in names and "_Z" not in names
 
 
 def test_control_words_stand_in_columns_and_panes_can_be_hidden(visit: Callable[..., Visit]) -> None:

@@ -148,3 +148,58 @@ def test_first_cycles_are_drawn_for_print_and_without_scripts(visit: Callable[..
 
 def test_report_without_the_simulator_has_no_timeline(visit: Callable[..., Visit]) -> None:
     assert "timeline" not in visit("coalesced").sections
+
+
+def test_timeline_opens_where_the_slots_are_full_and_a_narrow_window_shows_fewer_cycles(visit: Callable[..., Visit]) -> None:
+    opened, narrow = visit("divergent", "#timeline"), visit("divergent", "#timeline", width=390)
+    steady = data_of(opened.path)["timeline"]["map"]["steady"]
+    first, last = shown_cycles(opened)
+    assert first < steady < last
+    assert (first + last) // 2 == pytest.approx(steady, abs=2)
+    low, high = shown_cycles(narrow)
+    assert (low + high) // 2 == pytest.approx(steady, abs=2)
+    assert high - low < (last - first) / 2
+
+
+def drag(opened: Visit, start: float, stop: float) -> None:
+    """Drag on the map from one cycle to another."""
+    box = opened.page.locator("#timeline-map").bounding_box()
+    whole = data_of(opened.path)["timeline"]["simulated_cycles"]
+    x, y = (lambda cycle: box["x"] + 1 + cycle * (box["width"] - 2) / whole), box["y"] + 20
+    opened.page.mouse.move(x(start), y)
+    opened.page.mouse.down()
+    opened.page.mouse.move(x(stop), y, steps=4)
+    opened.page.mouse.up()
+
+
+def test_frame_on_the_map_is_moved_resized_and_brought_elsewhere(visit: Callable[..., Visit]) -> None:
+    opened = visit("divergent", "#timeline&from=20000&cycles=20000")
+    drag(opened, 30_000, 40_000)
+    first, last = shown_cycles(opened)
+    assert (first, last - first) == (pytest.approx(30_000, abs=200), 20_000)
+    drag(opened, first, 20_000)  # its left edge
+    first, stop = shown_cycles(opened)
+    assert (first, stop) == (pytest.approx(20_000, abs=200), last)
+    drag(opened, last, 10_000)  # its right edge, past the left one
+    assert shown_cycles(opened) == (pytest.approx(10_000, abs=200), first)
+    drag(opened, 60_000, 60_000)  # a click outside of it
+    low, high = shown_cycles(opened)
+    assert (low + high) / 2 == pytest.approx(60_000, abs=200)
+    opened.until(f"location.hash.includes('from={low}&')")
+    assert shown_cycles(visit("divergent", opened.hash)) == (low, high)
+    frame, box = (opened.page.locator(name).bounding_box() for name in ("#timeline-window", "#timeline-map"))
+    whole = data_of(opened.path)["timeline"]["simulated_cycles"]
+    assert frame["x"] - box["x"] == pytest.approx(low / whole * box["width"], abs=3)
+
+
+def test_frame_on_the_map_is_moved_and_resized_by_keys_and_says_where_it_is(visit: Callable[..., Visit]) -> None:
+    opened = visit("divergent", "#timeline&from=1000&cycles=1000")
+    end = data_of(opened.path)["timeline"]["cycles"][1]
+    opened.page.focus("#timeline-map")
+    steps = {"ArrowRight": (1100, 2100), "Shift+ArrowRight": (1100, 2200), "Shift+ArrowLeft": (1100, 2090),
+             "PageDown": (2090, 3080), "Home": (0, 990), "End": (end - 990, end)}  # fmt: skip
+    for key, shown in steps.items():
+        opened.page.keyboard.press(key)
+        assert shown_cycles(opened) == shown, key
+        values = [opened.page.get_attribute("#timeline-map", f"aria-{name}") for name in ("valuenow", "valuetext")]
+        assert values == [str(shown[0]), f"cycles {shown[0]:,} to {shown[1]:,}"]

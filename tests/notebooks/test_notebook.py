@@ -49,3 +49,5 @@ def test_texts_of_a_notebook_leave_out_times_of_this_machine() -> None:
     shown = v4.new_output("execute_result", data={"text/plain": "5"})
     notebook = v4.new_notebook(cells=[v4.new_markdown_cell("7 s"), v4.new_code_cell("x", outputs=[stream, shown])])
     assert refresh_notebook.texts(notebook) == ["1,000 designs in , 19.4 us each\n5\n"]
+    stream.text = "cycles=14338.93734473228, seconds=1.0169459109739206e-05, 0.25"
+    assert refresh_notebook.texts(notebook) == ["cycles=14338.9, seconds=1.01695e-05, 0.255\n"]

@@ -75,10 +75,39 @@ def test_window_shows_the_same_states_as_the_whole(begin: int, end: int | None, 
 
 def test_window_ends_where_a_page_holds_no_more_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_timeline, "MOST", 3)
-    part = timeline_part(kernel(), simulation(), Window())
+    part = timeline_part(kernel(), simulation(), Window(0, 0))
     assert part["cycles"] == [0, 9]  # the fourth is issued at cycle 9
     assert (part["issued"], part["issued_of"]) == (3, 6)
     assert timeline_part(kernel(), simulation(), Window(0, 0, 4))["cycles"] == [0, 4]
+
+
+def test_map_of_the_launch_has_the_warp_cycles_of_each_state_in_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = timeline_part(kernel(), simulation(), Window(0, 9))["map"]  # of all cycles, whichever window is shown
+    # slot 0: --IIMMMMEEI-, slot 1: ---EI----IBI
+    assert found["step"] == 1
+    assert {letter: "".join(map(str, counts)) for letter, counts in found["warp_cycles"].items()} == {
+        "I": "001110000111", "M": "000011110000", "B": "000000000010", "E": "000100001100"
+    }
+    monkeypatch.setattr(report_timeline, "MAP_STEPS", 3)
+    coarse = timeline_part(kernel(), simulation(cycles=14), Window())["map"]
+    assert coarse["step"] == 5
+    assert coarse["warp_cycles"] == {"I": [3, 1, 2], "M": [1, 3, 0], "B": [0, 0, 1], "E": [1, 2, 0]}
+
+
+def test_window_without_a_begin_is_where_the_slots_are_full_for_the_longest_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = timeline_part(kernel(), simulation(), Window())
+    # both slots have a warp at cycles 3 and 4, and at 9 and 10
+    assert part["map"]["steady"] == 4
+    monkeypatch.setattr(report_timeline, "MOST", 2)
+    around = timeline_part(kernel(), simulation(), Window())
+    assert (around["cycles"], around["issued"]) == ([3, 9], 2)
+
+
+def test_timeline_of_an_sm_without_a_block_has_no_rows() -> None:
+    nothing = np.zeros(0, np.int64)
+    idle = dataclasses.replace(simulation(), timeline=Timeline(1, *[nothing] * 6, False))
+    part = timeline_part(kernel(), idle, Window(1))
+    assert (part["cycles"], part["rows"], part["map"]["warp_cycles"]) == ([0, 12], [], {})
 
 
 def test_timeline_that_was_cut_is_known_up_to_its_last_instruction() -> None:
@@ -98,7 +127,7 @@ def test_window_that_is_none_is_refused(text: str) -> None:
 def test_window_is_read_as_it_is_written() -> None:
     assert window_of("10:250", 3) == Window(3, 10, 250)
     assert window_of("10:", None) == Window(0, 10, None)
-    assert window_of(None, None) == Window(0, 0, None)
+    assert window_of(None, None) == Window(0, None, None)
 
 
 def test_states_of_a_simulation_fill_the_window_and_hold_each_instruction(tmp_path: Path) -> None:

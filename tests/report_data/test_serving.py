@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from warpsight.analysis.report_data import files
 from warpsight.analysis.report_data.files import ResultFolder
 from warpsight.base.errors import UsageError
 from warpsight.reports.html import serving
@@ -104,6 +108,75 @@ def test_client_that_says_nothing_is_let_go_and_holds_up_nobody(server: Server, 
     assert {connection.recv(1) for connection in silent} == {b""}, "closed by the server"
     for connection in silent:
         connection.close()
+
+
+def test_list_has_kernel_gpu_time_bottleneck_and_date_of_each_result_and_the_newest_first(
+    server: Server, results: Path, report_data: dict[str, Any]
+) -> None:
+    older = report_data["predictions"][0] | {"kernel": "older<float>", "seconds": 1.5e-3}
+    (results / "older.json").write_text(json.dumps(older))
+    os.utime(results / "older.json", (1e9, 1e9))
+    text = ask(server, "/")[1]
+    first, second = re.findall(r"<tr><td>.*?</tr>", text, re.S)
+    assert "stride.json" in first and ">mdm-pascal<" in first
+    assert all(f">{word}</" in second for word in ("older&lt;float&gt;", "older.json", "1.500 ms", "mdm"))
+    assert f'data-value="{report_data["predictions"][0]["bound_by"]}"' in second
+    assert datetime.fromtimestamp(1e9).strftime("%Y-%m-%d %H:%M") in second
+
+
+def test_file_that_is_no_result_is_not_listed_as_one_but_below_with_the_reason(server: Server, results: Path) -> None:
+    wrong = {"notes.json": "{}", "half.json": '{"schema": 1, "kind": "study"}', "torn.json": "{"}
+    for name, text in wrong.items():
+        (results / name).write_text(text)
+    text = ask(server, "/")[1]
+    listed, _, others = text.partition('<details id="others">')
+    assert not any(name in listed for name in wrong) and "stride.json" in listed
+    assert "3 other .json files, not results" in others
+    reasons = dict(re.findall(r">([\w.]+)</a>: (.*)</li>", others))
+    assert reasons == {"notes.json": "is not a prediction: it has no cpi_stack", "half.json": "is not report data",
+                       "torn.json": "is not JSON: Expecting property name enclosed in double quotes"}  # fmt: skip
+    (results / "torn.json").write_text((results / "stride.json").read_text())  # read again when it has changed
+    assert "torn.json" in ask(server, "/")[1].partition('<details id="others">')[0]
+
+
+def test_large_file_that_is_no_result_is_not_parsed_for_the_list(
+    server: Server, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (results / "timeline.json").write_text('{"traceEvents": [' + "0," * 600_000 + "0]}")
+    parsed: list[str] = []
+    read = files.report_data_of_file
+    monkeypatch.setattr(files, "report_data_of_file", lambda path: parsed.append(Path(path).name) or read(path))
+    text = ask(server, "/")[1]
+    assert "timeline.json</a>: is not a result" in text
+    assert parsed == ["stride.json"]
+    ask(server, "/")
+    assert parsed == ["stride.json"]  # nor is a file read again that has not changed
+
+
+def test_two_ticked_results_are_compared_the_older_one_first(
+    server: Server, results: Path, report_data: dict[str, Any]
+) -> None:
+    document = report_data["predictions"][0] | {"kernel": "faster"}
+    (results / "new.json").write_text(json.dumps(document))
+    os.utime(results / "stride.json", (1e9, 1e9))
+    asked = [ident(server, name) for name in ("new.json", "stride.json")]
+    answer, _ = ask(server, f"/compare?result={asked[0]}&result={asked[1]}")
+    assert (answer.status, answer.headers["Location"]) == (303, f"/show/{asked[0]}+{asked[1]}")
+    answer, text = ask(server, str(answer.headers["Location"]))
+    assert answer.status == 200
+    assert "<h1>stride and faster</h1>" in text
+    stamp = ask(server, f"/stamp/{asked[0]}+{asked[1]}")[1]
+    os.utime(results / "new.json", (2e9, 2e9))
+    assert ask(server, f"/stamp/{asked[0]}+{asked[1]}")[1] != stamp
+
+
+def test_comparison_of_other_than_two_results_is_refused(server: Server) -> None:
+    only = ident(server, "stride.json")
+    for query in ("", f"result={only}", f"result={only}&result=../secret", "&".join([f"result={only}"] * 3)):
+        answer, text = ask(server, f"/compare?{query}")
+        assert (answer.status, "a comparison is of two results" in text) == (422, True)
+    for path in (f"/show/{only}+", f"/show/{only}+x", f"/show/{only}+{only}+{only}"):
+        assert ask(server, path)[0].status == 404
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from warpsight.analysis.report_data.comparison import comparison_report_data
+from warpsight.analysis.report_data.comparison import comparison_report_data, names_of_sides
 from warpsight.analysis.report_data.files import DAMAGE, alone_of_file, is_result, report_data_of_file, write_report
 from warpsight.analysis.report_data.kernel import Parts, advised_report_data, kernel_report_data
 from warpsight.analysis.report_data.study import study_report_data
@@ -108,12 +108,10 @@ def _refuse_making(request: KernelRequest, arguments: argparse.Namespace, kind: 
 def _names(
     labels: Sequence[str], requests: Sequence[KernelRequest], sides: list[dict[str, Any]], gpus: Sequence[str]
 ) -> Sequence[str]:
-    """The names of the two sides: the user's, else their kernels, else their GPUs, else their files, else before and after."""
+    """The names of the two sides: the user's, else those of `names_of_sides`, with their files or the GPUs as given last."""
     if len(requests) > 1 and all(labels):
         return labels
-    kernels, names = ([side["predictions"][0][key] for side in sides] for key in ("kernel", "gpu"))
-    files = [Path(str(request.path)).name for request in requests] if len(requests) > 1 else gpus
-    return next((each for each in (kernels, names, files) if each[0] != each[1]), ["before", "after"])
+    return names_of_sides(sides, [Path(str(request.path)).name for request in requests] if len(requests) > 1 else gpus)
 
 
 def _of_study(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -199,7 +197,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "`warpsight compare`, to show with the predictions")
     parser.add_argument("--simulator", action="store_true", help="also simulate the kernel cycle by cycle")
     parser.add_argument("--timeline-cycles", metavar="BEGIN:END", help="the cycles of the simulator's timeline to show (default: "
-                        "from 0, as many as fit)")
+                        "where the SM is full for long, as many as fit)")
     parser.add_argument("--timeline-sm", metavar="N", type=options.whole, help="the SM of the timeline (default 0)")
     parser.add_argument("--perfetto", metavar="FILE.json", help="also write the whole timeline of that SM for Perfetto")
     study = parser.add_argument_group("studies (a folder of `warpsight sweep`)")

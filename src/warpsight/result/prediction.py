@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import Any, TypeVar
@@ -51,7 +51,7 @@ class Prediction:
     memory_class: str
     occupancy: float
     occupancy_limiter: str
-    provenance: dict[str, Any]
+    provenance: dict[str, Any] = field(repr=False)  # long
 
     def to_json(self) -> dict[str, Any]:
         """The stable JSON keys (`memory_class` is written as `class`)."""

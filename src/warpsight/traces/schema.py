@@ -220,13 +220,13 @@ class KernelTrace:
     """
 
     header: TraceHeader
-    instructions: tuple[StaticInstruction, ...]
-    block_start: npt.NDArray[np.int32]
-    paths: PathTable
-    chunks: ChunkSource
+    instructions: tuple[StaticInstruction, ...] = field(repr=False)
+    block_start: npt.NDArray[np.int32] = field(repr=False)
+    paths: PathTable = field(repr=False)
+    chunks: ChunkSource = field(repr=False)
     origin: str = ""
     notes: tuple[str, ...] = ()
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def _repr_html_(self) -> str | None:
         return DISPLAY.html(self)

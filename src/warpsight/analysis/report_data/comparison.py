@@ -46,6 +46,12 @@ def comparison_report_data(before: dict[str, Any], after: dict[str, Any], names:
     }
 
 
+def names_of_sides(sides: Sequence[dict[str, Any]], others: Sequence[str]) -> Sequence[str]:
+    """The names of two sides: their kernels, else their GPUs, else `others`, if they differ; else before and after."""
+    kernels, gpus = ([side["predictions"][0][key] for side in sides] for key in ("kernel", "gpu"))
+    return next((each for each in (kernels, gpus, others) if each[0] != each[1]), ["before", "after"])
+
+
 def _common_model(before: dict[str, Any], after: dict[str, Any]) -> str:
     """The model of the first document, if the other has it too; else the first that both have."""
     theirs = {each["model"] for each in after["predictions"]}

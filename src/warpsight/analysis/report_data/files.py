@@ -6,20 +6,21 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from warpsight.analysis.report_data.comparison import comparison_report_data, names_of_sides
 from warpsight.analysis.report_data.kernel import COMPARISON_REPORT, KERNEL_REPORT, SCHEMA, STUDY_REPORT, predictions_report_data
 from warpsight.analysis.report_data.study import study_report_data
-from warpsight.base.errors import FormatError, UsageError
+from warpsight.base.errors import FormatError, UsageError, WarpsightError
 from warpsight.base.inputs import read_input
 from warpsight.base.outputs import write_whole
 from warpsight.result.prediction import COMPONENTS
-from warpsight.sweeps.folder import RESULTS, STUDY, is_study
+from warpsight.sweeps.folder import RESULTS, STUDY, base_gpus, is_study, open_folder
 from warpsight.sweeps.result import Sweep
 from warpsight.traces.store_format import HEADER as TRACE_HEADER
 
@@ -132,6 +133,8 @@ def _is_number(value: Any) -> bool:
 
 RESULT, STUDY_KIND = "result", "study"
 _DEEPEST_FOLDER = 6
+# A file of more bytes is not parsed for a list unless it has one of these words: timelines and traces are long, and no results.
+_LARGE, _WORDS = 1 << 20, (b'"cpi_stack"', b'"designs"')
 
 
 @dataclass(frozen=True)
@@ -144,16 +147,34 @@ class ResultFile:
     stamp: str
 
 
+@dataclass(frozen=True)
+class ResultSummary:
+    """What a list says about a result. Studies and comparisons have no model, time and bottleneck, and are not `comparable`.
+
+    `changed` is when the file was written, in seconds since 1970.
+    """
+
+    item: ResultFile
+    changed: float
+    kernel: str
+    gpu: str
+    model: str = ""
+    seconds: float | None = None
+    bound_by: str = ""
+    comparable: bool = False
+
+
 class ResultFolder:
     """The results below `folder`. Raises UsageError if it is not a folder."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
+        self._known: dict[ResultFile, ResultSummary | str] = {}
         if not self.folder.is_dir():
             raise UsageError("is not a folder", place=str(folder), remedy="give the folder with your results")
 
     def items(self) -> list[ResultFile]:
-        """The current results, by name. Other JSON files are listed too: their page shows the error."""
+        """The current files, by name: studies, and all JSON files; the page of one that is not a result shows the error."""
         results = []
         for path, kind in self._paths():
             name = path.relative_to(self.folder).as_posix()
@@ -169,6 +190,47 @@ class ResultFolder:
         """The document of a result. Raises UsageError and FormatError if it cannot be read."""
         path = self.folder / item.name
         return study_report_data(Sweep.open(path)) if item.kind == STUDY_KIND else report_data_of_file(str(path))
+
+    def listing(self) -> tuple[list[ResultSummary], list[tuple[ResultFile, str]]]:
+        """The results, the newest first; and the JSON files that are not results, each with the reason. Files are read when new."""
+        self._known = {item: self._known.get(item) or self._summary(item) for item in self.items()}
+        found = [each for each in self._known.values() if isinstance(each, ResultSummary)]
+        others = [(item, each) for item, each in self._known.items() if isinstance(each, str)]
+        return sorted(found, key=lambda each: -each.changed), others
+
+    def _summary(self, item: ResultFile) -> ResultSummary | str:
+        """The summary of a result, or why it is none."""
+        path = self.folder / item.name
+        try:
+            if item.kind == STUDY_KIND:
+                study = open_folder(path).study
+                kernels = ", ".join(kernel.name for kernel in study.kernels)
+                return ResultSummary(item, _changed(path / STUDY), f"study {study.name}: {kernels}", base_gpus(study))
+            if _is_large_and_other(path):
+                return "is not a result"
+            document, changed = report_data_of_file(str(path)), _changed(path)
+            if document["kind"] != KERNEL_REPORT:
+                sides = document.get("sides", ())
+                gpus = dict.fromkeys(side["predictions"][0]["gpu"] for side in sides)
+                return ResultSummary(item, changed, f"{document['kind']} {document['title']}", ", ".join(gpus))
+            first = document["predictions"][0]
+            figures = first["model"], first["seconds"], first["bound_by"]
+        except WarpsightError as error:
+            return error.what
+        except DAMAGE:
+            return "is not report data"
+        return ResultSummary(item, changed, first["kernel"], first["gpu"], *figures, comparable=True)
+
+    def comparison(self, items: Sequence[ResultFile]) -> dict[str, Any]:
+        """The document that compares two results, the older one first. Raises UsageError and FormatError."""
+        paths = sorted((self.folder / item.name for item in items), key=_changed)
+        sides = [alone_of_file(str(path)) for path in paths]
+        try:
+            return comparison_report_data(sides[0], sides[1], names_of_sides(sides, [path.name for path in paths]))
+        except DAMAGE as error:
+            place = " or ".join(str(path) for path in paths)
+            what = f"is not report data that can be compared ({type(error).__name__}: {error})"
+            raise FormatError(what, place=place, remedy="create it again with `warpsight report --json`") from error
 
     def _paths(self) -> Iterator[tuple[Path, str]]:
         """Studies and JSON files; not those within studies, traces and hidden folders, and no links, which may leave the folder."""
@@ -192,6 +254,23 @@ def _is_own_file(path: Path) -> bool:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:  # removed meanwhile
         return False
+
+
+def _is_large_and_other(path: Path) -> bool:
+    """Whether a file is large, and has no word that every result has; False if it cannot be read, for which there is an error."""
+    with suppress(OSError):
+        if path.stat().st_size > _LARGE:
+            content = path.read_bytes()
+            return not any(word in content for word in _WORDS)
+    return False
+
+
+def _changed(path: Path) -> float:
+    """When the file was written; 0 if it has gone meanwhile."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _stamp(path: Path, kind: str) -> str:

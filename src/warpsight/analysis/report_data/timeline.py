@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from warpsight.base.errors import UsageError
-from warpsight.simulator.simulate import Simulation, Timeline
+from warpsight.simulator.simulate import Ints, Simulation, Timeline
 from warpsight.traces.schema import KernelTrace
 
 MOST = 6000  # instructions in a window
+MAP_STEPS = 240  # parts of the map of the whole launch
+FULL = 0.9  # of the most resident warps: the slots count as full, although a block has just ended
 ISSUED, READY, NONE = "I", "E", "-"
 # By cause (`timing.result.Timeline`): a warp's start, arithmetic, memory, barrier, fetch.
 _WAITS = "-AMBF"
@@ -30,10 +32,13 @@ STATES = {
 
 @dataclass(frozen=True)
 class Window:
-    """The cycles `begin` to `end` (exclusive) of the SM `sm`. None: as many as `MOST` instructions take."""
+    """The cycles `begin` to `end` (exclusive) of the SM `sm`, at most as many as `MOST` instructions take.
+
+    Without a `begin`, those around the middle of the longest time in which the slots are full: caches are warm then.
+    """
 
     sm: int = 0
-    begin: int = 0
+    begin: int | None = None
     end: int | None = None
 
 
@@ -57,17 +62,20 @@ def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) ->
     Keys: `sm`; the `cycles` [begin, end) shown, of the `simulated_cycles`; `issued` instructions in them, of the `issued_of`
     recorded ones, `truncated` if there were more; `states` [{letter, name, warp_cycles}]; `rows`, for each slot its `runs` (a
     letter and a number of cycles, default 1: "-2IA5I2M340"; I is one instruction per cycle), `pcs` (of each I in order, and of the
-    instruction that waits at the end), `warps` ([first index in pcs, number in the launch]); `instructions` by pc. Raises
-    UsageError if the window starts after the recorded cycles.
+    instruction that waits at the end), `warps` ([first index in pcs, number in the launch]); `instructions` by pc; `map`: all
+    recorded cycles in steps of `step` cycles, with the `warp_cycles` of each state in each step, and `steady`, a cycle in the
+    middle of the longest time in which the slots are full. Raises UsageError if the window starts after the recorded cycles.
     """
     timeline = simulation.timeline
     assert timeline is not None, "the simulation recorded an SM"
     kept = int(timeline.issued[-1]) + 1 if timeline.truncated else simulation.cycles
-    if window.begin >= kept:
+    if window.begin is not None and window.begin >= kept:
         what = f"cycle {window.begin:,} is after the {kept:,} recorded cycles of SM {window.sm}"
         raise UsageError(what, place="timeline_cycles", remedy="start earlier")
-    end = min(kept, kept if window.end is None else window.end, _room(timeline, window.begin, kept))
-    rows = [_row(timeline, slot, window.begin, end) for slot in np.unique(timeline.slot).tolist()]
+    whole = _map(timeline, kept)
+    begin = _around(timeline.issued, whole["steady"]) if window.begin is None else window.begin
+    end = min(kept, kept if window.end is None else window.end, _room(timeline, begin, kept))
+    rows = [_row(timeline, slot, begin, end) for slot in np.unique(timeline.slot).tolist()]
     counted = dict.fromkeys(STATES, 0)
     for row in rows:
         for letter, cycles in row["runs"]:
@@ -75,7 +83,7 @@ def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) ->
     used = sorted({pc for row in rows for pc in row["pcs"]})
     return {
         "sm": timeline.sm,
-        "cycles": [window.begin, end],
+        "cycles": [begin, end],
         "simulated_cycles": simulation.cycles,
         "issued": counted[ISSUED],
         "issued_of": len(timeline.issued),
@@ -83,7 +91,44 @@ def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) ->
         "states": [{"letter": letter, "name": name, "warp_cycles": counted[letter]} for letter, name in STATES.items()],
         "rows": [{**row, "runs": _text(row["runs"])} for row in rows],
         "instructions": {str(pc): _instruction(trace, pc) for pc in used},
+        "map": whole,
     }
+
+
+def _around(issued: Ints, cycle: int) -> int:
+    """Where MOST instructions begin that have `cycle` in their middle; 0 if there are no more."""
+    first = min(int(np.searchsorted(issued, cycle)) - MOST // 2, len(issued) - MOST)
+    return int(issued[first - 1]) + 1 if first > 0 else 0
+
+
+def _map(timeline: Timeline, kept: int) -> dict[str, Any]:
+    """The warp cycles of each state, but `-`, in steps of the same number of cycles (the last one may be shorter)."""
+    order = np.argsort(timeline.slot, kind="stable")
+    slot, warp, issued, cause = (column[order] for column in (timeline.slot, timeline.warp, timeline.issued, timeline.cause))
+    again = np.append(False, slot[1:] == slot[:-1])[: len(slot)].astype(bool)  # not the first record of its slot
+    free = np.where(again, np.roll(issued, 1) + 1, 0)
+    ready = np.maximum(free, np.minimum(timeline.ready[order], issued))
+    same = again & (warp == np.roll(warp, 1))
+    step = -(-kept // MAP_STEPS)
+    edges = np.append(np.arange(0, kept, step), kept)
+    spans = {ISSUED: (issued, issued + 1), READY: (ready, issued)}
+    for number, letter in enumerate(_WAITS):
+        own = same & (cause == number)
+        spans |= {letter: (free[own], ready[own])} if letter != NONE else {}
+    counted = {letter: np.diff(_until(stops, edges) - _until(starts, edges)).tolist() for letter, (starts, stops) in spans.items()}
+    resident = np.sum(list(counted.values()), axis=0) / np.diff(edges)
+    full = [list(places) for yes, places in groupby(range(len(resident)), lambda at: resident[at] >= FULL * resident.max()) if yes]
+    longest = max(full, key=len)
+    return {"step": step, "steady": int(edges[longest[0]] + edges[longest[-1] + 1]) // 2,
+            "warp_cycles": {letter: counts for letter, counts in counted.items() if any(counts)}}  # fmt: skip
+
+
+def _until(times: Ints, edges: Ints) -> Ints:
+    """For each edge, the sum of the times, each at most the edge."""
+    ordered = np.sort(times)
+    below = np.searchsorted(ordered, edges)
+    found: Ints = np.append(0, np.cumsum(ordered))[below] + (len(ordered) - below) * edges
+    return found
 
 
 def _room(timeline: Timeline, begin: int, kept: int) -> int:

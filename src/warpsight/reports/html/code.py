@@ -9,6 +9,7 @@ from warpsight.analysis import explanation
 from warpsight.analysis.explanation import place_of
 from warpsight.base.units import percent, three_digits
 from warpsight.reports.drawing.charts import LOG, Axis, Lanes, Lines, Series
+from warpsight.reports.html.highlighting import demangled, highlighted, language_of
 from warpsight.reports.html.parts import drawn
 from warpsight.reports.machine_code import machine_cells
 from warpsight.reports.terminal import counted
@@ -17,6 +18,7 @@ _SECTOR, _WARP = 32, 32
 # Characters for the panels with drawings, in a page of 1 MB with a grid of designs and a timeline.
 _ROOM, _LEAST_ROOM = 340_000, 40_000
 _WORD_CHARACTERS, _ROW_CHARACTERS = 60, 250  # of the columns of machine code alone, in each row; of a row beyond the first ones
+_MARK_CHARACTERS = 35  # of the syntax colours of a row, at most
 _COUNTS = {"sectors": "sectors", "passes": "shared-memory passes"}
 _LEVELS = {"L1": "L1 requests", "L2 reads": "L2 reads", "L2 writes": "L2 writes", "DRAM": "DRAM lines"}
 # The CSS class of each part of a bar.
@@ -46,6 +48,7 @@ def _room(document: dict[str, Any]) -> int:
     grid, timeline = document.get("what_if") or {}, document.get("timeline") or {}
     taken = sum(len(column["data"]) for column in grid.get("columns", ())) + len(str(timeline.get("rows", "")))
     views = document.get("code") or {}
+    taken += _MARK_CHARACTERS * _rows(views)
     if "sass" in views:
         taken += _WORD_CHARACTERS * len(views["sass"]["rows"]) + _ROW_CHARACTERS * max(0, _rows(views) - WHOLE_ROWS)
     return max(_LEAST_ROOM, _ROOM - taken)
@@ -181,21 +184,26 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
     finest = native or line
     rows = finest["rows"]
     written = "SASS" if native else language(rows)
-    columns = COLUMNS if _rows(views) <= WHOLE_ROWS else COLUMNS[:ALWAYS]
+    long = _rows(views) > WHOLE_ROWS
+    columns = COLUMNS[:ALWAYS] if long else COLUMNS
     if native and _rows(views) > SOME_ROWS:
         columns = ()
     loads, ranks, most = {entry["pc"] for entry in document.get("loads") or ()}, _ranks(rows), _most(rows)
-    instructions = [_instruction(row, before, columns, ranks, loads, most) for before, row in pairwise([None, *rows])]
+    texts = highlighted([demangled(row["text"] or "") for row in rows], written, few=long)
+    instructions = [_instruction(row, before, columns, ranks, loads, most) | {"text": text}
+                    for (before, row), text in zip(pairwise([None, *rows]), texts, strict=True)]  # fmt: skip
     return {
         "model": finest["model"],
         "columns": columns,
         "words": WORDS if native else (),
+        "long": long,
         "language": written,
-        "ptx": _ptx(line, columns) if native and line and shows_ptx(views) else [],
+        "ptx": _ptx(line, columns, few=long) if native and line and shows_ptx(views) else [],
         "without_ptx": bool(native and line and not shows_ptx(views)),
         "instructions": instructions,
         "files": _files(source, columns) if source else [],
         "without_source": _without_source(source, columns) if source else None,
+        "hottest": _hottest(rows, source),
         "rest": [each for each in finest["rest"] if each["share"] > 0.0],
         "loads": load_panels(document, [_own_place(row, written) for row in rows]),
     }
@@ -232,6 +240,16 @@ def _ranks(rows: list[dict[str, Any]]) -> dict[int, int]:
     return {row["pcs"][0]: rank for rank, row in enumerate(hot[:HOT], 1)}
 
 
+def _hottest(rows: list[dict[str, Any]], source: dict[str, Any] | None) -> str:
+    """The row at which the section opens: the source line with the largest share, else that instruction; "" if none has a share."""
+    written = [row for row in (source["rows"] if source else ()) if row["file"]]
+    row = max(written or rows, key=lambda row: row["share"], default=None)
+    if row is None or not row["share"]:
+        return ""
+    files = sorted({each["file"] for each in written})
+    return f"src-{files.index(row['file'])}-{row['line']}" if written else f"pc-{row['pcs'][0]}"
+
+
 def _instruction(
     row: dict[str, Any], before: dict[str, Any] | None, columns: Any, ranks: dict[int, int], loads: set[int], most: float
 ) -> dict[str, Any]:
@@ -239,25 +257,23 @@ def _instruction(
     pc, word = row["pcs"][0], row.get("machine")
     number, *words = machine_cells(word) if word else (row["ptx_lines"][0],)
     words = [text if text.strip("-") else "" for text in words]
-    section = word["section"] if word and before is not None and before["machine"]["section"] != word["section"] else ""
+    section = demangled(word["section"]) if word and before is not None and before["machine"]["section"] != word["section"] else ""
     kinds = {"hot": pc in ranks, "mem": pc in loads, "entry": before is None or before["block"] != row["block"]}
     return {"id": f"pc-{pc}", "kinds": " ".join(kind for kind in kinds if kinds[kind]), "rank": ranks.get(pc),
-            "line": number, "words": words, "section": section, "text": row.get("text", ""),
-            **_costs(row, columns, most)}  # fmt: skip
+            "line": number, "words": words, "section": section, **_costs(row, columns, most)}  # fmt: skip
 
 
-def _ptx(view: dict[str, Any], columns: Any) -> list[dict[str, Any]]:
+def _ptx(view: dict[str, Any], columns: Any, *, few: bool) -> list[dict[str, Any]]:
     """The table of PTX beside machine code: lines with instructions, and those between them unless they are many."""
     rows, most = {row["ptx_lines"][0]: row for row in view["rows"]}, _most(view["rows"])
     unused = view.get("unused", {})
     if len(rows) + len(unused) > WHOLE_ROWS:
         unused = {}
-    found = []
-    for line in sorted({*rows, *map(int, unused)}, key=lambda line: (not line, line)):
-        row = rows.get(line)
-        text = row["text"] if row else unused[str(line)]
-        found.append({"id": f"ptx-{line}", "line": line or "none", **_source(row, text, columns, most)})
-    return found
+    lines = sorted({*rows, *map(int, unused)}, key=lambda line: (not line, line))
+    written = [(rows[line]["text"] if line in rows else unused[str(line)]) or "" for line in lines]
+    texts = highlighted([demangled(text) for text in written], "PTX", few=few)
+    return [{"id": f"ptx-{line}", "line": line or "none", **_source(rows.get(line), text, columns, most)}
+            for line, text in zip(lines, texts, strict=True)]  # fmt: skip
 
 
 def _costs(row: dict[str, Any], columns: Any, most: float) -> dict[str, Any]:
@@ -299,12 +315,19 @@ def _files(source: dict[str, Any], columns: Any) -> list[dict[str, Any]]:
     files = []
     for number, (file, rows) in enumerate(sorted(by_file.items())):
         texts = source["sources"].get(file, {})
-        lines = [
-            {"id": f"src-{number}-{line}", "line": line, **_source(rows.get(line), texts.get(str(line), ""), columns, most)}
-            for line in sorted({*rows, *map(int, texts)})
-        ]
-        files.append({"path": file, "missing": file in source["missing_sources"], "lines": lines})
+        numbers = sorted({*rows, *map(int, texts)})
+        marked = highlighted([texts.get(str(line), "") for line in numbers], language_of(file))
+        lines = [{"id": f"src-{number}-{line}", "line": line, **_source(rows.get(line), text, columns, most)}
+                 for line, text in zip(numbers, marked, strict=True)]  # fmt: skip
+        folder, name = _split(file)
+        files.append({"name": name, "folder": folder, "missing": file in source["missing_sources"], "lines": lines})
     return files
+
+
+def _split(file: str) -> tuple[str, str]:
+    """The folder and the name of a path of Linux or Windows."""
+    cut = max(file.rfind("/"), file.rfind("\\")) + 1
+    return file[:cut], file[cut:]
 
 
 def _source(row: dict[str, Any] | None, text: str, columns: Any, most: float) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
-from warpsight.analysis.report_data.files import DAMAGE
+from warpsight.analysis.report_data.files import DAMAGE, ResultFile, ResultSummary
 from warpsight.base.errors import FormatError
 from warpsight.base.units import duration, percent, thousands, three_digits
 from warpsight.reports.comparison import signed_percent
@@ -217,9 +218,6 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
     present = [(section, context) for section, context in shown if context is not None]
     style = "\n".join([*(_asset(name) for name in (*_STYLES, *_extra(present, "styles"))), paints(_components(content))])
     script = _bundle((*_SCRIPTS, *_extra(present, "scripts"), *(["live.js"] if live else [])))
-    # a browser runs only the script with this hash
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
-    live_policy = "; connect-src 'self'" if live else ""
     titles = dict(zip(("before", "after"), content.get("names", ()), strict=False))
     bodies = [{"section": section, "title": titles.get(section.name, section.title), "html": render(section.template, **context)}
               for section, context in present]
@@ -229,8 +227,7 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
         sections=bodies,
         style=style,
         script=script,
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
-        f"base-uri 'none'; form-action 'none'{live_policy}",
+        policy=_policy(script, "form-action 'none'" + ("; connect-src 'self'" if live else "")),
         data=_data(embedded(content)),
     )
     # a plain str, so that text appended to it is not escaped; undecodable file names are replaced
@@ -246,9 +243,18 @@ def _components(document: dict[str, Any]) -> list[str]:
     return [*(name for stack in stacks for name in stack), *(row["name"] for row in rows)]
 
 
-def list_page(folder: str, items: Sequence[Any]) -> str:
-    """The page that lists results, each with `ident`, `name` and `kind`."""
-    return render("list.jinja", folder=folder, items=items, style="\n".join(_asset(name) for name in _STYLES))
+def list_page(folder: str, results: Sequence[ResultSummary], others: Sequence[tuple[ResultFile, str]]) -> str:
+    """The page that lists results, sorted by any column, two to be compared; and files that are not results, with the reason."""
+    style, script = "\n".join(_asset(name) for name in (*_STYLES, "list.css")), _asset("list.js")
+    dates = [datetime.fromtimestamp(each.changed).astimezone() for each in results]
+    return render("list.jinja", folder=folder, results=list(zip(results, dates, strict=True)), others=others, style=style,
+                  script=script, policy=_policy(script, "form-action 'self'"))  # fmt: skip
+
+
+def _policy(script: str, more: str) -> str:
+    """A browser runs only the script with this hash, and asks no other place for anything."""
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
+    return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; base-uri 'none'; {more}"
 
 
 def _extra(present: list[tuple[Section, dict[str, Any]]], kind: str) -> list[str]:

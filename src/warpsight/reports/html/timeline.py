@@ -14,6 +14,8 @@ _RUN = re.compile(r"([-A-Z])(\d*)")
 _LOOKS = {"I": ("#009E73", 1.0), "E": ("#999999", 0.88), "A": ("#56B4E9", 0.75), "F": ("#F0E442", 0.75), "B": ("#CC79A7", 0.75),
           "M": ("#0072B2", 0.75)}  # fmt: skip
 _STATIC_CYCLES, _STATIC_ROWS = 100, 16
+# Cycles that the section opens with: as many as each slot issues this many instructions in, within bounds that can be read.
+_ISSUED_PER_SLOT, _LEAST_CYCLES, _MOST_CYCLES = 4, 200, 1000
 
 
 def timeline(document: dict[str, Any]) -> dict[str, Any] | None:
@@ -28,29 +30,41 @@ def timeline(document: dict[str, Any]) -> dict[str, Any] | None:
         for state in part["states"] if state["letter"] in _LOOKS
     ]  # fmt: skip
     rest = next((state for state in part["states"] if state["letter"] == "-"), None)
-    return {"part": part, "states": states, "rest": rest and {**rest, "share": rest["warp_cycles"] / whole},
-            "drawing": drawn(_first(part)), "command": part.get("command", "")}  # fmt: skip
+    first, cycles = _opening(part)
+    return {"part": part, "states": states, "rest": rest and {**rest, "share": rest["warp_cycles"] / whole}, "first": first,
+            "cycles": cycles, "drawing": drawn(_some(part, first)), "command": part.get("command", "")}  # fmt: skip
 
 
-def _first(part: dict[str, Any]) -> Strips:
-    """The first cycles of the first warp slots."""
+def _opening(part: dict[str, Any]) -> tuple[int, int]:
+    """The cycle that the section opens at, and the number of cycles: while the SM's slots are full."""
     begin, end = part["cycles"]
-    cycles, rows = min(_STATIC_CYCLES, end - begin), part["rows"][:_STATIC_ROWS]
+    wanted = _ISSUED_PER_SLOT * len(part["rows"]) * (end - begin) / max(1, part["issued"])
+    cycles = min(end - begin, max(_LEAST_CYCLES, min(_MOST_CYCLES, int(wanted))))
+    steady = part["map"]["steady"]
+    first = steady - cycles // 2 if begin <= steady < end else begin  # a range that was asked for may be elsewhere
+    return max(begin, min(first, end - cycles)), cycles
+
+
+def _some(part: dict[str, Any], first: int) -> Strips:
+    """Some cycles of the first warp slots, for print and for a page without scripts."""
+    begin, end = part["cycles"]
+    cycles, rows = min(_STATIC_CYCLES, end - first), part["rows"][:_STATIC_ROWS]
     return Strips(
-        title=f"SM {part['sm']}, cycles {begin:,} to {begin + cycles:,}: {len(rows)} of {len(part['rows'])} warp slots",
+        title=f"SM {part['sm']}, cycles {first:,} to {first + cycles:,}: {len(rows)} of {len(part['rows'])} warp slots",
         axis=Axis("cycle"),
-        begin=begin,
+        begin=first,
         rows=[f"slot {row['slot']}" for row in rows],
-        runs=[_runs(row["runs"], cycles) for row in rows],
+        runs=[_runs(row["runs"], first - begin, cycles) for row in rows],
         states=[State(letter, colour, height) for letter, (colour, height) in _LOOKS.items()],
     )
 
 
-def _runs(text: str, cycles: int) -> list[tuple[str, int]]:
-    """The first `cycles` of `text`, such as `"I2M340"`, as runs (letter, cycles), with one run per issued instruction."""
+def _runs(text: str, before: int, cycles: int) -> list[tuple[str, int]]:
+    """`cycles` of `text`, such as `"I2M340"`, without the `before` first: runs (letter, cycles), one per issued instruction."""
     kept: list[tuple[str, int]] = []
     for letter, count in _RUN.findall(text):
-        steps = min(int(count or 1), cycles)
+        skipped = min(int(count or 1), before)
+        steps = min(int(count or 1) - skipped, cycles)
         kept += [(letter, 1)] * steps if letter == "I" else [(letter, steps)] * (steps > 0)
-        cycles -= steps
+        before, cycles = before - skipped, cycles - steps
     return kept

@@ -1,4 +1,4 @@
-// The code: which line is chosen, what belongs to it in the other tables, what an instruction waits for.
+// The code: colours of lines that belong together, which line is chosen and its counterparts, what an instruction waits for.
 W.part(() => {
   const section = W.find("code"), tables = W.all("table.lines", section), native = W.find("sass");
   const instructions = (W.document.code.sass || W.document.code.line).rows;
@@ -16,10 +16,21 @@ W.part(() => {
     return source && source.cells[0].textContent !== "none" ? "source line " + source.cells[0].textContent + ", " + own : own;
   };
   W.find("code-tools").hidden = false;
-  W.code = { section, tables, rows };
+  // the chosen line: that of the link, else the hottest
+  const lineOf = (state) => (/^(pc|ptx|src)-/.test(state.line || "") ? state.line : W.find("code-panes").dataset.open || "");
+  W.code = { section, tables, rows, lineOf };
+
+  // -- colours: of each line of the first pane, and of the lines in the other panes that belong to it; of several, the first one's
+  const COLOURS = 7;
+  const leading = new Set(paneOf.values()).size > 1 ? rows.filter((row) => paneOf.get(row) === paneOf.get(rows[0])) : [];
+  leading.forEach((row, at) => {
+    for (const other of [row, ...pcsOf(row).flatMap((pc) => holders.get(pc))]) {
+      if (row.id !== "src-none" && !/\bk\d/.test(other.className)) other.classList.add("k" + at % COLOURS);
+    }
+  });
 
   // -- a line and its counterparts
-  let marked = [];
+  let marked = [], opened = false;
   W.textOf = (row) => row.lastElementChild.textContent;
   W.inPane = (row) => {
     const pane = row.closest(".pane"), top = row.offsetTop;
@@ -31,19 +42,22 @@ W.part(() => {
   };
   const counterparts = (row) => [...new Set(pcsOf(row).flatMap((pc) => holders.get(pc)))].filter((other) => paneOf.get(other) !== paneOf.get(row));
   const firsts = (others) => others.filter((row, at) => others.findIndex((other) => paneOf.get(other) === paneOf.get(row)) === at);
-  const choose = (row) => {
+  const heat = (row) => parseFloat(row.cells[1].style.getPropertyValue("--h")) || 0;
+  const hottest = (others) => firsts([...others].sort((a, b) => heat(b) - heat(a)));  // of each pane
+  const choose = (row, named) => {
     for (const each of marked) { each.classList.remove("chosen", "linked"); each.removeAttribute("aria-current"); }
     marked = [];
-    if (!row) return;
+    if (!row || (section.hidden && !named)) return;
     const others = counterparts(row);
     row.classList.add("chosen");
     row.setAttribute("aria-current", "true");
     for (const other of others) other.classList.add("linked");
     marked = [row, ...others];
-    for (const other of firsts(others)) stopAt(other);
-    if (section.hidden) return;
-    W.reveal(row);
-    for (const other of firsts(others)) W.reveal(other);
+    for (const other of hottest(others)) stopAt(other);
+    if (section.hidden || (opened && !named)) return;
+    opened = true;
+    for (const each of [row, ...hottest(others)]) W.reveal(each);
+    if (!named) return;              // the page itself does not scroll to where the section opens
     const pane = paneOf.get(row), box = pane.getBoundingClientRect();
     if (box.bottom < 80 || box.top > innerHeight - 80) pane.scrollIntoView({ block: "nearest" });
   };
@@ -141,5 +155,5 @@ W.part(() => {
   W.find("code-next").addEventListener("click", () => step(1));
   W.find("code-previous").addEventListener("click", () => step(-1));
 
-  W.watch((state) => choose(/^(pc|ptx|src)-/.test(state.line || "") ? rows.find((row) => row.id === state.line) : null));
+  W.watch((state) => choose(rows.find((row) => row.id === lineOf(state)), Boolean(state.line)));
 });

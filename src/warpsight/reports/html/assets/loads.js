@@ -9,7 +9,7 @@ W.part(() => {
     return pcs.map((pc) => W.find("load-" + pc)).filter(Boolean);
   };
   W.watch((state) => {
-    const shown = /^(pc|ptx|src)-/.test(state.line || "") ? of(state.line) : [];
+    const shown = of(W.code.lineOf(state));
     for (const panel of panels) panel.hidden = !shown.includes(panel);
     none.hidden = shown.length > 0;
   });

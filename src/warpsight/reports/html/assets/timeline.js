@@ -1,4 +1,5 @@
-// The timeline of an SM: a canvas that shows some of the cycles, moved by buttons, keys, wheel and dragging; a cell can be chosen.
+// The timeline of an SM: a canvas that shows some of the cycles, moved by buttons, keys, wheel, dragging and the frame on a map of the
+// launch; a cell can be chosen.
 // State: from (the first cycle shown), cycles (how many), slot and at (the chosen cell).
 W.part(() => {
   const part = W.document.timeline, section = W.find("timeline"), view = W.find("timeline-view"), canvas = W.find("timeline-canvas");
@@ -22,7 +23,10 @@ W.part(() => {
     return pieces;
   });
   const whole = end - begin;
-  let from = begin, cycles = Math.min(whole, 400), chosen = null, wait = 0;
+  // a narrow window shows fewer cycles, so that they can be told apart
+  const opening = Number(view.dataset.cycles);
+  let cycles = Math.max(LEAST, Math.round(opening * Math.min(1, innerWidth / 1000)));
+  let from = Number(view.dataset.from) + Math.floor((opening - cycles) / 2), chosen = null, wait = 0;
 
   const piece = (row, cycle) => {            // the piece of a slot that holds the cycle
     let low = 0, high = row.letter.length - 1;
@@ -89,6 +93,39 @@ W.part(() => {
       pen.strokeRect(x(chosen.cycle) - 1, y - 2, Math.max(4, each) + 2, STRIP + 4);
     });
     W.find("timeline-range").textContent = `cycles ${W.whole(from)} to ${W.whole(from + cycles)}`;
+    frame();
+  };
+
+  // -- the map: the share of slots in each state over all recorded cycles, and a frame around those that are shown
+  const map = W.find("timeline-map"), pane = W.find("timeline-window"), { step, warp_cycles: counts } = part.map;
+  const last = Math.max(end, Math.min(part.simulated_cycles, step * Object.values(counts)[0].length));
+  const paint = () => {
+    const width = map.clientWidth, height = map.clientHeight, sharp = devicePixelRatio || 1, board = W.find("timeline-map-canvas");
+    if (!width) return;
+    board.width = width * sharp;
+    board.height = height * sharp;
+    const pen = board.getContext("2d"), each = width / last, full = height / rows.length;
+    pen.scale(sharp, sharp);
+    for (let at = 0; at * step < last; at++) {
+      const span = Math.min(step, last - at * step), left = at * step * each;
+      let y = height;
+      for (const letter of Object.keys(states)) {
+        const high = full * (counts[letter]?.[at] || 0) / span;
+        pen.fillStyle = states[letter].colour;
+        pen.fillRect(left, y - high, span * each + 0.5, high);
+        y -= high;
+      }
+    }
+    pen.globalAlpha = 0.65;                  // the page has no details of these
+    pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--paper").trim();
+    pen.fillRect(0, 0, begin * each, height);
+    pen.fillRect(end * each, 0, width, height);
+  };
+  const frame = () => {
+    pane.style.left = 100 * from / last + "%";
+    pane.style.width = 100 * cycles / last + "%";
+    const values = { valuemin: begin, valuemax: end - cycles, valuenow: from, valuetext: W.find("timeline-range").textContent };
+    for (const [name, value] of Object.entries(values)) map.setAttribute("aria-" + name, value);
   };
   const keep = () => {                       // not at every step of a movement: the other sections look at each change
     clearTimeout(wait);
@@ -174,6 +211,42 @@ W.part(() => {
     else choose(chosen.row, edge, true);
   });
 
+  // -- the map's pointer and keys: within the frame moves it, at its edges resizes it, elsewhere brings it there
+  let grip = null;
+  const cycleAt = (event) => {
+    const box = map.getBoundingClientRect();
+    return (event.clientX - box.left) * last / box.width;
+  };
+  const resize = (first, stop) => {          // the edge that is not held stays
+    const low = Math.max(begin, Math.min(first, stop)), high = Math.min(end, Math.max(first, stop));
+    show(low, high - low);
+  };
+  map.addEventListener("pointerdown", (event) => {
+    const box = pane.getBoundingClientRect(), x = event.clientX, near = event.pointerType === "touch" ? 16 : 8;
+    const inside = Math.min(near, box.width / 4), stop = from + cycles;
+    if (x > box.left - near && x < box.left + inside) grip = (cycle) => resize(cycle, stop);
+    else if (x < box.right + near && x > box.right - inside) { const first = from; grip = (cycle) => resize(first, cycle); }
+    else {
+      if (x < box.left || x > box.right) show(cycleAt(event) - cycles / 2, cycles);
+      const held = cycleAt(event) - from;
+      grip = (cycle) => show(cycle - held, cycles);
+    }
+    map.setPointerCapture(event.pointerId);
+  });
+  map.addEventListener("pointermove", (event) => { if (grip) grip(cycleAt(event)); });
+  for (const name of ["pointerup", "pointercancel"]) map.addEventListener(name, () => { grip = null; });
+  map.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const way = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key], page = { PageUp: -1, PageDown: 1 }[event.key];
+    const edge = { Home: begin, End: end - cycles }[event.key];
+    if (!way && !page && edge === undefined) return;
+    event.preventDefault();
+    if (page) show(from + page * cycles, cycles);
+    else if (!way) show(edge, cycles);
+    else if (event.shiftKey) show(from, cycles + way * Math.max(1, Math.round(cycles / 10)));
+    else show(from + way * Math.max(1, Math.round(cycles / 10)), cycles);
+  });
+
   const actions = {
     in: ["+", "timeline: zoom in", () => zoom(0.5)], out: ["-", "timeline: zoom out", () => zoom(2)],
     earlier: ["[", "timeline: earlier", () => show(from - cycles / 2, cycles)],
@@ -197,4 +270,6 @@ W.part(() => {
     draw();
   });
   new ResizeObserver(draw).observe(view);
+  new ResizeObserver(paint).observe(map);
+  W.watch(paint);
 });
