@@ -155,7 +155,9 @@ def right_programs(suite: str, folder: Path, rules: dict[str, Any], runs: dict[s
         for row in runs.get(program.name, [{}]):
             words = [str(word) for word in row.get("arguments", [])]
             known = rules.get("programs", {}).get(program.name, {})
-            yield Case(suite, " ".join([program.name, *words]), ("--", str(program), *words), *labels(known, rules))
+            tools = ["--tool", known["tool"]] if "tool" in known else []
+            name = " ".join([program.name, *words, *tools])
+            yield Case(suite, name, (*tools, "--", str(program), *words), *labels(known, rules))
 
 
 def kernels(suite: str, folder: Path, rules: dict[str, Any]) -> Iterator[Case]:

@@ -73,7 +73,10 @@ def test_programs_of_other_suites_are_right_but_for_what_is_known_of_them(tmp_pa
         (tmp_path / name).touch(mode=0o755)
     right, racy = cases({"polybench": tmp_path}, "", tmp_path)
     assert (right.expect, right.may) == ((), {"leak"})
-    assert racy.expect == (label("race"),)
+    assert racy.expect == (label("race@115"), label("race@130"))
+    (tmp_path / "nbody").touch(mode=0o755)
+    (slow,) = cases({"hecbench": tmp_path}, "/nbody", tmp_path)
+    assert slow.command == ("--tool", "memcheck,initcheck,synccheck", "--", str(tmp_path / "nbody"))
 
 
 def test_the_graph_of_indigo_is_well_formed(tmp_path: Path) -> None:

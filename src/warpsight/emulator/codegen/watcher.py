@@ -15,8 +15,7 @@ Strong accesses whose scopes cover each other are no hazard (PTX ISA, "Morally s
 is there already, unless asked for. Volatile accesses are strong to the PTX ISA, but programs mark data so too, which then needs an
 order like any other: they count as strong only in kernels that wait in a loop of volatile loads.
 
-The state is int64 words: WATCH, of the launch, with a row for each finding; and words of each block that is running. Clocks go on
-from block to block, so that nothing has to be cleared.
+The state is int64 words: WATCH, of the launch, with a row for each finding; and words of each block that is running.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from __future__ import annotations
 import functools
 import zlib
 from pathlib import Path
-from typing import Any
 
 import lazy_loader as lazy
 import numpy as np
@@ -141,7 +139,7 @@ def _lanes_at(warps, warp):  # type: ignore[no-untyped-def]
 
 @jit()
 def _start(block, warps):  # type: ignore[no-untyped-def]
-    """A block starts where another has ended: nobody waits, nothing was read."""
+    """A block starts where another has ended: nobody waits, nothing was read. Clocks go on, so that no cell has to be cleared."""
     block[_ACQUIRED] = 0
     for k in range(_part(_WAITS, warps), _part(_WAITING, warps)):
         block[k] = 0
@@ -444,7 +442,11 @@ def _version() -> int:
     return zlib.crc32(b"".join(Path(__file__).with_name(name).read_bytes() for name in ("layout.py", "locks.py"))) >> 1
 
 
-def _note_function(version: int) -> Any:
+@functools.cache
+def note_address() -> int:
+    """Address of `note(context, watch, kind, pc, mask, addresses)`: lanes of the mask, at <32 x i64> addresses, are a finding."""
+    version, longs = _version(), numba.types.CPointer(numba.types.int64)
+
     def note(context, watch, kind, pc, mask, addresses):  # type: ignore[no-untyped-def]
         if kind < 0:
             return np.int32(version)
@@ -453,24 +455,34 @@ def _note_function(version: int) -> Any:
                 note_one(context, watch, kind, pc, lane, addresses[lane], -1, -1, 0)
         return np.int32(0)
 
-    types = numba.types
-    longs = types.CPointer(types.int64)
-    return c_function(note, types.int32(longs, longs, types.int64, types.int64, types.uint32, longs))
+    word, mask_word = numba.types.int64, numba.types.uint32
+    return int(c_function(note, numba.types.int32(longs, longs, word, word, mask_word, longs)).address)
 
 
-def _order_function(version: int) -> Any:
+@functools.cache
+def order_address() -> int:
+    """Address of `order(context, watch, block, mask, what, operand)`: lanes of the mask wait, meet or fence; a barrier's number."""
+    version, longs = _version(), numba.types.CPointer(numba.types.int64)
+
     def order(context, watch, block, mask, what, operand):  # type: ignore[no-untyped-def]
         if what < 0:
             return np.int32(version)
         _order(context, watch, block, np.int64(mask), what, operand)
         return np.int32(0)
 
-    types = numba.types
-    longs = types.CPointer(types.int64)
-    return c_function(order, types.int32(longs, longs, longs, types.uint32, types.int64, types.int64))
+    word, mask_word = numba.types.int64, numba.types.uint32
+    return int(c_function(order, numba.types.int32(longs, longs, longs, mask_word, word, word)).address)
 
 
-def _access_function(version: int) -> Any:
+@functools.cache
+def access_address() -> int:
+    """Address of `access(context, watch, block, cells, mask, pc, addresses, what, values, old)`: racecheck's part of an access.
+
+    `addresses` are <32 x i64>; `what` READS, WRITES, IN_SHARED, how many elements and their bytes; `values` and `old` are what is
+    stored and what was there, 32 lanes of the first element, then of the next one.
+    """
+    version, longs, octets = _version(), *(numba.types.CPointer(kind) for kind in (numba.types.int64, numba.types.uint8))
+
     def access(context, watch, block, cells, mask, pc, addresses, what, values, old):  # type: ignore[no-untyped-def]
         if what < 0:
             return np.int32(version)
@@ -483,29 +495,6 @@ def _access_function(version: int) -> Any:
             _access(context, watch, block, cells, first, np.int64(mask), pc, addresses, what, values, old)
         return np.int32(0)
 
-    types = numba.types
-    longs, octets = types.CPointer(types.int64), types.CPointer(types.uint8)
-    numbers = (types.uint32, types.int64)
-    return c_function(access, types.int32(longs, longs, longs, longs, *numbers, longs, types.int64, octets, octets))
-
-
-@functools.cache
-def note_address() -> int:
-    """Address of `note(context, watch, kind, pc, mask, addresses)`: lanes of the mask, at <32 x i64> addresses, are a finding."""
-    return int(_note_function(_version()).address)
-
-
-@functools.cache
-def order_address() -> int:
-    """Address of `order(context, watch, block, mask, what, operand)`: lanes of the mask wait, meet or fence; a barrier's number."""
-    return int(_order_function(_version()).address)
-
-
-@functools.cache
-def access_address() -> int:
-    """Address of `access(context, watch, block, cells, mask, pc, addresses, what, values, old)`: racecheck's part of an access.
-
-    `addresses` are <32 x i64>; `what` READS, WRITES, IN_SHARED, how many elements and their bytes; `values` and `old` are what is
-    stored and what was there, 32 lanes of the first element, then of the next one.
-    """
-    return int(_access_function(_version()).address)
+    numbers = (numba.types.uint32, numba.types.int64)
+    signature = numba.types.int32(longs, longs, longs, longs, *numbers, longs, numba.types.int64, octets, octets)
+    return int(c_function(access, signature).address)
