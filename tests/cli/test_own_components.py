@@ -94,7 +94,7 @@ def test_explain_charges_it_as_declared_and_shows_the_rest(launch_file: Path, ca
     assert sum(row["cpi_stack"]["tensor"] for row in rows) == pytest.approx(stack["tensor"])
     assert {part["component"]: part["cpi"] for part in document["rest"]} == pytest.approx({"clusters": stack["clusters"]})
     text = run(capsys, "explain", launch_file, "--model", "declares").out
-    assert "waiting for the cluster; charged to no line" in text
+    assert "no line: waiting for the cluster" in text
 
 
 def test_report_and_comparison_of_reports_draw_and_name_it(launch_file: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -93,7 +93,7 @@ def test_temporary_folders_of_killed_processes_go_and_those_in_use_stay(tmp_path
 def test_failed_launch_is_in_the_last_line_and_with_strict_in_the_exit_code() -> None:
     program = build("outside.cu")
     code, output, _ = run(program)
-    table = output.partition("\nnext:")[0].rstrip().splitlines()
+    table = output.rpartition("\n\n")[0].splitlines()  # then the next command
     assert code == 0, "the program's own"
     assert table[-1] == "  failed   1 of 1 launch; see the errors above"
     assert run(program, options=("--strict",))[0] == 5
