@@ -15,8 +15,8 @@ _MULTIPLY_FLOPS = 2 * 16 * 8 * 16  # of the matrix multiply of a warp that initi
 
 
 def _tensor_flops(gpu: GpuSpec) -> float | None:
-    """Operations a second of tensor cores, None where there are none."""
-    every = gpu.initiation_cycles.get("tensor")
+    """Operations a second of tensor cores with 16-bit sums, None where there are none; of warp groups, where these are faster."""
+    every = gpu.initiation_cycles.get("tensor_group", gpu.initiation_cycles.get("tensor"))
     return None if every is None else gpu.sm_count * gpu.sm.schedulers * _MULTIPLY_FLOPS * gpu.core_clock_hz / every
 
 

@@ -58,7 +58,7 @@ def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs
         if instruction.access:
             busy[pc] = held[pc] = port_cycles[pc]
         else:
-            pipes = occupied(gpu, instruction.op_class)
+            pipes = occupied(gpu, instruction.op_class, instruction.product)
             (unit[pc], busy[pc]), (whole[pc], held[pc]) = (
                 (1 + names.setdefault(name, len(names)), cycles) for name, cycles in (pipes[0], pipes[-1])
             )
@@ -345,7 +345,7 @@ def port_conflicts(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Flo
 
 def unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs, unit: str) -> Floats:
     """Cycles for which each pc occupies the functional unit of the op class `unit`, float64 [instructions]."""
-    pipes = [{} if i.access else dict(occupied(gpu, i.op_class)) for i in trace.instructions]
+    pipes = [{} if i.access else dict(occupied(gpu, i.op_class, i.product)) for i in trace.instructions]
     return np.asarray(times * np.array([each.get(unit, 0) for each in pipes]), dtype=np.float64)
 
 
@@ -353,7 +353,7 @@ def _busiest_unit(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> tuple[str, 
     """The busiest unit that is not fully pipelined ("": none), and for how many cycles all warps together occupy it."""
     busy: dict[str, float] = {}
     for instruction in trace.instructions:
-        pipes = () if instruction.access else occupied(gpu, instruction.op_class)
+        pipes = () if instruction.access else occupied(gpu, instruction.op_class, instruction.product)
         for pipe, cycles in pipes:
             busy[pipe] = busy.get(pipe, 0.0) + cycles * float(times[instruction.pc])
     slow = {pipe: cycles for pipe, cycles in busy.items() if cycles > 0 and gpu.initiation_cycles.get(pipe, 1) > 1}
@@ -391,7 +391,7 @@ def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times
     """
     issue = np.full(len(trace.instructions), 1.0 / gpu.sm.issue_width)
     costs = [(issue, gpu.sm.schedulers), (port_cycles, 1)]
-    pipes = [{} if i.access else dict(occupied(gpu, i.op_class)) for i in trace.instructions]
+    pipes = [{} if i.access else dict(occupied(gpu, i.op_class, i.product)) for i in trace.instructions]
     for op_class in gpu.initiation_cycles:
         costs.append((np.array([each.get(op_class, 0) for each in pipes], dtype=np.float64), gpu.sm.schedulers))
     cost, parts = max(costs, key=lambda cost: float((cost[0] * times).sum()) / cost[1])

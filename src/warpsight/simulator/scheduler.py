@@ -151,8 +151,8 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
     if not accesses:
         set_results(warp, instruction, now + instruction.latency)
         if unit != codes.UNIT_MEMORY:
-            scheduler.unit_free[instruction.whole] = now + state.initiation[instruction.whole]
-            scheduler.unit_free[unit] = now + state.initiation[unit]
+            scheduler.unit_free[instruction.whole] = now + instruction.held
+            scheduler.unit_free[unit] = now + instruction.busy
     warp.group = wrapped(warp.group + instruction.closes_group, max(1, state.machine.groups))
     if instruction.operands_read >= 0:
         warp.registers_ready[instruction.operands_read] = now + instruction.operand_cycles

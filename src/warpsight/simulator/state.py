@@ -18,6 +18,8 @@ class Instruction(Record):
     kind: int
     unit: int
     whole: int  # the unit that this one is a part of; itself, if of none
+    busy: int  # cycles until its unit takes the next warp instruction
+    held: int  # the same of the unit that this one is a part of
     latency: int  # cycles from its issue to that of an instruction that uses its result
     stall: int  # cycles from its issue to the warp's next
     registers: Table[Int32]  # read or written, the written ones first
@@ -413,7 +415,6 @@ class State(Record):
     events: Table[UInt8]
     sectors: Table[UInt32]
     # the machine's units
-    initiation: Table[int]  # per unit: cycles until it takes the next warp instruction
     sms: Table[Sm]
     slices: Table[Slice]
     channels: Table[Channel]

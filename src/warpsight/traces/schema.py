@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.display import DISPLAY
+from warpsight.isa.matrix_products import matrix_product
 from warpsight.isa.sass.native import NO_BARRIER
 from warpsight.kernels.launch import LaunchShape
 
@@ -82,6 +83,11 @@ class StaticInstruction:
     def closes_group(self) -> bool:
         """The asynchronous copies since the last such instruction are a group from here on."""
         return self.opcode.startswith(("LDGDEPBAR", "cp.async.commit_group", "cp.async.wait_all"))
+
+    @property
+    def product(self) -> tuple[str, float] | None:
+        """Of a matrix multiply: its kind and its work, as `isa.matrix_products` has them."""
+        return matrix_product(self.opcode) if self.op_class == "tensor" else None
 
     @property
     def event_bytes(self) -> int:

@@ -18,7 +18,7 @@ from warpsight.base.errors import UsageError
 from warpsight.equations import resources
 from warpsight.gpu.design import Design
 from warpsight.gpu.occupancy import block_limits, occupancy
-from warpsight.gpu.spec import GpuSpec, peak_flops
+from warpsight.gpu.spec import GpuSpec, occupied, peak_flops
 from warpsight.intervals.usage import atomics, occurrences, path_use
 from warpsight.models.base import get_model
 from warpsight.pipeline.evaluate import ProfiledTrace
@@ -123,15 +123,15 @@ def _units(profiled: ProfiledTrace, gpu: GpuSpec) -> Need:
     warps, _ = path_use(trace)
     times = occurrences(trace, warps) * (trace.header.blocks / trace.header.recorded_blocks)
     issued: dict[str, float] = {}
+    busy: dict[str, float] = {}
     for instruction in trace.instructions:
-        if not instruction.access and instruction.op_class in gpu.initiation_cycles:
-            issued[instruction.op_class] = issued.get(instruction.op_class, 0.0) + float(times[instruction.pc])
-
-    def every(op_class: str) -> float:
-        return max(float(gpu.initiation_cycles[op_class]), 1.0 / gpu.sm.issue_width)
-
-    busiest = max(issued, key=lambda op_class: issued[op_class] * every(op_class), default="")
-    peak = gpu.sm_count * gpu.sm.schedulers / (every(busiest) if busiest else 1.0)
+        op_class, count = instruction.op_class, float(times[instruction.pc])
+        if count and not instruction.access and op_class in gpu.initiation_cycles:
+            every = max(float(occupied(gpu, op_class, instruction.product)[0][1]), 1.0 / gpu.sm.issue_width)
+            issued[op_class] = issued.get(op_class, 0.0) + count
+            busy[op_class] = busy.get(op_class, 0.0) + count * every
+    busiest = max(busy, key=lambda op_class: busy[op_class], default="")
+    peak = gpu.sm_count * gpu.sm.schedulers * (issued[busiest] / busy[busiest] if busiest else 1.0)
     label = f"functional units ({busiest})" if busiest else "functional units"
     equation = f"{busiest or 'no'} instructions x initiation interval / (SMs x schedulers)"
     return Need("units", label, issued.get(busiest, 0.0), peak, 1.0 / gpu.sm_count, "warp inst/cycle/SM", equation, COMPUTE)
