@@ -280,19 +280,20 @@ _OP_CLASSES = (
     ("shared", "shared-memory access without bank conflict", ""),
     ("fp16", "16-bit floating point", "fp32"),
     ("tensor", "warp matrix multiply, 16x8x16 of 16-bit numbers with 16-bit sums; none: the GPU has no tensor cores", "tensor"),
-    ("tensor_half", "one of half that depth, 16x8x8, of any type but fp64; none: the first of the two steps of `tensor`", "tensor_half"),
+    ("tensor_half", "one of half the depth, of any type but fp64; none: the first of two steps of the whole one", "tensor_half"),
     ("tensor_fp32acc", "warp matrix multiply, 16x8x16 of 16-bit numbers with 32-bit sums", "tensor"),
     ("tensor_tf32", "warp matrix multiply, 16x8x8 of tf32", "tensor_fp32acc"),
     ("tensor_int8", "warp matrix multiply, 16x8x32 of 8-bit integers", "tensor"),
     ("tensor_int4", "warp matrix multiply, 16x8x64 of 4-bit integers; none: the GPU has it not", "tensor_int4"),
     ("tensor_b1", "warp matrix multiply, 16x8x256 of bits; none: the GPU has it not", "tensor_b1"),
     ("tensor_fp64", "warp matrix multiply, 16x8x4 of fp64; none: the GPU has it not", "tensor_fp64"),
-    ("tensor_fp8", "warp matrix multiply, 16x8x32 of 8-bit floating point (or of 6 or 4 bits, without block scales) with 16-bit sums; "
-     "none: the GPU has it not", "tensor_fp8"),
+    ("tensor_fp8", "warp matrix multiply, 16x8x32 of 8-, 6- or 4-bit floating point with 16-bit sums; none: the GPU has it not",
+     "tensor_fp8"),
     ("tensor_fp8_fp32acc", "the same with 32-bit sums", "tensor_fp8"),
-    ("tensor_fp4", "warp matrix multiply, 16x8x64 of 4-bit floating point with block scales; none: the GPU has it not", "tensor_fp4"),
-    ("tensor_group", "asynchronous multiply of a warp group (wgmma), for 16x8 results and 256 bits of depth of each warp; none: the GPU has "
-     "it not", "tensor_group"),
+    ("tensor_fp4", "warp matrix multiply, 16x8x64 of 4-bit floating point with block scales; none: the GPU has it not",
+     "tensor_fp4"),
+    ("tensor_group", "multiply of a warp group (wgmma), for each 16x8x16 of a warp, or 256 bits of depth; none: the GPU has it not",
+     "tensor_group"),
     ("imad", "32-bit integer multiply-add of machine code, on the fp32 pipe", "fp32"),
     ("uniform", "operations of machine code on uniform registers", "int"),
     ("constant", "load of machine code from the constant cache", "int"),
@@ -392,14 +393,14 @@ ISSUE_ONLY = ("branch", "barrier", "control")
 
 
 Product = tuple[str, float]
-"""A warp matrix multiply: its kind, an op class above, and its work relative to the multiply that the keys of that class are for."""
+"""A warp matrix multiply: its kind, an op class, and its work relative to the multiply that the keys of that class are for."""
 
 
 def op_latency(gpu: GpuSpec, op_class: str, instruction: str, product: Product | None = None) -> int:
     """Cycles from issue to dependent issue. Raises SpecError, naming the `instruction`, for a class that `gpu` gives none for.
 
-    `product` if it is a matrix multiply. The steps of one follow each other through the unit: a smaller one is done earlier, a larger
-    one later by what it occupies the unit less or more.
+    `product` if it is a matrix multiply. Its steps follow each other through the unit: a smaller one is done earlier, a larger one
+    later, by what it occupies the unit less or more.
     """
     op_class, work = product or (op_class, 1.0)
     if op_class in gpu.latency_cycles:
@@ -425,7 +426,7 @@ def _is_half(kind: str, work: float) -> bool:
 
 
 def _product_cycles(gpu: GpuSpec, product: Product) -> int:
-    """Cycles for which a matrix multiply occupies the tensor cores of a scheduler. Raises SpecError for a kind that they have not."""
+    """Cycles for which a matrix multiply occupies a scheduler's tensor cores. Raises SpecError for a kind that they have not."""
     kind, work = product
     if kind not in gpu.initiation_cycles:
         raise SpecError(

@@ -13,7 +13,7 @@ import numpy as np
 from warpsight.base.compiled import jit, kept_until_changed
 from warpsight.caches.miss_profile import SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec, occupied, pass_cycles
-from warpsight.intervals.algorithm import ISSUE, TICKS, Indices, Ints, Longs, PathStats, Steps, arrives, plain, step_ticks
+from warpsight.intervals.algorithm import ISSUE, TICKS, Groups, Indices, Ints, Longs, PathStats, Steps, arrives, plain, step_ticks
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
 from warpsight.intervals.usage import atomics, dram_bytes, requests, touched_bytes, without_conflicts
 from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace
@@ -72,7 +72,7 @@ def _ticks(cycles: Floats) -> Longs:
 @kept_until_changed()
 def _walk(
     offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, kind: Ints, advance: Longs,
-    after: Longs, unit: Longs, busy: Longs, whole: Longs, held: Longs, registers: int, shared: bool, groups: tuple[int, int],
+    after: Longs, unit: Longs, busy: Longs, whole: Longs, held: Longs, registers: int, shared: bool, groups: Groups,
     units: int, ticks: Longs,
 ) -> None:
     """As `measure_paths`, with the `unit` of each step, and the ticks for which the last step of an instruction keeps it `busy`.

@@ -23,7 +23,7 @@ from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.simulator import codes
 from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
 from warpsight.simulator.structures import Cache
-from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
+from warpsight.traces.schema import ATOMIC, LOAD, NEXT_GROUP, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
 
 Rows = npt.NDArray[Any]
 Numbers = dict[str, int]
@@ -225,11 +225,19 @@ def scoreboard(
     return written, tuple(waited), (_OPERANDS, i.pc) if i.read_barrier < BARRIERS else None
 
 
-_MORE_GROUPS = 8  # of copies than an instruction lets be on their way: beyond that many, the oldest and the newest are one
+# Groups of copies beyond those that an instruction lets be on their way: beyond that many, the oldest and the newest are one. A
+# wait on an mbarrier is for the oldest of up to `_ON_MBARRIERS`.
+_MORE_GROUPS, _ON_MBARRIERS = 8, 16
+
+
+def _most_groups(instruction: StaticInstruction) -> int:
+    return _ON_MBARRIERS if instruction.wait_groups == NEXT_GROUP else instruction.wait_groups
 
 
 def _first_group(instruction: StaticInstruction) -> int:
     """The `first_group` of an instruction: one that closes a group and waits, waits for that, too."""
+    if instruction.wait_groups == NEXT_GROUP:
+        return codes.OLDEST_GROUP
     return instruction.wait_groups + (0 if instruction.closes_group or instruction.wait_groups < 0 else 1)
 
 
@@ -253,7 +261,7 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     rows: list[tuple[int, ...]] = []
     touched: list[int] = []
     loads = 0
-    most = max((i.wait_groups for i in trace.instructions), default=-1)
+    most = max((_most_groups(i) for i in trace.instructions), default=-1)
     copies = most >= 0
     for i in trace.instructions:
         kind = _kind(i)
@@ -263,7 +271,8 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
         returns = through_unit and i.access != STORE and bool(written) and not (copies and i.is_async_copy)
         unit, whole = (codes.UNIT_MEMORY if through_unit else units[name] for name, _ in (pipes[i.pc][0], pipes[i.pc][-1]))
         rows.append((
-            kind, unit, whole, pipes[i.pc][0][1], pipes[i.pc][-1][1], _latency(i, gpu), max(1, i.stall), len(touched), len(registers), len(set(written)),
+            kind, unit, whole, pipes[i.pc][0][1], pipes[i.pc][-1][1], _latency(i, gpu), max(1, i.stall),
+            len(touched), len(registers), len(set(written)),
             numbers.setdefault(operands_read, len(numbers)) if operands_read else -1,
             operand_cycles(i.opcode, i.space, i.access, i.access_bytes), _ACCESS.get(i.access, -1), i.access_bytes,
             packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,

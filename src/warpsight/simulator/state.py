@@ -39,6 +39,7 @@ class Instruction(Record):
     lane_cycles: int  # of an atomic on shared memory: for each further lane at its most shared address
     closes_group: int  # of such copies: 1
     first_group: int  # it waits for the groups closed before this one, 1 the latest; 0: and for later copies; -1: for none
+    # (or `codes.OLDEST_GROUP`)
 
 
 class Counters(RequestCounters):
@@ -116,6 +117,7 @@ class Warp(Record):
     outstanding: int
     loads: Table[Load]  # by the number of the instruction, then the groups of copies, used in turn
     group: int  # that is open
+    groups_ahead: int  # closed ones that it has not waited for, where waits are for the oldest of them
     data_wait: int
     unit_wait: int
     mshr_wait: int

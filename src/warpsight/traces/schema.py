@@ -35,6 +35,8 @@ LEVELS = ("ptx", "sass")
 SECTOR_BYTES = 32
 WARP_SIZE = 32
 
+NEXT_GROUP = -2  # of `StaticInstruction.wait_groups`
+
 LOAD, STORE, ATOMIC = ACCESSES = "load", "store", "atomic"
 SECTOR_SPACES = ("global", "local", "generic")
 BANK_SPACES = ("shared", "generic")
@@ -49,7 +51,8 @@ class StaticInstruction:
     `sources` and `destinations` are dense register numbers, predicates (and the guard) included. The next four are the control word
     of machine code (`isa/sass/native.py`): cycles before the next instruction may issue, the barriers released when the result is
     written and when the operands have been read, and the barriers waited for as a mask. `wait_groups` (-1: none) makes it wait
-    for asynchronous copies: at most so many of the groups closed before it may still be on their way.
+    for asynchronous copies: at most so many of the groups closed before it may still be on their way. `NEXT_GROUP` is a wait on an
+    mbarrier where copies arrive on mbarriers: for the oldest group of its warp that the warp has not waited for in this way.
     """
 
     pc: int
@@ -82,7 +85,17 @@ class StaticInstruction:
     @property
     def closes_group(self) -> bool:
         """The asynchronous copies since the last such instruction are a group from here on."""
-        return self.opcode.startswith(("LDGDEPBAR", "cp.async.commit_group", "cp.async.wait_all"))
+        return self.opcode.startswith(("LDGDEPBAR", "cp.async.commit_group", "cp.async.wait_all")) or self.arrives_with_copies
+
+    @property
+    def arrives_with_copies(self) -> bool:
+        """It arrives on an mbarrier when the asynchronous copies before it have."""
+        return self.opcode.startswith(("ARRIVES.LDGSTSBAR", "cp.async.mbarrier.arrive"))
+
+    @property
+    def polls_mbarrier(self) -> bool:
+        """A test of an mbarrier, which a warp repeats until it succeeds."""
+        return self.opcode.startswith(("mbarrier.try_wait", "mbarrier.test_wait", "SYNCS.PHASECHK"))
 
     @property
     def product(self) -> tuple[str, float] | None:
