@@ -313,7 +313,8 @@ def bounded_blocks(blocks: int, threads_per_block: int, most_threads: int | None
 def of_trace(trace: KernelTrace, line_bytes: int, *, stores: bool = False, most_threads: int | None = None) -> AccessStream:
     """The loads of `trace` in global, local and generic space (with `stores`, also the stores), one line request each.
 
-    Atomics bypass the L1, and so do some asynchronous copies. Accesses of single threads: the lanes active where the basic block begins; a guard may leave fewer.
+    Atomics bypass the L1, and so do some asynchronous copies. Accesses of single threads: the lanes active where the basic block
+    begins; a guard may leave fewer.
     Raises UsageError for a line that is not a multiple of 32 B, or a bound below one block.
     """
     if line_bytes < SECTOR_BYTES or line_bytes % SECTOR_BYTES:

@@ -358,7 +358,7 @@ class _Run:
         return table, np.bincount(np.concatenate(taken), minlength=len(table))
 
     def _new_polls(self) -> Polls:
-        return Polls(static_instructions(self.function), self.native.graph.block_start.tolist())
+        return Polls.of(self.function, self.native.graph.block_start.tolist())
 
     def _tell_outside(self) -> None:
         """Tell `RunOptions.out_of_bounds` of the accesses that were let through: by instruction, that of the first block first."""
