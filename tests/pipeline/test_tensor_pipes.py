@@ -124,6 +124,6 @@ def test_every_gpu_with_tensor_cores_has_the_types_of_its_generation(gpu: str) -
 
 
 @pytest.mark.parametrize("run", MODELS)
-def test_type_that_the_tensor_cores_have_not_is_refused(run: Callable[..., Any]) -> None:
+def test_type_that_the_tensor_cores_do_not_have_is_refused(run: Callable[..., Any]) -> None:
     with pytest.raises(SpecError, match="tensor_fp64"):
         run(multiplies(F64, 1, 4, chained=False), gpu="rtx2060", caches_before="cold")

@@ -280,19 +280,19 @@ _OP_CLASSES = (
     ("shared", "shared-memory access without bank conflict", ""),
     ("fp16", "16-bit floating point", "fp32"),
     ("tensor", "warp matrix multiply, 16x8x16 of 16-bit numbers with 16-bit sums; none: the GPU has no tensor cores", "tensor"),
-    ("tensor_half", "one of half the depth, of any type but fp64; none: the first of two steps of the whole one", "tensor_half"),
+    ("tensor_half", "one of half the depth, of any type but fp64; none: as the first of two steps of the whole one", "tensor_half"),
     ("tensor_fp32acc", "warp matrix multiply, 16x8x16 of 16-bit numbers with 32-bit sums", "tensor"),
     ("tensor_tf32", "warp matrix multiply, 16x8x8 of tf32", "tensor_fp32acc"),
     ("tensor_int8", "warp matrix multiply, 16x8x32 of 8-bit integers", "tensor"),
-    ("tensor_int4", "warp matrix multiply, 16x8x64 of 4-bit integers; none: the GPU has it not", "tensor_int4"),
-    ("tensor_b1", "warp matrix multiply, 16x8x256 of bits; none: the GPU has it not", "tensor_b1"),
-    ("tensor_fp64", "warp matrix multiply, 16x8x4 of fp64; none: the GPU has it not", "tensor_fp64"),
-    ("tensor_fp8", "warp matrix multiply, 16x8x32 of 8-, 6- or 4-bit floating point with 16-bit sums; none: the GPU has it not",
+    ("tensor_int4", "warp matrix multiply, 16x8x64 of 4-bit integers; none: the GPU does not have it", "tensor_int4"),
+    ("tensor_b1", "warp matrix multiply, 16x8x256 of bits; none: the GPU does not have it", "tensor_b1"),
+    ("tensor_fp64", "warp matrix multiply, 16x8x4 of fp64; none: the GPU does not have it", "tensor_fp64"),
+    ("tensor_fp8", "warp matrix multiply, 16x8x32 of 8-, 6- or 4-bit floating point with 16-bit sums; none: the GPU does not have it",
      "tensor_fp8"),
     ("tensor_fp8_fp32acc", "the same with 32-bit sums", "tensor_fp8"),
-    ("tensor_fp4", "warp matrix multiply, 16x8x64 of 4-bit floating point with block scales; none: the GPU has it not",
+    ("tensor_fp4", "warp matrix multiply, 16x8x64 of 4-bit floating point with block scales; none: the GPU does not have it",
      "tensor_fp4"),
-    ("tensor_group", "multiply of a warp group (wgmma), for each 16x8x16 of a warp, or 256 bits of depth; none: the GPU has it not",
+    ("tensor_group", "multiply of a warp group (wgmma), for each 16x8x16 of a warp, or 256 bits of depth; none: the GPU does not have it",
      "tensor_group"),
     ("imad", "32-bit integer multiply-add of machine code, on the fp32 pipe", "fp32"),
     ("uniform", "operations of machine code on uniform registers", "int"),
@@ -426,7 +426,7 @@ def _is_half(kind: str, work: float) -> bool:
 
 
 def _product_cycles(gpu: GpuSpec, product: Product) -> int:
-    """Cycles for which a matrix multiply occupies a scheduler's tensor cores. Raises SpecError for a kind that they have not."""
+    """Cycles for which a matrix multiply occupies a scheduler's tensor cores. Raises SpecError for a kind that they do not have."""
     kind, work = product
     if kind not in gpu.initiation_cycles:
         raise SpecError(

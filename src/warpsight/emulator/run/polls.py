@@ -72,9 +72,9 @@ def _has_effect(instruction: StaticInstruction) -> bool:
 def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: ignore[no-untyped-def]
     """Move the streams together in place, without the tests that fail; returns how many instructions were left out.
 
-    `entries`, `events`, `sectors` and `offsets` as in `Streams`. `blocks`: by basic block its kind, what its last instruction with an
-    effect tests (-1: it is no test), and its length. Rows `start[b]` to `start[b + 1]` are the events of block b: whether the first
-    byte counts sectors, and other bytes.
+    `entries`, `events`, `sectors` and `offsets` as in `Streams`. `blocks`: by basic block its kind, what its last instruction with
+    an effect tests (-1: it is no test), and its length. Rows `start[b]` to `start[b + 1]` are the events of block b: whether the
+    first byte counts sectors, and other bytes.
     """
     kinds, last_test, lengths = blocks
     out, event_out, sector_out, dropped = 0, 0, 0, 0
