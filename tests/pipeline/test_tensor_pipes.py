@@ -30,7 +30,7 @@ def opcode(shape: str, d: str, a: str = "", b: str = "", c: str = "") -> str:
 
 
 F16, F32, TF32 = opcode("m16n8k16", "f16"), opcode("m16n8k16", "f32", "bf16"), opcode("m16n8k8", "f32", "tf32")
-F64 = opcode("m8n8k4", "f64")
+F64, HALF = opcode("m8n8k4", "f64"), opcode("m16n8k8", "f16")
 S8, S4, B1 = opcode("m16n8k32", "s32", "s8"), opcode("m16n8k64", "s32", "s4"), opcode("m16n8k256", "s32", "b1")
 E4M3, E4M3_F16 = opcode("m16n8k32", "f32", "e4m3"), opcode("m16n8k32", "f16", "e4m3")
 MXF4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0"
@@ -84,7 +84,8 @@ def test_description_has_the_rate_that_nvidia_states(gpu: str, op: str, stated: 
     ("gpu", "op", "cycles"),
     [
         ("v100", F32, 16), ("rtx2060", F32, 32), ("a100", F32, 8), ("a100", F64, 16), ("rtx3070", F32, 32), ("rtx3070", F16, 16),
-        ("rtx4090", E4M3, 32), ("h100-sxm", F32, 6), ("b200", F32, 4), ("rtx5090", MXF4, 16),
+        ("rtx4090", E4M3, 32), ("h100-sxm", F32, 6), ("b200", F32, 8), ("rtx5090", MXF4, 16),
+        ("a100", HALF, 4), ("h100-sxm", HALF, 4), ("b200", HALF, 8), ("rtx5090", HALF, 16),
     ],
 )
 def test_independent_multiplies_keep_the_tensor_cores_busy_all_the_time(
@@ -99,8 +100,8 @@ def test_independent_multiplies_keep_the_tensor_cores_busy_all_the_time(
     ("gpu", "op", "cycles"),
     [
         ("a100", F32, 25), ("a100", opcode("m16n8k8", "f32", "f16"), 17), ("rtx3070", F16, 24), ("rtx3070", F32, 33),
-        ("rtx3070", opcode("m16n8k8", "f16"), 16), ("rtx2060", opcode("m16n8k8", "f16"), 14), ("h100-pcie", F32, 24),
-        ("h100-pcie", opcode("m16n8k8", "f16"), 16), ("rtx5090", F32, 35), ("v100", "HMMA.884.F32.F32.STEP0", 13),
+        ("rtx3070", HALF, 16), ("rtx2060", HALF, 14), ("h100-pcie", F32, 24),
+        ("h100-pcie", HALF, 16), ("rtx5090", F32, 35), ("v100", "HMMA.884.F32.F32.STEP0", 13),
         ("rtx4090", "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", 65),
     ],
 )
