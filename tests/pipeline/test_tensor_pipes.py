@@ -13,7 +13,7 @@ import warpsight
 from warpsight.base.errors import SpecError
 from warpsight.gpu.catalog import catalog_names
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import KINDS_OF_PRODUCTS
+from warpsight.gpu.spec import KINDS_OF_PRODUCTS, peak_flops
 from warpsight.isa.matrix_products import matrix_product
 from warpsight.traces.schema import KernelTrace
 
@@ -77,6 +77,12 @@ def test_description_has_the_rate_that_nvidia_states(gpu: str, op: str, stated: 
     kind, work = matrix_product(op)
     rate = spec.sm_count * spec.sm.schedulers * FLOP[op] / work / spec.initiation_cycles[kind] * clock * 1e-3
     assert rate == pytest.approx(stated, rel=0.02)
+
+
+@pytest.mark.parametrize(("gpu", "stated", "clock"), [("a100", 312, 1.41), ("h100-sxm", 989, 1.83), ("rtx4090", 330, 2.52)])
+def test_peak_of_tensor_cores_is_that_of_the_data_sheet(gpu: str, stated: float, clock: float) -> None:
+    """NVIDIA states the H100's at a lower clock than that of its other units."""
+    assert peak_flops(load_gpu(gpu, [f"core_clock={clock} GHz"]), "tensor") == pytest.approx(stated * 1e12, rel=0.01)
 
 
 @pytest.mark.parametrize("run", MODELS)

@@ -44,6 +44,12 @@ def matrix_product(opcode: str) -> tuple[str, float]:
     return _of_group(words) if words[0] in _GROUP_TYPES else _machine_code(opcode, words)
 
 
+def multiply_adds(opcode: str) -> float:
+    """Those of a multiply of one warp; of a sparse one those that are made."""
+    kind, work = matrix_product(opcode)
+    return work * _WORK[kind.removesuffix(_SUMS_32)] if kind != _GROUP else 0.0
+
+
 def _ptx(words: list[str]) -> tuple[str, float]:
     """D, A, B and C follow the shape, of which `wmma` of 16-bit numbers only has D and C."""
     shape = next((match for word in words if (match := _PTX_SHAPE.fullmatch(word))), None)
