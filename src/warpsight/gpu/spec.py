@@ -468,7 +468,7 @@ def peak_flops(gpu: GpuSpec, op_class: str) -> float:
     `tensor` is the peak of 16-bit numbers with 16-bit sums; of warp groups, where these are faster.
     """
     if op_class == _TENSOR:
-        every = gpu.initiation_cycles.get("tensor_group", gpu.initiation_cycles[_TENSOR])
-        return gpu.sm_count * gpu.sm.schedulers * _OF_A_PRODUCT * 2 * gpu.core_clock_hz / every
+        interval = gpu.initiation_cycles.get("tensor_group", gpu.initiation_cycles[_TENSOR])
+        return gpu.sm_count * gpu.sm.schedulers * _OF_A_PRODUCT * 2 * gpu.core_clock_hz / interval
     every = max(gpu.initiation_cycles[op_class], 1 / gpu.sm.issue_width)
     return gpu.sm_count * gpu.sm.schedulers * _LANES * 2 * gpu.core_clock_hz / every
