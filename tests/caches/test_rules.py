@@ -12,6 +12,7 @@ from trace_by_hand import Warp, build_trace
 
 from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.caches.miss_profile import MissProfile
+from warpsight.caches.reuse.miss_source import reuse_miss_profile
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -171,6 +172,15 @@ def test_copy_that_bypasses_the_l1_neither_takes_nor_reads_a_line_of_it(opcode: 
     named = dataclasses.replace(trace, instructions=(dataclasses.replace(trace.instructions[0], opcode=opcode),))
     found = simulate_caches(named, small_gpu(1), 1, interleaving="round-robin").totals()
     assert (found["l1_reads"], found["l1_hits"], found["l1_misses"], found["l2_read_hits"]) == (2, hits, 2 - hits, 1 - hits)
+
+
+def test_copy_past_the_l1_is_none_of_the_reuse_distance_model_s_loads() -> None:
+    """Its counts are those of the exact hierarchy: both copies go to the L2, and the load between them misses in an empty L1."""
+    code = "load.global.4 r0 <- q0\nload.global.4 r1 <- q1\nload.global.4 r2 <- q2"
+    trace = build_trace([code], [Warp(((0, 1, 1),), [[0], [0], [0]])])
+    copies = tuple(dataclasses.replace(i, opcode="LDGSTS.E.BYPASS.128") if i.pc != 1 else i for i in trace.instructions)
+    found = reuse_miss_profile(dataclasses.replace(trace, instructions=copies), small_gpu(1), 1)
+    assert found.l1_reads.tolist() == found.l1_misses.tolist() == [1, 1, 1] and not found.l1_hits.any()
 
 
 def test_l2_is_shared_by_the_sms() -> None:

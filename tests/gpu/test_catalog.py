@@ -6,7 +6,7 @@ from warpsight.gpu.catalog import catalog_names, catalog_path
 from warpsight.gpu.describe import describe, list_gpus
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import check_gpu, load_gpu
-from warpsight.gpu.spec import KEYS
+from warpsight.gpu.spec import KEYS, OP_CLASSES
 
 pytestmark = pytest.mark.paper
 
@@ -25,9 +25,11 @@ def test_every_gpu_of_the_catalog_is_sound_and_every_number_has_a_source(name: s
     gpu = load_gpu(name)
     assert gpu.name == name
     rows = {row.key: row for row in describe(gpu)}
-    # a GPU has tensor cores, with both keys, or lacks both
-    tensor = "tensor" in gpu.latency_cycles
-    assert list(rows) == [*(key for key in KEYS if tensor or not key.endswith(".tensor")), *gpu.parameters]
+    # a GPU has a kind of matrix multiply, or lacks it
+    lacking = {f"latency.{kind}" for kind in set(OP_CLASSES) - set(gpu.latency_cycles)}
+    lacking |= {f"initiation.{kind}" for kind in set(OP_CLASSES) - set(gpu.initiation_cycles)}
+    assert list(rows) == [*(key for key in KEYS if key not in lacking), *gpu.parameters]
+    assert all(".tensor" in key for key in lacking)
     assert [key for key, row in rows.items() if key_of(key).numeric and len(row.source) < len("estimated")] == []
 
 

@@ -228,7 +228,7 @@ def test_latencies_of_arithmetic_are_the_published_measurements(name: str, laten
     [
         # cycles to a dependent 16x8x16 multiply: NVIDIA's data for Turing in Mesa's NAK; DocumentSASS, sm_86, 16-bit sums;
         # Accel-Sim's A100 and H100, and Luo et al. 2025, table 7 (24.6 and 24.1). A scheduler begins one every so many: 2,048 FMA
-        # over a quarter of the white papers' FMA a clock and SM
+        # over a quarter of the white papers' FMA a clock and SM; on Hopper warp groups alone reach that
         ("rtx2060", 22, 2048 * 4 / 512),
         ("rtx3070", 24, 2048 * 4 / 512),
         ("a100", 25, 2048 * 4 / 1024),
@@ -237,7 +237,8 @@ def test_latencies_of_arithmetic_are_the_published_measurements(name: str, laten
 )
 def test_matrix_multiply_is_as_measured_and_as_often_as_the_white_paper_says(name: str, multiply: int, every: float) -> None:
     gpu = load_gpu(name)
-    assert (gpu.latency_cycles["tensor"], gpu.initiation_cycles["tensor"]) == (multiply, every)
+    kind = "tensor_group" if "tensor_group" in gpu.initiation_cycles else "tensor"
+    assert (gpu.latency_cycles["tensor"], gpu.initiation_cycles[kind]) == (multiply, every)
 
 
 # CUDA C++ Best Practices Guide, table "Throughput of Native Arithmetic Instructions": results a clock and SM by compute capability,

@@ -88,12 +88,13 @@ def test_slices_of_a_channel_take_turns_at_the_lowest_bank_bit(load: Load) -> No
 
 
 OF_MACHINE_CODE = {"imad": 4, "uniform": 4, "constant": 4}  # as fp32 or int
+OF_PRODUCTS = ("tensor_fp32acc", "tensor_tf32", "tensor_int8")  # as tensor
 
 
 def test_latencies_without_trace_config_are_those_of_add(load: Load) -> None:
     made, gpu = load(configuration())
     arithmetic = {"int": 4, "fp32": 4, "fp64": 8, "sfu": 100, "shared": 20, "fp16": 4, "tensor": 64}
-    assert gpu.latency_cycles == arithmetic | OF_MACHINE_CODE
+    assert gpu.latency_cycles == arithmetic | OF_MACHINE_CODE | dict.fromkeys(OF_PRODUCTS, 64)
     assert gpu.initiation_cycles["fp64"] == 4
     assert any("MAX 13, MUL 4, MAD 5, DIV 145, SHFL 21" in note for note in made.notes)
 
@@ -101,7 +102,7 @@ def test_latencies_without_trace_config_are_those_of_add(load: Load) -> None:
 def test_latencies_of_trace_config_are_of_the_unit_alone_and_get_the_stages_around_it(load: Load) -> None:
     made, gpu = load(configuration(), TRACE)
     arithmetic = {"int": 4, "fp32": 4, "fp64": 10, "sfu": 22, "shared": 20, "fp16": 4, "tensor": 10}
-    assert gpu.latency_cycles == arithmetic | OF_MACHINE_CODE
+    assert gpu.latency_cycles == arithmetic | OF_MACHINE_CODE | dict.fromkeys(OF_PRODUCTS, 10)
     assert gpu.initiation_cycles["tensor"] == 4
     assert "2 of the pipeline around it" in made.values["latency.int"].source
     assert any("BRA" in note for note in made.notes)

@@ -10,7 +10,7 @@ from small_programs import gpu, load, op, trace
 
 from warpsight.intervals.algorithm import PathIntervals, dependences, path_intervals, path_stats, steps
 from warpsight.intervals.demands import cycles_alone
-from warpsight.traces.schema import KernelTrace, StaticInstruction
+from warpsight.traces.schema import NEXT_GROUP, KernelTrace, StaticInstruction
 
 pytestmark = pytest.mark.unit
 
@@ -79,3 +79,34 @@ def test_two_stages_of_a_loop_take_half_the_time_of_one() -> None:
     assert alone(once(copy(0), close(1), wait(2, 0), times=10))[0] == 10 * 102
     assert alone(once(copy(0), close(1), wait(2, 1), times=10))[0] == 5 * 102
     assert alone(once(copy(0), close(1), times=10))[0] == 10 * 2
+
+
+# -- Waits on mbarriers: each is for the oldest group that none has waited for.
+
+def arrive(pc: int) -> StaticInstruction:
+    return op(pc, op_class="shared", opcode="cp.async.mbarrier.arrive.noinc")
+
+
+def poll(pc: int) -> StaticInstruction:
+    return wait(pc, NEXT_GROUP, opcode="mbarrier.try_wait")
+
+
+def test_each_wait_on_an_mbarrier_is_for_the_oldest_group_not_waited_for() -> None:
+    """Copies at 0, 2 and 4. The first wait, the seventh instruction, is for that at 0, the second for that at 2, and so on."""
+    found = intervals(once(copy(0), arrive(1), copy(2), arrive(3), copy(4), arrive(5), poll(6), poll(7), poll(8)))
+    assert list(zip(found.stall_cycles.tolist(), found.pc.tolist(), strict=True)) == [(95, 0), (1, 2), (1, 4), (0, -1)]
+
+
+def test_wait_on_an_mbarrier_without_a_group_is_for_nothing() -> None:
+    """The last one, too: the only group has been waited for."""
+    assert alone(once(poll(0), poll(1), copy(2), arrive(3), poll(4), poll(5)))[0] == 2 + 101 + 2
+
+
+def test_stages_on_mbarriers_share_one_latency() -> None:
+    """As with groups that are counted, where a loop of two stages waits for all but the latest one."""
+    ahead = (copy(0), arrive(1))
+    loop = (copy(2), arrive(3), poll(4))
+    launched = trace((*ahead, *loop), [0, 2, 5], [[(0, 1), (1, 10)]], [0])
+    counted = trace((copy(0), close(1), copy(2), close(3), wait(4, 1)), [0, 2, 5], [[(0, 1), (1, 10)]], [0])
+    assert alone(launched) == alone(counted)
+    assert alone(once(copy(0), arrive(1), poll(2), times=10))[0] == 10 * 102

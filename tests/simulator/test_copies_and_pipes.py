@@ -11,12 +11,13 @@ from micro import MISS, gpu, issues, run, whole, word
 from trace_by_hand import Warp, build_trace
 
 from warpsight.gpu.spec import GpuSpec
-from warpsight.traces.schema import KernelTrace
+from warpsight.traces.schema import NEXT_GROUP, KernelTrace
 
 pytestmark = pytest.mark.unit
 
 # what a line of a kernel by hand stands for: its opcode, and the groups that it lets be on their way
 COPY, CLOSE, ALL = ("LDGSTS.E", -1), ("LDGDEPBAR", -1), ("cp.async.wait_all", 0)
+ARRIVE, POLL = ("cp.async.mbarrier.arrive.noinc", -1), ("mbarrier.try_wait", NEXT_GROUP)
 
 
 def wait(groups: int) -> tuple[str, int]:
@@ -71,6 +72,17 @@ def test_same_copy_is_under_way_several_times() -> None:
     """Four rounds; with two groups under way the wait of a round is for the copy two rounds before."""
     every = issued(copies(COPY, CLOSE, wait(2), times=4))
     assert every[:6] == [1, 2, 3, 4, 5, 6] and every[8] == 1 + MISS and every[11] == 4 + MISS
+
+
+def test_waits_on_mbarriers_are_for_the_groups_in_their_order() -> None:
+    """Copies issue in cycles 1 and 3. The third wait finds no group that has not been waited for."""
+    assert issued(copies(COPY, ARRIVE, COPY, ARRIVE, POLL, POLL, POLL)) == [1, 2, 3, 4, 1 + MISS, 3 + MISS, 4 + MISS]
+
+
+def test_two_rounds_share_a_latency_where_a_loop_copies_one_round_ahead() -> None:
+    """The wait of a round is for the oldest copy: the second waits for nothing more, as that copy issued in the first round."""
+    every = issued(copies(COPY, ARRIVE, COPY, ARRIVE, POLL, times=2))
+    assert every[4] == 1 + MISS and every[9] == every[4] + 5
 
 
 def test_launch_ends_with_its_last_copy() -> None:

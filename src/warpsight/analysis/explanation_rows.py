@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import SpecError
 from warpsight.caches.miss_profile import MissProfile
-from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec
+from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, occupied
 from warpsight.intervals.algorithm import interval_spans
 from warpsight.intervals.demands import l1_cycles, port_conflicts, unit_cycles
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
@@ -117,7 +117,7 @@ def _unit_held(evidence: Evidence) -> Floats:
     If none does, the contention is between schedulers that share a unit: then all cycles that the units are occupied.
     Raises SpecError for an unknown unit.
     """
-    initiation = np.array([_initiation(instruction.op_class, evidence.gpu) for instruction in evidence.trace.instructions])
+    initiation = np.array([_initiation(instruction, evidence.gpu) for instruction in evidence.trace.instructions])
     misses = evidence.misses
     # a generic access may go only to shared memory, and then has fewer requests than executions
     queued = np.maximum(requests(evidence.trace.instructions, misses) - misses.executions, 0)
@@ -153,15 +153,16 @@ def _in_pipe(*units: str) -> Callable[[Evidence], Floats]:
     return weights
 
 
-def _initiation(op_class: str, gpu: GpuSpec) -> float:
+def _initiation(instruction: StaticInstruction, gpu: GpuSpec) -> float:
     """Cycles until a unit accepts the next instruction; 1 for op classes without a unit and for memory."""
+    op_class = instruction.op_class
     if op_class in (*ISSUE_ONLY, "memory"):
         return 1.0
     if op_class not in gpu.initiation_cycles:
         known = ", ".join(sorted(gpu.initiation_cycles))
         what = f'{gpu.name} has no initiation interval for op class "{op_class}"'
         raise SpecError(what, place=f"initiation.{op_class}", remedy=f"add it to the GPU description; it has {known}")
-    return float(gpu.initiation_cycles[op_class])
+    return float(occupied(gpu, op_class, instruction.product)[0][1])
 
 
 # Weights [instructions], 0 or more. `idle` and `launch` have no rule: no instruction causes them.

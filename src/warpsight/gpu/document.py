@@ -14,7 +14,7 @@ from warpsight.base.yaml_nodes import AS_LINES, Composed, compose
 from warpsight.gpu.key import FLAG, WORD, Key
 from warpsight.gpu.keys import TEXT_KEYS, Problems, every_parameter, find_key, is_section, key_of, keys_within
 from warpsight.gpu.occupancy import CARVE_OUTS
-from warpsight.gpu.spec import KEYS, SECTIONS, Content, GpuSpec, content_text, value_of
+from warpsight.gpu.spec import KEYS, KINDS_OF_PRODUCTS, SECTIONS, Content, GpuSpec, content_text, value_of
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node
@@ -232,10 +232,11 @@ _MOST_WAYS = 64
 def check_geometry(values: dict[str, Value], problems: Problems) -> None:
     """Records what does not fit: tensor cores, powers of two, sectors in lines, lines in slices, whole sets, shared memory."""
     before = len(problems)
-    # tensor cores have both a latency and an initiation interval, or neither
-    for name, other in (("latency.tensor", "initiation.tensor"), ("initiation.tensor", "latency.tensor")):
-        if name in values and other not in values:
-            problems.add(f"{name} is given but {other} is not", place=values[name].place, remedy=f"give {other} too")
+    # tensor cores have both a latency and an initiation interval for a kind of multiply, or neither
+    for kind in KINDS_OF_PRODUCTS:
+        for name, other in ((f"latency.{kind}", f"initiation.{kind}"), (f"initiation.{kind}", f"latency.{kind}")):
+            if name in values and other not in values:
+                problems.add(f"{name} is given but {other} is not", place=values[name].place, remedy=f"give {other} too")
     for name in _POWERS_OF_TWO:
         number = _number(values, name)
         if number & (number - 1):

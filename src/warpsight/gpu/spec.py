@@ -9,6 +9,7 @@ Below the spec stand the numbers that follow from it: the latency of an op class
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from operator import attrgetter
@@ -278,12 +279,28 @@ _OP_CLASSES = (
     ("sfu", "special functions: reciprocal, square root, sine, exponential", ""),
     ("shared", "shared-memory access without bank conflict", ""),
     ("fp16", "16-bit floating point", "fp32"),
-    ("tensor", "warp matrix multiply; none: the GPU has no tensor cores", "tensor"),
+    ("tensor", "warp matrix multiply, 16x8x16 of 16-bit numbers with 16-bit sums; none: the GPU has no tensor cores", "tensor"),
+    ("tensor_half", "one of half the depth, of any type but fp64; none: as the first of two steps of the whole one", "tensor_half"),
+    ("tensor_fp32acc", "warp matrix multiply, 16x8x16 of 16-bit numbers with 32-bit sums", "tensor"),
+    ("tensor_tf32", "warp matrix multiply, 16x8x8 of tf32", "tensor_fp32acc"),
+    ("tensor_int8", "warp matrix multiply, 16x8x32 of 8-bit integers", "tensor"),
+    ("tensor_int4", "warp matrix multiply, 16x8x64 of 4-bit integers; none: the GPU does not have it", "tensor_int4"),
+    ("tensor_b1", "warp matrix multiply, 16x8x256 of bits; none: the GPU does not have it", "tensor_b1"),
+    ("tensor_fp64", "warp matrix multiply, 16x8x4 of fp64; none: the GPU does not have it", "tensor_fp64"),
+    ("tensor_fp8", "warp matrix multiply, 16x8x32 of 8-, 6- or 4-bit floats with 16-bit sums; none: the GPU does not have it",
+     "tensor_fp8"),
+    ("tensor_fp8_fp32acc", "the same with 32-bit sums", "tensor_fp8"),
+    ("tensor_fp4", "warp matrix multiply, 16x8x64 of 4-bit floating point with block scales; none: the GPU does not have it",
+     "tensor_fp4"),
+    ("tensor_group", "multiply of a warp group (wgmma), for each 16x8x16 of a warp or 256 bits; none: the GPU does not have it",
+     "tensor_group"),
     ("imad", "32-bit integer multiply-add of machine code, on the fp32 pipe", "fp32"),
     ("uniform", "operations of machine code on uniform registers", "int"),
     ("constant", "load of machine code from the constant cache", "int"),
 )
 OP_CLASSES = tuple(name for name, _, _ in _OP_CLASSES)
+_TENSOR, _HALF = "tensor", "tensor_half"
+KINDS_OF_PRODUCTS = tuple(name for name in OP_CLASSES if name.startswith(_TENSOR) and name != _HALF)
 # Op classes whose instructions also occupy the pipe of another class. Multiply-adds of integers go through the pipe of single
 # precision, and where that has two halves only through one of them: Nsight Compute calls it FMA, and its halves FMAHeavy, which
 # executes FP32, integer multiplies and dot products, and FMALite, which executes FP32 alone.
@@ -375,10 +392,24 @@ def changed(gpu: GpuSpec, values: Mapping[str, Content]) -> GpuSpec:
 ISSUE_ONLY = ("branch", "barrier", "control")
 
 
-def op_latency(gpu: GpuSpec, op_class: str, instruction: str) -> int:
-    """Cycles from issue to dependent issue. Raises SpecError, naming the `instruction`, for a class that `gpu` gives none for."""
+Product = tuple[str, float]
+"""A warp matrix multiply: its kind, an op class, and its work relative to the multiply that the keys of that class are for."""
+
+
+def op_latency(gpu: GpuSpec, op_class: str, instruction: str, product: Product | None = None) -> int:
+    """Cycles from issue to dependent issue. Raises SpecError, naming the `instruction`, for a class that `gpu` gives none for.
+
+    `product` if it is a matrix multiply. Its steps follow each other through the unit: a smaller one is done earlier, a larger one
+    later, by what it occupies the unit less or more.
+    """
+    op_class, work = product or (op_class, 1.0)
     if op_class in gpu.latency_cycles:
-        return gpu.latency_cycles[op_class]
+        if work == 1.0:
+            return gpu.latency_cycles[op_class]
+        if _is_half(op_class, work) and _HALF in gpu.latency_cycles:
+            return gpu.latency_cycles[_HALF]
+        later = _product_cycles(gpu, (op_class, work)) - gpu.initiation_cycles[op_class]
+        return max(1, gpu.latency_cycles[op_class] + later)
     hint = suggestion(op_class, gpu.latency_cycles)
     raise SpecError(
         f'{instruction} is of op class "{op_class}", for which {gpu.name} gives no latency{hint}',
@@ -387,11 +418,34 @@ def op_latency(gpu: GpuSpec, op_class: str, instruction: str) -> int:
     )
 
 
-def occupied(gpu: GpuSpec, op_class: str) -> tuple[tuple[str, int], ...]:
+_WHOLE_ALONE = ("tensor_fp64", "tensor_group")  # kinds whose smaller shapes `tensor_half` is not for
+
+
+def _is_half(kind: str, work: float) -> bool:
+    return work <= 1 / 2 and kind not in _WHOLE_ALONE
+
+
+def _product_cycles(gpu: GpuSpec, product: Product) -> int:
+    """Cycles for which a matrix multiply occupies a scheduler's tensor cores. Raises SpecError for a kind that they do not have."""
+    kind, work = product
+    if kind not in gpu.initiation_cycles:
+        raise SpecError(
+            f"{gpu.name} gives no initiation interval for matrix multiplies of the kind {kind}", place=f"initiation.{kind}",
+            remedy=f"use types that its tensor cores have, or add `initiation: {{{kind}: N cycles}}` to the GPU description",
+        )  # fmt: skip
+    whole = gpu.initiation_cycles[kind]
+    if _is_half(kind, work) and _HALF in gpu.initiation_cycles:
+        return math.ceil(2 * work * whole * gpu.initiation_cycles[_HALF] / gpu.initiation_cycles[_TENSOR])
+    return math.ceil(work * whole)
+
+
+def occupied(gpu: GpuSpec, op_class: str, product: Product | None = None) -> tuple[tuple[str, int], ...]:
     """The pipes of a scheduler that a warp instruction of `op_class` occupies, and for how many cycles.
 
-    First its own, then the one that this is a part of.
+    First its own, then the one that this is a part of. `product` if it is a matrix multiply; all kinds share the tensor cores.
     """
+    if product is not None:
+        return ((_TENSOR, _product_cycles(gpu, product)),)
     own, whole = gpu.initiation_cycles.get(op_class, 1), _WITHIN.get(op_class)
     return ((op_class, own), (whole, gpu.initiation_cycles.get(whole, 1))) if whole else ((op_class, own),)
 
@@ -404,13 +458,17 @@ def pass_cycles(gpu: GpuSpec) -> int:
     return -(-_PASS_BYTES // (gpu.sm.access_width_bytes or _PASS_BYTES))
 
 
-_LANES = 32
+_LANES, _OF_A_PRODUCT = 32, 16 * 8 * 16
 
 
 def peak_flops(gpu: GpuSpec, op_class: str) -> float:
     """Operations a second of `op_class`, a multiply-add counted as two: what all SMs can begin, as the GPU is described.
 
     A scheduler begins a warp instruction of the class every initiation interval, and no more instructions than its issue width.
+    `tensor` is the peak of 16-bit numbers with 16-bit sums; of warp groups, where these are faster.
     """
+    if op_class == _TENSOR:
+        interval = gpu.initiation_cycles.get("tensor_group", gpu.initiation_cycles[_TENSOR])
+        return gpu.sm_count * gpu.sm.schedulers * _OF_A_PRODUCT * 2 * gpu.core_clock_hz / interval
     every = max(gpu.initiation_cycles[op_class], 1 / gpu.sm.issue_width)
     return gpu.sm_count * gpu.sm.schedulers * _LANES * 2 * gpu.core_clock_hz / every

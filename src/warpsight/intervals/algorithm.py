@@ -25,13 +25,16 @@ import numpy.typing as npt
 from warpsight.base.compiled import inlined, jit
 from warpsight.intervals.interval_profile import Floats
 from warpsight.isa.sass.native import BARRIERS, operand_cycles
-from warpsight.traces.schema import KernelTrace, StaticInstruction
+from warpsight.traces.schema import NEXT_GROUP, KernelTrace, StaticInstruction
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.uint32]
 
+Groups = tuple[int, int, int]
+
 SOURCES_PER_STEP = 3
+_ON_MBARRIERS = 16  # groups of copies in the row where waits are on mbarriers
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Dependences:
     Pc p reads `sources[source_offset[p]:source_offset[p + 1]]`, and writes the same range of `destinations`, of which `kinds` says
     what they wait for: `RESULT`, `OPERANDS` or `ISSUE`. `registers` is their number. `shared`: several instructions may be on the
     way to one register, and all are waited for, as barriers have it. `groups`: the first and the last register of the row that
-    stands for asynchronous copies, which a pc moves on that writes the second of them; -1 for none.
+    stands for asynchronous copies, which a pc moves on that writes the second of them, and the register of the oldest group not
+    waited for, behind which comes the number of these groups, which a pc lowers that writes it; -1 for none.
     """
 
     source_offset: Ints
@@ -51,7 +55,7 @@ class Dependences:
     kinds: Ints
     registers: int
     shared: bool
-    groups: tuple[int, int]
+    groups: Groups
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class Steps:
     pc: Ints
     registers: int
     shared: bool
-    groups: tuple[int, int]
+    groups: Groups
 
 
 RESULT, OPERANDS, ISSUE = range(3)  # what a register waits for: the result, the reading of the operands, the stall cycles
@@ -86,8 +90,10 @@ class _Registers:
         self.controlled = any(instruction.stall for instruction in instructions)
         named = [register for i in instructions for register in (*i.sources, *i.destinations)]
         first = _RIGHT_TO_ISSUE + 1 if self.controlled else max(named, default=-1) + 1
+        on_mbarriers = any(i.wait_groups == NEXT_GROUP for i in instructions)
         most = max((i.wait_groups for i in instructions), default=-1)
-        self.groups = (first, first + 1 + most) if most >= 0 else (-1, -1)
+        most = max(most, _ON_MBARRIERS if on_mbarriers else -1)
+        self.groups = (first, first + 1 + most, first + 2 + most if on_mbarriers else -1) if most >= 0 else (-1, -1, -1)
 
     def written(self, instruction: StaticInstruction) -> list[tuple[int, int]]:
         """(register, kind) of what an instruction writes."""
@@ -97,9 +103,11 @@ class _Registers:
             found += [(_RIGHT_TO_ISSUE, ISSUE)] if instruction.stall > 1 else []
         else:
             found = [(register, RESULT) for register in instruction.destinations]
-        copies, _ = self.groups
+        copies, _, oldest = self.groups
         if copies >= 0 and (instruction.is_async_copy or instruction.closes_group):
             found.append((copies if instruction.is_async_copy else copies + 1, RESULT))
+        if instruction.wait_groups == NEXT_GROUP:
+            found.append((oldest + 1, RESULT))
         return found
 
     def read(self, instruction: StaticInstruction) -> list[int]:
@@ -109,7 +117,14 @@ class _Registers:
             found = [k for k in range(BARRIERS) if instruction.waits >> k & 1] + [_RIGHT_TO_ISSUE]
         if instruction.wait_groups >= 0:  # one that closes a group waits for that, too
             found.append(self.groups[0] + (0 if instruction.closes_group else 1 + instruction.wait_groups))
+        if instruction.wait_groups == NEXT_GROUP:
+            found.append(self.groups[2])
         return found
+
+    @property
+    def last(self) -> int:
+        """The last register that stands for groups of copies."""
+        return max(self.groups[1], self.groups[2] + 1)
 
 
 def dependences(instructions: Sequence[StaticInstruction]) -> Dependences:
@@ -120,7 +135,7 @@ def dependences(instructions: Sequence[StaticInstruction]) -> Dependences:
     destination_offset, destinations = _flat([[register for register, _ in each] for each in written])
     _, kinds = _flat([[kind for _, kind in each] for each in written])
     most = max((int(part.max()) for part in (sources, destinations) if part.size), default=-1)
-    registers = max(most, rules.groups[1]) + 1
+    registers = max(most, rules.last) + 1
     return Dependences(source_offset, sources, destination_offset, destinations, kinds, registers, rules.controlled, rules.groups)
 
 
@@ -131,7 +146,7 @@ def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Ste
     so the earlier instruction has waited for it, and it cannot stall the warp again.
     """
     known, rules = dependences(instructions), _Registers(instructions)
-    registers, row_of_groups = known.registers, set(range(known.groups[0], known.groups[1] + 1))
+    registers, row_of_groups = known.registers, set(range(known.groups[0], rules.last + 1))
     rows: list[_Step] = []
     start = [0]
     for begin, end in pairwise(block_start.tolist()):
@@ -141,7 +156,7 @@ def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Ste
             rows += _steps_of(instruction.pc, [source for source in reads if source not in waited], writes, registers)
             waited |= set(reads)
             waited -= {register for register, _ in writes}
-            waited -= row_of_groups if instruction.closes_group else set()
+            waited -= row_of_groups if instruction.closes_group or instruction.wait_groups == NEXT_GROUP else set()
         start.append(len(rows))
     pc, ends, sources, destination, kind = zip(*rows, strict=True) if rows else ([], [], [], [], [])
     return Steps(
@@ -177,13 +192,20 @@ def _flat(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
 # Time is in whole ticks (int64), so that sums do not depend on their order, and two issues a cycle apart differ by exactly a cycle.
 
 @inlined
-def arrives(ready: Longs, destination: np.uint32, done: int, shared: bool, groups: tuple[int, int]) -> None:
-    """What writes the register is done then; or, at the register of the newest group of copies, a group is closed."""
-    copies, oldest = groups
+def arrives(ready: Longs, destination: np.uint32, done: int, shared: bool, groups: Groups) -> None:
+    """What writes the register is done then; or, at registers of groups of copies, a group is closed or has been waited for."""
+    copies, last, oldest = groups
     register = np.int64(destination)
-    if register == copies + 1 and copies >= 0:
-        for k in range(oldest, copies, -1):
-            ready[k] = ready[k - 1]
+    if len(ready) - 1 > register > copies >= 0:
+        if register == copies + 1:
+            for k in range(last, copies, -1):
+                ready[k] = ready[k - 1]
+            ahead = ready[oldest + 1] + 1 if oldest >= 0 else 0
+        else:
+            ahead = max(ready[oldest + 1] - 1, 0)
+        if oldest >= 0:
+            ready[oldest] = ready[min(copies + ahead, last)] if ahead > 0 else 0
+            ready[oldest + 1] = ahead
     elif shared or register == copies:
         ready[register] = max(done, ready[register])
     else:
@@ -193,7 +215,7 @@ def arrives(ready: Longs, destination: np.uint32, done: int, shared: bool, group
 @jit(cache=True, nogil=True)
 def measure_paths(
     offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, advance: Longs, after: Longs,
-    registers: int, shared: bool, groups: tuple[int, int], ticks: Longs,
+    registers: int, shared: bool, groups: Groups, ticks: Longs,
 ) -> None:
     """Fill `ticks` int64 [paths] with the issue and stall time of a warp alone on each path.
 
@@ -218,17 +240,25 @@ def measure_paths(
 
 
 @inlined
-def _move_on(copies: int, oldest: int, ready: Longs, producer: Ints, kind_of: Ints) -> None:
-    """A group of copies is closed."""
-    for older in range(oldest, copies, -1):
-        newer = older - 1
-        ready[older], producer[older], kind_of[older] = ready[newer], producer[newer], kind_of[newer]
+def _move_on(register: int, groups: Groups, ready: Longs, producer: Ints, kind_of: Ints) -> None:
+    """A group of copies is closed, or the oldest has been waited for."""
+    copies, last, oldest = groups
+    closes = register == copies + 1
+    if closes:
+        for older in range(last, copies, -1):
+            newer = older - 1
+            ready[older], producer[older], kind_of[older] = ready[newer], producer[newer], kind_of[newer]
+    if oldest >= 0:
+        ahead = ready[oldest + 1] + 1 if closes else max(ready[oldest + 1] - 1, 0)
+        of = min(copies + ahead, last)
+        ready[oldest], producer[oldest], kind_of[oldest] = ready[of] if ahead > 0 else 0, producer[of], kind_of[of]
+        ready[oldest + 1] = ahead
 
 
 @jit(cache=True, nogil=True)
 def record_path(
     block: Ints, repeat: Ints, block_start: Ints, source_offset: Ints, sources: Ints, destination_offset: Ints, destinations: Ints,
-    registers: int, shared: bool, groups: tuple[int, int], cycle: int, after: Longs, kinds: Ints, columns: Floats,
+    registers: int, shared: bool, groups: Groups, cycle: int, after: Longs, kinds: Ints, columns: Floats,
     instructions: Longs, stalls: Longs, stall_pc: Ints, stall_kind: Ints, sums: Floats,
 ) -> int:
     """Walk one path, fill its intervals and return their number; with empty outputs, only count them.
@@ -241,7 +271,7 @@ def record_path(
     producer = np.full(registers, -1, dtype=np.int32)
     kind_of = np.zeros(registers, dtype=np.int32)
     following, interval, filling = np.int64(0), 0, len(instructions) > 0
-    copies, oldest = groups
+    copies = groups[0]
     for run in range(len(block)):
         for _ in range(repeat[run]):
             for pc in range(block_start[block[run]], block_start[block[run] + 1]):
@@ -260,8 +290,8 @@ def record_path(
                         sums[interval, column] += columns[pc, column]
                 for k in range(destination_offset[pc], destination_offset[pc + 1]):
                     register, done = destinations[k], issue + after[k]
-                    if register == copies + 1 and copies >= 0:
-                        _move_on(copies, oldest, ready, producer, kind_of)
+                    if register > copies >= 0:
+                        _move_on(register, groups, ready, producer, kind_of)
                     elif not (shared or register == copies) or done > ready[register]:
                         ready[register], producer[register], kind_of[register] = done, pc, kinds[k]
                 following = issue + cycle

@@ -63,7 +63,8 @@ def _compute_latency(instruction: StaticInstruction, gpu: GpuSpec) -> float:
     """The latency of the op class: the GPU's, or 0 for an instruction that only issues (it never stalls a consumer, eq. 4)."""
     if instruction.op_class in ISSUE_ONLY and instruction.op_class not in gpu.latency_cycles:
         return 0.0
-    return float(op_latency(gpu, instruction.op_class, f'"{instruction.opcode}" ({instruction.file}:{instruction.line})'))
+    named = f'"{instruction.opcode}" ({instruction.file}:{instruction.line})'
+    return float(op_latency(gpu, instruction.op_class, named, instruction.product))
 
 
 def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -> Floats:

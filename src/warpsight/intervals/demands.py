@@ -13,7 +13,7 @@ import numpy as np
 from warpsight.base.compiled import jit, kept_until_changed
 from warpsight.caches.miss_profile import SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec, occupied, pass_cycles
-from warpsight.intervals.algorithm import ISSUE, TICKS, Indices, Ints, Longs, PathStats, Steps, arrives, plain, step_ticks
+from warpsight.intervals.algorithm import ISSUE, TICKS, Groups, Indices, Ints, Longs, PathStats, Steps, arrives, plain, step_ticks
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
 from warpsight.intervals.usage import atomics, dram_bytes, requests, touched_bytes, without_conflicts
 from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace
@@ -58,7 +58,7 @@ def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs
         if instruction.access:
             busy[pc] = held[pc] = port_cycles[pc]
         else:
-            pipes = occupied(gpu, instruction.op_class)
+            pipes = occupied(gpu, instruction.op_class, instruction.product)
             (unit[pc], busy[pc]), (whole[pc], held[pc]) = (
                 (1 + names.setdefault(name, len(names)), cycles) for name, cycles in (pipes[0], pipes[-1])
             )
@@ -72,7 +72,7 @@ def _ticks(cycles: Floats) -> Longs:
 @kept_until_changed()
 def _walk(
     offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, kind: Ints, advance: Longs,
-    after: Longs, unit: Longs, busy: Longs, whole: Longs, held: Longs, registers: int, shared: bool, groups: tuple[int, int],
+    after: Longs, unit: Longs, busy: Longs, whole: Longs, held: Longs, registers: int, shared: bool, groups: Groups,
     units: int, ticks: Longs,
 ) -> None:
     """As `measure_paths`, with the `unit` of each step, and the ticks for which the last step of an instruction keeps it `busy`.
@@ -345,7 +345,7 @@ def port_conflicts(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Flo
 
 def unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs, unit: str) -> Floats:
     """Cycles for which each pc occupies the functional unit of the op class `unit`, float64 [instructions]."""
-    pipes = [{} if i.access else dict(occupied(gpu, i.op_class)) for i in trace.instructions]
+    pipes = [{} if i.access else dict(occupied(gpu, i.op_class, i.product)) for i in trace.instructions]
     return np.asarray(times * np.array([each.get(unit, 0) for each in pipes]), dtype=np.float64)
 
 
@@ -353,7 +353,7 @@ def _busiest_unit(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> tuple[str, 
     """The busiest unit that is not fully pipelined ("": none), and for how many cycles all warps together occupy it."""
     busy: dict[str, float] = {}
     for instruction in trace.instructions:
-        pipes = () if instruction.access else occupied(gpu, instruction.op_class)
+        pipes = () if instruction.access else occupied(gpu, instruction.op_class, instruction.product)
         for pipe, cycles in pipes:
             busy[pipe] = busy.get(pipe, 0.0) + cycles * float(times[instruction.pc])
     slow = {pipe: cycles for pipe, cycles in busy.items() if cycles > 0 and gpu.initiation_cycles.get(pipe, 1) > 1}
@@ -391,7 +391,7 @@ def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times
     """
     issue = np.full(len(trace.instructions), 1.0 / gpu.sm.issue_width)
     costs = [(issue, gpu.sm.schedulers), (port_cycles, 1)]
-    pipes = [{} if i.access else dict(occupied(gpu, i.op_class)) for i in trace.instructions]
+    pipes = [{} if i.access else dict(occupied(gpu, i.op_class, i.product)) for i in trace.instructions]
     for op_class in gpu.initiation_cycles:
         costs.append((np.array([each.get(op_class, 0) for each in pipes], dtype=np.float64), gpu.sm.schedulers))
     cost, parts = max(costs, key=lambda cost: float((cost[0] * times).sum()) / cost[1])

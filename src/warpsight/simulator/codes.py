@@ -8,6 +8,7 @@ LATEST = 1 << 62  # later than any time in ticks
 WHEEL = 64  # cycles that a scheduler's timing wheel spans, and warps that a scheduler can have
 MOST_REQUESTS = 256
 
+OLDEST_GROUP = -2  # of asynchronous copies: the oldest that the warp has not waited for
 # Kinds of instructions, and of accesses.
 ALU, GLOBAL, SHARED, BARRIER, FENCE = range(5)
 IS_LOAD, IS_STORE, IS_ATOMIC = range(3)

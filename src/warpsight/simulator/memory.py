@@ -23,7 +23,7 @@ from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.simulator import codes
 from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
 from warpsight.simulator.structures import Cache
-from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
+from warpsight.traces.schema import ATOMIC, LOAD, NEXT_GROUP, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
 
 Rows = npt.NDArray[Any]
 Numbers = dict[str, int]
@@ -161,10 +161,9 @@ _FENCES = ("membar", "fence")
 
 
 class Code(NamedTuple):
-    """The rows of `state.Instruction` and the registers that they point to, how many registers and loads there are, and the units.
+    """The rows of `state.Instruction` and the registers that they point to, how many registers, loads and units there are.
 
     The last `groups` of the loads are groups of asynchronous copies.
-    `initiation`: for each unit the cycles until it takes the next warp instruction.
     """
 
     rows: Rows
@@ -172,7 +171,7 @@ class Code(NamedTuple):
     registers: int
     loads: int
     groups: int
-    initiation: npt.NDArray[np.int64]
+    units: int
 
 
 def _kind(instruction: StaticInstruction) -> int:
@@ -191,7 +190,8 @@ def _latency(instruction: StaticInstruction, gpu: GpuSpec) -> int:
         return gpu.latency_cycles["int"]  # constants and parameters lie next to the register file and cost what a move costs
     if instruction.op_class in ISSUE_ONLY or instruction.op_class == "memory":
         return 1
-    return op_latency(gpu, instruction.op_class, f'"{instruction.opcode}" ({instruction.file}:{instruction.line})')
+    named = f'"{instruction.opcode}" ({instruction.file}:{instruction.line})'
+    return op_latency(gpu, instruction.op_class, named, instruction.product)
 
 
 # -- What an instruction waits for: registers that it reads or writes. Machine code names barriers instead, which may be those of
@@ -225,11 +225,19 @@ def scoreboard(
     return written, tuple(waited), (_OPERANDS, i.pc) if i.read_barrier < BARRIERS else None
 
 
-_MORE_GROUPS = 8  # of copies than an instruction lets be on their way: beyond that many, the oldest and the newest are one
+# Groups of copies beyond those that an instruction lets be on their way: beyond that many, the oldest and the newest are one. A
+# wait on an mbarrier is for the oldest of up to `_ON_MBARRIERS`.
+_MORE_GROUPS, _ON_MBARRIERS = 8, 16
+
+
+def _most_groups(instruction: StaticInstruction) -> int:
+    return _ON_MBARRIERS if instruction.wait_groups == NEXT_GROUP else instruction.wait_groups
 
 
 def _first_group(instruction: StaticInstruction) -> int:
     """The `first_group` of an instruction: one that closes a group and waits, waits for that, too."""
+    if instruction.wait_groups == NEXT_GROUP:
+        return codes.OLDEST_GROUP
     return instruction.wait_groups + (0 if instruction.closes_group or instruction.wait_groups < 0 else 1)
 
 
@@ -239,6 +247,8 @@ def _pipes(instruction: StaticInstruction, gpu: GpuSpec, controlled: bool) -> tu
     What only issues goes through the integer pipe at the level of PTX, and has a unit of its own in machine code (`controlled`).
     """
     op_class = "int" if instruction.access else instruction.op_class
+    if op_class == "tensor" and op_class in gpu.latency_cycles:
+        return occupied(gpu, op_class, instruction.product)
     return occupied(gpu, op_class if op_class in gpu.latency_cycles or (controlled and op_class in ISSUE_ONLY) else "int")
 
 
@@ -247,12 +257,11 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     numbers: dict[Hashable, int] = {}  # of the registers, in the order of first appearance
     setters = _setters(trace.instructions) if any(i.stall for i in trace.instructions) else None
     pipes = [_pipes(i, gpu, setters is not None) for i in trace.instructions]
-    initiation = dict(pair for each in pipes for pair in each)
-    units = {name: k + 1 for k, name in enumerate(sorted(initiation))}
+    units = {name: k + 1 for k, name in enumerate(sorted({name for each in pipes for name, _ in each}))}
     rows: list[tuple[int, ...]] = []
     touched: list[int] = []
     loads = 0
-    most = max((i.wait_groups for i in trace.instructions), default=-1)
+    most = max((_most_groups(i) for i in trace.instructions), default=-1)
     copies = most >= 0
     for i in trace.instructions:
         kind = _kind(i)
@@ -262,7 +271,8 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
         returns = through_unit and i.access != STORE and bool(written) and not (copies and i.is_async_copy)
         unit, whole = (codes.UNIT_MEMORY if through_unit else units[name] for name, _ in (pipes[i.pc][0], pipes[i.pc][-1]))
         rows.append((
-            kind, unit, whole, _latency(i, gpu), max(1, i.stall), len(touched), len(registers), len(set(written)),
+            kind, unit, whole, pipes[i.pc][0][1], pipes[i.pc][-1][1], _latency(i, gpu), max(1, i.stall),
+            len(touched), len(registers), len(set(written)),
             numbers.setdefault(operands_read, len(numbers)) if operands_read else -1,
             operand_cycles(i.opcode, i.space, i.access, i.access_bytes), _ACCESS.get(i.access, -1), i.access_bytes,
             packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
@@ -273,9 +283,8 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
         loads += returns
     code, named = np.array(rows, dtype_of(Instruction)), np.array(touched, np.int32)
     code["registers"] = code["registers"] * named.itemsize + named.ctypes.data
-    cycles = np.array([1] + [initiation[name] for name in units], np.int64)
     groups = most + _MORE_GROUPS if copies else 0
-    return Code(code, named, max(1, len(numbers)), max(1, loads) + groups, groups, cycles)
+    return Code(code, named, max(1, len(numbers)), max(1, loads) + groups, groups, 1 + len(units))
 
 
 # -- The units. Every table of a unit is an equal part of one array that all units of its kind share.
@@ -392,7 +401,6 @@ def new_memory(trace: KernelTrace, gpu: GpuSpec, machine: Numbers, code: Code) -
     memory["path"]["block"], memory["path"]["lanes"], memory["path"]["repeat"] = paths.block, paths.lanes, paths.repeat
     memory.put("code", code.rows)
     memory.put("block_start", trace.block_start.astype(np.int64))
-    memory.put("initiation", code.initiation)
     tables, rooms = _Tables(), queues_of(gpu, machine)
     warps = _sms(tables, memory["sms"], machine, rooms["sm"])
     _slices_and_channels(tables, memory["slices"], memory["channels"], machine, rooms)

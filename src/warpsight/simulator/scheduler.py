@@ -126,6 +126,15 @@ def _next_in_buffer(state: State, sm: Sm, warp: Warp, in_order: bool, now: int) 
         fetch(state, sm, warp, now + 1)
 
 
+@inlined
+def _count_groups(machine: Machine, warp: Warp, instruction: Instruction) -> None:
+    """The instruction may close a group of asynchronous copies, or have waited for the oldest one."""
+    groups = max(1, machine.groups)
+    warp.group = wrapped(warp.group + instruction.closes_group, groups)
+    waited = 1 if instruction.first_group == codes.OLDEST_GROUP else 0
+    warp.groups_ahead = min(max(0, warp.groups_ahead - waited) + instruction.closes_group, groups - 1)
+
+
 @compiled
 def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> None:
     """The scheduler's warp with this bit issues its next instruction and goes to the one after it."""
@@ -151,9 +160,9 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
     if not accesses:
         set_results(warp, instruction, now + instruction.latency)
         if unit != codes.UNIT_MEMORY:
-            scheduler.unit_free[instruction.whole] = now + state.initiation[instruction.whole]
-            scheduler.unit_free[unit] = now + state.initiation[unit]
-    warp.group = wrapped(warp.group + instruction.closes_group, max(1, state.machine.groups))
+            scheduler.unit_free[instruction.whole] = now + instruction.held
+            scheduler.unit_free[unit] = now + instruction.busy
+    _count_groups(state.machine, warp, instruction)
     if instruction.operands_read >= 0:
         warp.registers_ready[instruction.operands_read] = now + instruction.operand_cycles
     if not step(state, warp):

@@ -150,7 +150,7 @@ def simulate_launch(
     if watch_sm is not None and not 0 <= watch_sm < gpu.sm_count:
         raise UsageError(f"{gpu.name} has no SM {watch_sm}", place="watch_sm", remedy=f"give 0 to {gpu.sm_count - 1}")
     code = code_of(trace, gpu)
-    machine |= {"registers": code.registers, "loads": code.loads, "groups": code.groups, "units": len(code.initiation)}
+    machine |= {"registers": code.registers, "loads": code.loads, "groups": code.groups, "units": code.units}
     machine |= {"max_cycles": max_cycles, **load_store_unit_of(gpu, header.level)}
     machine["watched_sm"], machine["watch_room"] = (-1, 0) if watch_sm is None else (watch_sm, WATCHED_INSTRUCTIONS)
 

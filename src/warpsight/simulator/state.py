@@ -18,6 +18,8 @@ class Instruction(Record):
     kind: int
     unit: int
     whole: int  # the unit that this one is a part of; itself, if of none
+    busy: int  # cycles until its unit takes the next warp instruction
+    held: int  # the same of the unit that this one is a part of
     latency: int  # cycles from its issue to that of an instruction that uses its result
     stall: int  # cycles from its issue to the warp's next
     registers: Table[Int32]  # read or written, the written ones first
@@ -37,6 +39,7 @@ class Instruction(Record):
     lane_cycles: int  # of an atomic on shared memory: for each further lane at its most shared address
     closes_group: int  # of such copies: 1
     first_group: int  # it waits for the groups closed before this one, 1 the latest; 0: and for later copies; -1: for none
+    # (or `codes.OLDEST_GROUP`)
 
 
 class Counters(RequestCounters):
@@ -114,6 +117,7 @@ class Warp(Record):
     outstanding: int
     loads: Table[Load]  # by the number of the instruction, then the groups of copies, used in turn
     group: int  # that is open
+    groups_ahead: int  # closed ones that it has not waited for, where waits are for the oldest of them
     data_wait: int
     unit_wait: int
     mshr_wait: int
@@ -413,7 +417,6 @@ class State(Record):
     events: Table[UInt8]
     sectors: Table[UInt32]
     # the machine's units
-    initiation: Table[int]  # per unit: cycles until it takes the next warp instruction
     sms: Table[Sm]
     slices: Table[Slice]
     channels: Table[Channel]

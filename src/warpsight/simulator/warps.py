@@ -76,7 +76,10 @@ def _groups_ready(state: State, warp: Warp, first: int) -> int:
 @inlined
 def _operands_ready(state: State, warp: Warp, instruction: Instruction) -> int:
     """When all registers of the instruction are there; NEVER while a load under way is to write one of them."""
-    ready = 0 if instruction.first_group < 0 else _groups_ready(state, warp, instruction.first_group)
+    first = instruction.first_group
+    if first == codes.OLDEST_GROUP:
+        first = warp.groups_ahead if warp.groups_ahead > 0 else -1
+    ready = 0 if first < 0 else _groups_ready(state, warp, first)
     for k in range(instruction.register_count):
         ready = max(ready, warp.registers_ready[instruction.registers[k]])
     return ready
@@ -219,7 +222,7 @@ def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int, after: 
     warp.event, warp.event_end = window.event, window.event_end
     warp.sector, warp.sector_end = window.sector, window.sector_end
     warp.taken = warp.sector
-    warp.outstanding = warp.fetched_at = 0
+    warp.outstanding = warp.fetched_at = warp.groups_ahead = 0
     for register in range(state.machine.registers):
         warp.registers_ready[register] = 0
     if state.machine.fetch_width > 0:

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.display import DISPLAY
+from warpsight.isa.matrix_products import matrix_product
 from warpsight.isa.sass.native import NO_BARRIER
 from warpsight.kernels.launch import LaunchShape
 
@@ -33,6 +34,8 @@ SCHEMA_VERSION = 3
 LEVELS = ("ptx", "sass")
 SECTOR_BYTES = 32
 WARP_SIZE = 32
+
+NEXT_GROUP = -2  # of `StaticInstruction.wait_groups`
 
 LOAD, STORE, ATOMIC = ACCESSES = "load", "store", "atomic"
 SECTOR_SPACES = ("global", "local", "generic")
@@ -48,7 +51,8 @@ class StaticInstruction:
     `sources` and `destinations` are dense register numbers, predicates (and the guard) included. The next four are the control word
     of machine code (`isa/sass/native.py`): cycles before the next instruction may issue, the barriers released when the result is
     written and when the operands have been read, and the barriers waited for as a mask. `wait_groups` (-1: none) makes it wait
-    for asynchronous copies: at most so many of the groups closed before it may still be on their way.
+    for asynchronous copies: at most so many of the groups closed before it may still be on their way. `NEXT_GROUP` is a wait on an
+    mbarrier where copies arrive on mbarriers: for the oldest group of its warp that the warp has not waited for in this way.
     """
 
     pc: int
@@ -81,7 +85,22 @@ class StaticInstruction:
     @property
     def closes_group(self) -> bool:
         """The asynchronous copies since the last such instruction are a group from here on."""
-        return self.opcode.startswith(("LDGDEPBAR", "cp.async.commit_group", "cp.async.wait_all"))
+        return self.opcode.startswith(("LDGDEPBAR", "cp.async.commit_group", "cp.async.wait_all")) or self.arrives_with_copies
+
+    @property
+    def arrives_with_copies(self) -> bool:
+        """It arrives on an mbarrier when the asynchronous copies before it have."""
+        return self.opcode.startswith(("ARRIVES.LDGSTSBAR", "cp.async.mbarrier.arrive"))
+
+    @property
+    def polls_mbarrier(self) -> bool:
+        """A test of an mbarrier, which a warp repeats until it succeeds."""
+        return self.opcode.startswith(("mbarrier.try_wait", "mbarrier.test_wait", "SYNCS.PHASECHK"))
+
+    @property
+    def product(self) -> tuple[str, float] | None:
+        """Of a matrix multiply: its kind and its work, as `isa.matrix_products` has them."""
+        return matrix_product(self.opcode) if self.op_class == "tensor" else None
 
     @property
     def event_bytes(self) -> int:

@@ -18,8 +18,9 @@ from warpsight.base.errors import UsageError
 from warpsight.equations import resources
 from warpsight.gpu.design import Design
 from warpsight.gpu.occupancy import block_limits, occupancy
-from warpsight.gpu.spec import GpuSpec, peak_flops
+from warpsight.gpu.spec import GpuSpec, occupied, peak_flops
 from warpsight.intervals.usage import atomics, occurrences, path_use
+from warpsight.isa.matrix_products import multiply_adds
 from warpsight.models.base import get_model
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
@@ -123,15 +124,15 @@ def _units(profiled: ProfiledTrace, gpu: GpuSpec) -> Need:
     warps, _ = path_use(trace)
     times = occurrences(trace, warps) * (trace.header.blocks / trace.header.recorded_blocks)
     issued: dict[str, float] = {}
+    busy: dict[str, float] = {}
     for instruction in trace.instructions:
-        if not instruction.access and instruction.op_class in gpu.initiation_cycles:
-            issued[instruction.op_class] = issued.get(instruction.op_class, 0.0) + float(times[instruction.pc])
-
-    def every(op_class: str) -> float:
-        return max(float(gpu.initiation_cycles[op_class]), 1.0 / gpu.sm.issue_width)
-
-    busiest = max(issued, key=lambda op_class: issued[op_class] * every(op_class), default="")
-    peak = gpu.sm_count * gpu.sm.schedulers / (every(busiest) if busiest else 1.0)
+        op_class, count = instruction.op_class, float(times[instruction.pc])
+        if count and not instruction.access and op_class in gpu.initiation_cycles:
+            every = max(float(occupied(gpu, op_class, instruction.product)[0][1]), 1.0 / gpu.sm.issue_width)
+            issued[op_class] = issued.get(op_class, 0.0) + count
+            busy[op_class] = busy.get(op_class, 0.0) + count * every
+    busiest = max(busy, key=lambda op_class: busy[op_class], default="")
+    peak = gpu.sm_count * gpu.sm.schedulers * (issued[busiest] / busy[busiest] if busiest else 1.0)
     label = f"functional units ({busiest})" if busiest else "functional units"
     equation = f"{busiest or 'no'} instructions x initiation interval / (SMs x schedulers)"
     return Need("units", label, issued.get(busiest, 0.0), peak, 1.0 / gpu.sm_count, "warp inst/cycle/SM", equation, COMPUTE)
@@ -190,6 +191,7 @@ _PTX = {"add": 1, "sub": 1, "mul": 1, "fma": 2, "mad": 2, "div": 1, "rcp": 1, "s
         "lg2": 1, "tanh": 1}  # fmt: skip
 _SASS = {"FADD": 1, "FMUL": 1, "FFMA": 2, "FADD32I": 1, "FMUL32I": 1, "FFMA32I": 2, "DADD": 1, "DMUL": 1, "DFMA": 2, "HADD2": 2,
          "HMUL2": 2, "HFMA2": 4, "MUFU": 1}  # fmt: skip
+_SASS_PRODUCTS = ("HMMA", "DMMA", "QMMA", "OMMA")
 _PTX_TYPES = {"f32": ("fp32", 1), "f64": ("fp64", 1), "f16": ("fp16", 1), "bf16": ("fp16", 1), "f16x2": ("fp16", 2),
               "bf16x2": ("fp16", 2), "f32x2": ("fp32", 2)}  # fmt: skip
 _TILE = re.compile(r"(?i)\.?m(\d+)n(\d+)k(\d+)")
@@ -199,8 +201,7 @@ WARP = 32
 def operations(opcode: str) -> tuple[str, float]:
     """The precision (fp64, fp32, fp16, tensor; "" for none) and the operations of one lane of an instruction.
 
-    A matrix product of a warp is m x n x k multiply-adds, shared by its 32 lanes; SASS opcodes, which do not give the
-    whole shape, count as none.
+    A matrix product of a warp is m x n x k multiply-adds, shared by its 32 lanes.
     """
     words = opcode.split(".")
     root = words[0]
@@ -211,6 +212,8 @@ def operations(opcode: str) -> tuple[str, float]:
             return "", 0.0
         m, n, k = (int(each) for each in shape.groups())
         return "tensor", 2.0 * m * n * k / WARP
+    if root in _SASS_PRODUCTS:
+        return "tensor", 2.0 * multiply_adds(opcode) / WARP
     if root in _SASS:
         precision = {"D": "fp64", "H": "fp16"}.get(root[0], "fp32")
         return ("fp64" if words[-1].endswith("64H") else precision), float(_SASS[root])

@@ -313,7 +313,8 @@ def bounded_blocks(blocks: int, threads_per_block: int, most_threads: int | None
 def of_trace(trace: KernelTrace, line_bytes: int, *, stores: bool = False, most_threads: int | None = None) -> AccessStream:
     """The loads of `trace` in global, local and generic space (with `stores`, also the stores), one line request each.
 
-    Atomics bypass the L1. Accesses of single threads: the lanes active where the basic block begins; a guard may leave fewer.
+    Atomics bypass the L1, and so do some asynchronous copies. Accesses of single threads: the lanes active where the basic block
+    begins; a guard may leave fewer.
     Raises UsageError for a line that is not a multiple of 32 B, or a bound below one block.
     """
     if line_bytes < SECTOR_BYTES or line_bytes % SECTOR_BYTES:
@@ -323,7 +324,7 @@ def of_trace(trace: KernelTrace, line_bytes: int, *, stores: bool = False, most_
     blocks = bounded_blocks(header.recorded_blocks, header.threads_per_block, most_threads)
     warps = blocks * header.warps_per_block
     kinds = (LOAD, STORE) if stores else (LOAD,)
-    counted = np.array([i.has_sectors and i.access in kinds for i in trace.instructions], np.bool_)
+    counted = np.array([i.has_sectors and i.access in kinds and not i.bypasses_l1 for i in trace.instructions], np.bool_)
     reader, loads, number = EventReader(trace), 0, 0
     parts: list[tuple[Longs, Longs, Longs, Longs]] = []
     for chunk in trace.chunks:

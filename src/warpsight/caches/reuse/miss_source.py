@@ -1,7 +1,8 @@
 """A miss profile from the reuse-distance model, in place of that of the exact hierarchy.
 
 Loads come from this model: their classes at the L1, and at the L2, which takes the misses of all SMs in the order of their time
-stamps. The rest (stores, atomics, shared memory, write-backs) comes from the exact hierarchy, interleaved round-robin.
+stamps. The rest (stores, atomics, copies past the L1, shared memory, write-backs) comes from the exact hierarchy, interleaved
+round-robin.
 """
 
 from __future__ import annotations

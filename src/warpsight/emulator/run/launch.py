@@ -36,6 +36,7 @@ from warpsight.emulator.run.faults import (
 )
 from warpsight.emulator.run.memory import DeviceMemory, Memory
 from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, why_in_order
+from warpsight.emulator.run.polls import Polls
 from warpsight.emulator.run.static import static_instructions
 from warpsight.emulator.run.sync_findings import is_about_meeting, sync_findings
 from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, empty_streams
@@ -245,6 +246,7 @@ class _Run:
             fill_launch_words(self.memory, launch, self.local_bytes, symbols.parameters_start)
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
+        self.polls = self._new_polls()
         self.interruption = Interruption()
         self._fault_record: dict[str, int] | None = None
         if self.memory.watch is not None:
@@ -340,7 +342,10 @@ class _Run:
 
     def _collect(self, streams: Iterable[Streams], sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
         paths, taken = PathStore(), []
+        self.polls = self._new_polls()
         for part in streams:
+            if self.polls.any:
+                part = self.polls.without_failed(part)  # noqa: PLW2901
             if self.chosen is not None:
                 part = keep_blocks(part, self.chosen, self.workers[0].warps_per_block)  # noqa: PLW2901
             offsets = [np.ascontiguousarray(part.offsets[:, k]) for k in range(3)]
@@ -351,6 +356,9 @@ class _Run:
                 self.progress(part.end_block, self.launch.blocks)
         table = paths.table()
         return table, np.bincount(np.concatenate(taken), minlength=len(table))
+
+    def _new_polls(self) -> Polls:
+        return Polls.of(self.function, self.native.graph.block_start.tolist())
 
     def _tell_outside(self) -> None:
         """Tell `RunOptions.out_of_bounds` of the accesses that were let through: by instruction, that of the first block first."""
@@ -451,13 +459,14 @@ def _header(
     # what the system keeps of a block's shared memory is in the description of the GPU
     static = native.symbols.static_shared_bytes - native.symbols.system_shared_bytes
     recorded, threads_in_step = _recorded(native, paths, warps_of_path)
+    executed = run.instructions - run.polls.instructions
     sampled = 0 if run.chosen is None else int(run.chosen.sum())
     return TraceHeader(
         kernel=run.name, mangled=launch.kernel, source=source.path, grid=launch.grid, block=launch.block,
         static_shared_bytes=static, dynamic_shared_bytes=launch.shared_bytes,
         registers_per_thread=registers.registers, registers_from=registers.origin, target=prepared.target, level=prepared.level,
-        kernel_hash=kernel_hash(launch.kernel, source), input_hash=inputs, warp_instructions=run.instructions,
-        thread_instructions=round(threads_in_step * run.instructions / max(1, recorded)) if sampled else threads_in_step,
+        kernel_hash=kernel_hash(launch.kernel, source), input_hash=inputs, warp_instructions=executed,
+        thread_instructions=round(threads_in_step * executed / max(1, recorded)) if sampled else threads_in_step,
         emulation_seconds=seconds, tool_version=__version__, sampled_blocks=sampled,
         sampled_instructions=recorded if sampled else 0,
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warpsight.isa.ptx.program import Function, Immediate, Instruction
 from warpsight.isa.ptx.rules import memory_access, op_class, reads, writes
 from warpsight.isa.sass.native import NO_BARRIER, NativeImmediate, NativeWord
-from warpsight.traces.schema import StaticInstruction
+from warpsight.traces.schema import NEXT_GROUP, StaticInstruction
 
 _NO_WAIT = -1
 
@@ -56,4 +58,6 @@ def static_instructions(function: Function) -> tuple[StaticInstruction, ...]:
                 ins.ptx_line, *_control(ins), wait_groups=_wait_groups(ins, barriers),
             )
         )
+    if any(row.arrives_with_copies for row in rows):
+        rows = [replace(row, wait_groups=NEXT_GROUP) if row.polls_mbarrier else row for row in rows]
     return tuple(rows)

@@ -1,0 +1,119 @@
+"""Tests of mbarriers that fail, left out of what warps recorded.
+
+A warp tests an mbarrier again and again until its phase is over. How often depends on the order in which the emulator runs warps,
+and is no property of the kernel. A trace has one test alone; models and simulator know what it waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from warpsight.base.compiled import jit
+from warpsight.emulator.run.static import static_instructions
+from warpsight.emulator.run.worker import Streams
+from warpsight.isa.ptx.program import Function
+from warpsight.traces.path_store import LANES_SHIFT
+from warpsight.traces.schema import StaticInstruction
+
+_BLOCK_MASK = (1 << LANES_SHIFT) - 1
+_OTHER, _QUIET, _POLL = range(3)  # basic blocks: any other, one that a loop of tests may pass through, one with a test alone
+_MOST_BETWEEN = 64  # entries of a path between two tests of a loop
+
+
+class Polls:
+    """The basic blocks of a kernel, as far as loops of tests are concerned, and how many instructions were left out.
+
+    `objects` by pc: what an instruction tests, as its operands say it. Loops often begin with a test of their own.
+    """
+
+    def __init__(self, code: Sequence[StaticInstruction], objects: Sequence[str], block_start: Sequence[int]) -> None:
+        blocks = [code[first:end] for first, end in pairwise(block_start)]
+        active = [[i for i in block if _has_effect(i)] for block in blocks]
+        polled = [block[-1] if block and block[-1].polls_mbarrier else None for block in active]
+        numbers = {name: k for k, name in enumerate(dict.fromkeys(objects))}
+        effects = [(len(each), poll is not None) for each, poll in zip(active, polled, strict=True)]
+        self._kinds = np.array([_QUIET if not n else _POLL if n == 1 and polls else _OTHER for n, polls in effects], np.int64)
+        self._last = np.array([-1 if poll is None else numbers[objects[poll.pc]] for poll in polled], np.int64)
+        self._lengths = np.diff(np.array(block_start, np.int64))
+        rows = [[(int(i.has_sectors), i.event_bytes - int(i.has_sectors)) for i in block if i.event_bytes] for block in blocks]
+        self._start = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+        self._rows = np.array([row for block in rows for row in block], np.int64).reshape(-1, 2)
+        self.instructions = 0
+
+    @classmethod
+    def of(cls, function: Function, block_start: Sequence[int]) -> Polls:
+        """Those of a kernel."""
+        operands = [(i.operands if i.native is None else i.native.operands)[1:] for i in function.instructions]
+        return cls(static_instructions(function), [repr(each) for each in operands], block_start)
+
+    @property
+    def any(self) -> bool:
+        """Whether the kernel tests mbarriers in blocks of their own, as loops do."""
+        return bool((self._kinds == _POLL).any())
+
+    def without_failed(self, part: Streams) -> Streams:
+        """The streams with one test of each loop of tests alone."""
+        entries, events, sectors = part.entries.copy(), part.events.copy(), part.sectors.copy()
+        offsets, blocks = part.offsets.copy(), (self._kinds, self._last, self._lengths)
+        self.instructions += int(_drop(entries, events, sectors, offsets, blocks, self._start, self._rows))
+        ends = offsets[-1]
+        return Streams(part.first_warp, part.end_block, offsets, entries[: ends[0]], events[: ends[1]], sectors[: ends[2]])
+
+
+def _has_effect(instruction: StaticInstruction) -> bool:
+    """An access, a barrier, or something with asynchronous copies."""
+    return bool(instruction.event_bytes) or instruction.is_block_barrier or instruction.closes_group or instruction.wait_groups >= 0
+
+
+@jit(cache=True, nogil=True)
+def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: ignore[no-untyped-def]
+    """Move the streams together in place, without the tests that fail; returns how many instructions were left out.
+
+    `entries`, `events`, `sectors` and `offsets` as in `Streams`. `blocks`: by basic block its kind, what its last instruction with
+    an effect tests (-1: it is no test), and its length. Rows `start[b]` to `start[b + 1]` are the events of block b: whether the
+    first byte counts sectors, and other bytes.
+    """
+    kinds, last_test, lengths = blocks
+    out, event_out, sector_out, dropped = 0, 0, 0, 0
+    for warp in range(len(offsets) - 1):
+        first, last = offsets[warp, 0], offsets[warp + 1, 0]
+        event, sector = offsets[warp, 1], offsets[warp, 2]
+        offsets[warp, 0], offsets[warp, 1], offsets[warp, 2] = out, event_out, sector_out
+        begin = out
+        for k in range(first, last):
+            word, repeat = entries[k, 0], np.int64(entries[k, 1])
+            block = np.int64(word) & _BLOCK_MASK
+            again = np.int64(0)  # tests of what was tested just before
+            if kinds[block] == _POLL:
+                again = repeat - 1
+                place, least = out - 1, max(begin, out - _MOST_BETWEEN)
+                while place >= least and kinds[np.int64(entries[place, 0]) & _BLOCK_MASK] == _QUIET:
+                    place -= 1
+                if place >= begin and last_test[np.int64(entries[place, 0]) & _BLOCK_MASK] == last_test[block]:
+                    again = repeat
+                    for gone in range(place + 1, out):
+                        dropped += lengths[np.int64(entries[gone, 0]) & _BLOCK_MASK] * np.int64(entries[gone, 1])
+                    out = place + 1
+                dropped += again * lengths[block]
+                event += again * rows[start[block], 1]
+                repeat -= again
+                if repeat == 0:
+                    continue
+            entries[out, 0], entries[out, 1] = word, repeat
+            out += 1
+            for _ in range(repeat if start[block] < start[block + 1] else 0):
+                for row in range(start[block], start[block + 1]):
+                    count, others = np.int64(0), rows[row, 1]
+                    if rows[row, 0] != 0:
+                        count, others = np.int64(events[event]), others + 1
+                    for _ in range(others):
+                        events[event_out] = events[event]
+                        event, event_out = event + 1, event_out + 1
+                    for _ in range(count):
+                        sectors[sector_out] = sectors[sector]
+                        sector, sector_out = sector + 1, sector_out + 1
+    offsets[len(offsets) - 1, 0], offsets[len(offsets) - 1, 1], offsets[len(offsets) - 1, 2] = out, event_out, sector_out
+    return dropped

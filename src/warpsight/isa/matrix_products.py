@@ -1,0 +1,101 @@
+"""Matrix products of a warp: what kind of multiply an opcode is, and how much work, as a GPU description counts it.
+
+A kind is a key of a description's `latency` and `initiation`. Tensor cores read a certain number of bits of a row at a time, so a
+key is for the product of 16 rows, 8 columns and 256 bits of depth: 16x8x16 of 16-bit numbers, 16x8x32 of 8-bit ones. That of `fp64`
+is 16x8x4.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from warpsight.isa.sass.registers import matrix_size
+
+# The kind of each type of multiplicands, and the multiply-adds of the product that its key is for.
+_HALF, _SUMS_32 = "tensor", "_fp32acc"
+_WORK = {
+    _HALF: 2048, "tensor_tf32": 1024, "tensor_fp64": 512, "tensor_int8": 4096, "tensor_int4": 8192, "tensor_b1": 32768,
+    "tensor_fp8": 4096, "tensor_fp4": 8192,
+}  # fmt: skip
+_TYPES = {
+    "f16": _HALF, "bf16": _HALF, "tf32": "tensor_tf32", "f64": "tensor_fp64", "s8": "tensor_int8", "u8": "tensor_int8",
+    "s4": "tensor_int4", "u4": "tensor_int4", "b1": "tensor_b1", "e4m3": "tensor_fp8", "e5m2": "tensor_fp8",
+    "e3m2": "tensor_fp8", "e2m3": "tensor_fp8", "e2m1": "tensor_fp8",
+}  # fmt: skip
+_OPCODES = {"HMMA": "f16", "IMMA": "s8", "BMMA": "b1", "DMMA": "f64", "QMMA": "e4m3", "OMMA": "e2m1"}
+_PTX_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+_GROUP_SHAPE = re.compile(r"64x(\d+)x(\d+)")
+_GROUP_TYPES = {"HGMMA": "f16", "IGMMA": "s8", "BGMMA": "b1", "QGMMA": "e4m3"}
+_GROUP, _WARPS = "tensor_group", 4
+# `mma.m8n8k4` of 16-bit numbers is four products at a time; machine code makes it in four steps, or in two with 16-bit sums.
+_FOUR, _STEPS = 4, {True: 4, False: 2}
+
+
+@functools.lru_cache(maxsize=4096)
+def matrix_product(opcode: str) -> tuple[str, float]:
+    """The kind of a multiply, PTX or machine code, and its work relative to the product that the key of that kind is for.
+
+    An opcode without a shape counts as that product of 16-bit numbers.
+    """
+    words = opcode.split(".")
+    if words[0] in ("mma", "wmma", "wgmma"):
+        return _ptx(words)
+    return _of_group(words) if words[0] in _GROUP_TYPES else _machine_code(opcode, words)
+
+
+def multiply_adds(opcode: str) -> float:
+    """Those of a multiply of one warp; of a sparse one those that are made."""
+    kind, work = matrix_product(opcode)
+    return work * _WORK[kind.removesuffix(_SUMS_32)] if kind != _GROUP else 0.0
+
+
+def _ptx(words: list[str]) -> tuple[str, float]:
+    """D, A, B and C follow the shape, of which `wmma` of 16-bit numbers only has D and C."""
+    shape = next((match for word in words if (match := _PTX_SHAPE.fullmatch(word))), None)
+    types = [word for word in words if word in _TYPES or word in ("f32", "s32")]
+    if shape is None or not types:
+        return _HALF, 1.0
+    m, n, k = (int(part) for part in shape.groups())
+    result = types[0]
+    multiplicand = next((word for word in types[1:] if word in _TYPES), "f16")
+    kind = _TYPES[multiplicand]
+    work = m * n * k
+    if words[0] == "wgmma":
+        return _GROUP, work / _WARPS / _WORK[kind]
+    if multiplicand == "e2m1" and k >= _BLOCK_SCALED_DEPTH:
+        kind = "tensor_fp4"
+    if multiplicand == "f16" and (m, n, k) == (8, 8, 4):
+        work *= _FOUR
+    return _with_sums(kind, result == "f32"), work / _WORK[kind] / (2 if any(word.startswith("sp") for word in words) else 1)
+
+
+_BLOCK_SCALED_DEPTH = 64  # of 4-bit numbers with block scales, twice that of 4-bit numbers without
+
+
+def _with_sums(kind: str, wide: bool) -> str:
+    return kind + _SUMS_32 if wide and kind in (_HALF, "tensor_fp8") else kind
+
+
+def _of_group(words: list[str]) -> tuple[str, float]:
+    """`HGMMA.64x256x16.F32`: each of four warps makes 16 of the 64 rows."""
+    shape = next((match for word in words if (match := _GROUP_SHAPE.fullmatch(word))), None)
+    if shape is None:
+        return _GROUP, 1.0
+    multiplicand = "tf32" if "TF32" in words else _GROUP_TYPES[words[0]]
+    work = 16 * int(shape[1]) * int(shape[2])
+    return _GROUP, work / _WORK[_TYPES[multiplicand]] / (2 if "SP" in words else 1)
+
+
+def _machine_code(opcode: str, words: list[str]) -> tuple[str, float]:
+    """`HMMA.16816.F32.BF16`: the shape, the type of the sums, that of the multiplicands where the opcode leaves it open."""
+    size = matrix_size(opcode)
+    if size is None or words[0] not in _OPCODES:
+        return _HALF, 1.0
+    (m, n, k), _ = size
+    multiplicand = "tf32" if "TF32" in words else "s4" if {"S4", "U4"} & set(words) else _OPCODES[words[0]]
+    kind = "tensor_fp4" if words[0] == "OMMA" else _TYPES[multiplicand]
+    work, wide = float(m * n * k), "F32" in words
+    if any(word.startswith("STEP") for word in words):
+        work *= _FOUR / _STEPS[wide]
+    return _with_sums(kind, wide), work / _WORK[kind] / (2 if "SP" in words else 1)

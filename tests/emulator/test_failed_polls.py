@@ -1,0 +1,110 @@
+"""Are tests of mbarriers that fail left out of what warps recorded, and everything else kept? Streams made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from trace_by_hand import static_code
+
+from warpsight.emulator.run.polls import Polls
+from warpsight.emulator.run.worker import Streams
+from warpsight.traces.path_store import LANES_SHIFT
+
+pytestmark = pytest.mark.unit
+
+# 0 loads, and stores to shared memory; 1 tests; 2 is passed between two tests; 3 loads; 4 tests, and loads; 5 loads, and tests what
+# 1 tests; 6 tests another object
+BLOCKS = ["load.global.4 r0 <- q\nstore.shared.4 <- r0", "int p <- q\nload.shared.8 p <- q\nbranch <- p", "int r1 <- q",
+          "load.global.4 r2 <- q", "load.shared.8 p <- q\nload.global.4 r3 <- q", "load.global.4 r3 <- q\nload.shared.8 p <- q",
+          "load.shared.8 p <- q"]  # fmt: skip
+TEST, PASSED, LOADS, BOTH, FIRST, OTHER = 1, 2, 3, 4, 5, 6
+
+
+def polls() -> Polls:
+    code, starts = static_code(BLOCKS)
+    objects = ["other" if i.pc == len(code) - 1 else "one" for i in code]
+    return Polls([replace(i, opcode="mbarrier.try_wait") if i.access_bytes == 8 else i for i in code], objects, starts.tolist())
+
+
+def streams(*warps: list[tuple[int, int]]) -> Streams:
+    """Each block's lanes are 32; each load touches two sectors, numbered from 0 on; the tests' events count up from 100."""
+    entries, events, sectors, offsets, test = [], [], [], [(0, 0, 0)], 100
+    for warp in warps:
+        for block, repeat in warp:
+            entries.append((block | 32 << LANES_SHIFT, repeat))
+            for _ in range(repeat):
+                if block == FIRST:
+                    events.append(2)
+                    sectors += [len(sectors), len(sectors) + 1]
+                if block in (TEST, BOTH, FIRST, OTHER):
+                    events.append(test)
+                    test += 1
+                if block in (0, LOADS, BOTH):
+                    events.append(2)
+                    sectors += [len(sectors), len(sectors) + 1]
+                if block == 0:
+                    events.append(7)
+        offsets.append((len(entries), len(events), len(sectors)))
+    arrays = np.array(entries, np.uint32).reshape(-1, 2), np.array(events, np.uint8), np.array(sectors, np.uint32)
+    return Streams(0, len(warps), np.array(offsets, np.int64), *arrays)
+
+
+Lists = list[list[int]]
+
+
+def kept(*warps: list[tuple[int, int]]) -> tuple[list[list[tuple[int, int]]], Lists, Lists, int]:
+    """By warp: blocks with repeats, events and sectors; and how many instructions were left out."""
+    made = polls()
+    found = made.without_failed(streams(*warps))
+    spans = list(zip(found.offsets[:-1].tolist(), found.offsets[1:].tolist(), strict=True))
+    path = [[(int(word) & (1 << LANES_SHIFT) - 1, int(times)) for word, times in found.entries[a[0] : b[0]]] for a, b in spans]
+    assert found.offsets[-1].tolist() == [len(found.entries), len(found.events), len(found.sectors)]
+    events = [found.events[a[1] : b[1]].tolist() for a, b in spans]
+    return path, events, [found.sectors[a[2] : b[2]].tolist() for a, b in spans], made.instructions
+
+
+def test_one_of_several_tests_is_kept() -> None:
+    path, events, sectors, dropped = kept([(0, 1), (TEST, 5), (LOADS, 1)])
+    assert path == [[(0, 1), (TEST, 1), (LOADS, 1)]]
+    assert events == [[2, 7, 104, 2]] and sectors == [[0, 1, 2, 3]] and dropped == 4 * 3
+
+
+def test_loop_of_tests_may_pass_through_blocks_without_accesses() -> None:
+    path, events, sectors, dropped = kept([(TEST, 1), (PASSED, 2), (TEST, 1), (PASSED, 1), (TEST, 1), (LOADS, 2)])
+    assert path == [[(TEST, 1), (LOADS, 2)]]
+    assert events == [[100, 2, 2]] and sectors == [[0, 1, 2, 3]] and dropped == 2 * 3 + 3
+
+
+def test_tests_with_an_access_between_them_are_all_kept() -> None:
+    """The main loop of a kernel comes back to the same test, but has done something since."""
+    path, events, _, dropped = kept([(TEST, 1), (LOADS, 1), (TEST, 1), (LOADS, 1)])
+    assert path == [[(TEST, 1), (LOADS, 1), (TEST, 1), (LOADS, 1)]] and events == [[100, 2, 101, 2]] and dropped == 0
+
+
+def test_block_that_tests_and_loads_is_kept_as_often_as_it_ran() -> None:
+    path, events, sectors, dropped = kept([(BOTH, 3)])
+    assert path == [[(BOTH, 3)]] and events == [[100, 2, 101, 2, 102, 2]] and sectors == [list(range(6))] and dropped == 0
+
+
+def test_loop_of_tests_follows_a_first_test_of_its_own() -> None:
+    path, events, sectors, dropped = kept([(FIRST, 1), (PASSED, 1), (TEST, 3), (LOADS, 1)])
+    assert path == [[(FIRST, 1), (LOADS, 1)]] and events == [[2, 100, 2]] and sectors == [[0, 1, 2, 3]] and dropped == 1 + 3 * 3
+
+
+def test_tests_of_two_objects_are_both_kept() -> None:
+    path, events, _, dropped = kept([(TEST, 2), (OTHER, 2), (TEST, 1)])
+    assert path == [[(TEST, 1), (OTHER, 1), (TEST, 1)]] and events == [[101, 103, 104]] and dropped == 3 + 1
+
+
+def test_warps_are_told_apart() -> None:
+    """A test at the beginning of a warp does not follow one at the end of the warp before."""
+    path, events, _, dropped = kept([(LOADS, 1), (TEST, 2)], [(TEST, 3)], [], [(TEST, 1)])
+    assert path == [[(LOADS, 1), (TEST, 1)], [(TEST, 1)], [], [(TEST, 1)]]
+    assert events == [[2, 101], [104], [], [105]] and dropped == 3 * 3
+
+
+def test_kernel_without_tests_in_blocks_of_their_own_has_none() -> None:
+    code, starts = static_code(BLOCKS)
+    assert polls().any and not Polls(code, [""] * len(code), starts.tolist()).any
