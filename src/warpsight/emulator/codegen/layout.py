@@ -74,7 +74,8 @@ class Fault(IntEnum):
         BRANCH_INDEX, MIXED_SPACES, BARRIERS_DIFFER, MBARRIER_STATE, MBARRIER_COUNT, ALLOCA_OVERFLOW, BULK_SIZE, BULK_EVENT,
         WARP_INCOMPLETE, BAD_IMAGE, IMAGE_KIND, SURFACE_BOUNDS, STACK_OVERFLOW, CALL_DEPTH, CALL_TARGET, RETURN_TARGET, DEADLOCK,
         BARRIER_OPERAND, MEETING_APART, BREAKPOINT, ASSERTION, USE_AFTER_FREE, DOUBLE_FREE, BAD_FREE, UNWRITTEN,
-    ) = range(1, 36)  # fmt: skip
+        GROUP_INCOMPLETE,
+    ) = range(1, 37)  # fmt: skip
 
 
 # Accesses out of bounds that are let through: zeros that each lane reads, or a place for what it writes, then for each memory

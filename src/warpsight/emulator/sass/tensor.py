@@ -5,13 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import I32, Value, splat_constant
+from warpsight.emulator.codegen.lanes import I1, I32, I64, Value, splat_constant
 from warpsight.emulator.ptx.matrix_products import selectors
 from warpsight.emulator.ptx.matrix_shapes import Product, accumulators, dense_shapes, sparse_shapes
 from warpsight.emulator.ptx.mma import multiply
-from warpsight.emulator.sass.common import halves, join, native_of, raw, set_words
+from warpsight.emulator.ptx.wgmma import ACROSS_K, ALONG_K, REGISTERS, group_product, multiply_group
+from warpsight.emulator.sass.common import allow, halves, join, native_of, predicate, raw, set_words
 from warpsight.isa.ptx.program import Instruction
-from warpsight.isa.sass.native import NativeImmediate, NativeInstruction, NativeOperand, NativeRegister
+from warpsight.isa.sass.native import (
+    ZERO_REGISTERS,
+    NativeDescriptors,
+    NativeImmediate,
+    NativeInstruction,
+    NativeOperand,
+    NativeRegister,
+    NativeWord,
+    is_predicate,
+)
 from warpsight.isa.sass.registers import matrix_size
 
 _LAYOUTS = {"ROW": "row", "COL": "col", "": ""}
@@ -148,3 +158,83 @@ def _register(emitter: Emitter, operand: NativeOperand, number: int, wide: bool)
     if not wide:
         return raw(emitter, operand, number)
     return join(emitter, raw(emitter, operand, 2 * number), raw(emitter, operand, 2 * number + 1))
+
+
+# -- Products of a warp group.
+
+
+def hgmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`HGMMA.MxNxK.D{.BF16,.TF32} D, {A,} gdesc[UR], C{, P}`: as HMMA, by a warp group. P says whether C counts."""
+    words = _Words(emitter, native_of(instruction))
+    (d,) = (word.lower() for word in words.take("F32", "F16", count=1))
+    element = words.one("BF16", "TF32").lower() or "f16"
+    _multiply_group(words, native_of(instruction), element, element, d)
+
+
+def qgmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`QGMMA.MxNxK.D.A.B D, {A,} gdesc[UR], C{, P}`: floats of 8 bits."""
+    words = _Words(emitter, native_of(instruction))
+    (d,) = (word.lower() for word in words.take("F32", "F16", count=1))
+    a, b = (word.lower() for word in words.take("E4M3", "E5M2", count=2))
+    _multiply_group(words, native_of(instruction), a, b, d)
+
+
+def igmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`IGMMA.MxNxK.A.B{.SAT} D, {A,} gdesc[UR], C{, P}`: integers of 8 bits."""
+    words = _Words(emitter, native_of(instruction))
+    a, b = (word.lower() for word in words.take("S8", "U8", count=2))
+    _multiply_group(words, native_of(instruction), a, b, "s32", "satfinite" if words.one("SAT") else "")
+
+
+def bgmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`BGMMA.MxNxK.AND.POPC D, {A,} gdesc[UR], C{, P}`: bits, whose combination is counted."""
+    words = _Words(emitter, native_of(instruction))
+    words.take("AND", count=1)
+    words.take("POPC", count=1)
+    _multiply_group(words, native_of(instruction), "b1", "b1", "s32", "and")
+
+
+def warpgroup(emitter: Emitter, instruction: Instruction) -> None:
+    """`WARPGROUP.ARRIVE`, `WARPGROUP.DEPBAR.LE gsb0, N`: products are executed where they are issued (`ptx/wgmma.py` says why)."""
+    allow(emitter, native_of(instruction), "ARRIVE", "DEPBAR", "LE")
+
+
+def _multiply_group(words: _Words, native: NativeInstruction, a: str, b: str, d: str, variant: str = "") -> None:
+    """D = A B + C. Without D, it only ends a group of products (`gsb0`, which the last product of a group has)."""
+    emitter = words.emitter
+    if words.rest:
+        raise emitter.unsupported(f"modifier .{words.rest[0]} is not modelled")
+    target, *operands = [operand for operand in native.operands if not isinstance(operand, NativeWord)]
+    held = operands.pop(0) if isinstance(operands[0], NativeRegister) else None
+    descriptors, before, *operands = operands
+    if not isinstance(descriptors, NativeDescriptors) or not isinstance(target, NativeRegister):
+        raise emitter.unsupported("it has no matrix descriptors")
+    if target.name in ZERO_REGISTERS:
+        return
+    scale = predicate(emitter, operands.pop(0)) if operands and is_predicate(operands[0]) else splat_constant(I1, 1)
+    metadata = raw(emitter, operands.pop(0)) if words.sparse else None
+    selector = 0 if words.sparse else None
+    if words.sparse and operands and isinstance(operands[0], NativeImmediate):
+        selector = operands.pop(0).value  # type: ignore[union-attr]
+    how = set(descriptors.words)
+    if operands or how - {"negA", "negB", "tnspA", "tnspB"}:
+        raise emitter.unsupported("its operands are not recognized")
+    left, right = (ACROSS_K if word in how else ALONG_K for word in ("tnspA", "tnspB"))
+    minus = held.negative if isinstance(held, NativeRegister) else "negA" in how
+    group, columns = group_product(
+        emitter, words.shape, a, b, d, left if held is None else REGISTERS, right, variant=variant,
+        negative=minus != ("negB" in how), selector=selector,
+    )
+    fragment = []
+    if isinstance(held, NativeRegister):
+        fragment = [_register(emitter, replace(held, negative=False), k, False) for k in range(len(group.part.left()))]
+    accumulator = [raw(emitter, before, k) for k in range(len(group.part.result(d)) * columns // 8)]
+    both = (I64(0) if held is not None else _descriptor(emitter, descriptors, 0), _descriptor(emitter, descriptors, 2))
+    set_words(emitter, target, multiply_group(emitter, group, columns, fragment, both, accumulator, scale, metadata))
+
+
+def _descriptor(emitter: Emitter, descriptors: NativeDescriptors, first: int) -> Value:
+    """A descriptor (i64) in two uniform registers."""
+    register = NativeRegister(descriptors.name)
+    both = join(emitter, raw(emitter, register, first), raw(emitter, register, first + 1))
+    return emitter.builder.extract_element(both, I32(0))

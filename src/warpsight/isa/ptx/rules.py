@@ -71,6 +71,8 @@ def destination_count(instruction: Instruction) -> int:
         return int("red" in instruction.modifiers)
     if row.rule == "matrix":
         return int("store" not in instruction.modifiers)
+    if row.rule == "group":
+        return int("mma_async" in instruction.modifiers)
     if row.rule == "mbarrier":
         return int(not isinstance(instruction.operands[0], Address)) if instruction.operands else 0
     return row.writes
@@ -99,6 +101,8 @@ def reads(instruction: Instruction) -> tuple[str, ...]:
     names += register_names(operand for operand in instruction.operands[:written] if isinstance(operand, Address))
     if instruction.opcode in ("addc", "subc", "madc"):
         names.append(CARRY)
+    if instruction.opcode == "wgmma":  # which adds to its destination
+        names += register_names(instruction.operands[:written])
     return tuple(dict.fromkeys(names))
 
 
@@ -158,6 +162,8 @@ def op_class(instruction: Instruction) -> str:
         return "control" if is_warp_barrier(instruction) else "barrier"
     if rule == "matrix":
         return "tensor" if "mma" in instruction.modifiers else _SPACE_CLASS.get(_space(instruction), "memory")
+    if rule == "group":
+        return "tensor" if "mma_async" in instruction.modifiers else "control"
     if rule == "mbarrier":
         return "int" if "pending_count" in instruction.modifiers else "shared"
     if rule == "copy":

@@ -13,6 +13,7 @@ from warpsight.isa.sass.native import (
     ZERO_REGISTERS,
     NativeAddress,
     NativeConstant,
+    NativeDescriptors,
     NativeImmediate,
     NativeOperand,
     NativeRegister,
@@ -44,6 +45,8 @@ def operand_registers(operand: NativeOperand, count: int) -> list[str]:
     """The registers that an operand of `count` consecutive ones names, without those that carry nothing."""
     if isinstance(operand, NativeRegister):
         return list(_registers_from(operand.name, count))
+    if isinstance(operand, NativeDescriptors):  # B's are the last two
+        return list(_registers_from(operand.name, 4)[-count:])
     if isinstance(operand, NativeConstant) and operand.base is not None:
         return operand_registers(operand.base, 1)
     if isinstance(operand, NativeAddress):
