@@ -10,7 +10,7 @@ from warpsight.emulator.ptx.matrix_products import selectors
 from warpsight.emulator.ptx.matrix_shapes import Product, accumulators, dense_shapes, sparse_shapes
 from warpsight.emulator.ptx.mma import multiply
 from warpsight.emulator.ptx.wgmma import ACROSS_K, ALONG_K, REGISTERS, group_product, multiply_group
-from warpsight.emulator.sass.common import allow, halves, join, native_of, predicate, raw, set_words
+from warpsight.emulator.sass.common import allow, halves, join, native_of, predicate, raw, set_predicate, set_words
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import (
     ZERO_REGISTERS,
@@ -197,6 +197,14 @@ def bgmma(emitter: Emitter, instruction: Instruction) -> None:
 def warpgroup(emitter: Emitter, instruction: Instruction) -> None:
     """`WARPGROUP.ARRIVE`, `WARPGROUP.DEPBAR.LE gsb0, N`: products are executed where they are issued (`ptx/wgmma.py` says why)."""
     allow(emitter, native_of(instruction), "ARRIVE", "DEPBAR", "LE")
+
+
+def usetmaxreg(emitter: Emitter, instruction: Instruction) -> None:
+    """`USETMAXREG.DEALLOC.CTAPOOL n`, `USETMAXREG.TRY_ALLOC.CTAPOOL UP, n`: registers are always free."""
+    native = native_of(instruction)
+    allow(emitter, native, "DEALLOC", "TRY_ALLOC", "CTAPOOL")
+    if "TRY_ALLOC" in native.modifiers:
+        set_predicate(emitter, native.operands[0], splat_constant(I1, 1))
 
 
 def _multiply_group(words: _Words, native: NativeInstruction, a: str, b: str, d: str, variant: str = "") -> None:
