@@ -1,7 +1,6 @@
 """`wgmma`: products of four warps, against NumPy and the scalar definition of a sum, at the level of PTX and as machine code.
 
-The sum is that of `mma` (`matrix_reference.float_product`). Where it is not the question, matrices hold small whole numbers, whose
-sums are exact in any order.
+Where the sum is not the question, matrices hold small whole numbers, whose sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.unit
 
 BEHIND = 20 * 1024  # where B begins
 WIDE, TURNED = Place(128, False, 16, 1024), Place(128, True, 2048, 1024)
-# Any finite numbers, whose sums are those of `mma`: shape, D, A, B.
+# Any finite numbers: shape, D, A, B.
 FLOATS = {
     "f16": Group("m64n16k16", "f16", "f16", "f16"), "f16 into f32": Group("m64n16k16", "f32", "f16", "f16", left=None),
     "bf16": Group("m64n8k16", "f32", "bf16", "bf16", WIDE, Place(128, True, 2048, 1024, BEHIND), signs=(1, -1)),
@@ -130,11 +129,11 @@ def executed() -> Executed:
 
 
 @pytest.mark.parametrize("name", FLOATS)
-def test_floats_are_summed_as_by_mma_bit_by_bit(executed: Executed, name: str) -> None:
+def test_floats_are_summed_as_on_sm_90_bit_by_bit(executed: Executed, name: str) -> None:
     group, (a, b, c) = FLOATS[name], executed.matrices["floats", name]
     c = c if group.use and group.scale != "0" else np.zeros_like(c)
     a = a ^ np.uint64((group.signs[0] != group.signs[1]) << (BITS[group.a] - 1))
-    wanted = float_product(a, b, c, (group.a, group.b, group.d), group.d)
+    wanted = float_product(a, b, c, (group.a, group.b, group.d), group.d, "sm_90")
     np.testing.assert_array_equal(executed.found["ptx"]["floats", name], wanted)
 
 

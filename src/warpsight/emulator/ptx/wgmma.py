@@ -6,7 +6,7 @@ the registers and the shared memory of A and B. Products with the same D are exe
 sees the reads of shared memory at the issue; it does not see a write that comes too early after it.
 
 A warp has 16 of the 64 rows of A and D, in the register layouts of `mma` with 16 rows, and needs nothing of the other warps. Each
-warp therefore computes its rows alone, as one `mma` of 16 rows for each eight columns, with the sums of `matrix_products.py`.
+warp therefore computes its rows alone, as one `mma` of 16 rows for each eight columns. `matrix_products.py` says how it sums.
 
 Matrices in shared memory consist of pieces of 16 bytes (PTX ISA, "Shared Memory Matrix Layout" and "Matrix-descriptor"; CUTLASS has
 the same layouts as formulas in `mma_traits_sm90_gmma.hpp`). The distance between the pieces of eight consecutive rows is 16 bytes,
@@ -127,7 +127,7 @@ def group_product(
         raise emitter.unsupported(f"shape .{shape} with .{a} is not modelled")
     if ACROSS_K in (left, right) and a not in _HALVES:
         raise emitter.unsupported(f"a transposed matrix of .{a} is not modelled")
-    part = Product(shapes[-1], a, b, d, d, variant=variant, selector=selector)
+    part = Product(shapes[-1], a, b, d, d, variant=variant, selector=selector, sums="sm_90")
     if selector is not None and selector not in products.selectors(part.depth, a):
         raise emitter.unsupported(f"a selector of {selector} is not defined for it")
     return GroupProduct(part, left, right, negative), n

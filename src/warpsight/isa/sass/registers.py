@@ -103,7 +103,7 @@ def _source_registers(row: SassOpcode, opcode: str, count: int, access_bytes: in
 _SHAPE = re.compile(r"(16|8)x?(8)x?(4|8|16|32|64|128|256)|(64)x(\d+)x(\d+)")
 _GROUP_ROWS, _GROUP_WARPS = 64, 4
 _INPUT_BITS = {"TF32": 32, "S4": 4, "U4": 4, "S8": 8, "U8": 8}
-_PRODUCT_BITS = {"HMMA": 16, "DMMA": 64, "BMMA": 1, "QMMA": 8}
+_PRODUCT_BITS = {"HMMA": 16, "DMMA": 64, "BMMA": 1, "QMMA": 8, "OMMA": 4}
 
 
 def matrix_size(mnemonic: str) -> tuple[tuple[int, int, int], str] | None:
@@ -141,8 +141,10 @@ def matrix_registers(row: SassOpcode, opcode: str, operands: Sequence[NativeOper
         return [2] * count
     m, n, k = size[0]
     bits = next((_INPUT_BITS[word] for word in modifiers if word in _INPUT_BITS), _PRODUCT_BITS.get(base, 8))
+    behind = 2 if {"SF", "SP"} <= {*modifiers} else 1  # metadata and the scales of A
     result = m * n * (64 if base == "DMMA" else 16 if "F16" in modifiers else 32) // _WARP_BITS
-    return [result, m * k * bits // _WARP_BITS // (2 if "SP" in modifiers else 1), k * n * bits // _WARP_BITS, result, 1, 1][:count]
+    left = m * k * bits // _WARP_BITS // (2 if "SP" in modifiers else 1)
+    return [result, left, k * n * bits // _WARP_BITS, result, behind, 1, 1, 1][:count]
 
 
 _WARP_BITS = 1024  # of one register in all lanes
