@@ -75,7 +75,7 @@ def _any(rng: np.random.Generator, shape: tuple[int, int], kind: str) -> np.ndar
 
 
 class Executed:
-    """All forms, executed by one kernel at each level. Of 16 words of a lane, A, B and C have 4 each; metadata and scales follow."""
+    """All forms, executed by one kernel at each level. A lane has 16 words: 4 each of A, B and C, the metadata, the scales."""
 
     def __init__(self) -> None:
         rng = np.random.default_rng(3)
@@ -146,7 +146,7 @@ def executed() -> Executed:
 
 
 def _grouped(a: np.ndarray, b: np.ndarray, c: np.ndarray, factors: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Products of packed e2m1: four exact sums, each times its scales, cut off 35 bits below the largest exponent of scales and C."""
+    """Products of packed e2m1: four exact sums, each times its scales, cut off 35 bits below the exponents of scales and C."""
     number = np.vectorize(lambda p: float(value(int(p), "e2m1x2")))
     x, y, each, wanted = number(a), number(b), a.shape[1] // 4, np.zeros(c.shape, np.uint64)
     lowest = -6 if factors[0].shape[1] == 4 else -127  # exponents of the smallest numbers of ue4m3 and ue8m0
@@ -218,6 +218,7 @@ mad.wide.u32 %q0, %r0, 64, %q0; mad.wide.u32 %q1, %r0, 16, %q1; {' '.join(lines)
     ],
 )
 def test_form_that_ptx_does_not_have_is_refused(form: Form, why: str) -> None:
-    text = f".version 9.0\n.target sm_120a\n.address_size 64\n.visible .entry k()\n{{ .reg .b32 %f<15>, %d<4>;\n{form.text()}\nret; }}\n"
+    head = ".version 9.0\n.target sm_120a\n.address_size 64\n"
+    text = f"{head}.visible .entry k()\n{{ .reg .b32 %f<15>, %d<4>;\n{form.text()}\nret; }}\n"
     with pytest.raises(UnsupportedError, match=why):
         launch(load_source(text, name="scaled.ptx"), "k", 1, 32, [])

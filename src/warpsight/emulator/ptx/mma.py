@@ -1,5 +1,5 @@
-"""`mma.sync.aligned` and `mma.sp.sync.aligned` of every shape and type, with the block scales of sm_120: fragments become matrices in
-memory, a loop multiplies them, the result becomes fragments.
+"""`mma.sync.aligned` and `mma.sp.sync.aligned` of every shape and type, with the block scales of sm_120: fragments become matrices
+in memory, a loop multiplies them, the result becomes fragments.
 
 There is one function of `library` for each kind of product, which the instruction calls.
 """
