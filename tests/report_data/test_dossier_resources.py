@@ -59,6 +59,9 @@ def test_roofline_counts_sectors_at_l1_and_a_multiply_add_as_two(report_data: di
         ("MUFU.RCP64H", ("fp64", 1.0)), ("IADD3", ("", 0.0)), ("ld.global.f32", ("", 0.0)),
         ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", ("tensor", 2 * 16 * 8 * 16 / 32)),
         ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", ("tensor", 2 * 16 * 16 * 16 / 32)),
+        ("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", ("tensor", 2 * 64 * 256 * 16 / 128)),
+        ("wgmma.fence.sync.aligned", ("", 0.0)), ("HMMA.16816.F32", ("tensor", 128.0)), ("IMMA.16832.S8.S8", ("", 0.0)),
+        ("HGMMA.64x256x16.F32", ("tensor", 2 * 64 * 256 * 16 / 128)), ("HMMA.884.F32.F32.STEP0", ("", 0.0)),
         ("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", ("", 0.0)), ("wmma.load.a.sync.aligned.row.m16n16k16.f16", ("", 0.0)),
     ],
 )  # fmt: skip

@@ -11,13 +11,10 @@ from warpsight.gpu.keys import key_of
 from warpsight.gpu.occupancy import WARP_SIZE, occupancy, with_own_l1
 from warpsight.gpu.spec import GpuSpec, peak_flops
 
-_MULTIPLY_FLOPS = 2 * 16 * 8 * 16  # of the matrix multiply of a warp that initiation.tensor is for
-
 
 def _tensor_flops(gpu: GpuSpec) -> float | None:
     """Operations a second of tensor cores, None where there are none."""
-    every = gpu.initiation_cycles.get("tensor")
-    return None if every is None else gpu.sm_count * gpu.sm.schedulers * _MULTIPLY_FLOPS * gpu.core_clock_hz / every
+    return peak_flops(gpu, "tensor") if "tensor" in gpu.initiation_cycles else None
 
 
 def _largest_l1(gpu: GpuSpec) -> float:

@@ -405,6 +405,7 @@ def pass_cycles(gpu: GpuSpec) -> int:
 
 
 _LANES = 32
+_MATRIX_FLOPS = 2 * 16 * 8 * 16  # of the matrix multiply of a warp that `initiation.tensor` is for
 
 
 def peak_flops(gpu: GpuSpec, op_class: str) -> float:
@@ -413,4 +414,5 @@ def peak_flops(gpu: GpuSpec, op_class: str) -> float:
     A scheduler begins a warp instruction of the class every initiation interval, and no more instructions than its issue width.
     """
     every = max(gpu.initiation_cycles[op_class], 1 / gpu.sm.issue_width)
-    return gpu.sm_count * gpu.sm.schedulers * _LANES * 2 * gpu.core_clock_hz / every
+    each = _MATRIX_FLOPS if op_class == "tensor" else 2 * _LANES
+    return gpu.sm_count * gpu.sm.schedulers * each * gpu.core_clock_hz / every

@@ -20,6 +20,7 @@ from warpsight.gpu.design import Design
 from warpsight.gpu.occupancy import block_limits, occupancy
 from warpsight.gpu.spec import GpuSpec, peak_flops
 from warpsight.intervals.usage import atomics, occurrences, path_use
+from warpsight.isa.sass.registers import matrix_size
 from warpsight.models.base import get_model
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
@@ -193,24 +194,27 @@ _SASS = {"FADD": 1, "FMUL": 1, "FFMA": 2, "FADD32I": 1, "FMUL32I": 1, "FFMA32I":
 _PTX_TYPES = {"f32": ("fp32", 1), "f64": ("fp64", 1), "f16": ("fp16", 1), "bf16": ("fp16", 1), "f16x2": ("fp16", 2),
               "bf16x2": ("fp16", 2), "f32x2": ("fp32", 2)}  # fmt: skip
 _TILE = re.compile(r"(?i)\.?m(\d+)n(\d+)k(\d+)")
-WARP = 32
+_PRODUCTS = ("HMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "QGMMA")  # of floats
+WARP, GROUP = 32, 128
 
 
 def operations(opcode: str) -> tuple[str, float]:
     """The precision (fp64, fp32, fp16, tensor; "" for none) and the operations of one lane of an instruction.
 
-    A matrix product of a warp is m x n x k multiply-adds, shared by its 32 lanes; SASS opcodes, which do not give the
-    whole shape, count as none.
+    A matrix product is m x n x k multiply-adds, shared by the 32 lanes of its warp, or the 128 of its warp group.
     """
     words = opcode.split(".")
     root = words[0]
-    if root in ("mma", "wmma"):
+    if root in _PRODUCTS and (size := matrix_size(opcode)) is not None and not any(word.startswith("STEP") for word in words):
+        m, n, k = size[0]
+        return "tensor", 2.0 * m * n * k / (GROUP if "GMMA" in root else WARP)
+    if root in ("mma", "wmma", "wgmma"):
         shape = _TILE.search(opcode)
         whole_numbers = {"s32", "s8", "u8", "s4", "u4", "b1"} & set(words)
         if shape is None or whole_numbers or words[1] in ("load", "store"):
             return "", 0.0
         m, n, k = (int(each) for each in shape.groups())
-        return "tensor", 2.0 * m * n * k / WARP
+        return "tensor", 2.0 * m * n * k / (GROUP if root == "wgmma" else WARP)
     if root in _SASS:
         precision = {"D": "fp64", "H": "fp16"}.get(root[0], "fp32")
         return ("fp64" if words[-1].endswith("64H") else precision), float(_SASS[root])

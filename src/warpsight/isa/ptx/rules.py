@@ -215,7 +215,7 @@ def memory_access(instruction: Instruction) -> MemoryAccess | None:
         return None
     if instruction.opcode in {"ldmatrix", "stmatrix"}:
         tiles = next((int(m[1:]) for m in instruction.modifiers if m in {"x1", "x2", "x4"}), 1)
-        return MemoryAccess("shared", row.access, 4 * tiles)
+        return MemoryAccess("shared", row.access, 4 * tiles * (2 if "m16n16" in instruction.modifiers else 1))
     if instruction.opcode in IMAGE_OPCODES:
         # Of `tex`, the first type is the result's and the last the coordinates'.
         type = next((m for m in instruction.modifiers if m in TYPE_NAMES), "b32")
