@@ -252,3 +252,27 @@ def test_checks_see_what_a_product_reads(tool: str, wait: str, left_out: int, ki
     out = [np.zeros(128, np.uint64), np.zeros(1)]
     found = warpsight.check(with_room(body).ptx, "k", grid=1, block=128, args=out, tools=tool)
     assert sorted({finding.kind for finding in found}) == kinds
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_warps_of_a_group_wait_for_each_other_before_and_after_a_product(level: str) -> None:
+    """Each warp writes rows of A and B that the others read, without a barrier, and overwrites them after the wait."""
+    row = "%r1, %r1, %r1, %r1"
+    body = f"""shl.b32 %r2, %i, 4; add.u32 %r2, %r2, %r1; bfe.u32 %r4, %r1, 4, 14; cvt.u64.u32 %q2, %r4;
+    mov.u64 %q1, 0x0000001000800000; add.u64 %q1, %q1, %q2; mov.u32 %r3, 0;
+again: mov.b32 %r1, 0x3c003c00; st.shared.v4.b32 [%r2], {{{row}}}; st.shared.v4.b32 [%r2 + 2048], {{{row}}};
+    wgmma.fence.sync.aligned;
+    {FORM} {D}, %q1, %q1, 0, 1, 1, 0, 0; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+    mov.b32 %r1, 0; st.shared.v4.b32 [%r2], {{{row}}}; st.shared.v4.b32 [%r2 + 2048], {{{row}}};
+    add.f32 %f0, %f0, %f1; add.f32 %f0, %f0, %f2; add.f32 %f0, %f0, %f3; mov.b32 %r5, %f0;
+    add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 3; @%p1 bra again;
+    cvt.u64.u32 %q1, %r5; st.global.u64 [%out], %q1;"""
+    source, out = with_room(body), np.zeros(128, np.uint64)
+    if level == "ptx":
+        out = run(source, block=128)[:, 0]
+    else:
+        warpsight.trace(source.ptx, "k", grid=1, block=128, args=[out, np.zeros(1)], gpu="h100-sxm", level="sass")
+    assert out.tolist() == [pattern_of(64.0, "f32")] * 128
+    if level == "ptx":
+        found = warpsight.check(source.ptx, "k", grid=1, block=128, args=[np.zeros(128, np.uint64), np.zeros(1)], tools="racecheck")
+        assert not found

@@ -1,12 +1,14 @@
 """`wgmma`: products of a warp group, four warps whose first number is a multiple of four (sm_90a), and `setmaxnreg`.
 
-A product is executed when it is issued; `wgmma.fence`, `commit_group` and `wait_group` change nothing. A correct program cannot see
-the difference: between the issue of a product and the wait for its group, PTX forbids access to the registers of D, and writes to
-the registers and the shared memory of A and B. Products with the same D are executed in the order of issue on a GPU, too. `check`
-sees the reads of shared memory at the issue; it does not see a write that comes too early after it.
+A warp has 16 of the 64 rows of A and D, in the register layouts of `mma` with 16 rows. It computes them alone, as one `mma` of 16
+rows for each eight columns, when the product is issued; `matrix_products.py` says how it sums. A correct program cannot see the
+difference: between the issue of a product and the wait for its group, PTX forbids access to the registers of D, and writes to the
+registers and the shared memory of A and B. Products with the same D are executed in the order of issue on a GPU, too.
 
-A warp has 16 of the 64 rows of A and D, in the register layouts of `mma` with 16 rows, and needs nothing of the other warps. Each
-warp therefore computes its rows alone, as one `mma` of 16 rows for each eight columns. `matrix_products.py` says how it sums.
+On a GPU the four warps do a product together. A warp that has waited for it knows that the others have read shared memory, and
+programs rely on that (CUTLASS's tutorial `wgmma_sm90.cu` has no other barrier in its loop). So `wgmma.fence` and `wgmma.wait_group`
+are barriers of the warp group here. To `check` they are, too; it sees the reads of shared memory at the issue, and therefore not a
+write by the same warp between a product and its wait.
 
 Matrices in shared memory consist of pieces of 16 bytes (PTX ISA, "Shared Memory Matrix Layout" and "Matrix-descriptor"; CUTLASS has
 the same layouts as formulas in `mma_traits_sm90_gmma.hpp`). The distance between the pieces of eight consecutive rows is 16 bytes,
@@ -335,7 +337,7 @@ _LEAST_REGISTERS, _MOST_REGISTERS = 24, 256
 
 
 def wgmma(emitter: Emitter, instruction: Instruction) -> None:
-    """`wgmma.mma_async`, `fence`, `commit_group` and `wait_group`, all `.sync.aligned`."""
+    """`wgmma.mma_async`, `fence`, `commit_group` and `wait_group`, all `.sync.aligned`. The waiting is emitted with the barriers."""
     modifiers = list(instruction.modifiers)
     if not {"sync", "aligned"} <= set(modifiers):
         raise emitter.unsupported("it needs .sync.aligned")

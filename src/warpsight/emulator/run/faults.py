@@ -306,6 +306,7 @@ def describe_deadlock(waiting: list[Waiting], block: int, function: Function, na
             reason = f'for lanes of its warp at "{instruction.text}"'
         else:
             reason = "at the cluster's barrier" if wait.barrier == layout.CLUSTER_ROW else f"at barrier {wait.barrier}"
+            reason = "for its warp group" if wait.barrier >= layout.GROUP_ROW else reason
         lines.append(f"warp {wait.warp} {lanes_text(wait.lanes)} {reason} ({place})")
     # Lanes of a warp that are waited for by their mask are the cause where there are any.
     first = next((wait for wait in waiting if wait.barrier is None), waiting[0] if waiting else None)

@@ -193,6 +193,11 @@ def is_block_barrier(instruction: Instruction) -> bool:
     return instruction.opcode in {"bar", "barrier"} and not is_warp_barrier(instruction)
 
 
+def waits_for_group(instruction: Instruction) -> bool:
+    """Whether a warp waits here for the other warps of its warp group: `wgmma.fence`, `wgmma.wait_group`."""
+    return instruction.opcode == "wgmma" and not {"fence", "wait_group"}.isdisjoint(instruction.modifiers)
+
+
 def is_plain_exit(block: Sequence[Instruction]) -> bool:
     """Whether a basic block does nothing but end the kernel for all of its lanes."""
     if len(block) != 1 or block[0].guard is not None:

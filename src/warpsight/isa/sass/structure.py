@@ -164,6 +164,8 @@ def structure(
         return _barrier(tokens, operands, collective)
     if base in _CLUSTER_BARRIERS:
         return "barrier", ("cluster", _CLUSTER_BARRIERS[base]), ()
+    if base == "WARPGROUP":
+        return "wgmma", ("fence" if "ARRIVE" in tokens else "wait_group",), ()
     if base == "WARPSYNC":
         return _gathering(tokens, operands, exchange)
     if base in (*_EXCHANGES, "VOTEU"):
