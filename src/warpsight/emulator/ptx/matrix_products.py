@@ -127,7 +127,7 @@ def float_rows(helper: HelperFrame, product: Product, a: Any, b: Any, c: Any, d:
         total, power = _row(builder, c[0], m, F64), _row(builder, c[1], m, I32)
         first_row = builder.mul(builder.lshr(m, I64(3)), I64(product.depth)) if product.is_four else I64(0)
         for start in range(0, product.depth, block):
-            terms = []
+            terms: list[Any] = []
             for k in range(start, start + block):
                 left = builder.add(builder.mul(m, I64(product.depth)), I64(k))
                 scale = None if scales is None else _Scale(builder, scales, m, k * product.scaled // product.depth)

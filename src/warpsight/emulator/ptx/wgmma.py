@@ -337,7 +337,7 @@ _LEAST_REGISTERS, _MOST_REGISTERS = 24, 256
 
 
 def wgmma(emitter: Emitter, instruction: Instruction) -> None:
-    """`wgmma.mma_async`, `fence`, `commit_group` and `wait_group`, all `.sync.aligned`. The waiting is emitted with the barriers."""
+    """`wgmma.mma_async`, `fence`, `commit_group` and `wait_group`, all `.sync.aligned`. Barriers are emitted elsewhere."""
     modifiers = list(instruction.modifiers)
     if not {"sync", "aligned"} <= set(modifiers):
         raise emitter.unsupported("it needs .sync.aligned")
