@@ -146,6 +146,8 @@ _PLAIN_FLOW = {
     "EXIT": "exit", "KILL": "exit", "BRA": "bra", "BRX": "brx", "BRXU": "brx", "JMP": "bra", "CALL": "call", "RET": "ret",
 }  # fmt: skip
 
+_WITHOUT_OPERANDS = {"MEMBAR": "membar", "FENCE": "membar", "NANOSLEEP": "nanosleep"}
+
 
 def structure(
     meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], exchange: str = "", collective: bool = False
@@ -182,8 +184,4 @@ def structure(
         opcode = {"load": "ld", "store": "st"}.get(row.access) or ("atom" if base in _ATOMIC else "red")
         address = [Register(n) for o in operands if isinstance(o, NativeAddress) for n in operand_registers(o, 1)]
         return opcode, _access_words(meaning, tokens), (Vector(tuple(address)),) if opcode == "ld" else ()
-    if base in ("MEMBAR", "FENCE"):
-        return "membar", (), ()
-    if base == "NANOSLEEP":
-        return "nanosleep", (), ()
-    return "mov", (), ()
+    return _WITHOUT_OPERANDS.get(base, "mov"), (), ()
