@@ -145,7 +145,6 @@ _CLUSTER_BARRIERS = {"UCGABAR_ARV": "arrive", "CGABAR_ARV": "arrive", "UCGABAR_W
 _PLAIN_FLOW = {
     "EXIT": "exit", "KILL": "exit", "BRA": "bra", "BRX": "brx", "BRXU": "brx", "JMP": "bra", "CALL": "call", "RET": "ret",
 }  # fmt: skip
-
 _WITHOUT_OPERANDS = {"MEMBAR": "membar", "FENCE": "membar", "NANOSLEEP": "nanosleep"}
 
 
