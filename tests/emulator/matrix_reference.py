@@ -75,8 +75,14 @@ def result(shape: str) -> Place:
 # -- numbers -----------------------------------------------------------------------------------------------------------------
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
-        "e4m3": 8, "e5m2": 8}  # fmt: skip
-SMALLEST = {"f16": -14, "bf16": -126, "tf32": -126, "f32": -126, "e4m3": -6, "e5m2": -14}
+        "e4m3": 8, "e5m2": 8, "e3m2": 8, "e2m3": 8, "e2m1": 8, "e2m1x2": 4}  # fmt: skip
+SMALLEST = {"f16": -14, "bf16": -126, "tf32": -126, "f32": -126, "e4m3": -6, "e5m2": -14, "e3m2": -2, "e2m3": 0, "e2m1": 0}
+# Of a block: how many products, how many bits below the largest exponent count, and how many bits of fraction a sum in f32 has.
+BLOCKS = {
+    "sm_80": {"tf32": (4, 24, 23), "e4m3": (16, 13, 13), "e5m2": (16, 13, 13), "": (8, 24, 23)},
+    "sm_90": {"e4m3": (32, 13, 13), "e5m2": (32, 13, 13), "": (64, 25, 23)},
+    "sm_120": {"": (64, 25, 23)},
+}
 
 
 def value(pattern: int, kind: str) -> float | int:
@@ -95,6 +101,14 @@ def value(pattern: int, kind: str) -> float | int:
         if pattern & 0x7F == 0x7F:
             return math.nan
         return sign * (math.ldexp(fraction, -9) if power == 0 else math.ldexp(8 + fraction, power - 10))
+    if kind in ("e3m2", "e2m3", "e2m1", "e2m1x2"):  # of 6 bits, or of 4 in the middle of a byte, or alone
+        fraction = int(kind[3])
+        pattern = pattern >> 2 & 15 if kind == "e2m1" else pattern
+        width = fraction + int(kind[1])
+        power, bits = pattern >> fraction & (1 << int(kind[1])) - 1, pattern & (1 << fraction) - 1
+        lowest = 2 - (1 << int(kind[1]) - 1)
+        size = math.ldexp(bits + (1 << fraction if power else 0), max(lowest, lowest - 1 + power) - fraction)
+        return -size if pattern >> width & 1 else size
     if kind[0] == "s":
         return pattern - (1 << BITS[kind]) if pattern >> (BITS[kind] - 1) else pattern
     return pattern
@@ -120,18 +134,20 @@ def _cut(number: int, power: int) -> int:
     return -whole if number < 0 else whole
 
 
-def block_sum(a: list[float], b: list[float], c: float, kinds: tuple[str, str, str], d: str) -> int:
+def block_sum(
+    a: list[float], b: list[float], c: float, kinds: tuple[str, str, str], d: str, fraction: int, keeps: int, scale: float = 1.0
+) -> int:
     """One block of a product of floats, to a pattern of type `d`: exact terms, cut off at a unit common to them and c."""
     if not all(map(math.isfinite, [*a, *b, c])):
-        total = sum(x * y for x, y in zip(a, b, strict=True)) + c
+        total = sum(x * y * scale for x, y in zip(a, b, strict=True)) + c
         return (0x7FFF if d == "f16" else 0x7FFFFFFF) if math.isnan(total) else pattern_of(total, d)
-    small = kinds[0] in ("e4m3", "e5m2")
-    powers = [_power(x, SMALLEST[kinds[0]]) + _power(y, SMALLEST[kinds[1]]) for x, y in zip(a, b, strict=True) if x and y]
+    scaled = _power(scale, -300)
+    powers = [_power(x, SMALLEST[kinds[0]]) + _power(y, SMALLEST[kinds[1]]) + scaled for x, y in zip(a, b, strict=True) if x and y]
     if c:
         powers.append(_power(c, SMALLEST[kinds[2]]))
-    unit = max([*powers, -132 if d == "f32" else -21]) - (13 if small else 24)
-    terms = [_fixed(c), *(_fixed(x, y) for x, y in zip(a, b, strict=True))]
-    return rounded(sum(_cut(t, unit) for t in terms), d, 13 if small else 23)
+    unit = max([*powers, -132 if d == "f32" else -21]) - fraction
+    terms = [_fixed(c), *(_fixed(x, y * scale) for x, y in zip(a, b, strict=True))]
+    return rounded(sum(_cut(t, unit) for t in terms), d, keeps)
 
 
 def rounded(number: int, kind: str, keeps: int = 23) -> int:
@@ -158,9 +174,12 @@ def pattern_of(x: float, kind: str) -> int:
     return int(np.array([x], kind.replace("f", "float")).view(word)[0])
 
 
-def float_product(a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str, str, str], d: str) -> np.ndarray:
-    """Patterns of D from patterns of A, B and C, block after block along k."""
-    block = 16 if kinds[0] in ("e4m3", "e5m2") else 4 if kinds[0] == "tf32" else 8
+def float_product(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str, str, str], d: str, sums: str = "sm_80",
+    scales: tuple[np.ndarray, np.ndarray] | None = None,
+) -> np.ndarray:
+    """Patterns of D from patterns of A, B and C, block after block along k; `scales` are numbers for each row and each column."""
+    block, fraction, keeps = BLOCKS[sums].get(kinds[0], BLOCKS[sums][""])
     depth = a.shape[1]
     wanted = np.zeros(c.shape, np.uint64)
     rows = [[float(value(int(p), kinds[0])) for p in row] for row in a]
@@ -170,7 +189,9 @@ def float_product(a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str,
         pattern, kind = int(c[m, n]), kinds[2]
         for k in range(0, depth, block):
             end = min(k + block, depth)
-            pattern = block_sum(x[k:end], y[k:end], float(value(pattern, kind)), (kinds[0], kinds[1], kind), d)
+            scale = 1.0 if scales is None else float(scales[0][m] * scales[1][n])
+            before = float(value(pattern, kind))
+            pattern = block_sum(x[k:end], y[k:end], before, (kinds[0], kinds[1], kind), d, fraction, keeps, scale)
             kind = d
         wanted[m, n] = pattern
     return wanted

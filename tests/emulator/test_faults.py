@@ -205,7 +205,6 @@ def test_error_raised_by_the_progress_callback_stops_the_launch() -> None:
 
 
 UNSUPPORTED = {
-    "wgmma": "wgmma.fence.sync.aligned;",
     "tcgen05": "tcgen05.wait::ld.sync.aligned;",
     "made_up": "made_up.u32 %r1, %r2;",
     "tensor map": "cp.async.bulk.prefetch.tensor.1d.L2.global [%q1, {%r1}];",

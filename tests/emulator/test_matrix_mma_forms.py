@@ -155,8 +155,7 @@ _F = "{%f1, %f2, %f3, %f4}"
         (f"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f16 {_F}, {{%r1,%r2}}, {{%r5}}, {{%r6,%r7}};", "sum of .f16 into .f32"),
         ("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.popc {%r1,%r2}, {%r3}, {%r4}, {%r1,%r2};", "xor.popc"),
         (f"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {_F}, {{%q1,%r2}}, {{%r5}}, {_F};", "%q1 is not of 32 bits"),
-        (f"mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32 {_F}, {{%r1,%r2,%r3,%r4}}, {{%r5,%r6}}, {_F};",
-         "kind::f8f6f4"),
+        (f"mma.sync.aligned.m16n8k32.row.col.kind::i8.f32.e4m3.e4m3.f32 {_F}, {{%r1,%r2,%r3,%r4}}, {{%r5,%r6}}, {_F};", "kind::i8"),
     ],
 )  # fmt: skip
 def test_form_that_is_not_modelled_is_refused_by_name(line: str, why: str) -> None:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from emulator_launch import launch, ptx, whole
 
+import warpsight
 from warpsight.base.errors import LaunchFault, UnsupportedError
+from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.unit
 _LIST = ".param .u64 out, .param .u64 at"
@@ -136,14 +138,103 @@ def test_generic_address_outside_shared_memory_is_a_fault() -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r3];", "m16n16"),
-        ("ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {%r1}, [%r3];", "m8n16"),
-        ("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r3], {%r1};", "m16n8"),
+        ("ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%r1, %r2}, [%r3];", "this shape with these types"),
+        ("ldmatrix.sync.aligned.m16n16.x4.trans.shared.b8 {%r1, %r2}, [%r3];", "x1 and .x2 of this shape"),
+        ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1}, [%r3];", "2 matrices but names 1"),
+        ("ldmatrix.sync.aligned.m8n16.x1.shared.b8 {%r1}, [%r3];", "this shape with these types"),
+        ("stmatrix.sync.aligned.m16n8.x1.shared.b8 [%r3], {%r1};", "this shape with these types"),
+        ("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8x16.b4x16_p64 [%r3], {%r1};", "this shape with these types"),
         ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r3];", "2 matrices but names 1"),
         ("ldmatrix.sync.aligned.m8n8.shared.b16 {%r1}, [%r3];", "x1, .x2, .x4"),
         ("movmatrix.sync.aligned.m8n8.b16 %r1, %r2;", "trans"),
     ],
 )
-def test_form_of_later_gpus_is_refused_by_name(line: str, why: str) -> None:
+def test_form_that_ptx_does_not_have_is_refused_by_name(line: str, why: str) -> None:
     with pytest.raises(UnsupportedError, match=why):
         launch(ptx(f"{line}\nret;"), "k", 1, 32, [np.zeros(32, np.uint64)])
+
+
+# -- Matrices of bytes (sm_100). Rows are 16 elements in 16 bytes; what a lane gets is read off CUTLASS's `copy_traits_sm100.hpp`.
+
+BYTES = [
+    *(("m16n16", count, kind) for count in (1, 2) for kind in ("b8", "b8x16.b6x16_p32", "b8x16.b4x16_p64")),
+    *(("m8n16", count, kind) for count in (1, 2, 4) for kind in ("b8x16.b6x16_p32", "b8x16.b4x16_p64")),
+]  # fmt: skip
+
+
+def _elements(rows: np.ndarray, kind: str) -> np.ndarray:
+    """The 16 elements of each row of 16 bytes."""
+    bits = {"b8": 8, "b8x16.b6x16_p32": 6}.get(kind, 4)
+    digits = np.unpackbits(rows, axis=1, bitorder="little")[:, : 16 * bits].reshape(len(rows), 16, bits)
+    return (digits << np.arange(bits, dtype=np.uint8)).sum(axis=2).astype(np.uint32)
+
+
+def _word(elements: list[int]) -> int:
+    return sum(int(element) << 8 * k for k, element in enumerate(elements))
+
+
+def _loaded(rows: np.ndarray, shape: str, count: int, kind: str) -> np.ndarray:
+    """The registers [lane, register] that a load gives."""
+    e, lanes = _elements(rows, kind), range(32)
+    if shape == "m8n16":
+        pieces = e.reshape(-1, 4, 4)  # of four elements
+        return np.array([[_word(pieces[8 * m + lane // 4, lane % 4]) for m in range(count)] for lane in lanes])
+    first = [16 * m + 2 * second for m in range(count) for second in range(2)]
+    places = [(k % 2, 8 * (k // 2)) for k in range(4)]
+    return np.array([[_word([e[start + 4 * (lane % 4) + down, lane // 4 + right] for down, right in places]) for start in first]
+                     for lane in lanes])  # fmt: skip
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_matrices_of_bytes_are_loaded_and_stored(level: str) -> None:
+    """All loads, then a store of the transposed matrices that `m16n8` wants: rows 2 c and 2 c + 1 of columns r and r + 8."""
+    rng = np.random.default_rng(4)
+    rows, order = rng.integers(0, 256, (64, 16), dtype=np.uint8), rng.permutation(64)[:32].astype(np.uint32)
+    stored = rng.integers(0, 1 << 32, (32, 4), dtype=np.uint64).astype(np.uint32)
+    lines, widths = [], []
+    for number, (shape, count, kind) in enumerate(BYTES):
+        width = count * (2 if shape == "m16n16" else 1)
+        trans = ".trans" if shape == "m16n16" else ""
+        names = [f"%o{4 * number + k}" for k in range(width)]
+        lines.append(f"ldmatrix.sync.aligned.{shape}.x{count}{trans}.shared.{kind} {{{', '.join(names)}}}, [%r1];")
+        lines += [f"st.global.b32 [%q1 + {16 * number + 4 * k}], {name};" for k, name in enumerate(names)]
+        widths.append(width)
+    for count in (1, 2, 4):
+        names = ", ".join(f"%s{k}" for k in range(count))
+        lines.append(f"bar.sync 0; stmatrix.sync.aligned.m16n8.x{count}.trans.shared.b8 [%r3], {{{names}}}; add.u32 %r3, %r3, 512;")
+    text = f""".version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 rows, .param .u64 order, .param .u64 words, .param .u64 out, .param .u64 kept)
+{{
+    .reg .b64 %q<8>; .reg .b32 %r<8>, %s<4>, %o<{4 * len(BYTES)}>; .shared .align 16 .b8 room[{1024 + 3 * 512}];
+    mov.u32 %r0, %tid.x; mov.u32 %r1, room;
+    ld.param.u64 %q0, [rows]; mad.wide.u32 %q0, %r0, 32, %q0; mad.lo.u32 %r2, %r0, 32, %r1;
+    ld.global.b64 %q2, [%q0]; ld.global.b64 %q3, [%q0 + 8]; ld.global.b64 %q4, [%q0 + 16]; ld.global.b64 %q5, [%q0 + 24];
+    st.shared.b64 [%r2], %q2; st.shared.b64 [%r2 + 8], %q3; st.shared.b64 [%r2 + 16], %q4; st.shared.b64 [%r2 + 24], %q5;
+    ld.param.u64 %q0, [words]; mad.wide.u32 %q0, %r0, 16, %q0; ld.global.v4.b32 {{%s0, %s1, %s2, %s3}}, [%q0];
+    ld.param.u64 %q0, [order]; mad.wide.u32 %q0, %r0, 4, %q0; ld.global.b32 %r4, [%q0];
+    mad.lo.u32 %r3, %r0, 16, %r1; add.u32 %r3, %r3, 1024; mad.lo.u32 %r1, %r4, 16, %r1;
+    ld.param.u64 %q1, [out]; mad.wide.u32 %q1, %r0, {16 * len(BYTES)}, %q1;
+    bar.sync 0;
+    {" ".join(lines)}
+    bar.sync 0;
+    ld.param.u64 %q1, [kept]; mad.wide.u32 %q1, %r0, 48, %q1; mov.u32 %r1, room; mad.lo.u32 %r1, %r0, 48, %r1;
+    {" ".join(f"ld.shared.b64 %q2, [%r1 + {1024 + 8 * k}]; st.global.b64 [%q1 + {8 * k}], %q2;" for k in range(6))}
+    ret;
+}}
+"""
+    out, kept = np.zeros((32, len(BYTES), 4), np.uint32), np.zeros((3, 32, 16), np.uint8)
+    arguments = [rows, order, stored, out, kept]
+    if level == "ptx":
+        launch(load_source(text, name="tiles.ptx"), "k", 1, 32, arguments)
+    else:
+        warpsight.trace(text, "k", grid=1, block=32, args=arguments, gpu="b200", level="sass")
+    for number, (form, width) in enumerate(zip(BYTES, widths, strict=True)):
+        np.testing.assert_array_equal(out[:, number, :width], _loaded(rows[order], *form), err_msg=str(form))
+    parts = stored.view(np.uint8).reshape(32, 4, 4)
+    for number, count in enumerate((1, 2, 4)):
+        wanted = np.zeros((32, 16), np.uint8)
+        for lane, m, k in np.ndindex(32, count, 4):
+            wanted[8 * m + 2 * (lane % 4) + k % 2, lane // 4 + 8 * (k // 2)] = parts[lane, m, k]
+        np.testing.assert_array_equal(kept[number], wanted)

@@ -61,6 +61,8 @@ def test_roofline_counts_sectors_at_l1_and_a_multiply_add_as_two(report_data: di
         ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", ("tensor", 2 * 16 * 16 * 16 / 32)),
         ("HMMA.16816.F32", ("tensor", 2 * 16 * 8 * 16 / 32)), ("DMMA.884", ("tensor", 2 * 8 * 8 * 4 / 32)),
         ("HMMA.884.F32.F32.STEP1", ("tensor", 2 * 8 * 8 * 4 / 32)), ("IMMA.16832.S8.S8", ("", 0.0)),
+        ("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", ("tensor", 2 * 64 * 256 * 16 / 128)),
+        ("wgmma.fence.sync.aligned", ("", 0.0)), ("HGMMA.64x256x16.F32", ("tensor", 2 * 64 * 256 * 16 / 128)),
         ("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", ("", 0.0)), ("wmma.load.a.sync.aligned.row.m16n16k16.f16", ("", 0.0)),
     ],
 )  # fmt: skip

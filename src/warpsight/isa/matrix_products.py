@@ -23,10 +23,11 @@ _TYPES = {
     "s4": "tensor_int4", "u4": "tensor_int4", "b1": "tensor_b1", "e4m3": "tensor_fp8", "e5m2": "tensor_fp8",
     "e3m2": "tensor_fp8", "e2m3": "tensor_fp8", "e2m1": "tensor_fp8",
 }  # fmt: skip
-_OPCODES = {"HMMA": "f16", "IMMA": "s8", "BMMA": "b1", "DMMA": "f64", "QMMA": "e4m3", "OMMA": "e2m1"}
+_OPCODES = {
+    "HMMA": "f16", "IMMA": "s8", "BMMA": "b1", "DMMA": "f64", "QMMA": "e4m3", "OMMA": "e2m1",
+    "HGMMA": "f16", "IGMMA": "s8", "BGMMA": "b1", "QGMMA": "e4m3",
+}  # fmt: skip
 _PTX_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
-_GROUP_SHAPE = re.compile(r"64x(\d+)x(\d+)")
-_GROUP_TYPES = {"HGMMA": "f16", "IGMMA": "s8", "BGMMA": "b1", "QGMMA": "e4m3"}
 _GROUP, _WARPS = "tensor_group", 4
 # `mma.m8n8k4` of 16-bit numbers is four products at a time; machine code makes it in four steps, or in two with 16-bit sums.
 _FOUR, _STEPS = 4, {True: 4, False: 2}
@@ -36,38 +37,44 @@ _FOUR, _STEPS = 4, {True: 4, False: 2}
 def matrix_product(opcode: str) -> tuple[str, float]:
     """The kind of a multiply, PTX or machine code, and its work relative to the product that the key of that kind is for.
 
-    An opcode without a shape counts as that product of 16-bit numbers.
+    An opcode without a shape counts as that product of 16-bit numbers. Each of the four warps of a group makes 16 of its 64 rows.
     """
-    words = opcode.split(".")
-    if words[0] in ("mma", "wmma", "wgmma"):
-        return _ptx(words)
-    return _of_group(words) if words[0] in _GROUP_TYPES else _machine_code(opcode, words)
+    kind, multiplicands, made = _product(opcode)
+    return kind, made / _WORK[multiplicands]
 
 
 def multiply_adds(opcode: str) -> float:
     """Those of a multiply of one warp; of a sparse one those that are made."""
-    kind, work = matrix_product(opcode)
-    return work * _WORK[kind.removesuffix(_SUMS_32)] if kind != _GROUP else 0.0
+    return _product(opcode)[2]
 
 
-def _ptx(words: list[str]) -> tuple[str, float]:
+def _product(opcode: str) -> tuple[str, str, float]:
+    """The kind, that of its multiplicands (another one for warp groups), and the multiply-adds of one warp."""
+    words = opcode.split(".")
+    return _ptx(words) if words[0] in ("mma", "wmma", "wgmma") else _machine_code(opcode, words)
+
+
+_UNKNOWN = _HALF, _HALF, float(_WORK[_HALF])
+
+
+def _ptx(words: list[str]) -> tuple[str, str, float]:
     """D, A, B and C follow the shape, of which `wmma` of 16-bit numbers only has D and C."""
     shape = next((match for word in words if (match := _PTX_SHAPE.fullmatch(word))), None)
     types = [word for word in words if word in _TYPES or word in ("f32", "s32")]
     if shape is None or not types:
-        return _HALF, 1.0
+        return _UNKNOWN
     m, n, k = (int(part) for part in shape.groups())
-    result = types[0]
     multiplicand = next((word for word in types[1:] if word in _TYPES), "f16")
-    kind = _TYPES[multiplicand]
-    work = m * n * k
+    kind, made = _TYPES[multiplicand], float(m * n * k)
+    if any(word.startswith("sp") for word in words):
+        made /= 2
     if words[0] == "wgmma":
-        return _GROUP, work / _WARPS / _WORK[kind]
+        return _GROUP, kind, made / _WARPS
     if multiplicand == "e2m1" and k >= _BLOCK_SCALED_DEPTH:
         kind = "tensor_fp4"
     if multiplicand == "f16" and (m, n, k) == (8, 8, 4):
-        work *= _FOUR
-    return _with_sums(kind, result == "f32"), work / _WORK[kind] / (2 if any(word.startswith("sp") for word in words) else 1)
+        made *= _FOUR
+    return _with_sums(kind, types[0] == "f32"), kind, made
 
 
 _BLOCK_SCALED_DEPTH = 64  # of 4-bit numbers with block scales, twice that of 4-bit numbers without
@@ -77,25 +84,17 @@ def _with_sums(kind: str, wide: bool) -> str:
     return kind + _SUMS_32 if wide and kind in (_HALF, "tensor_fp8") else kind
 
 
-def _of_group(words: list[str]) -> tuple[str, float]:
-    """`HGMMA.64x256x16.F32`: each of four warps makes 16 of the 64 rows."""
-    shape = next((match for word in words if (match := _GROUP_SHAPE.fullmatch(word))), None)
-    if shape is None:
-        return _GROUP, 1.0
-    multiplicand = "tf32" if "TF32" in words else _GROUP_TYPES[words[0]]
-    work = 16 * int(shape[1]) * int(shape[2])
-    return _GROUP, work / _WORK[_TYPES[multiplicand]] / (2 if "SP" in words else 1)
-
-
-def _machine_code(opcode: str, words: list[str]) -> tuple[str, float]:
+def _machine_code(opcode: str, words: list[str]) -> tuple[str, str, float]:
     """`HMMA.16816.F32.BF16`: the shape, the type of the sums, that of the multiplicands where the opcode leaves it open."""
-    size = matrix_size(opcode)
-    if size is None or words[0] not in _OPCODES:
-        return _HALF, 1.0
-    (m, n, k), _ = size
-    multiplicand = "tf32" if "TF32" in words else "s4" if {"S4", "U4"} & set(words) else _OPCODES[words[0]]
-    kind = "tensor_fp4" if words[0] == "OMMA" else _TYPES[multiplicand]
-    work, wide = float(m * n * k), "F32" in words
+    size, base = matrix_size(opcode), words[0]
+    if size is None or base not in _OPCODES:
+        return (_GROUP, _HALF, _UNKNOWN[2]) if "GMMA" in base else _UNKNOWN
+    m, n, k = size[0]
+    multiplicand = "tf32" if "TF32" in words else "s4" if {"S4", "U4"} & set(words) else _OPCODES[base]
+    kind = "tensor_fp4" if base == "OMMA" else _TYPES[multiplicand]
+    made, wide = m * n * k / (2 if "SP" in words else 1), "F32" in words
+    if "GMMA" in base:
+        return _GROUP, kind, made / _WARPS
     if any(word.startswith("STEP") for word in words):
-        work *= _FOUR / _STEPS[wide]
-    return _with_sums(kind, wide), work / _WORK[kind] / (2 if "SP" in words else 1)
+        made *= _FOUR / _STEPS[wide]
+    return _with_sums(kind, wide), kind, made

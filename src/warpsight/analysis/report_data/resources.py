@@ -191,9 +191,9 @@ _PTX = {"add": 1, "sub": 1, "mul": 1, "fma": 2, "mad": 2, "div": 1, "rcp": 1, "s
         "lg2": 1, "tanh": 1}  # fmt: skip
 _SASS = {"FADD": 1, "FMUL": 1, "FFMA": 2, "FADD32I": 1, "FMUL32I": 1, "FFMA32I": 2, "DADD": 1, "DMUL": 1, "DFMA": 2, "HADD2": 2,
          "HMUL2": 2, "HFMA2": 4, "MUFU": 1}  # fmt: skip
-_SASS_PRODUCTS = ("HMMA", "DMMA", "QMMA", "OMMA")
-_PTX_TYPES = {"f32": ("fp32", 1), "f64": ("fp64", 1), "f16": ("fp16", 1), "bf16": ("fp16", 1), "f16x2": ("fp16", 2),
+_SASS_PTX_TYPES = {"f32": ("fp32", 1), "f64": ("fp64", 1), "f16": ("fp16", 1), "bf16": ("fp16", 1), "f16x2": ("fp16", 2),
               "bf16x2": ("fp16", 2), "f32x2": ("fp32", 2)}  # fmt: skip
+_PRODUCTS, _SASS_PRODUCTS = ("mma", "wmma", "wgmma"), ("HMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "QGMMA")  # of floats
 _TILE = re.compile(r"(?i)\.?m(\d+)n(\d+)k(\d+)")
 WARP = 32
 
@@ -201,17 +201,15 @@ WARP = 32
 def operations(opcode: str) -> tuple[str, float]:
     """The precision (fp64, fp32, fp16, tensor; "" for none) and the operations of one lane of an instruction.
 
-    A matrix product of a warp is m x n x k multiply-adds, shared by its 32 lanes.
+    The multiply-adds of a matrix product are shared by the 32 lanes of its warp; those of a warp group by its four warps before.
     """
     words = opcode.split(".")
     root = words[0]
-    if root in ("mma", "wmma"):
-        shape = _TILE.search(opcode)
+    if root in _PRODUCTS:
         whole_numbers = {"s32", "s8", "u8", "s4", "u4", "b1"} & set(words)
-        if shape is None or whole_numbers or words[1] in ("load", "store"):
+        if _TILE.search(opcode) is None or whole_numbers or words[1] in ("load", "store"):
             return "", 0.0
-        m, n, k = (int(each) for each in shape.groups())
-        return "tensor", 2.0 * m * n * k / WARP
+        return "tensor", 2.0 * multiply_adds(opcode) / WARP
     if root in _SASS_PRODUCTS:
         return "tensor", 2.0 * multiply_adds(opcode) / WARP
     if root in _SASS:

@@ -29,7 +29,7 @@ from warpsight.emulator.codegen.lanes import (
 from warpsight.emulator.codegen.layout import Fault, Slot
 from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.isa.ptx.program import Immediate, Instruction, Register
-from warpsight.isa.ptx.rules import is_warp_barrier
+from warpsight.isa.ptx.rules import is_warp_barrier, waits_for_group
 from warpsight.isa.ptx.waiting import is_aligned, meeting_kind
 
 _VOTES = ("popc", "and", "or")
@@ -96,6 +96,10 @@ class Scheduling:
         if "cluster" in instruction.modifiers:
             operation = self._cluster_operation(emitter, instruction)
             use = yes = I32(0)
+        elif waits_for_group(instruction):
+            operation, yes = scheduler.AT_BARRIER, I32(0)
+            group = emitter.builder.lshr(emitter.builder.trunc(emitter.slot(Slot.WARP), I32), I32(2))
+            use = emitter.builder.add(group, I32(layout.GROUP_ROW | scheduler.ALIGNED))
         else:
             operation = scheduler.AT_BARRIER
             use, yes = self._use(emitter, block, instruction)

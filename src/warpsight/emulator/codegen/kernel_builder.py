@@ -21,7 +21,7 @@ from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.emulator.codegen.watching import note_order
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Function, Instruction
-from warpsight.isa.ptx.rules import is_block_barrier, memory_access
+from warpsight.isa.ptx.rules import is_block_barrier, memory_access, waits_for_group
 
 # -- Which basic blocks get their bookkeeping and memory accesses in line, and which call the functions that do the same.
 #
@@ -168,6 +168,9 @@ class KernelBuilder(WarpFunction):
                 self.scheduling.barrier(emitter, block, instruction)
             else:
                 branching.emit_barrier(self, self.barriers, emitter, block, instruction)
+        elif waits_for_group(instruction) and self.scheduling is not None:
+            self.instructions.emit(emitter, instruction)
+            self.scheduling.barrier(emitter, block, instruction)
         else:
             return False
         return True

@@ -86,6 +86,16 @@ def _live_warps(context, states):  # type: ignore[no-untyped-def]
 
 
 @jit()
+def _live_group(context, states, group):  # type: ignore[no-untyped-def]
+    """The warps of a warp group that have not ended."""
+    stride, live = context[_STRIDE] // 4, 0
+    for warp in range(4 * group, min(4 * group + 4, context[_WARPS])):
+        state = states[warp * stride : warp * stride + FIRST]
+        live += present_lanes(state) != 0 and state[lay.RESUME] != lay.DONE_RESUME
+    return live
+
+
+@jit()
 def _live_lanes(context, states):  # type: ignore[no-untyped-def]
     stride, live = context[_STRIDE] // 4, 0
     for warp in range(context[_WARPS]):
@@ -125,6 +135,8 @@ def _open_if_complete(context, states, record, number, watch):  # type: ignore[n
         return
     if number == lay.CLUSTER_ROW:
         needed = _live_lanes(context, states)
+    elif number >= lay.GROUP_ROW:
+        needed = 32 * _live_group(context, states, number - lay.GROUP_ROW)
     elif row[lay.EXPECTED]:
         needed = row[lay.EXPECTED]
     else:
@@ -348,8 +360,9 @@ def _cluster(context, states, record, state, block, waits, watch):  # type: igno
 def _round(context, states, record, watch):  # type: ignore[no-untyped-def]
     """After a turn of each warp: does the block go on?"""
     progress, stride = record[lay.PROGRESS_ROW], context[_STRIDE] // 4
-    for number in range(lay.CLUSTER_ROW + 1):
-        _open_if_complete(context, states, record, number, watch)
+    for number in range(lay.RECORD_ROWS):
+        if number != lay.PROGRESS_ROW:
+            _open_if_complete(context, states, record, number, watch)
     live, spinning, first = 0, False, -1
     for warp in range(context[_WARPS]):
         state = states[warp * stride : warp * stride + FIRST]
@@ -380,7 +393,7 @@ def _park(context, states, record, state, block, use, yes, pc, watch):  # type: 
     mask = np.int64(state[lay.MASK]) & ALL
     state[lay.WAIT_PC] = pc
     count = use >> COUNT_SHIFT
-    if use & 31 > 15 or count % 32 or (use & ARRIVE_ONLY and not count):
+    if 15 < use & 31 < lay.GROUP_ROW or count % 32 or (use & ARRIVE_ONLY and not count):
         fail(context, state, _OPERAND, mask)
         context[_ADDRESS] = count
         return FAIL

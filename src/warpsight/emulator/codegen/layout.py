@@ -74,7 +74,8 @@ class Fault(IntEnum):
         BRANCH_INDEX, MIXED_SPACES, BARRIERS_DIFFER, MBARRIER_STATE, MBARRIER_COUNT, ALLOCA_OVERFLOW, BULK_SIZE, BULK_EVENT,
         WARP_INCOMPLETE, BAD_IMAGE, IMAGE_KIND, SURFACE_BOUNDS, STACK_OVERFLOW, CALL_DEPTH, CALL_TARGET, RETURN_TARGET, DEADLOCK,
         BARRIER_OPERAND, MEETING_APART, BREAKPOINT, ASSERTION, USE_AFTER_FREE, DOUBLE_FREE, BAD_FREE, UNWRITTEN,
-    ) = range(1, 36)  # fmt: skip
+        GROUP_INCOMPLETE,
+    ) = range(1, 37)  # fmt: skip
 
 
 # Accesses out of bounds that are let through: zeros that each lane reads, or a place for what it writes, then for each memory
@@ -121,9 +122,9 @@ MEETING = 1 << 29  # added to the block of lanes that wait in front of it for ot
 WAKING = 1 << 27  # added to the block of lanes whose barrier has opened
 GRANTED = 1 << 26  # added to the block of lanes that need no longer wait in front of it
 
-# A block's record. Rows 0-15 are its barriers, 16 that of its cluster, 17 its progress.
-RECORD_ROWS, RECORD_WORDS = 18, 8
-CLUSTER_ROW, PROGRESS_ROW = 16, 17
+# A block's record. Rows 0-15 are its barriers, 16 that of its cluster, 17 its progress, 18-25 the barriers of its warp groups.
+RECORD_ROWS, RECORD_WORDS = 26, 8
+CLUSTER_ROW, PROGRESS_ROW, GROUP_ROW = 16, 17, 18
 # FIRST_ARRIVAL: with synccheck, of the warp that arrived first its number, and in the lower half the pc, from 1.
 ARRIVED, EXPECTED, GENERATION, VOTES_NOW, VOTERS_NOW, VOTES_PASSED, VOTERS_PASSED, FIRST_ARRIVAL = range(8)
 OPENED, ADVANCED, LAST_ADVANCED, STALLS, LAST_LIVE = range(5)

@@ -65,7 +65,7 @@ _LOW = 0xFFFFFFFF
 
 # What `order` is told.
 BLOCK_STARTS, BARRIER, ARRIVES, WARP_MEETS, FENCE, BLOCK_FENCE, ACQUIRE = range(7)
-BARRIERS = lay.CLUSTER_ROW + 1
+BARRIERS = lay.RECORD_ROWS
 # What `access` is told, in one number. COMPARES: `atom.cas`, `values` are what it compares with.
 READS, WRITES, IN_SHARED, COMPARES, COUNT_SHIFT, BYTES_SHIFT = 1, 2, 4, 8, 8, 16
 

@@ -33,9 +33,9 @@ from warpsight.emulator.codegen.lanes import (
     vector,
     width,
 )
-from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP, Fault, Slot
+from warpsight.emulator.codegen.layout import CLUSTER_ROW, GROUP_ROW, LOCAL_WINDOW, SHARED_WINDOW, WARP, Fault, Slot
 from warpsight.isa.ptx.program import Immediate, Instruction, Negated, Operand
-from warpsight.isa.ptx.rules import is_block_barrier, is_warp_barrier
+from warpsight.isa.ptx.rules import is_block_barrier, is_warp_barrier, waits_for_group
 
 _WINDOWS = {
     "global": (0, Slot.GLOBAL_SHADOW), "shared": (SHARED_WINDOW, Slot.SHARED_SHADOW), "local": (LOCAL_WINDOW, Slot.LOCAL_SHADOW),
@@ -164,7 +164,10 @@ def note_order(frame: Emitter, instruction: Instruction) -> None:
     number: Value = I64(0)
     if "cluster" in modifiers and opcode == "barrier":
         what = watcher.ARRIVES if "arrive" in modifiers else watcher.BARRIER
-        number = I64(watcher.BARRIERS - 1)
+        number = I64(CLUSTER_ROW)
+    elif waits_for_group(instruction):
+        what = watcher.BARRIER
+        number = frame.builder.add(frame.builder.lshr(frame.slot(Slot.WARP), I64(2)), I64(GROUP_ROW))
     elif is_warp_barrier(instruction) or (opcode in _MEETINGS and "sync" in modifiers):
         if instruction.native is None:  # in machine code lanes of a warp are not told apart
             _note_meeting(frame, instruction.operands[-1])

@@ -29,6 +29,13 @@ def fence(emitter: Emitter, instruction: Instruction) -> None:
         raise emitter.unsupported("a fence has no such operands")
 
 
+def griddepcontrol(emitter: Emitter, instruction: Instruction) -> None:
+    """`griddepcontrol.wait` and `.launch_dependents`: a launch begins here when those before it have ended."""
+    operands(emitter, instruction, 0, 0)
+    if instruction.modifiers not in (("wait",), ("launch_dependents",)):
+        raise emitter.unsupported("needs .wait or .launch_dependents")
+
+
 def prefetch(emitter: Emitter, instruction: Instruction) -> None:
     """A hint: also with an address that is not mapped it does nothing."""
     allow(emitter, instruction, "global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal")

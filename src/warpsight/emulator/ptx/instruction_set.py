@@ -20,6 +20,7 @@ from warpsight.emulator.ptx.common import kinds_of
 from warpsight.emulator.ptx.matrix_shapes import Product
 from warpsight.emulator.ptx.mma import multiply_inside, product_types
 from warpsight.emulator.ptx.system import emit_special
+from warpsight.emulator.ptx.wgmma import GROUP_ARGUMENTS, GroupProduct, multiply_group_inside
 from warpsight.emulator.ptx.wmma import MatrixAccess, move_matrix
 from warpsight.emulator.textures.fetch import fetch_function, query_function
 from warpsight.emulator.textures.surfaces import surface_function
@@ -28,7 +29,7 @@ from warpsight.isa.ptx.program import Address, Instruction
 from warpsight.isa.ptx.rules import is_async_copy, memory_access
 from warpsight.traces.schema import SECTOR_SPACES
 
-_PREFIXES = ("warpsight.mma.", "warpsight.wmma.")
+_PREFIXES = ("warpsight.mma.", "warpsight.wmma.", "warpsight.wgmma.")
 
 
 def library_functions_of(module: ir.Module) -> list[str]:
@@ -44,6 +45,9 @@ def build_library_function(name: str) -> ir.Module:
         product = Product.of_fields(fields)
         kind = helper_type([*product_types(product)[0], PTR], [])
         multiply_inside(HelperFrame(ir.Function(module, kind, name)), product)
+    elif family == "wgmma":
+        kind = helper_type(GROUP_ARGUMENTS, [])
+        multiply_group_inside(HelperFrame(ir.Function(module, kind, name)), GroupProduct.of_fields(fields))
     else:
         kind = helper_type([I64, I64, PTR], [])
         move_matrix(HelperFrame(ir.Function(module, kind, name)), MatrixAccess(*fields))

@@ -8,9 +8,12 @@ exponents, so one that is carried past 2 counts as smaller; subnormal numbers ha
 not flushed. The sum of one block is the accumulator of the next. After each block sums in single precision are cut off towards
 zero and those in half precision rounded to nearest even; what passes the range becomes an infinity.
 
-Here all GPUs follow what was measured for sm_80 and sm_89: blocks of 8 products (4 of tf32, 16 of 8-bit floats), F = 24 (13 for
-8-bit floats, whose sums in single precision keep 13 bits of fraction). Sums that are zero are +0; those that are not a number are
-the canonical NaN.
+`mma` and `wmma` follow on all GPUs what was measured for sm_80 and sm_89: blocks of 8 products (4 of tf32, 16 of 8-bit floats),
+F = 24 (13 for 8-bit floats, whose sums in single precision keep 13 bits of fraction). Products that one architecture alone has
+follow what was measured for it (Xie et al.). Those of warp groups (sm_90), and those with floats of 6 or 4 bits or with scales
+(sm_120), are one block each with F = 25; 8-bit floats on sm_90 have F = 13 and keep 13 bits. The exponents of scales add to that
+of a product. Products of e2m1 two to a byte are first summed exactly by 16 (32 with a sparse A); such a sum times its scales has
+the exponents of the scales alone, and F = 35. Sums that are zero are +0; those that are not a number are the canonical NaN.
 """
 
 from __future__ import annotations
@@ -24,26 +27,33 @@ from warpsight.emulator.codegen.lanes import (
     F16,
     F32,
     F64,
+    I1,
     I16,
     I32,
     I64,
+    PTR,
     Builder,
     Value,
     at,
     call_same,
+    gather,
     intrinsic,
     load_as,
+    splat,
     splat_constant,
     store_as,
     vector,
 )
 from warpsight.emulator.codegen.layout import WARP
-from warpsight.emulator.ptx.matrix_shapes import BITS, EIGHT_BIT_FLOATS, Product, constant_table, counted
+from warpsight.emulator.ptx.matrix_shapes import BITS, EIGHT_BIT_FLOATS, SMALL_FLOATS, Product, constant_table, counted
 from warpsight.emulator.ptx.rounding import DIRECTED, NEAREST
 
 _COLUMNS = 8
 _ROW64, _ROW32, _ROWF32, _ROW16, _ROWF16, _ROWI64 = (ir.VectorType(t, _COLUMNS) for t in (F64, I32, F32, I16, F16, I64))
-_SMALLEST = {"f16": -14, "bf16": -126, "tf32": -126, "f32": -126, "e4m3": -6, "e5m2": -14}
+_SMALLEST = {"f16": -14, "bf16": -126, "tf32": -126, "f32": -126, "e4m3": -6, "e5m2": -14, "e3m2": -2, "e2m3": 0,
+             "e2m1": 0, "e2m1x2": 0}  # fmt: skip
+# Of floats of 6 and 4 bits: where the sign lies, bits of fraction and exponent, and how far the former lie above the low end.
+_SMALL = {"e3m2": (5, 5, 0, 2), "e2m3": (5, 5, 0, 3), "e2m1": (5, 3, 2, 1), "e2m1x2": (3, 3, 0, 1)}
 NOTHING = -4096  # exponent of zero: below that of any number
 _FLOOR = {"f32": -132, "f16": -21}  # the least power that sets the unit, by the type of D
 _NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
@@ -71,6 +81,12 @@ def _single(builder: Builder, words: Value, shifts: Value, element: str) -> Valu
         return half(moved)
     if element == "bf16":
         return builder.bitcast(builder.shl(moved, same(16)), vector(F32))
+    if element in SMALL_FLOATS:  # as for e4m3, but with neither infinity nor NaN
+        top, count, above, fraction = _SMALL[element]
+        magnitude = builder.and_(builder.lshr(moved, same(above)), same((1 << count) - 1))
+        sign = builder.and_(builder.shl(moved, same(15 - top)), same(0x8000))
+        factor = 2.0 ** (16 - (1 << count - fraction - 1))  # the difference of the biases
+        return builder.fmul(half(builder.or_(sign, builder.shl(magnitude, same(10 - fraction)))), splat_constant(F32, factor))
     if element == "e5m2":  # the upper byte of a half
         return half(builder.and_(builder.shl(moved, same(8)), same(0xFF00)))
     magnitude = builder.and_(moved, same(0x7F))
@@ -98,20 +114,27 @@ def _greater(builder: Builder, a: Value, b: Value) -> Value:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
 
 
-def float_rows(helper: HelperFrame, product: Product, a: Any, b: Any, c: Any, d: Value) -> None:
-    """Fill the matrix of patterns `d` row by row; the others are (doubles, exponents)."""
-    small = product.a in EIGHT_BIT_FLOATS
+def float_rows(helper: HelperFrame, product: Product, a: Any, b: Any, c: Any, d: Value, scales: Any = None) -> None:
+    """Fill the matrix of patterns `d` row by row; the others are (doubles, exponents). `scales` are those of `scale_factors`."""
+    grouped = product.a == "e2m1x2"
+    small = product.a in EIGHT_BIT_FLOATS and product.sums != "sm_120"
     limit, fraction = (16, 13) if small else (4 if product.a == "tf32" else 8, 24)
+    if product.sums != "sm_80":
+        limit, fraction = product.depth, 35 if grouped else 13 if small else 25
     block = min(limit, product.depth)
 
     def row(builder: Builder, m: Value) -> None:
         total, power = _row(builder, c[0], m, F64), _row(builder, c[1], m, I32)
         first_row = builder.mul(builder.lshr(m, I64(3)), I64(product.depth)) if product.is_four else I64(0)
         for start in range(0, product.depth, block):
-            terms = []
+            terms: list[Any] = []
             for k in range(start, start + block):
                 left = builder.add(builder.mul(m, I64(product.depth)), I64(k))
-                terms.append(_Term(builder, a, b, left, builder.add(first_row, I64(k))))
+                scale = None if scales is None else _Scale(builder, scales, m, k * product.scaled // product.depth)
+                terms.append(_Term(builder, a, b, left, builder.add(first_row, I64(k)), scale))
+            if grouped:
+                each = product.depth // 4
+                terms = [_Group(builder, terms[k : k + each]) for k in range(0, len(terms), each)]
             total = _block_sum(builder, terms, total, power, fraction, product.d)
             pattern = rounded_pattern(builder, total, product.d, keeps=13 if small and product.d == "f32" else 23)
             if start + block < product.depth:
@@ -142,24 +165,114 @@ def _row(builder: Builder, matrix: Value, number: Value | int, element: Any) -> 
     return load_as(builder, _at(builder, matrix, number, _COLUMNS, size), ir.VectorType(element, _COLUMNS), _COLUMNS * size)
 
 
-class _Term:
-    """An element of A times a row of B."""
+class _Scale:
+    """The scale of one part of row `m` of A, times those of the columns of B."""
 
-    def __init__(self, builder: Builder, a: Any, b: Any, left: Value, right: Value) -> None:
-        self._builder, self._a, self._b, self._left, self._right = builder, a, b, left, right
+    def __init__(self, builder: Builder, scales: Any, m: Value, part: int) -> None:
+        self._builder, self._scales, self._m, self._part = builder, scales, m, part
+
+    def _of(self, which: int, element: Any) -> tuple[Value, Value]:
+        (left, right), builder = (side[which] for side in self._scales), self._builder
+        number = builder.add(self._m, I64(WARP * self._part))
+        return _repeated(builder, left, number, element), _row(builder, right, WARP // _COLUMNS * self._part, element)
 
     def product(self) -> Value:
         """Eight doubles, exact."""
+        return self._builder.fmul(*self._of(0, F64))
+
+    def power(self) -> Value:
+        """The sums of exponents."""
+        return self._builder.add(*self._of(1, I32))
+
+
+class _Term:
+    """An element of A times a row of B, and their scales if there are any."""
+
+    def __init__(self, builder: Builder, a: Any, b: Any, left: Value, right: Value, scale: _Scale | None) -> None:
+        self._builder, self._a, self._b, self._left, self._right, self.scale = builder, a, b, left, right, scale
+
+    def plain(self) -> Value:
+        """Eight doubles, exact, without the scales."""
         one = _repeated(self._builder, self._a[0], self._left, F64)
         return self._builder.fmul(one, _row(self._builder, self._b[0], self._right, F64))
+
+    def product(self) -> Value:
+        """Eight doubles, exact."""
+        value = self.plain()
+        return value if self.scale is None else self._builder.fmul(value, self.scale.product())
 
     def power(self) -> Value:
         """The sums of exponents."""
         one = _repeated(self._builder, self._a[1], self._left, I32)
-        return self._builder.add(one, _row(self._builder, self._b[1], self._right, I32))
+        power = self._builder.add(one, _row(self._builder, self._b[1], self._right, I32))
+        return power if self.scale is None else self._builder.add(power, self.scale.power())
 
 
-def _block_sum(builder: Builder, terms: list[_Term], total: Value, power: Value, fraction: int, kind: str) -> Value:
+class _Group:
+    """Terms with the same scales that are added first, exactly."""
+
+    def __init__(self, builder: Builder, terms: list[Any]) -> None:
+        self._builder, self._terms = builder, terms
+
+    def product(self) -> Value:
+        """Eight doubles, exact."""
+        total = self._terms[0].plain()
+        for term in self._terms[1:]:
+            total = self._builder.fadd(total, term.plain())
+        return self._builder.fmul(total, self._terms[0].scale.product())
+
+    def power(self) -> Value:
+        """The exponents of the scales."""
+        return self._terms[0].scale.power()
+
+
+def scale_factors(helper: HelperFrame, product: Product, registers: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+    """(doubles, exponents) of the scales of A and of B, 32 for each part, from three registers: those of A, of B, and the selector.
+
+    The scale of row r of A is in lane 4 (r % 8) + 2 t + r / 8, that of column n of B in lane 4 n + t (CUTLASS,
+    `mma_traits_sm120.hpp`). As in machine code, bits 2, and 5 to 6, of the selector are t of A and B; bits 0 to 1, and 3 to 4, are
+    the byte of the first part, unless there are four.
+    """
+    builder = helper.builder
+    selector = load_as(builder, at(builder, registers, 2 * 4 * WARP), I32, 4)
+
+    def field(bit: int, bits: int) -> Value:
+        return builder.and_(builder.lshr(selector, I32(bit)), I32((1 << bits) - 1))
+
+    rows = [4 * (r % 8) + r // 8 % 2 for r in range(WARP)], [4 * (r % 8) for r in range(WARP)]
+    threads = builder.shl(field(2, 1), I32(1)), field(5, 2)
+    first = field(0, 2), field(3, 2)
+    sides = []
+    for side in range(2):
+        lanes = builder.add(ir.Constant(vector(I32), rows[side]), splat(builder, threads[side]))
+        base = builder.ptrtoint(at(builder, registers, 4 * WARP * side), I64)
+        places = builder.add(splat(builder, base), builder.shl(builder.zext(lanes, vector(I64)), splat_constant(I64, 2)))
+        words = gather(builder, builder.inttoptr(places, vector(PTR)), splat_constant(I1, 1), I32)
+        values = helper.buffer(f"scales_{side}", ir.ArrayType(F64, WARP * product.scaled))
+        powers = helper.buffer(f"scale_powers_{side}", ir.ArrayType(I32, WARP * product.scaled))
+        for part in range(product.scaled):
+            byte = I32(part) if product.scaled == 4 else builder.and_(builder.add(first[side], I32(part)), I32(3))
+            bits = builder.lshr(words, splat(builder, builder.shl(byte, I32(3))))
+            value, power = _factors(builder, bits, product.scales)
+            store_as(builder, value, at(builder, values, 8 * WARP * part), 64)
+            store_as(builder, power, at(builder, powers, 4 * WARP * part), 64)
+        sides.append((values, powers))
+    return sides[0], sides[1]
+
+
+def _factors(builder: Builder, bits: Value, kind: str) -> tuple[Value, Value]:
+    """The scales (doubles) in the low bytes, and their exponents: `ue8m0`, of powers of two, or `ue4m3`. The one without a sign."""
+    if kind == "ue4m3":
+        return float_values(builder, builder.and_(bits, splat_constant(I32, 0x7F)), splat_constant(I32, 0), "e4m3")
+    power = builder.sub(builder.and_(bits, splat_constant(I32, 255)), splat_constant(I32, 127))
+    wide = builder.sext(power, vector(I64))
+    pattern = builder.shl(builder.add(wide, splat_constant(I64, 1023)), splat_constant(I64, 52))
+    nan = builder.icmp_signed("==", power, splat_constant(I32, 128))
+    pattern = builder.select(nan, splat_constant(I64, 0x7FF8 << 48), pattern)
+    return builder.bitcast(pattern, vector(F64)), power
+
+
+def _block_sum(builder: Builder, terms: list[Any], total: Value, power: Value, fraction: int, kind: str) -> Value:
     """All terms and the accumulator, each cut off at a common unit, added. Infinities and NaNs pass through."""
     largest = _greater(builder, power, ir.Constant(_ROW32, [_FLOOR[kind]] * _COLUMNS))
     for term in terms:
@@ -277,7 +390,7 @@ def _operands(builder: Builder, product: Product, a: Value, b: Value, m: Value, 
 
 # -- Sparse A of `mma.sp`: the half of its elements that registers hold goes to the columns that the metadata names.
 #
-# A row is chunks of 4 columns of which 2 are held (8 and two pairs for 4-bit integers, 2 and one for tf32), and each chunk has 4
+# A row is chunks of 4 columns of which 2 are held (8 and two pairs for 4-bit types, 2 and one for tf32), and each chunk has 4
 # bits of metadata: two numbers of columns (of pairs, or of halves of a tf32), the lower one first. Which lane of the four of rows g
 # and g + 8 holds them, the PTX ISA shows in figures; CUTLASS arranges metadata on the host to the same end. Of types of 16 and 32
 # bits, one lane holds 4 chunks of both rows, row g + 8 in its upper half; the selector names the lane, or the pair of lanes for 8
@@ -289,7 +402,7 @@ _ROWS = 16
 
 def chunk_columns(element: str) -> int:
     """Columns that share four bits of metadata."""
-    return {"tf32": 2, "s4": 8, "u4": 8}.get(element, 4)
+    return {"tf32": 2, "s4": 8, "u4": 8, "e2m1x2": 8}.get(element, 4)
 
 
 def selectors(depth: int, element: str) -> tuple[int, ...]:

@@ -25,18 +25,21 @@ from warpsight.emulator.codegen.lanes import I32, I64, Builder, Value, trailing_
 from warpsight.emulator.codegen.layout import WARP, Fault
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 32,
-        "e4m3": 8, "e5m2": 8}  # fmt: skip
+        "e4m3": 8, "e5m2": 8, "e3m2": 8, "e2m3": 8, "e2m1": 8, "e2m1x2": 4}  # fmt: skip
 EIGHT_BIT_FLOATS = ("e4m3", "e5m2")
+# Floats of 6 and 4 bits lie in bytes of their own; `e2m1x2`, which is not a name of PTX, are those of `.kind::mxf4`, two to a byte.
+SMALL_FLOATS = ("e3m2", "e2m3", "e2m1", "e2m1x2")
 _DENSE = {
     "f16": ("m8n8k4", "m16n8k8", "m16n8k16"), "bf16": ("m16n8k8", "m16n8k16"), "tf32": ("m16n8k4", "m16n8k8"),
     "f64": ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"), "s8": ("m8n8k16", "m16n8k16", "m16n8k32"),
     "s4": ("m8n8k32", "m16n8k32", "m16n8k64"), "b1": ("m8n8k128", "m16n8k128", "m16n8k256"), "e4m3": ("m16n8k16", "m16n8k32"),
+    "e2m1x2": ("m16n8k64",),
 }  # fmt: skip
 _SPARSE = {
     "f16": ("m16n8k16", "m16n8k32"), "bf16": ("m16n8k16", "m16n8k32"), "tf32": ("m16n8k8", "m16n8k16"),
-    "s8": ("m16n8k32", "m16n8k64"), "s4": ("m16n8k64", "m16n8k128"), "e4m3": ("m16n8k64",),
+    "s8": ("m16n8k32", "m16n8k64"), "s4": ("m16n8k64", "m16n8k128"), "e4m3": ("m16n8k64",), "e2m1x2": ("m16n8k128",),
 }  # fmt: skip
-_FAMILY = {"u8": "s8", "u4": "s4", "e5m2": "e4m3"}
+_FAMILY = {"u8": "s8", "u4": "s4", **dict.fromkeys(("e5m2", "e3m2", "e2m3", "e2m1"), "e4m3")}
 _WMMA = {
     "f16": ("m16n16k16", "m8n32k16", "m32n8k16"), "bf16": ("m16n16k16", "m8n32k16", "m32n8k16"), "tf32": ("m16n16k8",),
     "f64": ("m8n8k4",), "s8": ("m16n16k16", "m8n32k16", "m32n8k16"), "s4": ("m8n8k32",), "b1": ("m8n8k128",),
@@ -76,9 +79,9 @@ def size_of(shape: str) -> tuple[int, int, int]:
 
 def accumulators(element: str) -> tuple[str, ...]:
     """The types that C and D may have with multiplicands of a type."""
-    if element == "f16" or element in EIGHT_BIT_FLOATS:
+    if element == "f16" or family(element) == "e4m3":
         return ("f16", "f32")
-    return {"bf16": ("f32",), "tf32": ("f32",), "f64": ("f64",)}.get(element, ("s32",))
+    return {"bf16": ("f32",), "tf32": ("f32",), "e2m1x2": ("f32",), "f64": ("f64",)}.get(element, ("s32",))
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,9 @@ class Product:
     """One `mma` of a warp: D = A B + C. `variant` is xor, and, satfinite, a rounding of f64, or empty.
 
     `layouts` (row or col, of A and B) matter for m8n8k4 on half precision alone. With `selector`, 0 to 3, A is sparse: half of its
-    columns are held, and the selector says which lanes of four tell their places.
+    columns are held, and the selector says which lanes of four hold their places. `sums` is the architecture whose sums of floats
+    these are (see `matrix_products.py`). `scales` (`ue8m0`, `ue4m3`) is the type of the scales that each row of A and column of B
+    has for each of its `scaled` parts.
     """
 
     shape: str
@@ -97,19 +102,24 @@ class Product:
     layouts: tuple[str, str] = ("row", "col")
     variant: str = ""
     selector: int | None = None
+    sums: str = "sm_80"
+    scales: str = ""
+    scaled: int = 0
 
     @property
     def symbol(self) -> str:
         """The name of the function that computes it: all that distinguishes it from others."""
         layouts = self.layouts if self.is_four else ("row", "col")
         kind = "dense" if self.selector is None else f"sparse{self.selector}"
-        return ".".join(("warpsight.mma", self.shape, self.a, self.b, self.c, self.d, *layouts, self.variant, kind))
+        types, sums = (self.a, self.b, self.c, self.d), (self.sums, self.scales, str(self.scaled))
+        return ".".join(("warpsight.mma", self.shape, *types, *layouts, self.variant, kind, *sums))
 
     @classmethod
     def of_fields(cls, fields: list[str]) -> Product:
         """From the fields of a symbol."""
-        shape, a, b, c, d, left, right, variant, kind = fields
-        return cls(shape, a, b, c, d, (left, right), variant, None if kind == "dense" else int(kind[-1]))
+        shape, a, b, c, d, left, right, variant, kind, sums, scales, scaled = fields
+        selector = None if kind == "dense" else int(kind[-1])
+        return cls(shape, a, b, c, d, (left, right), variant, selector, sums, scales, int(scaled))
 
     @property
     def is_four(self) -> bool:

@@ -1,5 +1,5 @@
-"""`mma.sync.aligned` of every shape and type up to sm_90, and `mma.sp.sync.aligned`: fragments become matrices in memory, a loop
-multiplies them, the result becomes fragments.
+"""`mma.sync.aligned` and `mma.sp.sync.aligned` of every shape and type, with the block scales of sm_120: fragments become matrices
+in memory, a loop multiplies them, the result becomes fragments.
 
 There is one function of `library` for each kind of product, which the instruction calls.
 """
@@ -39,6 +39,7 @@ from warpsight.emulator.ptx.matrix_shapes import (
     BITS,
     EIGHT_BIT_FLOATS,
     SHAPE,
+    SMALL_FLOATS,
     Fragment,
     Product,
     accumulators,
@@ -49,15 +50,18 @@ from warpsight.emulator.ptx.matrix_shapes import (
     need_whole_warp,
     sparse_shapes,
 )
-from warpsight.isa.ptx.program import Instruction, Register
+from warpsight.isa.ptx.program import Immediate, Instruction, Register
 
 _COLUMNS = 8
 _RESULT_BYTES = 8 * 8 * WARP  # f32 of m8n8k4: 8 registers; f64 has 4
 
 
-def multiply(emitter: Emitter, product: Product, sources: list[list[Value]], *metadata: Value) -> list[Value]:
-    """The registers of D from those of A, B and C: vectors of i32, of i64 for f64. A warp that is not whole is a fault."""
-    arguments = [*(register for registers in sources for register in registers), *metadata]
+def multiply(emitter: Emitter, product: Product, sources: list[list[Value]], *others: Value) -> list[Value]:
+    """The registers of D from those of A, B and C: vectors of i32, of i64 for f64. A warp that is not whole is a fault.
+
+    The `others` are the metadata of a sparse A, and those of `scale_factors` where there are scales.
+    """
+    arguments = [*(register for registers in sources for register in registers), *others]
     _, results = product_types(product)
     # Results come back in memory: LLVM is slow with returned structs of wide vectors.
     room = at(emitter.builder, emitter.buffer("products", ir.ArrayType(I8, _RESULT_BYTES)), 0)
@@ -68,9 +72,9 @@ def multiply(emitter: Emitter, product: Product, sources: list[list[Value]], *me
 
 @functools.cache
 def product_types(product: Product) -> tuple[list[Any], list[Any]]:
-    """LLVM types of the registers of A, B, C and the metadata if any, and of D."""
+    """LLVM types of the registers of A, B, C and the others if any, and of D."""
     word = vector(_word(product))
-    held = sum(map(len, _sources(product))) + (product.selector is not None)
+    held = sum(map(len, _sources(product))) + (product.selector is not None) + (3 if product.scales else 0)
     return [word] * held, [word] * len(product.result(product.d))
 
 
@@ -103,15 +107,19 @@ def multiply_inside(helper: HelperFrame, product: Product) -> None:
     b = matrices.unpack("b", places[1], sources[1], _COLUMNS, product.b)
     c = matrices.unpack("c", places[2], sources[2], _COLUMNS, product.c)
     d = helper.buffer("matrix_d", ir.ArrayType(word, product.rows * _COLUMNS))
-    fill = products.float_rows if is_float(product) else products.double_rows if product.a == "f64" else products.integer_rows
-    fill(helper, product, a, b, c, d)
+    if product.scales:
+        scales = products.scale_factors(helper, product, at(builder, places[3], stride if product.selector is not None else 0))
+        products.float_rows(helper, product, a, b, c, d, scales)
+    else:
+        fill = products.float_rows if is_float(product) else products.double_rows if product.a == "f64" else products.integer_rows
+        fill(helper, product, a, b, c, d)
     matrices.pack(room, product.result(product.d), d)
     helper.close([])
 
 
 def is_float(product: Product) -> bool:
     """Is it computed as the tensor cores add floats: all multiplicands but integers and f64?"""
-    return product.a in ("f16", "bf16", "tf32", *EIGHT_BIT_FLOATS)
+    return product.a in ("f16", "bf16", "tf32", *EIGHT_BIT_FLOATS, *SMALL_FLOATS)
 
 
 class Matrices:
@@ -214,6 +222,7 @@ class MatrixModifiers:
         self.layouts = [m for m in modifiers if m in LAYOUTS]
         self.types = [m for m in modifiers if m in BITS]
         self.rest = [m for m in modifiers if m not in shapes and m not in LAYOUTS and m not in BITS]
+        self.scaled: dict[str, int] = {}  # how many scales a row may have, by `.scale_vec`
 
     def take(self, *known: str) -> str:
         """Remove and give the first of `known` among the rest, "" if there is none."""
@@ -245,32 +254,71 @@ def variant_of(emitter: Emitter, modifiers: MatrixModifiers, element: str) -> st
 
 
 def mma(emitter: Emitter, instruction: Instruction) -> None:
-    """`mma.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c`."""
-    modifiers = MatrixModifiers(emitter, instruction.modifiers)
-    if modifiers.take(*_SPARSE):
-        _sparse(emitter, instruction, modifiers)
-        return
-    product = _product(emitter, modifiers, dense_shapes)
-    d, *sources = operands(emitter, instruction, 4)
-    _multiply(emitter, product, d, sources)
+    """`mma{.sp}.sync.aligned.shape.row.col{.kind}{.block_scale{.scale_vec}}.d.a.b.c{.scales} d, a, b, c{, e, f}{, sa, {}, sb, {}}`.
 
-
-def _sparse(emitter: Emitter, instruction: Instruction, modifiers: MatrixModifiers) -> None:
-    """`mma.sp{::ordered_metadata}.sync.aligned... d, a, b, c, e, f`: e the metadata, f the selector, an integer constant.
-
-    Sums are those of the dense product whose A has zeros elsewhere.
+    e is the metadata of a sparse A, f the selector, an integer constant; sums are those of the dense product whose A has zeros
+    elsewhere. sa and sb are scales, each with the byte and the lane that count.
     """
-    d, *sources, metadata, selector = operands(emitter, instruction, 6)
-    product = replace(_product(emitter, modifiers, sparse_shapes), selector=emitter.immediate_value(selector))
-    if product.selector not in products.selectors(product.depth, product.a):
-        raise emitter.unsupported(f"a selector of {product.selector} is not defined for it")
-    _multiply(emitter, product, d, sources, metadata)
+    modifiers = MatrixModifiers(emitter, instruction.modifiers)
+    sparse, scaled = bool(modifiers.take(*_SPARSE)), "block_scale" in modifiers.rest
+    _take_kind(emitter, modifiers)
+    product = _product(emitter, modifiers, sparse_shapes if sparse else dense_shapes)
+    d, a, b, c, *rest = operands(emitter, instruction, 4 + 2 * sparse + 4 * scaled)
+    others = []
+    if sparse:
+        metadata, selector, *rest = rest
+        product = replace(product, selector=emitter.immediate_value(selector))
+        others.append(emitter.read(metadata, "b32"))
+        if product.selector not in products.selectors(product.depth, product.a):
+            raise emitter.unsupported(f"a selector of {product.selector} is not defined for it")
+    if scaled:
+        others += _scales(emitter, product, rest)
+    read = [read_fragment(emitter, s, f, product.a) for s, f in zip((a, b, c), _sources(product), strict=True)]
+    write_fragment(emitter, d, multiply(emitter, product, read, *others), product.a)
 
 
-def _multiply(emitter: Emitter, product: Product, d: Any, sources: list[Any], *metadata: Any) -> None:
-    read = [read_fragment(emitter, s, f, product.a) for s, f in zip(sources, _sources(product), strict=True)]
-    values = multiply(emitter, product, read, *(emitter.read(operand, "b32") for operand in metadata))
-    write_fragment(emitter, d, values, product.a)
+_SCALED = {"mxf8f6f4": {"": 1, "1X": 1}, "mxf4": {"": 2, "2X": 2}, "mxf4nvf4": {"2X": 2, "4X": 4}}  # parts, by `.scale_vec`
+
+
+def _take_kind(emitter: Emitter, modifiers: MatrixModifiers) -> None:
+    """Check `.kind` against the types, and name those that are packed two to a byte as such."""
+    kind = modifiers.take("kind::f8f6f4", *(f"kind::{kind}" for kind in _SCALED)).removeprefix("kind::")
+    if set(modifiers.types) & set(SMALL_FLOATS) and not kind:
+        raise emitter.unsupported("floats of 6 and 4 bits need .kind")
+    if kind and not {*modifiers.types[1:3]} <= {*EIGHT_BIT_FLOATS, *SMALL_FLOATS[:3]}:
+        raise emitter.unsupported(f".kind::{kind} is not for these types")
+    if kind.startswith("mxf4"):
+        modifiers.types = ["e2m1x2" if element == "e2m1" else element for element in modifiers.types]
+    if (kind in _SCALED) != ("block_scale" in modifiers.rest):
+        raise emitter.unsupported("it needs both .block_scale and a .kind that has scales, or neither")
+    modifiers.scaled = _SCALED.get(kind, {})
+
+
+def _take_scales(emitter: Emitter, modifiers: MatrixModifiers) -> tuple[str, int]:
+    """The type and number of the scales of a row."""
+    modifiers.take("block_scale")
+    size = modifiers.take(*(f"scale_vec::{n}X" for n in (1, 2, 4))).removeprefix("scale_vec::")
+    kind = modifiers.take("ue8m0", "ue4m3")
+    parts = modifiers.scaled.get(size)
+    if parts is None or not kind or (kind == "ue4m3" and parts != 4):
+        raise emitter.unsupported("PTX has no such .scale_vec or type of scales here")
+    return kind, parts
+
+
+def _scales(emitter: Emitter, product: Product, given: list[Any]) -> list[Value]:
+    """The scales of A and B, and the selector in which `scale_factors` wants the bytes and lanes that count."""
+    builder, selector, registers = emitter.builder, I32(0), []
+    for scales, choice, bit, most in ((given[0], given[1], 0, 1), (given[2], given[3], 3, 3)):
+        (word,), chosen = elements_of(scales), elements_of(choice)
+        registers.append(emitter.read(word, "b32"))
+        if len(chosen) != 2:
+            raise emitter.unsupported("scales are chosen by a byte and a lane")
+        for number, place, limit in zip(chosen, (bit, bit + 2), (4 - product.scaled, most), strict=True):
+            if isinstance(number, Immediate) and (number.value > limit or number.value % (product.scaled if place == bit else 1)):
+                raise emitter.unsupported(f"it has no scales in byte or lane {number.value}")
+            first = builder.and_(builder.extract_element(emitter.read(number, "u32"), I32(0)), I32(3 if place == bit else most))
+            selector = builder.or_(selector, builder.shl(first, I32(place)))
+    return [*registers, splat(builder, selector)]
 
 
 def _product(emitter: Emitter, modifiers: MatrixModifiers, shapes: Callable[[str], tuple[str, ...]]) -> Product:
@@ -282,6 +330,13 @@ def _product(emitter: Emitter, modifiers: MatrixModifiers, shapes: Callable[[str
     if modifiers.shape not in shapes(a):
         raise emitter.unsupported(f"shape .{modifiers.shape} with .{a} is not modelled")
     product = Product(modifiers.shape, a, b, c, d, (modifiers.layouts[0], modifiers.layouts[1]))
+    if modifiers.scaled:
+        kind, parts = _take_scales(emitter, modifiers)
+        product = replace(product, sums="sm_120", scales=kind, scaled=parts)
+    elif {a, b} & {*SMALL_FLOATS}:
+        product = replace(product, sums="sm_120")
+    if product.sums == "sm_120" and (modifiers.shape == "m16n8k16" or (modifiers.scaled and d != "f32")):
+        raise emitter.unsupported(f"shape .{modifiers.shape} into .{d} is not modelled with these types")
     mixed = product.is_four and (d, c) == ("f32", "f16")
     if d not in accumulators(a) or (c != d and not mixed):
         raise emitter.unsupported(f"a sum of .{c} into .{d} is not modelled")

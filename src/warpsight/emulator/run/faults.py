@@ -45,6 +45,7 @@ _DESCRIPTIONS = {
     Fault.ALLOCA_OVERFLOW: ("alloca-overflow", "use of a thread's stack past its end"),
     Fault.BULK_SIZE: ("bulk-size", "copy of a size that PTX does not allow"),
     Fault.WARP_INCOMPLETE: ("warp-incomplete", "use of only some of the 32 threads of a warp"),
+    Fault.GROUP_INCOMPLETE: ("warp-group-incomplete", "use of only some of the 4 warps of a warp group"),
     Fault.BAD_IMAGE: ("bad-image", "use of a value that is not a texture, surface or sampler object"),
     Fault.IMAGE_KIND: ("image-kind", "use of a texture or surface object that the instruction does not suit"),
     Fault.SURFACE_BOUNDS: ("surface-out-of-bounds", "access outside of a surface"),
@@ -85,6 +86,7 @@ _REMEDY = {
     Fault.ALLOCA_OVERFLOW: f"allocate at most {STACK_LIMIT:,} bytes with alloca",
     Fault.BULK_SIZE: "copy a multiple of 16 bytes, and read no more than is written",
     Fault.WARP_INCOMPLETE: "use whole warps (a block size that is a multiple of 32) and no branch in which lanes of a warp differ",
+    Fault.GROUP_INCOMPLETE: "use a block size that is a multiple of 128: a warp group is four warps, the first with a number 4 k",
     Fault.BAD_IMAGE: "pass a live object of the dimensions, layers and format that the kernel fetches from",
     Fault.IMAGE_KIND: "pass a live object of the dimensions, layers and format that the kernel fetches from",
     Fault.STACK_OVERFLOW: "end the recursion sooner, or give a larger stack with `stack_bytes`",
@@ -106,7 +108,7 @@ _UNSUPPORTED = {
 }
 _DEVICE = (Fault.OUT_OF_BOUNDS, Fault.MISALIGNED, Fault.READ_ONLY, Fault.USE_AFTER_FREE, Fault.DOUBLE_FREE, Fault.BAD_FREE,
            Fault.UNWRITTEN)  # fmt: skip
-_NO_ADDRESS = (Fault.TRAP, Fault.BREAKPOINT, Fault.ASSERTION, Fault.BARRIERS_DIFFER, Fault.WARP_INCOMPLETE)
+_NO_ADDRESS = (Fault.TRAP, Fault.BREAKPOINT, Fault.ASSERTION, Fault.BARRIERS_DIFFER, Fault.WARP_INCOMPLETE, Fault.GROUP_INCOMPLETE)
 
 
 @dataclass(frozen=True)
@@ -304,6 +306,7 @@ def describe_deadlock(waiting: list[Waiting], block: int, function: Function, na
             reason = f'for lanes of its warp at "{instruction.text}"'
         else:
             reason = "at the cluster's barrier" if wait.barrier == layout.CLUSTER_ROW else f"at barrier {wait.barrier}"
+            reason = "for its warp group" if wait.barrier >= layout.GROUP_ROW else reason
         lines.append(f"warp {wait.warp} {lanes_text(wait.lanes)} {reason} ({place})")
     # Lanes of a warp that are waited for by their mask are the cause where there are any.
     first = next((wait for wait in waiting if wait.barrier is None), waiting[0] if waiting else None)

@@ -310,8 +310,8 @@ def _byte(part: str) -> int:
 
 
 def _predicates(emitter: Emitter, mask: int, uniform: bool) -> list[tuple[int, str]]:
-    """(bit, name) of those in a mask."""
-    if mask >> _PREDICATES:
+    """(bit, name) of those in a mask. Bit 7 is PT, which is true and never changes."""
+    if mask >> _PREDICATES + 1:
         raise emitter.unsupported("its mask has more bits than there are predicates")
     return [(k, f"{'UP' if uniform else 'P'}{k}") for k in range(_PREDICATES) if mask >> k & 1]
 
@@ -325,6 +325,7 @@ def p2r(emitter: Emitter, instruction: Instruction) -> None:
         raise emitter.unsupported("it does not read all predicates")
     bits, byte = immediate(emitter, mask), _byte(next(iter(native.modifiers), ""))
     value = builder.and_(integer(emitter, a), splat_constant(I32, ~(bits << 8 * byte) & 0xFFFFFFFF))
+    value = builder.or_(value, splat_constant(I32, (bits & 1 << _PREDICATES) << 8 * byte))
     for bit, name in _predicates(emitter, bits, source.text.startswith("U")):
         moved = builder.select(emitter.register(name), splat_constant(I32, 1 << bit + 8 * byte), splat_constant(I32, 0))
         value = builder.or_(value, moved)
@@ -332,14 +333,15 @@ def p2r(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def r2p(emitter: Emitter, instruction: Instruction) -> None:
-    """`R2P PR, a, mask`: predicates of the mask from the bits of a, or of another byte (`R0.B1`) of it."""
+    """`R2P PR, a, mask`: predicates of the mask (without one: all) from the bits of a, or of another byte (`R0.B1`) of it."""
     native, builder = native_of(instruction), emitter.builder
     allow(emitter, native)
-    target, a, mask = native.operands
+    target, a, *mask = native.operands
     if not isinstance(target, NativeWord) or not isinstance(a, NativeRegister) or a.part not in ("", "B0", "B1", "B2", "B3"):
         raise emitter.unsupported("its operands are not what is modelled")
     value = raw(emitter, a)
-    for bit, name in _predicates(emitter, immediate(emitter, mask), target.text.startswith("U")):
+    chosen = immediate(emitter, mask[0]) if mask else (1 << _PREDICATES) - 1
+    for bit, name in _predicates(emitter, chosen, target.text.startswith("U")):
         emitter.set_register(name, builder.trunc(builder.lshr(value, splat_constant(I32, bit + 8 * _byte(a.part))), vector(I1)))
 
 

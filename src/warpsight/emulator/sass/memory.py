@@ -11,7 +11,13 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I8, I16, I32, I64, Value, lanes_to_mask, splat_constant, vector
 from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from warpsight.emulator.ptx.copies import copy_lanes
-from warpsight.emulator.ptx.matrix_tiles import load_matrices, store_matrices, transpose_matrix
+from warpsight.emulator.ptx.matrix_tiles import (
+    load_byte_matrices,
+    load_matrices,
+    store_byte_matrices,
+    store_matrices,
+    transpose_matrix,
+)
 from warpsight.emulator.ptx.memory import generic_access
 from warpsight.emulator.sass.addresses import CACHE_WORDS, address_operand, shared_offsets, short_address, wide_address
 from warpsight.emulator.sass.common import (
@@ -126,23 +132,41 @@ ldcu = ldc
 def _matrices(emitter: Emitter, native: NativeInstruction) -> tuple[int, bool]:
     """How many matrices, and whether they are transposed."""
     allow(emitter, native, "16", "M88", "MT88", "2", "4")
-    return next((int(m) for m in native.modifiers if m in ("2", "4")), 1), "MT88" in native.modifiers
+    return _matrix_count(native), "MT88" in native.modifiers
+
+
+_BYTE_MATRICES = {"8": 8, "U6x16P32TO8": 6, "U4x16P64TO8": 4}  # bits of an element in memory
+
+
+def _matrix_count(native: NativeInstruction) -> int:
+    return next((int(m) for m in native.modifiers if m in ("2", "4")), 1)
 
 
 def ldsm(emitter: Emitter, instruction: Instruction) -> None:
     """`LDSM`: `ldmatrix`."""
     native = native_of(instruction)
-    count, turned = _matrices(emitter, native)
     offsets = shared_offsets(emitter, address_operand(emitter, native))
-    set_words(emitter, native.operands[0], load_matrices(emitter, count, turned, offsets))
+    if bits := next((n for word, n in _BYTE_MATRICES.items() if word in native.modifiers), 0):
+        allow(emitter, native, *_BYTE_MATRICES, "MT1616", "M816", "2", "4")
+        turned = "MT1616" in native.modifiers
+        values = load_byte_matrices(emitter, _matrix_count(native), turned, bits, offsets)
+    else:
+        count, turned = _matrices(emitter, native)
+        values = load_matrices(emitter, count, turned, offsets)
+    set_words(emitter, native.operands[0], values)
 
 
 def stsm(emitter: Emitter, instruction: Instruction) -> None:
     """`STSM`: `stmatrix`."""
     native = native_of(instruction)
+    values = [raw(emitter, native.operands[1], k) for k in range(_matrix_count(native))]
+    offsets = shared_offsets(emitter, address_operand(emitter, native))
+    if "MT168" in native.modifiers:
+        allow(emitter, native, "8", "MT168", "2", "4")
+        store_byte_matrices(emitter, len(values), offsets, values)
+        return
     count, turned = _matrices(emitter, native)
-    values = [raw(emitter, native.operands[1], k) for k in range(count)]
-    store_matrices(emitter, count, turned, shared_offsets(emitter, address_operand(emitter, native)), values)
+    store_matrices(emitter, count, turned, offsets, values)
 
 
 def movm(emitter: Emitter, instruction: Instruction) -> None:

@@ -5,13 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import I32, Value, splat_constant
+from warpsight.emulator.codegen.lanes import I1, I32, I64, Value, splat_constant
 from warpsight.emulator.ptx.matrix_products import selectors
-from warpsight.emulator.ptx.matrix_shapes import Product, accumulators, dense_shapes, sparse_shapes
+from warpsight.emulator.ptx.matrix_shapes import SMALL_FLOATS, Product, accumulators, dense_shapes, sparse_shapes
 from warpsight.emulator.ptx.mma import multiply
-from warpsight.emulator.sass.common import halves, join, native_of, raw, set_words
+from warpsight.emulator.ptx.wgmma import ACROSS_K, ALONG_K, REGISTERS, group_product, multiply_group
+from warpsight.emulator.sass.common import allow, halves, join, native_of, predicate, raw, set_predicate, set_words
 from warpsight.isa.ptx.program import Instruction
-from warpsight.isa.sass.native import NativeImmediate, NativeInstruction, NativeOperand, NativeRegister
+from warpsight.isa.sass.native import (
+    ZERO_REGISTERS,
+    NativeDescriptors,
+    NativeImmediate,
+    NativeInstruction,
+    NativeOperand,
+    NativeRegister,
+    NativeWord,
+    is_predicate,
+)
 from warpsight.isa.sass.registers import matrix_size
 
 _LAYOUTS = {"ROW": "row", "COL": "col", "": ""}
@@ -62,12 +72,32 @@ def dmma(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def qmma(emitter: Emitter, instruction: Instruction) -> None:
-    """`QMMA.shape.D.A.B D, A, B, C`: floats of 8 bits."""
+    """`QMMA{.SF}.shape.D.A.B{.E8} D, A, B, C{, SA, SB, UR}`: floats of 8 bits or fewer, with scales of A and B (sm_120)."""
     native = native_of(instruction)
     words = _Words(emitter, native)
-    accumulator = words.take("F32", "F16")[0].lower()
-    a, b = (word.lower() for word in words.take("E4M3", "E5M2", count=2))
-    _multiply(emitter, native, Product(words.shape, a, b, accumulator, accumulator), words)
+    accumulator = words.take("F32", "F16", count=1)[0].lower()
+    a, b = (word.lower() for word in words.take("E4M3", "E5M2", "E3M2", "E2M3", "E2M1", count=2))
+    product = Product(words.shape, a, b, accumulator, accumulator)
+    if words.one("SF"):
+        words.take("E8", count=1)
+        product = replace(product, sums="sm_120", scales="ue8m0", scaled=1)
+    elif {a, b} & {*SMALL_FLOATS}:
+        product = replace(product, sums="sm_120")
+    _multiply(emitter, native, product, words)
+
+
+def omma(emitter: Emitter, instruction: Instruction) -> None:
+    """`OMMA.SF.shape.F32.E2M1.E2M1.{E8,UE4M3.4X} D, A, B, C, SA, SB, UR`: floats of 4 bits, two to a byte, with scales."""
+    native = native_of(instruction)
+    words = _Words(emitter, native)
+    words.take("SF", count=1)
+    words.take("F32", count=1)
+    words.take("E2M1", count=2)
+    (kind,) = words.take("E8", "UE4M3", count=1)
+    parts = 4 if words.one("4X") else 2
+    scales = "ue8m0" if kind == "E8" else "ue4m3"
+    product = Product(words.shape, "e2m1x2", "e2m1x2", "f32", "f32", sums="sm_120", scales=scales, scaled=parts)
+    _multiply(emitter, native, product, words)
 
 
 class _Words:
@@ -96,28 +126,33 @@ class _Words:
 
 
 def _multiply(emitter: Emitter, native: NativeInstruction, product: Product, words: _Words) -> None:
-    """D = A B + C; a sparse A has metadata, and a selector, behind C."""
+    """D = A B + C. Behind C are the metadata of a sparse A; the scales of A (in the next register then) and B, and which of them
+    count; and the selector of a sparse A.
+    """
     if words.rest:
         raise emitter.unsupported(f"modifier .{words.rest[0]} is not modelled")
-    d, a, b, c, *sparse = native.operands
+    d, a, b, c, *rest = native.operands
     if [_part(o) for o in (a, b)] not in (["", ""], ["row", "col"]):
         raise emitter.unsupported("the layout of A or B is not modelled")
-    metadata: list[Value] = []
+    others: list[Value] = []
     if words.sparse:
-        if len(sparse) != 2 or not isinstance(sparse[1], NativeImmediate):
+        if len(rest) < 2 or not isinstance(rest[-1], NativeImmediate):
             raise emitter.unsupported("its metadata and selector are not recognized")
-        product = replace(product, selector=sparse[1].value)
-        metadata = [raw(emitter, sparse[0])]
+        product = replace(product, selector=rest.pop().value)  # type: ignore[union-attr]
+        others = [raw(emitter, rest[0])]
         if product.selector not in selectors(product.depth, product.a):
             raise emitter.unsupported(f"a selector of {product.selector} is not defined for it")
-    elif sparse:
+    if product.scales:
+        first, *rest = rest
+        others += [raw(emitter, first, int(words.sparse)), *(raw(emitter, operand) for operand in rest)]
+    elif len(rest) != words.sparse:
         raise emitter.unsupported("it has more operands than matrices")
     shapes = (sparse_shapes if words.sparse else dense_shapes)(product.a)
     if product.shape not in shapes or product.d not in accumulators(product.a):
         raise emitter.unsupported("PTX has no product of this shape and these types")
     fragments = [(a, product.left()), (b, product.right()), (c, product.result(product.c))]
     sources = [[_register(emitter, o, k, product.a == "f64") for k in range(len(f))] for o, f in fragments]
-    values = multiply(emitter, product, sources, *metadata)
+    values = multiply(emitter, product, sources, *others)
     set_words(emitter, d, [half for v in values for half in halves(emitter, v)] if product.a == "f64" else values)
 
 
@@ -148,3 +183,91 @@ def _register(emitter: Emitter, operand: NativeOperand, number: int, wide: bool)
     if not wide:
         return raw(emitter, operand, number)
     return join(emitter, raw(emitter, operand, 2 * number), raw(emitter, operand, 2 * number + 1))
+
+
+# -- Products of a warp group.
+
+
+def hgmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`HGMMA.MxNxK.D{.BF16,.TF32} D, {A,} gdesc[UR], C{, P}`: as HMMA, by a warp group. P says whether C counts."""
+    words = _Words(emitter, native_of(instruction))
+    (d,) = (word.lower() for word in words.take("F32", "F16", count=1))
+    element = words.one("BF16", "TF32").lower() or "f16"
+    _multiply_group(words, native_of(instruction), element, element, d)
+
+
+def qgmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`QGMMA.MxNxK.D.A.B D, {A,} gdesc[UR], C{, P}`: floats of 8 bits."""
+    words = _Words(emitter, native_of(instruction))
+    (d,) = (word.lower() for word in words.take("F32", "F16", count=1))
+    a, b = (word.lower() for word in words.take("E4M3", "E5M2", count=2))
+    _multiply_group(words, native_of(instruction), a, b, d)
+
+
+def igmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`IGMMA.MxNxK.A.B{.SAT} D, {A,} gdesc[UR], C{, P}`: integers of 8 bits."""
+    words = _Words(emitter, native_of(instruction))
+    a, b = (word.lower() for word in words.take("S8", "U8", count=2))
+    _multiply_group(words, native_of(instruction), a, b, "s32", "satfinite" if words.one("SAT") else "")
+
+
+def bgmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`BGMMA.MxNxK.AND.POPC D, {A,} gdesc[UR], C{, P}`: bits, whose combination is counted."""
+    words = _Words(emitter, native_of(instruction))
+    words.take("AND", count=1)
+    words.take("POPC", count=1)
+    _multiply_group(words, native_of(instruction), "b1", "b1", "s32", "and")
+
+
+def warpgroup(emitter: Emitter, instruction: Instruction) -> None:
+    """`WARPGROUP.ARRIVE`, `WARPGROUP.DEPBAR.LE gsb0, N`: products are executed where they are issued (`ptx/wgmma.py` says why)."""
+    allow(emitter, native_of(instruction), "ARRIVE", "DEPBAR", "LE")
+
+
+def usetmaxreg(emitter: Emitter, instruction: Instruction) -> None:
+    """`USETMAXREG.DEALLOC.CTAPOOL n`, `USETMAXREG.TRY_ALLOC.CTAPOOL UP, n`: registers are always free."""
+    native = native_of(instruction)
+    allow(emitter, native, "DEALLOC", "TRY_ALLOC", "CTAPOOL")
+    if "TRY_ALLOC" in native.modifiers:
+        set_predicate(emitter, native.operands[0], splat_constant(I1, 1))
+
+
+def _multiply_group(words: _Words, native: NativeInstruction, a: str, b: str, d: str, variant: str = "") -> None:
+    """D = A B + C. Without D, it only ends a group of products (`gsb0`, which the last product of a group has)."""
+    emitter = words.emitter
+    if words.rest:
+        raise emitter.unsupported(f"modifier .{words.rest[0]} is not modelled")
+    target, *operands = [operand for operand in native.operands if not isinstance(operand, NativeWord)]
+    held = operands.pop(0) if isinstance(operands[0], NativeRegister) else None
+    descriptors, before, *operands = operands
+    if not isinstance(descriptors, NativeDescriptors) or not isinstance(target, NativeRegister):
+        raise emitter.unsupported("it has no matrix descriptors")
+    if target.name in ZERO_REGISTERS:
+        return
+    scale = predicate(emitter, operands.pop(0)) if operands and is_predicate(operands[0]) else splat_constant(I1, 1)
+    metadata = raw(emitter, operands.pop(0)) if words.sparse else None
+    selector = 0 if words.sparse else None
+    if words.sparse and operands and isinstance(operands[0], NativeImmediate):
+        selector = operands.pop(0).value  # type: ignore[union-attr]
+    how = set(descriptors.words)
+    if operands or how - {"negA", "negB", "tnspA", "tnspB"}:
+        raise emitter.unsupported("its operands are not recognized")
+    left, right = (ACROSS_K if word in how else ALONG_K for word in ("tnspA", "tnspB"))
+    minus = held.negative if isinstance(held, NativeRegister) else "negA" in how
+    group, columns = group_product(
+        emitter, words.shape, a, b, d, left if held is None else REGISTERS, right, variant=variant,
+        negative=minus != ("negB" in how), selector=selector,
+    )
+    fragment = []
+    if isinstance(held, NativeRegister):
+        fragment = [_register(emitter, replace(held, negative=False), k, False) for k in range(len(group.part.left()))]
+    accumulator = [raw(emitter, before, k) for k in range(len(group.part.result(d)) * columns // 8)]
+    both = (I64(0) if held is not None else _descriptor(emitter, descriptors, 0), _descriptor(emitter, descriptors, 2))
+    set_words(emitter, target, multiply_group(emitter, group, columns, fragment, both, accumulator, scale, metadata))
+
+
+def _descriptor(emitter: Emitter, descriptors: NativeDescriptors, first: int) -> Value:
+    """A descriptor (i64) in two uniform registers."""
+    register = NativeRegister(descriptors.name)
+    both = join(emitter, raw(emitter, register, first), raw(emitter, register, first + 1))
+    return emitter.builder.extract_element(both, I32(0))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, UnsupportedError
 from warpsight.isa.ptx.program import Function, Instruction, Register, Symbol, Vector
-from warpsight.isa.ptx.rules import is_block_barrier
+from warpsight.isa.ptx.rules import is_block_barrier, waits_for_group
 from warpsight.isa.ptx.waiting import NO_WAITS, Waits, find_waits
 
 _EXITS = frozenset({"ret", "exit", "trap"})
@@ -99,7 +99,8 @@ def _reversed(successors: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], .
 def _ends_block(function: Function, instruction: Instruction) -> bool:
     if instruction.opcode == "call":
         return instruction.index in function.call_sites
-    return instruction.opcode in _JUMPS or instruction.opcode in _EXITS or is_block_barrier(instruction)
+    barrier = is_block_barrier(instruction) or waits_for_group(instruction)
+    return instruction.opcode in _JUMPS or instruction.opcode in _EXITS or barrier
 
 
 def with_calls(function: Function, graph: ControlFlowGraph) -> ControlFlowGraph:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 REFUSED = {
-    "wgmma": "matrix multiplication by four warps together (sm_90a), with operands in shared memory",
     "tcgen05": "matrix multiplication with tensor memory (sm_100 and later)",
     "tensormap": "the tensor memory accelerator: copies of boxes of a tensor map",
     "multimem": "one address for the memories of several GPUs",
@@ -23,8 +22,8 @@ CONTROL = "control"  # handler of opcodes that end a basic block: `emulator/code
 class Opcode:
     """One opcode.
 
-    `rule` is an op class, or what decides: `arithmetic` (operand type), `access` (state space), `matrix`, `bar`, `copy`, `mbarrier`
-    (variant). `handler` names what executes it: `FAMILY.FUNCTION` of `emulator/ptx/FAMILY.py`, `CONTROL`, or "" if nothing does.
+    `rule` is an op class, or what decides: `arithmetic` (operand type), `access` (state space), `matrix`, `group`, `bar`, `copy`,
+    `mbarrier` (variant). `handler` names what executes it: `FAMILY.FUNCTION` of `emulator/ptx/FAMILY.py`, or `CONTROL`.
     `writes` is the number of leading operands that are destinations; `access` is load, store, atomic or empty. `rounding` lists the
     rounding modifiers of floating-point types, the default first. `sass` is the nearest native opcode, or four: of integers, f32,
     f64 and f16; "" leaves the choice to the op class. With `bits_only` PTX has the opcode for integers and untyped bits alone.
@@ -148,9 +147,11 @@ OPCODES: dict[str, Opcode] = {
         *_rows("nanosleep", "control", "no effect on data", "system.no_effect", writes=0, sass="NANOSLEEP"),
         *_rows("brkpt", "control", "no effect on data", "system.breakpoint_fault", writes=0),
         *_rows("pmevent", "control", "no effect on data", "system.no_effect", writes=0),
-        *_rows("griddepcontrol setmaxnreg", "control", "no effect on data", "", writes=0),
+        *_rows("griddepcontrol", "control", "no effect on data", "fences.griddepcontrol", writes=0),
+        *_rows("setmaxnreg", "control", "no effect on data", "wgmma.setmaxnreg", writes=0),
         *_rows("wmma", "matrix", "warp matrix load, store and multiply", "wmma.wmma", rounding=_IEEE),
         *_rows("mma", "tensor", "warp matrix multiply", "mma.mma", rounding=_IEEE),
+        *_rows("wgmma", "group", "warp-group matrix multiply", "wgmma.wgmma"),
         *_rows("ldmatrix", "access", "load of matrix tiles", "matrix_tiles.ldmatrix", access="load"),
         *_rows("stmatrix", "access", "store of matrix tiles", "matrix_tiles.stmatrix", writes=0, access="store"),
     )

@@ -71,6 +71,8 @@ def destination_count(instruction: Instruction) -> int:
         return int("red" in instruction.modifiers)
     if row.rule == "matrix":
         return int("store" not in instruction.modifiers)
+    if row.rule == "group":
+        return int("mma_async" in instruction.modifiers)
     if row.rule == "mbarrier":
         return int(not isinstance(instruction.operands[0], Address)) if instruction.operands else 0
     return row.writes
@@ -99,6 +101,8 @@ def reads(instruction: Instruction) -> tuple[str, ...]:
     names += register_names(operand for operand in instruction.operands[:written] if isinstance(operand, Address))
     if instruction.opcode in ("addc", "subc", "madc"):
         names.append(CARRY)
+    if instruction.opcode == "wgmma":  # which adds to its destination
+        names += register_names(instruction.operands[:written])
     return tuple(dict.fromkeys(names))
 
 
@@ -158,6 +162,8 @@ def op_class(instruction: Instruction) -> str:
         return "control" if is_warp_barrier(instruction) else "barrier"
     if rule == "matrix":
         return "tensor" if "mma" in instruction.modifiers else _SPACE_CLASS.get(_space(instruction), "memory")
+    if rule == "group":
+        return "tensor" if "mma_async" in instruction.modifiers else "control"
     if rule == "mbarrier":
         return "int" if "pending_count" in instruction.modifiers else "shared"
     if rule == "copy":
@@ -187,6 +193,11 @@ def is_block_barrier(instruction: Instruction) -> bool:
     return instruction.opcode in {"bar", "barrier"} and not is_warp_barrier(instruction)
 
 
+def waits_for_group(instruction: Instruction) -> bool:
+    """Whether a warp waits here for the other warps of its warp group: `wgmma.fence`, `wgmma.wait_group`."""
+    return instruction.opcode == "wgmma" and not {"fence", "wait_group"}.isdisjoint(instruction.modifiers)
+
+
 def is_plain_exit(block: Sequence[Instruction]) -> bool:
     """Whether a basic block does nothing but end the kernel for all of its lanes."""
     if len(block) != 1 or block[0].guard is not None:
@@ -209,7 +220,7 @@ def memory_access(instruction: Instruction) -> MemoryAccess | None:
         return None
     if instruction.opcode in {"ldmatrix", "stmatrix"}:
         tiles = next((int(m[1:]) for m in instruction.modifiers if m in {"x1", "x2", "x4"}), 1)
-        return MemoryAccess("shared", row.access, 4 * tiles)
+        return MemoryAccess("shared", row.access, 4 * tiles * (2 if "m16n16" in instruction.modifiers else 1))
     if instruction.opcode in IMAGE_OPCODES:
         # Of `tex`, the first type is the result's and the last the coordinates'.
         type = next((m for m in instruction.modifiers if m in TYPE_NAMES), "b32")

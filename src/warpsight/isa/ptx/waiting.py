@@ -12,7 +12,7 @@ from itertools import combinations, pairwise
 
 from warpsight.base.compile_budget import check
 from warpsight.isa.ptx.program import Function, Immediate, Instruction
-from warpsight.isa.ptx.rules import is_block_barrier, is_warp_barrier, reads, register_names, writes
+from warpsight.isa.ptx.rules import is_block_barrier, is_warp_barrier, reads, register_names, waits_for_group, writes
 
 _COLLECTIVES = frozenset({"shfl", "vote", "match", "redux", "elect"})
 _ORDERING = frozenset({"membar", "fence", "nanosleep"})
@@ -72,6 +72,8 @@ def is_aligned(barrier: Instruction) -> bool:
 
 def _has_special_barriers(instructions: Sequence[Instruction]) -> bool:
     """Is there a barrier other than one, always the same, at which all threads of the block wait?"""
+    if any(map(waits_for_group, instructions)):
+        return True
     numbers = set()
     for instruction in filter(is_block_barrier, instructions):
         operands, reduces = instruction.operands, "red" in instruction.modifiers

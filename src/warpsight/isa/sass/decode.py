@@ -88,7 +88,7 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
     row, tokens = meaning.row, mnemonic.split(".")
     base = tokens[0]
     if row.op_class == "tensor":
-        return matrix_registers(row, mnemonic, len(operands))
+        return matrix_registers(row, mnemonic, operands)
     data = max(1, meaning.bytes // 4) if row.access else 1
     widths = [1] * len(operands)
     for k, operand in enumerate(operands):

@@ -87,7 +87,17 @@ class NativeWord:
     text: str
 
 
-NativeOperand = NativeRegister | NativeImmediate | NativeConstant | NativeAddress | NativeSymbol | NativeWord
+@dataclass(frozen=True, slots=True)
+class NativeDescriptors:
+    """`gdesc[UR8].tnspB`: the descriptors of matrices A and B in shared memory, in four uniform registers from `name` on. `words`
+    say which of them are negated or transposed.
+    """
+
+    name: str
+    words: tuple[str, ...] = ()
+
+
+NativeOperand = NativeRegister | NativeImmediate | NativeConstant | NativeAddress | NativeSymbol | NativeWord | NativeDescriptors
 
 
 def is_predicate(operand: NativeOperand) -> bool:
@@ -99,6 +109,7 @@ _REGISTER = r"(?:UR|UP|R|P)(?:\d+|Z|T)"
 _SIGNED = re.compile(rf"^([-~!]?)(\|?)({_REGISTER})(\|?)((?:\.\w+)*)(\|?)$")
 _CONSTANT = re.compile(r"^([-~!]?)(\|?)c\[0x([0-9a-f]+)\] ?\[([^\]]*)\](\|?)((?:\.\w+)*)$")
 _ADDRESS = re.compile(r"^(?:desc\[(UR\d+|URZ)\])?\[([^\]]*)\]$")
+_DESCRIPTORS = re.compile(r"^gdesc\[(UR\d+|URZ)\]((?:\.\w+)*)$")
 _INTEGER = re.compile(r"^([-+~]?)(0x[0-9a-f]+|\d+)$")
 _FLOAT = re.compile(r"^[-+]?(\d+\.\d*(e[-+]?\d+)?|\d+e[-+]?\d+|INF|QNAN|SNAN|NAN)\s*$", re.IGNORECASE)
 _HALF = re.compile(r"^(?:32@(lo|hi))?`?\(+([^\s()+]+)(?:@srel)?(?:\s*\+\s*(0x[0-9a-f]+|[^\s()@]+)(?:@srel)?)?\)+$")
@@ -145,7 +156,7 @@ def parse_operand(text: str, encoding: int) -> NativeOperand:
     return _operand(text, 0 if text.startswith(_NO_NUMBER) else encoding >> 32 & 0xFFFFFFFF)
 
 
-_NO_NUMBER = ("R", "UR", "P", "UP", "[", "c", "desc")
+_NO_NUMBER = ("R", "UR", "P", "UP", "[", "c", "desc", "gdesc")
 
 
 @lru_cache(maxsize=1 << 14)  # the same few hundred are listed over and over
@@ -164,12 +175,14 @@ def _operand(text: str, bits: int) -> NativeOperand:
         return NativeConstant(int(bank, 16), inner.offset, base, sign == "-", bool(bar), sign in ("~", "!"), parts)
     if match := _ADDRESS.match(text):
         return _address(match[2], match[1] or "")
+    if match := _DESCRIPTORS.match(text):
+        return NativeDescriptors(match[1], tuple(match[2].split(".")[1:]))
     if match := _HALF.match(text):
         half, name, addend = match.groups()
         if addend and not addend.startswith("0x"):  # a label of the section: an address in it
             return NativeSymbol(addend, 0, half or "")
         return NativeSymbol(name, int(addend or "0", 16), half or "")
-    if re.fullmatch(r"[A-Za-z0-9_.]+", text):
+    if re.fullmatch(r"[A-Za-z0-9_.]+|\{\d(,\d)*\}", text):
         return NativeWord(text)
     raise ValueError(text)
 

@@ -139,11 +139,11 @@ def access_bytes(opcode: str) -> int:
     else a word.
 
     ``LDG.E.128`` 16, ``STG.E.U8`` 1, ``LDS.64`` 8, ``RED.E.ADD.S32`` 4, ``ATOMG.E.ADD.F64`` 8. A matrix load or store (``LDSM``,
-    ``STSM``) moves a word for each 8x8 matrix (``.M88.4``: 16).
+    ``STSM``) moves a word for each 8x8 matrix (``.M88.4``: 16), and two for one of 16x16.
     """
     tokens = opcode.split(".")
     if tokens[0] in ("LDSM", "STSM"):
-        return WORD_BYTES * _MATRICES.get(tokens[-1], 1)
+        return WORD_BYTES * _MATRICES.get(tokens[-1], 1) * (2 if "MT1616" in tokens else 1)
     for token in tokens[1:]:
         if vector := _VECTOR.fullmatch(token):
             return int(vector[1]) * int(vector[2]) // 8

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from warpsight.isa.sass.native import NativeDescriptors, NativeOperand
 from warpsight.isa.sass.opcodes import CONST, STORE, SassOpcode
 
 _ALL_READ = ("branch", "barrier", "control")
 # Opcodes that compute and yet write nothing.
 _NO_RESULT = ("RED", "REDG", "REDAS", "LDGSTS", "UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP", "UBLKRED", "LDGBULK", "SURED")
-_WRITES_IN_BRANCHES = ("BMOV", "RPCMOV", "CALL")
+_WRITES_IN_BRANCHES = ("BMOV", "RPCMOV", "CALL", "USETMAXREG")
 # A predicate result in front of the register that is written too.
 _PREDICATE_AND_REGISTER = (
     "LOP3", "ULOP3", "R2UR", "SHFL", "ATOM", "ATOMG", "ATOMS", "MATCH", "ELECT", "LDG", "LD", "LDS", "SUATOM",
@@ -99,33 +100,51 @@ def _source_registers(row: SassOpcode, opcode: str, count: int, access_bytes: in
     return [2 if "s" in row.wide else 1] * count
 
 
-_SHAPE = re.compile(r"(16|8)x?(8)x?(4|8|16|32|64|128|256)")
+_SHAPE = re.compile(r"(16|8)x?(8)x?(4|8|16|32|64|128|256)|(64)x(\d+)x(\d+)")
+_GROUP_ROWS, _GROUP_WARPS = 64, 4
 _INPUT_BITS = {"TF32": 32, "S4": 4, "U4": 4, "S8": 8, "U8": 8}
-_PRODUCT_BITS = {"HMMA": 16, "DMMA": 64, "BMMA": 1, "QMMA": 8}
+_PRODUCT_BITS = {"HMMA": 16, "DMMA": 64, "BMMA": 1, "QMMA": 8, "OMMA": 4}
 
 
 def matrix_size(mnemonic: str) -> tuple[tuple[int, int, int], str] | None:
-    """(m, n, k) of a matrix product of one warp and the modifier that says it, `16816` or `16x8x16`; None if none does."""
+    """(m, n, k) of a matrix product and the modifier that says it; None if none does. `16816` or `16x8x16` is that of one warp, and
+    `64x8x16` of a warp group.
+    """
     for token in mnemonic.split(".")[1:]:
         if match := _SHAPE.fullmatch(token):
-            return (int(match[1]), int(match[2]), int(match[3])), token
+            m, n, k = (int(size) for size in match.groups() if size)
+            return (m, n, k), token
     return None
 
 
-def matrix_registers(row: SassOpcode, opcode: str, count: int) -> list[int]:
-    """Consecutive registers of each of `count` operands of a matrix product: D, A, B, C, and what a sparse one has behind them.
+def group_accumulator(mnemonic: str) -> int:
+    """Registers of D in a product of a warp group, whose four warps have 16 rows each; 0 for any other opcode."""
+    size, modifiers = matrix_size(mnemonic), mnemonic.split(".")
+    if size is None or size[0][0] != _GROUP_ROWS:
+        return 0
+    return _GROUP_ROWS * size[0][1] * (16 if "F16" in modifiers else 32) // (_GROUP_WARPS * _WARP_BITS)
 
-    The warp's registers hold each matrix once, so a fragment has as many as its bits fill.
+
+def matrix_registers(row: SassOpcode, opcode: str, operands: Sequence[NativeOperand]) -> list[int]:
+    """Consecutive registers of each operand of a matrix product: D, A, B, C, and what a sparse one has behind them.
+
+    A warp holds each matrix once, so a fragment has as many registers as its bits fill. A product of a warp group has descriptors
+    of B, and of A unless it is in four registers.
     """
-    size, (base, *modifiers) = matrix_size(opcode), opcode.split(".")
+    size, (base, *modifiers), count = matrix_size(opcode), opcode.split("."), len(operands)
+    if sums := group_accumulator(opcode):
+        place = next((k for k, operand in enumerate(operands) if isinstance(operand, NativeDescriptors)), 1)
+        return [sums, *([4, 2] if place == 2 else [4]), sums, *[1] * count][:count]
     if size is None or base not in (*_PRODUCT_BITS, "IMMA"):
         return [_destination_registers(row, opcode, 0), *_source_registers(row, opcode, count - 1, 0)]
     if any(m.startswith("STEP") for m in modifiers):  # a part of the four products of `mma.m8n8k4`
         return [2] * count
     m, n, k = size[0]
     bits = next((_INPUT_BITS[word] for word in modifiers if word in _INPUT_BITS), _PRODUCT_BITS.get(base, 8))
+    behind = 2 if {"SF", "SP"} <= {*modifiers} else 1  # metadata and the scales of A
     result = m * n * (64 if base == "DMMA" else 16 if "F16" in modifiers else 32) // _WARP_BITS
-    return [result, m * k * bits // _WARP_BITS // (2 if "SP" in modifiers else 1), k * n * bits // _WARP_BITS, result, 1, 1][:count]
+    left = m * k * bits // _WARP_BITS // (2 if "SP" in modifiers else 1)
+    return [result, left, k * n * bits // _WARP_BITS, result, behind, 1, 1, 1][:count]
 
 
 _WARP_BITS = 1024  # of one register in all lanes
@@ -133,9 +152,11 @@ _WARP_BITS = 1024  # of one register in all lanes
 
 def _accumulator(opcode: str) -> int:
     tokens = opcode.split(".")
+    if count := group_accumulator(opcode):
+        return count
     if "884" in tokens:
         return 8 if "F32" in tokens else 4
-    if tokens[0] in ("HMMA", "HGMMA") and "F16" in tokens:
+    if tokens[0] == "HMMA" and "F16" in tokens:
         return 2
     return 2 if "8816" in tokens or "8832" in tokens else 4 if any(t in _FRAGMENTS for t in tokens) else 1
 

@@ -13,6 +13,7 @@ from warpsight.isa.sass.native import (
     ZERO_REGISTERS,
     NativeAddress,
     NativeConstant,
+    NativeDescriptors,
     NativeImmediate,
     NativeOperand,
     NativeRegister,
@@ -44,6 +45,8 @@ def operand_registers(operand: NativeOperand, count: int) -> list[str]:
     """The registers that an operand of `count` consecutive ones names, without those that carry nothing."""
     if isinstance(operand, NativeRegister):
         return list(_registers_from(operand.name, count))
+    if isinstance(operand, NativeDescriptors):  # B's are the last two
+        return list(_registers_from(operand.name, 4)[-count:])
     if isinstance(operand, NativeConstant) and operand.base is not None:
         return operand_registers(operand.base, 1)
     if isinstance(operand, NativeAddress):
@@ -142,6 +145,7 @@ _CLUSTER_BARRIERS = {"UCGABAR_ARV": "arrive", "CGABAR_ARV": "arrive", "UCGABAR_W
 _PLAIN_FLOW = {
     "EXIT": "exit", "KILL": "exit", "BRA": "bra", "BRX": "brx", "BRXU": "brx", "JMP": "bra", "CALL": "call", "RET": "ret",
 }  # fmt: skip
+_WITHOUT_OPERANDS = {"MEMBAR": "membar", "FENCE": "membar", "NANOSLEEP": "nanosleep"}
 
 
 def structure(
@@ -161,6 +165,8 @@ def structure(
         return _barrier(tokens, operands, collective)
     if base in _CLUSTER_BARRIERS:
         return "barrier", ("cluster", _CLUSTER_BARRIERS[base]), ()
+    if base == "WARPGROUP":
+        return "wgmma", ("fence" if "ARRIVE" in tokens else "wait_group",), ()
     if base == "WARPSYNC":
         return _gathering(tokens, operands, exchange)
     if base in (*_EXCHANGES, "VOTEU"):
@@ -177,8 +183,4 @@ def structure(
         opcode = {"load": "ld", "store": "st"}.get(row.access) or ("atom" if base in _ATOMIC else "red")
         address = [Register(n) for o in operands if isinstance(o, NativeAddress) for n in operand_registers(o, 1)]
         return opcode, _access_words(meaning, tokens), (Vector(tuple(address)),) if opcode == "ld" else ()
-    if base in ("MEMBAR", "FENCE"):
-        return "membar", (), ()
-    if base == "NANOSLEEP":
-        return "nanosleep", (), ()
-    return "mov", (), ()
+    return _WITHOUT_OPERANDS.get(base, "mov"), (), ()
