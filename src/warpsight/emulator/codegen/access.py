@@ -12,6 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from warpsight.emulator.codegen.cluster_addresses import host_of_ranks
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
 from warpsight.emulator.codegen.helpers import bank_degree, check_lanes, scattered_sectors
 from warpsight.emulator.codegen.lanes import (
@@ -232,13 +233,33 @@ def shared_access(frame: Frame, offsets: Value, access: Access, site: Value) -> 
 
 def scattered_shared(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
     """The out-of-line body of an access to shared memory."""
-    builder = helper.builder
-    check_window(helper, offsets, access.size, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, drops=True)
-    base = splat(builder, helper.slot(Slot.SHARED_PTR))
-    host = builder.add(builder.zext(offsets, vector(I64)), base)
+    host = shared_host(helper, offsets, access.size, drops=True)
     values = _move_scattered(helper, "shared", host, offsets, access)
     emit_event_byte(helper, remembered_degree(helper, offsets, access.size))
     return values
+
+
+def shared_host(frame: Frame, offsets: Value, size: int, align: int = 0, *, drops: bool = False) -> Value:
+    """Check an access to shared memory at <32 x i32> offsets, as `check_window` does; <32 x i64> host addresses.
+
+    In a cluster the offsets may be in the memory of another block: see `cluster_addresses.py`.
+    """
+    builder = frame.builder
+    if not frame.clustered:
+        check_window(frame, offsets, size, frame.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, align, drops=drops)
+        return builder.add(builder.zext(offsets, vector(I64)), splat(builder, frame.slot(Slot.SHARED_PTR)))
+    host, inside, known, ranks = host_of_ranks(frame, offsets)
+    _refuse(frame, builder.not_(known), ranks, Fault.CLUSTER_RANK, 0, drops)
+    check_window(frame, inside, size, frame.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, align, drops=drops)
+    return host
+
+
+def _refuse(frame: Frame, bad: Value, offsets: Value, kind: Fault, window: int, drops: bool) -> None:
+    """Stop on the lanes of an i32 mask; with `drops` and memcheck they are noted, and active no longer."""
+    if drops and goes_on(frame):
+        drop_lanes(frame, bad, kind, frame.builder.add(frame.builder.zext(offsets, vector(I64)), splat_constant(I64, window)))
+    else:
+        stop_on(frame, bad, offsets, kind, window)
 
 
 def check_window(
@@ -254,18 +275,11 @@ def check_window(
     inside = lanes_to_mask(builder, builder.icmp_unsigned("<=", offsets, splat(builder, room)))
     fits = builder.sext(builder.icmp_unsigned(">=", limit, I64(size)), I32)
     window = {Fault.SHARED_BOUNDS: SHARED_WINDOW, Fault.LOCAL_BOUNDS: LOCAL_WINDOW}.get(kind, 0)
-
-    def refuse(bad: Value, kind: Fault, window: int) -> None:
-        if drops and goes_on(frame):
-            drop_lanes(frame, bad, kind, builder.add(builder.zext(offsets, vector(I64)), splat_constant(I64, window)))
-        else:
-            stop_on(frame, bad, offsets, kind, window)
-
-    refuse(builder.not_(builder.and_(inside, fits)), kind, 0)
+    _refuse(frame, builder.not_(builder.and_(inside, fits)), offsets, kind, 0, drops)
     if align > 1:
         low_bits = builder.and_(offsets, splat_constant(I32, align - 1))
         misaligned = lanes_to_mask(builder, builder.icmp_signed("!=", low_bits, splat_constant(I32, 0)))
-        refuse(misaligned, Fault.MISALIGNED, window)
+        _refuse(frame, misaligned, offsets, Fault.MISALIGNED, window, drops)
 
 
 def stop_on(frame: Frame, mask: Value, offsets: Value, kind: Fault, window: int = 0) -> None:

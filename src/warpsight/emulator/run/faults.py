@@ -28,6 +28,7 @@ _DESCRIPTIONS = {
     Fault.MISALIGNED: ("misaligned", "misaligned access"),
     Fault.READ_ONLY: ("read-only", "write to constant memory"),
     Fault.SHARED_BOUNDS: ("shared-out-of-bounds", "access past the end of shared memory"),
+    Fault.CLUSTER_RANK: ("cluster-rank", "access to shared memory of a block that is not in the cluster"),
     Fault.LOCAL_BOUNDS: ("local-out-of-bounds", "access past the end of a thread's local memory"),
     Fault.PARAM_BOUNDS: ("param-out-of-bounds", "access past the end of the kernel's parameters"),
     Fault.TRAP: ("trap", "trap"),
@@ -56,6 +57,7 @@ _DESCRIPTIONS = {
 }
 # What the recorded number is, for kinds where it is not an address.
 _NUMBERED_FAULTS = {
+    Fault.CLUSTER_RANK: "rank {0}",
     Fault.MBARRIER_STATE: "offset {0:,}",
     Fault.MBARRIER_COUNT: "offset {0:,}",
     Fault.ALLOCA_OVERFLOW: "bytes {0:,}",
@@ -72,6 +74,7 @@ _NUMBERED_FAULTS = {
 _REMEDY = {
     Fault.MISALIGNED: "access it at an address that is a multiple of the access's size",
     Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
+    Fault.CLUSTER_RANK: "launch larger clusters (`cluster`), or take ranks below %cluster_nctarank",
     Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
     Fault.BREAKPOINT: "no debugger can continue here: compile the kernel without the breakpoint",
     Fault.ASSERTION: "the kernel itself asked to stop: look at the values that the condition names",

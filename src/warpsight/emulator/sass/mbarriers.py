@@ -223,7 +223,7 @@ def _arrive(emitter: Emitter, native: NativeInstruction) -> None:
     values = {"0": zero, "1": one, "R": amount, "X": builder.sub(zero, amount)}
     arrivals, transferred = (values[letter] for letter in (amounts[0].groups() if amounts else ("1", "R")))
     dropped = arrivals if "OPTOUT" in native.modifiers else zero
-    offsets = shared_offsets(emitter, address_operand(emitter, native))
+    offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)
     set_wide(emitter, target, _change(emitter, offsets, arrivals, dropped, transferred))
 
 
@@ -245,7 +245,7 @@ def _test(emitter: Emitter, native: NativeInstruction) -> None:
         over = lanes_to_mask(builder, builder.icmp_signed("<", builder.xor(upper, waited), splat_constant(I32, 0)))
         return [builder.or_(over, nothing)]
 
-    offsets = shared_offsets(emitter, address_operand(emitter, native))
+    offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)
     (over,) = _call(emitter, "wait", offsets, [raw(emitter, source)], [I32], body)
     set_predicate(emitter, target, mask_to_lanes(emitter.builder, over))
 
@@ -254,7 +254,7 @@ def arrive_short(emitter: Emitter, native: NativeInstruction) -> None:
     """`ATOMS.ARRIVE.64 result, [address]`: an arrival before sm_90."""
     allow(emitter, native, "ARRIVE", "64")
     zero, one = (splat_constant(I64, number) for number in (0, 1))
-    offsets = shared_offsets(emitter, address_operand(emitter, native))
+    offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)
     set_wide(emitter, native.operands[0], _change(emitter, offsets, one, zero, zero, short=True))
 
 
@@ -266,7 +266,7 @@ def arrives(emitter: Emitter, instruction: Instruction) -> None:
     native = native_of(instruction)
     allow(emitter, native, "LDGSTSBAR", "64", "TRANSCNT", "ARVCNT")
     zero, one = (splat_constant(I64, number) for number in (0, 1))
-    offsets = shared_offsets(emitter, address_operand(emitter, native))
+    offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)
     if "TRANSCNT" in native.modifiers:
         _change(emitter, offsets, zero, zero, emitter.builder.sub(zero, one))
     else:
