@@ -29,7 +29,7 @@ class Instruction(Record):
     access_bytes: int
     packed_lines: int  # of `addressing.coalescing.packed_lines`
     event_bytes: int
-    has_sectors: bool
+    sector_bytes: int  # of the event: how many of its first bytes count sectors
     has_degree: bool
     load: int  # its number among the instructions whose data returns later; -1: none of them
     copies: bool  # asynchronously to shared memory

@@ -100,7 +100,7 @@ class Instruction(Record):
     access_bytes: int  # per lane
     packed_lines: int
     event_bytes: int
-    has_sectors: bool
+    sector_bytes: int  # of the event: how many of its first bytes count sectors
     has_degree: bool
     adds_lanes_up: bool
     bypasses_l1: bool

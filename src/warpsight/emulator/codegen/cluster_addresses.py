@@ -86,3 +86,11 @@ def host_of_ranks(frame: Frame, offsets: Value) -> tuple[Value, Value, Value, Va
     return builder.add(memory, builder.zext(inside, vector(I64))), inside, known, builder.trunc(rank, vector(I32))
 
 
+def at_rank(frame: Frame, offsets: Value, rank: Value) -> Value:
+    """The same place (<32 x i32>, as `shared_host` takes it) in the memory of the block of that rank (i32)."""
+    if not frame.clustered:
+        return offsets
+    builder = frame.builder
+    away = builder.sub(rank, builder.trunc(frame.slot(Slot.CLUSTER_RANK), I32))
+    inside = builder.and_(offsets, splat_constant(I32, _OFFSET_BITS))
+    return builder.add(inside, splat(builder, builder.shl(away, I32(RANK_SHIFT))))

@@ -62,6 +62,7 @@ from warpsight.isa.ptx.program import Instruction
 COUNT_BITS, TX_BITS = 20, 21
 COUNT_MASK = (1 << COUNT_BITS) - 1
 TX_SHIFT = 2 * COUNT_BITS
+Step = Callable[[ir.Module], ir.Function]  # gives the function that changes an object, in the form that objects have
 VALID, PHASE = 1 << 62, 1 << 63
 _WORDS = (
     "init", "inval", "expect_tx", "complete_tx", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count", "parity",
@@ -121,7 +122,7 @@ def stop_or_note(frame: Frame, bad: Value, offsets: Value, kind: Fault) -> None:
 
 def step_lanes(
     frame: Frame, host: Value, arrivals: Value, dropped: Value, transferred: Value, offsets: Value,
-    function: Callable[[ir.Module], ir.Function] = step_function,
+    function: Step = step_function,
 ) -> Value:
     """Change the objects at <32 x i64> host addresses, active lane by lane; the amounts are <32 x i64>. Gives the old objects.
 
@@ -148,9 +149,7 @@ def step_lanes(
     return load_as(builder, results, vector(I64), 64)
 
 
-def complete_bytes(
-    frame: Frame, offsets: Value, transferred: Value, function: Callable[[ir.Module], ir.Function] = step_function
-) -> None:
+def complete_bytes(frame: Frame, offsets: Value, transferred: Value, function: Step = step_function) -> None:
     """`complete_tx` of <32 x i64> bytes on the objects at shared offsets, as part of a copy: checked, but not recorded."""
 
     def body(helper: HelperFrame) -> list[Value]:

@@ -30,7 +30,7 @@ from warpsight.emulator.codegen.lanes import (
     store_as,
     vector,
 )
-from warpsight.emulator.codegen.layout import CLUSTER_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, WARP, Fault
+from warpsight.emulator.codegen.layout import CLUSTER_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WARP, Fault
 from warpsight.emulator.ptx.system import EXTERNAL_NUMBERS, MOST_EXTERNAL_ARGUMENTS, emit_special
 from warpsight.emulator.sass.common import (
     address_of,
@@ -57,7 +57,8 @@ class _Words:
     (None: code has them from a special register); `workspace` that of the grid's barrier, in two words of which the upper comes
     first. GPUs with clusters have the most shared memory that counts (None: no clusters), whether the launch asks for them, the
     shape of a cluster with the reciprocals of its sizes, the number of clusters, and of the blocks in one. Where some words have a
-    copy for each size of a cluster, code goes back from them by `by_size` for each block of the cluster.
+    copy for each size of a cluster, code goes back from them by `by_size` for each block of the cluster. At `parameters` (None: no
+    tensor maps) is the generic address of the parameters, that of `first`.
     """
 
     first: int
@@ -77,12 +78,13 @@ class _Words:
     clusters: int = 0
     cluster_blocks: int = 0
     by_size: int = 0
+    parameters: int | None = None
 
 
 _BEFORE_HOPPER = _Words(0x0, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x8C)
-_HOPPER = _Words(0x210, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x44, 0x13C, 0x140, 0x144, 0x150, 0x15C, 0x188)
+_HOPPER = _Words(0x210, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x44, 0x13C, 0x140, 0x144, 0x150, 0x15C, 0x188, 0, 0x198)
 _BLACKWELL = _Words(
-    0x380, 0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x2D0, 0x254, 0x2BC, 0x36C, 0x2A0, 0x2B0, 0x2C0, 0x2CC, 0xA0
+    0x380, 0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x2D0, 0x254, 0x2BC, 0x36C, 0x2A0, 0x2B0, 0x2C0, 0x2CC, 0xA0, 0x348
 )
 
 
@@ -107,6 +109,8 @@ def fill_launch_words(memory: Any, launch: Launch, local_bytes: int, parameters:
     struct.pack_into("<Q", bank, words.grid_number, 1)
     struct.pack_into("<I", bank, words.multiprocessors, 1)
     struct.pack_into("<2I", bank, words.workspace - by_size, memory.workspace >> 32, memory.workspace & 0xFFFFFFFF)
+    if words.parameters is not None:
+        struct.pack_into("<Q", bank, words.parameters, PARAM_WINDOW + words.first)
     if words.most_shared is not None:
         struct.pack_into("<I", bank, words.most_shared - by_size, 0xFFFFFFFF)
         shape = launch.cluster or (1, 1, 1)

@@ -108,7 +108,7 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
         widths = [2] * len(operands)
     if base == "SYNCS" and "EXCH" not in tokens:  # the result of an arrival is the old object
         widths = [2 if k < results and not is_predicate(operand) else 1 for k, operand in enumerate(operands)]
-    if row.op_class != "control" and base.startswith("UBLK"):
+    if row.op_class != "control" and base.startswith(("UBLK", "UTMA")):
         widths = [1] * len(operands)
     return image_widths(mnemonic, operands, data) or widths
 
@@ -136,6 +136,9 @@ def _widened(mnemonic: str, operands: tuple[NativeOperand, ...]) -> tuple[Native
 
     Bulk copies have two uniform registers for what they write, and for what they read in device memory.
     """
+    if mnemonic.startswith("UTMA"):  # what lies behind the first register is read too: see `_names`
+        return tuple(replace(o, wide_uniform=k == 1 or len(operands) == 1) if isinstance(o, NativeAddress) else o
+                     for k, o in enumerate(operands))  # fmt: skip
     if mnemonic.startswith("UBLK"):
         pairs = 2 if ".S.G" in mnemonic else 1
         return tuple(replace(o, wide_uniform=k < pairs) if isinstance(o, NativeAddress) else o for k, o in enumerate(operands))
@@ -188,6 +191,9 @@ def _names(
         if arguments := [2 * len(EXTERNALS[name].parameters) for name in known if name in EXTERNALS]:
             reads += [f"R{k}" for k in range(4, 4 + max(arguments))]
             writes += ["R4", "R5"]
+    if base.startswith("UTMA") and isinstance(operands[0], NativeAddress) and operands[0].uniform is not None:
+        rank = next((int(t[0]) for t in tokens if re.fullmatch(r"[1-5]D", t)), 0)
+        reads += operand_registers(operands[0].uniform, rank + {"UTMALDG": 2, "UTMAPF": 0}.get(base, 1) if rank else 2)
     if base == "R2UR" and "OR" in tokens:
         reads += operand_registers(operands[0], 1)
     if base == "BAR" and "RED" in tokens:

@@ -147,6 +147,11 @@ void tell_leaks(void);
 API const char *cudaGetErrorName(error_t_ code);
 API const char *cudaGetErrorString(error_t_ code);
 
+/* device.c, settings.c */
+API error_t_ cudaDeviceGetAttribute(int *result, int which, int device);
+API error_t_ cudaGetDeviceCount(int *count);
+API error_t_ cudaDriverGetVersion(int *result);
+
 /* modules.c */
 error_t_ find_function(const void *key, struct function **found);
 error_t_ resolve(struct function *function);
