@@ -213,16 +213,17 @@ def _function(elf: Cubin, symbol: Symbol) -> Function:
     attributes = elf.attributes(section) if symbol.other & _ENTRY and section is not None else []
     rows = sorted(struct.unpack("<IHHI", payload)[1:] for kind, payload in attributes if kind == _PARAMETER)
     limits = {kind: payload for kind, payload in attributes if kind in (_MAX_THREADS, _REQUIRED_THREADS, _CLUSTER)}
-    parameters, end = [], 0
+    start, needed = next((struct.unpack("<IHH", payload)[1:] for kind, payload in attributes if kind == _PARAMETERS), (0, 0))
+    parameters, end = [], start
     for number, offset, word in rows:
-        size = word >> 18
+        size, place = word >> 18, start + offset
         kind = f"b{8 * size}" if size in (1, 2, 4, 8) else "b8"
-        align = offset & -offset or 1
-        if -(-end // align) * align != offset:
+        align = next((1 << bits for bits in range(13) if -(-end >> bits) << bits == place), 0)
+        if not align:
             raise ValueError(f"parameter {number + 1} of {symbol.name} is at {offset}")
         parameters.append(Variable(f"{symbol.name}_param_{number}", "param", kind, size, align))
-        end = offset + size
-    needed = next((struct.unpack("<IHH", payload)[2] for kind, payload in attributes if kind == _PARAMETERS), 0)
+        end = place + size
+    end -= start
     if end != needed:
         raise ValueError(f"the parameters of {symbol.name} have {end} bytes, and {needed} are needed")
     threads = {kind: struct.unpack_from("<3I", payload) for kind, payload in limits.items()}

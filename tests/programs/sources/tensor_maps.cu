@@ -11,8 +11,7 @@ __global__ void doubled(const __grid_constant__ CUtensorMap from, const __grid_c
                         const __grid_constant__ CUtensorMap sums)
 {
     extern __shared__ __align__(1024) float box[];
-    __shared__ unsigned long long barrier;
-    unsigned at = shared_address(&barrier), data = shared_address(box), done = 0;
+    unsigned at = shared_address(box + BOX_ROWS * BOX_COLUMNS), data = shared_address(box), done = 0;
     int x = blockIdx.x * BOX_COLUMNS, y = blockIdx.y * BOX_ROWS;
     if (threadIdx.x == 0) {
         asm volatile("prefetch.tensormap [%0];" ::"l"(&from) : "memory");
@@ -72,7 +71,7 @@ int main()
                 printf("error %d\n", error);
         cudaMemset(to, 0, sizeof matrix);
         cudaMemcpy(to + ROWS * COLUMNS, matrix, sizeof matrix, cudaMemcpyHostToDevice);
-        doubled<<<dim3((COLUMNS + BOX_COLUMNS - 1) / BOX_COLUMNS, (ROWS + BOX_ROWS - 1) / BOX_ROWS), 128, BOX_ROWS * BOX_COLUMNS * 4>>>(
+        doubled<<<dim3((COLUMNS + BOX_COLUMNS - 1) / BOX_COLUMNS, (ROWS + BOX_ROWS - 1) / BOX_ROWS), 128, BOX_ROWS * BOX_COLUMNS * 4 + 8>>>(
             maps[0], maps[1], maps[2]);
         cudaError_t error = cudaMemcpy(result, to, sizeof result, cudaMemcpyDeviceToHost);
         bool good = true;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.emulator.codegen.layout import ARENA_BASE, EXTERNAL_BASE, FUNCTION_BASE, FUNCTION_STEP
@@ -148,9 +148,9 @@ class NativeSymbolTable(SymbolTable):
 
     def __init__(self, module: Module, function: Function, image: KernelImage, global_base: int = ARENA_BASE) -> None:
         super().__init__(module, function, global_base)
-        self.placed = [replace(p, offset=p.offset + image.parameters) if p.space == "param" else p for p in self.placed]
+        self.placed = [p for p in self.placed if p.space != "param"]
         self.parameters_start = image.parameters
-        self.param_bytes += image.parameters
+        self.param_bytes = self._place(function.parameters, image.parameters)  # what is aligned is so within the bank
         self.static_shared_bytes = image.shared_bytes
         self.system_shared_bytes = image.system_shared_bytes
         self.dynamic_shared_offset = align_up(image.shared_bytes, DYNAMIC_SHARED_ALIGN)

@@ -79,7 +79,8 @@ class TensorCopy:
         maps = map_hosts(helper, place)
         hosts, inside = self._targets(helper, shared, barrier)
         held = [helper.spill(builder.zext(v, vector(I64)), f"tensor{k}") for k, v in enumerate((inside, blocks))]
-        held += [helper.spill(v, f"tensor{k}") for k, v in enumerate((maps, hosts, *(self._wide(builder, n) for n in numbers)), 2)]
+        wide = (builder.sext(n, vector(I64)) for n in numbers)
+        held += [helper.spill(v, f"tensor{k}") for k, v in enumerate((maps, hosts, place, *wide), 2)]
         request = helper.buffer("tensor request", ir.ArrayType(I64, engine.REQUEST_WORDS))
         targets = helper.buffer("tensor targets", ir.ArrayType(I64, 16))
         amount, count = helper.buffer("tensor bytes", vector(I64)), helper.buffer("tensor sectors", I64)
@@ -88,8 +89,8 @@ class TensorCopy:
 
         def body(inner: Builder, lane: Value) -> None:
             offset = inner.shl(inner.zext(lane, I64), I64(3))
-            base, mask, where, host, *rest = (load_as(inner, at(inner, p, offset), I64, 8) for p in held)
-            self._fill(helper, request, targets, (base, mask, where, host), rest)
+            base, mask, where, host, named, *rest = (load_as(inner, at(inner, p, offset), I64, 8) for p in held)
+            self._fill(helper, request, targets, (base, mask, where, host, named), rest)
             self._ask(helper, request, engine.PLAN, lane)
             words = [load_as(inner, at(inner, request, 8 * k), I64, 8) for k in (engine.ROOM, engine.BYTES)]
             made = ask_host(inner, helper.context, inner.shl(words[0], I64(2)))
@@ -109,9 +110,6 @@ class TensorCopy:
             self._complete(helper, barrier, blocks, load_as(builder, amount, vector(I64), 64))
         return []
 
-    def _wide(self, builder: Builder, number: Value) -> Value:
-        return builder.sext(number, vector(I64))
-
     def _targets(self, helper: HelperFrame, shared: Value, barrier: Value) -> tuple[Value, Value]:
         """Host addresses (<32 x i64>) of byte 0 of the shared memory with the box, and the box's offset there (<32 x i32>)."""
         builder = helper.builder
@@ -121,7 +119,7 @@ class TensorCopy:
 
     def _fill(self, helper: HelperFrame, request: Value, targets: Value, place: tuple[Value, ...], rest: list[Value]) -> None:
         """Write the request of one lane."""
-        builder, (base, mask, where, host) = helper.builder, place
+        builder, (base, mask, where, host, named) = helper.builder, place
         count: Value = I64(1)
         if self.multicast:
             count = self._reached(helper, targets, mask)
@@ -130,7 +128,7 @@ class TensorCopy:
         watched = INITCHECK in helper.checks
         shadows = [helper.slot(s) if watched else I64(0) for s in (Slot.GLOBAL_SHADOW, Slot.SHARED_SHADOW)]
         words: dict[int, Value] = {
-            engine.MAP: where, engine.DELTA: helper.slot(Slot.ARENA_DELTA), engine.ALLOCATIONS: helper.slot(Slot.ALLOC_PTR),
+            engine.MAP: where, engine.NAMED: named, engine.DELTA: helper.slot(Slot.ARENA_DELTA), engine.ALLOCATIONS: helper.slot(Slot.ALLOC_PTR),
             engine.ALLOCATION_COUNT: helper.slot(Slot.ALLOC_COUNT), engine.HOSTS: builder.ptrtoint(at(builder, targets, 0), I64),
             engine.HOST_COUNT: count, engine.BASE: base, engine.LIMIT: helper.slot(Slot.SHARED_SIZE), engine.RANK: I64(self.rank),
             **{engine.COORDINATES + k: value for k, value in enumerate(rest[:5])},

@@ -40,7 +40,8 @@ numba = lazy.load("numba")
 (WHAT, MAP, DELTA, ALLOCATIONS, ALLOCATION_COUNT, SECTORS, HOSTS, HOST_COUNT, BASE, LIMIT, RANK) = range(11)
 COORDINATES, OFFSETS, SHADOWS = 11, 16, 19
 FAILURE, ADDRESS, BYTES, COUNT, ROOM = range(21, 26)
-REQUEST_WORDS = 26
+NAMED = 26  # the map's address as the program has it
+REQUEST_WORDS = 27
 
 # WHAT: an operation, a mode, and what a reduction does.
 PLAN, LOAD, STORE, REDUCE = range(4)
@@ -99,9 +100,9 @@ def _decode(request: Any, form: Any, sizes: Any, strides: Any, box: Any, steps: 
     form[0], form[1], form[2] = word >> 7 & 15, word >> 13 & 3 | (word >> 22 & 3) << 2, word >> 15 & 1
     form[3], form[4] = _byte(place, 64), load(place, 8)
     if word >> 11 & 3:
-        return _fail(request, _UNMODELLED, place)
+        return _fail(request, _UNMODELLED, request[NAMED])
     if (word >> 4 & 7) + 1 != rank or form[3] != request[WHAT] >> MODE_SHIFT & 15 or form[4] & 15:
-        return _fail(request, _BAD_MAP, place)
+        return _fail(request, _BAD_MAP, request[NAMED])
     for d in range(5):
         sizes[d] = _word(place, 32 + 4 * d) + 1
         steps[d] = (_word(place, 52) >> 3 * d & 7) + 1 if d else 1

@@ -191,7 +191,7 @@ def _names(
         if arguments := [2 * len(EXTERNALS[name].parameters) for name in known if name in EXTERNALS]:
             reads += [f"R{k}" for k in range(4, 4 + max(arguments))]
             writes += ["R4", "R5"]
-    if base.startswith("UTMA") and isinstance(operands[0], NativeAddress) and operands[0].uniform is not None:
+    if base.startswith("UTMA") and operands and isinstance(operands[0], NativeAddress) and operands[0].uniform is not None:
         rank = next((int(t[0]) for t in tokens if re.fullmatch(r"[1-5]D", t)), 0)
         reads += operand_registers(operands[0].uniform, rank + {"UTMALDG": 2, "UTMAPF": 0}.get(base, 1) if rank else 2)
     if base == "R2UR" and "OR" in tokens:
