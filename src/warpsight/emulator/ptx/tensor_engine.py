@@ -240,11 +240,12 @@ def _run(request: Any, hosts: Any, seen: Any, form: Any, start: Any, count: Any,
         for group in range(first, last):
             _reduce(request, hosts, form, device + group * length[0], row + group * length[1], length[0])
         return True
-    packed, position, unit = length[0] != length[1], numba.int64(0), 8 if length[1] <= 8 else 1
+    packed, position = length[0] != length[1], numba.int64(0)
     while position < end:
+        unit = 8
         if packed:  # 16 elements, then a gap
             unit = 4 if position % length[1] < length[0] else length[1] - length[0]
-        elif unit == 8 and position + 8 > end:
+        elif position % 8 or position + 8 > end:  # a piece of 8 bytes lies together
             unit = length[1]
         group, last_group = position // length[1], (position + unit - 1) // length[1]
         if (first <= group < last) != (first <= last_group < last):
@@ -263,7 +264,6 @@ def _run(request: Any, hosts: Any, seen: Any, form: Any, start: Any, count: Any,
             if request[SHADOWS]:
                 store(source + request[SHADOWS], unit, load(hosts[0] + place + request[SHADOWS + 1], unit))
         position += unit
-        unit = 8 if length[1] <= 8 else 1
     return True
 
 

@@ -169,7 +169,7 @@ def _operand(text: str, bits: int) -> NativeOperand:
         if addend and not addend.startswith("0x"):  # a label of the section: an address in it
             return NativeSymbol(addend, 0, half or "")
         return NativeSymbol(name, int(addend or "0", 16), half or "")
-    if re.fullmatch(r"[A-Za-z0-9_.]+", text):
+    if re.fullmatch(r"[A-Za-z0-9_.]+|\{\d(,\d)*\}", text):
         return NativeWord(text)
     raise ValueError(text)
 
