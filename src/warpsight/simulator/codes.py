@@ -6,7 +6,6 @@ TICKS = 1024  # to a core cycle
 NEVER = 1 << 60  # later than any time in cycles
 LATEST = 1 << 62  # later than any time in ticks
 WHEEL = 64  # cycles that a scheduler's timing wheel spans, and warps that a scheduler can have
-MOST_REQUESTS = 256
 
 # Kinds of instructions, and of accesses.
 ALU, GLOBAL, SHARED, BARRIER, FENCE = range(5)

@@ -321,7 +321,7 @@ def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     places = tables.give(sms, Sm, "places", machine["places"])
     places["live"] = places["free_since"] = -1
     tables.give(sms, Sm, "oldest_first", machine["places"])
-    tables.give(sms, Sm, "lines", 2 * codes.MOST_REQUESTS)
+    tables.give(sms, Sm, "lines", 2 * machine["most_requests"])
     queues = {"access_queue": "accesses", "pipeline": "pipeline_requests", "miss_queue": "packets", "arrival_queue": "arrivals"}
     _queues(tables, sms, Sm, queues, rooms)
     schedulers = tables.give(sms, Sm, "schedulers", machine["schedulers"])

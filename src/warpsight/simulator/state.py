@@ -229,7 +229,7 @@ class Sm(Record):
     since: int
     room_before: int
     unit_free: int
-    lines: Table[int]  # [2, MOST_REQUESTS]: the lines of the requests, and their masks
+    lines: Table[int]  # [2, most requests]: the lines of the requests, and their masks
     # L1: requests on their way to the tags, and since when and how long it has been blocked by each reason
     pipeline: Queue
     pipeline_requests: Table[Request]
@@ -340,6 +340,7 @@ class Machine(Record):
     sectors_a_cycle: int  # of a request
     write_back_cycles: int
     pipeline_cycles: int
+    most_requests: int  # of an access
     shared_cycles: int
     flit_bytes: int
     flit_ticks: int

@@ -31,6 +31,19 @@ class ChunkEvents:
     first: Longs
 
 
+MOST_OF_A_BYTE = 255
+
+
+def most_sectors(trace: KernelTrace) -> int:
+    """A bound of the sectors of one event: what a byte counts, or of a launch with larger copies the most that any has."""
+    most = MOST_OF_A_BYTE
+    if any(instruction.sector_bytes > 1 for instruction in trace.instructions):
+        reader = EventReader(trace)
+        for chunk in trace.chunks:
+            most = max(most, int(reader.read(chunk).sectors.max(initial=0)))
+    return most
+
+
 class EventReader:
     """Reads the events of `trace`'s chunks. The events of a path are computed once."""
 
