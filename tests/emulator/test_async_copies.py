@@ -103,7 +103,7 @@ def test_bulk_copies_in_and_out_complete_on_their_object_and_group() -> None:
         mbarrier.test_wait.shared.b64 %p3, [b], %q1;
         mbarrier.arrive.expect_tx.shared.b64 %q1, [b], 528;
         mov.b16 %h1, 1;
-        mov.b16 %h2, 2;
+        mov.b16 %h2, 0;
         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r30+2048], [%in], 16, [%r29], %h1;
         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r30+2064], [%in], 16, [%r29], %h2;
         cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r30+4096], [%r30+512], 512, [%r29];

@@ -19,8 +19,10 @@ TYPES = {"u8": 0, "u16": 1, "u32": 2, "s32": 3, "u64": 4, "s64": 5, "f16": 6, "f
 SPANS = {0: 0, 1: 32, 2: 64, 3: 128}
 
 
-def tensor_map(kind: str, sizes: Sequence[int], strides: Sequence[int], box: Sequence[int], *, steps: Sequence[int] = (), swizzle: int = 0,
-               fill: int = 0, im2col: tuple[int, int, Sequence[int], Sequence[int]] | None = None) -> bytes:  # fmt: skip
+def tensor_map(
+    kind: str, sizes: Sequence[int], strides: Sequence[int], box: Sequence[int], *, steps: Sequence[int] = (), swizzle: int = 0,
+    fill: int = 0, im2col: tuple[int, int, Sequence[int], Sequence[int]] | None = None,
+) -> bytes:
     """A map without an address. `im2col`: channels, pixels, lower and upper corners."""
     rank, steps = len(sizes), [*steps, *[1] * (5 - len(steps))]
     word = rank - 1 << 4 | TYPES[kind] << 7 | swizzle << 13 | fill << 15
@@ -80,7 +82,8 @@ def load_kernel(rank: int, size: int, mode: str = "tile", offsets: Sequence[int]
     """Load a box, then copy its bytes out of shared memory as they lie there."""
     coordinates = ", ".join(f"%x{k}" for k in range(rank))
     moved = f", {{{', '.join(map(str, offsets))}}}" if offsets else ""
-    copy = (f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], {size};\n    cp.async.bulk.tensor.{rank}d.shared::cluster.global.{mode}"
+    copy = (f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], {size};\n"
+            f"    cp.async.bulk.tensor.{rank}d.shared::cluster.global.{mode}"
             f".mbarrier::complete_tx::bytes [%box], [%map, {{{coordinates}}}], [%bar]{moved};")  # fmt: skip
     after = f"""TRY:
     mbarrier.try_wait.parity.shared::cta.b64 %p1, [%bar], 0;
@@ -117,7 +120,8 @@ FILL:
     setp.lt.u32 %p3, %r0, {size};
     @%p3 bra FILL;
     fence.proxy.async.shared::cta;"""
-    copy = (f"{name}.{rank}d.global.shared::cta.{operation}{'.' * bool(operation)}tile.bulk_group [%map, {{{coordinates}}}], [%box];\n"
+    form = f"{operation}.tile" if operation else "tile"
+    copy = (f"{name}.{rank}d.global.shared::cta.{form}.bulk_group [%map, {{{coordinates}}}], [%box];\n"
             "    cp.async.bulk.commit_group;\n    cp.async.bulk.wait_group 0;")  # fmt: skip
     return kernel(copy, size, before=fill)
 
@@ -125,7 +129,8 @@ FILL:
 def run(text: str, size: int, map_bytes: bytes, tensor: Any, data: Any, at: Sequence[int], level: str) -> warpsight.KernelTrace:
     coordinates = [*at, *[0] * (5 - len(at))]
     scratch = np.zeros(16, np.uint64)
-    return warpsight.trace(text, "k", grid=1, block=32, args=[map_bytes, scratch, tensor, data, *map(int, coordinates)], level=level,
+    args = [map_bytes, scratch, tensor, data, *map(int, coordinates)]
+    return warpsight.trace(text, "k", grid=1, block=32, args=args, level=level,
                            gpu="h100-sxm", shared=-(-size // 8) * 8 + 8, max_instructions=5_000_000)  # fmt: skip
 
 
@@ -161,7 +166,9 @@ CASES = [
 
 
 @LEVELS
-@pytest.mark.parametrize(("kind", "sizes", "box", "at", "swizzle", "steps"), CASES, ids=[f"{len(c[1])}d-{c[0]}-{c[4]}" for c in CASES])
+@pytest.mark.parametrize(
+    ("kind", "sizes", "box", "at", "swizzle", "steps"), CASES, ids=[f"{len(c[1])}d-{c[0]}-{c[4]}" for c in CASES]
+)
 def test_a_load_brings_the_box_with_zeros_outside_of_the_tensor(
     level: str, kind: str, sizes: Any, box: Any, at: Any, swizzle: int, steps: Any
 ) -> None:
@@ -172,8 +179,8 @@ def test_a_load_brings_the_box_with_zeros_outside_of_the_tensor(
     expected = swizzled(box_of(tensor[..., : sizes[0]], at, box, steps), swizzle)
     strides = [tensor.strides[-1 - k] for k in range(1, len(sizes))]
     data = np.zeros(len(expected), np.uint8)
-    trace = run(load_kernel(len(sizes), len(expected)), len(expected), tensor_map(kind, sizes, strides, box, steps=steps, swizzle=swizzle),
-                tensor, data, at, level)  # fmt: skip
+    described = tensor_map(kind, sizes, strides, box, steps=steps, swizzle=swizzle)
+    trace = run(load_kernel(len(sizes), len(expected)), len(expected), described, tensor, data, at, level)
     assert np.array_equal(data, expected)
     (copy,) = [i for i in trace.instructions if i.opcode.startswith(("cp.async.bulk.tensor", "UTMALDG"))]
     assert (copy.space, copy.access, copy.count_bytes) == ("global", "load", 3)
@@ -219,13 +226,14 @@ def test_a_reduction_changes_the_elements_of_the_box(level: str, kind: str, oper
     expected = tensor.copy()
     expected[3:11, 8:] = functions[operation](expected[3:11, 8:], data)
     size = data.nbytes
-    run(store_kernel(2, size, operation), size, tensor_map(kind, (16, 16), (tensor.strides[0],), (8, 8)), tensor, data, (8, 3), level)
+    described = tensor_map(kind, (16, 16), (tensor.strides[0],), (8, 8))
+    run(store_kernel(2, size, operation), size, described, tensor, data, (8, 3), level)
     assert np.array_equal(tensor, expected)
 
 
 @LEVELS
 def test_im2col_walks_pixels_of_its_box_and_reads_beside_them(level: str) -> None:
-    """Pixels of NHWC images in the order of a 3 x 3 convolution with padding 1 and stride 2: offsets (2, 1) read right and below."""
+    """Pixels of NHWC images as a 3 x 3 convolution with padding 1 and stride 2 takes them: offsets (2, 1) read right and below."""
     images, height, width, channels = 2, 6, 7, 8
     tensor = np.random.default_rng(3).integers(1, 9999, (images, height, width, channels)).astype(np.uint32)
     lower, upper, pixels, offsets = (-1, -1), (-1, -1), 20, (2, 1)
@@ -258,15 +266,14 @@ def test_every_field_of_a_map_can_be_replaced(level: str) -> None:
 
 @LEVELS
 def test_a_multicast_writes_and_signals_in_every_block_of_its_mask(level: str) -> None:
+    again = "    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 64;"
     text = load_kernel(1, 64).replace("[%bar];", "[%bar], %h0;").replace(
         "complete_tx::bytes [%box]", "complete_tx::bytes.multicast::cluster [%box]"
     )
     # Only block 0 copies; each of 0, 1 and 3 waits for the bytes in its own memory, and block 2 leaves.
     text = text.replace(".reg .pred %p<4>;", ".reg .pred %p<4>;\n    .reg .b16 %h0;\n    .reg .b32 %rank;")
-    text = text.replace("    mbarrier.init.shared::cta.b64 [%bar], 1;", """    mbarrier.init.shared::cta.b64 [%bar], 1;
-    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 64;""").replace("""    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 64;
-    cp.async""", """    mov.b16 %h0, 11;
-    cp.async""")
+    first = "    mbarrier.init.shared::cta.b64 [%bar], 1;"
+    text = text.replace(first, f"{first}\n{again}").replace(f"{again}\n    cp.async", "    mov.b16 %h0, 11;\n    cp.async")
     copy = text[text.index("    mov.b16 %h0, 11;") : text.index("WAIT:")]
     text = text.replace(copy, "").replace("WAIT:\n    bar.sync 0;", f"""WAIT:
     barrier.cluster.arrive.aligned;
@@ -278,12 +285,14 @@ def test_a_multicast_writes_and_signals_in_every_block_of_its_mask(level: str) -
 {copy}COPIED:
     setp.eq.u32 %p0, %rank, 2;
     @%p0 bra LEAVE;""").replace("    ret;", "LEAVE:\n    ret;")
-    text = text.replace("    mov.u32 %r0, 0;\nLOOP:", "    mul.wide.u32 %q5, %rank, 64;\n    add.u64 %data, %data, %q5;\n    mov.u32 %r0, 0;\nLOOP:")
+    begin = "    mov.u32 %r0, 0;\nLOOP:"
+    text = text.replace(begin, f"    mul.wide.u32 %q5, %rank, 64;\n    add.u64 %data, %data, %q5;\n{begin}")
     text = text.replace("ld.param.u64 %map, [scratch];", "ld.param.u64 %map, [scratch];\n    mov.u32 %rank, %cluster_ctarank;\n"
                         "    mul.wide.u32 %q6, %rank, 128;\n    add.u64 %map, %map, %q6;")  # fmt: skip
     tensor, data = np.arange(1, 65, dtype=np.uint8), np.zeros((4, 64), np.uint8)
     args = [tensor_map("u8", (64,), (), (64,)), np.zeros(64, np.uint64), tensor, data, 0, 0, 0, 0, 0]
-    warpsight.trace(text, "k", grid=4, block=32, cluster=4, args=args, level=level, gpu="h100-sxm", shared=72, max_instructions=1_000_000)
+    options = {"cluster": 4, "shared": 72, "max_instructions": 1_000_000}
+    warpsight.trace(text, "k", grid=4, block=32, args=args, level=level, gpu="h100-sxm", **options)
     assert np.array_equal(data, [tensor, tensor, np.zeros(64, np.uint8), tensor])
 
 

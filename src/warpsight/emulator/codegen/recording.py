@@ -40,8 +40,8 @@ from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.ptx.rules import memory_access
 from warpsight.traces.path_store import LANES_SHIFT
 
-# A warp touches at most 32 sectors of global memory per instruction (bulk copies ask for room themselves), and 4 words x 32 lanes of local memory;
-# stores of sectors are made in vectors of 32, so that one vector beyond the last must also fit.
+# A warp touches at most 32 sectors of global memory per instruction (255 of an image; bulk copies ask for room themselves), and 4
+# words x 32 lanes of local memory; stores of sectors are made in vectors of 32, so that one vector beyond the last must also fit.
 SECTORS_PER_ACCESS = 288
 EVENT_BYTES_PER_ACCESS = 4  # of a bulk copy 3 count its sectors, and one its sharing
 BULK_COUNT_BYTES = 3

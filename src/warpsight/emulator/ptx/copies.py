@@ -13,7 +13,15 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.base.findings import INITCHECK
-from warpsight.emulator.codegen.access import check_global, check_runs, check_window, each_block, record_sectors, shared_host, stop_on
+from warpsight.emulator.codegen.access import (
+    check_global,
+    check_runs,
+    check_window,
+    each_block,
+    record_sectors,
+    shared_host,
+    stop_on,
+)
 from warpsight.emulator.codegen.cluster_addresses import at_rank
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, PartFrame, call_helper
@@ -115,7 +123,7 @@ class BulkShape:
     def call(
         self, frame: Frame, site: int, places: list[Value], sizes: Value, barrier: Value | None = None, blocks: Value | None = None
     ) -> None:
-        """Copy `sizes` (<32 x i32>) bytes between two places (<32 x i64>), then complete them on mbarrier objects at shared offsets.
+        """Copy `sizes` (<32 x i32>) bytes between two places (<32 x i64>), and complete them on mbarrier objects at shared offsets.
 
         `blocks` (<32 x i32>) has the blocks that a multicast reaches.
         """

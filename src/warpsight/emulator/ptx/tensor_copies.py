@@ -1,7 +1,8 @@
 """Copies of boxes of a tensor (`cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`), and `tensormap.replace`.
 
 They are carried out at once, lane after lane, by `tensor_engine.py`. A load completes as many bytes as its box has in shared
-memory, also where the box lies outside of the tensor. With `.multicast::cluster` it does so at the same place in every block of its mask.
+memory, also where the box lies outside of the tensor. With `.multicast::cluster` it does so at the same place in every block of
+its mask.
 """
 
 from __future__ import annotations
@@ -128,7 +129,8 @@ class TensorCopy:
         watched = INITCHECK in helper.checks
         shadows = [helper.slot(s) if watched else I64(0) for s in (Slot.GLOBAL_SHADOW, Slot.SHARED_SHADOW)]
         words: dict[int, Value] = {
-            engine.MAP: where, engine.NAMED: named, engine.DELTA: helper.slot(Slot.ARENA_DELTA), engine.ALLOCATIONS: helper.slot(Slot.ALLOC_PTR),
+            engine.MAP: where, engine.NAMED: named, engine.DELTA: helper.slot(Slot.ARENA_DELTA),
+            engine.ALLOCATIONS: helper.slot(Slot.ALLOC_PTR),
             engine.ALLOCATION_COUNT: helper.slot(Slot.ALLOC_COUNT), engine.HOSTS: builder.ptrtoint(at(builder, targets, 0), I64),
             engine.HOST_COUNT: count, engine.BASE: base, engine.LIMIT: helper.slot(Slot.SHARED_SIZE), engine.RANK: I64(self.rank),
             **{engine.COORDINATES + k: value for k, value in enumerate(rest[:5])},

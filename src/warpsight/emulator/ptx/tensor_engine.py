@@ -222,17 +222,22 @@ def _double(operation: Any, place: Any, other: Any) -> Any:
 
 
 @compiled
+def _reached(request: Any, seen: Any, address: Any, size: Any) -> Any:
+    if not _device(request, address, size, request[WHAT] & 15 != LOAD):
+        return False
+    _touch(request, seen, address, size)
+    return True
+
+
+@compiled
 def _run(request: Any, hosts: Any, seen: Any, form: Any, start: Any, count: Any, inside: Any, row: Any, length: Any) -> Any:
     """Move `count` groups of elements from `row` bytes into the box on: those from `inside[0]` to `inside[1]` lie in the tensor, at
     the device address `start`. `length` are the bytes of a group in device and in shared memory.
     """
     what, limit = request[WHAT] & 15, request[LIMIT]
     first, last = inside[0], inside[1]
-    if first < last:
-        address, size = start + first * length[0], (last - first) * length[0]
-        if not _device(request, address, size, what != LOAD):
-            return False
-        _touch(request, seen, address, size)
+    if first < last and not _reached(request, seen, start + first * length[0], (last - first) * length[0]):
+        return False
     if (request[BASE] + row + count * length[1] + 127) // 128 * 128 > (limit + 127) // 128 * 128:
         return _fail(request, _SHARED, request[BASE] + row + count * length[1] - 1)
     device, end = request[DELTA] + start, count * length[1]
@@ -240,31 +245,33 @@ def _run(request: Any, hosts: Any, seen: Any, form: Any, start: Any, count: Any,
         for group in range(first, last):
             _reduce(request, hosts, form, device + group * length[0], row + group * length[1], length[0])
         return True
-    packed, position = length[0] != length[1], numba.int64(0)
+    position = numba.int64(0)
     while position < end:
-        unit = 8
-        if packed:  # 16 elements, then a gap
-            unit = 4 if position % length[1] < length[0] else length[1] - length[0]
-        elif position % 8 or position + 8 > end:  # a piece of 8 bytes lies together
-            unit = length[1]
-        group, last_group = position // length[1], (position + unit - 1) // length[1]
-        if (first <= group < last) != (first <= last_group < last):
-            unit = length[1]  # part of it lies outside
-        there = first <= group < last
-        source = device + (group * length[0] + position % length[1] if packed else position)
+        unit = _unit(position, end, inside, length)
+        group, gap = position // length[1], position % length[1] >= length[0]
+        there = first <= group < last and not gap
+        source = device + group * length[0] + position % length[1]
         place = _swizzled(request[BASE] + row + position, form[1])
-        if packed and position % length[1] >= length[0]:
-            if what == LOAD:
-                _put(request, hosts, place, unit, numba.int64(0), numba.int64(-1))
-        elif what == LOAD:
+        if what == LOAD:
             written = load(source + request[SHADOWS], unit) if there and request[SHADOWS] else numba.int64(-1)
-            _put(request, hosts, place, unit, load(source, unit) if there else form[5], written)
+            _put(request, hosts, place, unit, load(source, unit) if there else numba.int64(0) if gap else form[5], written)
         elif there:
             store(source, unit, load(hosts[0] + place, unit))
             if request[SHADOWS]:
                 store(source + request[SHADOWS], unit, load(hosts[0] + place + request[SHADOWS + 1], unit))
         position += unit
     return True
+
+
+@compiled
+def _unit(position: Any, end: Any, inside: Any, length: Any) -> Any:
+    """How many bytes to move at once: 8, which lie together in any swizzle, unless their elements part there."""
+    if length[0] != length[1]:  # 16 elements, then a gap
+        return numba.int64(4) if position % length[1] < length[0] else length[1] - length[0]
+    if position % 8 or position + 8 > end:
+        return length[1]
+    first, last = position // length[1], (position + 7) // length[1]
+    return length[1] if (inside[0] <= first < inside[1]) != (inside[0] <= last < inside[1]) else numba.int64(8)
 
 
 @compiled

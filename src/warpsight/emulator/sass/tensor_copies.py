@@ -1,8 +1,9 @@
 """Copies of boxes of a tensor in machine code: `UTMALDG`, `UTMASTG`, `UTMAREDG`. The bodies are those of `ptx/tensor_copies.py`.
 
-Their operands are uniform: from the first register on the box in shared memory, for a load the mbarrier object, and the coordinates;
-in the second pair the address of the tensor map; a third has in its upper half the blocks of a multicast, and in its lower half the
-offsets of `im2col`, 16, 8 or 5 bits each for 1, 2 or 3 of them. An instruction makes one copy, whichever lanes are active.
+Their operands are uniform: from the first register on the box in shared memory, for a load the mbarrier object, and the
+coordinates; in the second pair the address of the tensor map; a third has in its upper half the blocks of a multicast, and in
+its lower half the offsets of `im2col`, 16, 8 or 5 bits each for 1, 2 or 3 of them. An instruction makes one copy, whichever
+lanes are active.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ _SPACES = {
 # Asynchronous variants of known opcodes have another meaning, so their names are refused like unknown opcodes.
 _OTHER_MEANING = frozenset({"async", "bulk", "tensor"})
 _COMPLETES = "mbarrier::complete_tx::bytes"
-# The most that a bulk copy can move whose size is not known before it runs.
-MOST_BULK_BYTES = 1 << 20
+# Stands for the size of a bulk copy that is not known before it runs.
+MOST_BULK_BYTES = 255 * 32
 _SPACE_CLASS = {"shared": "shared", "param": "int", "const": "int"}
 
 
@@ -236,7 +236,7 @@ def is_async_copy(instruction: Instruction) -> bool:
 
 
 def is_bulk_copy(instruction: Instruction) -> bool:
-    """Whether it is `cp.async.bulk` or `cp.reduce.async.bulk` that moves data: each lane copies a run of bytes, or a box of a tensor."""
+    """Whether it is `cp.async.bulk` or `cp.reduce.async.bulk` that moves data: each lane a run of bytes, or a box of a tensor."""
     modifiers = instruction.modifiers
     others = {"commit_group", "wait_group", "prefetch"}
     return instruction.opcode == "cp" and "bulk" in modifiers and others.isdisjoint(modifiers)
