@@ -245,6 +245,10 @@ def _run(request: Any, hosts: Any, seen: Any, form: Any, start: Any, count: Any,
         for group in range(first, last):
             _reduce(request, hosts, form, device + group * length[0], row + group * length[1], length[0])
         return True
+    watched, place = request[SHADOWS] | request[SHADOWS + 1], request[BASE] + row
+    if first == 0 and last == count and not watched and length[0] == length[1] and (place | end) % 16 == 0 and form[1] != 11:
+        _whole(request, hosts, form[1], what == LOAD, device, place, end)
+        return True
     position = numba.int64(0)
     while position < end:
         unit = _unit(position, end, inside, length)
@@ -261,6 +265,20 @@ def _run(request: Any, hosts: Any, seen: Any, form: Any, start: Any, count: Any,
                 store(source + request[SHADOWS], unit, load(hosts[0] + place + request[SHADOWS + 1], unit))
         position += unit
     return True
+
+
+@compiled
+def _whole(request: Any, hosts: Any, swizzle: Any, loads: Any, device: Any, start: Any, size: Any) -> Any:
+    """A run that lies in the tensor as a whole, in pieces of 16 bytes, which no swizzle parts but that of halves."""
+    there = numba.carray(pointer(device), size // 8, numba.int64)
+    for k in range(request[HOST_COUNT] if loads else 1):
+        here = numba.carray(pointer(hosts[k]), (start + size) // 8 + 16, numba.int64)
+        for piece in range(size // 16):
+            place = _swizzled(start + 16 * piece, swizzle) // 8
+            if loads:
+                here[place], here[place + 1] = there[2 * piece], there[2 * piece + 1]
+            else:
+                there[2 * piece], there[2 * piece + 1] = here[place], here[place + 1]
 
 
 @compiled
