@@ -139,6 +139,8 @@ class BulkShape:
         stop_on(helper, _some(builder, rest), sizes, Fault.BULK_SIZE)
         busy = builder.and_(_some(builder, sizes), helper.active_mask)
         barrier = more[0] if signals else None
+        if multicast:  # to no block at all: nothing is read
+            busy = builder.and_(busy, _some(builder, more[-1]))
         for space, place, writes in ((self.target, to, True), (self.source, origin, False)):
             if space == "global":
                 check_runs(helper, busy, place, sizes, _GRAIN, writes=writes)
