@@ -49,30 +49,30 @@ def trace(
     include_dirs: Sequence[str] | None = None, heap_bytes: int | None = None, stack_bytes: int | None = None,
     output: TextIO | None = None, check: bool | None = None, constants: Mapping[str, Any] | None = None,
     gpu: str | PathLike[str] | GpuSpec | None = None, level: str | None = None, maxrregcount: int | None = None,
-    opt_level: int | None = None,
+    opt_level: int | None = None, cluster: Dimensions | None = None,
 ) -> KernelTrace:
     """Run one launch of a kernel functionally and give its trace, kept in memory or, with `out`, in that new folder.
 
     `source` is a .cu, .ptx, .cubin or launch file, a program with kernels, source text, or a kernel of Numba, Triton or CuPy
     (docs/reference/python-kernels.md; `constants` are the compile-time values of a Triton kernel); `kernel` its name, where there
-    are several. `grid` counts blocks and `block` threads, one to three numbers. `args` in order: NumPy arrays are device memory
-    and written back; scalars; texts by rule such as ``f32[1024]:uniform`` (made with `seed`). `shared` is dynamic shared memory
-    in bytes; `registers` per thread replaces the assembler's count; past `max_instructions` warp instructions (10^10) the run
-    stops. `heap_bytes` (8 MiB) are for the kernel's own ``malloc``, `stack_bytes` per thread (8 KiB) for recursion and calls
-    through pointers; it prints to the text stream `output` (standard output). With `check`, wrong accesses, hazards, unwritten
-    memory and misused barriers are a CheckFault, whose `findings` are all of them. Blocks run on `threads` of this machine (all of
-    them), with the same result and trace as on one. With `sample` (a number of blocks, or a share as ``5%``) all run, and those,
-    chosen by `seed`, are recorded. `level` is what is executed: ``ptx``; ``sass``, machine code assembled for `gpu` (or for
-    `arch`); ``auto`` (the default): ``sass`` if `gpu` has a compute capability of 7.0 or later, else ``ptx``. The
-    assembler takes at most `maxrregcount` registers per thread, and optimises as `opt_level` (0 to 3) says. Values given here win
-    over a launch file's. A trace folder is opened.
+    are several. `grid` counts blocks, `cluster` those of a thread block cluster, `block` threads: one to three numbers. `args` in
+    order: NumPy arrays are device memory and written back; scalars; texts by rule such as ``f32[1024]:uniform`` (made with
+    `seed`). `shared` is dynamic shared memory in bytes; `registers` per thread replaces the assembler's count; past
+    `max_instructions` warp instructions (10^10) the run stops. `heap_bytes` (8 MiB) are for the kernel's own ``malloc``,
+    `stack_bytes` per thread (8 KiB) for recursion and calls through pointers; it prints to the text stream `output` (standard
+    output). With `check`, wrong accesses, hazards, unwritten memory and misused barriers are a CheckFault, whose `findings` are
+    all of them. Blocks run on `threads` of this machine (all of them), with the same result and trace as on one. With `sample` (a
+    number of blocks, or a share as ``5%``) all run, and those, chosen by `seed`, are recorded. `level` is what is executed:
+    ``ptx``; ``sass``, machine code assembled for `gpu` (or for `arch`); ``auto`` (the default): ``sass`` if `gpu` has a compute
+    capability of 7.0 or later, else ``ptx``. The assembler takes at most `maxrregcount` registers per thread, and optimises as
+    `opt_level` (0 to 3) says. Values given here win over a launch file's. A trace folder is opened.
     Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
     """
     request = KernelRequest(
         path=source, kernel=kernel, grid=grid, block=block, shared=shared, args=_tuple(args), seed=seed, registers=registers,
         max_instructions=max_instructions, threads=threads, sample=sample, arch=arch, defines=_tuple(defines),
         include_dirs=_tuple(include_dirs), heap_bytes=heap_bytes, stack_bytes=stack_bytes, output=output, check=check,
-        constants=constants, level=level, maxrregcount=maxrregcount, opt_level=opt_level,
+        constants=constants, level=level, maxrregcount=maxrregcount, opt_level=opt_level, cluster=cluster,
     )  # fmt: skip
     spec = None if gpu is None else load_gpu(gpu)
     return obtain_trace(request, gpu=spec) if out is None else store.trace_into(request, fspath(out), gpu=spec)
@@ -109,7 +109,7 @@ def check(
 
 
 _OF_LAUNCHES = ("seed", "registers", "max_instructions", "arch", "defines", "include_dirs", "heap_bytes", "stack_bytes",
-                "constants", "maxrregcount", "opt_level")  # fmt: skip
+                "constants", "maxrregcount", "opt_level", "cluster")  # fmt: skip
 
 
 def _tuple(value: Any) -> Any:

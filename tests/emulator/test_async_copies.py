@@ -103,7 +103,7 @@ def test_bulk_copies_in_and_out_complete_on_their_object_and_group() -> None:
         mbarrier.test_wait.shared.b64 %p3, [b], %q1;
         mbarrier.arrive.expect_tx.shared.b64 %q1, [b], 528;
         mov.b16 %h1, 1;
-        mov.b16 %h2, 2;
+        mov.b16 %h2, 0;
         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r30+2048], [%in], 16, [%r29], %h1;
         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r30+2064], [%in], 16, [%r29], %h2;
         cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r30+4096], [%r30+512], 512, [%r29];
@@ -235,17 +235,18 @@ def test_copy_that_is_not_allowed_faults(text: str, problem: str) -> None:
         run(source, np.zeros(512, np.uint8), words=2)
 
 
-def test_bulk_copy_of_more_sectors_than_an_event_counts_is_refused() -> None:
-    text = HEAD + "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%in], [%r30], {};"
-    run(hopper(text.format(8160), 2, declarations=DECLARE), np.zeros(16384, np.uint8), words=2)
-    with pytest.raises(UnsupportedError, match=r"moves 256 sectors"):
-        run(hopper(text.format(8192), 2, declarations=DECLARE), np.zeros(16384, np.uint8), words=2)
+@pytest.mark.parametrize("size", [8160, 8192, 16384])
+def test_bulk_copy_of_more_sectors_than_a_byte_counts_is_one_event(size: int) -> None:
+    text = HEAD + f"@%p1 cp.async.bulk.global.shared::cta.bulk_group [%in], [%r30], {size};"
+    _, trace = run_traced(hopper(text, 2, declarations=DECLARE), np.zeros(16384, np.uint8), words=2)
+    (copy,) = [access for access in accesses(trace) if "bulk" in access.opcode]
+    assert copy.sectors == tuple(range(copy.sectors[0], copy.sectors[0] + size // 32))
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r30], [%in, {%r1}], [%r29];",
+        "cp.async.bulk.tensor.1d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r30], [%in, {%r1}], [%r29];",
         "cp.async.cg.shared.global [%r31], [%q31], 8;", "cp.async.ca.shared.global [%r31], [%q31], 2;",
         "cp.async.bulk.global.shared::cta.mbarrier::complete_tx::bytes [%in], [%r30], 16, [%r29];",
         "cp.async.bulk.shared::cta.shared::cta.bulk_group [%r30], [%r30], 16;",

@@ -37,8 +37,9 @@ def accesses(trace: KernelTrace, warp: int = 0) -> list[Access]:
             for instruction in trace.instructions[trace.block_start[block] : trace.block_start[block + 1]]:
                 sectors = degree = sharing = None
                 if instruction.access and instruction.space in ("global", "local", "generic"):
-                    count = int(chunk.events[event])
-                    sectors, event, sector = tuple(chunk.sectors[sector : sector + count].tolist()), event + 1, sector + count
+                    count = int.from_bytes(chunk.events[event : event + instruction.count_bytes].tobytes(), "little")
+                    sectors, sector = tuple(chunk.sectors[sector : sector + count].tolist()), sector + count
+                    event += instruction.count_bytes
                 if instruction.access and instruction.space in ("shared", "generic"):
                     degree, event = int(chunk.events[event]), event + 1
                 if instruction.access == "atomic" and (sectors is not None or degree is not None):

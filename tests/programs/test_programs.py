@@ -210,3 +210,27 @@ def test_program_with_texture_and_surface_objects_reads_and_writes_texels() -> N
 def test_program_whose_kernels_allocate_and_wait_for_the_grid_finds_its_memory_in_the_next_launch() -> None:
     code, output, errors = run(build("heap.cu"))
     assert (code, output.splitlines()[:3], errors) == (0, ["heap good", "limit good", "grid 30"], "")
+
+
+HOPPER = "-gencode=arch=compute_90,code=[compute_90,sm_90]"
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_program_launches_thread_block_clusters_that_share_their_memory(level: str) -> None:
+    code, output, errors = run(build("clusters.cu", options=(HOPPER,)), options=("--gpu", "h100-sxm", "--level", level))
+    assert (code, errors) == (0, "")
+    assert output.splitlines()[:8] == [
+        "clusters of 1: cudaSuccess, good, 2112 active", "clusters of 4: cudaSuccess, good, 528 active",
+        "16 blocks: cudaErrorInvalidClusterSize", "clusters of 16: cudaSuccess, good, 132 active",
+        "15 blocks in clusters of 4: cudaErrorInvalidClusterSize", "ranks: cudaSuccess", "400 1401 400 1401 2410 3411 2410 3411",
+        "supported 1, compiled for 2 x 2 x 1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_program_makes_tensor_maps_through_the_drivers_entry_points(level: str) -> None:
+    code, output, errors = run(build("tensor_maps.cu", options=(HOPPER,)), options=("--gpu", "h100-sxm", "--level", level))
+    assert (code, errors) == (0, "")
+    assert output.splitlines()[:4] == [
+        "major 9, entry 0, missing 1 1", "swizzle 0: cudaSuccess good", "swizzle 3: cudaSuccess good", "row of 12 bytes: 1",
+    ]  # fmt: skip

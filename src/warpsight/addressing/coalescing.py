@@ -33,12 +33,13 @@ def merge_lines(
     `out[lines:lines + n]` receives the distinct line numbers (byte address // line size) in the order of first touch,
     `out[masks:masks + n]` for each the sectors touched (bit k: k-th sector of the line). Room for `count` of each is needed.
     """
-    n = 0
+    n, highest = 0, -1
     for k in range(first, first + count):
         sector = signed(sectors[k])
         line = quotient(sector, sectors_per_line)
         bit = 1 << (sector - line * sectors_per_line)
-        place = n - 1
+        place = n - 1 if line <= highest else -1  # a bulk copy may have thousands of lines, most of them in order
+        highest = max(highest, line)
         # Neighbouring lanes usually share a line, so the newest request is compared first.
         while place >= 0 and out[lines + place] != line:
             place -= 1

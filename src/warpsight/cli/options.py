@@ -58,6 +58,8 @@ def add_kernel(
     group.add_argument("--kernel", metavar="NAME", help="the kernel in the file, by source name or mangled name")
     group.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks in the grid, as 128 or 16,16")
     group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads per block, as 256 or 32,8")
+    group.add_argument("--cluster", metavar="X[,Y[,Z]]", help="blocks in a thread block cluster, as 2 or 2,2 (default: what the "
+                       "kernel was compiled for)")
     group.add_argument("--shared", metavar="BYTES", help="dynamic shared memory per block")
     group.add_argument("--arg", metavar="ARG", dest="args", action="append", help="one kernel argument, in order: "
                        "i32:1024, f32:0.5, 'f32[65536]:uniform', 'i32[4096]:randint(0,100)', file.npy")

@@ -154,7 +154,7 @@ def _memory_instructions(trace: KernelTrace, gpu: GpuSpec, rule: int) -> tuple[L
             if instruction.event_bytes:
                 size = instruction.access_bytes
                 segment = segment_bytes(rule, max(size, 1), gpu.l1.sector_bytes)
-                rows.append((instruction.event_bytes, instruction.has_sectors, size, max(segment, 32)))
+                rows.append((instruction.event_bytes, instruction.sector_bytes, size, max(segment, 32)))
         starts.append(len(rows))
     return np.array(starts, dtype=np.int64), np.array(rows, dtype=np.int64).reshape(-1, 4)
 
@@ -174,7 +174,9 @@ def _count(
             active = np.int64(lanes[run])
             for _ in range(repeat[run]):
                 for row in range(first, last):
-                    count = np.int64(events[event]) if table[row, _SECTORS] else np.int64(0)
+                    count = np.int64(0)
+                    for byte in range(table[row, _SECTORS]):
+                        count += np.int64(events[event + byte]) << 8 * byte
                     event += table[row, _BYTES]
                     if count == 0:
                         continue

@@ -1,13 +1,14 @@
 """What a cubin says beside its instructions: an ELF64 file with sections of NVIDIA's own.
 
 The layout has no public specification. Used here: `.nv.info` and `.nv.info.<kernel>` hold attributes as (format, attribute, size,
-payload), where 0x2f is a pair (symbol index, registers per thread), 0x11 a pair (symbol index, bytes of stack frame), 0x12 the same
-for the stack with all calls, and 0x0a the place of the parameters in constant bank 0 (symbol index, offset, size); 0x17 is a
+payload), where 0x2f is a pair (symbol index, registers per thread), 0x11 a pair (symbol index, bytes of stack frame), 0x12 the
+same for the stack with all calls, and 0x0a the place of the parameters in constant bank 0 (symbol index, offset, size); 0x17 is a
 parameter (index, number, offset, and a word whose bits from 18 on are its size), 0x0f the functions that the kernel calls and the
-file does not contain, 0x05 and 0x10 what `.maxntid` and `.reqntid` say. `.nv.constant<bank>[.<kernel>]` are constant banks,
-`.nv.global` and `.nv.global.init` the variables in device memory. `.nv.shared.<kernel>` has the size of the static shared memory,
-plus the 1 KiB that the system keeps for itself from sm_90 on (symbols `.nv.reservedSmem.*` then stand in the symbol table). Before
-sm_90 the number of registers is also in bits 31 to 24 of the `sh_info` of `.text.<kernel>`; the tests check that the two agree.
+file does not contain, 0x05, 0x10 and 0x3d what `.maxntid`, `.reqntid` and `.reqnctapercluster` say.
+`.nv.constant<bank>[.<kernel>]` are constant banks, `.nv.global` and `.nv.global.init` the variables in device memory.
+`.nv.shared.<kernel>` has the size of the static shared memory, plus the 1 KiB that the system keeps for itself from sm_90 on
+(symbols `.nv.reservedSmem.*` then stand in the symbol table). Before sm_90 the number of registers is also in bits 31 to 24 of the
+`sh_info` of `.text.<kernel>`; the tests check that the two agree.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from warpsight.kernels.toolkit import Architecture
 
 _PLACE = "cubin"
 _REGISTER_COUNT, _FRAME_SIZE, _MIN_STACK, _PARAMETERS, _PARAMETER = 0x2F, 0x11, 0x12, 0x0A, 0x17
-_CALLED, _MAX_THREADS, _REQUIRED_THREADS = 0x0F, 0x05, 0x10
+_CALLED, _MAX_THREADS, _REQUIRED_THREADS, _CLUSTER = 0x0F, 0x05, 0x10, 0x3D
 _SIZED_VALUE = 0x04
 _ENTRY = 0x10  # of a symbol: it is a kernel
 _UNKNOWN_STACK = 0xFFFFFFFF
@@ -211,23 +212,25 @@ def _function(elf: Cubin, symbol: Symbol) -> Function:
     section = elf.named(f".nv.info.{symbol.name}")
     attributes = elf.attributes(section) if symbol.other & _ENTRY and section is not None else []
     rows = sorted(struct.unpack("<IHHI", payload)[1:] for kind, payload in attributes if kind == _PARAMETER)
-    limits = {kind: payload for kind, payload in attributes if kind in (_MAX_THREADS, _REQUIRED_THREADS)}
-    parameters, end = [], 0
+    limits = {kind: payload for kind, payload in attributes if kind in (_MAX_THREADS, _REQUIRED_THREADS, _CLUSTER)}
+    start, needed = next((struct.unpack("<IHH", payload)[1:] for kind, payload in attributes if kind == _PARAMETERS), (0, 0))
+    parameters, end = [], start
     for number, offset, word in rows:
-        size = word >> 18
+        size, place = word >> 18, start + offset
         kind = f"b{8 * size}" if size in (1, 2, 4, 8) else "b8"
-        align = offset & -offset or 1
-        if -(-end // align) * align != offset:
+        align = next((1 << bits for bits in range(13) if -(-end >> bits) << bits == place), 0)
+        if not align:
             raise ValueError(f"parameter {number + 1} of {symbol.name} is at {offset}")
         parameters.append(Variable(f"{symbol.name}_param_{number}", "param", kind, size, align))
-        end = offset + size
-    needed = next((struct.unpack("<IHH", payload)[2] for kind, payload in attributes if kind == _PARAMETERS), 0)
+        end = place + size
+    end -= start
     if end != needed:
         raise ValueError(f"the parameters of {symbol.name} have {end} bytes, and {needed} are needed")
     threads = {kind: struct.unpack_from("<3I", payload) for kind, payload in limits.items()}
     return Function(
         symbol.name, bool(symbol.other & _ENTRY), tuple(parameters), (), {}, {},
         max_threads=threads.get(_MAX_THREADS), required_threads=threads.get(_REQUIRED_THREADS),
+        required_cluster=threads.get(_CLUSTER),
     )  # fmt: skip
 
 

@@ -177,7 +177,10 @@ def ptx_texts(entries: Sequence[Entry], place: str, gpu: Architecture | None = N
             return True
         return runs_on(entry.architecture, gpu) if entry.architecture.variant else entry.architecture.number <= gpu.number
 
-    texts = sorted((e for e in entries if e.kind == "ptx" and fits(e)), key=lambda e: -e.architecture.number)
+    def order(entry: Entry) -> tuple[int, bool]:
+        return -entry.architecture.number, not entry.architecture.variant
+
+    texts = sorted((e for e in entries if e.kind == "ptx" and fits(e)), key=order)
     try:
         return [entry.data.rstrip(b"\0").decode() for entry in texts]
     except UnicodeDecodeError as error:

@@ -98,13 +98,21 @@ class LaunchShape:
 
 @dataclass(frozen=True)
 class Launch(LaunchShape):
-    """One launch of `kernel` (mangled name). `shared_bytes` is dynamic shared memory. Arguments are in parameter order."""
+    """One launch of `kernel` (mangled name). `shared_bytes` is dynamic shared memory. Arguments are in parameter order. `cluster`
+    is the shape of a thread block cluster, in blocks; None where the launch has none.
+    """
 
     kernel: str
     grid: Dim3
     block: Dim3
     arguments: tuple[Argument, ...]
     shared_bytes: int = 0
+    cluster: Dim3 | None = None
+
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks in a cluster."""
+        return math.prod(self.cluster or (1,))
 
 
 DEFAULT_HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize before anyone sets it
@@ -147,12 +155,13 @@ def kernel_hash(kernel: str, source: KernelSource) -> str:
 
 def input_hash(launch: Launch) -> str:
     """BLAKE2b (64 hexadecimal digits) of the launch's shape and of every argument, arrays byte by byte."""
-    digest = hashlib.blake2b(repr((launch.grid, launch.block, launch.shared_bytes)).encode(), digest_size=32)
+    shape = (launch.grid, launch.block, launch.shared_bytes) + ((launch.cluster,) if launch.cluster is not None else ())
+    digest = hashlib.blake2b(repr(shape).encode(), digest_size=32)
     for argument in launch.arguments:
         if isinstance(argument, Image):
             settings = [(name, value) for name, value in vars(argument).items() if name != "array"]
-            shape = (type(argument).__name__, argument.array.shape, argument.array.dtype.str, settings)
-            digest.update(repr(shape).encode())
+            image = (type(argument).__name__, argument.array.shape, argument.array.dtype.str, settings)
+            digest.update(repr(image).encode())
             digest.update(argument.array.reshape(-1).view(np.uint8).data)
         elif isinstance(argument, ArrayArgument):
             digest.update(f"array {argument.array.nbytes}".encode())

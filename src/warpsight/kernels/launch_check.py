@@ -134,11 +134,12 @@ def _check_block(block: Dim3, function: Function) -> None:
 
 def make_launch(
     source: KernelSource, kernel: str | None, grid: str | int | Sequence[int], block: str | int | Sequence[int],
-    args: Sequence[Any] = (), *, shared: str | int = 0, seed: int = 0,
+    args: Sequence[Any] = (), *, shared: str | int = 0, seed: int = 0, cluster: str | int | Sequence[int] | None = None,
 ) -> Launch:
     """A checked launch of `kernel` (as `find_kernel` reads it; None when `source` has only one).
 
-    `grid` in blocks and `block` in threads, 1 to 3 dimensions; `args` as `bind` takes them; `shared` dynamic shared bytes.
+    `grid` in blocks and `block` in threads, 1 to 3 dimensions; `args` as `bind` takes them; `shared` dynamic shared bytes;
+    `cluster` in blocks, None for what the kernel was compiled for.
     Raises UsageError for what CUDA would refuse. What depends on the GPU (its shared memory) is checked by occupancy.
     """
     name = find_kernel(source, kernel)
@@ -149,4 +150,28 @@ def make_launch(
     shared_bytes = parse_integer(shared, "shared") if isinstance(shared, str) else whole_number(shared, "shared", _EXAMPLES)
     if shared_bytes < 0:
         raise UsageError(f"{shared_bytes} bytes of shared memory is negative", place="shared", remedy="give 0 or more bytes")
-    return Launch(name, grid_dims, block_dims, bind(function, args, seed=seed), shared_bytes)
+    shape = _cluster_shape(function, None if cluster is None else parse_dim3(cluster, "cluster"), grid_dims)
+    return Launch(name, grid_dims, block_dims, bind(function, args, seed=seed), shared_bytes, shape)
+
+
+MOST_CLUSTER_BLOCKS = 16  # CUDA C++ Programming Guide, "Thread Block Clusters": 8, and 16 where a program allows more
+
+
+def _cluster_shape(function: Function, wanted: Dim3 | None, grid: Dim3) -> Dim3 | None:
+    """The cluster that a launch has: what is wanted, or what the kernel was compiled for."""
+    name, required = display_name(function.name), function.required_cluster
+    if wanted is not None and required is not None and wanted != required:
+        what = f"the cluster is {_dims_text(wanted)}, and {name} is compiled for {_dims_text(required)} only (.reqnctapercluster)"
+        raise UsageError(what, place="cluster", remedy=f"use `cluster='{'x'.join(map(str, required))}'`, or leave it out")
+    shape = wanted or required
+    if shape is None:
+        return None
+    blocks, most = math.prod(shape), min(function.max_cluster_blocks or MOST_CLUSTER_BLOCKS, MOST_CLUSTER_BLOCKS)
+    if min(shape) < 1 or blocks > most:
+        what = f"the cluster {_dims_text(shape)} has {blocks:,} blocks, and {name} may have 1 to {most}"
+        raise UsageError(what, place="cluster", remedy="write e.g. 2 or 2x2")
+    for axis, size, count in zip("xyz", shape, grid, strict=True):
+        if count % size:
+            what = f"the grid {_dims_text(grid)} has {count:,} blocks in {axis}, not a multiple of the cluster's {size}"
+            raise UsageError(what, place="grid", remedy="launch whole clusters")
+    return shape

@@ -66,7 +66,7 @@ class LaunchSpec:
     """A launch as a user wrote it. `source` is a path or kernel text; `grid`, `block`, `args` as `make_launch` takes them.
 
     `registers` per thread replaces the assembler's count; None leaves it. `maxrregcount` and `opt_level` are what the assembler is
-    told. `path` is the file that it was read from, `name` what to
+    told. `cluster` is the shape of a thread block cluster, in blocks. `path` is the file that it was read from, `name` what to
     call a source that is text.
     """
 
@@ -83,12 +83,13 @@ class LaunchSpec:
     seed: int = 0
     maxrregcount: int | None = None
     opt_level: int | None = None
+    cluster: str | int | Sequence[int] | None = None
     path: str = ""
     name: str = ""
 
 
 KEYS = ("kernel", "source", "grid", "block", "shared", "args", "arch", "defines", "include_dirs", "registers", "seed",
-        "maxrregcount", "opt_level")  # fmt: skip
+        "maxrregcount", "opt_level", "cluster")  # fmt: skip
 REQUIRED = ("source", "grid", "block")
 
 
@@ -98,7 +99,10 @@ def prepare(spec: LaunchSpec, native: Architecture | None = None) -> tuple[Kerne
     `native` is whose machine code will be executed, None for PTX.
     """
     source = load_kernels(spec, native)
-    return source, make_launch(source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed)
+    launch = make_launch(
+        source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed, cluster=spec.cluster
+    )
+    return source, launch
 
 
 def load_kernels(spec: LaunchSpec, native: Architecture | None = None) -> KernelSource:

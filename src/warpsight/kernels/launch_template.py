@@ -113,6 +113,9 @@ def launch_template(source: KernelSource, kernel: str, texts: Sequence[str]) -> 
     declared = _declared(code, shown)
     read = {each.name for each in _operands(function) if isinstance(each, SpecialRegister)}
     grid, block, side = _GRIDS[max(number for number, axis in enumerate("xyz", 1) if axis == "x" or f"%tid.{axis}" in read)]
+    if function.required_cluster is not None:  # whole clusters
+        x, y, z = (-(-count // size) * size for count, size in zip(grid, function.required_cluster, strict=True))
+        grid = (x, y, z)
     count = math.prod(grid) * math.prod(block)
     block = _block(function, block)
     if len(declared) != len(function.parameters):

@@ -184,8 +184,11 @@ def check_source(path: str, arch: str | None) -> None:
         load_source(path, arch=arch)
 
 
-def module_source(entries: Sequence[Entry], place: str, native: Architecture | None) -> KernelSource:
-    """One module of a program: the machine code that CUDA chooses for `native`, else PTX to be assembled for it; for None PTX.
+def module_source(
+    entries: Sequence[Entry], place: str, native: Architecture | None, gpu: Architecture | None = None
+) -> KernelSource:
+    """One module of a program: the machine code that CUDA chooses for `native`, else PTX to be assembled for it; for None PTX,
+    first what can be assembled for `gpu`.
 
     Raises UsageError where neither runs there, UnsupportedError where PTX is wanted and there is none, or it is not modelled.
     """
@@ -194,7 +197,9 @@ def module_source(entries: Sequence[Entry], place: str, native: Architecture | N
         module = read_module(code.data, code.architecture, place)
         return KernelSource(place, embedded_ptx(code.data), module, cubin=code.data)
     refusal: WarpsightError | None = None
-    for text in ptx_texts(entries, place, native):
+    texts = ptx_texts(entries, place, native)
+    fitting = ptx_texts(entries, place, gpu) if native is None and gpu is not None else []
+    for text in [*fitting, *(text for text in texts if text not in fitting)]:
         try:
             return KernelSource(place, text, parse_module(text, f"{place} (PTX)"))
         except WarpsightError as error:

@@ -88,7 +88,10 @@ def check_kernel(
     findings: list[Finding] = []
     notes = list(ready.notes)
     options = replace(ready.options, check=tools, found=findings.append)
-    prepared = prepare_kernel(ready.source, ready.launch.kernel, architecture=ready.architecture, checks=tools)
+    prepared = prepare_kernel(
+        ready.source, ready.launch.kernel, architecture=ready.architecture, checks=tools,
+        clustered=ready.launch.cluster_blocks > 1,
+    )  # fmt: skip
     try:
         execute(
             prepared, ready.launch, None, max_instructions=ready.max_instructions, progress=stage(watch, "checking the kernel"),

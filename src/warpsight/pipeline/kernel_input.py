@@ -55,7 +55,7 @@ _LAUNCH_FILES = (".yaml", ".yml", ".py")
 MAX_THREADS = 1024
 _CHECKED = ("max_instructions", "threads", "sample", "heap_bytes", "stack_bytes", "check")
 _OVER_A_FILE = ("kernel", "grid", "block", "args", "shared", "arch", "defines", "include_dirs", "registers", "seed", "maxrregcount",
-                "opt_level")  # fmt: skip
+                "opt_level", "cluster")  # fmt: skip
 
 
 @dataclass(frozen=True)

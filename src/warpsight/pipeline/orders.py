@@ -244,7 +244,10 @@ def check_number(orders: int) -> None:
 def _outcome(ready: ReadyLaunch, seed: int) -> dict[int, Content]:
     """What the launch leaves in device memory, by address, in the order of a seed; 0 is the usual one."""
     checks = frozenset({ORDER}) if seed else frozenset[str]()
-    prepared = prepare_kernel(ready.source, ready.launch.kernel, architecture=ready.architecture, checks=checks)
+    prepared = prepare_kernel(
+        ready.source, ready.launch.kernel, architecture=ready.architecture, checks=checks,
+        clustered=ready.launch.cluster_blocks > 1,
+    )  # fmt: skip
     options = replace(ready.options, check=checks, found=None, order=seed, output=io.StringIO())
     left: dict[int, Content] = {}
     execute(

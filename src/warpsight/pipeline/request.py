@@ -67,8 +67,9 @@ class KernelRequest:
 
     Every other field is None when not given, so that a launch file's values show through and a trace folder can refuse it.
     `args` are texts by rule (``f32[1024]:uniform``), Python or NumPy scalars, or NumPy arrays (device memory, written back).
-    `grid`, `block` count blocks and threads; `shared` bytes of dynamic shared memory; `registers` per thread, of
-    which the assembler takes at most `maxrregcount`; `opt_level` (0 to 3) is how far it optimises;
+    `grid`, `block` count blocks and threads, `cluster` the blocks of a thread block cluster; `shared` bytes of dynamic shared
+    memory; `registers` per thread, of which the assembler takes at most `maxrregcount`; `opt_level` (0 to 3) is how far it
+    optimises;
     `threads` of this machine that run the blocks; `sample` blocks are recorded, as a number or a share (``5%``).
     `heap_bytes` are for the kernel's own `malloc`; its `printf` writes to `output` (None: standard output). `constants` are the
     compile-time values of a Triton kernel. `level` is what is executed and timed: `ptx`, `sass` (machine code assembled for
@@ -81,6 +82,7 @@ class KernelRequest:
     kernel: str | None = _of(str)
     grid: Dimensions | None = _of(str, int, list, holds=DIMENSIONS)  # noqa: RUF009  it makes a dataclass field
     block: Dimensions | None = _of(str, int, list, holds=DIMENSIONS)  # noqa: RUF009  it makes a dataclass field
+    cluster: Dimensions | None = _of(str, int, list, holds=DIMENSIONS)  # noqa: RUF009  it makes a dataclass field
     shared: str | int | None = _of(str, int)
     args: tuple[Any, ...] | None = _of(list, holds=ARGUMENTS)
     seed: int | None = _of(int)

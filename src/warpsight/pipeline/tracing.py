@@ -100,7 +100,8 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
 def _compiled(ready: ReadyLaunch) -> Any:
     with step(f"translate {display_name(ready.launch.kernel)} to code of this machine"):
         wanted = {"architecture": ready.architecture, "checks": ready.options.check}
-        return emulator.prepare_kernel(ready.source, ready.launch.kernel, **wanted)
+        clustered = ready.launch.cluster_blocks > 1
+        return emulator.prepare_kernel(ready.source, ready.launch.kernel, clustered=clustered, **wanted)
 
 
 def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch | None = None) -> KernelTrace:

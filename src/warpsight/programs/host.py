@@ -81,7 +81,7 @@ def _unloadable(folder: Path) -> bool:
 def _build(command: str, version: int, folder: Path) -> None:
     soname = SONAMES[version]
     script = folder / f"{soname}.map"
-    script.write_text(f"{soname} {{ global: cuda*; __cuda*; local: *; }};\n")
+    script.write_text(f"{soname} {{ global: cuda*; __cuda*; cu[A-Z]*; local: *; }};\n")
     per_thread = (_SOURCES / "per_thread.txt").read_text().split()
     arguments = [*_FLAGS, f"-DCUDART={version}", "-shared", f"-Wl,-soname,{soname}", f"-Wl,--version-script,{script}"]
     # Streams of a thread's own behave as the default stream does here, so that both names are one function.

@@ -54,9 +54,18 @@ class Kernel:
     @cached_property
     def prepared(self) -> PreparedKernel:
         """Compiled. Raises UnsupportedError."""
+        return self._prepare(clustered=False)
+
+    @cached_property
+    def prepared_for_clusters(self) -> PreparedKernel:
+        """The same for launches in clusters of several blocks."""
+        return self._prepare(clustered=True)
+
+    def _prepare(self, *, clustered: bool) -> PreparedKernel:
         return prepare_kernel(
-            self.source, self.function.name, architecture=self.architecture, global_base=self.base, checks=self.checks
-        )
+            self.source, self.function.name, architecture=self.architecture, global_base=self.base, checks=self.checks,
+            clustered=clustered,
+        )  # fmt: skip
 
     @cached_property
     def uses_heap(self) -> bool:
@@ -105,12 +114,13 @@ class LoadedModule:
 @dataclass
 class Modules:
     """Everything that one program has loaded. `program` names it in messages; `architecture` is whose machine code is executed,
-    None for PTX; `checks` watch the launches.
+    None for PTX, of which there may be several: then that which CUDA chooses for `gpu`. `checks` watch the launches.
     """
 
     program: str
     architecture: Architecture | None = None
     checks: frozenset[str] = frozenset()
+    gpu: Architecture | None = None
     modules: list[LoadedModule] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
@@ -137,7 +147,7 @@ class Modules:
     def _parse(self, fatbin: bytes) -> KernelSource:
         number = len(self._known) + 1
         place = self.program if number == 1 else f"{self.program}[{number}]"
-        return module_source(read_entries(fatbin, self.program), place, self.architecture)
+        return module_source(read_entries(fatbin, self.program), place, self.architecture, self.gpu)
 
     def kernel(self, module: int, name: str) -> int | None:
         """The number of a kernel of a loaded module, None if it has no such kernel."""

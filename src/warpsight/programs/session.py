@@ -38,16 +38,18 @@ from warpsight.programs.wire import LAUNCH, PROTOCOL, TOUCHED_FIELDS, Kind, Shar
 from warpsight.traces.schema import KernelTrace, TraceSink
 
 MEMORY_BYTES = 16 << 30
-COMPUTE_CAPABILITY = (8, 0)  # what a program is told where PTX is executed, on GPUs of any age
+COMPUTE_CAPABILITY = (8, 0)  # what a program is told of a GPU that has none of its own
+FIRST_WITH_CLUSTERS = (9, 0)
 _VALUES, _NAME_BYTES = 64, 256
 _BUS_BITS = 256
 _DEFAULT_SHARED = 48 << 10  # without asking for more (CUDA C++ Programming Guide, cudaFuncAttributeMaxDynamicSharedMemorySize)
 
 
-def device_bytes(gpu: GpuSpec, architecture: Architecture | None) -> bytes:
+def device_bytes(gpu: GpuSpec) -> bytes:
     """The answer to HELLO: 64 int64 in the order of `enum device_value` in runtime.h, then the name."""
     sm = gpu.sm
-    capability = COMPUTE_CAPABILITY if architecture is None else divmod(parse_architecture(gpu.compute_capability).number, 10)
+    stated = gpu.compute_capability
+    capability = COMPUTE_CAPABILITY if stated == "none" else divmod(parse_architecture(stated).number, 10)
     largest = sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes
     bandwidth, threads = int(gpu.dram.bandwidth_bytes_per_s), sm.max_warps * WARP_SIZE
     memory_clock = bandwidth * 8 // (2 * _BUS_BITS) // 1000  # kHz; two transfers a clock
@@ -55,6 +57,7 @@ def device_bytes(gpu: GpuSpec, architecture: Architecture | None) -> bytes:
         *capability, gpu.sm_count, int(gpu.core_clock_hz / 1e3), MEMORY_BYTES, min(_DEFAULT_SHARED, largest), largest,
         sm.shared_memory_bytes, sm.shared_memory_reserved_bytes, sm.registers, min(sm.max_threads_per_block, threads), threads,
         sm.max_blocks, gpu.l2.size_bytes, _BUS_BITS, memory_clock, bandwidth, round(gpu.dispatch.launch_interval_ns),
+        capability >= FIRST_WITH_CLUSTERS,
     ]  # fmt: skip
     values += [0] * (_VALUES - len(values))
     name = f"{gpu.name} (warpsight)".encode()[: _NAME_BYTES - 1]
@@ -157,7 +160,8 @@ class Session:
         self, wire: Wire, gpu: GpuSpec, architecture: Architecture | None, observer: Observer, program: str, max_instructions: int
     ) -> None:
         self.wire, self._gpu, self._observer = wire, gpu, observer
-        self._modules = Modules(program, architecture, observer.check)
+        chosen_for = None if gpu.compute_capability == "none" else parse_architecture(gpu.compute_capability)
+        self._modules = Modules(program, architecture, observer.check, chosen_for)
         self._checked = CheckedProgram(observer.check, MEMORY_BYTES, observer.found) if observer.check else None
         self._limit = max_instructions
         self._memory: SharedMemory | None = None
@@ -176,7 +180,7 @@ class Session:
         """Answer the next message. Raises Closed when the program has gone."""
         if self._memory is None:
             protocol, _, self._memory = self.wire.receive_hello()
-            answer = device_bytes(self._gpu, self._modules.architecture)
+            answer = device_bytes(self._gpu)
             self.wire.answer(Status.SUCCESS if protocol == PROTOCOL else Status.NOT_SUPPORTED, answer)
             return
         kind, payload = self.wire.receive()
@@ -222,7 +226,9 @@ class Session:
         end = layout[-1][0] + layout[-1][1] if layout else 0
         head = [number, len(layout), end, registers.registers, registers.static_shared_bytes, registers.local_bytes, constants]
         head += [kernel.max_threads, version[0] * 10 + version[1], target.number]
-        return Status.SUCCESS, struct.pack("<10q", *head) + b"".join(struct.pack("<2q", *row) for row in layout)
+        cluster = kernel.function.required_cluster or (0, 0, 0)
+        head += [*cluster, kernel.function.max_cluster_blocks or 0]
+        return Status.SUCCESS, struct.pack("<14q", *head) + b"".join(struct.pack("<2q", *row) for row in layout)
 
     def _occupancy(self, payload: bytes) -> tuple[int, bytes]:
         number, threads, shared = struct.unpack("<3q", payload)
@@ -266,11 +272,12 @@ class Session:
         return Status.SUCCESS, b""
 
     def _launch(self, payload: bytes) -> tuple[int, bytes]:
-        number, gx, gy, gz, bx, by, bz, shared, allocations, cooperative, heap_bytes, size = LAUNCH.unpack_from(payload)
+        number, gx, gy, gz, bx, by, bz, *shape, shared, allocations, cooperative, heap_bytes, size = LAUNCH.unpack_from(payload)
         kernel, parameters = self._modules.kernels[number], payload[LAUNCH.size : LAUNCH.size + size]
         launch = Launch(
             kernel.function.name, (gx, gy, gz), (bx, by, bz),
             tuple(ScalarArgument(parameters[start : start + length]) for start, length in kernel.layout), shared,
+            (shape[0], shape[1], shape[2]) if shape[0] else None,
         )
         resident = self._blocks_per_sm(kernel, launch.threads_per_block, shared)
         if not resident:
@@ -306,19 +313,24 @@ class Session:
         names = self._modules.names
         if kernel.architecture is not None:  # they stand in constant bank 0, behind the launch's own words
             symbols = kernel.prepared.native.symbols
-            parameters = (bytes(symbols.parameters_start) + parameters).ljust(symbols.param_bytes, b"\0")
+            bank = bytearray(symbols.param_bytes)
+            placed = (each for each in symbols.placed if each.space == "param")
+            for (start, size), parameter in zip(kernel.layout, placed, strict=True):
+                bank[parameter.offset : parameter.offset + size] = parameters[start : start + size]
+            parameters = bytes(bank)
         memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace, watch)
-        sink = self._observer.sink(self._counter[0], kernel.name, kernel.prepared)
+        prepared = kernel.prepared_for_clusters if launch.cluster_blocks > 1 else kernel.prepared
+        sink = self._observer.sink(self._counter[0], kernel.name, prepared)
         if sink is None:
             count = execute(
-                kernel.prepared, launch, memory, max_instructions=self._limit, options=options,
+                prepared, launch, memory, max_instructions=self._limit, options=options,
                 inspect=lambda left: self._observer.inspect(self._counter[0], kernel.name, left),
             )
             trace = None
         else:
             trace = emulate(
                 kernel.source, launch, registers=kernel.registers, sink=sink, max_instructions=self._limit, options=options,
-                prepared=kernel.prepared, memory=memory,
+                prepared=prepared, memory=memory,
             )
             count = trace.header.warp_instructions
         if self._checked is not None:

@@ -17,7 +17,7 @@ PROTOCOL = 2
 TABLE_BYTES = 0x4000000
 HEAD = struct.Struct("<II")
 HELLO = struct.Struct("<IIQ")
-LAUNCH = struct.Struct("<12q")
+LAUNCH = struct.Struct("<15q")
 TOUCHED_FIELDS = 5  # address, pitch, bytes of a row, rows, and one of Touching
 SOCKET_VARIABLE, MEMORY_VARIABLE, CHECK_VARIABLE = "WARPSIGHT_SOCKET", "WARPSIGHT_MEMORY", "WARPSIGHT_CHECK"
 

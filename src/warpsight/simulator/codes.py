@@ -6,7 +6,6 @@ TICKS = 1024  # to a core cycle
 NEVER = 1 << 60  # later than any time in cycles
 LATEST = 1 << 62  # later than any time in ticks
 WHEEL = 64  # cycles that a scheduler's timing wheel spans, and warps that a scheduler can have
-MOST_REQUESTS = 256
 
 OLDEST_GROUP = -2  # of asynchronous copies: the oldest that the warp has not waited for
 # Kinds of instructions, and of accesses.

@@ -65,14 +65,14 @@ def _split(state: State, sm: Sm, first: int, count: int, pc: int) -> int:
     instruction, lines = state.code[pc], sm.lines
     if instruction.access == codes.IS_ATOMIC:
         for k in range(count):
-            lines[k], lines[codes.MOST_REQUESTS + k] = state.sectors[first + k], 1
+            lines[k], lines[state.machine.most_requests + k] = state.sectors[first + k], 1
         return count
     if count > instruction.packed_lines and instruction.access == codes.IS_LOAD:
-        touched = merge_lines(state.sectors, first, count, LINE_128, lines, 0, codes.MOST_REQUESTS)
+        touched = merge_lines(state.sectors, first, count, LINE_128, lines, 0, state.machine.most_requests)
         state.counters[pc].divergent += 1 if is_divergent(touched, instruction.packed_lines) else 0
         if state.l1.line_sectors == LINE_128:  # they are the requests
             return touched
-    return merge_lines(state.sectors, first, count, state.l1.line_sectors, lines, 0, codes.MOST_REQUESTS)
+    return merge_lines(state.sectors, first, count, state.l1.line_sectors, lines, 0, state.machine.most_requests)
 
 
 @inlined
@@ -126,7 +126,7 @@ def send_request(state: State, sm: Sm, now: int) -> None:
         state.next_lsu[sm.number] = codes.NEVER  # until the L1 removes one
         return
     request, done = sm.pipeline_requests[end_of(sm.pipeline)], sm.done
-    request.line, request.mask = sm.lines[done], sm.lines[codes.MOST_REQUESTS + done]
+    request.line, request.mask = sm.lines[done], sm.lines[state.machine.most_requests + done]
     request.slot, request.pc, request.load = sm.in_hand, sm.pc, sm.load
     request.whole, request.repeats = sm.whole, sm.repeats
     request.time = now + state.machine.pipeline_cycles

@@ -275,7 +275,7 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
             len(touched), len(registers), len(set(written)),
             numbers.setdefault(operands_read, len(numbers)) if operands_read else -1,
             operand_cycles(i.opcode, i.space, i.access, i.access_bytes), _ACCESS.get(i.access, -1), i.access_bytes,
-            packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
+            packed_lines(i.access_bytes), i.event_bytes, i.sector_bytes, i.has_degree, loads if returns else -1,
             copies and i.is_async_copy, i.bypasses_l1, 0 if i.adds_lanes_up else gpu.sm.atomic_lane_cycles,
             copies and i.closes_group, _first_group(i),
         ))  # fmt: skip
@@ -330,7 +330,7 @@ def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     places = tables.give(sms, Sm, "places", machine["places"])
     places["live"] = places["free_since"] = -1
     tables.give(sms, Sm, "oldest_first", machine["places"])
-    tables.give(sms, Sm, "lines", 2 * codes.MOST_REQUESTS)
+    tables.give(sms, Sm, "lines", 2 * machine["most_requests"])
     queues = {"access_queue": "accesses", "pipeline": "pipeline_requests", "miss_queue": "packets", "arrival_queue": "arrivals"}
     _queues(tables, sms, Sm, queues, rooms)
     schedulers = tables.give(sms, Sm, "schedulers", machine["schedulers"])

@@ -23,6 +23,7 @@ from warpsight.simulator.engine import BAD_TRACE, DONE, NEED_BLOCK, STUCK, TOO_L
 from warpsight.simulator.memory import LaunchMemory, code_of, load_store_unit_of, machine_of, new_memory
 from warpsight.simulator.state import Counters, CpiStack, Issue
 from warpsight.simulator.structures import Line
+from warpsight.traces.events import most_sectors
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.window import TraceWindow, contradiction
 
@@ -152,6 +153,7 @@ def simulate_launch(
     code = code_of(trace, gpu)
     machine |= {"registers": code.registers, "loads": code.loads, "groups": code.groups, "units": code.units}
     machine |= {"max_cycles": max_cycles, **load_store_unit_of(gpu, header.level)}
+    machine["most_requests"] = most_sectors(trace) + 1
     machine["watched_sm"], machine["watch_room"] = (-1, 0) if watch_sm is None else (watch_sm, WATCHED_INSTRUCTIONS)
 
     def run_from(before: npt.NDArray[Any] | None) -> Simulation:

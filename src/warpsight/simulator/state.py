@@ -31,7 +31,7 @@ class Instruction(Record):
     access_bytes: int
     packed_lines: int  # of `addressing.coalescing.packed_lines`
     event_bytes: int
-    has_sectors: bool
+    sector_bytes: int  # of the event: how many of its first bytes count sectors
     has_degree: bool
     load: int  # its number among the instructions whose data returns later; -1: none of them
     copies: bool  # asynchronously to shared memory
@@ -233,7 +233,7 @@ class Sm(Record):
     since: int
     room_before: int
     unit_free: int
-    lines: Table[int]  # [2, MOST_REQUESTS]: the lines of the requests, and their masks
+    lines: Table[int]  # [2, most requests]: the lines of the requests, and their masks
     # L1: requests on their way to the tags, and since when and how long it has been blocked by each reason
     pipeline: Queue
     pipeline_requests: Table[Request]
@@ -344,6 +344,7 @@ class Machine(Record):
     sectors_a_cycle: int  # of a request
     write_back_cycles: int
     pipeline_cycles: int
+    most_requests: int  # of an access
     shared_cycles: int
     flit_bytes: int
     flit_ticks: int

@@ -44,8 +44,8 @@ def read_event(state: State, warp: Warp, instruction: Instruction, access: Acces
     if warp.event > warp.event_end:
         return False
     access.sectors = access.passes = access.repeats = 0
-    if instruction.has_sectors:
-        access.sectors = state.events[place]
+    for byte in range(instruction.sector_bytes):
+        access.sectors += state.events[place] << 8 * byte  # as int64
         place += 1
     warp.taken += access.sectors
     if warp.taken > warp.sector_end:

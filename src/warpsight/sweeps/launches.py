@@ -55,7 +55,7 @@ def foreign_key(request: KernelRequest) -> str:
             while piece := file.read(_PIECE):
                 digest.update(piece)
     opcodes = read_input(request.isa_file).decode("utf-8", "replace") if request.isa_file is not None else ""
-    settings = repr((request.grid, request.block, request.shared, request.registers))
+    settings = repr((request.grid, request.block, request.shared, request.registers, request.cluster))
     return content_key(TRACE, "imported", digest.hexdigest(), settings, opcodes, fingerprint(TRACE))
 
 

@@ -31,6 +31,19 @@ class ChunkEvents:
     first: Longs
 
 
+MOST_OF_A_BYTE = 255
+
+
+def most_sectors(trace: KernelTrace) -> int:
+    """A bound of the sectors of one event: what a byte counts, or of a launch with larger copies the most that any has."""
+    most = MOST_OF_A_BYTE
+    if any(instruction.sector_bytes > 1 for instruction in trace.instructions):
+        reader = EventReader(trace)
+        for chunk in trace.chunks:
+            most = max(most, int(reader.read(chunk).sectors.max(initial=0)))
+    return most
+
+
 class EventReader:
     """Reads the events of `trace`'s chunks. The events of a path are computed once."""
 
@@ -39,7 +52,7 @@ class EventReader:
         width = np.array([instruction.event_bytes for instruction in trace.instructions], dtype=np.int64)
         self._memory = np.flatnonzero(width)
         self._width = width
-        self._counts = np.array([instruction.has_sectors for instruction in trace.instructions], dtype=np.bool_)
+        self._counts = np.array([instruction.sector_bytes for instruction in trace.instructions], dtype=np.int64)
         # memory instructions of basic block b are entries start[b] to start[b + 1] of `_memory`
         self._start = np.searchsorted(self._memory, np.asarray(trace.block_start)).astype(np.int64)
         self._paths: dict[int, tuple[Longs, Longs, Longs, Longs]] = {}
@@ -51,7 +64,10 @@ class EventReader:
         warp = np.repeat(np.arange(len(parts)), lengths)
         pc, run, turn, offset = (np.concatenate([part[k] for part in parts]) if parts else np.zeros(0, np.int64) for k in range(4))
         byte = offset + np.asarray(chunk.event_offset)[warp]
-        sectors = np.where(self._counts[pc], chunk.events[byte], 0).astype(np.int64) if len(byte) else np.zeros(0, np.int64)
+        sectors, counted = np.zeros(len(byte), np.int64), self._counts[pc]
+        for place in range(int(counted.max(initial=0))):
+            here = np.flatnonzero(counted > place)
+            sectors[here] += np.asarray(chunk.events)[byte[here] + place].astype(np.int64) << 8 * place
         first = np.cumsum(sectors) - sectors + (int(chunk.sector_offset[0]) if len(chunk.sector_offset) else 0)
         lanes = np.asarray(self._trace.paths.lanes)[run].astype(np.int64)
         return ChunkEvents(warp, pc, lanes, run, turn, byte, sectors, first)

@@ -30,7 +30,7 @@ from warpsight.isa.matrix_products import matrix_product
 from warpsight.isa.sass.native import NO_BARRIER
 from warpsight.kernels.launch import LaunchShape
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 LEVELS = ("ptx", "sass")
 SECTOR_BYTES = 32
 WARP_SIZE = 32
@@ -52,7 +52,8 @@ class StaticInstruction:
     of machine code (`isa/sass/native.py`): cycles before the next instruction may issue, the barriers released when the result is
     written and when the operands have been read, and the barriers waited for as a mask. `wait_groups` (-1: none) makes it wait
     for asynchronous copies: at most so many of the groups closed before it may still be on their way. `NEXT_GROUP` is a wait on an
-    mbarrier where copies arrive on mbarriers: for the oldest group of its warp that the warp has not waited for in this way.
+    mbarrier where copies arrive on mbarriers: for the oldest group of its warp that the warp has not waited for in this way. Its
+    event counts sectors, if any, in `count_bytes`, the lowest first: 3 of a bulk copy, which may move millions of bytes.
     """
 
     pc: int
@@ -71,6 +72,7 @@ class StaticInstruction:
     read_barrier: int = NO_BARRIER
     waits: int = 0
     wait_groups: int = -1
+    count_bytes: int = 1
 
     @property
     def is_async_copy(self) -> bool:
@@ -105,11 +107,16 @@ class StaticInstruction:
     @property
     def event_bytes(self) -> int:
         """Bytes that this instruction adds to a warp's events each time it executes."""
-        return self.has_sectors + self.has_degree + self.has_sharing
+        return self.sector_bytes + self.has_degree + self.has_sharing
+
+    @property
+    def sector_bytes(self) -> int:
+        """The first bytes of its event, in which sectors are counted; 0 where it has none."""
+        return self.count_bytes if self.has_sectors else 0
 
     @property
     def has_sectors(self) -> bool:
-        """Its event counts sectors (first byte)."""
+        """Its event counts sectors (first bytes)."""
         return bool(self.access) and self.space in SECTOR_SPACES
 
     @property

@@ -23,7 +23,7 @@ _LIMIT = float(2**62)  # totals above this would wrap around in int64
 @jit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
 def _walk_sectors(
     path: Ints, event_offset: Longs, events: npt.NDArray[np.uint8], run_offset: Longs, run_block: Ints, run_repeat: Ints,
-    shape_offset: Longs, shape_width: Longs, shape_counts: npt.NDArray[np.bool_],
+    shape_offset: Longs, shape_width: Longs, shape_counts: Longs,
 ) -> Any:  # fmt: skip
     """Number of sectors by each warp's events, int64 [n]. The caller has checked that the events of every warp match its path."""
     counted = np.zeros(len(path), np.int64)
@@ -35,8 +35,8 @@ def _walk_sectors(
                 continue
             for _ in range(run_repeat[run]):
                 for k in range(first, last):
-                    if shape_counts[k]:
-                        counted[w] += events[event]
+                    for byte in range(shape_counts[k]):
+                        counted[w] += np.int64(events[event + byte]) << 8 * byte
                     event += shape_width[k]
     return counted
 
@@ -65,7 +65,7 @@ class ChunkChecker:
         memory = np.flatnonzero(width)
         self._shape_offset = np.searchsorted(memory, block_start).astype(np.int64)
         self._shape_width = width[memory]
-        self._shape_counts = np.array([instructions[i].has_sectors for i in memory], np.bool_)
+        self._shape_counts = np.array([instructions[i].sector_bytes for i in memory], np.int64)
         self.instructions_of_path = self._per_path(np.diff(block_start).astype(np.int64))
         total = np.concatenate(([0], np.cumsum(width)))
         self.event_bytes_of_path = self._per_path(np.diff(total[block_start]))

@@ -50,22 +50,28 @@ class Access:
 
 
 def histograms(trace: KernelTrace) -> tuple[Longs, Longs]:
-    """Executions of each pc by sectors of device memory, and by passes through the banks of shared memory: int64 [pcs, 256]."""
+    """Executions of each pc by sectors of device memory, int64 [pcs, 256 or more], and by passes through the banks of shared
+    memory, int64 [pcs, 256].
+    """
     count = len(trace.instructions)
-    sectors, passes = np.zeros(count * _BYTE, np.int64), np.zeros(count * _BYTE, np.int64)
-    has_sectors = np.array([instruction.has_sectors for instruction in trace.instructions], np.int64)
+    passes, tables = np.zeros(count * _BYTE, np.int64), [np.zeros((count, _BYTE), np.int64)]
+    has_sectors = np.array([instruction.sector_bytes for instruction in trace.instructions], np.int64)
     has_degree = np.array([instruction.has_degree for instruction in trace.instructions], np.bool_)
     reader = EventReader(trace)
     for chunk in trace.chunks:
         events = reader.read(chunk)
-        sectors += np.bincount(events.pc * _BYTE + events.sectors, minlength=len(sectors))
+        columns = max(_BYTE, int(events.sectors.max(initial=0)) + 1)
+        tables.append(np.bincount(events.pc * columns + events.sectors, minlength=count * columns).reshape(count, columns))
         banks = np.flatnonzero(has_degree[events.pc])
         degree = np.asarray(chunk.events)[events.byte[banks] + has_sectors[events.pc[banks]]].astype(np.int64)
         passes += np.bincount(events.pc[banks] * _BYTE + degree, minlength=len(passes))
-    tables = sectors.reshape(count, _BYTE), passes.reshape(count, _BYTE)
+    sectors = np.zeros((count, max(table.shape[1] for table in tables)), np.int64)
     for table in tables:
+        sectors[:, : table.shape[1]] += table
+    both = sectors, passes.reshape(count, _BYTE)
+    for table in both:
         table[:, 0] = 0  # no active lane, or an access to the other space
-    return tables
+    return both
 
 
 def typical_and_worst(sectors: Longs) -> dict[str, Longs]:

@@ -56,18 +56,18 @@ def at_rest(lines: L2Lines) -> L2Lines:
 
 @compiled_and_kept
 def _mark(
-    paths: tuple[Longs, Longs, Longs, Longs], warps: tuple[Longs, Longs, Longs], memory: tuple[Longs, Longs, Longs, Longs],
+    paths: tuple[Longs, Longs, Longs, Longs], warps: tuple[Longs, Longs, Longs], memory: tuple[Longs, Longs, Longs, Longs, Longs],
     events: npt.NDArray[np.uint8], sectors: npt.NDArray[np.uint32], low: int, flags: npt.NDArray[np.uint8],
 ) -> bool:
     """Mark the sectors of a chunk in `flags`, from sector `low` on; False if its streams do not fit the warps' paths.
 
     `paths`: offset, basic block, active lanes and repetitions; `warps`: path, first event and first sector; `memory`: where the
-    memory instructions of each basic block begin in the list of all, and of each its bytes of an event, its mark (0: no sectors)
-    and the bytes that a lane accesses.
+    memory instructions of each basic block begin in the list of all, and of each its bytes of an event, its mark (0: no sectors),
+    the bytes that a lane accesses and those of its event that count sectors.
     """
     offset, block, lanes, repeat = paths
     path, first_event, first_sector = warps
-    start, width, mark, size = memory
+    start, width, mark, size, counts = memory
     for warp in range(len(path)):
         event, sector = first_event[warp], first_sector[warp]
         for entry in range(offset[path[warp]], offset[path[warp] + 1]):
@@ -76,7 +76,9 @@ def _mark(
                     if event + width[number] > first_event[warp + 1]:
                         return False
                     if mark[number] != 0:
-                        count = np.int64(events[event])
+                        count = np.int64(0)
+                        for byte in range(counts[number]):
+                            count += np.int64(events[event + byte]) << 8 * byte
                         end, bits = sector + count, mark[number]
                         if end > first_sector[warp + 1]:
                             return False
@@ -91,14 +93,14 @@ def _mark(
     return True
 
 
-def _memory_instructions(trace: KernelTrace) -> tuple[Longs, Longs, Longs, Longs]:
+def _memory_instructions(trace: KernelTrace) -> tuple[Longs, Longs, Longs, Longs, Longs]:
     """The argument `memory` of `_mark`."""
     chosen = [i for i in trace.instructions if i.event_bytes]
     pcs = np.array([i.pc for i in chosen], np.int64)
     marks = [_MARKS[i.access] if i.has_sectors else 0 for i in chosen]
     start = np.searchsorted(pcs, np.asarray(trace.block_start)).astype(np.int64)
-    sizes = [np.array([getattr(i, name) for i in chosen], np.int64) for name in ("event_bytes", "access_bytes")]
-    return start, sizes[0], np.array(marks, np.int64), sizes[1]
+    sizes = [np.array([getattr(i, name) for i in chosen], np.int64) for name in ("event_bytes", "access_bytes", "sector_bytes")]
+    return start, sizes[0], np.array(marks, np.int64), sizes[1], sizes[2]
 
 
 def _footprint(trace: KernelTrace, aligned: int) -> tuple[int, npt.NDArray[np.uint8]] | None:

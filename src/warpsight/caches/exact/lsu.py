@@ -7,7 +7,7 @@ from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.exact.l1 import l1_read, l1_write
 from warpsight.caches.exact.l2 import l2_atomic, l2_read, l2_write, latency_beyond_l1
-from warpsight.caches.exact.state import IS_ATOMIC, IS_LOAD, IS_STORE, LEVEL_DRAM, LEVEL_FAR, LEVEL_L1, MAX_REQUESTS, NEVER, State
+from warpsight.caches.exact.state import IS_ATOMIC, IS_LOAD, IS_STORE, LEVEL_DRAM, LEVEL_FAR, LEVEL_L1, NEVER, State
 from warpsight.caches.exact.warps import access_passed
 
 
@@ -15,7 +15,8 @@ from warpsight.caches.exact.warps import access_passed
 def _load(state: State, sm: int, pc: int, now: int) -> bool:
     """Continue with the load in work. False when it has to wait so long that the other SMs go first."""
     lsu, machine = state.sms[sm].lsu, state.machine
-    lines, masks = 2 * sm * MAX_REQUESTS, (2 * sm + 1) * MAX_REQUESTS
+    most = state.machine.most_requests
+    lines, masks = 2 * sm * most, (2 * sm + 1) * most
     patience = now + machine.patience
     k, last = lsu.done, lsu.requests
     while k < last:
@@ -31,7 +32,8 @@ def _load(state: State, sm: int, pc: int, now: int) -> bool:
 
 @compiled
 def _store(state: State, sm: int, requests: int, whole: bool, pc: int, now: int) -> None:
-    lines, masks = 2 * sm * MAX_REQUESTS, (2 * sm + 1) * MAX_REQUESTS
+    most = state.machine.most_requests
+    lines, masks = 2 * sm * most, (2 * sm + 1) * most
     for k in range(requests):
         now = l1_write(state, sm, state.requests[lines + k], state.requests[masks + k], whole, pc, now)
         now += state.machine.request_ticks
@@ -59,7 +61,8 @@ def _atomic(state: State, sm: int, first: int, count: int, repeats: int, pc: int
 def _split(state: State, sm: int, first: int, count: int, pc: int) -> int:
     """Count the access and merge its sectors into line requests; returns their number."""
     code, counters, per_line = state.code[pc], state.counters[pc], state.machine.l1.line_sectors
-    lines, masks = 2 * sm * MAX_REQUESTS, (2 * sm + 1) * MAX_REQUESTS
+    most = state.machine.most_requests
+    lines, masks = 2 * sm * most, (2 * sm + 1) * most
     counters.executions += 1
     counters.sectors += count
     if code.access == IS_ATOMIC:

@@ -105,7 +105,7 @@ def program_of(trace: KernelTrace, gpu: GpuSpec, timed: bool) -> Program:
     blocks = [_walk(code[first:end], writers, gpu.latency_cycles, stops, timed) for first, end in bounds]
     rows = [
         (
-            _ACCESS.get(i.access, -1), i.access_bytes, packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree,
+            _ACCESS.get(i.access, -1), i.access_bytes, packed_lines(i.access_bytes), i.event_bytes, i.sector_bytes, i.has_degree,
             i.adds_lanes_up, i.bypasses_l1, timed, load_number.get(i.pc, -1),
         )
         for i in code

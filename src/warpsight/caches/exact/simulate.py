@@ -28,9 +28,10 @@ from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, run
 from warpsight.caches.exact.geometry import machine_of, sector_groups
 from warpsight.caches.exact.l2 import traffic_shares
 from warpsight.caches.exact.program import Program, program_of
-from warpsight.caches.exact.state import MAX_REQUESTS, NEVER, TICKS, State
+from warpsight.caches.exact.state import NEVER, TICKS, State
 from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.spec import GpuSpec
+from warpsight.traces.events import most_sectors
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.window import TraceWindow, contradiction
 
@@ -50,6 +51,7 @@ class CacheSimulation:
         header = trace.header
         self._trace, self._gpu, self._progress, self._is_clocked = trace, gpu, progress, interleaving == "clocked"
         self._machine = machine_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm, interleaving)
+        self._machine["most_requests"] = most_sectors(trace) + 1
         self._program = program_of(trace, gpu, self._is_clocked)
 
     def run(self, before: L2Lines | None = None) -> tuple[MissProfile, L2Lines]:
@@ -114,7 +116,7 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     memory = Memory(
         State, counters=len(program.code), free_places=places, sms=sms, schedulers=schedulers, places=places, age_order=places,
         warps=slots, eligible=slots, load_ready=slots * program.loads, waiting_accesses=sms * int(machine["access_queue"]),
-        requests=sms * 2 * MAX_REQUESTS, l1_lines=sms * int(machine["l1"]["sets"] * machine["l1"]["ways"]),
+        requests=sms * 2 * int(machine["most_requests"]), l1_lines=sms * int(machine["l1"]["sets"] * machine["l1"]["ways"]),
         mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=slices * int(machine["l2"]["sets"] * machine["l2"]["ways"]),
         replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
     )

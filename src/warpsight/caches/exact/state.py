@@ -23,7 +23,6 @@ IS_LOAD, IS_STORE, IS_ATOMIC = range(3)
 # Where a request was served; FAR: in the partition of the L2 that is not the SM's own.
 LEVEL_L1, LEVEL_L2, LEVEL_FAR, LEVEL_DRAM = range(4)
 
-MAX_REQUESTS = 256  # an event counts sectors in one byte
 
 
 class Cache(Record):
@@ -50,6 +49,7 @@ class Machine(Record):
     issue_ticks: int  # per warp instruction and scheduler
     access_queue: int  # issued accesses that can wait for the load-store unit of an SM
     request_ticks: int  # per line request of the load-store unit
+    most_requests: int  # of an access
     patience: int  # how far one access may run ahead before the other SMs take their turns
     l1: Cache
     l1_mshrs: int
@@ -100,7 +100,7 @@ class Instruction(Record):
     access_bytes: int  # per lane
     packed_lines: int
     event_bytes: int
-    has_sectors: bool
+    sector_bytes: int  # of the event: how many of its first bytes count sectors
     has_degree: bool
     adds_lanes_up: bool
     bypasses_l1: bool
@@ -306,7 +306,7 @@ class State(Record):
     eligible: Table[int]  # [SM, slot] when the warp can be picked
     load_ready: Table[int]  # [SM, slot, load] when the data is there
     waiting_accesses: Table[WaitingAccess]  # [SM, entry of the queue]
-    requests: Table[int]  # [SM, 2, MAX_REQUESTS] line numbers and masks of the access being processed
+    requests: Table[int]  # [SM, 2, most requests] line numbers and masks of the access being processed
     l1_lines: Table[Line]  # [SM, set, way]
     mshrs: Table[int]  # [SM, 2 MSHRs] when misses in flight return, in order
     in_flight: int  # time of all misses in flight

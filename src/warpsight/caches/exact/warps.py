@@ -31,8 +31,8 @@ def _take_event(state: State, warp: Warp, pc: int) -> int:
     if warp.event > warp.event_end:
         return -1
     sectors = 0
-    if code.has_sectors:
-        sectors = state.events[event]
+    for byte in range(code.sector_bytes):
+        sectors += state.events[event] << 8 * byte  # as int64
         event += 1
     if code.has_degree and state.events[event] > 0:
         state.counters[pc].shared_executions += 1

@@ -12,21 +12,25 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
-from warpsight.emulator.codegen.helpers import bank_degree, check_lanes, scattered_sectors
+from warpsight.emulator.codegen.cluster_addresses import host_of_ranks
+from warpsight.emulator.codegen.frame import Frame, HelperFrame, PartFrame, call_helper
+from warpsight.emulator.codegen.helpers import bank_degree, check_lanes, for_each_lane, scattered_sectors
 from warpsight.emulator.codegen.lanes import (
     I32,
     I64,
     IOTA64,
     PTR,
+    Builder,
     Value,
     at,
     gather,
     lanes_to_mask,
     load_as,
+    reduce_vector,
     splat,
     splat_constant,
     store_as,
+    trailing_zeros,
     vector,
     vector_suffix,
 )
@@ -232,13 +236,33 @@ def shared_access(frame: Frame, offsets: Value, access: Access, site: Value) -> 
 
 def scattered_shared(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
     """The out-of-line body of an access to shared memory."""
-    builder = helper.builder
-    check_window(helper, offsets, access.size, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, drops=True)
-    base = splat(builder, helper.slot(Slot.SHARED_PTR))
-    host = builder.add(builder.zext(offsets, vector(I64)), base)
+    host = shared_host(helper, offsets, access.size, drops=True)
     values = _move_scattered(helper, "shared", host, offsets, access)
     emit_event_byte(helper, remembered_degree(helper, offsets, access.size))
     return values
+
+
+def shared_host(frame: Frame, offsets: Value, size: int, align: int = 0, *, drops: bool = False) -> Value:
+    """Check an access to shared memory at <32 x i32> offsets, as `check_window` does; <32 x i64> host addresses.
+
+    In a cluster the offsets may be in the memory of another block: see `cluster_addresses.py`.
+    """
+    builder = frame.builder
+    if not frame.clustered:
+        check_window(frame, offsets, size, frame.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, align, drops=drops)
+        return builder.add(builder.zext(offsets, vector(I64)), splat(builder, frame.slot(Slot.SHARED_PTR)))
+    host, inside, known, ranks = host_of_ranks(frame, offsets)
+    _refuse(frame, builder.not_(known), ranks, Fault.CLUSTER_RANK, 0, drops)
+    check_window(frame, inside, size, frame.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, align, drops=drops)
+    return host
+
+
+def _refuse(frame: Frame, bad: Value, offsets: Value, kind: Fault, window: int, drops: bool) -> None:
+    """Stop on the lanes of an i32 mask; with `drops` and memcheck they are noted, and active no longer."""
+    if drops and goes_on(frame):
+        drop_lanes(frame, bad, kind, frame.builder.add(frame.builder.zext(offsets, vector(I64)), splat_constant(I64, window)))
+    else:
+        stop_on(frame, bad, offsets, kind, window)
 
 
 def check_window(
@@ -254,18 +278,25 @@ def check_window(
     inside = lanes_to_mask(builder, builder.icmp_unsigned("<=", offsets, splat(builder, room)))
     fits = builder.sext(builder.icmp_unsigned(">=", limit, I64(size)), I32)
     window = {Fault.SHARED_BOUNDS: SHARED_WINDOW, Fault.LOCAL_BOUNDS: LOCAL_WINDOW}.get(kind, 0)
-
-    def refuse(bad: Value, kind: Fault, window: int) -> None:
-        if drops and goes_on(frame):
-            drop_lanes(frame, bad, kind, builder.add(builder.zext(offsets, vector(I64)), splat_constant(I64, window)))
-        else:
-            stop_on(frame, bad, offsets, kind, window)
-
-    refuse(builder.not_(builder.and_(inside, fits)), kind, 0)
+    _refuse(frame, builder.not_(builder.and_(inside, fits)), offsets, kind, 0, drops)
     if align > 1:
         low_bits = builder.and_(offsets, splat_constant(I32, align - 1))
         misaligned = lanes_to_mask(builder, builder.icmp_signed("!=", low_bits, splat_constant(I32, 0)))
-        refuse(misaligned, Fault.MISALIGNED, window)
+        _refuse(frame, misaligned, offsets, Fault.MISALIGNED, window, drops)
+
+
+def check_runs(helper: HelperFrame, mask: Value, addresses: Value, sizes: Value, align: int, *, writes: bool) -> None:
+    """Stop unless each lane of the mask may access as many bytes (<32 x i32>, not 0) at its device address as it says."""
+    builder = helper.builder
+    places, held = helper.spill(addresses, "run addresses"), helper.spill(sizes, "run sizes")
+
+    def body(inner: Builder, lane: Value) -> None:
+        size = inner.zext(load_as(inner, at(inner, held, inner.mul(inner.zext(lane, I64), I64(4))), I32, 4), I64)
+        alone = inner.shl(I32(1), lane)
+        arguments = [helper.context, places, alone, size, I64(align), I64(int(writes)), helper.site, helper.pc, I64(0)]
+        helper.leave_if(inner.icmp_signed("!=", inner.call(check_lanes(inner.module), arguments), I32(0)))
+
+    for_each_lane(builder, mask, body)
 
 
 def stop_on(frame: Frame, mask: Value, offsets: Value, kind: Fault, window: int = 0) -> None:
@@ -309,6 +340,30 @@ def conflict_degree(frame: Frame, offsets: Value, size: int) -> Value:
         part = builder.and_(frame.active_mask, I32(((1 << share) - 1) << first))
         total = builder.add(total, builder.call(bank_degree(builder.module), [words, part]))
     return total
+
+
+def each_block(frame: Frame, blocks: Value, emit: Callable[[Frame, Value], None]) -> None:
+    """Run `emit(frame, rank)` for each block (i32 rank) that active lanes name in `blocks` (<32 x i32> masks), with these lanes.
+
+    Without clusters bit 0 is the block itself. A rank that the cluster does not have is a fault.
+    """
+    builder = frame.builder
+    nothing = ir.Constant(vector(I32), None)
+    named = reduce_vector(builder, "or", builder.select(frame.active, blocks, nothing))
+    known = builder.shl(I32(1), builder.trunc(frame.slot(Slot.CLUSTER_BLOCKS), I32))
+    beyond = builder.and_(named, builder.sub(I32(0), known))
+
+    def details() -> tuple[Value, Value]:
+        return I32(0), builder.zext(trailing_zeros(builder, beyond), I64)
+
+    frame.stop_if(builder.icmp_signed("!=", beyond, I32(0)), Fault.CLUSTER_RANK, details)
+
+    def in_block(inner: Builder, rank: Value) -> None:
+        bit = splat(inner, inner.shl(I32(1), rank))
+        reached = lanes_to_mask(inner, inner.icmp_signed("!=", inner.and_(blocks, bit), nothing))
+        emit(PartFrame(frame, inner.and_(reached, frame.active_mask)), rank)
+
+    for_each_lane(builder, named, in_block)
 
 
 # -- local memory ------------------------------------------------------------------------------------------------------------

@@ -71,6 +71,7 @@ def build_driver(module: Any, warp_function: Any, independent: bool, checks: fro
             builder.cbranch(resuming, rounds, fresh)
             builder.position_at_end(fresh)
         _clear_memory(builder, context)
+        _clear_record(builder, context)
         if INITCHECK in checks:
             _clear_memory(builder, context, Slot.SHARED_SHADOW, Slot.LOCAL_SHADOW)
         if RACECHECK in checks:
@@ -136,7 +137,7 @@ def _place_block(builder: Builder, context: Value, block: Value) -> None:
 
 
 def _clear_memory(builder: Builder, context: Value, *shadows: Slot) -> None:
-    """Shared and local memory start as zeros: undefined in CUDA, but the same every time here. So does the block's record.
+    """Shared and local memory start as zeros: undefined in CUDA, but the same every time here.
 
     Of call stacks, what any block has used so far. With `shadows`, those of shared and local memory are cleared instead.
     """
@@ -145,7 +146,7 @@ def _clear_memory(builder: Builder, context: Value, *shadows: Slot) -> None:
     for k, shadow in enumerate(shadows):
         starts[k] = builder.add(starts[k], get_slot(builder, context, shadow))
     shared, local = (builder.inttoptr(start, PTR) for start in starts)
-    builder.call(memset, [shared, I8(0), get_slot(builder, context, Slot.SHARED_SIZE), I1(0)])
+    builder.call(memset, [shared, I8(0), _unless_together(builder, context, get_slot(builder, context, Slot.SHARED_SIZE)), I1(0)])
     lanes = builder.mul(get_slot(builder, context, Slot.WARPS_PER_BLOCK), I64(layout.WARP))
     size, cleared = get_slot(builder, context, Slot.LOCAL_SIZE), get_slot(builder, context, Slot.LOCAL_CLEARED)
     at_once = builder.icmp_signed("==", size, cleared)
@@ -155,8 +156,20 @@ def _clear_memory(builder: Builder, context: Value, *shadows: Slot) -> None:
         builder.call(memset, [at(builder, local, builder.mul(lane, size)), I8(0), piece, I1(0)])
 
     _for_range(builder, I64(0), builder.select(at_once, I64(1), lanes), clear)
+
+
+def _clear_record(builder: Builder, context: Value) -> None:
+    """Clear the block's record, and that of the cluster behind it."""
+    memset = intrinsic(builder.module, "llvm.memset.p0.i64", ir.VoidType(), [PTR, I8, I64, I1])
     record = builder.inttoptr(get_slot(builder, context, Slot.RECORD_PTR), PTR)
-    builder.call(memset, [record, I8(0), I64(8 * layout.RECORD_ROWS * layout.RECORD_WORDS), I1(0)])
+    more = _unless_together(builder, context, I64(8 * layout.CLUSTER_RECORD_WORDS))
+    builder.call(memset, [record, I8(0), builder.add(I64(8 * layout.RECORD_ROWS * layout.RECORD_WORDS), more), I1(0)])
+
+
+def _unless_together(builder: Builder, context: Value, size: Value) -> Value:
+    """None of it where other blocks of a cluster use it already: then it was cleared before the first of them."""
+    alone = builder.icmp_signed("==", get_slot(builder, context, Slot.CLUSTER_BLOCKS), I64(1))
+    return builder.select(alone, size, I64(0))
 
 
 def _state(builder: Builder, context: Value, warp: Value) -> Value:

@@ -14,6 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.base.errors import UnsupportedError
+from warpsight.emulator.codegen.cluster_addresses import from_own, own_offsets, own_window, rank_window
 from warpsight.emulator.codegen.frame import Frame
 from warpsight.emulator.codegen.lanes import (
     F32,
@@ -45,7 +46,7 @@ class Emitter(Frame):
     def __init__(self, kernel: WarpFunction, builder: Builder, mask: Value) -> None:
         self.kernel = kernel
         self.builder = builder
-        self.context, self.fault_block = kernel.context, kernel.fault_block
+        self.context, self.fault_block, self.clustered = kernel.context, kernel.fault_block, kernel.clustered
         self.mask = mask  # i32, lanes active in this block
         self.lanes = mask_to_lanes(builder, mask)
         self.values: dict[str, Value] = {}
@@ -147,7 +148,10 @@ class Emitter(Frame):
         if isinstance(operand, SpecialRegister):
             return self.reinterpret(self.kernel.special(self, operand.name), kind)
         if isinstance(operand, Symbol):
-            return self.reinterpret(splat(self.builder, I64(self.symbol_address(operand))), kind)
+            address: Value = I64(self.symbol_address(operand))
+            if self.clustered and operand.name in self.kernel.symbols.shared_names:
+                address = self.builder.add(address, rank_window(self))
+            return self.reinterpret(splat(self.builder, address), kind)
         raise self.unsupported(f"operand {operand!r} is not recognized here")
 
     def symbol_address(self, symbol: Symbol) -> int:
@@ -222,6 +226,17 @@ class Emitter(Frame):
         literal = operand.offset + (int(operand.base.value) if isinstance(operand.base, Immediate) else 0)
         if bits == 32 and not -(1 << 31) <= literal < 1 << 32:
             raise self.unsupported(f"its address has the literal {literal:#x}, and addresses of this state space have 32 bits")
+        address = self._address(operand, bits)
+        return address if not self.clustered else (own_offsets if bits == 32 else own_window)(self, address)
+
+    def cluster_address(self, operand: Operand | Negated) -> Value:
+        """Address operand in the shared memory of the cluster, as `access.shared_host` takes it (<32 x i32>)."""
+        if not isinstance(operand, Address):
+            raise self.unsupported("its address is not in brackets")
+        address = self._address(operand, 32)
+        return from_own(self, address) if self.clustered else address
+
+    def _address(self, operand: Address, bits: int) -> Value:
         base = self.read(operand.base, f"u{bits}")
         if not operand.offset:
             return base

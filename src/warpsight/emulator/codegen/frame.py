@@ -52,6 +52,7 @@ class Frame(ABC):
     pc: Value
     checks: frozenset[str] = frozenset()  # what watches the launch: see `watching.py`
     is_compact = False  # accesses call functions, rather than being in line
+    clustered = False  # for launches in clusters of several blocks: addresses in shared memory have the rank of a block
 
     def keep_lanes(self, mask: Value) -> None:
         """From here on only lanes of the i32 mask are active."""
@@ -168,7 +169,7 @@ def call_helper(
         function.linkage = "internal"
         function.attributes.add("noinline")
         helper = HelperFrame(function)
-        helper.checks = frame.checks
+        helper.checks, helper.clustered = frame.checks, frame.clustered
         helper.close(body(helper))
     return _call(frame, function, site, arguments, results)
 
@@ -202,7 +203,7 @@ class PartFrame(Frame):
     def __init__(self, whole: Frame, mask: Value) -> None:
         self._whole = whole
         self.builder, self.context, self.fault_block, self.pc = whole.builder, whole.context, whole.fault_block, whole.pc
-        self.checks = whole.checks
+        self.checks, self.clustered = whole.checks, whole.clustered
         self.keep_lanes(mask)
 
     def buffer(self, name: str, kind: Any) -> Value:

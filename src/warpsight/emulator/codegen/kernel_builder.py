@@ -81,10 +81,10 @@ class KernelBuilder(WarpFunction):
 
     def __init__(
         self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str,
-        instructions: InstructionSet, checks: frozenset[str] = frozenset(), probes: bool = False,
+        instructions: InstructionSet, checks: frozenset[str] = frozenset(), probes: bool = False, clustered: bool = False,
     ) -> None:
         super().__init__(module, function, graph, symbols, path, instructions.special)
-        self.instructions, self.checks, self.probes = instructions, checks, probes
+        self.instructions, self.checks, self.probes, self.clustered = instructions, checks, probes, clustered
         self.barriers = branching.Barriers(self)
         self.calls = instructions.calls(self)
         self._joins = join_bits(function, graph) if SYNCCHECK in checks else {}

@@ -54,6 +54,8 @@ _FAULT_WARP, _WARPS, _STRIDE, _STALL_ROUNDS, _SLOTS = (
     int(s) for s in (Slot.FAULT_WARP, Slot.WARPS_PER_BLOCK, Slot.STATE_STRIDE, Slot.STALL_ROUNDS, Slot.COUNT)
 )
 _WATCH, _WARP = int(Slot.WATCH_PTR), int(Slot.WARP)
+_RANK, _BLOCKS, _CLUSTER = int(Slot.CLUSTER_RANK), int(Slot.CLUSTER_BLOCKS), int(Slot.CLUSTER_RECORD)
+_FOR_EVER = 1 << 60  # the generation of the cluster's barrier for which a block that has ended still counts as arrived
 _DIFFER, _APART, _DEADLOCK, _OPERAND = (
     int(f) for f in (Fault.BARRIERS_DIFFER, Fault.MEETING_APART, Fault.DEADLOCK, Fault.BARRIER_OPERAND)
 )
@@ -96,14 +98,6 @@ def _live_group(context, states, group):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _live_lanes(context, states):  # type: ignore[no-untyped-def]
-    stride, live = context[_STRIDE] // 4, 0
-    for warp in range(context[_WARPS]):
-        live += population(present_lanes(states[warp * stride : warp * stride + FIRST]))
-    return live
-
-
-@jit()
 def _syncs(context, watch):  # type: ignore[no-untyped-def]
     """Does synccheck watch?"""
     return context[_WATCH] != 0 and watch[watcher.BLOCKS_AT] != 0
@@ -133,14 +127,10 @@ def _open_if_complete(context, states, record, number, watch):  # type: ignore[n
     row = record[number]
     if row[lay.ARRIVED] == 0:
         return
-    if number == lay.CLUSTER_ROW:
-        needed = _live_lanes(context, states)
-    elif number >= lay.GROUP_ROW:
+    if number >= lay.GROUP_ROW:
         needed = 32 * _live_group(context, states, number - lay.GROUP_ROW)
-    elif row[lay.EXPECTED]:
-        needed = row[lay.EXPECTED]
     else:
-        needed = 32 * _live_warps(context, states)
+        needed = row[lay.EXPECTED] if row[lay.EXPECTED] else 32 * _live_warps(context, states)
     if row[lay.ARRIVED] < needed:
         return
     if number == 0 and row[lay.EXPECTED] == 0 and _syncs(context, watch):
@@ -334,16 +324,46 @@ def _yield(context, states, record, state, block, watch):  # type: ignore[no-unt
 
 
 @jit()
-def _cluster(context, states, record, state, block, waits, watch):  # type: ignore[no-untyped-def]
-    """`barrier.cluster.arrive` and `.wait` of a cluster of one block: lanes count one by one, and wait for their own arrival."""
+def _all_arrived(context, states, generation):  # type: ignore[no-untyped-def]
+    """Have all lanes of the block that have not ended come to the cluster's barrier?"""
+    stride = context[_STRIDE] // 4
+    for warp in range(context[_WARPS]):
+        state = states[warp * stride : warp * stride + FIRST]
+        arrived = np.int64(state[lay.CLUSTER_LANES]) & ALL if state[lay.CLUSTER_GENERATION] == generation else np.int64(0)
+        if present_lanes(state) & ~arrived and state[lay.RESUME] != lay.DONE_RESUME:
+            return False
+    return True
+
+
+@jit()
+def _open_cluster(context, states, record, cluster, ended):  # type: ignore[no-untyped-def]
+    """The block's part in the cluster's barrier, which opens when all blocks have arrived; it may have opened meanwhile."""
+    row, rank = record[lay.CLUSTER_ROW], context[_RANK]
+    if ended:
+        cluster[1 + rank] = _FOR_EVER
+    elif cluster[1 + rank] <= row[lay.GENERATION] and _all_arrived(context, states, np.int32(row[lay.GENERATION])):
+        cluster[1 + rank] = row[lay.GENERATION] + 1
+    opens = True
+    for other in range(context[_BLOCKS]):
+        opens &= cluster[1 + other] > cluster[0]
+    if opens and not ended:
+        cluster[0] += 1
+    if row[lay.GENERATION] != cluster[0]:
+        row[lay.GENERATION] = cluster[0]
+        record[lay.PROGRESS_ROW, lay.OPENED] += 1
+        record[lay.PROGRESS_ROW, lay.ADVANCED] += 1
+
+
+@jit()
+def _cluster(context, states, record, cluster, state, block, waits, watch):  # type: ignore[no-untyped-def]
+    """`barrier.cluster.arrive` and `.wait`: lanes count one by one, and wait for their own arrival."""
     row, mask = record[lay.CLUSTER_ROW], np.int64(state[lay.MASK]) & ALL
     generation = np.int32(row[lay.GENERATION])
     pending = np.int64(state[lay.CLUSTER_LANES]) & ALL if state[lay.CLUSTER_GENERATION] == generation else np.int64(0)
     if not waits:
         state[lay.CLUSTER_LANES] = np.int32(pending | mask)
         state[lay.CLUSTER_GENERATION] = generation
-        row[lay.ARRIVED] += population(mask & ~pending)
-        _open_if_complete(context, states, record, lay.CLUSTER_ROW, watch)
+        _open_cluster(context, states, record, cluster, False)
         return block
     waiting = mask & pending
     if waiting == 0:
@@ -357,12 +377,13 @@ def _cluster(context, states, record, state, block, waits, watch):  # type: igno
 
 
 @jit()
-def _round(context, states, record, watch):  # type: ignore[no-untyped-def]
+def _round(context, states, record, cluster, watch):  # type: ignore[no-untyped-def]
     """After a turn of each warp: does the block go on?"""
     progress, stride = record[lay.PROGRESS_ROW], context[_STRIDE] // 4
     for number in range(lay.RECORD_ROWS):
-        if number != lay.PROGRESS_ROW:
+        if number not in (lay.CLUSTER_ROW, lay.PROGRESS_ROW):
             _open_if_complete(context, states, record, number, watch)
+    _open_cluster(context, states, record, cluster, False)
     live, spinning, first = 0, False, -1
     for warp in range(context[_WARPS]):
         state = states[warp * stride : warp * stride + FIRST]
@@ -371,11 +392,15 @@ def _round(context, states, record, watch):  # type: ignore[no-untyped-def]
             first = warp if first < 0 else first
             spinning |= state[lay.STATUS] == lay.YIELDED
     if live == 0:
+        _open_cluster(context, states, record, cluster, True)
         return FINISHED
     if progress[lay.ADVANCED] != progress[lay.LAST_ADVANCED] or live != progress[lay.LAST_LIVE]:
         progress[lay.LAST_ADVANCED], progress[lay.LAST_LIVE] = progress[lay.ADVANCED], live
         progress[lay.STALLS] = 0
         return AGAIN
+    progress[lay.IDLE] = not spinning
+    if not spinning and context[_BLOCKS] > 1:  # another block of the cluster may open the barrier
+        return STALLED
     if not spinning:
         state = states[first * stride : first * stride + FIRST]
         fail(context, state, _DEADLOCK, present_lanes(state))
@@ -431,10 +456,14 @@ def _compiled(version: int) -> Any:
         words = context[_STRIDE] // 4
         states = numba.carray(states_at, (context[_WARPS] * words,))
         record = numba.carray(record_at, (lay.RECORD_ROWS, lay.RECORD_WORDS))
+        start = context[_CLUSTER]
+        cluster = numba.carray(record_at, (start + lay.CLUSTER_RECORD_WORDS,))[start:]
         if operation == ROUND:
-            return np.int32(_round(context, states, record, watch))
+            return np.int32(_round(context, states, record, cluster, watch))
         state = numba.carray(state_at, (words,))
         if operation == READY:
+            if record[lay.CLUSTER_ROW, lay.GENERATION] != cluster[0]:
+                _open_cluster(context, states, record, cluster, False)
             blocked = state[lay.STATUS] == lay.BARRIER and state[lay.SEEN] == np.int32(record[lay.PROGRESS_ROW, lay.OPENED])
             return np.int32(state[lay.RESUME] != lay.DONE_RESUME and not blocked)
         if operation == YIELD:
@@ -445,7 +474,7 @@ def _compiled(version: int) -> Any:
             return np.int32(_meet(context, states, record, state, a, b, c, d, watch))
         if operation in (CLUSTER_ARRIVE, CLUSTER_WAIT):
             state[lay.WAIT_PC] = d
-            return np.int32(_cluster(context, states, record, state, a, operation == CLUSTER_WAIT, watch))
+            return np.int32(_cluster(context, states, record, cluster, state, a, operation == CLUSTER_WAIT, watch))
         if operation == CHOOSE:
             state[lay.DEPTH] += 1  # what was taken from the stack waits; it is still there
         return np.int32(_choose(context, states, record, state, watch))

@@ -18,6 +18,11 @@ SHARED_WINDOW = 1 << 24
 LOCAL_WINDOW = 1 << 25
 PARAM_WINDOW = 3 << 24
 WINDOW_BYTES = 1 << 24
+# Generic addresses of shared memory in a cluster of several blocks: from here on, the rank of the block, then the offset in its
+# memory. An address in shared memory itself has the rank above the offset too, as on a GPU.
+CLUSTER_WINDOW = 1 << 40
+RANK_SHIFT = 24
+MOST_RANKS = 16  # blocks of a cluster (CUDA C++ Programming Guide: 8 are portable, a GPU may allow 16)
 ARENA_BASE = 1 << 32
 ARENA_LIMIT = 1 << 36
 LOCAL_TRACE_BASE = 1 << 36
@@ -62,8 +67,13 @@ class Slot(IntEnum):
         PROBE_PTR,  # of code compiled with probes: what they look for and find (see `recording.py`)
         OUTSIDE_PTR,  # of accesses out of bounds that are let through: see `OUTSIDE_ROW_WORDS`; 0: they are faults
         CHANCE_PTR,  # of code compiled for other orders: what decides between orders (see `orders.py`)
+        # Of a block in a cluster: host address of the shared memory of rank 0, the distance to that of the next rank, its own rank,
+        # the cluster's shape and blocks, whether the launch asked for clusters, and where the cluster's barrier lies, in words
+        # behind RECORD_PTR: its generation, then for each rank the generation that it has arrived in, plus 1.
+        CLUSTER_SHARED, CLUSTER_STRIDE, CLUSTER_RANK, CLUSTER_X, CLUSTER_Y, CLUSTER_Z, CLUSTER_BLOCKS, CLUSTER_EXPLICIT,
+        CLUSTER_RECORD,
         COUNT,
-    ) = range(69)  # fmt: skip
+    ) = range(78)  # fmt: skip
 
 
 class Fault(IntEnum):
@@ -71,11 +81,11 @@ class Fault(IntEnum):
 
     (
         OUT_OF_BOUNDS, MISALIGNED, READ_ONLY, SHARED_BOUNDS, LOCAL_BOUNDS, PARAM_BOUNDS, TRAP, LIMIT, INTERRUPTED, NO_MEMORY,
-        BRANCH_INDEX, MIXED_SPACES, BARRIERS_DIFFER, MBARRIER_STATE, MBARRIER_COUNT, ALLOCA_OVERFLOW, BULK_SIZE, BULK_EVENT,
-        WARP_INCOMPLETE, BAD_IMAGE, IMAGE_KIND, SURFACE_BOUNDS, STACK_OVERFLOW, CALL_DEPTH, CALL_TARGET, RETURN_TARGET, DEADLOCK,
-        BARRIER_OPERAND, MEETING_APART, BREAKPOINT, ASSERTION, USE_AFTER_FREE, DOUBLE_FREE, BAD_FREE, UNWRITTEN,
-        GROUP_INCOMPLETE,
-    ) = range(1, 37)  # fmt: skip
+        BRANCH_INDEX, MIXED_SPACES, BARRIERS_DIFFER, MBARRIER_STATE, MBARRIER_COUNT, ALLOCA_OVERFLOW, BULK_SIZE, WARP_INCOMPLETE,
+        BAD_IMAGE, IMAGE_KIND, SURFACE_BOUNDS, STACK_OVERFLOW, CALL_DEPTH, CALL_TARGET, RETURN_TARGET, DEADLOCK, BARRIER_OPERAND,
+        MEETING_APART, BREAKPOINT, ASSERTION, USE_AFTER_FREE, DOUBLE_FREE, BAD_FREE, UNWRITTEN, CLUSTER_RANK, TENSOR_MAP,
+        TENSOR_FORM, GROUP_INCOMPLETE,
+    ) = range(1, 39)  # fmt: skip
 
 
 # Accesses out of bounds that are let through: zeros that each lane reads, or a place for what it writes, then for each memory
@@ -122,12 +132,14 @@ MEETING = 1 << 29  # added to the block of lanes that wait in front of it for ot
 WAKING = 1 << 27  # added to the block of lanes whose barrier has opened
 GRANTED = 1 << 26  # added to the block of lanes that need no longer wait in front of it
 
-# A block's record. Rows 0-15 are its barriers, 16 that of its cluster, 17 its progress, 18-25 the barriers of its warp groups.
+# A block's record. Rows 0-15 are its barriers, 16 its part in that of its cluster, 17 its progress, 18-25 the barriers of its warp
+# groups.
 RECORD_ROWS, RECORD_WORDS = 26, 8
 CLUSTER_ROW, PROGRESS_ROW, GROUP_ROW = 16, 17, 18
 # FIRST_ARRIVAL: with synccheck, of the warp that arrived first its number, and in the lower half the pc, from 1.
 ARRIVED, EXPECTED, GENERATION, VOTES_NOW, VOTERS_NOW, VOTES_PASSED, VOTERS_PASSED, FIRST_ARRIVAL = range(8)
-OPENED, ADVANCED, LAST_ADVANCED, STALLS, LAST_LIVE = range(5)
+OPENED, ADVANCED, LAST_ADVANCED, STALLS, LAST_LIVE, IDLE = range(6)  # IDLE: it has stalled, and none of its warps spins
+CLUSTER_RECORD_WORDS = 1 + MOST_RANKS
 
 PATH_ENTRY_BYTES = 8  # uint32 block | lanes << 24... see `recording.py`; uint32 repeat
 SEGMENT_MARK = 0xFFFFFFFF

@@ -101,19 +101,21 @@ class NativeKernel:
     state_stride: int
     frame: int  # the kernel's own part of each lane's call stack
     engine: Any
+    clustered: bool = False  # for launches in clusters, whose blocks run together
 
 
 def compile_kernel(
     module: Module, function: Function, text: str, instructions: InstructionSet, symbols: SymbolTable,
-    checks: frozenset[str] = frozenset(), probes: bool = False,
+    checks: frozenset[str] = frozenset(), probes: bool = False, clustered: bool = False,
 ) -> NativeKernel:
     """Machine code for `function` of `module`, which was made from `text`: from the disk cache, or compiled now.
 
     With `checks`, the code tells them what it does (see `watching.py`). `symbols` says where variables lie. With `probes`, chosen
-    accesses leave the addresses of their lanes (see `recording.py`). Raises UnsupportedError for anything that is not modelled.
+    accesses leave the addresses of their lanes (see `recording.py`). `clustered` code is for launches in clusters of several
+    blocks. Raises UnsupportedError for anything that is not modelled.
     """
     _initialise()
-    graph = build_cfg(function, apart=not checks.isdisjoint(_NEED_LANES_APART))
+    graph = build_cfg(function, apart=not checks.isdisjoint(_NEED_LANES_APART), together=clustered)
     quickly = budget.is_quick(function)
     # Code from an assembler is long because it is unrolled: better registers make it 1.2 to 1.8 times as fast.
     effort = (1 if instructions.level == "sass" else 0) if quickly else 2
@@ -122,7 +124,7 @@ def compile_kernel(
     def build() -> bytes:
         """A small head, the names of library functions, then the object file."""
         llvm_module = ir.Module(name="kernel")
-        builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, instructions, checks, probes)
+        builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, instructions, checks, probes, clustered)
         builder.build()
         build_driver(llvm_module, builder.llvm, graph.waits.independent, checks)
         code = _emit(llvm_module, effort, quickly, module.path)
@@ -132,7 +134,7 @@ def compile_kernel(
         names = " ".join(called).encode()
         return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
 
-    chosen = [name for name, given in (("probes", probes),) if given]
+    chosen = [name for name, given in (("probes", probes), ("clustered", clustered)) if given]
     options = f"{symbols.global_base} {effort} {budget.BUDGET} {budget.QUICK_BUDGET} {' '.join([*sorted(checks), *chosen])}"
     stored = _kept(build, host, instructions.level, options, function.name, text)
     site_count, state_stride, named = struct.unpack_from(_HEAD, stored)
@@ -142,7 +144,7 @@ def compile_kernel(
     with _LOCK:
         engine = _load(stored[start:], machine)
         run = RUN_TYPE(engine.get_function_address("run"))
-    return NativeKernel(run, graph, symbols, site_count, state_stride, function.frame, engine)
+    return NativeKernel(run, graph, symbols, site_count, state_stride, function.frame, engine, clustered)
 
 
 def _kept(build: Callable[[], bytes], host: str, *identity: str) -> bytes:

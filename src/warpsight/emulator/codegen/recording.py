@@ -40,10 +40,11 @@ from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.ptx.rules import memory_access
 from warpsight.traces.path_store import LANES_SHIFT
 
-# A warp touches at most 32 sectors of global memory per instruction (255 with a bulk copy), and 4 words x 32 lanes of local memory;
-# stores of sectors are made in vectors of 32, so that one vector beyond the last must also fit.
+# A warp touches at most 32 sectors of global memory per instruction (255 of an image; bulk copies ask for room themselves), and 4
+# words x 32 lanes of local memory; stores of sectors are made in vectors of 32, so that one vector beyond the last must also fit.
 SECTORS_PER_ACCESS = 288
-EVENT_BYTES_PER_ACCESS = 4
+EVENT_BYTES_PER_ACCESS = 4  # of a bulk copy 3 count its sectors, and one its sharing
+BULK_COUNT_BYTES = 3
 
 
 def emit_block_entry(emitter: Emitter, block: int, code: Sequence[Instruction]) -> None:
@@ -122,6 +123,12 @@ def emit_event_byte(emitter: Frame, value: Value) -> None:
     cursor = load_as(builder, pointer, PTR, 8)
     store_as(builder, builder.trunc(value, I8), cursor, 1)
     store_as(builder, at(builder, cursor, 1), pointer, 8)
+
+
+def emit_bulk_count(frame: Frame, count: Value) -> None:
+    """Append the number of sectors (i64) of a bulk copy to the events."""
+    for place in range(BULK_COUNT_BYTES):
+        emit_event_byte(frame, frame.builder.trunc(frame.builder.lshr(count, I64(8 * place)), I32))
 
 
 def emit_sector_run(emitter: Frame, first: Value, count: Value) -> None:

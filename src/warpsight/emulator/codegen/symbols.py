@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.emulator.codegen.layout import ARENA_BASE, EXTERNAL_BASE, FUNCTION_BASE, FUNCTION_STEP
@@ -72,7 +72,8 @@ class SymbolTable:
     `static_shared_bytes`, `local_bytes` (per lane, the stack from `stack_start` on included) and `param_bytes` are the sizes of
     those spaces; `system_shared_bytes` of the first are the system's. Global and constant data begin at device address
     `global_base`: the module's own first, in their order, so that all kernels of a module agree on them. `stack_grows_down` says
-    from which end of local memory a thread's stack is used, `parameters_start` where the parameters begin in theirs.
+    from which end of local memory a thread's stack is used, `parameters_start` where the parameters begin in theirs. `shared_names`
+    are the variables in shared memory.
     """
 
     stack_grows_down = False
@@ -95,6 +96,7 @@ class SymbolTable:
             self.system_shared_bytes = RESERVED_SHARED["%reserved_smem_offset_end"]
             self.placed.append(Placed("shared", "reserved shared memory", 0, self.system_shared_bytes))
         self._place_shared([v for v in variables if v.space == "shared" and v.name in used])
+        self.shared_names = {v.name for v in variables if v.space == "shared"}
         self.local_bytes = self._place([v for v in function.variables.values() if v.space == "local"])
         self.local_bytes = self.stack_start = align_up(self.local_bytes, 16)
         if any(i.opcode in _STACK_OPCODES for i in function.instructions):
@@ -146,9 +148,9 @@ class NativeSymbolTable(SymbolTable):
 
     def __init__(self, module: Module, function: Function, image: KernelImage, global_base: int = ARENA_BASE) -> None:
         super().__init__(module, function, global_base)
-        self.placed = [replace(p, offset=p.offset + image.parameters) if p.space == "param" else p for p in self.placed]
+        self.placed = [p for p in self.placed if p.space != "param"]
         self.parameters_start = image.parameters
-        self.param_bytes += image.parameters
+        self.param_bytes = self._place(function.parameters, image.parameters)  # what is aligned is so within the bank
         self.static_shared_bytes = image.shared_bytes
         self.system_shared_bytes = image.system_shared_bytes
         self.dynamic_shared_offset = align_up(image.shared_bytes, DYNAMIC_SHARED_ALIGN)

@@ -53,7 +53,7 @@ class WarpFunction:
 
     `bodies` are the LLVM blocks of the basic blocks, `arrivals` those to jump to; diverged lanes wait for each other at the blocks
     `meets`. `mask` (the running lanes), `reconverge` (the block at which they wait for others) and `popped` are i32 stack slots.
-    `special(emitter, name)` emits a special register.
+    `special(emitter, name)` emits a special register; `clustered`: the code is for launches in clusters of several blocks.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class WarpFunction:
     ) -> None:
         self.module, self.function, self.graph, self.symbols, self.path = module, function, graph, symbols, path
         self.special = special
+        self.clustered = False
         self.llvm = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
         self.context, self.state = self.llvm.args
         self.site_count = 0

@@ -11,7 +11,7 @@ from llvmlite import ir
 from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK
 from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.frame import Frame
+from warpsight.emulator.codegen.frame import Frame, PartFrame
 from warpsight.emulator.codegen.helpers import note_in, until_no_lane_is_left
 from warpsight.emulator.codegen.lanes import (
     I8,
@@ -78,7 +78,11 @@ def note_access(
     if INITCHECK in frame.checks:
         _note_written(frame, space, host, wide, element_bytes, count, reads=reads and unwritten, writes=writes)
     if RACECHECK in frame.checks and space != "local":
-        _note_order(frame, space, host, wide, element_bytes, count, reads=reads, writes=writes, values=values)
+        watched = frame
+        if space == "shared" and frame.clustered:  # what lies in another block of the cluster is not watched
+            own = frame.builder.icmp_unsigned("<", wide, splat(frame.builder, frame.slot(Slot.SHARED_SIZE)))
+            watched = PartFrame(frame, frame.builder.and_(frame.active_mask, lanes_to_mask(frame.builder, own)))
+        _note_order(watched, space, host, wide, element_bytes, count, reads=reads, writes=writes, values=values)
 
 
 def _note_written(

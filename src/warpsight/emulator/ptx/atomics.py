@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warpsight.emulator.codegen.access import check_global, check_window, conflict_degree, merge, record_sectors
+from warpsight.emulator.codegen.access import check_global, conflict_degree, merge, record_sectors, shared_host
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
 from warpsight.emulator.codegen.helpers import most_sharing
@@ -31,7 +31,7 @@ from warpsight.emulator.codegen.lanes import (
     store_as,
     vector,
 )
-from warpsight.emulator.codegen.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Fault, Slot
+from warpsight.emulator.codegen.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Slot
 from warpsight.emulator.codegen.orders import each_lane
 from warpsight.emulator.codegen.recording import emit_event_byte
 from warpsight.emulator.codegen.watching import note_access
@@ -40,6 +40,7 @@ from warpsight.emulator.ptx.memory import (
     SHARED_SPACES,
     VECTORS,
     allow_words,
+    shared_address,
     space_of,
     stop_if_mixed,
     vector_parts,
@@ -169,7 +170,10 @@ def atomic(emitter: Emitter, instruction: Instruction) -> None:
     if count == 1 and operation in ("min", "max") and kind in FLOATS:
         raise emitter.unsupported(f"atomic {operation} of a single .{kind} is not modelled")
     lanes = [emitter.read(p, f"b{bits}") for part in parts for p in part]
-    where = emitter.effective_address(address, 32 if space == "shared" else 64)
+    if space == "shared":
+        where = shared_address(emitter, address, "cluster" if "shared::cluster" in instruction.modifiers else space)
+    else:
+        where = emitter.effective_address(address)
     old = set(register_names([destination]))
     overwrites = operation == "exch" and not any(old & set(reads(other)) for other in emitter.kernel.function.instructions)
     results = Shape(space, operation, kind, count, overwrites=overwrites).call(emitter, where, lanes)
@@ -278,12 +282,11 @@ def shared_place(
     It writes and, unless told otherwise, `reads`; with `unwritten` false it may meet memory that was never written.
     """
     builder = frame.builder
-    check_window(frame, offsets, size, frame.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, drops=True)
+    host = shared_host(frame, offsets, size, drops=True)
     emit_event_byte(frame, conflict_degree(frame, offsets, size))
     wide = builder.zext(offsets, vector(I64))
     if sharing:
         record_sharing(frame, wide)
-    host = builder.add(wide, splat(builder, frame.slot(Slot.SHARED_PTR)))
     note_access(frame, "shared", host, wide, size, 1, reads=reads, writes=True, unwritten=unwritten)
     return host
 

@@ -2,9 +2,8 @@
 
 They are carried out at once, so a group is complete when it is committed, and waiting for groups does nothing. In a trace,
 `cp.async` is the access to device memory that it makes; its shared side is checked, but not recorded. The shared side of a bulk
-copy lies in the block itself: a cluster is one block, and a multicast reaches it if bit 0 of its mask is set. Lanes act one after
-the other, lowest first. An event counts sectors in one byte, so a warp that moves more than 255 of them with one instruction is
-refused.
+copy may lie in another block of the cluster; a multicast writes at the same place in each block of its mask. Lanes act one after
+the other, lowest first.
 """
 
 from __future__ import annotations
@@ -14,10 +13,19 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.base.findings import INITCHECK
-from warpsight.emulator.codegen.access import check_global, check_window, record_sectors, stop_on
+from warpsight.emulator.codegen.access import (
+    check_global,
+    check_runs,
+    check_window,
+    each_block,
+    record_sectors,
+    shared_host,
+    stop_on,
+)
+from warpsight.emulator.codegen.cluster_addresses import at_rank
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, PartFrame, call_helper
-from warpsight.emulator.codegen.helpers import check_lanes, for_each_lane
+from warpsight.emulator.codegen.helpers import for_each_lane
 from warpsight.emulator.codegen.lanes import (
     I1,
     I8,
@@ -38,13 +46,14 @@ from warpsight.emulator.codegen.lanes import (
     store_as,
     vector,
 )
-from warpsight.emulator.codegen.layout import Fault, Slot
-from warpsight.emulator.codegen.recording import emit_event_byte, internal_function
+from warpsight.emulator.codegen.layout import RANK_SHIFT, Fault, Slot
+from warpsight.emulator.codegen.recording import ask_host, emit_bulk_count, emit_event_byte, internal_function
 from warpsight.emulator.codegen.watching import note_access
 from warpsight.emulator.ptx.atomics import FLOATS, new_value, operation_of, record_sharing
 from warpsight.emulator.ptx.common import operands
-from warpsight.emulator.ptx.mbarriers import complete_bytes, emit_copy_arrival
+from warpsight.emulator.ptx.mbarriers import Step, complete_bytes, emit_copy_arrival
 from warpsight.emulator.ptx.memory import allow_words, without_policy
+from warpsight.emulator.ptx.tensor_copies import tensor_copy
 from warpsight.isa.ptx.program import Instruction, Negated, Register
 from warpsight.isa.ptx.rules import bulk_spaces, is_async_copy
 
@@ -53,7 +62,6 @@ _BULK_WORDS = (
     "multicast::cluster", "L2::cache_hint", "noftz",
 )  # fmt: skip
 _OPERATIONS = ("and", "or", "xor", "add", "inc", "dec", "min", "max")
-_MOST_SECTORS = 255
 _SECTOR_SHIFT = 5
 _GRAIN = 16  # bytes: alignment of both addresses and unit of the size
 
@@ -72,17 +80,11 @@ def emit_bulk(emitter: Emitter, instruction: Instruction) -> None:
     reduction = _reduction(emitter, instruction) if "reduce" in modifiers else ("", "")
     multicast = "multicast::cluster" in modifiers
     to, origin, size, *rest = without_policy(emitter, instruction, 3 + int(signals) + int(multicast))
-    frame: Frame = emitter
-    if multicast:
-        reached = emitter.builder.trunc(emitter.read(rest.pop(), "b16"), vector(I1))
-        frame = PartFrame(emitter, emitter.builder.and_(lanes_to_mask(emitter.builder, reached), emitter.active_mask))
     sizes = emitter.read(size, "u32")
     places = [_address(emitter, space, operand) for space, operand in ((target, to), (source, origin))]
-    shape = BulkShape(target, source, *reduction)
-    call_helper(frame, shape.name, emitter.kernel.next_site(), [*places, sizes], [], shape.body)
-    if signals:
-        barrier = emitter.effective_address(rest[0], 32)
-        complete_bytes(frame, barrier, emitter.builder.zext(sizes, vector(I64)))
+    blocks = emitter.builder.zext(emitter.read(rest.pop(), "b16"), vector(I32)) if multicast else None
+    barrier = emitter.cluster_address(rest[0]) if signals else None
+    BulkShape(target, source, *reduction).call(emitter, emitter.kernel.next_site(), places, sizes, barrier, blocks)
 
 
 def _prefetch(emitter: Emitter, instruction: Instruction) -> None:
@@ -104,43 +106,73 @@ def _address(emitter: Emitter, space: str, operand: Any) -> Value:
     """<32 x i64>: a device address, or an offset in shared memory."""
     if space == "global":
         return emitter.effective_address(operand)
-    return emitter.builder.zext(emitter.effective_address(operand, 32), vector(I64))
+    return emitter.builder.zext(emitter.cluster_address(operand), vector(I64))
 
 
 class BulkShape:
-    """A bulk copy from state space `source` to `target`; with an `operation`, a reduction of elements of PTX type `kind`."""
+    """A bulk copy from state space `source` to `target`; with an `operation`, a reduction of elements of PTX type `kind`.
 
-    def __init__(self, target: str, source: str, operation: str, kind: str) -> None:
+    `step` is what completes bytes on an mbarrier object, as for `complete_bytes`.
+    """
+
+    def __init__(self, target: str, source: str, operation: str, kind: str, step: Step | None = None) -> None:
         self.target, self.source, self.operation, self.kind = target, source, operation, kind
         self.name = f"bulk_{target}_{source}{operation}{kind}"
+        self.step = {} if step is None else {"function": step}
 
-    def body(self, helper: HelperFrame) -> list[Value]:
+    def call(
+        self, frame: Frame, site: int, places: list[Value], sizes: Value, barrier: Value | None = None, blocks: Value | None = None
+    ) -> None:
+        """Copy `sizes` (<32 x i32>) bytes between two places (<32 x i64>), and complete them on mbarrier objects at shared offsets.
+
+        `blocks` (<32 x i32>) has the blocks that a multicast reaches.
+        """
+        objects = [] if barrier is None else [barrier]
+        name = f"{self.name}{'_signals' * len(objects)}{'_multicast' * (blocks is not None)}"
+        arguments = [*places, sizes, *objects, *([] if blocks is None else [blocks])]
+        call_helper(frame, name, site, arguments, [], lambda helper: self._body(helper, len(objects) > 0, blocks is not None))
+
+    def _body(self, helper: HelperFrame, signals: bool, multicast: bool) -> list[Value]:
         """Out of line: check, record, move."""
-        builder, (to, origin, sizes) = helper.builder, helper.arguments
+        builder, (to, origin, sizes, *more) = helper.builder, helper.arguments
         rest = builder.and_(sizes, splat_constant(I32, _GRAIN - 1))
         stop_on(helper, _some(builder, rest), sizes, Fault.BULK_SIZE)
         busy = builder.and_(_some(builder, sizes), helper.active_mask)
+        barrier = more[0] if signals else None
+        if multicast:  # to no block at all: nothing is read
+            busy = builder.and_(busy, _some(builder, more[-1]))
         for space, place, writes in ((self.target, to, True), (self.source, origin, False)):
             if space == "global":
                 check_runs(helper, busy, place, sizes, _GRAIN, writes=writes)
                 _record_sectors(helper, busy, place, sizes)
-            else:
-                _check_shared(helper, busy, place, sizes)
         if self.target == self.source:
             _record_passes(helper, busy, sizes)
         if self.operation:
             record_sharing(PartFrame(helper, busy), to)
-        self._move(helper, busy, to, origin, sizes)
+        if not multicast:
+            self._deliver(helper, busy, to, origin, sizes, barrier)
+            return []
+
+        def in_block(frame: Frame, rank: Value) -> None:
+            there = builder.zext(at_rank(frame, builder.trunc(to, vector(I32)), rank), vector(I64))
+            signal = None if barrier is None else at_rank(frame, barrier, rank)
+            self._deliver(frame, builder.and_(busy, frame.active_mask), there, origin, sizes, signal)
+
+        each_block(helper, more[-1], in_block)
         return []
 
-    def _move(self, helper: HelperFrame, busy: Value, to: Value, origin: Value, sizes: Value) -> None:
-        builder = helper.builder
-        base = {"global": helper.slot(Slot.ARENA_DELTA), "shared": helper.slot(Slot.SHARED_PTR)}
-        hosts = [builder.add(v, splat(builder, base[s])) for v, s in ((to, self.target), (origin, self.source))]
-        held = [helper.spill(v, f"bulk{k}") for k, v in enumerate((*hosts, builder.zext(sizes, vector(I64))))]
-        move = intrinsic(builder.module, "llvm.memmove.p0.p0.i64", ir.VoidType(), [PTR, PTR, I64, I1])
+    def _deliver(self, frame: Frame, busy: Value, to: Value, origin: Value, sizes: Value, barrier: Value | None) -> None:
+        """Move the data to one place, and complete it there."""
+        hosts = [_host(frame, busy, space, place, sizes) for space, place in ((self.target, to), (self.source, origin))]
+        self._move(frame, busy, hosts, sizes)
+        if barrier is not None:
+            complete_bytes(frame, barrier, frame.builder.zext(sizes, vector(I64)), **self.step)
 
-        shadows = INITCHECK in helper.checks and not self.operation
+    def _move(self, frame: Frame, busy: Value, hosts: list[Value], sizes: Value) -> None:
+        builder = frame.builder
+        held = [frame.spill(v, f"bulk{k}") for k, v in enumerate((*hosts, builder.zext(sizes, vector(I64))))]
+        move = intrinsic(builder.module, "llvm.memmove.p0.p0.i64", ir.VoidType(), [PTR, PTR, I64, I1])
+        shadows = INITCHECK in frame.checks and not self.operation
 
         def body(inner: Builder, lane: Value) -> None:
             offset = inner.shl(inner.zext(lane, I64), I64(3))
@@ -152,7 +184,7 @@ class BulkShape:
                 inner.call(move, [*pointers, size, I1(0)])
 
             if shadows:  # what was never written stays so where it is copied to
-                distance = {"global": helper.slot(Slot.GLOBAL_SHADOW), "shared": helper.slot(Slot.SHARED_SHADOW)}
+                distance = {"global": frame.slot(Slot.GLOBAL_SHADOW), "shared": frame.slot(Slot.SHARED_SHADOW)}
                 places = ((first, self.target), (second, self.source))
                 beside = [inner.inttoptr(inner.add(v, distance[space]), PTR) for v, space in places]
                 inner.call(move, [*beside, size, I1(0)])
@@ -189,19 +221,22 @@ def _some(builder: Builder, lanes: Value) -> Value:
     return lanes_to_mask(builder, builder.icmp_signed("!=", lanes, splat_constant(I32, 0)))
 
 
-def _check_shared(helper: HelperFrame, busy: Value, offsets: Value, sizes: Value) -> None:
-    """Stop unless each busy lane's run lies, aligned, in shared memory."""
-    builder = helper.builder
-    end = builder.add(offsets, builder.zext(sizes, vector(I64)))
-    beyond = builder.icmp_unsigned(">", end, splat(builder, helper.slot(Slot.SHARED_SIZE)))
-    narrow = builder.trunc(offsets, vector(I32))
-    part = PartFrame(helper, busy)
-    stop_on(part, lanes_to_mask(builder, beyond), narrow, Fault.SHARED_BOUNDS)
-    stop_on(part, _some(builder, builder.and_(narrow, splat_constant(I32, _GRAIN - 1))), narrow, Fault.MISALIGNED)
+def _host(frame: Frame, busy: Value, space: str, places: Value, sizes: Value) -> Value:
+    """Host addresses (<32 x i64>) of the runs of busy lanes; those in shared memory are checked."""
+    builder = frame.builder
+    if space == "global":
+        return builder.add(places, splat(builder, frame.slot(Slot.ARENA_DELTA)))
+    part, offsets = PartFrame(frame, busy), builder.trunc(places, vector(I32))
+    host = shared_host(part, offsets, _GRAIN)
+    within = builder.and_(places, splat_constant(I64, (1 << RANK_SHIFT) - 1)) if frame.clustered else places
+    end = builder.add(within, builder.zext(sizes, vector(I64)))
+    beyond = builder.icmp_unsigned(">", end, splat(builder, frame.slot(Slot.SHARED_SIZE)))
+    stop_on(part, lanes_to_mask(builder, beyond), offsets, Fault.SHARED_BOUNDS)
+    return host
 
 
 def _record_sectors(helper: HelperFrame, busy: Value, addresses: Value, sizes: Value) -> None:
-    """Append the distinct sectors of the lanes' runs in lane order, and their number. Refused when they may be more than 255."""
+    """Append the distinct sectors of the lanes' runs in lane order, and their number."""
     builder = helper.builder
     wide = builder.zext(sizes, vector(I64))
     shift, one = splat_constant(I64, _SECTOR_SHIFT), splat_constant(I64, 1)
@@ -210,8 +245,7 @@ def _record_sectors(helper: HelperFrame, busy: Value, addresses: Value, sizes: V
     counts = builder.add(builder.sub(last, first), one)
     counts = builder.select(PartFrame(helper, busy).active, counts, splat_constant(I64, 0))
     total = reduce_vector(builder, "add", counts)
-    many = builder.icmp_unsigned(">", total, I64(_MOST_SECTORS))
-    helper.stop_if(many, Fault.BULK_EVENT, lambda: (I32(0), total))
+    helper.leave_if(builder.icmp_signed("==", ask_host(builder, helper.context, builder.shl(total, I64(2))), I32(0)))
     firsts, numbers = helper.spill(first, "first sectors"), helper.spill(counts, "sector counts")
     pointer = at(builder, helper.context, 8 * Slot.SECTOR_CURSOR)
     start = load_as(builder, pointer, I64, 8)
@@ -223,7 +257,7 @@ def _record_sectors(helper: HelperFrame, busy: Value, addresses: Value, sizes: V
 
     for_each_lane(builder, busy, body)
     written = builder.sub(load_as(builder, pointer, I64, 8), start)
-    emit_event_byte(helper, builder.trunc(builder.lshr(written, I64(2)), I32))
+    emit_bulk_count(helper, builder.lshr(written, I64(2)))
 
 
 def _append_run(module: ir.Module) -> ir.Function:
@@ -275,20 +309,6 @@ def _record_passes(helper: HelperFrame, busy: Value, sizes: Value) -> None:
     emit_event_byte(helper, builder.select(builder.icmp_unsigned(">", total, most), most, total))
 
 
-def check_runs(helper: HelperFrame, mask: Value, addresses: Value, sizes: Value, align: int, *, writes: bool) -> None:
-    """Stop unless each lane of the mask may access as many bytes (<32 x i32>, not 0) at its device address as it says."""
-    builder = helper.builder
-    places, held = helper.spill(addresses, "run addresses"), helper.spill(sizes, "run sizes")
-
-    def body(inner: Builder, lane: Value) -> None:
-        size = inner.zext(load_as(inner, at(inner, held, inner.mul(inner.zext(lane, I64), I64(4))), I32, 4), I64)
-        alone = inner.shl(I32(1), lane)
-        arguments = [helper.context, places, alone, size, I64(align), I64(int(writes)), helper.site, helper.pc, I64(0)]
-        helper.leave_if(inner.icmp_signed("!=", inner.call(check_lanes(inner.module), arguments), I32(0)))
-
-    for_each_lane(builder, mask, body)
-
-
 # -- `cp`, which chooses among them, and `cp.async`.
 
 _WORDS = ("async", "ca", "cg", "shared", "shared::cta", "global", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
@@ -303,6 +323,8 @@ def cp(emitter: Emitter, instruction: Instruction) -> None:
         emit_copy_arrival(emitter, instruction)
     elif {"commit_group", "wait_group", "wait_all"} & {*modifiers}:
         _group(emitter, instruction)
+    elif "tensor" in modifiers:
+        tensor_copy(emitter, instruction)
     elif "bulk" in modifiers:
         emit_bulk(emitter, instruction)
     else:

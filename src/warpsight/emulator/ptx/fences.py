@@ -38,7 +38,7 @@ def griddepcontrol(emitter: Emitter, instruction: Instruction) -> None:
 
 def prefetch(emitter: Emitter, instruction: Instruction) -> None:
     """A hint: also with an address that is not mapped it does nothing."""
-    allow(emitter, instruction, "global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal")
+    allow(emitter, instruction, "global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal", "tensormap", "param", "const")
     (address,) = operands(emitter, instruction, 1)
     emitter.effective_address(address)
 

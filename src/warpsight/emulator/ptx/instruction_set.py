@@ -20,6 +20,7 @@ from warpsight.emulator.ptx.common import kinds_of
 from warpsight.emulator.ptx.matrix_shapes import Product
 from warpsight.emulator.ptx.mma import multiply_inside, product_types
 from warpsight.emulator.ptx.system import emit_special
+from warpsight.emulator.ptx.tensor_engine import engine_function
 from warpsight.emulator.ptx.wgmma import GROUP_ARGUMENTS, GroupProduct, multiply_group_inside
 from warpsight.emulator.ptx.wmma import MatrixAccess, move_matrix
 from warpsight.emulator.textures.fetch import fetch_function, query_function
@@ -120,5 +121,6 @@ PTX = InstructionSet(
         "warpsight_texture": lambda: fetch_function().address,
         "warpsight_image_query": lambda: query_function().address,
         "warpsight_surface": lambda: surface_function().address,
+        "warpsight_tensor": lambda: engine_function().address,
     },
 )

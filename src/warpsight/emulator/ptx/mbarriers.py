@@ -1,5 +1,5 @@
 """mbarrier objects: `mbarrier.*`, `cp.async.mbarrier.arrive`, and the stores and reductions that complete on one, `st.async` and
-`red.async`.
+`red.async`. All but `init`, `inval` and waits may be of an object in another block of the cluster.
 
 The object is opaque in PTX. Here its 64 bits are, from bit 0: 20 bits pending arrivals, 20 bits arrivals that the next phase
 expects, 21 bits pending transaction bytes (signed), and from the top: the phase's parity, a mark of initialisation. A phase
@@ -19,7 +19,7 @@ from llvmlite import ir
 
 from warpsight.base.findings import SYNCCHECK
 from warpsight.emulator.codegen import watcher
-from warpsight.emulator.codegen.access import Access, check_window, shared_access, stop_on
+from warpsight.emulator.codegen.access import Access, shared_access, shared_host, stop_on
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
 from warpsight.emulator.codegen.helpers import for_each_lane
@@ -37,23 +37,32 @@ from warpsight.emulator.codegen.lanes import (
     mask_to_lanes,
     scalar_type,
     scatter,
-    splat,
     splat_constant,
     store_as,
     vector,
 )
-from warpsight.emulator.codegen.layout import SHARED_WINDOW, WINDOW_BYTES, Fault, Slot
+from warpsight.emulator.codegen.layout import SHARED_WINDOW, Fault
 from warpsight.emulator.codegen.recording import internal_function
 from warpsight.emulator.codegen.watching import note
 from warpsight.emulator.ptx import memory
 from warpsight.emulator.ptx.atomics import Shape, atomic, operation_of, shared_place
 from warpsight.emulator.ptx.common import operands
-from warpsight.emulator.ptx.memory import SHARED_SPACES, VECTORS, allow_words, memory_type, vector_parts
+from warpsight.emulator.ptx.memory import (
+    SHARED_SPACES,
+    VECTORS,
+    allow_words,
+    memory_type,
+    shared_address,
+    vector_parts,
+    window_mask,
+    window_offset,
+)
 from warpsight.isa.ptx.program import Instruction
 
 COUNT_BITS, TX_BITS = 20, 21
 COUNT_MASK = (1 << COUNT_BITS) - 1
 TX_SHIFT = 2 * COUNT_BITS
+Step = Callable[[ir.Module], ir.Function]  # gives the function that changes an object, in the form that objects have
 VALID, PHASE = 1 << 62, 1 << 63
 _WORDS = (
     "init", "inval", "expect_tx", "complete_tx", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count", "parity",
@@ -64,11 +73,10 @@ _WORDS = (
 def shared_offsets(emitter: Emitter, instruction: Instruction, address: Any) -> Value:
     """<32 x i32> offsets of an operand in shared memory; a generic address outside of it becomes one that no access may have."""
     if any(m in SHARED_SPACES for m in instruction.modifiers):
-        return emitter.effective_address(address, 32)
-    builder = emitter.builder
-    offset = builder.sub(emitter.effective_address(address), splat_constant(I64, SHARED_WINDOW))
-    inside = builder.icmp_unsigned("<", offset, splat_constant(I64, WINDOW_BYTES))
-    return builder.trunc(builder.select(inside, offset, splat_constant(I64, 0xFFFFFFF8)), vector(I32))
+        return shared_address(emitter, address, "cluster" if "shared::cluster" in instruction.modifiers else "shared")
+    builder, places = emitter.builder, emitter.effective_address(address)
+    inside = mask_to_lanes(builder, window_mask(emitter, places, SHARED_WINDOW))
+    return builder.select(inside, window_offset(emitter, places, SHARED_WINDOW), splat_constant(I32, 0xFFFFFFF8))
 
 
 def step_function(module: ir.Module) -> ir.Function:
@@ -114,7 +122,7 @@ def stop_or_note(frame: Frame, bad: Value, offsets: Value, kind: Fault) -> None:
 
 def step_lanes(
     frame: Frame, host: Value, arrivals: Value, dropped: Value, transferred: Value, offsets: Value,
-    function: Callable[[ir.Module], ir.Function] = step_function,
+    function: Step = step_function,
 ) -> Value:
     """Change the objects at <32 x i64> host addresses, active lane by lane; the amounts are <32 x i64>. Gives the old objects.
 
@@ -141,16 +149,13 @@ def step_lanes(
     return load_as(builder, results, vector(I64), 64)
 
 
-def complete_bytes(
-    frame: Frame, offsets: Value, transferred: Value, function: Callable[[ir.Module], ir.Function] = step_function
-) -> None:
+def complete_bytes(frame: Frame, offsets: Value, transferred: Value, function: Step = step_function) -> None:
     """`complete_tx` of <32 x i64> bytes on the objects at shared offsets, as part of a copy: checked, but not recorded."""
 
     def body(helper: HelperFrame) -> list[Value]:
         where, amount = helper.arguments
         builder, zero = helper.builder, splat_constant(I64, 0)
-        check_window(helper, where, 8, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
-        place = builder.add(builder.zext(where, vector(I64)), splat(builder, helper.slot(Slot.SHARED_PTR)))
+        place = shared_host(helper, where, 8)
         step_lanes(helper, place, zero, zero, builder.sub(zero, amount), where, function)
         return []
 
@@ -299,7 +304,7 @@ _FORMS = {
 }  # fmt: skip
 
 
-# -- `st.async` and `red.async`: a store or a reduction in shared memory whose bytes complete on an mbarrier object of the block.
+# -- `st.async` and `red.async`: a store or a reduction in shared memory whose bytes complete on an mbarrier object there.
 
 _ASYNC_WORDS = ("async", "weak", "relaxed", "cluster", "shared::cluster", "mbarrier::complete_tx::bytes")
 _OPERATIONS = ("inc", "dec", "min", "max", "add", "and", "or", "xor")
@@ -315,8 +320,8 @@ def _store_async(emitter: Emitter, instruction: Instruction) -> None:
         raise emitter.unsupported("an asynchronous store of such a value is not modelled")
     values = tuple(emitter.read(p, kind) for p in parts)
     access = Access(scalar_type(kind), size, len(parts), values)
-    shared_access(emitter, emitter.effective_address(address, 32), access, emitter.kernel.next_site())
-    complete_bytes(emitter, emitter.effective_address(barrier, 32), splat_constant(I64, access.size))
+    shared_access(emitter, emitter.cluster_address(address), access, emitter.kernel.next_site())
+    complete_bytes(emitter, emitter.cluster_address(barrier), splat_constant(I64, access.size))
 
 
 def _reduce_async(emitter: Emitter, instruction: Instruction) -> None:
@@ -327,8 +332,8 @@ def _reduce_async(emitter: Emitter, instruction: Instruction) -> None:
     if operation not in _OPERATIONS or kind[0] not in "bus":
         raise emitter.unsupported(f"an asynchronous {operation} of .{kind} is not modelled")
     value = emitter.read(source, f"b{bits_of(kind)}")
-    Shape("shared", operation, kind, 1).call(emitter, emitter.effective_address(address, 32), [value])
-    complete_bytes(emitter, emitter.effective_address(barrier, 32), splat_constant(I64, bits_of(kind) // 8))
+    Shape("shared", operation, kind, 1).call(emitter, emitter.cluster_address(address), [value])
+    complete_bytes(emitter, emitter.cluster_address(barrier), splat_constant(I64, bits_of(kind) // 8))
 
 
 def store(emitter: Emitter, instruction: Instruction) -> None:

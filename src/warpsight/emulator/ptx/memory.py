@@ -21,6 +21,7 @@ from warpsight.emulator.codegen.access import (
     scattered_shared,
     shared_access,
 )
+from warpsight.emulator.codegen.cluster_addresses import cluster_mask, generic_offsets, own_window
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame
 from warpsight.emulator.codegen.lanes import (
@@ -43,7 +44,17 @@ from warpsight.emulator.codegen.lanes import (
     trailing_zeros,
     vector,
 )
-from warpsight.emulator.codegen.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES, Fault, Slot
+from warpsight.emulator.codegen.layout import (
+    CLUSTER_WINDOW,
+    LOCAL_WINDOW,
+    MOST_RANKS,
+    PARAM_WINDOW,
+    RANK_SHIFT,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+    Fault,
+    Slot,
+)
 from warpsight.emulator.codegen.recording import emit_event_byte
 from warpsight.emulator.ptx.common import allow, elements_of, operands, outlined, the_type, typed_operands
 from warpsight.isa.ptx.constants import TYPE_NAMES, vector_lanes
@@ -56,7 +67,6 @@ CACHE_WORDS = (
     "unified", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
     "L2::64B", "L2::128B", "L2::256B", "L2::cache_hint", "L2::evict_last", "L2::evict_normal", "L2::evict_first",
 )  # fmt: skip
-# A cluster is one block, so the cluster's shared memory is the block's own.
 SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
 SPACES = ("global", *SHARED_SPACES, "local", "const", "param", "param::entry", "param::func")
 VECTORS = ("v2", "v4", "v8")
@@ -122,6 +132,8 @@ def load(emitter: Emitter, instruction: Instruction) -> None:
     halves = 2 if kind == "b128" else 1
     moved = "b64" if halves == 2 else kind
     access = Access(scalar_type(moved), bits_of(moved) // 8, halves * len(parts), record=space != "const")
+    if space == "shared" and "shared::cluster" in instruction.modifiers:
+        space = "cluster"
     if "param::func" in instruction.modifiers:
         access = replace(access, record=False)
         values = access.outside(emitter, "private", I64(0), emitter.effective_address(address, 32), private_body)
@@ -152,7 +164,12 @@ def store(emitter: Emitter, instruction: Instruction) -> None:
     if called:
         access.outside(emitter, "private", I64(0), emitter.effective_address(address, 32), private_body)
     else:
-        _dispatch(emitter, space, address, access)
+        _dispatch(emitter, "cluster" if "shared::cluster" in instruction.modifiers else space, address, access)
+
+
+def shared_address(emitter: Emitter, address: Any, space: str) -> Value:
+    """Offsets of an operand in shared memory (<32 x i32>); in space `cluster` it may be that of another block."""
+    return emitter.cluster_address(address) if space == "cluster" else emitter.effective_address(address, 32)
 
 
 def join_halves(frame: Frame, low: Value, high: Value) -> Value:
@@ -186,8 +203,8 @@ def _dispatch(emitter: Emitter, space: str, address: Any, access: Access) -> lis
     site = I64(emitter.kernel.next_site())
     if space in ("global", "const"):
         return global_access(emitter, emitter.effective_address(address), access, site)
-    if space == "shared":
-        return shared_access(emitter, emitter.effective_address(address, 32), access, site)
+    if space in ("shared", "cluster"):
+        return shared_access(emitter, shared_address(emitter, address, space), access, site)
     if space == "local":
         return local_access(emitter, emitter.effective_address(address, 32), access, site)
     return generic_access(emitter, emitter.effective_address(address), access, site)
@@ -254,12 +271,16 @@ def window_mask(frame: Frame, addresses: Value, window: int) -> Value:
     """i32 mask of active lanes whose generic address lies in a window."""
     builder = frame.builder
     offset = builder.sub(addresses, splat_constant(I64, window))
-    inside = builder.icmp_unsigned("<", offset, splat_constant(I64, WINDOW_BYTES))
-    return builder.and_(lanes_to_mask(builder, inside), frame.active_mask)
+    inside = lanes_to_mask(builder, builder.icmp_unsigned("<", offset, splat_constant(I64, WINDOW_BYTES)))
+    if window == SHARED_WINDOW and frame.clustered:
+        inside = builder.or_(inside, cluster_mask(frame, addresses))
+    return builder.and_(inside, frame.active_mask)
 
 
 def window_offset(frame: Frame, addresses: Value, window: int) -> Value:
     """Generic addresses as i32 offsets into a window."""
+    if window == SHARED_WINDOW:
+        return generic_offsets(frame, addresses)
     return frame.builder.trunc(frame.builder.sub(addresses, splat_constant(I64, window)), vector(I32))
 
 
@@ -293,9 +314,6 @@ def gather_params(frame: Frame, offsets: Value, access: Access, limit: Value) ->
 
 
 # -- Addresses: between state spaces and the generic one, which space one lies in, and other blocks of a cluster.
-#
-# A cluster is one block here, so rank 0 is the block itself. What lies in another rank is undefined in PTX; here such an address is
-# outside of every space, and an access to it faults.
 
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "global": 0, "const": 0, "param": PARAM_WINDOW}
 
@@ -310,7 +328,9 @@ def _space(emitter: Emitter, instruction: Instruction) -> str:
 def cvta(emitter: Emitter, instruction: Instruction) -> None:
     """To generic adds the space's window, `.to` takes it away; global and constant addresses are generic as they are."""
     kind, d, a = typed_operands(emitter, instruction, 2, "to", *SPACES)
-    builder, window = emitter.builder, splat_constant(scalar_type(kind), _WINDOWS[_space(emitter, instruction)])
+    space = _space(emitter, instruction)
+    start = CLUSTER_WINDOW if emitter.clustered and space == "shared" else _WINDOWS[space]
+    builder, window = emitter.builder, splat_constant(scalar_type(kind), start)
     value = emitter.read(a, kind)
     emitter.write(d, builder.sub(value, window) if "to" in instruction.modifiers else builder.add(value, window), kind)
 
@@ -323,7 +343,7 @@ def isspacep(emitter: Emitter, instruction: Instruction) -> None:
     address = emitter.read(a, "u64")
 
     def between(start: int, size: int) -> Value:
-        offset = builder.sub(address, splat_constant(I64, start))
+        offset = builder.sub(own_window(emitter, address) if emitter.clustered else address, splat_constant(I64, start))
         return builder.icmp_unsigned("<", offset, splat_constant(I64, size))
 
     if space in ("global", "const"):
@@ -332,9 +352,14 @@ def isspacep(emitter: Emitter, instruction: Instruction) -> None:
             if not data.writable and data.variable.size:
                 constant = builder.or_(constant, between(data.address, data.variable.size))
         beyond = builder.icmp_unsigned(">=", address, splat_constant(I64, LOCAL_WINDOW + WINDOW_BYTES))
+        if emitter.clustered:
+            beyond = builder.and_(beyond, builder.not_(between(CLUSTER_WINDOW, MOST_RANKS << RANK_SHIFT)))
+            beyond = builder.and_(beyond, builder.not_(between(SHARED_WINDOW, WINDOW_BYTES)))
         result = constant if space == "const" else builder.and_(beyond, builder.not_(constant))
     else:
         result = between(_WINDOWS[space], WINDOW_BYTES)
+        if emitter.clustered and "shared::cluster" in instruction.modifiers:
+            result = builder.or_(result, between(CLUSTER_WINDOW, MOST_RANKS << RANK_SHIFT))
     emitter.write(p, result, "pred")
 
 
@@ -343,18 +368,24 @@ def mapa(emitter: Emitter, instruction: Instruction) -> None:
     kind, d, a, b = typed_operands(emitter, instruction, 3, "shared::cluster")
     if is_signed(kind):
         raise emitter.unsupported("its type must be .u32 or .u64")
-    builder = emitter.builder
-    here = builder.icmp_signed("==", emitter.read(b, "u32"), ir.Constant(vector(I32), None))
-    # All ones but for the alignment: past the end of shared memory, and of the arena.
-    nowhere = splat_constant(scalar_type(kind), -(1 << 12) & ((1 << scalar_type(kind).width) - 1))
-    emitter.write(d, builder.select(here, emitter.read(a, kind), nowhere), kind)
+    builder, element = emitter.builder, scalar_type(kind)
+    rank, address = emitter.reinterpret(emitter.read(b, "u32"), element), emitter.read(a, kind)
+    if not emitter.clustered:  # the block is its whole cluster: any other rank is nowhere, past the end of all memory
+        here = builder.icmp_signed("==", rank, ir.Constant(vector(element), None))
+        emitter.write(d, builder.select(here, address, splat_constant(element, -(1 << 12) & ((1 << element.width) - 1))), kind)
+        return
+    offset = builder.and_(address, splat_constant(element, ~(0xFF << RANK_SHIFT) & ((1 << element.width) - 1)))
+    known = builder.icmp_unsigned("<", rank, splat_constant(element, MOST_RANKS))
+    shown = builder.select(known, rank, splat_constant(element, 0xFF))
+    emitter.write(d, builder.or_(offset, builder.shl(shown, splat_constant(element, RANK_SHIFT))), kind)
 
 
 def getctarank(emitter: Emitter, instruction: Instruction) -> None:
-    """`getctarank{.shared::cluster}.type d, a`: the rank of the block that owns a shared address, always 0."""
+    """`getctarank{.shared::cluster}.type d, a`: the rank of the block that owns a shared address."""
     kind, d, a = typed_operands(emitter, instruction, 2, "shared::cluster")
-    emitter.read(a, kind)
-    emitter.write(d, splat_constant(I32, 0), "u32")
+    builder, element, address = emitter.builder, scalar_type(kind), emitter.read(a, kind)
+    rank = builder.and_(builder.lshr(address, splat_constant(element, RANK_SHIFT)), splat_constant(element, 0xFF))
+    emitter.write(d, emitter.reinterpret(rank, I32) if emitter.clustered else splat_constant(I32, 0), "u32")
 
 
 # -- `alloca`, `stacksave`, `stackrestore`: a stack in each lane's local memory, behind the declared local variables.

@@ -1,6 +1,6 @@
 """What the system around a kernel provides: special registers, calls of functions of the device runtime, and `brkpt`.
 
-The numbers of the machine (`%smid`) are those of a single large SM; a cluster is one block. Clocks count warp instructions of the
+The numbers of the machine (`%smid`) are those of a single large SM. Clocks count warp instructions of the
 launch, `%globaltimer` too, as nanoseconds. Performance counters (`%pm`), driver registers (`%envreg`) and the shared memory that
 the system reserves are 0. For the functions Python does the work (`emulator/run/externals.py`).
 """
@@ -34,8 +34,8 @@ from warpsight.isa.ptx.program import Function, Instruction, SpecialRegister, Sy
 
 _SCALARS = {
     **{f"%{name}.{axis}": Slot[f"{name.upper()}_{axis.upper()}"] for name in ("ctaid", "nctaid", "ntid") for axis in "xyz"},
-    # The cluster of a block has its number.
-    **{f"%{name}.{axis}": Slot[f"{name[:-9]}CTAID_{axis}".upper()] for name in ("clusterid", "nclusterid") for axis in "xyz"},
+    **{f"%cluster_nctaid.{axis}": Slot[f"CLUSTER_{axis.upper()}"] for axis in "xyz"},
+    "%cluster_nctarank": Slot.CLUSTER_BLOCKS, "%is_explicit_cluster": Slot.CLUSTER_EXPLICIT,
     "%warpid": Slot.WARP, "%nwarpid": Slot.WARPS_PER_BLOCK, "%dynamic_smem_size": Slot.DYNAMIC_SHARED,
     "%total_smem_size": Slot.SHARED_SIZE, "%aggr_smem_size": Slot.SHARED_SIZE,
 }  # fmt: skip
@@ -47,8 +47,7 @@ _CLOCKS = {
 }
 _AXES_OF = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
 _CONSTANTS = {
-    "%smid": 0, "%nsmid": 1, "WARP_SZ": 32, "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%is_explicit_cluster": 0,
-    **{f"%cluster_ctaid.{axis}": 0 for axis in "xyz"}, **{f"%cluster_nctaid.{axis}": 1 for axis in "xyz"},
+    "%smid": 0, "%nsmid": 1, "WARP_SZ": 32,
     **{f"%{name}.w": 0 for name in _AXES_OF},
     **{f"%pm{k}": 0 for k in range(8)}, **{f"%envreg{k}": 0 for k in range(32) if k not in (1, 2)},
     **RESERVED_SHARED,
@@ -88,11 +87,32 @@ def emit_special(emitter: Emitter, name: str) -> Value:
         return IOTA32
     if name in _SCALARS:
         return splat(builder, builder.trunc(emitter.slot(_SCALARS[name]), I32))
+    if name in _IN_CLUSTER:
+        return splat(builder, builder.trunc(_in_cluster(emitter, *_IN_CLUSTER[name]), I32))
+    if name == "%cluster_ctarank":
+        x, y, z = (_in_cluster(emitter, "rest", "CTAID", axis) for axis in "XYZ")
+        rows = builder.add(builder.mul(z, emitter.slot(Slot.CLUSTER_Y)), y)
+        return splat(builder, builder.trunc(builder.add(builder.mul(rows, emitter.slot(Slot.CLUSTER_X)), x), I32))
     if name in _CLOCKS:
         return splat(builder, _clock(emitter, _CLOCKS[name]))
     if name in _LANE_MASKS:
         return ir.Constant(vector(I32), _LANE_MASKS[name])
     raise emitter.unsupported(f"special register {name} is not modelled")
+
+
+# Where a block lies in its cluster, and its cluster in the grid: what is divided by the cluster's size on an axis.
+_IN_CLUSTER = {
+    f"%{name}.{axis}": (which, slot, axis.upper())
+    for name, which, slot in (
+        ("clusterid", "whole", "CTAID"), ("nclusterid", "whole", "NCTAID"), ("cluster_ctaid", "rest", "CTAID")
+    )
+    for axis in "xyz"
+}  # fmt: skip
+
+
+def _in_cluster(emitter: Emitter, which: str, slot: str, axis: str) -> Value:
+    sizes = emitter.slot(Slot[f"{slot}_{axis}"]), emitter.slot(Slot[f"CLUSTER_{axis}"])
+    return emitter.builder.udiv(*sizes) if which == "whole" else emitter.builder.urem(*sizes)
 
 
 def _clock(emitter: Emitter, half: str) -> Value:

@@ -40,6 +40,11 @@ class Buffer:
         """Entries written since the last rewind, the reserved head included."""
         return (int(self._context[self._cursor]) - self.base) // self.row_bytes
 
+    @property
+    def is_full(self) -> bool:
+        """Has the soft end been passed?"""
+        return self._soft is not None and bool(self._context[self._cursor] > self._context[self._soft])
+
     def rewind(self) -> None:
         """Forget the contents. Half of the buffer is kept as room for the block that passes the soft end."""
         self._context[self._cursor] = self.base + self._head * self.row_bytes
@@ -80,6 +85,11 @@ class Recorder:
         self.events = Buffer(context, Slot.EVENT_CURSOR, Slot.EVENT_END, Slot.EVENT_SOFT_END, (1 << 22,), np.uint8)
         self.sectors = Buffer(context, Slot.SECTOR_CURSOR, Slot.SECTOR_END, Slot.SECTOR_SOFT_END, (1 << 22,), np.uint32)
         self.segments = Buffer(context, Slot.SEGMENT_CURSOR, Slot.SEGMENT_END, None, (1 << 15, SEGMENT_WORDS), np.int64)
+
+    @property
+    def is_full(self) -> bool:
+        """Should they be drained before the next block?"""
+        return any(buffer.is_full for buffer in (self.path, self.events, self.sectors))
 
     def make_room(self, room: int) -> None:
         """Grow whatever lacks `room` bytes. Segments hold cursors, so they follow a buffer that moves."""

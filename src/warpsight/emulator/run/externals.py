@@ -19,7 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import Assertion
-from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP, Fault, Slot
+from warpsight.emulator.codegen.layout import (
+    CLUSTER_WINDOW,
+    LOCAL_WINDOW,
+    RANK_SHIFT,
+    SHARED_WINDOW,
+    WARP,
+    WINDOW_BYTES,
+    Fault,
+    Slot,
+)
 from warpsight.emulator.codegen.symbols import align_up
 from warpsight.emulator.ptx.system import MOST_EXTERNAL_ARGUMENTS
 from warpsight.emulator.run.faults import place_of, thread_of
@@ -240,6 +249,9 @@ class Externals:
     def _room(self, address: int) -> tuple[int, int]:
         """The host address for a generic address of the lane, and how many bytes from there on are its own."""
         c = self._context
+        own = address - CLUSTER_WINDOW - (int(c[Slot.CLUSTER_RANK]) << RANK_SHIFT)  # in a cluster of several blocks
+        if 0 <= own < WINDOW_BYTES:
+            address = SHARED_WINDOW + own
         offset, size = address - SHARED_WINDOW, int(c[Slot.SHARED_SIZE])
         if 0 <= offset < size:
             return int(c[Slot.SHARED_PTR]) + offset, size - offset

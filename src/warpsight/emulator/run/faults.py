@@ -28,6 +28,8 @@ _DESCRIPTIONS = {
     Fault.MISALIGNED: ("misaligned", "misaligned access"),
     Fault.READ_ONLY: ("read-only", "write to constant memory"),
     Fault.SHARED_BOUNDS: ("shared-out-of-bounds", "access past the end of shared memory"),
+    Fault.CLUSTER_RANK: ("cluster-rank", "access to shared memory of a block that is not in the cluster"),
+    Fault.TENSOR_MAP: ("tensor-map", "use of a value that is not a tensor map of the instruction's rank and mode"),
     Fault.LOCAL_BOUNDS: ("local-out-of-bounds", "access past the end of a thread's local memory"),
     Fault.PARAM_BOUNDS: ("param-out-of-bounds", "access past the end of the kernel's parameters"),
     Fault.TRAP: ("trap", "trap"),
@@ -57,6 +59,8 @@ _DESCRIPTIONS = {
 }
 # What the recorded number is, for kinds where it is not an address.
 _NUMBERED_FAULTS = {
+    Fault.CLUSTER_RANK: "rank {0}",
+    Fault.TENSOR_MAP: "address 0x{0:x}",
     Fault.MBARRIER_STATE: "offset {0:,}",
     Fault.MBARRIER_COUNT: "offset {0:,}",
     Fault.ALLOCA_OVERFLOW: "bytes {0:,}",
@@ -73,6 +77,8 @@ _NUMBERED_FAULTS = {
 _REMEDY = {
     Fault.MISALIGNED: "access it at an address that is a multiple of the access's size",
     Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
+    Fault.CLUSTER_RANK: "launch larger clusters (`cluster`), or take ranks below %cluster_nctarank",
+    Fault.TENSOR_MAP: "pass a map that cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col has made for as many dimensions",
     Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
     Fault.BREAKPOINT: "no debugger can continue here: compile the kernel without the breakpoint",
     Fault.ASSERTION: "the kernel itself asked to stop: look at the values that the condition names",
@@ -100,7 +106,7 @@ _UNSUPPORTED = {
         "{0} of {1} reaches several state spaces at once through generic addresses",
         "cast the pointer to one address space",
     ),
-    Fault.BULK_EVENT: ("{0} of {1} moves {2:,} sectors of 32 bytes; a trace counts 255", "copy at most 8,128 bytes at a time"),
+    Fault.TENSOR_FORM: ("{0} of {1} uses a tensor map with an interleaved layout", "lay out the tensor without interleaving"),
     Fault.MEETING_APART: (
         "lanes of one warp come to {0} in different places ({1})",
         "let all lanes of the member mask execute the same line",

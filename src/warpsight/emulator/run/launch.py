@@ -39,7 +39,7 @@ from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTa
 from warpsight.emulator.run.polls import Polls
 from warpsight.emulator.run.static import static_instructions
 from warpsight.emulator.run.sync_findings import is_about_meeting, sync_findings
-from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, empty_streams
+from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, band_of, empty_streams
 from warpsight.emulator.sass.instruction_set import SASS
 from warpsight.emulator.sass.system import fill_launch_words, has_half_atomics, reads_workspace
 from warpsight.isa.ptx.inlining import inline_calls
@@ -148,12 +148,12 @@ _OTHER_INPUT = "give the source or its PTX, and use `level='ptx'`"
 
 def prepare_kernel(
     source: KernelSource, kernel: str, *, architecture: Architecture | None = None, checks: frozenset[str] = frozenset(),
-    global_base: int = ARENA_BASE, probes: bool = False, assembler: tuple[str, ...] = (),
+    global_base: int = ARENA_BASE, probes: bool = False, assembler: tuple[str, ...] = (), clustered: bool = False,
 ) -> PreparedKernel:
     """Compile `kernel` (mangled name), the module's variables from device address `global_base` on. Raises UnsupportedError.
 
     With an `architecture` its machine code is executed, made with the options `assembler`, else its PTX. `probes` are for
-    `lane_addresses`.
+    `lane_addresses`. `clustered`: for launches in clusters of several blocks, and no others.
     """
     module = source.module
     try:
@@ -166,7 +166,7 @@ def prepare_kernel(
                 function = code.function(kernel)
                 symbols = NativeSymbolTable(module, function, code.image(kernel), global_base)
                 text, instructions, target = f"{source.identity}\0{code.text}", SASS, code.architecture.real
-            native = compile_kernel(module, function, text, instructions, symbols, checks, probes)
+            native = compile_kernel(module, function, text, instructions, symbols, checks, probes, clustered)
     except UnsupportedError as error:
         if not source.cubin:
             raise
@@ -201,7 +201,10 @@ def lane_addresses(
     for each other, as their order is not that of the trace.
     Raises as `emulate` does, and ValueError for more than two accesses of one instruction.
     """
-    prepared = prepare_kernel(source, launch.kernel, architecture=architecture, checks=options.check, probes=True)
+    prepared = prepare_kernel(
+        source, launch.kernel, architecture=architecture, checks=options.check, probes=True,
+        clustered=launch.cluster_blocks > 1,
+    )  # fmt: skip
     if prepared.native.graph.waits.spinning:
         return [None] * len(accesses)
     probes = Probes(len(prepared.function.instructions), accesses)
@@ -233,6 +236,8 @@ class _Run:
         self.source, self.launch, self.function, self.native = source, launch, function, native
         self.limit, self.progress, self.options = limit, progress, options
         self.name = display_name(launch.kernel)
+        if (launch.cluster_blocks > 1) is not native.clustered:
+            raise ValueError("whether the kernel is launched in clusters of several blocks must be said when it is prepared")
         symbols = native.symbols
         self.stack_bytes = align_up(max(options.stack_bytes, function.frame), 16) if function.frame else 0
         self.local_bytes = symbols.local_bytes + self.stack_bytes
@@ -306,7 +311,8 @@ class _Run:
         worker = self._new_worker()
         if probes is not None:
             worker.context[Slot.PROBE_PTR] = probes.pointer
-        end = self.launch.blocks if probes is None else probes.end_block(worker.warps_per_block)
+        band = band_of(self.launch)
+        end = self.launch.blocks if probes is None else align_up(probes.end_block(worker.warps_per_block), band)
         try:
             for done in worker.discard(0, end):
                 if self.progress is not None:
@@ -318,7 +324,7 @@ class _Run:
     def execute(self, sink: TraceSink, threads: int) -> tuple[PathTable, npt.NDArray[np.int64]]:
         """Run all blocks, draining into the sink; returns the paths and how many warps took each."""
         may_split = threads > 1 and self.launch.blocks >= MIN_BLOCKS and not self.native.graph.waits.spinning
-        may_split = may_split and not self.options.check
+        may_split = may_split and not self.options.check and not self.native.clustered
         # Memory that is the launch's own can be filled again, should the blocks have to run in order.
         if may_split and isinstance(self.memory, DeviceMemory) and not why_in_order(self.function):
             table = AccessTable.of(self.function, self.native.graph)
@@ -434,7 +440,7 @@ def emulate(
     Raises UnsupportedError (exit 3) for an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past
     `max_instructions` warp instructions.
     """
-    prepared = prepared or prepare_kernel(source, launch.kernel, checks=options.check)
+    prepared = prepared or prepare_kernel(source, launch.kernel, checks=options.check, clustered=launch.cluster_blocks > 1)
     native = prepared.native
     sink = sink if sink is not None else SpillingSink()
     inputs = input_hash(launch)

@@ -58,7 +58,7 @@ def why_in_order(function: Function) -> str:
 class AccessTable:
     """What each basic block does to memory: rows `start[b]` to `start[b + 1]`.
 
-    A row is int64 (marks, whether its event counts sectors, other bytes of its event).
+    A row is int64 (marks, bytes of its event that count sectors, other bytes of it).
     """
 
     start: npt.NDArray[np.int64]
@@ -75,7 +75,7 @@ class AccessTable:
 
 def _row(instruction: StaticInstruction) -> tuple[int, int, int]:
     marks = {LOAD: READ, STORE: WRITTEN, ATOMIC: READ | WRITTEN}[instruction.access] if instruction.has_sectors else 0
-    return marks, int(instruction.has_sectors), instruction.event_bytes - int(instruction.has_sectors)
+    return marks, instruction.sector_bytes, instruction.event_bytes - instruction.sector_bytes
 
 
 @jit(
@@ -97,8 +97,10 @@ def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):
             for _ in range(entries[k, 1]):
                 for row in range(low, high):
                     if rows[row, 1] != 0:
-                        count = np.int64(events[event])
-                        event += 1
+                        count = np.int64(0)
+                        for byte in range(rows[row, 1]):
+                            count += np.int64(events[event]) << 8 * byte
+                            event += 1
                         for s in range(sector, sector + count):
                             place = np.int64(sectors[s]) - first_sector
                             if 0 <= place < len(touched):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from warpsight.emulator.codegen.recording import BULK_COUNT_BYTES
 from warpsight.isa.ptx.program import Function, Immediate, Instruction
-from warpsight.isa.ptx.rules import memory_access, op_class, reads, writes
+from warpsight.isa.ptx.rules import is_bulk_copy, memory_access, op_class, reads, writes
 from warpsight.isa.sass.native import NO_BARRIER, NativeImmediate, NativeWord
+from warpsight.isa.sass.opcodes import TMA
 from warpsight.traces.schema import NEXT_GROUP, StaticInstruction
 
 _NO_WAIT = -1
@@ -41,6 +43,12 @@ def _wait_groups(instruction: Instruction, barriers: set[str]) -> int:
     return count.value if of_copies and isinstance(count, NativeImmediate) else _NO_WAIT
 
 
+def _is_bulk(instruction: Instruction) -> bool:
+    if instruction.native is not None:
+        return instruction.native.base in TMA
+    return is_bulk_copy(instruction)
+
+
 def static_instructions(function: Function) -> tuple[StaticInstruction, ...]:
     """Rows in pc order. Registers are numbered densely, in order of first mention."""
     numbers: dict[str, int] = {}
@@ -56,6 +64,7 @@ def static_instructions(function: Function) -> tuple[StaticInstruction, ...]:
             StaticInstruction(
                 ins.index, ins.text, op_class(ins), dense(writes(ins)), dense(reads(ins)), space, access, size, ins.file, ins.line,
                 ins.ptx_line, *_control(ins), wait_groups=_wait_groups(ins, barriers),
+                count_bytes=BULK_COUNT_BYTES if _is_bulk(ins) else 1,
             )
         )
     if any(row.arrives_with_copies for row in rows):

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from warpsight.base.errors import LimitError
 from warpsight.emulator.codegen.layout import (
     ADVANCED,
+    CLUSTER_RECORD_WORDS,
+    IDLE,
     OUTSIDE_LANE_BYTES,
     OUTSIDE_ROW_WORDS,
     PATTERN_BYTES,
@@ -83,11 +85,12 @@ class Worker:
         self.sites = np.zeros((native.site_count + 1, 2), dtype=np.int64)
         self.outside = np.zeros((0, OUTSIDE_ROW_WORDS), np.int64)  # by memory instruction, as native code counts them
         self._poll = poll
-        self._block_at: Callable[[int], int] | None = None
+        self._unit_at: Callable[[int], int] | None = None  # the block, or cluster, that stands at a place of another order
         self.residents = Residents(
             self.context, shared=shared_bytes, local=self.warps_per_block * WARP * local_bytes,
             states=self.warps_per_block * native.state_stride, kernel=launch.kernel,
             watched=0 if memory.watch is None else block_words(self.warps_per_block, shared_bytes),
+            blocks=launch.cluster_blocks,
         )
         self._keep = self._fill_context()
         if memory.watch is not None:
@@ -125,11 +128,13 @@ class Worker:
             Slot.STATE_STRIDE: native.state_stride, Slot.TID_PTR: tids.ctypes.data,
             Slot.LAST_WARP_MASK: (1 << partial) - 1 if partial else 0xFFFFFFFF, Slot.DYNAMIC_SHARED: launch.shared_bytes,
             Slot.IMAGE_PTR: self.memory.objects.rows.ctypes.data, Slot.IMAGE_COUNT: self.memory.objects.count,
-            Slot.WORKSPACE: self.memory.workspace,
+            Slot.WORKSPACE: self.memory.workspace, Slot.CLUSTER_BLOCKS: launch.cluster_blocks,
+            Slot.CLUSTER_EXPLICIT: launch.cluster is not None,
         }.items():  # fmt: skip
             c[slot] = value
         c[Slot.NCTAID_X : Slot.NCTAID_Z + 1] = launch.grid
         c[Slot.NTID_X : Slot.NTID_Z + 1] = launch.block
+        c[Slot.CLUSTER_X : Slot.CLUSTER_Z + 1] = launch.cluster or (1, 1, 1)
         return [patterns, parameters, tids]
 
     def _let_outside_through(self) -> npt.NDArray[np.int64]:
@@ -185,21 +190,39 @@ class Worker:
         chances = chance_table(seed, self.warps_per_block)
         self._keep.append(chances)
         self.context[Slot.CHANCE_PTR] = int(chances.ctypes.data)
-        self._block_at = block_order(seed, self.launch.blocks)
+        self._unit_at = block_order(seed, self.launch.blocks // self.residents.blocks)
 
     def _advance(self, block: int, end: int) -> int:
         """Run blocks from `block` on, and those that they wait for; gives the first block that has not been started.
 
         In another order these are places in it, and one block runs at a time.
         """
-        if self._block_at is None:
+        if self.native.clustered:
+            return self._advance_clusters(block, end)
+        if self._unit_at is None:
             following = self._run(block, end)
         else:
-            number = self._block_at(block)
+            number = self._unit_at(block)
             following = block + (self._run(number, number + 1) > number)
         if self.context[Slot.STALLED]:
             following = self.residents.finish(following, end, self._take_turn)
         return following
+
+    def _advance_clusters(self, block: int, end: int) -> int:
+        """The same for blocks in clusters, which start together: as many whole rows of clusters as fill a buffer."""
+        band, blocks = band_of(self.launch), self.residents.blocks
+        following = block
+        while following < end and not (following > block and following % band == 0 and self.recorder.is_full):
+            following = blocks * self.residents.run_together(following // blocks, end // blocks, self._take_turn, self._stop_idle)
+        return following
+
+    def _stop_idle(self, unit: int, rank: int) -> None:
+        """All blocks of a cluster wait for each other at barriers, that of this rank among them."""
+        self.context[Slot.FAULT_KIND] = Fault.DEADLOCK
+        raise Stopped(self, self._block_at(unit, rank))
+
+    def _block_at(self, unit: int, rank: int) -> int:
+        return block_of(self.launch, unit if self._unit_at is None else self._unit_at(unit), rank)
 
     def _run(self, block: int, end: int) -> int:
         """Run blocks from `block` on; gives the block to go on with after a drain, or, with STALLED set, without progress."""
@@ -213,11 +236,11 @@ class Worker:
             raise Stopped(self, -1 - following)
         return following
 
-    def _take_turn(self, block: int) -> bool:
-        """Run a block until it ends, or makes no progress; whether it has ended."""
+    def _take_turn(self, unit: int, rank: int) -> bool:
+        """Run a block of a cluster until it ends, or makes no progress; whether it has ended. Without clusters each is its own."""
         self._poll(self)
         self.context[Slot.STALLED] = 0
-        number = block if self._block_at is None else self._block_at(block)
+        number = self._block_at(unit, rank)
         self._run(number, number + 1)
         return not self.context[Slot.STALLED]
 
@@ -236,11 +259,31 @@ class Worker:
         return streams
 
 
+# -- Clusters of blocks. They are numbered as blocks are, x fastest.
+
+
+def block_of(launch: Launch, cluster: int, rank: int) -> int:
+    """The number of the block of that rank in a cluster."""
+    sizes = launch.cluster or (1, 1, 1)
+    number, within, step = 0, rank, 1
+    for size, grid in zip(sizes, launch.grid, strict=True):
+        count = grid // size
+        number += step * (cluster % count * size + within % size)
+        cluster, within, step = cluster // count, within // size, step * grid
+    return number
+
+
+def band_of(launch: Launch) -> int:
+    """The least number of consecutive blocks that are whole clusters, from block 0 on: traces are in the order of blocks."""
+    (x, y, _), (across, down, deep) = launch.grid, launch.cluster or (1, 1, 1)
+    return x * y * deep if deep > 1 else x * down if down > 1 else across
+
+
 # -- Blocks that are suspended because all of their warps wait for something that another block does.
 #
 # As on a GPU, such blocks stay where they are, with their shared and local memory and their warps' registers, while others run.
 # They take turns in the order of their numbers, so that a launch has one outcome. Blocks are started beside them as long as turns
-# of those that are there change nothing.
+# of those that are there change nothing. The blocks of a cluster are there together, side by side in memory.
 
 MAX_BYTES = 1 << 32  # of all suspended blocks of a launch together
 FIRST_ROUNDS = 16  # turns of its warps that a block has without progress before it is suspended
@@ -248,22 +291,28 @@ NEXT_ROUNDS, MOST_ROUNDS = 4, 1 << 12  # and once blocks have been suspended; tw
 _MOST_VAIN_TURNS = 16  # of all blocks, when no further block can be started
 
 class _Residence:
-    """Memory of one block: shared and local memory, the states of its warps, its record, and what checks keep of it."""
+    """Memory of one block: shared and local memory, the states of its warps, its record, and what checks keep of it.
 
-    def __init__(self, shared: int, local: int, states: int, watched: int) -> None:
-        # Accesses of whole vectors may reach past the end of shared and local memory.
-        sizes = (shared + 256, local + 256, states + 128)
-        self._arrays: list[npt.NDArray[np.uint8]] = [np.zeros(size, dtype=np.uint8) for size in sizes]
-        self.record = np.zeros((RECORD_ROWS, RECORD_WORDS), dtype=np.int64)
+    Shared memory, its shadow and the record are parts of those of its cluster (`_Cluster`).
+    """
+
+    def __init__(self, cluster: _Cluster, rank: int, local: int, states: int, watched: int) -> None:
+        # Accesses of whole vectors may reach past the end of local memory.
+        self._arrays: list[npt.NDArray[np.uint8]] = [np.zeros(size, dtype=np.uint8) for size in (local + 256, states + 128)]
+        self.rank, self.cluster = rank, cluster
+        self.record = cluster.record[rank * _RECORD : (rank + 1) * _RECORD].reshape(RECORD_ROWS, RECORD_WORDS)
         pointers = [align_up(int(a.ctypes.data), 64) for a in self._arrays]
-        self._slots = dict(zip((Slot.SHARED_PTR, Slot.LOCAL_PTR, Slot.STATE_PTR), pointers, strict=True))
-        self._slots[Slot.RECORD_PTR] = int(self.record.ctypes.data)
+        self._slots = dict(zip((Slot.LOCAL_PTR, Slot.STATE_PTR), pointers, strict=True)) | {
+            Slot.SHARED_PTR: cluster.shared + rank * cluster.stride, Slot.RECORD_PTR: int(self.record.ctypes.data),
+            Slot.CLUSTER_SHARED: cluster.shared, Slot.CLUSTER_STRIDE: cluster.stride, Slot.CLUSTER_RANK: rank,
+            Slot.CLUSTER_RECORD: (cluster.blocks - rank) * _RECORD,
+        }  # fmt: skip
         if watched:
             self._watched = np.zeros(watched, dtype=np.int64)
             self._slots[Slot.WATCH_BLOCK_PTR] = int(self._watched.ctypes.data)
-            for shadow, memory, size in ((Slot.SHARED_SHADOW, Slot.SHARED_PTR, shared), (Slot.LOCAL_SHADOW, Slot.LOCAL_PTR, local)):
-                self._arrays.append(np.zeros(size + 256, dtype=np.uint8))
-                self._slots[shadow] = int(self._arrays[-1].ctypes.data) - self._slots[memory]
+            self._arrays.append(np.zeros(local + 256, dtype=np.uint8))
+            self._slots[Slot.LOCAL_SHADOW] = int(self._arrays[-1].ctypes.data) - self._slots[Slot.LOCAL_PTR]
+            self._slots[Slot.SHARED_SHADOW] = cluster.shadow - cluster.shared
 
     def enter(self, context: npt.NDArray[np.int64]) -> None:
         """Let native code work on this block's memory."""
@@ -272,7 +321,7 @@ class _Residence:
 
     def words(self) -> npt.NDArray[np.int32]:
         """The states of the warps, one after the other."""
-        states = self._arrays[2]
+        states = self._arrays[1]
         first = self._slots[Slot.STATE_PTR] - int(states.ctypes.data)
         return states[first : first + (len(states) - first) // 4 * 4].view(np.int32)
 
@@ -281,17 +330,63 @@ class _Residence:
         """A number that changes when the block does something but poll."""
         return int(self.record[PROGRESS_ROW, ADVANCED])
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no warp polls: all wait at barriers."""
+        return bool(self.record[PROGRESS_ROW, IDLE])
+
+
+_RECORD = RECORD_ROWS * RECORD_WORDS
+
+
+class _Cluster:
+    """Shared memory of the blocks of a cluster, one after the other, and their records with the cluster's own behind them."""
+
+    def __init__(self, blocks: int, shared: int, local: int, states: int, watched: int) -> None:
+        self.blocks, self.stride = blocks, align_up(shared + 256, 128)  # accesses of whole vectors may reach past the end
+        self._arrays = [np.zeros(blocks * self.stride + 128, np.uint8) for _ in range(2 if watched else 1)]
+        self.shared, *rest = (align_up(int(a.ctypes.data), 128) for a in self._arrays)
+        self.shadow = rest[0] if rest else 0
+        self.record = np.zeros(blocks * _RECORD + CLUSTER_RECORD_WORDS, dtype=np.int64)
+        self.residences = [_Residence(self, rank, local, states, watched) for rank in range(blocks)]
+        self.ended: set[int] = set()
+
+    def begin(self) -> None:
+        """Before its blocks start."""
+        self.record[:] = 0
+        for memory in self._arrays:
+            memory[:] = 0
+        self.ended.clear()
+
+    @property
+    def progress(self) -> int:
+        """A number that changes when a block does something but poll."""
+        return sum(residence.progress for residence in self.residences)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all blocks that have not ended wait at barriers."""
+        return all(residence.is_idle for residence in self.residences if residence.rank not in self.ended)
+
+
+Turn = Callable[[int, int], bool]  # of the block with this rank (the second number) in that cluster: has it ended?
+Stop = Callable[[int, int], None]
+
 
 class Residents:
-    """The memory of the running block and of those that are suspended. Sizes are bytes per block, `watched` are words."""
+    """The memory of the running block and of those that are suspended. Sizes are bytes per block, `watched` are words; a cluster
+    has so many `blocks`, and a block without one is its own.
+    """
 
-    def __init__(self, context: npt.NDArray[np.int64], shared: int, local: int, states: int, kernel: str, watched: int) -> None:
-        self._context, self._kernel = context, kernel
-        self._sizes = (shared, local, states, watched)
-        self._most = max(2, MAX_BYTES // (shared + local + states + 8 * watched + 1024))
-        self._home = _Residence(*self._sizes)
-        self._enter(self._home)
-        self._free: list[_Residence] = []
+    def __init__(
+        self, context: npt.NDArray[np.int64], shared: int, local: int, states: int, kernel: str, watched: int, blocks: int = 1
+    ) -> None:
+        self._context, self._kernel, self.blocks = context, kernel, blocks
+        self._sizes = (blocks, shared, local, states, watched)
+        self._most = max(2, MAX_BYTES // (blocks * (shared + local + states + 8 * watched + 1024)))
+        self._home = _Cluster(*self._sizes)
+        self._enter(self._home.residences[0])
+        self._free: list[_Cluster] = []
         context[Slot.STALL_ROUNDS] = FIRST_ROUNDS
 
     def _enter(self, residence: _Residence) -> None:
@@ -303,46 +398,72 @@ class Residents:
         words = int(self._context[Slot.STATE_STRIDE]) // 4
         return self._current.words()[: words * int(self._context[Slot.WARPS_PER_BLOCK])].reshape(-1, words).copy()
 
-    def finish(self, block: int, end: int, run: Callable[[int], bool]) -> int:
+    def finish(self, block: int, end: int, run: Turn) -> int:
         """Run `block`, which has stalled, to its end, and all blocks that are started meanwhile.
 
-        `run(number)` gives a block its turn and says whether it has ended. Returns the first block that has not been started,
+        `run(block, 0)` gives a block its turn and says whether it has ended. Returns the first block that has not been started,
         `end` if there is none. Raises LimitError when more blocks wait for each other than can be kept.
         """
+        return self._hold(lambda: self._take_turns({block: self._home}, block + 1, end, run, lambda unit, rank: None))
+
+    def run_together(self, first: int, end: int, run: Turn, stop: Stop) -> int:
+        """Run cluster `first` to its end, and those up to `end` that it waits for; gives the first that has not been started.
+
+        `stop(cluster, rank)` is called when the blocks of a cluster wait for each other without end.
+        """
+        if not self._free:
+            self._free.append(self._home)
+        return self._hold(lambda: self._take_turns({}, first, end, run, stop))
+
+    def _hold(self, work: Callable[[], int]) -> int:
+        """Do it with blocks suspended, so that native code drains nothing."""
         self._context[Slot.HOLD] = 1
         self._context[Slot.STALL_ROUNDS] = NEXT_ROUNDS
         try:
-            return self._take_turns(block, end, run)
+            return work()
         finally:
             self._context[Slot.HOLD], self._context[Slot.STALLED] = 0, 0
             self._context[Slot.STALL_ROUNDS] = FIRST_ROUNDS
 
-    def _take_turns(self, block: int, end: int, run: Callable[[int], bool]) -> int:
-        waiting = {block: self._home}
-        following, to_start, vain = block + 1, 1, 0
-        while waiting:
+    def _turn(self, unit: int, cluster: _Cluster, run: Turn, *, fresh: bool) -> bool:
+        """A turn of each block of a cluster that has not ended; have all?"""
+        for residence in cluster.residences:
+            if residence.rank not in cluster.ended:
+                self._enter(residence)
+                self._context[Slot.RESUMING] = not fresh
+                if run(unit, residence.rank):
+                    cluster.ended.add(residence.rank)
+        return len(cluster.ended) == cluster.blocks
+
+    def _take_turns(self, waiting: dict[int, _Cluster], following: int, end: int, run: Turn, stop: Stop) -> int:
+        to_start, vain = 1, 0
+        while waiting or to_start:
             ended = 0
             while to_start and following < end and len(waiting) < self._most:
                 to_start -= 1
-                residence = self._free.pop() if self._free else _Residence(*self._sizes)
-                self._enter(residence)
-                if run(following):
-                    self._free.append(residence)
+                cluster = self._free.pop() if self._free else _Cluster(*self._sizes)
+                cluster.begin()
+                if self._turn(following, cluster, run, fresh=True):
+                    self._free.append(cluster)
                     ended += 1
                 else:
-                    waiting[following] = residence
+                    waiting[following] = cluster
                 following += 1
-            before = sum(r.progress for r in waiting.values())
-            for number, residence in list(waiting.items()):
-                self._enter(residence)
-                self._context[Slot.RESUMING] = 1
-                if run(number):
+            to_start = 0
+            before = sum(c.progress for c in waiting.values())
+            for number, cluster in list(waiting.items()):
+                before_turn = cluster.progress, len(cluster.ended)
+                if self._turn(number, cluster, run, fresh=False):
                     ended += 1
                     del waiting[number]
-                    if residence is not self._home:
-                        self._free.append(residence)
-            if ended or sum(r.progress for r in waiting.values()) != before:
-                to_start, vain = 0, 0
+                    if cluster is not self._home:
+                        self._free.append(cluster)
+                elif cluster.blocks > 1 and cluster.is_idle and before_turn == (cluster.progress, len(cluster.ended)):
+                    waits = next(r for r in cluster.residences if r.rank not in cluster.ended)
+                    self._enter(waits)
+                    stop(number, waits.rank)
+            if ended or sum(c.progress for c in waiting.values()) != before:
+                vain = 0
                 self._context[Slot.STALL_ROUNDS] = NEXT_ROUNDS
                 continue
             if following == end:
@@ -351,9 +472,9 @@ class Residents:
                 to_start, vain = len(waiting), 0
             elif (vain := vain + 1) > _MOST_VAIN_TURNS:
                 raise LimitError(
-                    f"kernel {self._kernel}: {len(waiting):,} blocks wait for one that has not been started, "
+                    f"kernel {self._kernel}: {len(waiting) * self.blocks:,} blocks wait for one that has not been started, "
                     f"and more than {MAX_BYTES >> 30} GiB would be needed to keep further ones",
                     remedy="launch no more blocks than can be resident at the same time; a GPU requires that too",
                 )
-        self._enter(self._home)
+        self._enter(self._home.residences[0])
         return following

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from warpsight.emulator.codegen.cluster_addresses import from_own, own_offsets, own_window
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I32, I64, Value, splat_constant, vector
-from warpsight.emulator.codegen.layout import SHARED_WINDOW
 from warpsight.emulator.sass.common import integer, raw, wide_integer
 from warpsight.isa.sass.native import NativeAddress, NativeInstruction
 from warpsight.isa.sass.structure import CLUSTER_WINDOW
@@ -36,7 +36,9 @@ def wide_address(emitter: Emitter, address: NativeAddress) -> Value:
         parts.append(wide_integer(emitter, address.base) if single is None else single)
     if address.uniform is not None:
         parts.append(wide_integer(emitter, address.uniform))
-    return _sum(emitter, parts, I64, address.offset)
+    places = _sum(emitter, parts, I64, address.offset)
+    named = emitter.clustered or CLUSTER_WINDOW in emitter.kernel.function.registers
+    return own_window(emitter, places) if named else places
 
 
 def short_address(emitter: Emitter, address: NativeAddress) -> Value:
@@ -61,16 +63,16 @@ def _sum(emitter: Emitter, parts: list[Value], kind: ir.IntType, offset: int) ->
     return builder.add(total, constant) if offset else total
 
 
-def shared_offsets(emitter: Emitter, address: NativeAddress) -> Value:
-    """Offsets in shared memory (<32 x i32>) of an address operand."""
+def shared_offsets(emitter: Emitter, address: NativeAddress, *, others: bool = False) -> Value:
+    """Offsets in shared memory (<32 x i32>) of an address operand; with `others` it may be that of another block of the cluster."""
     offsets = short_address(emitter, address)
-    return within_window(emitter, offsets) if address.base is not None or address.uniform is not None else offsets
-
-
-def within_window(emitter: Emitter, offsets: Value) -> Value:
-    """Addresses in shared memory as offsets: code of sm_90 may add the block's window in its cluster (see `system.py`)."""
-    if CLUSTER_WINDOW not in emitter.kernel.function.registers:
+    if address.base is None and address.uniform is None:
         return offsets
-    builder, window = emitter.builder, splat_constant(I32, SHARED_WINDOW)
-    inside = builder.icmp_signed("==", builder.and_(offsets, splat_constant(I32, -SHARED_WINDOW & 0xFFFFFFFF)), window)
-    return builder.select(inside, builder.sub(offsets, window), offsets)
+    return within_window(emitter, offsets, others=others)
+
+
+def within_window(emitter: Emitter, offsets: Value, *, others: bool = True) -> Value:
+    """Addresses in shared memory as offsets: code of sm_90 may add the block's window in its cluster (see `system.py`)."""
+    if not emitter.clustered:  # the rank is 0
+        return offsets
+    return (from_own if others else own_offsets)(emitter, offsets)

@@ -28,6 +28,7 @@ from warpsight.emulator.sass import (
     memory,
     system,
     tensor,
+    tensor_copies,
     textures,
     warp,
 )
@@ -40,7 +41,7 @@ from warpsight.isa.sass.opcodes import TABLE
 Handler = Callable[[Emitter, Instruction], None]
 Made = TypeVar("Made")
 FAMILIES: tuple[ModuleType, ...] = (
-    integers, bits, floats, half, conversion, memory, atomics, mbarriers, warp, tensor, textures, system
+    integers, bits, floats, half, conversion, memory, atomics, mbarriers, warp, tensor, tensor_copies, textures, system
 )  # fmt: skip
 
 

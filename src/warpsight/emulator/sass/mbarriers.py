@@ -17,7 +17,6 @@ from warpsight.emulator.codegen.access import Access, shared_access
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, PartFrame, call_helper
 from warpsight.emulator.codegen.lanes import (
-    I1,
     I32,
     I64,
     PTR,
@@ -90,9 +89,9 @@ def _to_device(builder: Builder, word: Value) -> Value:
     return builder.or_(builder.or_(counts, data), builder.and_(word, I64(PHASE)))
 
 
-def _device_step(module: ir.Module) -> ir.Function:
+def device_step(module: ir.Module) -> ir.Function:
     """As `step_function`, of an object in the form of sm_90."""
-    function, fresh = internal_function(module, "mbarrier_device_step", I32, [PTR, I64, I64, I64, PTR])
+    function, fresh = internal_function(module, "mbarrierdevice_step", I32, [PTR, I64, I64, I64, PTR])
     if not fresh:
         return function
     pointer, arrivals, dropped, transferred, before = function.args
@@ -144,7 +143,7 @@ def _change(emitter: Emitter, offsets: Value, arrivals: Value, dropped: Value, t
 
     def body(helper: HelperFrame) -> list[Value]:
         where, arriving, leaving, moved = helper.arguments
-        step = _short_step if short else _device_step
+        step = _short_step if short else device_step
         return [step_lanes(helper, shared_place(helper, where, 8), arriving, leaving, moved, where, step)]
 
     return _call(emitter, "change", offsets, [arrivals, dropped, transferred], [vector(I64)], body)[0]
@@ -173,7 +172,7 @@ def _initialise(emitter: Emitter, native: NativeInstruction) -> None:
     fields = [builder.and_(builder.lshr(objects, splat_constant(I64, first)), mask) for first in (_EXPECTED, _PENDING)]
     wrong = builder.or_(builder.icmp_signed("!=", *fields), builder.icmp_signed("==", fields[0], zero))
     stop_or_note(emitter, lanes_to_mask(builder, wrong), offsets, Fault.MBARRIER_COUNT)
-    _set(_one_lane(emitter), emitter.kernel.next_site(), offsets, objects, fresh=True)
+    _set(one_lane(emitter), emitter.kernel.next_site(), offsets, objects, fresh=True)
 
 
 def _end(emitter: Emitter, native: NativeInstruction) -> None:
@@ -207,7 +206,7 @@ def _is_live(builder: Builder, words: Value) -> Value:
     return builder.icmp_unsigned("<", builder.sub(pending, splat_constant(I64, 1)), expected)
 
 
-def _one_lane(emitter: Emitter) -> Frame:
+def one_lane(emitter: Emitter) -> Frame:
     """The first of the active lanes: what has uniform operands only is done once."""
     builder, mask = emitter.builder, emitter.active_mask
     return PartFrame(emitter, builder.and_(mask, builder.sub(I32(0), mask)))
@@ -223,7 +222,7 @@ def _arrive(emitter: Emitter, native: NativeInstruction) -> None:
     values = {"0": zero, "1": one, "R": amount, "X": builder.sub(zero, amount)}
     arrivals, transferred = (values[letter] for letter in (amounts[0].groups() if amounts else ("1", "R")))
     dropped = arrivals if "OPTOUT" in native.modifiers else zero
-    offsets = shared_offsets(emitter, address_operand(emitter, native))
+    offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)
     set_wide(emitter, target, _change(emitter, offsets, arrivals, dropped, transferred))
 
 
@@ -245,7 +244,7 @@ def _test(emitter: Emitter, native: NativeInstruction) -> None:
         over = lanes_to_mask(builder, builder.icmp_signed("<", builder.xor(upper, waited), splat_constant(I32, 0)))
         return [builder.or_(over, nothing)]
 
-    offsets = shared_offsets(emitter, address_operand(emitter, native))
+    offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)
     (over,) = _call(emitter, "wait", offsets, [raw(emitter, source)], [I32], body)
     set_predicate(emitter, target, mask_to_lanes(emitter.builder, over))
 
@@ -254,7 +253,7 @@ def arrive_short(emitter: Emitter, native: NativeInstruction) -> None:
     """`ATOMS.ARRIVE.64 result, [address]`: an arrival before sm_90."""
     allow(emitter, native, "ARRIVE", "64")
     zero, one = (splat_constant(I64, number) for number in (0, 1))
-    offsets = shared_offsets(emitter, address_operand(emitter, native))
+    offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)
     set_wide(emitter, native.operands[0], _change(emitter, offsets, one, zero, zero, short=True))
 
 
@@ -266,7 +265,7 @@ def arrives(emitter: Emitter, instruction: Instruction) -> None:
     native = native_of(instruction)
     allow(emitter, native, "LDGSTSBAR", "64", "TRANSCNT", "ARVCNT")
     zero, one = (splat_constant(I64, number) for number in (0, 1))
-    offsets = shared_offsets(emitter, address_operand(emitter, native))
+    offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)
     if "TRANSCNT" in native.modifiers:
         _change(emitter, offsets, zero, zero, emitter.builder.sub(zero, one))
     else:
@@ -302,15 +301,10 @@ def ublkcp(emitter: Emitter, instruction: Instruction) -> None:
     )  # fmt: skip
     word = raw(emitter, native.operands[2])
     sizes = builder.shl(builder.and_(word, splat_constant(I32, _SIZE_MASK)), splat_constant(I32, _UNIT_SHIFT))
-    frame = _one_lane(emitter)
-    if "MULTICAST" in native.modifiers:
-        reached = builder.trunc(builder.lshr(word, splat_constant(I32, 16)), vector(I1))
-        frame = PartFrame(emitter, builder.and_(frame.active_mask, lanes_to_mask(builder, reached)))
-    shape = BulkShape(target, source, *(_reduction(emitter, native) if reduces else ("", "")))
-    call_helper(frame, shape.name, emitter.kernel.next_site(), [to, origin, sizes], [], shape.body)
-    if target == "shared":
-        barrier = within_window(emitter, raw(emitter, places[0].uniform, 1))  # type: ignore[arg-type]
-        complete_bytes(frame, barrier, builder.zext(sizes, vector(I64)), _device_step)
+    blocks = builder.lshr(word, splat_constant(I32, 16)) if "MULTICAST" in native.modifiers else None
+    barrier = within_window(emitter, raw(emitter, places[0].uniform, 1)) if target == "shared" else None  # type: ignore[arg-type]
+    shape = BulkShape(target, source, *(_reduction(emitter, native) if reduces else ("", "")), step=device_step)
+    shape.call(one_lane(emitter), emitter.kernel.next_site(), [to, origin], sizes, barrier, blocks)
 
 
 ublkred = ublkcp
@@ -348,7 +342,7 @@ def stas(emitter: Emitter, instruction: Instruction) -> None:
     else:
         allow(emitter, native, "64", "128")
         shared_access(emitter, offsets, Access(I32, 4, count, tuple(words)), I64(emitter.kernel.next_site()))
-    complete_bytes(emitter, barrier, splat_constant(I64, 4 * count), _device_step)
+    complete_bytes(emitter, barrier, splat_constant(I64, 4 * count), device_step)
 
 
 redas = stas

@@ -7,8 +7,9 @@ copies are made at once (see `ptx/copies.py`).
 from __future__ import annotations
 
 from warpsight.emulator.codegen.access import Access, check_global, global_access, local_access, shared_access
+from warpsight.emulator.codegen.cluster_addresses import cluster_mask
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import I8, I16, I32, I64, Value, lanes_to_mask, splat_constant, vector
+from warpsight.emulator.codegen.lanes import I8, I16, I32, I64, Value, lanes_to_mask, mask_to_lanes, splat_constant, vector
 from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from warpsight.emulator.ptx.copies import copy_lanes
 from warpsight.emulator.ptx.matrix_tiles import (
@@ -248,17 +249,18 @@ def cctl(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def qspc(emitter: Emitter, instruction: Instruction) -> None:
-    """`QSPC.E.{G,S,L,D} predicate, RZ, [address]`: device, shared, local memory; shared memory of the cluster.
-
-    A cluster is one block.
-    """
+    """`QSPC.E.{G,S,L,D} predicate, RZ, [address]`: device, shared, local memory; shared memory of the cluster."""
     native, builder = native_of(instruction), emitter.builder
     allow(emitter, native, "E", "G", "S", "L", "D")
     addresses = wide_address(emitter, address_operand(emitter, native))
     if "G" in native.modifiers:
         inside = builder.icmp_unsigned(">=", addresses, splat_constant(I64, LOCAL_WINDOW + WINDOW_BYTES))
+        if emitter.clustered:
+            inside = builder.and_(inside, builder.not_(mask_to_lanes(builder, cluster_mask(emitter, addresses))))
     else:
         window = LOCAL_WINDOW if "L" in native.modifiers else SHARED_WINDOW
         offset = builder.sub(addresses, splat_constant(I64, window))
         inside = builder.icmp_unsigned("<", offset, splat_constant(I64, WINDOW_BYTES))
+        if emitter.clustered and "D" in native.modifiers:
+            inside = builder.or_(inside, mask_to_lanes(builder, cluster_mask(emitter, addresses)))
     set_predicate(emitter, native.operands[0], inside)

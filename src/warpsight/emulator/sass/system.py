@@ -6,10 +6,13 @@ Where the words lie was read off code that NVIDIA's compiler makes of PTX whose 
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
@@ -27,7 +30,7 @@ from warpsight.emulator.codegen.lanes import (
     store_as,
     vector,
 )
-from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP, Fault
+from warpsight.emulator.codegen.layout import CLUSTER_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WARP, Fault
 from warpsight.emulator.ptx.system import EXTERNAL_NUMBERS, MOST_EXTERNAL_ARGUMENTS, emit_special
 from warpsight.emulator.sass.common import (
     address_of,
@@ -52,9 +55,10 @@ class _Words:
 
     `block` and `grid` are three words each; `shared` and `local` the 64-bit addresses at which generic addresses of these begin
     (None: code has them from a special register); `workspace` that of the grid's barrier, in two words of which the upper comes
-    first. GPUs with clusters have the most shared memory that counts (None: no clusters), the shape of a cluster with the
-    reciprocals of its sizes, the number of clusters, and of the blocks in one. Where some words have a copy for each size of a
-    cluster, code goes back from them by `by_size` for each block of the cluster.
+    first. GPUs with clusters have the most shared memory that counts (None: no clusters), whether the launch asks for them, the
+    shape of a cluster with the reciprocals of its sizes, the number of clusters, and of the blocks in one. Where some words have a
+    copy for each size of a cluster, code goes back from them by `by_size` for each block of the cluster. At `parameters` (None: no
+    tensor maps) is the generic address of the parameters, that of `first`.
     """
 
     first: int
@@ -68,16 +72,20 @@ class _Words:
     multiprocessors: int
     workspace: int
     most_shared: int | None = None
+    explicit_cluster: int = 0
     cluster: int = 0
     reciprocals: int = 0
     clusters: int = 0
     cluster_blocks: int = 0
     by_size: int = 0
+    parameters: int | None = None
 
 
 _BEFORE_HOPPER = _Words(0x0, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x8C)
-_HOPPER = _Words(0x210, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x44, 0x13C, 0x144, 0x150, 0x15C, 0x188)
-_BLACKWELL = _Words(0x380, 0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x2D0, 0x254, 0x2BC, 0x2A0, 0x2B0, 0x2C0, 0x2CC, 0xA0)
+_HOPPER = _Words(0x210, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x44, 0x13C, 0x140, 0x144, 0x150, 0x15C, 0x188, 0, 0x198)
+_BLACKWELL = _Words(
+    0x380, 0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x2D0, 0x254, 0x2BC, 0x36C, 0x2A0, 0x2B0, 0x2C0, 0x2CC, 0xA0, 0x348
+)
 
 
 def _words(parameters: int) -> _Words:
@@ -90,7 +98,7 @@ def fill_launch_words(memory: Any, launch: Launch, local_bytes: int, parameters:
     `parameters` is the offset there at which the kernel's parameters begin.
     """
     bank, words = memory.parameters, _words(parameters)
-    by_size = words.by_size  # a cluster has one block
+    by_size = words.by_size  # SR_CgaSize always names the first copy
     struct.pack_into("<3I", bank, words.block, *launch.block)
     struct.pack_into("<3I", bank, words.grid, *launch.grid)
     if words.shared is not None:
@@ -101,12 +109,22 @@ def fill_launch_words(memory: Any, launch: Launch, local_bytes: int, parameters:
     struct.pack_into("<Q", bank, words.grid_number, 1)
     struct.pack_into("<I", bank, words.multiprocessors, 1)
     struct.pack_into("<2I", bank, words.workspace - by_size, memory.workspace >> 32, memory.workspace & 0xFFFFFFFF)
+    if words.parameters is not None:
+        struct.pack_into("<Q", bank, words.parameters, PARAM_WINDOW + words.first)
     if words.most_shared is not None:
         struct.pack_into("<I", bank, words.most_shared - by_size, 0xFFFFFFFF)
-        struct.pack_into("<3I", bank, words.cluster - by_size, 1, 1, 1)
-        struct.pack_into("<3f", bank, words.reciprocals - by_size, 1.0, 1.0, 1.0)
-        struct.pack_into("<3I", bank, words.clusters - by_size, *launch.grid)
-        struct.pack_into("<I", bank, words.cluster_blocks - by_size, 1)
+        shape = launch.cluster or (1, 1, 1)
+        struct.pack_into("<I", bank, words.explicit_cluster, launch.cluster is not None)
+        struct.pack_into("<3I", bank, words.cluster - by_size, *shape)
+        struct.pack_into("<3f", bank, words.reciprocals - by_size, *map(_reciprocal, shape))
+        struct.pack_into("<3I", bank, words.clusters - by_size, *(n // size for n, size in zip(launch.grid, shape, strict=True)))
+        struct.pack_into("<I", bank, words.cluster_blocks - by_size, math.prod(shape))
+
+
+def _reciprocal(size: int) -> float:
+    """A single-precision 1 / size that is not too small: code multiplies the number of a block by it and rounds down."""
+    nearest = np.float32(1) / np.float32(size)
+    return float(nearest if Fraction(float(nearest)) >= Fraction(1, size) else np.nextafter(nearest, np.float32(2)))
 
 
 def reads_workspace(function: Function, parameters: int) -> bool:
@@ -132,15 +150,16 @@ _SPECIALS = {
     **{f"SR_{name}.{axis.upper()}": f"%{ptx}.{axis}" for name, ptx in (("TID", "tid"), ("CTAID", "ctaid")) for axis in "xyz"},
     **{f"SR_NTID.{axis.upper()}": f"%ntid.{axis}" for axis in "xyz"},
     **{f"SR_{name}MASK": f"%lanemask_{name.lower()}" for name in ("EQ", "LT", "LE", "GT", "GE")},
-    "SR_LANEID": "%laneid", "SR_SMEMSZ": "%total_smem_size", "SR_VIRTUALSMID": "%smid", "SR_SMID": "%smid", "SR_NSMID": "%nsmid",
+    "SR_LANEID": "%laneid", "SR_CgaCtaId": "%cluster_ctarank", "SR_SMEMSZ": "%total_smem_size",
+    "SR_VIRTUALSMID": "%smid", "SR_SMID": "%smid", "SR_NSMID": "%nsmid",
     "SR_WARPID": "%warpid", "SR_NWARPID": "%nwarpid", "SR_CLOCKLO": "%clock", "SR_CLOCKHI": "%clock_hi",
     "SR_GLOBALTIMERLO": "%globaltimer_lo", "SR_GLOBALTIMERHI": "%globaltimer_hi",
     **{f"SR_PM{k}": f"%pm{k}" for k in range(8)},
 }  # fmt: skip
 _IN_BYTE_1 = {"SR_VIRTID": "%warpid", "SR_VIRTCFG": "%nwarpid"}  # bits 8 to 15; those of the multiprocessor's number are 0
 # Generic addresses of shared memory in the code of sm_90 and later: the rank of the block in its cluster from bit 24 on, and these
-# upper bits. The window of a block that is its whole cluster is that of rank 1. A thread's stack may grow down to LMEMHIOFF.
-_CONSTANTS = {"SRZ": 0, "SR_LMEMHIOFF": 0, "SR_CgaCtaId": SHARED_WINDOW >> 24, "SR_SWINHI": SHARED_WINDOW >> 32, "SR_CgaSize": 1}
+# upper bits (see `cluster_addresses.py`). A thread's stack may grow down to LMEMHIOFF.
+_CONSTANTS = {"SRZ": 0, "SR_LMEMHIOFF": 0, "SR_SWINHI": CLUSTER_WINDOW >> 32, "SR_CgaSize": 1}
 
 
 def special(emitter: Emitter, name: str) -> Value:

@@ -54,21 +54,23 @@ class ControlFlowGraph:
         return int(self.block_index[pc])
 
 
-def build_cfg(function: Function, *, apart: bool = False) -> ControlFlowGraph:
-    """The control-flow graph of a parsed function; a function without instructions has no blocks. `apart` as for `find_waits`.
+def build_cfg(function: Function, *, apart: bool = False, together: bool = False) -> ControlFlowGraph:
+    """The control-flow graph of a parsed function; a function without instructions has no blocks. `apart` and `together` as for
+    `find_waits`.
 
     Raises FormatError for a branch to a label that is not defined, UnsupportedError for one whose targets are not listed.
     """
     targets = {i.index: _targets(function, i) for i in function.instructions if i.opcode in _JUMPS}
     graph = _build(function, targets, frozenset())
     starts = graph.block_start[:-1].tolist()
-    waits = find_waits(function, starts, graph.successors, graph.predecessors, graph.post_dominator, apart=apart)
+    waits = find_waits(function, starts, graph.successors, graph.predecessors, graph.post_dominator, apart=apart, together=together)
     if not waits.independent:
         return graph
     if waits.meetings - set(starts):
         graph = _build(function, targets, waits.meetings)
         starts = graph.block_start[:-1].tolist()
-        waits = find_waits(function, starts, graph.successors, graph.predecessors, graph.post_dominator, apart=apart)
+        edges = graph.successors, graph.predecessors, graph.post_dominator
+        waits = find_waits(function, starts, *edges, apart=apart, together=together)
     return replace(graph, waits=waits)
 
 

@@ -84,7 +84,8 @@ def read_header(source: Source, begin: int) -> Header:
         raise source.error(min(source.skip(position), len(text) - 1), what, CUT)
     function = Function(
         name[1], kind[1] == "entry", parameters, (), {}, {}, returns=returns, max_threads=threads.get("maxntid"),
-        required_threads=threads.get("reqntid"),
+        required_threads=threads.get("reqntid"), required_cluster=threads.get("reqnctapercluster"),
+        max_cluster_blocks=threads["maxclusterrank"][0] if "maxclusterrank" in threads else None,
     )
     has_body = end[1] == "{"
     return Header(function, has_body, end.start(1) if has_body else end.end())

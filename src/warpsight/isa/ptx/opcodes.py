@@ -10,7 +10,6 @@ from typing import Any
 
 REFUSED = {
     "tcgen05": "matrix multiplication with tensor memory (sm_100 and later)",
-    "tensormap": "the tensor memory accelerator: copies of boxes of a tensor map",
     "multimem": "one address for the memories of several GPUs",
     "clusterlaunchcontrol": "work stealing between clusters (sm_100 and later)",
 }
@@ -129,6 +128,7 @@ OPCODES: dict[str, Opcode] = {
         *_rows("stacksave", "int", "allocation on a thread's stack", "memory.stacksave"),
         *_rows("stackrestore", "int", "release of a thread's stack", "memory.stackrestore", writes=0),
         *_rows("cp", "copy", "asynchronous copy", "copies.cp", writes=0),
+        *_rows("tensormap", "int", "change of a field of a tensor map", "tensor_copies.replace", writes=0),
         *_rows("mbarrier", "mbarrier", "barrier object in shared memory", "mbarriers.mbarrier"),
         *_rows("tex tld4", "memory", "texture fetch", "textures.fetch", access="load"),
         *_rows("suld", "memory", "load from a surface", "textures.surface_load", access="load"),

@@ -179,7 +179,7 @@ class Function:
     `parameters` are in order, with their byte sizes and alignments; for .func, `returns` likewise. `prototypes` and `call_targets`
     hold `.callprototype` and `.calltargets` by label. `callables` and `call_sites` (by instruction index) are empty but for a
     kernel to which `inline_calls` has appended the functions that it calls; `frame` is what it takes itself of the call stack, 0
-    when it needs none.
+    when it needs none. `required_cluster` is the shape of its clusters, `max_cluster_blocks` the most blocks of one.
     """
 
     name: str
@@ -193,6 +193,8 @@ class Function:
     returns: tuple[Variable, ...] = ()
     max_threads: tuple[int, int, int] | None = None
     required_threads: tuple[int, int, int] | None = None
+    required_cluster: tuple[int, int, int] | None = None
+    max_cluster_blocks: int | None = None
     ptx_line: int = 0
     prototypes: dict[str, Prototype] = field(default_factory=dict)
     call_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)

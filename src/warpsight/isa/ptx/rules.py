@@ -19,7 +19,7 @@ _SPACES = {
 # Asynchronous variants of known opcodes have another meaning, so their names are refused like unknown opcodes.
 _OTHER_MEANING = frozenset({"async", "bulk", "tensor"})
 _COMPLETES = "mbarrier::complete_tx::bytes"
-# An event counts sectors in one byte, so this is the most that a bulk copy can move between device memory and a block.
+# Stands for the size of a bulk copy that is not known before it runs.
 MOST_BULK_BYTES = 255 * 32
 _SPACE_CLASS = {"shared": "shared", "param": "int", "const": "int"}
 
@@ -56,7 +56,7 @@ def _hint(instruction: Instruction) -> str:
 def _has_other_meaning(instruction: Instruction) -> bool:
     modifiers = instruction.modifiers
     if instruction.opcode == "cp":
-        return "tensor" in modifiers or "async" not in modifiers
+        return "async" not in modifiers
     if instruction.opcode == "fence":
         return False
     if instruction.opcode in {"st", "red"} and "async" in modifiers:
@@ -247,9 +247,9 @@ def is_async_copy(instruction: Instruction) -> bool:
 
 
 def is_bulk_copy(instruction: Instruction) -> bool:
-    """Whether it is `cp.async.bulk` or `cp.reduce.async.bulk` that moves data: each lane copies a run of bytes."""
+    """Whether it is `cp.async.bulk` or `cp.reduce.async.bulk` that moves data: each lane a run of bytes, or a box of a tensor."""
     modifiers = instruction.modifiers
-    others = {"commit_group", "wait_group", "prefetch", "tensor"}
+    others = {"commit_group", "wait_group", "prefetch"}
     return instruction.opcode == "cp" and "bulk" in modifiers and others.isdisjoint(modifiers)
 
 

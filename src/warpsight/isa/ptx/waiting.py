@@ -40,16 +40,18 @@ Edges = Sequence[Sequence[int]]
 
 
 def find_waits(
-    function: Function, starts: Sequence[int], successors: Edges, predecessors: Edges, meets: Sequence[int], *, apart: bool = False
+    function: Function, starts: Sequence[int], successors: Edges, predecessors: Edges, meets: Sequence[int], *, apart: bool = False,
+    together: bool = False,
 ) -> Waits:
     """The waits of a function with these basic blocks (first pcs), their neighbours and immediate post-dominators.
 
-    With `apart` any barrier, and any instruction at which lanes of a warp wait for each other, makes lanes independent.
+    With `apart` any barrier, and any instruction at which lanes of a warp wait for each other, makes lanes independent. `together`:
+    several blocks of a cluster run at the same time, so that each may have to wait for another.
     """
     code = _Code(function, starts, successors, predecessors)
     spinning = frozenset(edge for edge in code.retreating() if code.may_spin(code.loop(*edge)))
     meeting = apart and any(is_collective(i) or is_block_barrier(i) for i in function.instructions)
-    if not (meeting or spinning or _has_special_barriers(function.instructions) or code.meets_apart(meets)):
+    if not (together or meeting or spinning or _has_special_barriers(function.instructions) or code.meets_apart(meets)):
         return NO_WAITS
     polls = frozenset(pc for edge in spinning for block in code.loop(*edge) for pc in range(starts[block], starts[block + 1]))
     return Waits(True, spinning, frozenset(i.index for i in function.instructions if is_collective(i)), polls)

@@ -57,6 +57,7 @@ from warpsight.isa.sass.structure import (
     operand_registers,
     parts_lanes,
     structure,
+    tensor_registers,
 )
 
 _meaning = lru_cache(maxsize=1 << 12)(SassTable().meaning)
@@ -108,7 +109,7 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
         widths = [2] * len(operands)
     if base == "SYNCS" and "EXCH" not in tokens:  # the result of an arrival is the old object
         widths = [2 if k < results and not is_predicate(operand) else 1 for k, operand in enumerate(operands)]
-    if row.op_class != "control" and base.startswith("UBLK"):
+    if base.startswith(("UBLK", "UTMA")) and row.access:
         widths = [1] * len(operands)
     return image_widths(mnemonic, operands, data) or widths
 
@@ -132,12 +133,11 @@ def _converted(tokens: list[str], operands: Sequence[NativeOperand]) -> list[int
 
 
 def _widened(mnemonic: str, operands: tuple[NativeOperand, ...]) -> tuple[NativeOperand, ...]:
-    """Operands with 64-bit addresses (`.E`) as such: code of sm_75, and some of later ones, does not mark pairs of registers.
-
-    Bulk copies have two uniform registers for what they write, and for what they read in device memory.
+    """Operands with 64-bit addresses (`.E`) as such: code of sm_75, and some of later ones, does not mark pairs of registers. Bulk
+    copies have two uniform registers for what they write, and for what they read in device memory.
     """
-    if mnemonic.startswith("UBLK"):
-        pairs = 2 if ".S.G" in mnemonic else 1
+    if mnemonic.startswith(("UBLK", "UTMA")):
+        pairs = 2 if ".S.G" in mnemonic or mnemonic.startswith("UTMA") else 1
         return tuple(replace(o, wide_uniform=k < pairs) if isinstance(o, NativeAddress) else o for k, o in enumerate(operands))
     if ".E" not in mnemonic or "E" not in mnemonic.split("."):
         return operands
@@ -174,7 +174,7 @@ def _names(
     writes: list[str] = []
     for k, operand in enumerate(operands):
         (reads if k >= results else writes).extend(operand_registers(operand, widths[k]))
-    reads += surface_registers(mnemonic, operands)
+    reads += surface_registers(mnemonic, operands) + tensor_registers(mnemonic, operands)
     tokens = mnemonic.split(".")
     base = tokens[0]
     if base in ("P2R", "R2P", "UP2UR", "UR2UP"):

@@ -55,6 +55,15 @@ def operand_registers(operand: NativeOperand, count: int) -> list[str]:
     return []
 
 
+def tensor_registers(mnemonic: str, operands: Sequence[NativeOperand]) -> list[str]:
+    """What a copy by a tensor map reads besides: registers behind the first, of mbarrier object and coordinates."""
+    base, *tokens = mnemonic.split(".")
+    if not base.startswith("UTMA") or not operands or not isinstance(operands[0], NativeAddress) or operands[0].uniform is None:
+        return []
+    rank = next((int(t[0]) for t in tokens if t in ("1D", "2D", "3D", "4D", "5D")), 0)
+    return operand_registers(operands[0].uniform, max(2, rank + {"UTMALDG": 2, "UTMAPF": 0}.get(base, 1)))
+
+
 _TYPES = {1: "b8", 2: "b16", 4: "b32", 8: "b64", 16: "b128"}
 _ATOMIC = {"ATOM", "ATOMG", "ATOMS"}
 

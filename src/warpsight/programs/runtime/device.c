@@ -48,7 +48,8 @@ struct properties {
     size_t shared_optin;
     int pageable_tables, direct_managed, blocks_per_sm, access_window;
     size_t reserved_shared;
-    int host_register, more[70];
+    int host_register, sparse_arrays, read_only_register, semaphores, pools, rdma, rdma_options, rdma_order, pool_handles, deferred, ipc_events,
+        clusters, more[59];
 };
 
 static const struct properties LIMITS = {
@@ -88,6 +89,7 @@ static void describe(struct properties *p)
     p->shared_optin = (size_t)the_device.values[D_SHARED_PER_BLOCK_OPTIN];
     p->blocks_per_sm = value(D_BLOCKS_PER_SM);
     p->reserved_shared = (size_t)the_device.values[D_SHARED_RESERVED];
+    p->clusters = value(D_CLUSTERS);
 #if CUDART < 13
     p->clock_rate = value(D_CLOCK_KHZ);
     p->memory_clock_rate = value(D_MEMORY_CLOCK_KHZ);
@@ -162,6 +164,7 @@ static int attribute(const struct properties *p, int which)
     case 97: return (int)p->shared_optin;
     case 106: return p->blocks_per_sm;
     case 111: return (int)p->reserved_shared;
+    case 120: return p->clusters;
     default: return 0;
     }
 }

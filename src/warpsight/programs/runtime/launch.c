@@ -50,7 +50,7 @@ static error_t_ check(const struct function *f, struct dim3 grid, struct dim3 bl
     return SUCCESS;
 }
 
-struct message { int64_t kernel, grid[3], block[3], shared, allocations, cooperative, heap_bytes, parameter_bytes; };
+struct message { int64_t kernel, grid[3], block[3], cluster[3], shared, allocations, cooperative, heap_bytes, parameter_bytes; };
 
 /* What the emulator answers: the kernel's time in seconds, bytes of text that the kernel printed, then that text. */
 static error_t_ send_launch(struct function *f, const struct message *message, const void *parameters, void *stream)
@@ -72,14 +72,42 @@ static error_t_ send_launch(struct function *f, const struct message *message, c
     return SUCCESS;
 }
 
-static error_t_ run(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared, void *stream, bool cooperative)
+/* How a launch is made, beside its grid and block. A cluster of zeros is what the kernel was compiled for, if anything. */
+struct extras { size_t shared; void *stream; bool cooperative; struct dim3 cluster; };
+
+/* The shape of the clusters of a launch, zeros where it has none. */
+static error_t_ cluster_of(const struct function *f, struct dim3 grid, struct dim3 wanted, int64_t shape[3])
+{
+    int64_t asked[3] = {wanted.x, wanted.y, wanted.z}, blocks[3] = {grid.x, grid.y, grid.z};
+    memcpy(shape, wanted.x ? asked : f->cluster, 3 * sizeof *shape);
+    if (!shape[0])
+        return f->cluster_needed ? INVALID_CLUSTER_SIZE : SUCCESS;
+    int64_t size = shape[0] * shape[1] * shape[2], most = f->any_cluster_size ? 16 : 8;
+    if (f->max_cluster && f->max_cluster < most)
+        most = f->max_cluster;
+    if (size < 1 || size > most || (f->cluster[0] && memcmp(shape, f->cluster, 3 * sizeof *shape)))
+        return INVALID_CLUSTER_SIZE;
+    for (int k = 0; k < 3; k++)
+        if (blocks[k] % shape[k])
+            return INVALID_CLUSTER_SIZE;
+    if (size > 1 && !the_device.values[D_CLUSTERS]) {
+        warn_once("a launch with thread block clusters on a GPU below compute capability 9.0");
+        return NOT_SUPPORTED;
+    }
+    return SUCCESS;
+}
+
+static error_t_ run(const void *key, struct dim3 grid, struct dim3 block, void **arguments, struct extras extras)
 {
     struct function *f;
+    int64_t shape[3];
     error_t_ status = find_function(key, &f);
     if (status == SUCCESS)
         status = resolve(f);
     if (status == SUCCESS)
-        status = check(f, grid, block, shared);
+        status = check(f, grid, block, extras.shared);
+    if (status == SUCCESS)
+        status = cluster_of(f, grid, extras.cluster, shape);
     if (status)
         return status;
     char *parameters = calloc(1, (size_t)f->parameter_bytes + 1);
@@ -87,61 +115,70 @@ static error_t_ run(const void *key, struct dim3 grid, struct dim3 block, void *
         return MEMORY_ALLOCATION;
     for (int64_t k = 0; k < f->parameters; k++)
         memcpy(parameters + f->layout[k][0], arguments[k], (size_t)f->layout[k][1]);
-    struct message message = {f->id, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, (int64_t)shared,
-                              (int64_t)table_count(), cooperative, (int64_t)heap_limit(), f->parameter_bytes};
+    struct message message = {f->id, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, {shape[0], shape[1], shape[2]},
+                              (int64_t)extras.shared, (int64_t)table_count(), extras.cooperative, (int64_t)heap_limit(),
+                              f->parameter_bytes};
     tell_touched();
-    status = send_launch(f, &message, parameters, stream);
+    status = send_launch(f, &message, parameters, extras.stream);
     free(parameters);
     return status;
 }
 
-static error_t_ launch(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared, void *stream,
-                       bool cooperative)
+static error_t_ launch(const void *key, struct dim3 grid, struct dim3 block, void **arguments, struct extras extras)
 {
     error_t_ status = enter();
     if (status == SUCCESS)
-        status = run(key, grid, block, arguments, shared, stream, cooperative);
+        status = run(key, grid, block, arguments, extras);
     return leave(status);
 }
 
 API error_t_ cudaLaunchKernel(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared, void *stream)
 {
-    return launch(key, grid, block, arguments, shared, stream, false);
+    return launch(key, grid, block, arguments, (struct extras){shared, stream, false, {0, 0, 0}});
 }
 
 API error_t_ __cudaLaunchKernel(void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared, void *stream)
 {
-    return launch(key, grid, block, arguments, shared, stream, false);
+    return launch(key, grid, block, arguments, (struct extras){shared, stream, false, {0, 0, 0}});
 }
 
 API error_t_ cudaLaunchCooperativeKernel(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared,
                                          void *stream)
 {
-    return launch(key, grid, block, arguments, shared, stream, true);
+    return launch(key, grid, block, arguments, (struct extras){shared, stream, true, {0, 0, 0}});
 }
 
 struct attribute { int id; char pad[4]; union { char bytes[64]; int integer; unsigned dims[3]; } value; };
 struct launch_config { struct dim3 grid, block; size_t shared; void *stream; struct attribute *attributes; unsigned count; };
 enum { ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_CLUSTER = 4 };
 
-API error_t_ cudaLaunchKernelExC(const struct launch_config *config, const void *key, void **arguments)
+/* The attributes of a launch; false where its clusters have no size. */
+static bool read_config(const struct launch_config *config, struct extras *extras)
 {
-    bool cooperative = false;
-    if (!config) {
-        enter_quietly();
-        return leave(INVALID_VALUE);
-    }
+    if (!config)
+        return false;
+    *extras = (struct extras){config->shared, config->stream, false, {0, 0, 0}};
     for (unsigned k = 0; k < config->count; k++) {
         const struct attribute *a = &config->attributes[k];
         if (a->id == ATTRIBUTE_COOPERATIVE)
-            cooperative = a->value.integer != 0;
-        if (a->id == ATTRIBUTE_CLUSTER && (uint64_t)a->value.dims[0] * a->value.dims[1] * a->value.dims[2] > 1) {
-            enter_quietly();
-            warn_once("a launch with thread block clusters");
-            return leave(NOT_SUPPORTED);
+            extras->cooperative = a->value.integer != 0;
+        if (a->id == ATTRIBUTE_CLUSTER) {
+            extras->cluster = (struct dim3){a->value.dims[0], a->value.dims[1], a->value.dims[2]};
+            if (!a->value.dims[0] || !a->value.dims[1] || !a->value.dims[2])
+                return false;
         }
     }
-    return launch(key, config->grid, config->block, arguments, config->shared, config->stream, cooperative);
+    return true;
+}
+
+API error_t_ cudaLaunchKernelExC(const struct launch_config *config, const void *key, void **arguments)
+{
+    struct extras extras;
+    if (!read_config(config, &extras)) {
+        enter_quietly();
+        return leave(config ? INVALID_CLUSTER_SIZE : INVALID_VALUE);
+    }
+    return launch(key, config->grid, config->block, arguments, extras);
 }
 
 API error_t_ __cudaGetKernel(void **kernel, const void *key)
@@ -194,11 +231,16 @@ API error_t_ cudaFuncGetAttributes(struct function_attributes *result, const voi
         result->binary_version = (int)f->binary_version;
         result->max_dynamic_shared = f->max_dynamic_shared;
         result->carveout = f->carveout;
+#if CUDART >= 12
+        int cluster[6] = {f->cluster_needed, (int)f->cluster[0], (int)f->cluster[1], (int)f->cluster[2], f->cluster_policy,
+                          f->any_cluster_size};
+        memcpy(result->cluster, cluster, sizeof cluster);
+#endif
     }
     return leave(status);
 }
 
-enum { MAX_DYNAMIC_SHARED = 8, CARVEOUT = 9 };
+enum { MAX_DYNAMIC_SHARED = 8, CARVEOUT, CLUSTER_NEEDED, CLUSTER_WIDTH, CLUSTER_HEIGHT, CLUSTER_DEPTH, ANY_CLUSTER_SIZE, CLUSTER_POLICY };
 
 API error_t_ cudaFuncSetAttribute(const void *key, int attribute, int value)
 {
@@ -215,9 +257,19 @@ API error_t_ cudaFuncSetAttribute(const void *key, int attribute, int value)
             f->max_dynamic_shared = value;
     } else if (status == SUCCESS && attribute == CARVEOUT) {
         f->carveout = value;
+    } else if (status == SUCCESS && attribute == CLUSTER_NEEDED) {
+        f->cluster_needed = value != 0;
+    } else if (status == SUCCESS && attribute >= CLUSTER_WIDTH && attribute <= CLUSTER_DEPTH) {
+        if (value < 0)
+            status = INVALID_VALUE;
+        else
+            f->cluster[attribute - CLUSTER_WIDTH] = value;
+    } else if (status == SUCCESS && attribute == ANY_CLUSTER_SIZE) {
+        f->any_cluster_size = value != 0;
+    } else if (status == SUCCESS && attribute == CLUSTER_POLICY) {
+        f->cluster_policy = value; /* a preference */
     } else if (status == SUCCESS) {
-        warn_once("cudaFuncSetAttribute of clusters");
-        status = NOT_SUPPORTED;
+        status = INVALID_VALUE;
     }
     return leave(status);
 }
@@ -279,6 +331,54 @@ API error_t_ cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void
     if (status == SUCCESS) {
         int64_t each = the_device.values[D_SHARED_PER_SM] / blocks / 256 * 256 - the_device.values[D_SHARED_RESERVED] - f->shared;
         *bytes = each > 0 ? (size_t)each : 0;
+    }
+    return leave(status);
+}
+
+/* How many clusters of a launch run at the same time, as far as registers, shared memory and threads go; which SMs lie in one GPC,
+ * and so may share a cluster, no description of a GPU says. */
+API error_t_ cudaOccupancyMaxActiveClusters(int *clusters, const void *key, const struct launch_config *config)
+{
+    struct function *f;
+    struct extras extras;
+    int64_t blocks = 0, shape[3];
+    error_t_ status = enter();
+    if (status == SUCCESS && (!clusters || !config))
+        status = INVALID_VALUE;
+    if (status == SUCCESS && !read_config(config, &extras))
+        status = INVALID_CLUSTER_SIZE;
+    if (status == SUCCESS)
+        status = find_function(key, &f);
+    if (status == SUCCESS)
+        status = resolve(f);
+    if (status == SUCCESS)
+        status = cluster_of(f, config->grid, extras.cluster, shape);
+    if (status == SUCCESS)
+        status = resident(key, (int)(config->block.x * config->block.y * config->block.z), config->shared, &blocks);
+    if (status == SUCCESS) {
+        int64_t size = shape[0] ? shape[0] * shape[1] * shape[2] : 1;
+        *clusters = (int)(blocks * the_device.values[D_SM_COUNT] / size);
+    }
+    return leave(status);
+}
+
+API error_t_ cudaOccupancyMaxPotentialClusterSize(int *size, const void *key, const struct launch_config *config)
+{
+    struct function *f;
+    int64_t blocks = 0;
+    error_t_ status = enter();
+    if (status == SUCCESS && (!size || !config))
+        status = INVALID_VALUE;
+    if (status == SUCCESS)
+        status = find_function(key, &f);
+    if (status == SUCCESS)
+        status = resident(key, (int)(config->block.x * config->block.y * config->block.z), config->shared, &blocks);
+    if (status == SUCCESS) {
+        int64_t most = f->any_cluster_size ? 16 : 8, fits = blocks * the_device.values[D_SM_COUNT];
+        most = !the_device.values[D_CLUSTERS] ? 1 : f->max_cluster && f->max_cluster < most ? f->max_cluster : most;
+        while (most > fits && most)
+            most /= 2;
+        *size = (int)most;
     }
     return leave(status);
 }

@@ -167,7 +167,7 @@ error_t_ find_variable(const void *key, struct variable **found)
     return INVALID_SYMBOL;
 }
 
-/* The answer to RESOLVE: 9 numbers, then offset and size of each parameter. */
+/* The answer to RESOLVE: 14 numbers, then offset and size of each parameter. */
 error_t_ resolve(struct function *function)
 {
     if (function->resolved)
@@ -178,7 +178,7 @@ error_t_ resolve(struct function *function)
     void *answer = NULL;
     size_t bytes = 0;
     status = call_emulator(3, &function->module->id, sizeof function->module->id, function->name, strlen(function->name), &answer, &bytes);
-    int64_t head[10];
+    int64_t head[14];
     if (status == SUCCESS && bytes >= sizeof head) {
         memcpy(head, answer, sizeof head);
         function->id = head[0];
@@ -191,6 +191,9 @@ error_t_ resolve(struct function *function)
         function->max_threads = head[7];
         function->ptx_version = head[8];
         function->binary_version = head[9];
+        if (head[10])
+            memcpy(function->cluster, head + 10, sizeof function->cluster);
+        function->max_cluster = head[13];
         function->layout = malloc(bytes - sizeof head + 1);
         if (!function->layout)
             abort();

@@ -28,7 +28,7 @@ enum {
     INVALID_SYMBOL = 13, INVALID_DIRECTION = 21, INVALID_DEVICE_FUNCTION = 98, NO_DEVICE = 100, INVALID_DEVICE = 101,
     NO_KERNEL_IMAGE = 209, INVALID_HANDLE = 400, SYMBOL_NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700,
     PEER_NOT_ENABLED = 705, HOST_REGISTERED = 712, HOST_NOT_REGISTERED = 713, COOPERATIVE_TOO_LARGE = 720, NOT_SUPPORTED = 801,
-    UNKNOWN = 999
+    INVALID_CLUSTER_SIZE = 912, UNKNOWN = 999
 };
 
 typedef int error_t_;
@@ -68,7 +68,7 @@ struct device { /* the answer to HELLO, all int64, in the order of `programs/dev
 enum device_value {
     D_MAJOR, D_MINOR, D_SM_COUNT, D_CLOCK_KHZ, D_MEMORY, D_SHARED_PER_BLOCK, D_SHARED_PER_BLOCK_OPTIN, D_SHARED_PER_SM,
     D_SHARED_RESERVED, D_REGISTERS, D_THREADS_PER_BLOCK, D_THREADS_PER_SM, D_BLOCKS_PER_SM, D_L2_BYTES, D_BUS_BITS,
-    D_MEMORY_CLOCK_KHZ, D_BANDWIDTH, D_LAUNCH_NS
+    D_MEMORY_CLOCK_KHZ, D_BANDWIDTH, D_LAUNCH_NS, D_CLUSTERS
 };
 
 struct function {
@@ -78,7 +78,10 @@ struct function {
     bool resolved;
     int64_t id, parameters, parameter_bytes, registers, shared, local, constant, max_threads, ptx_version, binary_version;
     int64_t (*layout)[2]; /* offset and size of each parameter */
-    int max_dynamic_shared, carveout;
+    int64_t cluster[3];   /* the shape that it was compiled for, or was given by cudaFuncSetAttribute; else zeros */
+    int64_t max_cluster;  /* the most blocks that it was compiled for, 0 where that is not said */
+    int max_dynamic_shared, carveout, cluster_needed, cluster_policy;
+    bool any_cluster_size; /* more than 8 blocks */
     struct function *next;
 };
 
@@ -143,6 +146,11 @@ void tell_leaks(void);
 /* errors.c */
 API const char *cudaGetErrorName(error_t_ code);
 API const char *cudaGetErrorString(error_t_ code);
+
+/* device.c, settings.c */
+API error_t_ cudaDeviceGetAttribute(int *result, int which, int device);
+API error_t_ cudaGetDeviceCount(int *count);
+API error_t_ cudaDriverGetVersion(int *result);
 
 /* modules.c */
 error_t_ find_function(const void *key, struct function **found);

@@ -242,7 +242,7 @@ class _WarpEvents:
     def next(self, written: Written) -> tuple[list[int], int, int]:
         """Sectors, bank passes and sharing lanes of the next event, which is of this instruction."""
         instruction = written.instruction
-        sectors = next(self._events) if instruction.has_sectors else 0
+        sectors = sum(next(self._events) << 8 * place for place in range(instruction.sector_bytes))
         passes = next(self._events) if instruction.has_degree else 0
         sharing = next(self._events) if instruction.has_sharing else 0
         return list(islice(self._sectors, sectors)), passes, sharing

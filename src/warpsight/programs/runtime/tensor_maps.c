@@ -1,0 +1,225 @@
+/* Tensor maps of the driver's interface: the 128 bytes that describe a tensor to the copy engine. Their layout is described in
+ * `emulator/ptx/tensor_engine.py`. What the driver refuses (CUDA Driver API, "Tensor Map Object Management") is CUDA_ERROR_INVALID_VALUE.
+ */
+#include "runtime.h"
+
+#include <string.h>
+
+#define MOST_DIMENSIONS 5
+
+enum { TYPE_FLOAT16 = 6, TYPE_FLOAT32 = 7, TYPE_FLOAT64 = 8, TYPE_BFLOAT16 = 9, TYPE_TF32_FTZ = 12, PACKED8, PACKED16, PACKED6, TYPES };
+enum { INTERLEAVE_NONE, INTERLEAVE_16B, INTERLEAVE_32B };
+enum { SWIZZLE_NONE, SWIZZLE_32B, SWIZZLE_64B, SWIZZLE_128B, ATOM_32B, ATOM_32B_FLIP, ATOM_64B, SWIZZLES };
+
+/* The numbers of `tensormap.replace` for those of CUtensorMapDataType, and bytes of 16 elements in shared memory. */
+static const unsigned NUMBERS[TYPES] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13, 14, 15};
+static const unsigned BYTES_OF_16[TYPES] = {16, 32, 64, 64, 128, 128, 32, 64, 128, 32, 64, 64, 64, 8, 16, 16};
+static const unsigned SPANS[SWIZZLES] = {0, 32, 64, 128, 128, 128, 128};
+
+struct shape { /* what both forms of a map have */
+    unsigned type, rank;
+    uint64_t address;
+    const uint64_t *sizes, *strides;
+    const uint32_t *steps;
+    unsigned interleave, swizzle, promotion, fill;
+};
+
+static bool is_wide(unsigned type) { return type == PACKED16 || type == PACKED6; }
+
+static bool is_valid(const void *map, const struct shape *s, unsigned least_rank)
+{
+    if (!map || (uintptr_t)map % 64 || s->type >= TYPES || s->rank < least_rank || s->rank > MOST_DIMENSIONS || !s->address || !s->sizes ||
+        !s->steps || (s->rank > 1 && !s->strides) || s->interleave > INTERLEAVE_32B || s->swizzle >= SWIZZLES || s->promotion > 3 ||
+        s->fill > 1)
+        return false;
+    unsigned align = s->interleave == INTERLEAVE_32B || is_wide(s->type) ? 32 : 16;
+    bool floats = s->type >= TYPE_FLOAT16 && s->type <= TYPE_TF32_FTZ;
+    if (s->address % align || (s->fill && !floats) || (s->interleave != INTERLEAVE_NONE && (s->rank < 3 || s->type == PACKED6)) ||
+        (s->interleave == INTERLEAVE_32B && s->swizzle != SWIZZLE_32B))
+        return false;
+    for (unsigned k = 0; k < s->rank; k++) {
+        if (!s->sizes[k] || s->sizes[k] > 1ull << 32 || !s->steps[k] || s->steps[k] > 8)
+            return false;
+        if (k + 1 < s->rank && (s->strides[k] % align || s->strides[k] >= 1ull << 40))
+            return false;
+    }
+    return s->sizes[0] % (is_wide(s->type) ? 128 : s->type == PACKED8 ? 2 : 1) == 0;
+}
+
+/* The first dimension of the box: `elements` of it. */
+static bool is_valid_row(const struct shape *s, unsigned elements)
+{
+    unsigned bytes = elements * BYTES_OF_16[s->type] / 16;
+    if (!elements || elements > 256 || (is_wide(s->type) && elements != 128))
+        return false;
+    return s->interleave != INTERLEAVE_NONE || (bytes % 16 == 0 && (!SPANS[s->swizzle] || bytes <= SPANS[s->swizzle]));
+}
+
+static void put(unsigned char *map, unsigned byte, unsigned bit, uint32_t value)
+{
+    uint32_t word;
+    memcpy(&word, map + byte, sizeof word);
+    word |= value << bit;
+    memcpy(map + byte, &word, sizeof word);
+}
+
+static void write_shape(unsigned char *map, const struct shape *s)
+{
+    static const unsigned atoms[SWIZZLES] = {0, 0, 0, 0, 1, 2, 3};
+    memset(map, 0, 128);
+    memcpy(map, &s->address, sizeof s->address);
+    put(map, 8, 4, s->rank - 1);
+    put(map, 8, 7, NUMBERS[s->type]);
+    put(map, 8, 11, s->interleave);
+    put(map, 8, 13, s->swizzle < SWIZZLE_128B ? s->swizzle : SWIZZLE_128B);
+    put(map, 8, 15, s->fill);
+    put(map, 8, 22, atoms[s->swizzle]);
+    for (unsigned k = 0; k < s->rank; k++) {
+        put(map, 32 + 4 * k, 0, (uint32_t)(s->sizes[k] - 1));
+        put(map, 52, 3 * k, s->steps[k] - 1);
+        if (k + 1 < s->rank) {
+            put(map, 12 + 4 * k, 0, (uint32_t)(s->strides[k] >> 4));
+            put(map, 28, 4 * k, (uint32_t)(s->strides[k] >> 36));
+        }
+    }
+}
+
+/* An interleaved layout has channels in slices, which the copy engine does not have here. */
+static error_t_ refuse_interleaved(const struct shape *s)
+{
+    if (s->interleave == INTERLEAVE_NONE)
+        return SUCCESS;
+    enter_quietly();
+    warn_once("a tensor map with an interleaved layout");
+    return leave(NOT_SUPPORTED);
+}
+
+API error_t_ cuTensorMapEncodeTiled(void *map, unsigned type, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides,
+                                    const uint32_t *box, const uint32_t *steps, unsigned interleave, unsigned swizzle, unsigned promotion,
+                                    unsigned fill)
+{
+    struct shape s = {type, rank, (uint64_t)address, sizes, strides, steps, interleave, swizzle, promotion, fill};
+    if (!box || !is_valid(map, &s, 1) || !is_valid_row(&s, box[0]))
+        return INVALID_VALUE;
+    for (unsigned k = 0; k < rank; k++)
+        if (!box[k] || box[k] > 256)
+            return INVALID_VALUE;
+    error_t_ status = refuse_interleaved(&s);
+    if (status)
+        return status;
+    write_shape(map, &s);
+    for (unsigned k = 0; k < rank; k++)
+        ((unsigned char *)map)[55 + k] = (unsigned char)(box[k] - 1);
+    return SUCCESS;
+}
+
+API error_t_ cuTensorMapEncodeIm2col(void *map, unsigned type, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides,
+                                     const int *lower, const int *upper, uint32_t channels, uint32_t pixels, const uint32_t *steps,
+                                     unsigned interleave, unsigned swizzle, unsigned promotion, unsigned fill)
+{
+    static const int most[MOST_DIMENSIONS + 1] = {0, 0, 0, 32768, 128, 16};
+    struct shape s = {type, rank, (uint64_t)address, sizes, strides, steps, interleave, swizzle, promotion, fill};
+    if (!lower || !upper || !is_valid(map, &s, 3) || !is_valid_row(&s, channels) || !pixels || pixels > 1024)
+        return INVALID_VALUE;
+    for (unsigned k = 0; k + 2 < rank; k++) {
+        bool inside = lower[k] >= -most[rank] && lower[k] < most[rank] && upper[k] >= -most[rank] && upper[k] < most[rank];
+        if (!inside || (int64_t)sizes[k + 1] + upper[k] - lower[k] <= 0)
+            return INVALID_VALUE;
+    }
+    error_t_ status = refuse_interleaved(&s);
+    if (status)
+        return status;
+    write_shape(map, &s);
+    unsigned char *at = map;
+    at[64] = 1;
+    at[65] = (unsigned char)(channels - 1);
+    memcpy(at + 66, &(uint16_t){(uint16_t)pixels}, 2);
+    for (unsigned k = 0; k + 2 < rank; k++) {
+        memcpy(at + 68 + 2 * k, &(int16_t){(int16_t)lower[k]}, 2);
+        memcpy(at + 74 + 2 * k, &(int16_t){(int16_t)upper[k]}, 2);
+    }
+    return SUCCESS;
+}
+
+API error_t_ cuTensorMapReplaceAddress(void *map, void *address)
+{
+    if (!map || (uintptr_t)map % 64 || !address || (uintptr_t)address % 16)
+        return INVALID_VALUE;
+    memcpy(map, &address, sizeof address);
+    return SUCCESS;
+}
+
+/* -- Functions of the driver by name. Those without an equivalent here are not found. */
+
+API error_t_ cuInit(unsigned flags) { return flags ? INVALID_VALUE : SUCCESS; }
+
+API error_t_ cuDriverGetVersion(int *version) { return cudaDriverGetVersion(version); }
+
+API error_t_ cuDeviceGet(int *device, int number)
+{
+    if (!device)
+        return INVALID_VALUE;
+    *device = 0;
+    return number ? INVALID_DEVICE : SUCCESS;
+}
+
+API error_t_ cuDeviceGetCount(int *count) { return cudaGetDeviceCount(count); }
+API error_t_ cuDeviceGetAttribute(int *value, int which, int device) { return cudaDeviceGetAttribute(value, which, device); }
+
+API error_t_ cuGetErrorString(error_t_ error, const char **text)
+{
+    *text = cudaGetErrorString(error);
+    return SUCCESS;
+}
+
+API error_t_ cuGetErrorName(error_t_ error, const char **text)
+{
+    *text = cudaGetErrorName(error);
+    return SUCCESS;
+}
+
+static const struct { const char *name; void *function; int since; } ENTRIES[] = {
+    {"cuTensorMapEncodeTiled", (void *)cuTensorMapEncodeTiled, 12000},
+    {"cuTensorMapEncodeIm2col", (void *)cuTensorMapEncodeIm2col, 12000},
+    {"cuTensorMapReplaceAddress", (void *)cuTensorMapReplaceAddress, 12000},
+    {"cuInit", (void *)cuInit, 2000},
+    {"cuDriverGetVersion", (void *)cuDriverGetVersion, 2020},
+    {"cuDeviceGet", (void *)cuDeviceGet, 2000},
+    {"cuDeviceGetCount", (void *)cuDeviceGetCount, 2000},
+    {"cuDeviceGetAttribute", (void *)cuDeviceGetAttribute, 2000},
+    {"cuGetErrorString", (void *)cuGetErrorString, 6000},
+    {"cuGetErrorName", (void *)cuGetErrorName, 6000},
+};
+
+enum { FOUND, NOT_FOUND, TOO_OLD }; /* cudaDriverEntryPointQueryResult */
+
+static error_t_ find_entry(const char *name, void **function, unsigned version, int *result)
+{
+    error_t_ status = enter();
+    int found = NOT_FOUND;
+    if (status == SUCCESS && (!name || !*name || !function))
+        status = INVALID_VALUE;
+    if (status == SUCCESS) {
+        *function = NULL;
+        for (size_t k = 0; k < sizeof ENTRIES / sizeof *ENTRIES; k++)
+            if (!strcmp(name, ENTRIES[k].name)) {
+                found = version < (unsigned)ENTRIES[k].since ? TOO_OLD : FOUND;
+                *function = found == FOUND ? ENTRIES[k].function : NULL;
+            }
+        if (result)
+            *result = found;
+        else if (found != FOUND)
+            status = SYMBOL_NOT_FOUND;
+    }
+    return leave(status);
+}
+
+API error_t_ cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags, int *result)
+{
+    return flags > 2 ? INVALID_VALUE : find_entry(name, function, CUDART * 1000 + 999, result);
+}
+
+API error_t_ cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version, unsigned long long flags, int *result)
+{
+    return flags > 2 ? INVALID_VALUE : find_entry(name, function, version, result);
+}

@@ -1,0 +1,306 @@
+"""Do tensor copies move the boxes that their maps describe, at both levels, compared with NumPy?"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpsight
+from warpsight.base.errors import LaunchFault
+from warpsight.traces.events import EventReader
+
+LEVELS = pytest.mark.parametrize("level", ["ptx", "sass"])
+TYPES = {"u8": 0, "u16": 1, "u32": 2, "s32": 3, "u64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 9, "bf16": 10}
+SPANS = {0: 0, 1: 32, 2: 64, 3: 128}
+
+
+def tensor_map(
+    kind: str, sizes: Sequence[int], strides: Sequence[int], box: Sequence[int], *, steps: Sequence[int] = (), swizzle: int = 0,
+    fill: int = 0, im2col: tuple[int, int, Sequence[int], Sequence[int]] | None = None,
+) -> bytes:
+    """A map without an address. `im2col`: channels, pixels, lower and upper corners."""
+    rank, steps = len(sizes), [*steps, *[1] * (5 - len(steps))]
+    word = rank - 1 << 4 | TYPES[kind] << 7 | swizzle << 13 | fill << 15
+    units = [stride >> 4 for stride in [*strides, *[0] * (4 - len(strides))]]
+    upper = sum((unit >> 32) << 4 * k for k, unit in enumerate(units))
+    dims = [size - 1 for size in [*sizes, *[1] * (5 - rank)]]
+    boxes = bytes(n - 1 for n in [*box, *[1] * (5 - len(box))])
+    step_bits = sum(step - 1 << 3 * k for k, step in enumerate(steps))
+    data = struct.pack("<QI4II5I", 0, word, *(unit & 0xFFFFFFFF for unit in units), upper, *dims)
+    data += struct.pack("<I", step_bits)[:3] + boxes
+    data = data.ljust(64, b"\0")
+    if im2col:
+        channels, pixels, low, high = im2col
+        low, high = [*low, *[0] * (3 - len(low))], [*high, *[0] * (3 - len(high))]
+        data += struct.pack("<BBH3h3h", 1, channels - 1, pixels, *low, *high)
+    return data.ljust(128, b"\0")
+
+
+def kernel(copy: str, size: int, *, before: str = "", after: str = "") -> str:
+    """`k(map, scratch, tensor, data, coordinates)`: `copy` with the map at %map, the box at %box, coordinates %x0 to %x4."""
+    moves = "\n".join(f"    ld.param.b64 %q1, [map+{8 * k}];\n    st.global.b64 [%map+{8 * k}], %q1;" for k in range(16))
+    return f""".version 8.6
+.target sm_90a
+.address_size 64
+.extern .shared .align 1024 .b8 memory[];
+.visible .entry k(.param .align 64 .b8 map[128], .param .u64 scratch, .param .u64 tensor, .param .u64 data, .param .u32 x0,
+                  .param .u32 x1, .param .u32 x2, .param .u32 x3, .param .u32 x4)
+{{
+    .reg .pred %p<4>;
+    .reg .b32 %r<8>, %x<5>, %box, %bar, %i;
+    .reg .b64 %q<8>, %map, %tensor, %data;
+    mov.u32 %i, %tid.x;
+    ld.param.u64 %map, [scratch];
+    ld.param.u64 %tensor, [tensor];
+    ld.param.u64 %data, [data];
+    {" ".join(f"ld.param.u32 %x{k}, [x{k}];" for k in range(5))}
+    mov.u32 %box, memory;
+    add.u32 %bar, %box, {-(-size // 8) * 8};
+    setp.ne.u32 %p0, %i, 0;
+    @%p0 bra WAIT;
+{moves}
+    tensormap.replace.tile.global_address.global.b1024.b64 [%map], %tensor;
+    fence.proxy.tensormap::generic.release.gpu;
+    fence.proxy.tensormap::generic.acquire.gpu [%map], 128;
+    mbarrier.init.shared::cta.b64 [%bar], 1;
+{before}
+    {copy}
+WAIT:
+    bar.sync 0;
+{after}
+    ret;
+}}
+"""
+
+
+def load_kernel(rank: int, size: int, mode: str = "tile", offsets: Sequence[int] = ()) -> str:
+    """Load a box, then copy its bytes out of shared memory as they lie there."""
+    coordinates = ", ".join(f"%x{k}" for k in range(rank))
+    moved = f", {{{', '.join(map(str, offsets))}}}" if offsets else ""
+    copy = (f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], {size};\n"
+            f"    cp.async.bulk.tensor.{rank}d.shared::cluster.global.{mode}"
+            f".mbarrier::complete_tx::bytes [%box], [%map, {{{coordinates}}}], [%bar]{moved};")  # fmt: skip
+    after = f"""TRY:
+    mbarrier.try_wait.parity.shared::cta.b64 %p1, [%bar], 0;
+    @!%p1 bra TRY;
+    mov.u32 %r0, 0;
+LOOP:
+    add.u32 %r1, %r0, %i;
+    setp.ge.u32 %p2, %r1, {size};
+    @%p2 bra NEXT;
+    add.u32 %r2, %box, %r1;
+    ld.shared.u8 %r3, [%r2];
+    cvt.u64.u32 %q2, %r1;
+    add.u64 %q2, %q2, %data;
+    st.global.u8 [%q2], %r3;
+NEXT:
+    add.u32 %r0, %r0, 32;
+    setp.lt.u32 %p3, %r0, {size};
+    @%p3 bra LOOP;"""
+    return kernel(copy, size, after=after)
+
+
+def store_kernel(rank: int, size: int, operation: str = "") -> str:
+    """Fill shared memory from `data`, then store the box, or reduce it into the tensor."""
+    coordinates = ", ".join(f"%x{k}" for k in range(rank))
+    name = "cp.reduce.async.bulk.tensor" if operation else "cp.async.bulk.tensor"
+    fill = f"""    mov.u32 %r0, 0;
+FILL:
+    cvt.u64.u32 %q2, %r0;
+    add.u64 %q2, %q2, %data;
+    ld.global.b64 %q3, [%q2];
+    add.u32 %r2, %box, %r0;
+    st.shared.b64 [%r2], %q3;
+    add.u32 %r0, %r0, 8;
+    setp.lt.u32 %p3, %r0, {size};
+    @%p3 bra FILL;
+    fence.proxy.async.shared::cta;"""
+    form = f"{operation}.tile" if operation else "tile"
+    copy = (f"{name}.{rank}d.global.shared::cta.{form}.bulk_group [%map, {{{coordinates}}}], [%box];\n"
+            "    cp.async.bulk.commit_group;\n    cp.async.bulk.wait_group 0;")  # fmt: skip
+    return kernel(copy, size, before=fill)
+
+
+def run(text: str, size: int, map_bytes: bytes, tensor: Any, data: Any, at: Sequence[int], level: str) -> warpsight.KernelTrace:
+    coordinates = [*at, *[0] * (5 - len(at))]
+    scratch = np.zeros(16, np.uint64)
+    args = [map_bytes, scratch, tensor, data, *map(int, coordinates)]
+    return warpsight.trace(text, "k", grid=1, block=32, args=args, level=level,
+                           gpu="h100-sxm", shared=-(-size // 8) * 8 + 8, max_instructions=5_000_000)  # fmt: skip
+
+
+def swizzled(rows: np.ndarray, kind: int) -> np.ndarray:
+    """Bytes of a box as they lie in shared memory, from an address that is a multiple of 1,024."""
+    flat = rows.reshape(-1).view(np.uint8)
+    place = np.arange(len(flat))
+    place ^= (place >> 7 & SPANS[kind] // 16 - 1) << 4 if kind else 0
+    result = np.zeros(len(flat), np.uint8)
+    result[place] = flat
+    return result
+
+
+def box_of(tensor: np.ndarray, at: Sequence[int], box: Sequence[int], steps: Sequence[int] = (), fill: Any = 0) -> np.ndarray:
+    """The box of `tensor` (its last axis is dimension 0) at coordinates; outside of it `fill`."""
+    steps = [*steps, *[1] * (len(at) - len(steps))]
+    picks = [np.arange(-(-n // step)) * step + x for x, n, step in zip(at, box, steps, strict=True)]
+    inside = [(pick >= 0) & (pick < size) for pick, size in zip(picks, tensor.shape[::-1], strict=True)]
+    values = tensor[np.ix_(*[np.where(ok, pick, 0) for pick, ok in zip(picks, inside, strict=True)][::-1])]
+    return np.where(functools.reduce(np.multiply.outer, inside[::-1]), values, np.asarray(fill, tensor.dtype))
+
+
+CASES = [
+    ("u8", (300,), (160,), (-7,), 0, ()),
+    ("f32", (40, 30), (16, 8), (30, 25), 0, ()),
+    ("f32", (40, 30), (32, 16), (-5, -3), 3, ()),
+    ("f16", (64, 20), (16, 8), (3, 14), 1, ()),
+    ("bf16", (64, 20, 6), (32, 5, 3), (40, 3, -1), 2, ()),
+    ("u64", (6, 5, 4, 9), (2, 3, 2, 2), (1, 4, 3, 0), 0, (1, 1, 2, 1)),
+    ("u16", (16, 5, 4, 3, 6), (8, 2, 3, 2, 2), (4, 1, 2, 2, -1), 0, ()),
+    ("f32", (256, 128), (256, 64), (0, 60), 0, ()),
+]
+
+
+@LEVELS
+@pytest.mark.parametrize(
+    ("kind", "sizes", "box", "at", "swizzle", "steps"), CASES, ids=[f"{len(c[1])}d-{c[0]}-{c[4]}" for c in CASES]
+)
+def test_a_load_brings_the_box_with_zeros_outside_of_the_tensor(
+    level: str, kind: str, sizes: Any, box: Any, at: Any, swizzle: int, steps: Any
+) -> None:
+    width = {"u8": 1, "f16": 2, "bf16": 2, "u16": 2, "f32": 4, "u64": 8}[kind]
+    dtype = np.dtype(f"u{width}")
+    padded = -(-sizes[0] * width // 16) * 16 // width
+    tensor = np.random.default_rng(1).integers(1, 200, (*sizes[:0:-1], padded)).astype(dtype)
+    expected = swizzled(box_of(tensor[..., : sizes[0]], at, box, steps), swizzle)
+    strides = [tensor.strides[-1 - k] for k in range(1, len(sizes))]
+    data = np.zeros(len(expected), np.uint8)
+    described = tensor_map(kind, sizes, strides, box, steps=steps, swizzle=swizzle)
+    trace = run(load_kernel(len(sizes), len(expected)), len(expected), described, tensor, data, at, level)
+    assert np.array_equal(data, expected)
+    (copy,) = [i for i in trace.instructions if i.opcode.startswith(("cp.async.bulk.tensor", "UTMALDG"))]
+    assert (copy.space, copy.access, copy.count_bytes) == ("global", "load", 3)
+    places = box_of(np.arange(1, tensor.size + 1).reshape(tensor.shape)[..., : sizes[0]], at, box, steps).reshape(-1)
+    wanted = np.unique((places[places > 0] - 1) * width // 32)
+    (chunk,) = trace.chunks
+    events = EventReader(trace).read(chunk)
+    (number,) = np.flatnonzero((events.pc == copy.pc) & (events.sectors > 0))
+    found = np.asarray(chunk.sectors)[events.first[number] : events.first[number] + events.sectors[number]].astype(np.int64)
+    assert np.array_equal(np.sort(found) - found.min(), wanted - wanted.min())  # each once
+
+
+@LEVELS
+def test_nan_fills_what_lies_outside_of_a_tensor_of_floats(level: str) -> None:
+    tensor, data = np.ones((4, 8), np.float32), np.zeros((8, 8), np.float32)
+    run(load_kernel(2, 256), 256, tensor_map("f32", (8, 4), (32,), (8, 8), fill=1), tensor, data, (0, -2), level)
+    assert np.array_equal(np.isnan(data), [[not 2 <= row < 6] * 8 for row in range(8)])
+
+
+@LEVELS
+@pytest.mark.parametrize("at", [(4, -3), (30, 25)])
+def test_a_store_leaves_what_lies_outside_of_the_tensor(level: str, at: Any) -> None:
+    tensor, data = np.zeros((30, 40), np.float32), np.arange(1, 129, dtype=np.float32)
+    run(store_kernel(2, 512), 512, tensor_map("f32", (40, 30), (160,), (16, 8)), tensor, data, at, level)
+    expected = np.zeros((60, 80), np.float32)
+    expected[at[1] + 10 : at[1] + 18, at[0] + 10 : at[0] + 26] = data.reshape(8, 16)
+    assert np.array_equal(tensor, expected[10:40, 10:50])
+
+
+REDUCTIONS = [("f32", "add", np.float32), ("u32", "max", np.uint32), ("s32", "min", np.int32), ("u64", "xor", np.uint64),
+              ("f16", "add", np.float16), ("f16", "max", np.float16), ("u32", "inc", np.uint32)]  # fmt: skip
+
+
+@LEVELS
+@pytest.mark.parametrize(("kind", "operation", "dtype"), REDUCTIONS, ids=[f"{k}-{o}" for k, o, _ in REDUCTIONS])
+def test_a_reduction_changes_the_elements_of_the_box(level: str, kind: str, operation: str, dtype: Any) -> None:
+    rng = np.random.default_rng(2)
+    tensor, data = rng.integers(0, 100, (16, 16)).astype(dtype), rng.integers(0, 100, (8, 8)).astype(dtype)
+    if np.dtype(dtype).kind == "i":
+        tensor -= 50
+    functions = {"add": np.add, "max": np.maximum, "min": np.minimum, "xor": np.bitwise_xor,
+                 "inc": lambda old, new: np.where(old >= new, 0, old + 1)}  # fmt: skip
+    expected = tensor.copy()
+    expected[3:11, 8:] = functions[operation](expected[3:11, 8:], data)
+    size = data.nbytes
+    described = tensor_map(kind, (16, 16), (tensor.strides[0],), (8, 8))
+    run(store_kernel(2, size, operation), size, described, tensor, data, (8, 3), level)
+    assert np.array_equal(tensor, expected)
+
+
+@LEVELS
+def test_im2col_walks_pixels_of_its_box_and_reads_beside_them(level: str) -> None:
+    """Pixels of NHWC images as a 3 x 3 convolution with padding 1 and stride 2 takes them: offsets (2, 1) read right and below."""
+    images, height, width, channels = 2, 6, 7, 8
+    tensor = np.random.default_rng(3).integers(1, 9999, (images, height, width, channels)).astype(np.uint32)
+    lower, upper, pixels, offsets = (-1, -1), (-1, -1), 20, (2, 1)
+    described = tensor_map("u32", (channels, width, height, images), [tensor.strides[k] for k in (2, 1, 0)], (), steps=(1, 2, 2, 1),
+                           im2col=(channels, pixels, lower, upper))  # fmt: skip
+    size = pixels * channels * 4
+    data = np.zeros((pixels, channels), np.uint32)
+    run(load_kernel(4, size, "im2col", offsets), size, described, tensor, data, (0, -1, 1, 0), level)
+    walk = [(n, h, w) for n in range(3) for h in range(-1, height - 1, 2) for w in range(-1, width - 1, 2)]
+    walk = walk[walk.index((0, 1, -1)) :][:pixels]
+    for row, (n, h, w) in zip(data, walk, strict=True):
+        y, x = h + offsets[1], w + offsets[0]
+        inside = n < images and 0 <= y < height and 0 <= x < width
+        assert np.array_equal(row, tensor[n, y, x] if inside else np.zeros(channels, np.uint32)), (n, h, w)
+
+
+@LEVELS
+def test_every_field_of_a_map_can_be_replaced(level: str) -> None:
+    """A map of zeros becomes one of a 2D tensor of f32, as Triton makes its descriptors."""
+    fields = [("rank", "1"), ("box_dim", "0, 8"), ("box_dim", "1, 4"), ("global_dim", "0, 24"), ("global_dim", "1, 6"),
+              ("element_stride", "0, 1"), ("element_stride", "1, 1"), ("elemtype", "7"), ("interleave_layout", "0"),
+              ("swizzle_mode", "1"), ("fill_mode", "0")]  # fmt: skip
+    replaced = "\n".join(f"    tensormap.replace.tile.{field}.global.b1024.b32 [%map], {value};" for field, value in fields)
+    replaced += "\n    mov.u64 %q4, 96;\n    tensormap.replace.tile.global_stride.global.b1024.b64 [%map], 0, %q4;"
+    text = load_kernel(2, 128).replace("    fence.proxy.tensormap::generic.release.gpu;", replaced)
+    tensor, data = np.arange(144, dtype=np.float32).reshape(6, 24), np.zeros(128, np.uint8)
+    run(text, 128, bytes(128), tensor, data, (12, 1), level)
+    assert np.array_equal(data, swizzled(box_of(tensor, (12, 1), (8, 4)), 1))
+
+
+@LEVELS
+def test_a_multicast_writes_and_signals_in_every_block_of_its_mask(level: str) -> None:
+    again = "    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 64;"
+    text = load_kernel(1, 64).replace("[%bar];", "[%bar], %h0;").replace(
+        "complete_tx::bytes [%box]", "complete_tx::bytes.multicast::cluster [%box]"
+    )
+    # Only block 0 copies; each of 0, 1 and 3 waits for the bytes in its own memory, and block 2 leaves.
+    text = text.replace(".reg .pred %p<4>;", ".reg .pred %p<4>;\n    .reg .b16 %h0;\n    .reg .b32 %rank;")
+    first = "    mbarrier.init.shared::cta.b64 [%bar], 1;"
+    text = text.replace(first, f"{first}\n{again}").replace(f"{again}\n    cp.async", "    mov.b16 %h0, 11;\n    cp.async")
+    copy = text[text.index("    mov.b16 %h0, 11;") : text.index("WAIT:")]
+    text = text.replace(copy, "").replace("WAIT:\n    bar.sync 0;", f"""WAIT:
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mov.u32 %rank, %cluster_ctarank;
+    or.b32 %r4, %rank, %i;
+    setp.ne.u32 %p0, %r4, 0;
+    @%p0 bra COPIED;
+{copy}COPIED:
+    setp.eq.u32 %p0, %rank, 2;
+    @%p0 bra LEAVE;""").replace("    ret;", "LEAVE:\n    ret;")
+    begin = "    mov.u32 %r0, 0;\nLOOP:"
+    text = text.replace(begin, f"    mul.wide.u32 %q5, %rank, 64;\n    add.u64 %data, %data, %q5;\n{begin}")
+    text = text.replace("ld.param.u64 %map, [scratch];", "ld.param.u64 %map, [scratch];\n    mov.u32 %rank, %cluster_ctarank;\n"
+                        "    mul.wide.u32 %q6, %rank, 128;\n    add.u64 %map, %map, %q6;")  # fmt: skip
+    tensor, data = np.arange(1, 65, dtype=np.uint8), np.zeros((4, 64), np.uint8)
+    args = [tensor_map("u8", (64,), (), (64,)), np.zeros(64, np.uint64), tensor, data, 0, 0, 0, 0, 0]
+    options = {"cluster": 4, "shared": 72, "max_instructions": 1_000_000}
+    warpsight.trace(text, "k", grid=4, block=32, args=args, level=level, gpu="h100-sxm", **options)
+    assert np.array_equal(data, [tensor, tensor, np.zeros(64, np.uint8), tensor])
+
+
+@LEVELS
+@pytest.mark.parametrize(("described", "why"), [
+    (tensor_map("f32", (16, 4, 1), (64, 256), (16, 4, 1)), "not a tensor map of the instruction's rank and mode"),
+    (tensor_map("f32", (1 << 20, 4), (1 << 22,), (16, 4)), "access out of bounds"),
+], ids=["rank", "bounds"])  # fmt: skip
+def test_a_map_that_does_not_fit_is_a_fault(level: str, described: bytes, why: str) -> None:
+    with pytest.raises(LaunchFault, match=why):
+        run(load_kernel(2, 256), 256, described, np.zeros((4, 16), np.float32), np.zeros(256, np.uint8), (0, 0), level)
