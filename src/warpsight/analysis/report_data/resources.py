@@ -191,7 +191,7 @@ _PTX = {"add": 1, "sub": 1, "mul": 1, "fma": 2, "mad": 2, "div": 1, "rcp": 1, "s
         "lg2": 1, "tanh": 1}  # fmt: skip
 _SASS = {"FADD": 1, "FMUL": 1, "FFMA": 2, "FADD32I": 1, "FMUL32I": 1, "FFMA32I": 2, "DADD": 1, "DMUL": 1, "DFMA": 2, "HADD2": 2,
          "HMUL2": 2, "HFMA2": 4, "MUFU": 1}  # fmt: skip
-_SASS_PTX_TYPES = {"f32": ("fp32", 1), "f64": ("fp64", 1), "f16": ("fp16", 1), "bf16": ("fp16", 1), "f16x2": ("fp16", 2),
+_PTX_TYPES = {"f32": ("fp32", 1), "f64": ("fp64", 1), "f16": ("fp16", 1), "bf16": ("fp16", 1), "f16x2": ("fp16", 2),
               "bf16x2": ("fp16", 2), "f32x2": ("fp32", 2)}  # fmt: skip
 _PRODUCTS, _SASS_PRODUCTS = ("mma", "wmma", "wgmma"), ("HMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "QGMMA")  # of floats
 _TILE = re.compile(r"(?i)\.?m(\d+)n(\d+)k(\d+)")
