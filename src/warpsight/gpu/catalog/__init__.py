@@ -28,6 +28,8 @@ def catalog_path(name: str) -> Path | None:
 _BRANDS = {"nvidia", "geforce", "tesla", "quadro", "gpu"}
 _OF_PATHS = re.compile(r"[./\\]")
 _SERIES = re.compile(r"^(rtx|gtx)(?=\w)")
+_MEANT = {"h100": "h100-sxm", "h10080gbhbm3": "h100-sxm"}
+"""Spellings of several GPUs, and the one that most people mean; the second is what nvidia-smi prints of an SXM5 board."""
 
 
 def _spelling(name: str) -> str:
@@ -48,6 +50,8 @@ def _found(name: str) -> str | None:
     if name in (names := catalog_names()):
         return name
     wanted = "" if _OF_PATHS.search(name) else _spelling(name)
+    if wanted in _MEANT:
+        return _MEANT[wanted]
     plain = {each: _spelling(each) for each in names}
     for spellings in (
         plain,
