@@ -30,7 +30,7 @@ import numpy as np
 from warpsight.base.compiled import compiled
 from warpsight.emulator.codegen.layout import Fault
 from warpsight.emulator.textures import texels
-from warpsight.emulator.textures.texels import float_of, load, narrow, pattern_of, pointer, store, widen
+from warpsight.emulator.textures.texels import allocation_of, float_of, load, narrow, pattern_of, pointer, store, widen
 
 numba = lazy.load("numba")
 
@@ -133,16 +133,10 @@ def _swizzled(address: Any, kind: Any) -> Any:
 def _device(request: Any, address: Any, size: Any, writes: Any) -> Any:
     """Whether bytes of device memory lie in one live allocation; the failure is noted."""
     table = numba.carray(pointer(request[ALLOCATIONS]), (request[ALLOCATION_COUNT], 3), numba.int64)
-    low, high = numba.int64(0), request[ALLOCATION_COUNT]
-    while low < high:
-        middle = (low + high) // 2
-        if table[middle, 0] <= address:
-            low = middle + 1
-        else:
-            high = middle
-    if low == 0 or table[low - 1, 1] - address < size:
+    row = allocation_of(table, address, size)
+    if row < 0:
         return _fail(request, _OUTSIDE, address)
-    if writes and table[low - 1, 2] == 0:
+    if writes and table[row, 2] == 0:
         return _fail(request, _READ_ONLY, address)
     return True
 

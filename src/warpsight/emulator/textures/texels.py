@@ -115,21 +115,28 @@ def fail(request: Any, what: Any, lane: Any, address: Any) -> Any:
 
 
 @compiled
-def search(request: Any, address: Any, size: Any, writes: Any, site: Any) -> Any:
-    """FINE when `size` bytes at a device address lie in one live allocation (writable for a write), whose bounds go to `site`."""
-    table = numba.carray(pointer(request[ALLOCATIONS]), (request[ALLOCATION_COUNT], 3), numba.int64)
-    low, high = numba.int64(0), request[ALLOCATION_COUNT]
+def allocation_of(table: Any, address: Any, size: Any) -> Any:
+    """The row of the live allocation that holds `size` bytes at a device address, or -1. `table` has bounds, in ascending order."""
+    low, high = numba.int64(0), len(table)
     while low < high:
         middle = (low + high) // 2
         if table[middle, 0] <= address:
             low = middle + 1
         else:
             high = middle
-    if low == 0 or table[low - 1, 1] - address < size:
+    return low - 1 if low and table[low - 1, 1] - address >= size else -1
+
+
+@compiled
+def search(request: Any, address: Any, size: Any, writes: Any, site: Any) -> Any:
+    """FINE when `size` bytes at a device address lie in one live allocation (writable for a write), whose bounds go to `site`."""
+    table = numba.carray(pointer(request[ALLOCATIONS]), (request[ALLOCATION_COUNT], 3), numba.int64)
+    row = allocation_of(table, address, size)
+    if row < 0:
         return OUT_OF_BOUNDS
-    if writes and table[low - 1, 2] == 0:
+    if writes and table[row, 2] == 0:
         return READ_ONLY
-    site[0], site[1] = table[low - 1, 0], table[low - 1, 1]
+    site[0], site[1] = table[row, 0], table[row, 1]
     return FINE
 
 
