@@ -228,7 +228,7 @@ def test_discard_is_checked_like_a_write(text: str, problem: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["fence.wild.gpu;", "fence.sc.gpu [%in], 128;", "prefetch.tensormap [%in];", "prefetch.global.L3 [%in];",
+    ["fence.wild.gpu;", "fence.sc.gpu [%in], 128;", "prefetch.global.L3 [%in];",
     "discard.global.L2 [%in], 64;",
      "createpolicy.wild.b64 %q1;", "mapa.s32 %r1, %r2, 0;", "cvta.u64 %q1, %q2;", "alloca.u64 %q1, 8, 3;",
      "isspacep.tex %p1, %q1;"],
