@@ -194,6 +194,19 @@ def test_a_load_brings_the_box_with_zeros_outside_of_the_tensor(
 
 
 @LEVELS
+def test_a_policy_of_the_l2_is_a_hint(level: str) -> None:
+    """Machine code has it as a descriptor of its own: `UTMALDG.2D [UR8], [UR4], desc[UR6]`."""
+    text = load_kernel(2, 128).replace("complete_tx::bytes [%box]", "complete_tx::bytes.L2::cache_hint [%box]")
+    text = text.replace("[%bar];\n", "[%bar], %q4;\n", 1).replace(
+        "    cp.async.bulk.tensor", "    createpolicy.fractional.L2::evict_first.b64 %q4, 1.0;\n    cp.async.bulk.tensor"
+    )
+    assert ".L2::cache_hint [%box], [%map, {%x0, %x1}], [%bar], %q4;" in text
+    tensor, data = np.arange(64, dtype=np.float32).reshape(8, 8), np.zeros(32, np.float32)
+    run(text, 128, tensor_map("f32", (8, 8), (32,), (8, 4)), tensor, data, (0, 2), level)
+    np.testing.assert_array_equal(data.reshape(4, 8), tensor[2:6])
+
+
+@LEVELS
 def test_nan_fills_what_lies_outside_of_a_tensor_of_floats(level: str) -> None:
     tensor, data = np.ones((4, 8), np.float32), np.zeros((8, 8), np.float32)
     run(load_kernel(2, 256), 256, tensor_map("f32", (8, 4), (32,), (8, 8), fill=1), tensor, data, (0, -2), level)

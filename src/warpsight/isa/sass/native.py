@@ -58,7 +58,8 @@ class NativeConstant:
 @dataclass(frozen=True, slots=True)
 class NativeAddress:
     """`[base * scale + uniform + offset]`. `wide`: the base is a pair of registers; `short`: it is one although addresses are wide
-    (`.U32`). `wide_uniform`: the uniform register is a pair. `descriptor` is the uniform register before it.
+    (`.U32`). `wide_uniform`: the uniform register is a pair. `descriptor` is the uniform register before it. A descriptor alone is
+    the policy of the L2 for a copy by a tensor map.
     """
 
     base: NativeRegister | None
@@ -109,6 +110,7 @@ _REGISTER = r"(?:UR|UP|R|P)(?:\d+|Z|T)"
 _SIGNED = re.compile(rf"^([-~!]?)(\|?)({_REGISTER})(\|?)((?:\.\w+)*)(\|?)$")
 _CONSTANT = re.compile(r"^([-~!]?)(\|?)c\[0x([0-9a-f]+)\] ?\[([^\]]*)\](\|?)((?:\.\w+)*)$")
 _ADDRESS = re.compile(r"^(?:desc\[(UR\d+|URZ)\])?\[([^\]]*)\]$")
+_POLICY = re.compile(r"^desc\[(UR\d+|URZ)\]$")
 _DESCRIPTORS = re.compile(r"^gdesc\[(UR\d+|URZ)\]((?:\.\w+)*)$")
 _INTEGER = re.compile(r"^([-+~]?)(0x[0-9a-f]+|\d+)$")
 _FLOAT = re.compile(r"^[-+]?(\d+\.\d*(e[-+]?\d+)?|\d+e[-+]?\d+|INF|QNAN|SNAN|NAN)\s*$", re.IGNORECASE)
@@ -175,6 +177,8 @@ def _operand(text: str, bits: int) -> NativeOperand:
         return NativeConstant(int(bank, 16), inner.offset, base, sign == "-", bool(bar), sign in ("~", "!"), parts)
     if match := _ADDRESS.match(text):
         return _address(match[2], match[1] or "")
+    if match := _POLICY.match(text):
+        return NativeAddress(None, NativeRegister(match[1]), descriptor=match[1], wide_uniform=True)
     if match := _DESCRIPTORS.match(text):
         return NativeDescriptors(match[1], tuple(match[2].split(".")[1:]))
     if match := _HALF.match(text):
