@@ -102,7 +102,7 @@ MISTAKES: list[tuple[tuple[str, ...], str, str]] = [
     ((*PREDICT, "--arch", "sm_9x"), "is not a GPU architecture", "write 75, compute_75 or sm_75"),
     ((*PREDICT, "--arch", "sm_52"), "compute_52 is not an architecture that this NVRTC compiles for", "use 75"),
     # the GPU
-    ((*PREDICT, "--gpu", "h100"), 'did you mean "h100-pcie" or "h100-sxm"?', "h100-sxm, the NVIDIA H100 SXM5 80 GB"),
+    ((*PREDICT, "--gpu", "8800"), 'did you mean "8800gt" or "8800gtx"?', "8800gtx, the GeForce 8800 GTX of MWP-CWP"),
     ((*PREDICT, "--gpu", "rtx4900"), 'did you mean "rtx4090"?', "name one: rtx4090"),
     ((*PREDICT, "--gpu", "mi300"), '"mi300" is neither a GPU of the catalogue nor a file', "the catalogue has: 8800gt"),
     ((*PREDICT, "--gpu", "nothere.yaml"), '"nothere.yaml" is neither', "check the path"),

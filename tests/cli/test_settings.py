@@ -69,7 +69,7 @@ def test_times_are_in_the_unit_that_was_chosen(settings: Path, launch_file: Path
     ("words", "parts"),
     [
         (("model", "mdn"), ('did you mean "mdm"',)),
-        (("gpu", "h100"), ('"h100-pcie" or "h100-sxm"',)),
+            (("gpu", "8800"), ('"8800gt" or "8800gtx"',)),
         (("--clear",), ("--clear: needs the name",)),
         (("units", "hours"), ('"hours" is no unit', "auto, s, ms, us, ns")),
         (("cache", "file"), ("file: is a file, not a folder",)),
