@@ -105,6 +105,20 @@ def test_warps_are_told_apart() -> None:
     assert events == [[2, 101], [104], [], [105]] and dropped == 3 * 3
 
 
+def test_counts_of_several_bytes_are_read_whole() -> None:
+    """A bulk copy of 600 sectors, whose number takes 3 bytes, lies between tests."""
+    code, starts = static_code(BLOCKS)
+    code = [replace(i, opcode="mbarrier.try_wait") if i.access_bytes == 8 else i for i in code]
+    code = [replace(i, count_bytes=3) if i.pc == starts[LOADS] else i for i in code]
+    entries = np.array([(block | 32 << LANES_SHIFT, repeat) for block, repeat in ((TEST, 2), (LOADS, 1), (TEST, 3))], np.uint32)
+    events = np.array([100, 101, 600 & 255, 600 >> 8, 0, 102, 103, 104], np.uint8)
+    offsets = np.array([(0, 0, 0), (3, 8, 600)], np.int64)
+    given = Streams(0, 1, offsets, entries, events, np.arange(600, dtype=np.uint32))
+    found = Polls(code, ["one"] * len(code), starts.tolist()).without_failed(given)
+    assert found.events.tolist() == [101, 600 & 255, 600 >> 8, 0, 104]
+    assert found.sectors.tolist() == list(range(600))
+
+
 def test_kernel_without_tests_in_blocks_of_their_own_has_none() -> None:
     code, starts = static_code(BLOCKS)
     assert polls().any and not Polls(code, [""] * len(code), starts.tolist()).any

@@ -38,7 +38,7 @@ class Polls:
         self._kinds = np.array([_QUIET if not n else _POLL if n == 1 and polls else _OTHER for n, polls in effects], np.int64)
         self._last = np.array([-1 if poll is None else numbers[objects[poll.pc]] for poll in polled], np.int64)
         self._lengths = np.diff(np.array(block_start, np.int64))
-        rows = [[(int(i.has_sectors), i.event_bytes - int(i.has_sectors)) for i in block if i.event_bytes] for block in blocks]
+        rows = [[(i.sector_bytes, i.event_bytes - i.sector_bytes) for i in block if i.event_bytes] for block in blocks]
         self._start = np.cumsum([0, *map(len, rows)]).astype(np.int64)
         self._rows = np.array([row for block in rows for row in block], np.int64).reshape(-1, 2)
         self.instructions = 0
@@ -73,8 +73,8 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
     """Move the streams together in place, without the tests that fail; returns how many instructions were left out.
 
     `entries`, `events`, `sectors` and `offsets` as in `Streams`. `blocks`: by basic block its kind, what its last instruction with
-    an effect tests (-1: it is no test), and its length. Rows `start[b]` to `start[b + 1]` are the events of block b: whether the
-    first byte counts sectors, and other bytes.
+    an effect tests (-1: it is no test), and its length. Rows `start[b]` to `start[b + 1]` are the events of block b: how many
+    bytes count sectors, and other bytes.
     """
     kinds, last_test, lengths = blocks
     out, event_out, sector_out, dropped = 0, 0, 0, 0
@@ -106,10 +106,10 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
             out += 1
             for _ in range(repeat if start[block] < start[block + 1] else 0):
                 for row in range(start[block], start[block + 1]):
-                    count, others = np.int64(0), rows[row, 1]
-                    if rows[row, 0] != 0:
-                        count, others = np.int64(events[event]), others + 1
-                    for _ in range(others):
+                    count, counting = np.int64(0), rows[row, 0]
+                    for byte in range(counting):
+                        count += np.int64(events[event + byte]) << 8 * byte
+                    for _ in range(counting + rows[row, 1]):
                         events[event_out] = events[event]
                         event, event_out = event + 1, event_out + 1
                     for _ in range(count):
