@@ -156,3 +156,15 @@ def test_damaged_list_of_accesses_is_refused(place: int, tmp_path: Path) -> None
     path.write_bytes(packed)
     with pytest.raises(FormatError, match=r"a\.trc\.gz: cannot read"):
         read_access_list(path)
+
+
+def test_what_fails_because_of_ctrl_c_is_no_defect(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def half_imported(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            getattr(sys, "not_there_yet")  # noqa: B009
+
+    monkeypatch.setattr("warpsight.cli.gpus.list_gpus", half_imported)
+    assert main(["gpus", "list"]) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")

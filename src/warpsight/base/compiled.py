@@ -14,6 +14,8 @@ from typing import Any, TypeVar, cast
 
 import lazy_loader as lazy
 
+from warpsight.base.signals import leave_if_asked
+
 numba = lazy.load("numba")
 kept_code: Any = lazy.load("warpsight.base.kept_code", suppress_warning=True)  # as the next, it imports Numba
 record_types: Any = lazy.load("warpsight.base.record_types", suppress_warning=True)
@@ -35,6 +37,7 @@ class Compiled:
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's dispatcher of the function, made at the first use."""
+        leave_if_asked()  # compiling them all takes a minute
         _introduce_to_numba()
         options = dict(self._options)
         if options.pop("cache", False):

@@ -162,6 +162,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _defect(error, words)
 
 
+def _began_with_interruption(error: BaseException) -> bool:
+    """Whether `error` came of Ctrl-C: an import that ends in the middle leaves modules on which others then fail."""
+    context = error.__context__
+    return context is not None and (isinstance(context, KeyboardInterrupt) or _began_with_interruption(context))
+
+
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -223,6 +229,9 @@ def _drop_stdout() -> None:
 
 def _defect(error: Exception, words: list[str]) -> int:
     """Report a defect of Warpsight in one line; the traceback goes to a file, to be sent."""
+    if _began_with_interruption(error):
+        _say("interrupted")
+        return INTERRUPTED
     text = "".join(traceback.format_exception(error))
     head = f"warpsight {__version__}, Python {platform.python_version()}, {platform.platform()}\nwarpsight {' '.join(words)}\n\n"
     what = (str(error).splitlines() or [""])[0][:200]

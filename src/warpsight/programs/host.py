@@ -10,17 +10,16 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import IO, Any
 
 from warpsight.base import diskcache
 from warpsight.base.errors import UsageError
+from warpsight.base.signals import Interruption, leaving_on_signals
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.toolkit import Architecture
@@ -120,7 +119,7 @@ def run_program(
 
     Raises UsageError where the program cannot be started or the runtime library cannot be built.
     """
-    with _leaving_on_signals(), TemporaryFolder() as scratch:
+    with leaving_on_signals(), TemporaryFolder() as scratch:
         library = library_folder(scratch)
         path = str(scratch / "socket")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
@@ -137,29 +136,6 @@ def run_program(
             finally:
                 _stop(child)
     return EndedProgram(code, host.connected, host.counter[0])
-
-
-@contextmanager
-def _leaving_on_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP leave by SystemExit, so that the program is stopped and temporary folders are removed.
-
-    Signals that are ignored (`nohup`) or that the caller handles stay as they are; so do all outside of the main thread.
-    """
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        for each in ours:
-            signal.signal(each, signal.SIG_IGN)  # a second one must not interrupt the cleaning up
-        raise SystemExit(128 + number)
-
-    main = threading.current_thread() is threading.main_thread()
-    ours = [s for s in (signal.SIGTERM, signal.SIGHUP) if main and signal.getsignal(s) is signal.SIG_DFL]
-    for number in ours:
-        signal.signal(number, leave)
-    try:
-        yield
-    finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)
 
 
 def _environment(library: Path, path: str, checks: bool) -> dict[str, str]:
@@ -220,8 +196,9 @@ class _Host:
         try:
             while True:
                 ready = [key for key, _ in self._selector.select()]
-                for key in ready:
-                    self._serve_ready(key)
+                with Interruption():  # raised within an import or a compiler, the end would be taken for their failure, or be lost
+                    for key in ready:
+                        self._serve_ready(key)
                 if all(key.fd == ended for key in ready):
                     code = self._child.wait()
                     return code if code >= 0 else 128 - code

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from types import FrameType, TracebackType
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +14,7 @@ from warpsight.base.compile_budget import compiling
 from warpsight.base.compiled import jit
 from warpsight.base.errors import CheckFault, LaunchFault, LimitError, UnsupportedError, UsageError
 from warpsight.base.progress import Progress
+from warpsight.base.signals import Interruption
 from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
 from warpsight.emulator.codegen.recording import LaneAddresses, ProbedAccess, Probes
@@ -53,37 +51,6 @@ from warpsight.kernels.toolkit import Architecture
 from warpsight.traces.path_store import LANES_SHIFT, PathStore
 from warpsight.traces.schema import KernelTrace, PathTable, TraceChunk, TraceHeader, TraceSink
 from warpsight.traces.store import SpillingSink
-
-
-class Interruption:
-    """A context in which SIGINT, SIGTERM and SIGHUP only set `pending`; on leaving it, the handler that was there before is called.
-
-    Python delivers signals to the main thread alone: in other threads, and for signals that nothing handles, it does nothing.
-    """
-
-    def __init__(self) -> None:
-        self.pending = 0  # the number of the last signal
-        self._previous: dict[int, Callable[[int, FrameType | None], object]] = {}
-
-    def __enter__(self) -> Interruption:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                previous = signal.getsignal(number)
-                if callable(previous):
-                    self._previous[number] = previous
-                    signal.signal(number, self._note)
-        return self
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.pending = number
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for number, previous in self._previous.items():
-            signal.signal(number, previous)
-        handler = self._previous.get(self.pending)
-        if handler is not None and not (isinstance(error, KeyboardInterrupt) and handler is signal.default_int_handler):
-            handler(self.pending, None)
-
 
 # -- Recording some blocks of a launch, chosen at random, while all are executed.
 
