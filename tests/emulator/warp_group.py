@@ -37,9 +37,9 @@ class Place:
         each, width = 128 // bits, self.swizzle // 16
         inside = row % each if self.across else k % each
         if self.across and not width:
-            place = row // 8 * self.stride + k % 8 * 16 + k // 8 * self.leading
+            place = row // each * self.stride + k % 8 * 16 + k // 8 * self.leading
         elif self.across:
-            place = row // 8 % width * 16 + row // 8 // width * self.leading + k % 8 * self.swizzle + k // 8 * self.stride
+            place = row // each % width * 16 + row // each // width * self.leading + k % 8 * self.swizzle + k // 8 * self.stride
         else:
             piece = self.leading if not width else 16
             place = row % 8 * max(16, self.swizzle) + row // 8 * self.stride + k // each * piece

@@ -28,6 +28,11 @@ ARENA_LIMIT = 1 << 36
 LOCAL_TRACE_BASE = 1 << 36
 
 
+# Tensor memory of a block (sm_100): lanes of columns of 32 bits, then two words about what is allocated.
+TENSOR_LANES, TENSOR_COLUMNS = 128, 512
+TENSOR_BYTES = 4 * TENSOR_LANES * TENSOR_COLUMNS + 16
+
+
 class Slot(IntEnum):
     """Index of an int64 in the context. `*_CURSOR`, `*_END` and `*_PTR` are host addresses."""
 
@@ -72,8 +77,9 @@ class Slot(IntEnum):
         # behind RECORD_PTR: its generation, then for each rank the generation that it has arrived in, plus 1.
         CLUSTER_SHARED, CLUSTER_STRIDE, CLUSTER_RANK, CLUSTER_X, CLUSTER_Y, CLUSTER_Z, CLUSTER_BLOCKS, CLUSTER_EXPLICIT,
         CLUSTER_RECORD,
+        TENSOR_PTR,  # the running block's tensor memory, of kernels that use it: see `TENSOR_BYTES`
         COUNT,
-    ) = range(78)  # fmt: skip
+    ) = range(79)  # fmt: skip
 
 
 class Fault(IntEnum):
@@ -84,8 +90,8 @@ class Fault(IntEnum):
         BRANCH_INDEX, MIXED_SPACES, BARRIERS_DIFFER, MBARRIER_STATE, MBARRIER_COUNT, ALLOCA_OVERFLOW, BULK_SIZE, WARP_INCOMPLETE,
         BAD_IMAGE, IMAGE_KIND, SURFACE_BOUNDS, STACK_OVERFLOW, CALL_DEPTH, CALL_TARGET, RETURN_TARGET, DEADLOCK, BARRIER_OPERAND,
         MEETING_APART, BREAKPOINT, ASSERTION, USE_AFTER_FREE, DOUBLE_FREE, BAD_FREE, UNWRITTEN, CLUSTER_RANK, TENSOR_MAP,
-        TENSOR_FORM, GROUP_INCOMPLETE,
-    ) = range(1, 39)  # fmt: skip
+        TENSOR_FORM, GROUP_INCOMPLETE, TENSOR_MEMORY, TENSOR_COLUMNS, PRODUCT_FORM,
+    ) = range(1, 42)  # fmt: skip
 
 
 # Accesses out of bounds that are let through: zeros that each lane reads, or a place for what it writes, then for each memory

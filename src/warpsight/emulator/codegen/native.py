@@ -102,6 +102,7 @@ class NativeKernel:
     frame: int  # the kernel's own part of each lane's call stack
     engine: Any
     clustered: bool = False  # for launches in clusters, whose blocks run together
+    tensor_memory: bool = False  # each block needs some
 
 
 def compile_kernel(
@@ -144,7 +145,8 @@ def compile_kernel(
     with _LOCK:
         engine = _load(stored[start:], machine)
         run = RUN_TYPE(engine.get_function_address("run"))
-    return NativeKernel(run, graph, symbols, site_count, state_stride, function.frame, engine, clustered)
+    tensor_memory = any(instruction.opcode == "tcgen05" for instruction in function.instructions)
+    return NativeKernel(run, graph, symbols, site_count, state_stride, function.frame, engine, clustered, tensor_memory)
 
 
 def _kept(build: Callable[[], bytes], host: str, *identity: str) -> bytes:

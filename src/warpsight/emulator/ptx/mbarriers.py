@@ -286,6 +286,12 @@ def _pending_count(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, builder.trunc(count, vector(I32)), "u32")
 
 
+def arrive(emitter: Emitter, offsets: Value, arrivals: int = 1) -> None:
+    """Each active lane arrives on the object at its offset (<32 x i32>), so many times."""
+    zero = splat_constant(I64, 0)
+    _call(emitter, "change", offsets, [splat_constant(I64, arrivals), zero, zero], [vector(I64)], _changed)
+
+
 def emit_copy_arrival(emitter: Emitter, instruction: Instruction) -> None:
     """`cp.async.mbarrier.arrive{.noinc}.b64 [mbarrier]`: the lanes' copies are done already, so the arrival happens at once.
 
@@ -293,9 +299,7 @@ def emit_copy_arrival(emitter: Emitter, instruction: Instruction) -> None:
     """
     allow_words(emitter, instruction, "async", "mbarrier", "arrive", "noinc", *SHARED_SPACES)
     (address,) = operands(emitter, instruction, 1)
-    arrivals = splat_constant(I64, int("noinc" in instruction.modifiers))
-    zero = splat_constant(I64, 0)
-    _call(emitter, "change", shared_offsets(emitter, instruction, address), [arrivals, zero, zero], [vector(I64)], _changed)
+    arrive(emitter, shared_offsets(emitter, instruction, address), int("noinc" in instruction.modifiers))
 
 
 _FORMS = {

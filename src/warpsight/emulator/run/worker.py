@@ -19,6 +19,7 @@ from warpsight.emulator.codegen.layout import (
     PROGRESS_ROW,
     RECORD_ROWS,
     RECORD_WORDS,
+    TENSOR_BYTES,
     WARP,
     Fault,
     Slot,
@@ -90,7 +91,7 @@ class Worker:
             self.context, shared=shared_bytes, local=self.warps_per_block * WARP * local_bytes,
             states=self.warps_per_block * native.state_stride, kernel=launch.kernel,
             watched=0 if memory.watch is None else block_words(self.warps_per_block, shared_bytes),
-            blocks=launch.cluster_blocks,
+            blocks=launch.cluster_blocks, tensor=TENSOR_BYTES if native.tensor_memory else 0,
         )
         self._keep = self._fill_context()
         if memory.watch is not None:
@@ -296,7 +297,7 @@ class _Residence:
     Shared memory, its shadow and the record are parts of those of its cluster (`_Cluster`).
     """
 
-    def __init__(self, cluster: _Cluster, rank: int, local: int, states: int, watched: int) -> None:
+    def __init__(self, cluster: _Cluster, rank: int, local: int, states: int, watched: int, tensor: int) -> None:
         # Accesses of whole vectors may reach past the end of local memory.
         self._arrays: list[npt.NDArray[np.uint8]] = [np.zeros(size, dtype=np.uint8) for size in (local + 256, states + 128)]
         self.rank, self.cluster = rank, cluster
@@ -307,6 +308,9 @@ class _Residence:
             Slot.CLUSTER_SHARED: cluster.shared, Slot.CLUSTER_STRIDE: cluster.stride, Slot.CLUSTER_RANK: rank,
             Slot.CLUSTER_RECORD: (cluster.blocks - rank) * _RECORD,
         }  # fmt: skip
+        if tensor:
+            self._arrays.append(np.zeros(tensor, dtype=np.uint8))
+            self._slots[Slot.TENSOR_PTR] = int(self._arrays[-1].ctypes.data)
         if watched:
             self._watched = np.zeros(watched, dtype=np.int64)
             self._slots[Slot.WATCH_BLOCK_PTR] = int(self._watched.ctypes.data)
@@ -342,13 +346,13 @@ _RECORD = RECORD_ROWS * RECORD_WORDS
 class _Cluster:
     """Shared memory of the blocks of a cluster, one after the other, and their records with the cluster's own behind them."""
 
-    def __init__(self, blocks: int, shared: int, local: int, states: int, watched: int) -> None:
+    def __init__(self, blocks: int, shared: int, local: int, states: int, watched: int, tensor: int) -> None:
         self.blocks, self.stride = blocks, align_up(shared + 256, 128)  # accesses of whole vectors may reach past the end
         self._arrays = [np.zeros(blocks * self.stride + 128, np.uint8) for _ in range(2 if watched else 1)]
         self.shared, *rest = (align_up(int(a.ctypes.data), 128) for a in self._arrays)
         self.shadow = rest[0] if rest else 0
         self.record = np.zeros(blocks * _RECORD + CLUSTER_RECORD_WORDS, dtype=np.int64)
-        self.residences = [_Residence(self, rank, local, states, watched) for rank in range(blocks)]
+        self.residences = [_Residence(self, rank, local, states, watched, tensor) for rank in range(blocks)]
         self.ended: set[int] = set()
 
     def begin(self) -> None:
@@ -374,16 +378,17 @@ Stop = Callable[[int, int], None]
 
 
 class Residents:
-    """The memory of the running block and of those that are suspended. Sizes are bytes per block, `watched` are words; a cluster
-    has so many `blocks`, and a block without one is its own.
+    """The memory of the running block and of those that are suspended. Sizes are bytes per block, `watched` are words, `tensor`
+    is of tensor memory; a cluster has so many `blocks`, and a block without one is its own.
     """
 
     def __init__(
-        self, context: npt.NDArray[np.int64], shared: int, local: int, states: int, kernel: str, watched: int, blocks: int = 1
+        self, context: npt.NDArray[np.int64], shared: int, local: int, states: int, kernel: str, watched: int, blocks: int = 1,
+        tensor: int = 0,
     ) -> None:
         self._context, self._kernel, self.blocks = context, kernel, blocks
-        self._sizes = (blocks, shared, local, states, watched)
-        self._most = max(2, MAX_BYTES // (blocks * (shared + local + states + 8 * watched + 1024)))
+        self._sizes = (blocks, shared, local, states, watched, tensor)
+        self._most = max(2, MAX_BYTES // (blocks * (shared + local + states + 8 * watched + tensor + 1024)))
         self._home = _Cluster(*self._sizes)
         self._enter(self._home.residences[0])
         self._free: list[_Cluster] = []

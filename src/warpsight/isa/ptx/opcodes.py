@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 REFUSED = {
-    "tcgen05": "matrix multiplication with tensor memory (sm_100 and later)",
     "multimem": "one address for the memories of several GPUs",
     "clusterlaunchcontrol": "work stealing between clusters (sm_100 and later)",
 }
@@ -22,7 +21,8 @@ class Opcode:
     """One opcode.
 
     `rule` is an op class, or what decides: `arithmetic` (operand type), `access` (state space), `matrix`, `group`, `bar`, `copy`,
-    `mbarrier` (variant). `handler` names what executes it: `FAMILY.FUNCTION` of `emulator/ptx/FAMILY.py`, or `CONTROL`.
+    `mbarrier`, `tensor_memory` (variant). `handler` names what executes it: `FAMILY.FUNCTION` of `emulator/ptx/FAMILY.py`, or
+    `CONTROL`.
     `writes` is the number of leading operands that are destinations; `access` is load, store, atomic or empty. `rounding` lists the
     rounding modifiers of floating-point types, the default first. `sass` is the nearest native opcode, or four: of integers, f32,
     f64 and f16; "" leaves the choice to the op class. With `bits_only` PTX has the opcode for integers and untyped bits alone.
@@ -152,6 +152,7 @@ OPCODES: dict[str, Opcode] = {
         *_rows("wmma", "matrix", "warp matrix load, store and multiply", "wmma.wmma", rounding=_IEEE),
         *_rows("mma", "tensor", "warp matrix multiply", "mma.mma", rounding=_IEEE),
         *_rows("wgmma", "group", "warp-group matrix multiply", "wgmma.wgmma"),
+        *_rows("tcgen05", "tensor_memory", "tensor memory and products with it (sm_100a)", "tensor_memory.tcgen05"),
         *_rows("ldmatrix", "access", "load of matrix tiles", "matrix_tiles.ldmatrix", access="load"),
         *_rows("stmatrix", "access", "store of matrix tiles", "matrix_tiles.stmatrix", writes=0, access="store"),
     )

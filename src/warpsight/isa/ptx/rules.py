@@ -21,6 +21,7 @@ _OTHER_MEANING = frozenset({"async", "bulk", "tensor"})
 _COMPLETES = "mbarrier::complete_tx::bytes"
 # Stands for the size of a bulk copy that is not known before it runs.
 MOST_BULK_BYTES = 255 * 32
+_TENSOR_CLASS = {"mma": "tensor", **dict.fromkeys(("ld", "st", "cp", "alloc", "commit"), "shared")}
 _SPACE_CLASS = {"shared": "shared", "param": "int", "const": "int"}
 
 
@@ -73,6 +74,8 @@ def destination_count(instruction: Instruction) -> int:
         return int("store" not in instruction.modifiers)
     if row.rule == "group":
         return int("mma_async" in instruction.modifiers)
+    if row.rule == "tensor_memory":
+        return int("ld" in instruction.modifiers)
     if row.rule == "mbarrier":
         return int(not isinstance(instruction.operands[0], Address)) if instruction.operands else 0
     return row.writes
@@ -164,6 +167,8 @@ def op_class(instruction: Instruction) -> str:
         return "tensor" if "mma" in instruction.modifiers else _SPACE_CLASS.get(_space(instruction), "memory")
     if rule == "group":
         return "tensor" if "mma_async" in instruction.modifiers else "control"
+    if rule == "tensor_memory":
+        return _TENSOR_CLASS.get(instruction.modifiers[0] if instruction.modifiers else "", "control")
     if rule == "mbarrier":
         return "int" if "pending_count" in instruction.modifiers else "shared"
     if rule == "copy":
@@ -216,6 +221,8 @@ def memory_access(instruction: Instruction) -> MemoryAccess | None:
         return _copy_access(instruction)
     if row.rule == "mbarrier":
         return _mbarrier_access(instruction)
+    if row.rule == "tensor_memory":
+        return _tensor_memory_access(instruction)
     if not row.access:
         return None
     if instruction.opcode in {"ldmatrix", "stmatrix"}:
@@ -280,3 +287,11 @@ def _mbarrier_access(instruction: Instruction) -> MemoryAccess | None:
     kind = "".join(instruction.modifiers[:1])
     access = {"init": "store", "inval": "store", "test_wait": "load", "try_wait": "load"}.get(kind, "atomic")
     return MemoryAccess("shared", access, 8) if kind != "pending_count" else None
+
+
+def _tensor_memory_access(instruction: Instruction) -> MemoryAccess | None:
+    """`alloc` writes an address to shared memory; `commit` arrives on an mbarrier there, if not in several blocks."""
+    modifiers = instruction.modifiers
+    if "alloc" in modifiers:
+        return MemoryAccess("shared", "store", 4)
+    return MemoryAccess("shared", "atomic", 8) if "commit" in modifiers and "multicast::cluster" not in modifiers else None

@@ -1,0 +1,346 @@
+"""`tcgen05`: products of Blackwell's tensor cores with operands in tensor memory (sm_100a and its kin), of one block
+(`.cta_group::1`).
+
+Operations are carried out at once, by `tensor_memory_engine.py`, when they are issued. A correct program cannot see the difference:
+between the issue of an operation and the wait for it PTX forbids access to what it reads and writes. So waits and fences do
+nothing, and a commit arrives at once. Allocation does not wait: a block that asks for columns while others of its own hold them is
+stopped, as it would wait on a GPU until they are freed. Tensor memory is not watched by `check`.
+
+Refused: pairs of blocks (`.cta_group::2`), sparse products, `.ws`, `.shift`, `.ashift`, copies that unpack (`.b8x16`), `.ld.red`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.access import each_block, shared_host
+from warpsight.emulator.codegen.cluster_addresses import at_rank
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
+from warpsight.emulator.codegen.helpers import for_each_lane
+from warpsight.emulator.codegen.lanes import (
+    I8,
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    at,
+    intrinsic,
+    load_as,
+    scatter,
+    splat,
+    splat_constant,
+    store_as,
+    vector,
+)
+from warpsight.emulator.codegen.layout import WARP, Fault, Slot
+from warpsight.emulator.ptx import tensor_memory_engine as engine
+from warpsight.emulator.ptx.atomics import shared_place
+from warpsight.emulator.ptx.common import elements_of, operands
+from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
+from warpsight.emulator.ptx.mbarriers import arrive, shared_offsets, step_lanes
+from warpsight.emulator.ptx.memory import SHARED_SPACES
+from warpsight.isa.ptx.program import Address, Instruction, Vector
+
+_FAILURES = (Fault.TENSOR_MEMORY, Fault.SHARED_BOUNDS, Fault.TENSOR_COLUMNS, Fault.PRODUCT_FORM)
+_MOST_REGISTERS = 128
+_REGISTER = 4 * WARP  # bytes
+Words = dict[int, Value]
+
+
+def tcgen05(emitter: Emitter, instruction: Instruction) -> None:
+    """`tcgen05` in its forms; `_FORMS` lists them."""
+    name, *rest = instruction.modifiers or ("",)
+    emit = _FORMS.get(name)
+    if emit is None:
+        raise emitter.unsupported("it is not modelled")
+    emit(emitter, instruction, _Modifiers(emitter, rest))
+
+
+class _Modifiers:
+    """The modifiers behind the first one; those that a form does not take are refused."""
+
+    def __init__(self, emitter: Emitter, names: list[str]) -> None:
+        self._emitter, self._names = emitter, names
+
+    def take(self, *known: str, needed: bool = True) -> str:
+        """Remove the one of `known` that is there, "" if there is none."""
+        found = next((name for name in self._names if name in known), "")
+        if found:
+            self._names.remove(found)
+        elif needed:
+            raise self._emitter.unsupported(f"it has none of {', '.join(f'.{name}' for name in known)}")
+        return found
+
+    def end(self) -> None:
+        """All have been taken."""
+        if "cta_group::2" in self._names:
+            raise self._emitter.unsupported("pairs of blocks (.cta_group::2) are not modelled")
+        if self._names:
+            raise self._emitter.unsupported(f"modifier .{self._names[0]} is not modelled")
+
+    def one_block(self) -> None:
+        """`.cta_group::1`, and nothing else that is left."""
+        self.take("cta_group::1", needed="cta_group::2" not in self._names)
+        self.end()
+
+
+def _operate(frame: Frame, words: Words, lane: Value) -> None:
+    """Ask the engine; stop on a failure, which is that of `lane` (i32)."""
+    builder = frame.builder
+    request = frame.buffer("tensor memory request", ir.ArrayType(I64, engine.REQUEST_WORDS))
+    common = {
+        engine.TENSOR: frame.slot(Slot.TENSOR_PTR), engine.BLOCK: frame.slot(Slot.BLOCK), engine.WARP_NUMBER: frame.slot(Slot.WARP),
+        engine.SHARED: frame.slot(Slot.SHARED_PTR), engine.LIMIT: frame.slot(Slot.SHARED_SIZE),
+    }  # fmt: skip
+    for word, value in (common | words).items():
+        store_as(builder, value, at(builder, request, 8 * word), 8)
+    builder.call(intrinsic(builder.module, "warpsight_tensor_memory", ir.VoidType(), [PTR]), [at(builder, request, 0)])
+    failure, address = (load_as(builder, at(builder, request, 8 * k), I64, 8) for k in (engine.FAILURE, engine.ADDRESS))
+    for kind in _FAILURES:
+        frame.stop_if(builder.icmp_signed("==", failure, I64(kind)), kind, lambda: (lane, address))
+
+
+def _by_warp(emitter: Emitter, name: str, arguments: list[Value], fill: Callable[[HelperFrame], Words]) -> None:
+    """An operation of a whole warp, unless its guard holds nowhere."""
+
+    def body(helper: HelperFrame) -> list[Value]:
+        need_whole_warp(helper)
+        with helper.builder.if_then(helper.builder.icmp_signed("!=", helper.active_mask, I32(0))):
+            _operate(helper, fill(helper), I32(0))
+        return []
+
+    call_helper(emitter, f"tcgen05_{name}", I64(0), arguments, [], body)
+
+
+def _by_lane(emitter: Emitter, name: str, arguments: list[Value], words: tuple[int, ...], constants: dict[int, int]) -> None:
+    """An operation that each active lane issues: `arguments` (<32 x i64>) are the words that differ."""
+
+    def body(helper: HelperFrame) -> list[Value]:
+        held = [helper.spill(value, f"word{k}") for k, value in enumerate(helper.arguments)]
+
+        def each(inner: Builder, lane: Value) -> None:
+            offset = inner.shl(inner.zext(lane, I64), I64(3))
+            mine = [load_as(inner, at(inner, pointer, offset), I64, 8) for pointer in held]
+            given = {word: I64(number) for word, number in constants.items()}
+            _operate(helper, given | dict(zip(words, mine, strict=True)), lane)
+
+        for_each_lane(helper.builder, helper.active_mask, each)
+        return []
+
+    call_helper(emitter, f"tcgen05_{name}", I64(0), arguments, [], body)
+
+
+def _tensor_address(emitter: Emitter, operand: Any, *, bare: bool = False) -> Value:
+    """An address in tensor memory as <32 x i64>: `[taddr + offset]`, or a register alone."""
+    builder = emitter.builder
+    if not isinstance(operand, Address):
+        if not bare:
+            raise emitter.unsupported("its address in tensor memory is not in brackets")
+        return builder.zext(emitter.read(operand, "u32"), vector(I64))
+    base = builder.add(emitter.read(operand.base, "u32"), splat_constant(I32, operand.offset & 0xFFFFFFFF))
+    return builder.zext(base, vector(I64))
+
+
+def _same(emitter: Emitter, lanes: Value) -> Value:
+    """The number that is the same in all lanes."""
+    return emitter.builder.extract_element(lanes, I32(0))
+
+
+# -- Allocation.
+
+
+def _allocate(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
+    """`alloc.cta_group::1.sync.aligned{.shared::cta}.b32 [where], columns`: the address goes to shared memory."""
+    form.take("sync"), form.take("aligned"), form.take("b32"), form.take(*SHARED_SPACES, needed=False)
+    form.one_block()
+    where, count = operands(emitter, instruction, 2)
+    columns = emitter.builder.zext(emitter.read(count, "u32"), vector(I64))
+
+    def body(helper: HelperFrame) -> list[Value]:
+        need_whole_warp(helper)
+        builder, (offsets, wide) = helper.builder, helper.arguments
+        request = helper.buffer("tensor memory request", ir.ArrayType(I64, engine.REQUEST_WORDS))
+        with builder.if_then(builder.icmp_signed("!=", helper.active_mask, I32(0))):
+            first = builder.extract_element(wide, I32(0))
+            _operate(helper, {engine.WHAT: I64(engine.ALLOCATE), engine.COLUMNS: first}, I32(0))
+        helper.narrow(1)
+        host = shared_place(helper, offsets, 4, sharing=False, reads=False)
+        made = load_as(builder, at(builder, request, 8 * engine.TARGET), I64, 8)
+        given = splat(builder, builder.trunc(made, I32))
+        scatter(builder, given, builder.inttoptr(host, vector(PTR)), helper.active)
+        return []
+
+    arguments = [shared_offsets(emitter, instruction, where), columns]
+    call_helper(emitter, "tcgen05_alloc", emitter.kernel.next_site(), arguments, [], body)
+
+
+def _free(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
+    """`dealloc.cta_group::1.sync.aligned.b32 address, columns`."""
+    form.take("sync"), form.take("aligned"), form.take("b32")
+    form.one_block()
+    place, count = operands(emitter, instruction, 2)
+    address = _same(emitter, _tensor_address(emitter, place, bare=True))
+    columns = _same(emitter, emitter.builder.zext(emitter.read(count, "u32"), vector(I64)))
+    _by_warp(emitter, "dealloc", [address, columns], lambda helper: {
+        engine.WHAT: I64(engine.FREE), engine.TARGET: helper.arguments[0], engine.COLUMNS: helper.arguments[1],
+    })  # fmt: skip
+
+
+def _nothing(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
+    """Waits and fences; and `relinquish_alloc_permit`, after which a correct program does not allocate."""
+    while form.take("sync", "aligned", "cta_group::1", needed=False):
+        pass
+    form.end()
+    operands(emitter, instruction, 0, 0)
+
+
+# -- Loads and stores.
+
+
+def _move(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
+    """`ld.sync.aligned.shape.num{.pack::16b}.b32 r, [address]{, split}`, and `st` with the operands the other way round."""
+    loads = instruction.modifiers[0] == "ld"
+    form.take("sync"), form.take("aligned"), form.take("b32")
+    shape = form.take(*engine.SHAPES)
+    number = int(form.take(*(f"x{1 << k}" for k in range(8)))[1:])
+    packed = form.take("pack::16b" if loads else "unpack::16b", needed=False)
+    form.end()
+    count = number * {"16x128b": 2, "16x256b": 4}.get(shape, 1)
+    split = shape == "16x32bx2"
+    given = list(operands(emitter, instruction, 2 + split))
+    values = given.pop(0) if loads else given.pop()
+    address = _same(emitter, _tensor_address(emitter, given[0]))
+    distance = emitter.immediate_value(given[1]) if split else 0
+    registers = elements_of(values)
+    if len(registers) != count or count > _MOST_REGISTERS or (not isinstance(values, Vector) and count > 1):
+        raise emitter.unsupported(f"{len(registers)} registers; {count} expected")
+    builder = emitter.builder
+    room = at(builder, emitter.buffer("tensor registers", ir.ArrayType(I8, _REGISTER * _MOST_REGISTERS)), 0)
+    if not loads:
+        for k, register in enumerate(registers):
+            store_as(builder, emitter.read(register, "b32"), at(builder, room, k * _REGISTER), 64)
+
+    def fill(helper: HelperFrame) -> Words:
+        place, pointer = helper.arguments
+        return {
+            engine.WHAT: I64(engine.LOAD if loads else engine.STORE), engine.TARGET: place, engine.COUNT: I64(count),
+            engine.REGISTERS: helper.builder.ptrtoint(pointer, I64), engine.SHAPE: I64(engine.SHAPES.index(shape)),
+            engine.SPLIT: I64(distance), engine.PACKED: I64(int(bool(packed))),
+        }  # fmt: skip
+
+    name = f"{'ld' if loads else 'st'}_{shape}_{count}_{distance}_{int(bool(packed))}"
+    _by_warp(emitter, name, [address, room], fill)
+    if loads:
+        for k, register in enumerate(registers):
+            emitter.write(register, load_as(builder, at(builder, room, k * _REGISTER), vector(I32), 64), "b32")
+
+
+def _copy(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
+    """`cp.cta_group::1.shape{.multicast} [address], descriptor`."""
+    multicasts = {name.partition(".")[2] for name in engine.COPIES} - {""}
+    shape = form.take(*(name.partition(".")[0] for name in engine.COPIES))
+    to = form.take(*multicasts, needed=False)
+    form.one_block()
+    name = f"{shape}.{to}" if to else shape
+    if name not in engine.COPIES:
+        raise emitter.unsupported(f"a copy of shape .{name} is not modelled")
+    place, descriptor = operands(emitter, instruction, 2)
+    arguments = [_tensor_address(emitter, place), emitter.read(descriptor, "b64")]
+    number = engine.COPIES.index(name)
+    _by_lane(emitter, f"cp_{number}", arguments, (engine.TARGET, engine.RIGHT), {engine.WHAT: engine.COPY, engine.SHAPE: number})
+
+
+def _commit(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
+    """`commit.cta_group::1.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [mbarrier]{, blocks}`."""
+    form.take("mbarrier::arrive::one"), form.take("b64"), form.take("shared::cluster", needed=False)
+    many = bool(form.take("multicast::cluster", needed=False))
+    form.one_block()
+    barrier, *blocks = operands(emitter, instruction, 1 + many)
+    offsets = shared_offsets(emitter, instruction, barrier)
+    if not many:
+        arrive(emitter, offsets)
+        return
+    builder = emitter.builder
+
+    def body(helper: HelperFrame) -> list[Value]:
+        where, mask = helper.arguments
+        zero, one = splat_constant(I64, 0), splat_constant(I64, 1)
+
+        def signal(frame: Frame, rank: Value) -> None:
+            there = at_rank(frame, where, rank)
+            step_lanes(frame, shared_host(frame, there, 8), one, zero, zero, there)
+
+        each_block(helper, mask, signal)
+        return []
+
+    mask = builder.zext(emitter.read(blocks[0], "b16"), vector(I32))
+    call_helper(emitter, "tcgen05_commit", I64(0), [offsets, mask], [], body)
+
+
+# -- Products.
+
+_SCALES = {"mxf8f6f4": {"": 1, "scale_vec::1X": 1, "block32": 1}, "mxf4": {"": 2, "scale_vec::2X": 2, "block32": 2},
+           "mxf4nvf4": {"scale_vec::2X": 2, "scale_vec::4X": 4, "block32": 2, "block16": 4}}  # fmt: skip
+_SIZES = ("scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32")
+_COLLECTORS = tuple(f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard"))  # hints: what to keep of A
+
+
+def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
+    """`mma.cta_group::1.kind::k{.block_scale{.scale_vec}}{.collector} [d], a, b, form{, [scales of a], [of b]}{, disabled}, adds{,
+    scale}`: a is a descriptor or `[address]`; of each row of 32 lanes of D, `disabled` has a register of lanes that stay.
+    """
+    kind = form.take(*(f"kind::{kind}" for kind in engine.KINDS)).removeprefix("kind::")
+    scaled = kind in _SCALES
+    parts = 0
+    if scaled:
+        form.take("block_scale")
+        parts = _SCALES[kind].get(form.take(*_SIZES, needed=False), 0)
+        if not parts:
+            raise emitter.unsupported("PTX has no such .scale_vec here")
+    form.take(*_COLLECTORS, needed=False)
+    form.one_block()
+    d, a, b, shape, *rest = operands(emitter, instruction, 5 + 2 * scaled, 7)
+    builder = emitter.builder
+    inside = isinstance(a, Address)
+    words = [engine.TARGET, engine.LEFT, engine.RIGHT, engine.FORM]
+    values = [
+        _tensor_address(emitter, d), _tensor_address(emitter, a) if inside else emitter.read(a, "b64"), emitter.read(b, "b64"),
+        builder.zext(emitter.read(shape, "u32"), vector(I64)),
+    ]  # fmt: skip
+    if scaled:
+        words += [engine.SCALES_A, engine.SCALES_B]
+        values += [_tensor_address(emitter, place) for place in (rest.pop(0), rest.pop(0))]
+    if rest and isinstance(rest[0], Vector):
+        disabled = elements_of(rest.pop(0))
+        if len(disabled) != 4 or scaled:
+            raise emitter.unsupported("disabled lanes are 4 registers, of products without scales")
+        words += [engine.DISABLED + k for k in range(4)]
+        values += [builder.zext(emitter.read(register, "b32"), vector(I64)) for register in disabled]
+    else:
+        words += [engine.DISABLED + k for k in range(4)]
+        values += [splat_constant(I64, 0)] * 4
+    if not rest or len(rest) > (1 if scaled or kind not in ("f16", "tf32") else 2):
+        raise emitter.unsupported("its operands are not those of this form")
+    words.append(engine.ADDS)
+    values.append(builder.zext(emitter.read(rest[0], "pred"), vector(I64)))
+    halvings = emitter.immediate_value(rest[1]) if len(rest) > 1 else 0
+    if not 0 <= halvings <= 15:
+        raise emitter.unsupported(f"a scale of D of {halvings} is not from 0 to 15")
+    constants = {
+        engine.WHAT: engine.MULTIPLY, engine.KIND: engine.KINDS.index(kind), engine.LEFT_INSIDE: int(inside),
+        engine.HALVINGS: halvings, engine.PARTS: parts,
+    }  # fmt: skip
+    name = f"mma_{kind}_{int(inside)}_{halvings}_{parts}"
+    _by_lane(emitter, name, values, tuple(words), constants)
+
+
+_FORMS: dict[str, Callable[[Emitter, Instruction, _Modifiers], None]] = {
+    "alloc": _allocate, "dealloc": _free, "relinquish_alloc_permit": _nothing, "wait::ld": _nothing, "wait::st": _nothing,
+    "fence::before_thread_sync": _nothing, "fence::after_thread_sync": _nothing, "ld": _move, "st": _move, "cp": _copy,
+    "commit": _commit, "mma": _multiply,
+}  # fmt: skip

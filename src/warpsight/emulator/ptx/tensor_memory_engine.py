@@ -1,0 +1,476 @@
+"""Tensor memory of Blackwell's tensor cores (sm_100), and the operations on it: loads, stores, copies and products.
+
+Each block has 128 lanes (rows) of 512 columns of 32 bits. An address has the lane in its upper half and the column in its lower
+one. A function that Numba compiled does one operation; a request, an array of int64 words, says what it has to do.
+
+A product D = A B + D takes B, and A unless it is in tensor memory, from shared memory, as a descriptor says ("Shared memory
+descriptor", PTX ISA; CUTLASS `mma_sm100_desc.hpp`): pieces of 16 bytes as for `wgmma`, whose layouts `wgmma.py` describes. Row i of
+128 rows of D or A is in lane i, of 64 rows in lane 32 (i / 16) + i % 16 (CUTLASS, `mma_traits_sm100_frag.hpp`); an element of D
+fills a column, elements of A are packed. Sums are those of `matrix_products.py`: one block of products with F = 25, which is what
+was measured for sm_100 (Xie et al., 2025).
+
+Scales of blocks lie in 32 lanes: those of row r in lane r % 32, column r / 32, a byte for each part of the depth from the byte on
+that the instruction descriptor names.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import lazy_loader as lazy
+import numpy as np
+
+from warpsight.base.compiled import compiled
+from warpsight.emulator.codegen.layout import TENSOR_COLUMNS, TENSOR_LANES, WARP, Fault
+from warpsight.emulator.textures import texels
+from warpsight.emulator.textures.texels import float_of, load, narrow, pattern_of, pointer, store, widen
+
+numba = lazy.load("numba")
+
+# Words of a request. TENSOR: host address of the block's tensor memory; TARGET: an address in it. REGISTERS: of a load or store,
+# COUNT rows of 32 words. LEFT and RIGHT: descriptors, or an address in tensor memory where LEFT_INSIDE. DISABLED: bits of lanes of
+# D that stay as they are. HALVINGS of D before the sum; PARTS of the depth that have scales. COLUMNS of an allocation.
+(WHAT, TENSOR, BLOCK, WARP_NUMBER, SHARED, LIMIT, TARGET, COUNT, REGISTERS, SHAPE, SPLIT, PACKED, KIND, FORM, LEFT, LEFT_INSIDE,
+ RIGHT, ADDS, HALVINGS, SCALES_A, SCALES_B, PARTS, COLUMNS) = range(23)  # fmt: skip
+DISABLED = 23
+FAILURE, ADDRESS = 27, 28
+REQUEST_WORDS = 29
+
+LOAD, STORE, MULTIPLY, COPY, ALLOCATE, FREE = range(6)  # WHAT
+SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")  # of loads and stores
+COPIES = ("128x256b", "4x256b", "128x128b", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23", "32x128b.warpx4")
+KINDS = ("f16", "tf32", "i8", "f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")
+F16, TF32, I8, F8F6F4, MXF8F6F4, MXF4, MXF4NVF4 = range(len(KINDS))
+
+# Types of elements: exponent bits, fraction bits, bits of its place (which in shared memory may have gaps: 16 elements a piece).
+_FLOATS = ((5, 10, 16), (8, 7, 16), (8, 10, 32), (4, 3, 8), (5, 2, 8), (2, 3, 6), (3, 2, 6), (2, 1, 4))
+_F16, _BF16, _TF32, _E4M3, _E5M2, _E2M3, _E3M2, _E2M1, _U8, _S8 = range(10)
+_BITS = np.array([16, 16, 32, 8, 8, 6, 6, 4, 8, 8], np.int64)
+_TYPES = np.array([[_F16, _BF16, -1, -1, -1, -1], [-1, -1, _TF32, -1, -1, -1], [_U8, _S8, -1, -1, -1, -1],
+                   [_E4M3, _E5M2, -1, _E2M3, _E3M2, _E2M1], [_E4M3, _E5M2, -1, _E2M3, _E3M2, _E2M1],
+                   [-1, _E2M1, -1, -1, -1, -1], [-1, _E2M1, -1, -1, -1, -1]], np.int64)  # fmt: skip
+_DEPTHS = np.array([16, 8, 32, 32, 32, 64, 64], np.int64)
+_INTO_F16, _INTO_F32, _INTO_S32 = range(3)
+_NOTHING, _FLOORS = -4096, np.array([-21, -132], np.int64)  # as in `matrix_products.py`
+_FRACTION, _GROUPED_FRACTION, _GROUP = 25, 35, 16
+
+_OUTSIDE, _SHARED_BOUNDS, _TAKEN, _BAD_FORM = (
+    int(f) for f in (Fault.TENSOR_MEMORY, Fault.SHARED_BOUNDS, Fault.TENSOR_COLUMNS, Fault.PRODUCT_FORM)
+)
+_GRANULE = 32  # columns
+
+
+@compiled
+def _fail(request: Any, kind: Any, address: Any) -> Any:
+    if request[FAILURE] == 0:
+        request[FAILURE], request[ADDRESS] = kind, address
+    return False
+
+
+@compiled
+def _cell(request: Any, lane: Any, column: Any) -> Any:
+    """The host address of a column of a lane; the request fails where there is none."""
+    if not (0 <= lane < TENSOR_LANES and 0 <= column < TENSOR_COLUMNS):
+        _fail(request, _OUTSIDE, request[TARGET])
+        return request[TENSOR]
+    return request[TENSOR] + 4 * (lane * TENSOR_COLUMNS + column)
+
+
+# -- Allocation: 16 pieces of 32 columns, as bits of a word behind the memory. The word before it names the block they belong to.
+
+
+@compiled
+def _allocation(request: Any) -> Any:
+    words = numba.carray(pointer(request[TENSOR] + 4 * TENSOR_LANES * TENSOR_COLUMNS), 2, numba.int64)
+    if words[0] != request[BLOCK] + 1:
+        words[0], words[1] = request[BLOCK] + 1, 0
+    return words
+
+
+@compiled
+def _allocate(request: Any) -> Any:
+    """The first free columns, as the address that TARGET gets; their cells are zeros, which CUDA leaves open."""
+    words, columns = _allocation(request), request[COLUMNS]
+    if columns < _GRANULE or columns > TENSOR_COLUMNS or columns & columns - 1:
+        return _fail(request, _TAKEN, columns)
+    count = columns // _GRANULE
+    for first in range(0, TENSOR_COLUMNS // _GRANULE, count):
+        bits = ((1 << count) - 1) << first
+        if words[1] & bits == 0:
+            words[1] |= bits
+            request[TARGET] = first * _GRANULE
+            for lane in range(TENSOR_LANES):
+                for column in range(first * _GRANULE, first * _GRANULE + columns):
+                    store(_cell(request, lane, column), 4, 0)
+            return True
+    return _fail(request, _TAKEN, columns)
+
+
+@compiled
+def _free(request: Any) -> Any:
+    words, columns, first = _allocation(request), request[COLUMNS], request[TARGET]
+    if columns < _GRANULE or columns > TENSOR_COLUMNS or columns & columns - 1 or first % columns or first >= TENSOR_COLUMNS:
+        return _fail(request, _OUTSIDE, first)
+    bits = ((1 << columns // _GRANULE) - 1) << first // _GRANULE
+    if words[1] & bits != bits:
+        return _fail(request, _OUTSIDE, first)
+    words[1] &= ~bits
+    return True
+
+
+# -- Loads and stores of a warp, which reaches a quarter of the lanes.
+
+
+@compiled
+def _place(shape: Any, lane: Any, register: Any, split: Any) -> Any:
+    """Row and column of a register of a lane (PTX ISA, "Matrix fragments for shape ..."; CUTLASS `copy_traits_sm100.hpp`)."""
+    if shape == 0:
+        return lane, register
+    if shape == 1:
+        return (lane & 1) * 8 + (lane >> 2), 2 * register + (lane >> 1 & 1)
+    if shape == 2:
+        return (lane >> 2) + 8 * (register & 1), (lane & 3) + 4 * (register >> 1)
+    if shape == 3:
+        return (lane >> 2) + 8 * (register >> 1 & 1), 2 * (lane & 3) + (register & 1) + 8 * (register >> 2)
+    return lane & 15, register + (lane >> 4) * split
+
+
+@compiled
+def _move(request: Any) -> Any:
+    """Between registers and tensor memory; PACKED: a register has the low halves of two columns."""
+    registers = numba.carray(pointer(request[REGISTERS]), (request[COUNT], WARP), numba.int32)
+    first, column = request[TARGET] >> 16, request[TARGET] & 0xFFFF
+    quarter = request[WARP_NUMBER] & 3
+    for register in range(request[COUNT]):
+        for lane in range(WARP):
+            row, ahead = _place(request[SHAPE], lane, register, request[SPLIT])
+            if (first + row) >> 5 != quarter:
+                return _fail(request, _OUTSIDE, request[TARGET])
+            if not request[PACKED]:
+                place = _cell(request, first + row, column + ahead)
+                if request[WHAT] == LOAD:
+                    registers[register, lane] = numba.int32(load(place, 4))
+                elif request[FAILURE] == 0:
+                    store(place, 4, registers[register, lane])
+                continue
+            low, high = _cell(request, first + row, column + 2 * ahead), _cell(request, first + row, column + 2 * ahead + 1)
+            if request[WHAT] == LOAD:
+                registers[register, lane] = numba.int32(load(low, 4) & 0xFFFF | (load(high, 4) & 0xFFFF) << 16)
+            elif request[FAILURE] == 0:
+                store(low, 4, registers[register, lane] & 0xFFFF)
+                store(high, 4, registers[register, lane] >> 16 & 0xFFFF)
+    return True
+
+
+# -- Matrices in shared memory.
+
+
+@compiled
+def _piece(request: Any, descriptor: Any, across: Any, row: Any, k: Any, each: Any) -> Any:
+    """The host address of the 16 bytes with an element: `each` are the elements of a piece, which follow each other along k, or
+    with `across` along the rows.
+    """
+    start, leading, stride = (descriptor & 0x3FFF) << 4, (descriptor >> 16 & 0x3FFF) << 4, (descriptor >> 32 & 0x3FFF) << 4
+    base, mode = descriptor >> 49 & 7, descriptor >> 61 & 7
+    if mode not in (0, 2, 4, 6):
+        _fail(request, _BAD_FORM, request[FORM])
+        return request[SHARED]
+    width = 0 if mode == 0 else 4 - mode // 2  # pieces in a row of the swizzle, as a power of two
+    most = (1 << width) - 1
+    if across:
+        eight = row // each
+        offset = (eight & most) * 16 + (eight >> width) * (stride if mode == 0 else leading)
+        offset += (k & 7) * (16 << width) + (k >> 3) * (leading if mode == 0 else stride)
+    else:
+        offset = (row >> 3) * stride + (row & 7) * (16 << width) + k // each * (leading if mode == 0 else 16)
+    offset += start
+    offset ^= ((offset >> 7) - base & most) << 4
+    if offset + 16 > request[LIMIT]:
+        _fail(request, _SHARED_BOUNDS, offset)
+        return request[SHARED]
+    return request[SHARED] + offset
+
+
+@compiled
+def _bits(place: Any, first: Any, count: Any) -> Any:
+    """`count` bits from bit `first` of 16 bytes on."""
+    if count == 32:
+        return load(place + first // 8, 4)
+    word = load(place + first // 8, 1)
+    if first % 8 + count > 8:
+        word |= load(place + first // 8 + 1, 1) << 8
+    return word >> first % 8 & (1 << count) - 1
+
+
+@compiled
+def _fetch(request: Any, matrix: Any, kind: Any, descriptor: Any, across: Any, packed: Any) -> Any:
+    """The patterns [row, k] of a matrix in shared memory. Elements of 6 and 4 bits go 16 to a piece, or `packed` 32."""
+    bits = _BITS[kind]
+    each = 128 // bits if bits >= 8 or packed else 16
+    for row in range(matrix.shape[0]):
+        for k in range(matrix.shape[1]):
+            place = _piece(request, descriptor, across, row, k, each)
+            matrix[row, k] = _bits(place, (row if across else k) % each * bits, bits)
+
+
+@compiled
+def _fetch_inside(request: Any, matrix: Any, kind: Any) -> Any:
+    """The same of A in tensor memory, where elements are packed into columns; those of 6 and 4 bits have a byte each."""
+    rows, bits = matrix.shape[0], max(_BITS[kind], 8)
+    for row in range(rows):
+        lane = (request[LEFT] >> 16) + (row if rows == TENSOR_LANES else 32 * (row >> 4) + (row & 15))
+        for k in range(matrix.shape[1]):
+            place = _cell(request, lane, (request[LEFT] & 0xFFFF) + k * bits // 32)
+            matrix[row, k] = _bits(place, k * bits % 32, bits)
+
+
+# -- Products.
+
+
+@compiled
+def _number(pattern: Any, kind: Any) -> Any:
+    """The number of a float's pattern, and its exponent as sums count it."""
+    if kind == _F16:
+        single = widen(pattern)
+    elif kind == _BF16:
+        single = pattern << 16
+    elif kind == _TF32:
+        single = pattern & 0xFFFFE000
+    elif kind == _E5M2:
+        single = widen(pattern << 8)
+    else:
+        single = numba.int64(0)
+    if kind in (_F16, _BF16, _TF32, _E5M2):
+        smallest = -126 if kind in (_BF16, _TF32) else -14
+        power = max((single >> 23 & 255) - 127, smallest)
+        return numba.float64(float_of(single)), power if single & 0x7FFFFFFF else numba.int64(_NOTHING)
+    exponents, fractions = (4, 3) if kind == _E4M3 else (2, 3) if kind == _E2M3 else (3, 2) if kind == _E3M2 else (2, 1)
+    magnitude = pattern & (1 << exponents + fractions) - 1
+    if kind == _E4M3 and magnitude == 0x7F:
+        return np.nan, numba.int64(8)
+    biased, smallest = magnitude >> fractions, 2 - (1 << exponents - 1)
+    power = max(biased - 1, 0) + smallest
+    units = magnitude & (1 << fractions) - 1 | (1 << fractions if biased else 0)
+    value = numba.float64(units) * 2.0 ** (power - fractions)
+    return -value if pattern >> exponents + fractions & 1 else value, power if magnitude else numba.int64(_NOTHING)
+
+
+@compiled
+def _scale(pattern: Any, powers: Any) -> Any:
+    """The number of a scale, and its exponent: of a power of two (`ue8m0`), or an e4m3 without sign."""
+    if not powers:
+        return _number(pattern & 0x7F, numba.int64(_E4M3))
+    power = pattern - 127
+    return np.nan if pattern == 255 else 2.0**power, power
+
+
+@compiled
+def _rounded(value: Any, halves: Any) -> Any:
+    """The pattern of a sum: f32 cut off towards zero, f16 nearest, ties to even."""
+    if np.isnan(value):
+        return numba.int64(0x7FFF if halves else 0x7FFFFFFF)
+    near = numba.float32(value)
+    bits = pattern_of(near)
+    if abs(numba.float64(near)) > abs(value) and abs(value) < 2.0**128:
+        bits -= 1
+    if halves:  # rounded to odd first, so that the second rounding is the only one that matters
+        return narrow(bits | 1 if numba.float64(near) != value else bits)
+    return bits
+
+
+@compiled
+def _sum(terms: Any, powers: Any, total: Any, power: Any, floor: Any, fraction: Any) -> Any:
+    """All terms and the accumulator, each cut off at a common unit, added."""
+    largest = max(power, floor)
+    for k in range(len(terms)):
+        largest = max(largest, powers[k])
+    into, back = 2.0 ** (fraction - largest), 2.0 ** (largest - fraction)
+    result = 0.0 + np.trunc(total * into)
+    for k in range(len(terms)):
+        result += np.trunc(terms[k] * into)
+    return result * back
+
+
+@compiled
+def _numbers(patterns: Any, kind: Any, negative: Any) -> Any:
+    values, powers = np.empty(patterns.shape, np.float64), np.empty(patterns.shape, np.int64)
+    for row in range(patterns.shape[0]):
+        for k in range(patterns.shape[1]):
+            value, powers[row, k] = _number(patterns[row, k], kind)
+            values[row, k] = -value if negative else value
+    return values, powers
+
+
+@compiled
+def _scales_of(request: Any, address: Any, rows: Any, parts: Any, first: Any, powers: Any) -> Any:
+    """The scales [row, part] and their exponents."""
+    values, exponents = np.ones((rows, max(parts, 1)), np.float64), np.zeros((rows, max(parts, 1)), np.int64)
+    for row in range(rows if parts else 0):
+        word = load(_cell(request, (address >> 16 & 0x7FFF) + row % WARP, (address & 0xFFFF) + row // WARP), 4)
+        for part in range(parts):
+            values[row, part], exponents[row, part] = _scale(word >> 8 * (first + part) & 255, powers)
+    return values, exponents
+
+
+@compiled
+def _multiply_floats(request: Any, into: Any, a: Any, b: Any, left: Any, right: Any) -> Any:
+    """`a` and `b` are numbers [row, k] with exponents; `left` and `right` the scales of their rows."""
+    rows, depth = a[0].shape
+    parts, grouped = left[0].shape[1], request[KIND] in (MXF4, MXF4NVF4)
+    terms, powers = np.empty(depth, np.float64), np.empty(depth, np.int64)
+    groups = depth // _GROUP
+    halves, floor = into == _INTO_F16, _FLOORS[into]
+    for row in range(rows):
+        for column in range(b[0].shape[0]):
+            place = _result_cell(request, rows, row, column)
+            if place == 0:
+                continue
+            total, power = 0.0, numba.int64(_NOTHING)
+            if request[ADDS]:
+                old = load(place, 4)
+                single = widen(old & 0xFFFF) if halves else old
+                total = numba.float64(float_of(single)) * 2.0 ** -request[HALVINGS]
+                if single & 0x7FFFFFFF:
+                    power = max((single >> 23 & 255) - 127, -14 if halves else -126) - request[HALVINGS]
+            for k in range(depth):
+                part = k * parts // depth
+                factor = left[0][row, part] * right[0][column, part]
+                terms[k] = a[0][row, k] * b[0][column, k] * (1.0 if grouped else factor)
+                powers[k] = a[1][row, k] + b[1][column, k] + left[1][row, part] + right[1][column, part]
+            if grouped:
+                for group in range(groups):
+                    part = group * parts // groups
+                    terms[group] = terms[group * _GROUP : (group + 1) * _GROUP].sum() * left[0][row, part] * right[0][column, part]
+                    powers[group] = left[1][row, part] + right[1][column, part]
+                total = _sum(terms[:groups], powers[:groups], total, power, floor, _GROUPED_FRACTION)
+            else:
+                total = _sum(terms, powers, total, power, floor, _FRACTION)
+            store(place, 4, _rounded(total, halves))
+
+
+@compiled
+def _multiply_integers(request: Any, a: Any, b: Any) -> Any:
+    """Only adding D wraps, or saturates where the descriptor says so."""
+    for row in range(a.shape[0]):
+        for column in range(b.shape[0]):
+            place = _result_cell(request, a.shape[0], row, column)
+            if place == 0:
+                continue
+            total = numba.int64(0)
+            for k in range(a.shape[1]):
+                total += a[row, k] * b[column, k]
+            if request[ADDS]:
+                total += numba.int64(numba.int32(load(place, 4)))
+            if request[FORM] >> 3 & 1:
+                total = min(max(total, -(1 << 31)), (1 << 31) - 1)
+            store(place, 4, total)
+
+
+@compiled
+def _result_cell(request: Any, rows: Any, row: Any, column: Any) -> Any:
+    """The host address of an element of D, 0 where its lane is disabled."""
+    lane = row if rows == TENSOR_LANES else 32 * (row >> 4) + (row & 15)
+    if request[DISABLED + (lane >> 5)] >> (lane & 31) & 1:
+        return numba.int64(0)
+    return _cell(request, lane + (request[TARGET] >> 16), column + (request[TARGET] & 0xFFFF))
+
+
+@compiled
+def _multiply(request: Any) -> Any:
+    """As the instruction descriptor says (PTX ISA, "Instruction descriptor")."""
+    kind, form = request[KIND], request[FORM]
+    scaled = kind >= MXF8F6F4
+    rows, columns = (form >> 24 & 31) << 4, (form >> 17 & 63) << 3
+    a_format, b_format = form >> 7 & 7, form >> 10 & 7
+    into = numba.int64(_INTO_F32) if scaled else form >> 4 & 3
+    a_type, b_type = _TYPES[kind, min(a_format, 5)], _TYPES[kind, min(b_format, 5)]
+    fits = (rows == 128 and columns % 16 == 0) or (rows == 64 and columns % 8 == 0 and not scaled)
+    fits &= 8 <= columns <= 256 and max(a_format, b_format) <= 5 and min(a_type, b_type) >= 0 and form >> 2 & 1 == 0
+    fits &= into == _INTO_S32 if kind == I8 else into == _INTO_F32 if kind == TF32 else into in (_INTO_F16, _INTO_F32)
+    a_across, b_across = form >> 15 & 1, form >> 16 & 1
+    fits &= not (a_across and (_BITS[a_type] < 8 or request[LEFT_INSIDE])) and not (b_across and _BITS[b_type] < 8)
+    fits &= kind in (F16, TF32) or request[HALVINGS] == 0
+    if kind == F16:
+        fits &= a_type == b_type
+    if not fits:
+        return _fail(request, _BAD_FORM, form)
+    depth = _DEPTHS[kind]
+    a, b = np.empty((rows, depth), np.int64), np.empty((columns, depth), np.int64)
+    packed = kind in (MXF4, MXF4NVF4)
+    if request[LEFT_INSIDE]:
+        if _BITS[a_type] < 8:
+            return _fail(request, _BAD_FORM, form)
+        _fetch_inside(request, a, a_type)
+    else:
+        _fetch(request, a, a_type, request[LEFT], a_across, packed)
+    _fetch(request, b, b_type, request[RIGHT], b_across, packed)
+    if request[FAILURE]:
+        return False
+    if kind == I8:
+        _multiply_integers(request, _signed(a, a_type), _signed(b, b_type))
+        return True
+    parts = request[PARTS]
+    left = _scales_of(request, request[SCALES_A], rows, parts, form >> 29 & 3, form >> 23 & 1)
+    right = _scales_of(request, request[SCALES_B], columns, parts, form >> 4 & 3, form >> 23 & 1)
+    if request[FAILURE] == 0:
+        _multiply_floats(request, into, _numbers(a, a_type, form >> 13 & 1), _numbers(b, b_type, form >> 14 & 1), left, right)
+    return request[FAILURE] == 0
+
+
+@compiled
+def _signed(patterns: Any, kind: Any) -> Any:
+    return np.where(patterns > 127, patterns - 256, patterns) if kind == _S8 else patterns
+
+
+@compiled
+def _copy(request: Any) -> Any:
+    """Rows of 16 or 32 bytes from shared memory into lanes; some go to two or to all four quarters of them."""
+    shape, first, column = request[SHAPE], request[TARGET] >> 16, request[TARGET] & 0xFFFF
+    rows = 128 if shape in (0, 2) else 4 if shape == 1 else 64 if shape in (3, 4) else 32
+    pieces = 2 if shape in (0, 1) else 1
+    for row in range(rows):
+        for piece in range(pieces):
+            source = _piece(request, request[RIGHT], False, row, piece, 1)
+            for quarter in range(4):
+                if rows == 128:
+                    lane = row if quarter == row >> 5 else -1
+                elif rows == 4:
+                    lane = 32 * row if quarter == row else -1
+                elif rows == 32:
+                    lane = 32 * quarter + row
+                else:
+                    half = quarter & 1 if shape == 3 else quarter >> 1
+                    lane = 32 * quarter + (row & 31) if half == row >> 5 else -1
+                for word in range(4 if lane >= 0 else 0):
+                    target = _cell(request, first + lane, column + 4 * piece + word)
+                    if request[FAILURE] == 0:
+                        store(target, 4, load(source + 4 * word, 4))
+    return True
+
+
+@cache
+def engine_function(sources: int = zlib.crc32(Path(__file__).read_bytes()) ^ texels.SOURCES) -> Any:
+    """The C function. `sources` is a constant in it, so that a copy on disk is used for these sources only."""
+
+    def operate(place):  # type: ignore[no-untyped-def]
+        """One operation."""
+        if sources < 0:
+            return
+        request = numba.carray(place, REQUEST_WORDS, numba.int64)
+        request[FAILURE] = request[ADDRESS] = 0
+        what = request[WHAT]
+        if what in (LOAD, STORE):
+            _move(request)
+        elif what == MULTIPLY:
+            _multiply(request)
+        elif what == COPY:
+            _copy(request)
+        elif what == ALLOCATE:
+            _allocate(request)
+        else:
+            _free(request)
+
+    return texels.warp_function(operate)
