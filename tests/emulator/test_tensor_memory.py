@@ -12,13 +12,16 @@ import pytest
 from emulator_launch import launch
 from matrix_reference import BITS, float_product, integer_product, pattern_of, value
 from test_matrix_mma import patterns
+from test_matrix_scaled import _grouped
 from warp_group import Place
 
+from warpsight.base.errors import LaunchFault, UnsupportedError
+from warpsight.isa.matrix_products import matrix_product
 from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.unit
 
-SHARED, BEHIND, SCALES = 100 * 1024, 32 * 1024, 96 * 1024
+SHARED, BEHIND, SCALES = 100 * 1024, 32 * 1024, 56 * 1024
 MODES = {0: 0, 32: 6, 64: 4, 128: 2}
 
 
@@ -196,18 +199,31 @@ def packed(matrix: np.ndarray, bits: int) -> np.ndarray:
     return parts.sum(2).astype(np.uint32)
 
 
-def multiplied(product: Product, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """D [rows, columns] as patterns, of A [rows, depth], B [depth, columns] and C."""
+def fill(image: np.ndarray, where: Place, matrix: np.ndarray, kind: str) -> None:
+    """Into shared memory; elements of 6 and 4 bits as tensor copies put them: 16 to a piece, and a gap."""
+    if kind not in ("e2m1", "e2m3", "e3m2"):
+        where.fill(image, matrix, kind)
+        return
+    bits = 4 if kind == "e2m1" else 6
+    for row, start in np.ndindex(len(matrix), matrix.shape[1] // 16):
+        piece = matrix[row, 16 * start : 16 * start + 16]
+        whole_piece = sum((int(p) >> 2 & 15 if bits == 4 else int(p) & 63) << bits * k for k, p in enumerate(piece))
+        byte, _ = where.byte(row, 16 * start, 8)
+        image[byte : byte + 16] = np.frombuffer(whole_piece.to_bytes(16, "little"), np.uint8)
+
+
+def multiplied(product: Product, a: np.ndarray, b: np.ndarray, c: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
+    """D [rows, columns] as patterns, of A [rows, depth], B [depth, columns] and C; `scales` are those of A, then of B."""
     image = np.zeros(SHARED, np.uint8)
     lanes = [lane_of(row, product.rows) for row in range(product.rows)]
     before = np.zeros((128, 256), np.uint32)
     before[lanes, : product.columns] = c
-    product.right.fill(image, b.T, product.b)
+    fill(image, product.right, b.T, product.b)
     if product.left is None:
         inside = packed(a, BITS[product.a])
         before[lanes, 200 : 200 + inside.shape[1]] = inside
     else:
-        product.left.fill(image, a, product.a)
+        fill(image, product.left, a, product.a)
     image[64 * 1024 :].view(np.uint32)[: 128 * 72].reshape(128, 72)[:, :64] = before[:, np.r_[0:48, 200:216]]
     load = ["mov.u32 %r15, memory; mad.lo.u32 %r15, %i, 288, %r15; add.u32 %r15, %r15, 65536; add.u32 %r9, %base, %r7;"]
     load += [f"ld.shared.b32 %d{k}, [%r15 + {4 * k}];" for k in range(64)]
@@ -215,6 +231,13 @@ def multiplied(product: Product, a: np.ndarray, b: np.ndarray, c: np.ndarray) ->
         names = ", ".join(f"%d{k}" for k in range(first, first + count))
         load.append(f"tcgen05.st.sync.aligned.32x32b.x16.b32 [%r9 + {target}], {{{names}}};")
     load.append("tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync; bar.sync 0;")
+    if scales is not None:
+        image[SCALES : SCALES + scales.size] = scales
+        load.append("mov.u32 %r10, memory; bfe.u32 %r10, %r10, 4, 14; cvt.u64.u32 %q1, %r10;")
+        for side, target in enumerate((320, 340)):
+            start = (SCALES + 512 * side) >> 4
+            load += [f"mov.u64 %a, {start | 8 << 16 | 8 << 32 | 1 << 46:#x}; add.u64 %a, %a, %q1; add.u32 %r16, %base, {target};",
+                     "@%one tcgen05.cp.cta_group::1.32x128b.warpx4 [%r16], %a;"]  # fmt: skip
     found = run("\n".join([*load, product.text(), WAIT, stored(product.columns)]), image, product.columns)
     return found[lanes]
 
@@ -230,6 +253,8 @@ PRODUCTS = {
     "no sum before": Product("f16", "f16", "f16", rows=64, columns=8, adds=False),
     "tf32": Product("tf32", "tf32", "tf32", columns=32, left=Place(32, stride=256)),
     "e4m3": Product("f8f6f4", "e4m3", "e5m2", columns=32, left=WIDE),
+    "e3m2 and e2m1": Product("f8f6f4", "e3m2", "e2m1", columns=32),
+    "e2m3 and e4m3": Product("f8f6f4", "e2m3", "e4m3", columns=8, rows=64, left=WIDE),
     "e5m2 into f16": Product("f8f6f4", "e5m2", "e4m3", "f16", rows=64, right=Place(128, True, 2048, 1024, BEHIND)),
 }  # fmt: skip
 
@@ -251,6 +276,44 @@ def test_products_are_summed_as_measured(name: str) -> None:
     np.testing.assert_array_equal(found[np.ix_(rows, columns)], wanted)
 
 
+SCALED = {
+    "mxf8f6f4": Product("mxf8f6f4", "e4m3", "e5m2", words=".block_scale", form=1 << 23 | 2 << 29 | 1 << 4),
+    "mxf4": Product("mxf4", "e2m1x2", "e2m1x2", words=".block_scale.scale_vec::2X", form=1 << 23 | 2 << 29),
+    "mxf4nvf4": Product("mxf4nvf4", "e2m1x2", "e2m1x2", words=".block_scale.scale_vec::4X", columns=32),
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_scales_lie_in_tensor_memory_where_a_copy_has_put_them(name: str) -> None:
+    """Row r of 128 bytes x 4: four bytes for each of the rows r, r + 32, r + 64, r + 96."""
+    product, rng = SCALED[name], np.random.default_rng(3)
+    parts = {"mxf8f6f4": 1, "mxf4": 2, "mxf4nvf4": 4}[name]
+    kind = "ue4m3" if name == "mxf4nvf4" else "ue8m0"
+    sides = (((128, product.depth), product.a), ((product.depth, product.columns), product.b))
+    a, b = (patterns(rng, shape, of, "finite") for shape, of in sides)
+    c = patterns(rng, (128, product.columns), "f32", "finite")
+    scales = rng.integers(*((120, 134) if kind == "ue8m0" else (0, 127)), (2, 128, 4)).astype(np.uint8)
+    image = np.concatenate([side.reshape(4, 32, 4).transpose(1, 0, 2).reshape(-1) for side in scales])
+    found = multiplied(product, a, b, c, image)
+    first = [product.form >> 29 & 3, product.form >> 4 & 3]
+    number = np.vectorize(lambda p: value(int(p), "e4m3") if kind == "ue4m3" else 2.0 ** (int(p) - 127), otypes=[np.float64])
+    numbers = number(scales)
+    rows, columns = rng.choice(128, 5, replace=False), rng.choice(product.columns, 5, replace=False)
+    for row, column in zip(rows, columns, strict=True):
+        left, right = (numbers[side, place, first[side] : first[side] + parts] for side, place in ((0, row), (1, column)))
+        wanted = _scaled_sum(product, a[row], b[:, column], int(c[row, column]), left, right)
+        assert int(found[row, column]) == wanted
+
+
+def _scaled_sum(product: Product, a: np.ndarray, b: np.ndarray, before: int, left: np.ndarray, right: np.ndarray) -> int:
+    """One element of D, by the definitions for `mma`."""
+    if product.kind == "mxf8f6f4":
+        one = np.array([[before]], np.uint64)
+        kinds = (product.a, product.b, "f32")
+        return int(float_product(a[None], b[:, None], one, kinds, "f32", "sm_120", (left, right))[0, 0])
+    return int(_grouped(a[None], b[:, None], np.array([[before]], np.uint64), (left[None], right[None]))[0, 0])
+
+
 def test_products_of_integers_wrap_or_saturate() -> None:
     rng = np.random.default_rng(1)
     a, b = rng.integers(0, 256, (128, 32), np.uint64), rng.integers(0, 256, (32, 16), np.uint64)
@@ -259,3 +322,54 @@ def test_products_of_integers_wrap_or_saturate() -> None:
         product = Product("i8", "s8", "u8", "s32", form=saturates << 3)
         wanted = integer_product(a, b, c, ("s8", "u8"), "satfinite" if saturates else "")
         np.testing.assert_array_equal(multiplied(product, a, b, c), wanted)
+
+
+# -- What is wrong, and what is not modelled.
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%d0}, [%base];", "lanes that its warp reaches"),
+        ("add.u32 %r9, %base, %r7; tcgen05.ld.sync.aligned.32x32b.x2.b32 {%d0, %d1}, [%r9 + 511];", "tensor memory"),
+        ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [where], 32;", "columns 32"),
+        ("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %base, 48;", "tensor memory"),
+        ("mov.u64 %a, 0; mov.u32 %r9, 0x8040010; setp.eq.u32 %p, 0, 0;\n"
+         "@%one tcgen05.mma.cta_group::1.kind::tf32 [%base], %a, %a, %r9, %p;", "descriptor 0x08040010"),
+        ("mov.u64 %a, 0x3fff; mov.u32 %r9, 0x8040010; setp.eq.u32 %p, 0, 0;\n"
+         "@%one tcgen05.mma.cta_group::1.kind::f16 [%base], %a, %a, %r9, %p;", "shared memory"),
+    ],
+)  # fmt: skip
+def test_what_hardware_does_not_have_stops_the_launch(body: str, said: str) -> None:
+    with pytest.raises(LaunchFault, match=said):
+        run(body, np.zeros(1, np.uint8), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tcgen05.mma.cta_group::2.kind::f16 [%base], %a, %b, %r9, %p;", "pairs of blocks"),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%base], %a, %b, %r9, %p;", "modifier .ws"),
+        ("tcgen05.mma.sp.cta_group::1.kind::f16 [%base], %a, %b, [%r8], %r9, %p;", "modifier .sp"),
+        ("tcgen05.shift.cta_group::1.down [%base];", "not modelled"),
+        ("tcgen05.cp.cta_group::1.64x128b [%base], %a;", "shape .64x128b"),
+        ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1}, [%base];", "1 registers; 2 expected"),
+    ],
+)
+def test_forms_that_are_not_modelled_are_refused(text: str, said: str) -> None:
+    with pytest.raises(UnsupportedError, match=said):
+        run(text, np.zeros(1, np.uint8), 1)
+
+
+# -- Time.
+
+
+def test_the_shape_of_a_product_is_in_the_trace_and_gives_its_time() -> None:
+    product = PRODUCTS["f16"]
+    memory, sums = np.zeros(SHARED, np.uint8), np.zeros((128, 16), np.uint32)
+    trace = launch(load_source(kernel(product.text() + WAIT), name="tensor.ptx"), "k", 1, 128, [memory, sums])
+    (row,) = (row for row in trace.instructions if row.opcode.startswith("tcgen05.mma"))
+    assert row.opcode.endswith(".kind::f16.m128n16k16")
+    assert row.product == ("tensor_group", 128 * 16 * 16 / 2048 / 4), "a quarter on each of four tensor cores"
+    with pytest.raises(UnsupportedError, match="several shapes"):
+        matrix_product("tcgen05.mma.cta_group::1.kind::f16")

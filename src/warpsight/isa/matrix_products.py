@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 
+from warpsight.base.errors import UnsupportedError
 from warpsight.isa.sass.registers import matrix_size
 
 # The kind of each type of multiplicands, and the multiply-adds of the product that its key is for.
@@ -51,6 +52,8 @@ def multiply_adds(opcode: str) -> float:
 def _product(opcode: str) -> tuple[str, str, float]:
     """The kind, that of its multiplicands (another one for warp groups), and the multiply-adds of one warp."""
     words = opcode.split(".")
+    if words[0] == "tcgen05":
+        return _with_tensor_memory(opcode, words)
     return _ptx(words) if words[0] in ("mma", "wmma", "wgmma") else _machine_code(opcode, words)
 
 
@@ -75,6 +78,22 @@ def _ptx(words: list[str]) -> tuple[str, str, float]:
     if multiplicand == "f16" and (m, n, k) == (8, 8, 4):
         made *= _FOUR
     return _with_sums(kind, types[0] == "f32"), kind, made
+
+
+_TENSOR_MEMORY_KINDS = {"f16": "f16", "tf32": "tf32", "i8": "s8", "f8f6f4": "e4m3", "mxf8f6f4": "e4m3"}
+
+
+def _with_tensor_memory(opcode: str, words: list[str]) -> tuple[str, str, float]:
+    """One thread issues what all tensor cores of an SM do: to each of the four schedulers a quarter, as of a warp group."""
+    shape = _PTX_SHAPE.fullmatch(words[-1])
+    if shape is None:
+        what = "has had several shapes in one launch, or none, so its time is not known"
+        remedy = "launch it with one instruction descriptor at a time; `trace` and `check` do not need its time"
+        raise UnsupportedError(what, place=opcode, remedy=remedy)
+    m, n, k = (int(part) for part in shape.groups())
+    kind = next(word for word in words if word.startswith("kind::")).removeprefix("kind::")
+    multiplicands = _TYPES[_TENSOR_MEMORY_KINDS[kind]] if kind in _TENSOR_MEMORY_KINDS else "tensor_fp4"
+    return _GROUP, multiplicands, m * n * k / _WARPS
 
 
 _BLOCK_SCALED_DEPTH = 64  # of 4-bit numbers with block scales, twice that of 4-bit numbers without

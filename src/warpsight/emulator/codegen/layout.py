@@ -78,8 +78,9 @@ class Slot(IntEnum):
         CLUSTER_SHARED, CLUSTER_STRIDE, CLUSTER_RANK, CLUSTER_X, CLUSTER_Y, CLUSTER_Z, CLUSTER_BLOCKS, CLUSTER_EXPLICIT,
         CLUSTER_RECORD,
         TENSOR_PTR,  # the running block's tensor memory, of kernels that use it: see `TENSOR_BYTES`
+        PRODUCT_PTR,  # for each pc, an int64: the descriptor of a product with tensor memory, plus 1; -1 where it has had several
         COUNT,
-    ) = range(79)  # fmt: skip
+    ) = range(80)  # fmt: skip
 
 
 class Fault(IntEnum):

@@ -11,9 +11,11 @@ Refused: pairs of blocks (`.cta_group::2`), sparse products, `.ws`, `.shift`, `.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 
 from warpsight.emulator.codegen.access import each_block, shared_host
@@ -44,7 +46,7 @@ from warpsight.emulator.ptx.common import elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
 from warpsight.emulator.ptx.mbarriers import arrive, shared_offsets, step_lanes
 from warpsight.emulator.ptx.memory import SHARED_SPACES
-from warpsight.isa.ptx.program import Address, Instruction, Vector
+from warpsight.isa.ptx.program import Address, Function, Instruction, Vector
 
 _FAILURES = (Fault.TENSOR_MEMORY, Fault.SHARED_BOUNDS, Fault.TENSOR_COLUMNS, Fault.PRODUCT_FORM)
 _MOST_REGISTERS = 128
@@ -127,6 +129,7 @@ def _by_lane(emitter: Emitter, name: str, arguments: list[Value], words: tuple[i
             offset = inner.shl(inner.zext(lane, I64), I64(3))
             mine = [load_as(inner, at(inner, pointer, offset), I64, 8) for pointer in held]
             given = {word: I64(number) for word, number in constants.items()}
+            given[engine.SEEN] = inner.add(helper.slot(Slot.PRODUCT_PTR), inner.shl(helper.pc, I64(3)))
             _operate(helper, given | dict(zip(words, mine, strict=True)), lane)
 
         for_each_lane(helper.builder, helper.active_mask, each)
@@ -337,6 +340,19 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
     }  # fmt: skip
     name = f"mma_{kind}_{int(inside)}_{halvings}_{parts}"
     _by_lane(emitter, name, values, tuple(words), constants)
+
+
+def product_shapes(function: Function, seen: Sequence[npt.NDArray[np.int64]]) -> dict[int, str]:
+    """By pc, what follows the opcode of each product with tensor memory: its shape, if it has always had the same one. `seen` is
+    what each worker's `Slot.PRODUCT_PTR` points to.
+    """
+    shapes = {}
+    for instruction in function.instructions:
+        forms = {int(products[instruction.index]) for products in seen} - {0}
+        if instruction.opcode == "tcgen05" and len(forms) == 1 and min(forms) > 0:
+            kind = next(m for m in instruction.modifiers if m.startswith("kind::")).removeprefix("kind::")
+            shapes[instruction.index] = "." + engine.shape_of(kind, forms.pop() - 1)
+    return shapes
 
 
 _FORMS: dict[str, Callable[[Emitter, Instruction, _Modifiers], None]] = {

@@ -32,12 +32,13 @@ numba = lazy.load("numba")
 
 # Words of a request. TENSOR: host address of the block's tensor memory; TARGET: an address in it. REGISTERS: of a load or store,
 # COUNT rows of 32 words. LEFT and RIGHT: descriptors, or an address in tensor memory where LEFT_INSIDE. DISABLED: bits of lanes of
-# D that stay as they are. HALVINGS of D before the sum; PARTS of the depth that have scales. COLUMNS of an allocation.
+# D that stay as they are. HALVINGS of D before the sum; PARTS of the depth that have scales. COLUMNS of an
+# allocation. SEEN: host address of what `PRODUCT_PTR` keeps of the instruction.
 (WHAT, TENSOR, BLOCK, WARP_NUMBER, SHARED, LIMIT, TARGET, COUNT, REGISTERS, SHAPE, SPLIT, PACKED, KIND, FORM, LEFT, LEFT_INSIDE,
- RIGHT, ADDS, HALVINGS, SCALES_A, SCALES_B, PARTS, COLUMNS) = range(23)  # fmt: skip
-DISABLED = 23
-FAILURE, ADDRESS = 27, 28
-REQUEST_WORDS = 29
+ RIGHT, ADDS, HALVINGS, SCALES_A, SCALES_B, PARTS, COLUMNS, SEEN) = range(24)  # fmt: skip
+DISABLED = 24
+FAILURE, ADDRESS = 28, 29
+REQUEST_WORDS = 30
 
 LOAD, STORE, MULTIPLY, COPY, ALLOCATE, FREE = range(6)  # WHAT
 SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")  # of loads and stores
@@ -394,9 +395,11 @@ def _multiply(request: Any) -> Any:
     fits &= not (a_across and (_BITS[a_type] < 8 or request[LEFT_INSIDE])) and not (b_across and _BITS[b_type] < 8)
     fits &= kind in (F16, TF32) or request[HALVINGS] == 0
     if kind == F16:
-        fits &= a_type == b_type
+        fits &= a_type == b_type and (into == _INTO_F32 or a_type == _F16)
     if not fits:
         return _fail(request, _BAD_FORM, form)
+    seen = numba.carray(pointer(request[SEEN]), 1, numba.int64)
+    seen[0] = form + 1 if seen[0] in (0, form + 1) else -1
     depth = _DEPTHS[kind]
     a, b = np.empty((rows, depth), np.int64), np.empty((columns, depth), np.int64)
     packed = kind in (MXF4, MXF4NVF4)
@@ -418,6 +421,11 @@ def _multiply(request: Any) -> Any:
     if request[FAILURE] == 0:
         _multiply_floats(request, into, _numbers(a, a_type, form >> 13 & 1), _numbers(b, b_type, form >> 14 & 1), left, right)
     return request[FAILURE] == 0
+
+
+def shape_of(kind: str, form: int) -> str:
+    """The shape that an instruction descriptor stands for, as other products name theirs."""
+    return f"m{(form >> 24 & 31) << 4}n{(form >> 17 & 63) << 3}k{_DEPTHS[KINDS.index(kind)]}"
 
 
 @compiled

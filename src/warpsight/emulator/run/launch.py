@@ -21,6 +21,7 @@ from warpsight.emulator.codegen.recording import LaneAddresses, ProbedAccess, Pr
 from warpsight.emulator.codegen.symbols import NativeSymbolTable, SymbolTable, align_up
 from warpsight.emulator.ptx.instruction_set import PTX
 from warpsight.emulator.ptx.system import needs_workspace
+from warpsight.emulator.ptx.tensor_memory import product_shapes
 from warpsight.emulator.run.buffers import MAX_BUFFER_BYTES
 from warpsight.emulator.run.externals import Externals, show_printed, uses_heap
 from warpsight.emulator.run.faults import (
@@ -220,6 +221,7 @@ class _Run:
         self.chosen: npt.NDArray[np.bool_] | None = None
         self.polls = self._new_polls()
         self.interruption = Interruption()
+        self.shapes: dict[int, str] = {}
         self._fault_record: dict[str, int] | None = None
         if self.memory.watch is not None:
             self.memory.watch.begin(function, launch, native.graph, lanes_apart=prepared.level == "ptx")
@@ -229,6 +231,8 @@ class _Run:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         show_printed(self.options.output)
+        if self.native.tensor_memory:
+            self.shapes = product_shapes(self.function, [worker.products for worker in self.workers])
         self._tell_outside()
         try:
             self._tell_found(error)
@@ -421,7 +425,7 @@ def emulate(
         if options.found is not None or run.memory.watch is None or not run.memory.watch.found:
             run.memory.write_back()
         header = _header(prepared, run, registers, paths, warps_of_path, inputs, seconds)
-    return sink.finish(header, static_instructions(prepared.function), native.graph.block_start.astype(np.int32), paths)
+    return sink.finish(header, static_instructions(prepared.function, run.shapes), native.graph.block_start.astype(np.int32), paths)
 
 
 def _header(

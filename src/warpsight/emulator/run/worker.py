@@ -85,6 +85,7 @@ class Worker:
         self.externals: Externals | None = None  # what answers calls of the device runtime
         self.sites = np.zeros((native.site_count + 1, 2), dtype=np.int64)
         self.outside = np.zeros((0, OUTSIDE_ROW_WORDS), np.int64)  # by memory instruction, as native code counts them
+        self.products = np.zeros(int(native.graph.block_start[-1]), np.int64)  # as PRODUCT_PTR says
         self._poll = poll
         self._unit_at: Callable[[int], int] | None = None  # the block, or cluster, that stands at a place of another order
         self.residents = Residents(
@@ -133,6 +134,8 @@ class Worker:
             Slot.CLUSTER_EXPLICIT: launch.cluster is not None,
         }.items():  # fmt: skip
             c[slot] = value
+        if native.tensor_memory:
+            c[Slot.PRODUCT_PTR] = self.products.ctypes.data
         c[Slot.NCTAID_X : Slot.NCTAID_Z + 1] = launch.grid
         c[Slot.NTID_X : Slot.NTID_Z + 1] = launch.block
         c[Slot.CLUSTER_X : Slot.CLUSTER_Z + 1] = launch.cluster or (1, 1, 1)
