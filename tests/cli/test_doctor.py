@@ -20,13 +20,13 @@ def test_isa_table_lists_every_opcode_of_the_table_once(capsys: pytest.CaptureFi
     assert [row["opcode"] for row in rows] == sorted({*OPCODES, *REFUSED})
     by_name = {row["opcode"]: row for row in rows}
     assert by_name["fma"]["executed"]
-    assert not by_name["tcgen05"]["executed"]
-    assert by_name["tcgen05"]["why_not"] == "refused"
+    assert not by_name["multimem"]["executed"]
+    assert by_name["multimem"]["why_not"] == "refused"
 
 
 def test_isa_table_as_text_says_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     lines = run(capsys, "doctor", "--isa").out.splitlines()
-    assert any(line.split()[:2] == ["tcgen05", "no"] for line in lines)
+    assert any(line.split()[:2] == ["multimem", "no"] for line in lines)
     assert any(line.split()[:3] == ["ld", "yes", "access"] for line in lines)
 
 
@@ -37,8 +37,8 @@ def test_environment_names_versions_and_the_cache(capsys: pytest.CaptureFixture[
 
 
 def test_refused_opcode_names_itself_its_line_and_why() -> None:
-    text = ".version 8.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{\ntcgen05.wait::ld.sync.aligned;\nret;\n}\n"
+    text = ".version 8.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{\nmultimem.red.add.u32 [%rd1], %r1;\nret;\n}\n"
     instruction = parse_module(text, "k.ptx").functions["k"].instructions[0]
-    with pytest.raises(UnsupportedError, match=r"tcgen05.wait::ld.sync.aligned.*tensor memory") as refusal:
+    with pytest.raises(UnsupportedError, match=r"multimem.red.add.u32.*several GPUs") as refusal:
         lookup(instruction)
     assert refusal.value.place.endswith(":6")

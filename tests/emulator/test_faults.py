@@ -205,7 +205,7 @@ def test_error_raised_by_the_progress_callback_stops_the_launch() -> None:
 
 
 UNSUPPORTED = {
-    "tcgen05": "tcgen05.wait::ld.sync.aligned;",
+    "multimem": "multimem.red.relaxed.sys.global.add.u32 [%q1], %r1;",
     "made_up": "made_up.u32 %r1, %r2;",
     "tensor map": "cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4 [%q1, {%r1, %r1, %r1, %r1, %r1}];",
     "modifier": "add.rna.f32 %f1, %f2, %f3;",

@@ -99,7 +99,7 @@ def test_memory_access_of_an_instruction(text: str, expected: MemoryAccess | Non
 
 
 @pytest.mark.parametrize(
-    "text", ["tcgen05.wait::ld;", "cp.async.bulk.tensor.1d.L2.global.tile [%rd1];", "st.async.global.u32 [%rd1], %r1;",
+    "text", ["multimem.red.add.u32 [%rd1], %r1;", "cp.async.bulk.tensor.1d.L2.global.tile [%rd1];", "st.async.global.u32 [%rd1], %r1;",
     "ad.s32 %r1, %r2, %r3;"]
 )
 def test_opcode_that_is_not_in_the_table_is_refused_with_its_line(text: str) -> None:

@@ -80,16 +80,19 @@ def _ptx(words: list[str]) -> tuple[str, str, float]:
     return _with_sums(kind, types[0] == "f32"), kind, made
 
 
+NEVER_EXECUTED = "unused"  # stands in a trace for the shape of such an instruction, which nothing else says
 _TENSOR_MEMORY_KINDS = {"f16": "f16", "tf32": "tf32", "i8": "s8", "f8f6f4": "e4m3", "mxf8f6f4": "e4m3"}
 
 
 def _with_tensor_memory(opcode: str, words: list[str]) -> tuple[str, str, float]:
     """One thread issues what all tensor cores of an SM do: to each of the four schedulers a quarter, as of a warp group."""
+    if words[-1] == NEVER_EXECUTED:
+        return _GROUP, _HALF, 0.0
     shape = _PTX_SHAPE.fullmatch(words[-1])
     if shape is None:
-        what = "has had several shapes in one launch, or none, so its time is not known"
+        what = f"{opcode} has had several shapes in one launch, so its time is not known"
         remedy = "launch it with one instruction descriptor at a time; `trace` and `check` do not need its time"
-        raise UnsupportedError(what, place=opcode, remedy=remedy)
+        raise UnsupportedError(what, remedy=remedy)
     m, n, k = (int(part) for part in shape.groups())
     kind = next(word for word in words if word.startswith("kind::")).removeprefix("kind::")
     multiplicands = _TYPES[_TENSOR_MEMORY_KINDS[kind]] if kind in _TENSOR_MEMORY_KINDS else "tensor_fp4"

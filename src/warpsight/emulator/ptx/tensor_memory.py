@@ -46,6 +46,7 @@ from warpsight.emulator.ptx.common import elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
 from warpsight.emulator.ptx.mbarriers import arrive, shared_offsets, step_lanes
 from warpsight.emulator.ptx.memory import SHARED_SPACES
+from warpsight.isa.matrix_products import NEVER_EXECUTED
 from warpsight.isa.ptx.program import Address, Function, Instruction, Vector
 
 _FAILURES = (Fault.TENSOR_MEMORY, Fault.SHARED_BOUNDS, Fault.TENSOR_COLUMNS, Fault.PRODUCT_FORM)
@@ -348,9 +349,13 @@ def product_shapes(function: Function, seen: Sequence[npt.NDArray[np.int64]]) ->
     """
     shapes = {}
     for instruction in function.instructions:
+        if instruction.opcode != "tcgen05" or instruction.modifiers[:1] != ("mma",):
+            continue
         forms = {int(products[instruction.index]) for products in seen} - {0}
-        if instruction.opcode == "tcgen05" and len(forms) == 1 and min(forms) > 0:
-            kind = next(m for m in instruction.modifiers if m.startswith("kind::")).removeprefix("kind::")
+        kind = next(m for m in instruction.modifiers if m.startswith("kind::")).removeprefix("kind::")
+        if not forms:
+            shapes[instruction.index] = f".{NEVER_EXECUTED}"
+        elif len(forms) == 1 and min(forms) > 0:
             shapes[instruction.index] = "." + engine.shape_of(kind, forms.pop() - 1)
     return shapes
 

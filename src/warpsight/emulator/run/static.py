@@ -68,8 +68,8 @@ def static_instructions(function: Function, shapes: Mapping[int, str] = NO_SHAPE
         space, access, size = (memory.space, memory.access, memory.bytes_per_lane) if memory else ("", "", 0)
         rows.append(
             StaticInstruction(
-                ins.index, ins.text + shapes.get(ins.index, ""), op_class(ins), dense(writes(ins)), dense(reads(ins)), space, access,
-                size, ins.file, ins.line, ins.ptx_line, *_control(ins), wait_groups=_wait_groups(ins, barriers),
+                ins.index, ins.text + shapes.get(ins.index, ""), op_class(ins), dense(writes(ins)), dense(reads(ins)), space,
+                access, size, ins.file, ins.line, ins.ptx_line, *_control(ins), wait_groups=_wait_groups(ins, barriers),
                 count_bytes=BULK_COUNT_BYTES if _is_bulk(ins) else 1,
             )
         )
