@@ -37,7 +37,7 @@ def test_environment_names_versions_and_the_cache(capsys: pytest.CaptureFixture[
 
 
 def test_refused_opcode_names_itself_its_line_and_why() -> None:
-    text = ".version 8.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{\nmultimem.red.add.u32 [%rd1], %r1;\nret;\n}\n"
+    text = ".version 8.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{\nmultimem.red.add.u32 [0], 1;\nret;\n}\n"
     instruction = parse_module(text, "k.ptx").functions["k"].instructions[0]
     with pytest.raises(UnsupportedError, match=r"multimem.red.add.u32.*several GPUs") as refusal:
         lookup(instruction)

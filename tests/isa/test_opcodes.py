@@ -99,8 +99,8 @@ def test_memory_access_of_an_instruction(text: str, expected: MemoryAccess | Non
 
 
 @pytest.mark.parametrize(
-    "text", ["multimem.red.add.u32 [%rd1], %r1;", "cp.async.bulk.tensor.1d.L2.global.tile [%rd1];", "st.async.global.u32 [%rd1], %r1;",
-    "ad.s32 %r1, %r2, %r3;"]
+    "text", ["multimem.red.add.u32 [%rd1], %r1;", "cp.async.bulk.tensor.1d.L2.global.tile [%rd1];",
+    "st.async.global.u32 [%rd1], %r1;", "ad.s32 %r1, %r2, %r3;"]
 )
 def test_opcode_that_is_not_in_the_table_is_refused_with_its_line(text: str) -> None:
     for ask in (op_class, memory_access):
@@ -110,7 +110,7 @@ def test_opcode_that_is_not_in_the_table_is_refused_with_its_line(text: str) -> 
 
 
 def test_rows_of_the_table_are_complete() -> None:
-    rules = {*OP_CLASSES, "arithmetic", "access", "bar", "matrix", "group", "copy", "mbarrier"}
+    rules = {*OP_CLASSES, "arithmetic", "access", "bar", "matrix", "group", "copy", "mbarrier", "tensor_memory"}
     for name, row in OPCODES.items():
         assert name == row.name and row.rule in rules and row.what and row.access in {"", "load", "store", "atomic"}
     assert not any(row.writes for row in OPCODES.values() if row.access == "store" or row.rule in {"barrier", "control"})
