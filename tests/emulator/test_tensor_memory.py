@@ -348,7 +348,7 @@ def test_what_hardware_does_not_have_stops_the_launch(body: str, said: str) -> N
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tcgen05.mma.cta_group::2.kind::f16 [%base], %a, %b, %r9, %p;", "pairs of blocks"),
+        ("tcgen05.mma.cta_group::2.kind::f16 [%base], %a, %b, %r9, %p;", "need a launch in clusters"),
         ("tcgen05.mma.ws.cta_group::1.kind::f16 [%base], %a, %b, %r9, %p;", "modifier .ws"),
         ("tcgen05.mma.sp.cta_group::1.kind::f16 [%base], %a, %b, [%r8], %r9, %p;", "modifier .sp"),
         ("tcgen05.shift.cta_group::1.down [%base];", "not modelled"),

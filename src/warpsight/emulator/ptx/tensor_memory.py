@@ -1,12 +1,14 @@
-"""`tcgen05`: products of Blackwell's tensor cores with operands in tensor memory (sm_100a and its kin), of one block
-(`.cta_group::1`).
+"""`tcgen05`: products of Blackwell's tensor cores with operands in tensor memory (sm_100a and its kin).
 
 Operations are carried out at once, by `tensor_memory_engine.py`, when they are issued. A correct program cannot see the difference:
 between the issue of an operation and the wait for it PTX forbids access to what it reads and writes. So waits and fences do
 nothing, and a commit arrives at once. Allocation does not wait: a block that asks for columns while others of its own hold them is
 stopped, as it would wait on a GPU until they are freed. Tensor memory is not watched by `check`.
 
-Refused: pairs of blocks (`.cta_group::2`), sparse products, `.ws`, `.shift`, `.ashift`, copies that unpack (`.b8x16`), `.ld.red`.
+Of `.cta_group::2` the blocks of a cluster with ranks 2 n and 2 n + 1 are a pair. One thread of it issues products, which use the
+memory of both, and copies, which are made in each.
+
+Refused: sparse products, `.ws`, `.shift`, `.ashift`, copies that unpack (`.b8x16`), `.ld.red`.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from warpsight.emulator.codegen.lanes import (
     store_as,
     vector,
 )
-from warpsight.emulator.codegen.layout import WARP, Fault, Slot
+from warpsight.emulator.codegen.layout import TENSOR_BYTES, WARP, Fault, Slot
 from warpsight.emulator.ptx import tensor_memory_engine as engine
 from warpsight.emulator.ptx.atomics import shared_place
 from warpsight.emulator.ptx.common import elements_of, operands
@@ -81,15 +83,16 @@ class _Modifiers:
 
     def end(self) -> None:
         """All have been taken."""
-        if "cta_group::2" in self._names:
-            raise self._emitter.unsupported("pairs of blocks (.cta_group::2) are not modelled")
         if self._names:
             raise self._emitter.unsupported(f"modifier .{self._names[0]} is not modelled")
 
-    def one_block(self) -> None:
-        """`.cta_group::1`, and nothing else that is left."""
-        self.take("cta_group::1", needed="cta_group::2" not in self._names)
+    def blocks(self) -> int:
+        """`.cta_group`, and nothing else that is left: how many blocks there are."""
+        pair = self.take("cta_group::1", "cta_group::2") == "cta_group::2"
+        if pair and not self._emitter.clustered:
+            raise self._emitter.unsupported("pairs of blocks need a launch in clusters (`cluster`)")
         self.end()
+        return 2 if pair else 1
 
 
 def _operate(frame: Frame, words: Words, lane: Value) -> None:
@@ -98,7 +101,7 @@ def _operate(frame: Frame, words: Words, lane: Value) -> None:
     request = frame.buffer("tensor memory request", ir.ArrayType(I64, engine.REQUEST_WORDS))
     common = {
         engine.TENSOR: frame.slot(Slot.TENSOR_PTR), engine.BLOCK: frame.slot(Slot.BLOCK), engine.WARP_NUMBER: frame.slot(Slot.WARP),
-        engine.SHARED: frame.slot(Slot.SHARED_PTR), engine.LIMIT: frame.slot(Slot.SHARED_SIZE),
+        engine.SHARED: frame.slot(Slot.SHARED_PTR), engine.LIMIT: frame.slot(Slot.SHARED_SIZE), engine.PEER: I64(0),
     }  # fmt: skip
     for word, value in (common | words).items():
         store_as(builder, value, at(builder, request, 8 * word), 8)
@@ -120,8 +123,10 @@ def _by_warp(emitter: Emitter, name: str, arguments: list[Value], fill: Callable
     call_helper(emitter, f"tcgen05_{name}", I64(0), arguments, [], body)
 
 
-def _by_lane(emitter: Emitter, name: str, arguments: list[Value], words: tuple[int, ...], constants: dict[int, int]) -> None:
-    """An operation that each active lane issues: `arguments` (<32 x i64>) are the words that differ."""
+def _by_lane(
+    emitter: Emitter, name: str, arguments: list[Value], words: tuple[int, ...], constants: dict[int, int], blocks: int
+) -> None:
+    """An operation that each active lane issues, of one block or a pair: `arguments` (<32 x i64>) are the words that differ."""
 
     def body(helper: HelperFrame) -> list[Value]:
         held = [helper.spill(value, f"word{k}") for k, value in enumerate(helper.arguments)]
@@ -131,12 +136,34 @@ def _by_lane(emitter: Emitter, name: str, arguments: list[Value], words: tuple[i
             mine = [load_as(inner, at(inner, pointer, offset), I64, 8) for pointer in held]
             given = {word: I64(number) for word, number in constants.items()}
             given[engine.SEEN] = inner.add(helper.slot(Slot.PRODUCT_PTR), inner.shl(helper.pc, I64(3)))
-            _operate(helper, given | dict(zip(words, mine, strict=True)), lane)
+            given |= dict(zip(words, mine, strict=True))
+            if blocks == 1:
+                _operate(helper, given, lane)
+            elif constants[engine.WHAT] == engine.MULTIPLY:
+                first, second = _pair(helper)
+                peer = {engine.PEER: second[engine.TENSOR], engine.PEER_SHARED: second[engine.SHARED]}
+                _operate(helper, given | first | peer, lane)
+            else:
+                for block in _pair(helper):
+                    _operate(helper, given | block, lane)
 
         for_each_lane(helper.builder, helper.active_mask, each)
         return []
 
     call_helper(emitter, f"tcgen05_{name}", I64(0), arguments, [], body)
+
+
+def _pair(frame: Frame) -> tuple[Words, Words]:
+    """Where the tensor memory and the shared memory of the blocks of a pair lie, that with the even rank first."""
+    builder, rank = frame.builder, frame.slot(Slot.CLUSTER_RANK)
+    first = builder.and_(rank, I64(-2))
+    blocks = []
+    for number in (first, builder.add(first, I64(1))):
+        away = builder.sub(number, rank)
+        tensor = builder.add(frame.slot(Slot.TENSOR_PTR), builder.mul(away, I64(TENSOR_BYTES)))
+        shared = builder.add(frame.slot(Slot.SHARED_PTR), builder.mul(away, frame.slot(Slot.CLUSTER_STRIDE)))
+        blocks.append({engine.TENSOR: tensor, engine.SHARED: shared})
+    return blocks[0], blocks[1]
 
 
 def _tensor_address(emitter: Emitter, operand: Any, *, bare: bool = False) -> Value:
@@ -159,9 +186,9 @@ def _same(emitter: Emitter, lanes: Value) -> Value:
 
 
 def _allocate(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
-    """`alloc.cta_group::1.sync.aligned{.shared::cta}.b32 [where], columns`: the address goes to shared memory."""
+    """`alloc.cta_group.sync.aligned{.shared::cta}.b32 [where], columns`: the address goes to shared memory."""
     form.take("sync"), form.take("aligned"), form.take("b32"), form.take(*SHARED_SPACES, needed=False)
-    form.one_block()
+    form.blocks()
     where, count = operands(emitter, instruction, 2)
     columns = emitter.builder.zext(emitter.read(count, "u32"), vector(I64))
 
@@ -184,9 +211,9 @@ def _allocate(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
 
 
 def _free(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
-    """`dealloc.cta_group::1.sync.aligned.b32 address, columns`."""
+    """`dealloc.cta_group.sync.aligned.b32 address, columns`."""
     form.take("sync"), form.take("aligned"), form.take("b32")
-    form.one_block()
+    form.blocks()
     place, count = operands(emitter, instruction, 2)
     address = _same(emitter, _tensor_address(emitter, place, bare=True))
     columns = _same(emitter, emitter.builder.zext(emitter.read(count, "u32"), vector(I64)))
@@ -197,7 +224,7 @@ def _free(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
 
 def _nothing(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
     """Waits and fences; and `relinquish_alloc_permit`, after which a correct program does not allocate."""
-    while form.take("sync", "aligned", "cta_group::1", needed=False):
+    while form.take("sync", "aligned", "cta_group::1", "cta_group::2", needed=False):
         pass
     form.end()
     operands(emitter, instruction, 0, 0)
@@ -245,25 +272,26 @@ def _move(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
 
 
 def _copy(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
-    """`cp.cta_group::1.shape{.multicast} [address], descriptor`."""
+    """`cp.cta_group.shape{.multicast} [address], descriptor`."""
     multicasts = {name.partition(".")[2] for name in engine.COPIES} - {""}
     shape = form.take(*(name.partition(".")[0] for name in engine.COPIES))
     to = form.take(*multicasts, needed=False)
-    form.one_block()
+    blocks = form.blocks()
     name = f"{shape}.{to}" if to else shape
     if name not in engine.COPIES:
         raise emitter.unsupported(f"a copy of shape .{name} is not modelled")
     place, descriptor = operands(emitter, instruction, 2)
     arguments = [_tensor_address(emitter, place), emitter.read(descriptor, "b64")]
     number = engine.COPIES.index(name)
-    _by_lane(emitter, f"cp_{number}", arguments, (engine.TARGET, engine.RIGHT), {engine.WHAT: engine.COPY, engine.SHAPE: number})
+    words = {engine.WHAT: engine.COPY, engine.SHAPE: number}
+    _by_lane(emitter, f"cp_{number}_{blocks}", arguments, (engine.TARGET, engine.RIGHT), words, blocks)
 
 
 def _commit(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
-    """`commit.cta_group::1.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [mbarrier]{, blocks}`."""
+    """`commit.cta_group.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [mbarrier]{, blocks}`."""
     form.take("mbarrier::arrive::one"), form.take("b64"), form.take("shared::cluster", needed=False)
     many = bool(form.take("multicast::cluster", needed=False))
-    form.one_block()
+    form.blocks()
     barrier, *blocks = operands(emitter, instruction, 1 + many)
     offsets = shared_offsets(emitter, instruction, barrier)
     if not many:
@@ -295,7 +323,7 @@ _COLLECTORS = tuple(f"collector::a::{use}" for use in ("fill", "use", "lastuse",
 
 
 def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
-    """`mma.cta_group::1.kind::k{.block_scale{.scale_vec}}{.collector} [d], a, b, form{, [scales of a], [of b]}{, disabled}, adds{,
+    """`mma.cta_group.kind::k{.block_scale{.scale_vec}}{.collector} [d], a, b, form{, [scales of a], [of b]}{, disabled}, adds{,
     scale}`: a is a descriptor or `[address]`; of each row of 32 lanes of D, `disabled` has a register of lanes that stay.
     """
     kind = form.take(*(f"kind::{kind}" for kind in engine.KINDS)).removeprefix("kind::")
@@ -307,7 +335,7 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
         if not parts:
             raise emitter.unsupported("PTX has no such .scale_vec here")
     form.take(*_COLLECTORS, needed=False)
-    form.one_block()
+    blocks = form.blocks()
     d, a, b, shape, *rest = operands(emitter, instruction, 5 + 2 * scaled, 7)
     builder = emitter.builder
     inside = isinstance(a, Address)
@@ -321,13 +349,13 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
         values += [_tensor_address(emitter, place) for place in (rest.pop(0), rest.pop(0))]
     if rest and isinstance(rest[0], Vector):
         disabled = elements_of(rest.pop(0))
-        if len(disabled) != 4 or scaled:
-            raise emitter.unsupported("disabled lanes are 4 registers, of products without scales")
-        words += [engine.DISABLED + k for k in range(4)]
+        if len(disabled) != 4 * blocks or scaled:
+            raise emitter.unsupported("disabled lanes are 4 registers for each block, of products without scales")
+        words += [engine.DISABLED + k for k in range(4 * blocks)]
         values += [builder.zext(emitter.read(register, "b32"), vector(I64)) for register in disabled]
     else:
-        words += [engine.DISABLED + k for k in range(4)]
-        values += [splat_constant(I64, 0)] * 4
+        words += [engine.DISABLED + k for k in range(4 * blocks)]
+        values += [splat_constant(I64, 0)] * 4 * blocks
     if not rest or len(rest) > (1 if scaled or kind not in ("f16", "tf32") else 2):
         raise emitter.unsupported("its operands are not those of this form")
     words.append(engine.ADDS)
@@ -339,8 +367,8 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
         engine.WHAT: engine.MULTIPLY, engine.KIND: engine.KINDS.index(kind), engine.LEFT_INSIDE: int(inside),
         engine.HALVINGS: halvings, engine.PARTS: parts,
     }  # fmt: skip
-    name = f"mma_{kind}_{int(inside)}_{halvings}_{parts}"
-    _by_lane(emitter, name, values, tuple(words), constants)
+    name = f"mma_{kind}_{int(inside)}_{halvings}_{parts}_{blocks}"
+    _by_lane(emitter, name, values, tuple(words), constants, blocks)
 
 
 def product_shapes(function: Function, seen: Sequence[npt.NDArray[np.int64]]) -> dict[int, str]:

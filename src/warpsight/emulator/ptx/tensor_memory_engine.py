@@ -6,8 +6,9 @@ one. A function that Numba compiled does one operation; a request, an array of i
 A product D = A B + D takes B, and A unless it is in tensor memory, from shared memory, as a descriptor says ("Shared memory
 descriptor", PTX ISA; CUTLASS `mma_sm100_desc.hpp`): pieces of 16 bytes as for `wgmma`, whose layouts `wgmma.py` describes. Row i of
 128 rows of D or A is in lane i, of 64 rows in lane 32 (i / 16) + i % 16 (CUTLASS, `mma_traits_sm100_frag.hpp`); an element of D
-fills a column, elements of A are packed. Sums are those of `matrix_products.py`: one block of products with F = 25, which is what
-was measured for sm_100 (Xie et al., 2025).
+fills a column, elements of A are packed. Of a pair of blocks each has half of the rows of A and D and half of the columns of B;
+with 64 rows each, the second half of D's columns is in lanes 64 to 127. Sums are those of `matrix_products.py`: one block of
+products with F = 25, which is what was measured for sm_100 (Xie et al., 2025).
 
 Scales of blocks lie in 32 lanes: those of row r in lane r % 32, column r / 32, a byte for each part of the depth from the byte on
 that the instruction descriptor names.
@@ -33,12 +34,13 @@ numba = lazy.load("numba")
 # Words of a request. TENSOR: host address of the block's tensor memory; TARGET: an address in it. REGISTERS: of a load or store,
 # COUNT rows of 32 words. LEFT and RIGHT: descriptors, or an address in tensor memory where LEFT_INSIDE. DISABLED: bits of lanes of
 # D that stay as they are. HALVINGS of D before the sum; PARTS of the depth that have scales. COLUMNS of an
-# allocation. SEEN: host address of what `PRODUCT_PTR` keeps of the instruction.
+# allocation. SEEN: host address of what `PRODUCT_PTR` keeps of the instruction. PEER: of a product of two blocks, host address of
+# the tensor memory of the second one, else 0; then TENSOR and SHARED are those of the first one.
 (WHAT, TENSOR, BLOCK, WARP_NUMBER, SHARED, LIMIT, TARGET, COUNT, REGISTERS, SHAPE, SPLIT, PACKED, KIND, FORM, LEFT, LEFT_INSIDE,
- RIGHT, ADDS, HALVINGS, SCALES_A, SCALES_B, PARTS, COLUMNS, SEEN) = range(24)  # fmt: skip
-DISABLED = 24
-FAILURE, ADDRESS = 28, 29
-REQUEST_WORDS = 30
+ RIGHT, ADDS, HALVINGS, SCALES_A, SCALES_B, PARTS, COLUMNS, SEEN, PEER, PEER_SHARED) = range(26)  # fmt: skip
+DISABLED = 26
+FAILURE, ADDRESS = 34, 35
+REQUEST_WORDS = 36
 
 LOAD, STORE, MULTIPLY, COPY, ALLOCATE, FREE = range(6)  # WHAT
 SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")  # of loads and stores
@@ -72,12 +74,12 @@ def _fail(request: Any, kind: Any, address: Any) -> Any:
 
 
 @compiled
-def _cell(request: Any, lane: Any, column: Any) -> Any:
-    """The host address of a column of a lane; the request fails where there is none."""
+def _cell(request: Any, lane: Any, column: Any, block: Any = 0) -> Any:
+    """The host address of a column of a lane, in the second of two blocks if `block` is 1; the request fails where there is none."""
     if not (0 <= lane < TENSOR_LANES and 0 <= column < TENSOR_COLUMNS):
         _fail(request, _OUTSIDE, request[TARGET])
         return request[TENSOR]
-    return request[TENSOR] + 4 * (lane * TENSOR_COLUMNS + column)
+    return request[PEER if block else TENSOR] + 4 * (lane * TENSOR_COLUMNS + column)
 
 
 # -- Allocation: 16 pieces of 32 columns, as bits of a word behind the memory. The word before it names the block they belong to.
@@ -170,7 +172,7 @@ def _move(request: Any) -> Any:
 
 
 @compiled
-def _piece(request: Any, descriptor: Any, across: Any, row: Any, k: Any, each: Any) -> Any:
+def _piece(request: Any, block: Any, descriptor: Any, across: Any, row: Any, k: Any, each: Any) -> Any:
     """The host address of the 16 bytes with an element: `each` are the elements of a piece, which follow each other along k, or
     with `across` along the rows.
     """
@@ -192,7 +194,7 @@ def _piece(request: Any, descriptor: Any, across: Any, row: Any, k: Any, each: A
     if offset + 16 > request[LIMIT]:
         _fail(request, _SHARED_BOUNDS, offset)
         return request[SHARED]
-    return request[SHARED] + offset
+    return request[PEER_SHARED if block else SHARED] + offset
 
 
 @compiled
@@ -208,23 +210,34 @@ def _bits(place: Any, first: Any, count: Any) -> Any:
 
 @compiled
 def _fetch(request: Any, matrix: Any, kind: Any, descriptor: Any, across: Any, packed: Any) -> Any:
-    """The patterns [row, k] of a matrix in shared memory. Elements of 6 and 4 bits go 16 to a piece, or `packed` 32."""
-    bits = _BITS[kind]
-    each = 128 // bits if bits >= 8 or packed else 16
-    for row in range(matrix.shape[0]):
+    """The patterns [row, k] of a matrix in shared memory, of a pair of blocks a half in each. Elements of 6 and 4 bits go 16 to a
+    piece, or `packed` 32.
+    """
+    bits, blocks = _BITS[kind], 2 if request[PEER] else 1
+    each, own = 128 // bits if bits >= 8 or packed else 16, matrix.shape[0] // blocks
+    for number in range(matrix.shape[0]):
+        block, row = number // own, number % own
         for k in range(matrix.shape[1]):
-            place = _piece(request, descriptor, across, row, k, each)
-            matrix[row, k] = _bits(place, (row if across else k) % each * bits, bits)
+            place = _piece(request, block, descriptor, across, row, k, each)
+            matrix[number, k] = _bits(place, (row if across else k) % each * bits, bits)
+
+
+@compiled
+def _lane(request: Any, rows: Any, row: Any) -> Any:
+    """The block of a row of A or D, and the lane there."""
+    if request[PEER]:
+        return row // (rows // 2), row % (rows // 2)
+    return numba.int64(0), row if rows == TENSOR_LANES else 32 * (row >> 4) + (row & 15)
 
 
 @compiled
 def _fetch_inside(request: Any, matrix: Any, kind: Any) -> Any:
     """The same of A in tensor memory, where elements are packed into columns; those of 6 and 4 bits have a byte each."""
-    rows, bits = matrix.shape[0], max(_BITS[kind], 8)
-    for row in range(rows):
-        lane = (request[LEFT] >> 16) + (row if rows == TENSOR_LANES else 32 * (row >> 4) + (row & 15))
+    bits = max(_BITS[kind], 8)
+    for row in range(matrix.shape[0]):
+        block, lane = _lane(request, matrix.shape[0], row)
         for k in range(matrix.shape[1]):
-            place = _cell(request, lane, (request[LEFT] & 0xFFFF) + k * bits // 32)
+            place = _cell(request, lane + (request[LEFT] >> 16), (request[LEFT] & 0xFFFF) + k * bits // 32, block)
             matrix[row, k] = _bits(place, k * bits % 32, bits)
 
 
@@ -306,11 +319,14 @@ def _numbers(patterns: Any, kind: Any, negative: Any) -> Any:
 
 
 @compiled
-def _scales_of(request: Any, address: Any, rows: Any, parts: Any, first: Any, powers: Any) -> Any:
-    """The scales [row, part] and their exponents."""
+def _scales_of(request: Any, address: Any, rows: Any, first: Any, halved: Any) -> Any:
+    """The scales [row, part] and their exponents. Where `halved`, each of two blocks has those of its rows."""
+    parts, powers = request[PARTS], request[FORM] >> 23 & 1
     values, exponents = np.ones((rows, max(parts, 1)), np.float64), np.zeros((rows, max(parts, 1)), np.int64)
     for row in range(rows if parts else 0):
-        word = load(_cell(request, (address >> 16 & 0x7FFF) + row % WARP, (address & 0xFFFF) + row // WARP), 4)
+        block = row // TENSOR_LANES if halved else 0
+        column = (address & 0xFFFF) + (row - TENSOR_LANES * block) // WARP
+        word = load(_cell(request, (address >> 16 & 0x7FFF) + row % WARP, column, block), 4)
         for part in range(parts):
             values[row, part], exponents[row, part] = _scale(word >> 8 * (first + part) & 255, powers)
     return values, exponents
@@ -326,7 +342,7 @@ def _multiply_floats(request: Any, into: Any, a: Any, b: Any, left: Any, right: 
     halves, floor = into == _INTO_F16, _FLOORS[into]
     for row in range(rows):
         for column in range(b[0].shape[0]):
-            place = _result_cell(request, rows, row, column)
+            place = _result_cell(request, rows, b[0].shape[0], row, column)
             if place == 0:
                 continue
             total, power = 0.0, numba.int64(_NOTHING)
@@ -357,7 +373,7 @@ def _multiply_integers(request: Any, a: Any, b: Any) -> Any:
     """Only adding D wraps, or saturates where the descriptor says so."""
     for row in range(a.shape[0]):
         for column in range(b.shape[0]):
-            place = _result_cell(request, a.shape[0], row, column)
+            place = _result_cell(request, a.shape[0], b.shape[0], row, column)
             if place == 0:
                 continue
             total = numba.int64(0)
@@ -371,12 +387,14 @@ def _multiply_integers(request: Any, a: Any, b: Any) -> Any:
 
 
 @compiled
-def _result_cell(request: Any, rows: Any, row: Any, column: Any) -> Any:
+def _result_cell(request: Any, rows: Any, columns: Any, row: Any, column: Any) -> Any:
     """The host address of an element of D, 0 where its lane is disabled."""
-    lane = row if rows == TENSOR_LANES else 32 * (row >> 4) + (row & 15)
-    if request[DISABLED + (lane >> 5)] >> (lane & 31) & 1:
+    block, lane = _lane(request, rows, row)
+    if request[PEER] and rows == TENSOR_LANES:
+        lane, column = lane + 64 * (column // (columns // 2)), column % (columns // 2)
+    if request[DISABLED + 4 * block + (lane >> 5)] >> (lane & 31) & 1:
         return numba.int64(0)
-    return _cell(request, lane + (request[TARGET] >> 16), column + (request[TARGET] & 0xFFFF))
+    return _cell(request, lane + (request[TARGET] >> 16), column + (request[TARGET] & 0xFFFF), block)
 
 
 @compiled
@@ -388,7 +406,10 @@ def _multiply(request: Any) -> Any:
     a_format, b_format = form >> 7 & 7, form >> 10 & 7
     into = numba.int64(_INTO_F32) if scaled else form >> 4 & 3
     a_type, b_type = _TYPES[kind, min(a_format, 5)], _TYPES[kind, min(b_format, 5)]
-    fits = (rows == 128 and columns % 16 == 0) or (rows == 64 and columns % 8 == 0 and not scaled)
+    if request[PEER]:
+        fits = columns % 16 == 0 and (rows == 256 or (rows == 128 and columns % 32 == 0 and not scaled))
+    else:
+        fits = (rows == 128 and columns % 16 == 0) or (rows == 64 and columns % 8 == 0 and not scaled)
     fits &= 8 <= columns <= 256 and max(a_format, b_format) <= 5 and min(a_type, b_type) >= 0 and form >> 2 & 1 == 0
     fits &= into == _INTO_S32 if kind == I8 else into == _INTO_F32 if kind == TF32 else into in (_INTO_F16, _INTO_F32)
     a_across, b_across = form >> 15 & 1, form >> 16 & 1
@@ -415,9 +436,8 @@ def _multiply(request: Any) -> Any:
     if kind == I8:
         _multiply_integers(request, _signed(a, a_type), _signed(b, b_type))
         return True
-    parts = request[PARTS]
-    left = _scales_of(request, request[SCALES_A], rows, parts, form >> 29 & 3, form >> 23 & 1)
-    right = _scales_of(request, request[SCALES_B], columns, parts, form >> 4 & 3, form >> 23 & 1)
+    left = _scales_of(request, request[SCALES_A], rows, form >> 29 & 3, request[PEER] != 0)
+    right = _scales_of(request, request[SCALES_B], columns, form >> 4 & 3, False)
     if request[FAILURE] == 0:
         _multiply_floats(request, into, _numbers(a, a_type, form >> 13 & 1), _numbers(b, b_type, form >> 14 & 1), left, right)
     return request[FAILURE] == 0
@@ -441,7 +461,7 @@ def _copy(request: Any) -> Any:
     pieces = 2 if shape in (0, 1) else 1
     for row in range(rows):
         for piece in range(pieces):
-            source = _piece(request, request[RIGHT], False, row, piece, 1)
+            source = _piece(request, 0, request[RIGHT], False, row, piece, 1)
             for quarter in range(4):
                 if rows == 128:
                     lane = row if quarter == row >> 5 else -1

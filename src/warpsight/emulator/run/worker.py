@@ -311,9 +311,7 @@ class _Residence:
             Slot.CLUSTER_SHARED: cluster.shared, Slot.CLUSTER_STRIDE: cluster.stride, Slot.CLUSTER_RANK: rank,
             Slot.CLUSTER_RECORD: (cluster.blocks - rank) * _RECORD,
         }  # fmt: skip
-        if tensor:
-            self._arrays.append(np.zeros(tensor, dtype=np.uint8))
-            self._slots[Slot.TENSOR_PTR] = int(self._arrays[-1].ctypes.data)
+        self._slots[Slot.TENSOR_PTR] = cluster.tensor + rank * tensor
         if watched:
             self._watched = np.zeros(watched, dtype=np.int64)
             self._slots[Slot.WATCH_BLOCK_PTR] = int(self._watched.ctypes.data)
@@ -354,6 +352,8 @@ class _Cluster:
         self._arrays = [np.zeros(blocks * self.stride + 128, np.uint8) for _ in range(2 if watched else 1)]
         self.shared, *rest = (align_up(int(a.ctypes.data), 128) for a in self._arrays)
         self.shadow = rest[0] if rest else 0
+        self._tensor = np.zeros(blocks * tensor + 8, np.uint8)
+        self.tensor = align_up(int(self._tensor.ctypes.data), 8)
         self.record = np.zeros(blocks * _RECORD + CLUSTER_RECORD_WORDS, dtype=np.int64)
         self.residences = [_Residence(self, rank, local, states, watched, tensor) for rank in range(blocks)]
         self.ended: set[int] = set()
