@@ -13,8 +13,10 @@ from emulator_launch import launch
 from matrix_reference import BITS, float_product, integer_product, pattern_of, value
 from test_matrix_mma import patterns
 from test_matrix_scaled import _grouped
+from test_warp_group_products import numbers, whole
 from warp_group import Place
 
+import warpsight
 from warpsight.base.errors import LaunchFault, UnsupportedError
 from warpsight.isa.matrix_products import matrix_product
 from warpsight.kernels.sources import load_source
@@ -207,9 +209,9 @@ def fill(image: np.ndarray, where: Place, matrix: np.ndarray, kind: str) -> None
     bits = 4 if kind == "e2m1" else 6
     for row, start in np.ndindex(len(matrix), matrix.shape[1] // 16):
         piece = matrix[row, 16 * start : 16 * start + 16]
-        whole_piece = sum((int(p) >> 2 & 15 if bits == 4 else int(p) & 63) << bits * k for k, p in enumerate(piece))
+        joined = sum((int(p) >> 2 & 15 if bits == 4 else int(p) & 63) << bits * k for k, p in enumerate(piece))
         byte, _ = where.byte(row, 16 * start, 8)
-        image[byte : byte + 16] = np.frombuffer(whole_piece.to_bytes(16, "little"), np.uint8)
+        image[byte : byte + 16] = np.frombuffer(joined.to_bytes(16, "little"), np.uint8)
 
 
 def multiplied(product: Product, a: np.ndarray, b: np.ndarray, c: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
@@ -322,6 +324,37 @@ def test_products_of_integers_wrap_or_saturate() -> None:
         product = Product("i8", "s8", "u8", "s32", form=saturates << 3)
         wanted = integer_product(a, b, c, ("s8", "u8"), "satfinite" if saturates else "")
         np.testing.assert_array_equal(multiplied(product, a, b, c), wanted)
+
+
+# -- Pairs of blocks: each has half of the rows of A and D, and half of the columns of B.
+
+
+@pytest.mark.parametrize("rows", [128, 256])
+def test_a_pair_of_blocks_makes_one_product(rows: int) -> None:
+    """Matrices hold small whole numbers, whose sums are exact in any order."""
+    rng, columns, half = np.random.default_rng(rows), 32, rows // 2
+    a, b = (whole(rng, shape, "f16") for shape in ((rows, 16), (16, columns)))
+    images = np.zeros((2, SHARED), np.uint8)
+    for block, image in enumerate(images):
+        LEFT.fill(image, a[block * half : (block + 1) * half], "f16")
+        RIGHT.fill(image, b[:, block * columns // 2 : (block + 1) * columns // 2].T, "f16")
+    product = Product("f16", "f16", "f16", rows=rows, columns=columns, adds=False)
+    body = "\n".join([product.text(), WAIT, stored(columns)]).replace("@%one tcgen05", "@%first tcgen05").replace(
+        "arrive::one.shared::cluster.b64 [done];", "arrive::one.shared::cluster.multicast::cluster.b64 [done], %both;")
+    started = ".reg .pred %first; .reg .b16 %both; .reg .b32 %k; mov.b16 %both, 3; mov.u32 %k, %cluster_ctarank;"
+    body = f"or.b32 %k, %k, %i; setp.eq.u32 %first, %k, 0;\n{body}"
+    text = kernel(body).replace(".reg .b64 %image", f"{started} .reg .b64 %image")
+    # Each block has its own image and results, and waits for the other one.
+    text = text.replace("mul.wide.u32 %q0, %i, 4;", f"mul.wide.u32 %q0, %k, {SHARED}; add.u64 %image, %image, %q0;"
+                        f"mul.wide.u32 %q0, %k, {512 * columns}; add.u64 %sums, %sums, %q0; mul.wide.u32 %q0, %i, 4;")
+    text = text.replace("bar.sync 0;", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;")
+    text = text.replace("cta_group::1", "cta_group::2")
+    sums = np.zeros((2, 128, columns), np.uint32)
+    warpsight.trace(text, "k", grid=2, block=128, cluster=2, args=[images, sums], gpu="b200", level="ptx")
+    found = sums.view(np.float32).astype(np.float64)
+    if rows == 128:  # the second half of the columns is in lanes 64 to 127
+        found = np.concatenate([found[:, :64, : columns // 2], found[:, 64:, : columns // 2]], axis=2)
+    np.testing.assert_array_equal(found.reshape(rows, columns), numbers(a, "f16") @ numbers(b, "f16"))
 
 
 # -- What is wrong, and what is not modelled.

@@ -2,7 +2,8 @@
 
 They are carried out at once, lane after lane, by `tensor_engine.py`. A load completes as many bytes as its box has in shared
 memory, also where the box lies outside of the tensor. With `.multicast::cluster` it does so at the same place in every block of
-its mask.
+its mask. With `.cta_group::2` and a multicast the bytes complete, for each block of the mask, in that block of its pair (ranks 2 n
+and 2 n + 1) whose rank has the parity of the one with the object.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from warpsight.base.findings import INITCHECK
 from warpsight.emulator.codegen.access import check_runs, each_block, shared_host
 from warpsight.emulator.codegen.cluster_addresses import at_rank
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
+from warpsight.emulator.codegen.frame import Frame, HelperFrame, PartFrame, call_helper
 from warpsight.emulator.codegen.helpers import for_each_lane
 from warpsight.emulator.codegen.lanes import (
+    I1,
     I16,
     I32,
     I64,
@@ -33,7 +35,7 @@ from warpsight.emulator.codegen.lanes import (
     store_as,
     vector,
 )
-from warpsight.emulator.codegen.layout import MOST_RANKS, PARAM_WINDOW, WINDOW_BYTES, Fault, Slot
+from warpsight.emulator.codegen.layout import MOST_RANKS, PARAM_WINDOW, RANK_SHIFT, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.recording import ask_host, emit_bulk_count, emit_event_byte
 from warpsight.emulator.ptx import tensor_engine as engine
 from warpsight.emulator.ptx.common import elements_of, operands
@@ -46,7 +48,8 @@ _RANKS = {f"{n}d": n for n in range(1, 6)}
 _MODES = {"tile": engine.TILE, "im2col": engine.IM2COL, "im2col_no_offs": engine.IM2COL}
 _WORDS = (
     "async", "bulk", "tensor", "reduce", "prefetch", "L2", "global", "shared::cta", "shared::cluster", "bulk_group",
-    "mbarrier::complete_tx::bytes", "multicast::cluster", "L2::cache_hint", *_RANKS, *_MODES, *engine.REDUCTIONS,
+    "mbarrier::complete_tx::bytes", "multicast::cluster", "L2::cache_hint", "cta_group::1", "cta_group::2",
+    *_RANKS, *_MODES, *engine.REDUCTIONS,
 )  # fmt: skip
 _FAILURES = (
     Fault.TENSOR_MAP, Fault.OUT_OF_BOUNDS, Fault.READ_ONLY, Fault.MISALIGNED, Fault.SHARED_BOUNDS, Fault.TENSOR_FORM,
@@ -57,11 +60,13 @@ class TensorCopy:
     """One shape of a copy: an operation of the engine on tensors of `rank` dimensions, and what completes a load."""
 
     def __init__(
-        self, operation: int, rank: int, mode: int, reduction: int = 0, multicast: bool = False, step: Step | None = None
+        self, operation: int, rank: int, mode: int, reduction: int = 0, multicast: bool = False, step: Step | None = None,
+        in_pairs: bool = False,
     ) -> None:
         self.operation, self.rank, self.mode, self.reduction, self.multicast = operation, rank, mode, reduction, multicast
+        self.in_pairs = in_pairs
         self.step = {} if step is None else {"function": step}
-        self.name = f"tensor_{operation}_{rank}_{mode}_{reduction}_{int(multicast)}"
+        self.name = f"tensor_{operation}_{rank}_{mode}_{reduction}_{int(multicast)}_{int(in_pairs)}"
 
     def call(
         self, frame: Frame, site: int, place: Value, coordinates: list[Value], offsets: list[Value], shared: Value, barrier: Value,
@@ -170,11 +175,26 @@ class TensorCopy:
         """The bytes of each lane's box complete on the mbarrier object, of a multicast at the same place in each block."""
         if self.multicast:
             def signal(frame: Frame, rank: Value) -> None:
-                complete_bytes(frame, at_rank(frame, barrier, rank), amount, **self.step)
+                if not self.in_pairs:
+                    complete_bytes(frame, at_rank(frame, barrier, rank), amount, **self.step)
+                    return
+                for parity, lanes in enumerate(_by_parity(frame, barrier)):
+                    part = PartFrame(frame, lanes)
+                    block = frame.builder.or_(frame.builder.and_(rank, I32(-2)), I32(parity))
+                    complete_bytes(part, at_rank(part, barrier, block), amount, **self.step)
 
             each_block(helper, blocks, signal)
         else:
             complete_bytes(helper, barrier, amount, **self.step)
+
+
+def _by_parity(frame: Frame, objects: Value) -> tuple[Value, Value]:
+    """The active lanes (i32 masks) whose object, as `shared_host` takes it, is in a block with an even rank, and an odd one."""
+    builder = frame.builder
+    own = builder.trunc(frame.slot(Slot.CLUSTER_RANK), I32)
+    rank = builder.add(builder.lshr(objects, splat_constant(I32, RANK_SHIFT)), splat(builder, own))
+    odd = lanes_to_mask(builder, builder.trunc(rank, vector(I1)))
+    return builder.and_(frame.active_mask, builder.not_(odd)), builder.and_(frame.active_mask, odd)
 
 
 def map_hosts(helper: HelperFrame, addresses: Value) -> Value:
@@ -231,7 +251,7 @@ def tensor_copy(emitter: Emitter, instruction: Instruction) -> None:
     reduction = next((engine.REDUCTIONS.index(m) for m in modifiers if m in engine.REDUCTIONS), 0)
     operation = engine.LOAD if loads else engine.REDUCE if "reduce" in modifiers else engine.STORE
     shared = shared_address(emitter, box, "cluster" if "shared::cluster" in modifiers else "shared")
-    copy = TensorCopy(operation, rank, mode, reduction, multicast)
+    copy = TensorCopy(operation, rank, mode, reduction, multicast, in_pairs="cta_group::2" in modifiers and emitter.clustered)
     copy.call(
         emitter, emitter.kernel.next_site(), emitter.effective_address(place), coordinates, offsets, shared, objects, blocks
     )

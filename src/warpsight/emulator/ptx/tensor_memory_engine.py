@@ -75,7 +75,7 @@ def _fail(request: Any, kind: Any, address: Any) -> Any:
 
 @compiled
 def _cell(request: Any, lane: Any, column: Any, block: Any = 0) -> Any:
-    """The host address of a column of a lane, in the second of two blocks if `block` is 1; the request fails where there is none."""
+    """The host address of a column of a lane, in the second of two blocks if `block` is 1; outside the request fails."""
     if not (0 <= lane < TENSOR_LANES and 0 <= column < TENSOR_COLUMNS):
         _fail(request, _OUTSIDE, request[TARGET])
         return request[TENSOR]
