@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.analysis.advice.reuse_rules import reuse_in_blocks
 from warpsight.analysis.advice.rule import NAMED, PROFILE, PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, listed, place_of
 from warpsight.analysis.explanation_rows import ExplanationRow
 from warpsight.base.errors import LimitError
@@ -204,9 +205,12 @@ class L1Hits:
     name = "l1_hits"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """One change for each line with loads that sometimes hit and sometimes miss, those with most misses first."""
+        """One change for each line with loads that sometimes hit and sometimes miss, those with most misses first; without those
+        whose data the threads of a block share (rule `tiling`)."""
         misses = case.profiled.misses
         both = (misses.l1_hits > 0) & (misses.l1_hits < misses.l1_reads)
+        reuse = reuse_in_blocks(case)
+        both[list(reuse.pcs) if reuse else []] = False  # advised to be kept in shared memory
         for missed, row, pcs in heaviest_lines(case, lambda pc: bool(both[pc]), misses.l1_misses):
             after = doubled_hits(misses, pcs)
             reads = int(misses.l1_reads[pcs].sum())
@@ -250,7 +254,7 @@ class BankConflicts:
             title=f"no bank conflicts in shared memory at {names}",
             place=place_of(lines[0][1]),
             reason=f"passes through the banks for each access, {', '.join(found)}",
-            cost="pad the rows of the array by a word, or permute (swizzle) its index",
+            cost="pad the rows of the array by a word (by 16 bytes for ldmatrix), or permute (swizzle) its index",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_misses(ideal),
             again=PROFILE,

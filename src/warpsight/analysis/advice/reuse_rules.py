@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -58,8 +59,9 @@ def staged(trace: KernelTrace, pcs: Sequence[int], room: int) -> KernelTrace:
     header = trace.header
     tile = header.static_shared_bytes + min(room, bytes_of_block)
     return replace(
-        trace, instructions=instructions, chunks=Rewritten(trace, rewrite), origin="", header=replace(header, static_shared_bytes=tile)
-    )
+        trace, instructions=instructions, chunks=Rewritten(trace, rewrite), origin="",
+        header=replace(header, static_shared_bytes=tile),
+    )  # fmt: skip
 
 
 def _largest_block(trace: KernelTrace, pcs: Longs) -> int:
@@ -87,51 +89,65 @@ def _first_of_each(warp: Longs, part: Longs, sector: Longs, per_block: int) -> L
 
 @dataclass(frozen=True)
 class Reuse:
-    """Loads of the blocks looked at: the bytes that their lanes load, for each byte of the sectors that a block touches; and the
-    `arrays` of the loads, separate ranges of addresses, each with the same ratio.
+    """Loads from device memory whose data the threads of a block share: their pcs, and how often a block touches a sector of
+    each of their arrays.
     """
 
     pcs: tuple[int, ...]
-    arrays: tuple[float, ...]
+    times: tuple[float, ...]
 
 
 def reuse_in_blocks(case: Case) -> Reuse | None:
-    """The loads from device memory whose data the threads of a block share, and that miss in the L1; None without any."""
+    """Such loads that also miss in the L1; None without any."""
     trace, misses = case.trace, case.profiled.misses
-    loads = [i.pc for i in trace.instructions if i.access == LOAD and i.space == "global" and not i.is_async_copy and i.count_bytes == 1
-             and misses.l1_misses[i.pc] > _LEAST_MISSES * misses.l1_reads[i.pc]]  # fmt: skip
-    chunk = next(iter(trace.chunks), None)
-    if not loads or chunk is None:
-        return None
-    accesses, per_block = AccessReader(trace).read(chunk), trace.header.warps_per_block
-    blocks = max(1, int(accesses.warp[:_LOOKED_AT].max(initial=0)) // per_block)
-    first = accesses.reordered(np.flatnonzero(accesses.warp < blocks * per_block))
-    block = first.warp[first.own] // per_block
-    found = [(pc, _touches(first, block, pc)) for pc in loads]
-    reused = [(pc, touched) for pc, touched in found if len(touched) and len(touched) >= _LEAST_REUSE * len(np.unique(touched))]
+    loads = [
+        i.pc for i in trace.instructions
+        if i.access == LOAD and i.space == "global" and i.destinations and i.count_bytes == 1
+        and misses.l1_misses[i.pc] > _LEAST_MISSES * misses.l1_reads[i.pc]
+    ]  # fmt: skip
+    touches = _touches(trace, loads)[1] if loads else {}
+    reused = {pc: each for pc, each in touches.items() if len(each) >= _LEAST_REUSE * max(1, len(np.unique(each)))}
     if not reused:
         return None
-    arrays = _arrays([touched for _, touched in reused])
-    return Reuse(tuple(pc for pc, _ in reused), tuple(len(part) / len(np.unique(part)) for part in arrays))
+    return Reuse(tuple(reused), tuple(len(part) / len(np.unique(part)) for part in _arrays(list(reused.values()))))
 
 
-def _touches(accesses: Accesses, block: Longs, pc: int) -> Longs:
-    """The sectors that each block touches at `pc`, block and sector in one number."""
-    here = accesses.pc[accesses.own] == pc
-    return block[here] << 32 | accesses.touched[here].astype(np.int64)
+def arrays_of_blocks(trace: KernelTrace, pcs: Sequence[int]) -> tuple[int, list[tuple[float, int]]]:
+    """How many blocks were looked at; for each array that they load at `pcs`, the bytes of its sectors that each block touches, all
+    blocks together, and the number of touches.
+    """
+    blocks, touches = _touches(trace, pcs)
+    parts = _arrays([each for each in touches.values() if len(each)])
+    return blocks, [(float(len(np.unique(part)) * SECTOR_BYTES), len(part)) for part in parts]
+
+
+def _touches(trace: KernelTrace, pcs: Sequence[int]) -> tuple[int, dict[int, Longs]]:
+    """The first blocks of the trace, how many, and the sectors that each touches at each pc, block and sector in one number."""
+    chunk = next(iter(trace.chunks), None)
+    if chunk is None:
+        return 0, {}
+    accesses, per_block = AccessReader(trace).read(chunk), trace.header.warps_per_block
+    blocks = max(1, int(accesses.warp[:_LOOKED_AT].max(initial=0)) // per_block)
+    chosen = np.isin(accesses.pc, np.array(pcs, dtype=np.int64))
+    first = accesses.reordered(np.flatnonzero((accesses.warp < blocks * per_block) & chosen))
+    own = first.own
+    both = (first.warp[own] // per_block) << 32 | first.touched.astype(np.int64)
+    return blocks, {pc: both[first.pc[own] == pc] for pc in pcs}
 
 
 def _arrays(touches: Sequence[Longs]) -> list[Longs]:
-    """The touches of several loads, those together whose ranges of sectors overlap."""
-    ranges = sorted(((part & 0xFFFFFFFF).min(), (part & 0xFFFFFFFF).max(), k) for k, part in enumerate(touches))
-    groups: list[list[int]] = []
-    last = -1
+    """The touches of several loads, those together whose ranges of sectors overlap: they are of one array."""
+    ranges = sorted((int((part & _SECTOR).min()), int((part & _SECTOR).max()), k) for k, part in enumerate(touches))
+    groups, last = list[list[int]](), -1
     for low, high, k in ranges:
-        if not groups or low > last:
+        if low > last:
             groups.append([])
         groups[-1].append(k)
         last = max(last, high)
     return [np.concatenate([touches[k] for k in group]) for group in groups]
+
+
+_SECTOR = 2**32 - 1
 
 
 class Tiling:
@@ -143,7 +159,8 @@ class Tiling:
         """One change for all such loads, if an SM has shared memory left for its blocks."""
         reuse, header = reuse_in_blocks(case), case.trace.header
         used = header.static_shared_bytes + header.dynamic_shared_bytes
-        room = case.gpu.sm.shared_memory_bytes // case.profiled.occupancy.blocks_per_sm - used - case.gpu.sm.shared_memory_unit_bytes
+        of_block = case.gpu.sm.shared_memory_bytes // case.profiled.occupancy.blocks_per_sm
+        room = of_block - used - case.gpu.sm.shared_memory_unit_bytes
         room = min(room, _STATIC_MOST - header.static_shared_bytes)
         if reuse is None or room < SECTOR_BYTES:
             return
@@ -151,12 +168,12 @@ class Tiling:
         lines = heaviest_lines(case, lambda pc: pc in reuse.pcs, misses.l1_misses)
         pcs = list(reuse.pcs)
         missed, reads = int(misses.l1_misses[pcs].sum()), int(misses.l1_reads[pcs].sum())
-        times = " and ".join(three_digits(times) for times in sorted(reuse.arrays, reverse=True)[:3])
+        times = " and ".join(three_digits(times) for times in sorted(reuse.times, reverse=True)[:3])
         yield WhatIf(
             title=f"tiles in shared memory: each block loads the data of {listed([row for _, row, _ in lines])} once",
             place=place_of(lines[0][1]),
-            reason=f"a block loads each sector of the array {times} times on average, and {percent(missed / reads)} of these requests "
-            "miss in the L1",
+            reason=f"a block loads each sector of {'these arrays' if len(reuse.times) > 1 else 'the array'} {times} times on "
+            f"average, and {percent(missed / reads)} of these requests miss in the L1",
             cost="a loop over tiles, with a barrier before and after each, which are not counted",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_trace(staged(case.trace, pcs, room)),
@@ -189,7 +206,7 @@ class Group:
 def adjacent(trace: KernelTrace) -> list[Group]:
     """The groups of loads whose threads read adjacent words in several instructions."""
     texts, found = texts_of(trace), list[Group]()
-    for begin, end in zip(trace.block_start[:-1].tolist(), trace.block_start[1:].tolist(), strict=True):
+    for begin, end in pairwise(trace.block_start.tolist()):
         open_: dict[tuple[str, str, tuple[int, ...]], list[tuple[int, int]]] = {}
         for instruction in trace.instructions[begin:end]:
             address = _address(texts[instruction.pc]) if _can_widen(instruction) else None
@@ -309,7 +326,7 @@ class WideLoads:
             place=place_of(lines[0][1]),
             reason=f"a thread loads {len(widest.pcs)} adjacent words with {len(widest.pcs)} instructions; "
             f"{percent(less / trace.header.recorded_instructions)} of the instructions are the others of such loads",
-            cost=f"a vector type, such as float4, or __align__({widest.bytes}): addresses must be multiples of {widest.bytes} bytes",
+            cost=f"a vector type, such as float4; addresses must be multiples of {widest.bytes} bytes",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_trace(widened(trace, groups)),
         )

@@ -171,7 +171,7 @@ def depends_on_thread(trace: KernelTrace, axes: set[str]) -> ThreadDependence:
     A load depends on it if its address does: two threads that read the same address read the same value. Local memory and atomics
     always depend on it. The order of basic blocks is the one in which warps executed them.
     """
-    texts, following = texts_of(trace), _following(trace)
+    texts, following = texts_of(trace), following_blocks(trace)
     known = {int(trace.paths.block[first]): frozenset[int]() for first in trace.paths.offset[:-1]}
     found: dict[int, frozenset[int]] = {}
     after: dict[int, frozenset[int]] = {}  # each instruction
@@ -179,7 +179,7 @@ def depends_on_thread(trace: KernelTrace, axes: set[str]) -> ThreadDependence:
     while waiting:
         block = waiting.pop()
         differ = set(known[block])
-        for instruction in _of_block(trace, block):
+        for instruction in instructions_of(trace, block):
             text = texts[instruction.pc]
             named = _THREAD.search(text)
             own = bool(named and named[1].lower() in axes) or instruction.space == "local" or instruction.access == ATOMIC
@@ -199,7 +199,8 @@ def depends_on_thread(trace: KernelTrace, axes: set[str]) -> ThreadDependence:
     return ThreadDependence(found, max((len(differ & live[pc]) for pc, differ in after.items()), default=0))
 
 
-def _of_block(trace: KernelTrace, block: int) -> Sequence[StaticInstruction]:
+def instructions_of(trace: KernelTrace, block: int) -> Sequence[StaticInstruction]:
+    """The instructions of a basic block."""
     return trace.instructions[int(trace.block_start[block]) : int(trace.block_start[block + 1])]
 
 
@@ -213,7 +214,7 @@ def _live(trace: KernelTrace, texts: Sequence[str], following: dict[int, set[int
         changed = False
         for block in reversed(blocks):
             used = set[int]().union(*(entry[each] for each in following.get(block, ())))
-            for instruction in reversed(_of_block(trace, block)):
+            for instruction in reversed(instructions_of(trace, block)):
                 found[instruction.pc] = frozenset(used)
                 if not texts[instruction.pc].startswith("@"):
                     used.difference_update(instruction.destinations)
@@ -223,7 +224,7 @@ def _live(trace: KernelTrace, texts: Sequence[str], following: dict[int, set[int
     return found
 
 
-def _following(trace: KernelTrace) -> dict[int, set[int]]:
+def following_blocks(trace: KernelTrace) -> dict[int, set[int]]:
     """The basic blocks that warps executed after each one."""
     table, found = trace.paths, dict[int, set[int]]()
     block = np.asarray(table.block, dtype=np.int64)

@@ -66,7 +66,8 @@ class WhatIf:
     `owner` whether it is the programmer's or the architect's. `evaluate` returns the prediction with the change; it may raise
     WarpsightError. `setting` is the change as a GPU override (`key=value`), empty if there is none. `again` is what `evaluate`
     makes again: `MODEL`, `PROFILE` or `CACHES`. `relieves` are the components of the CPI stack that it makes smaller (none named:
-    any), and `part` is the largest part of them, at its place, that it can save.
+    any), and `part` is the largest part of them, at its place, that it can save. `at_most`: the prediction leaves out what the
+    change costs, so that its gain is a bound.
     """
 
     title: str
@@ -79,6 +80,7 @@ class WhatIf:
     again: str = CACHES
     relieves: tuple[str, ...] = ()
     part: float = 1.0
+    at_most: bool = False
 
 
 class Rule(Protocol):

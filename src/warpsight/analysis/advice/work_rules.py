@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from warpsight.analysis.advice.rewriting import (
-    Accesses, Bools, Rewritten, depends_on_thread, differing_axes, executing, has_texts, numbered, recoded, writes_memory, written,
+    Accesses,
+    Bools,
+    Rewritten,
+    depends_on_thread,
+    differing_axes,
+    executing,
+    has_texts,
+    numbered,
+    recoded,
+    writes_memory,
+    written,
 )  # fmt: skip
 from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
 from warpsight.base.errors import LimitError
