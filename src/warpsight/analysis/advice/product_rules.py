@@ -163,7 +163,7 @@ class TensorCores:
         blocks, arrays = arrays_of_blocks(trace, loads)
         if not arrays:
             return None
-        numbers = sorted((distinct / blocks / loop.bytes for distinct, _ in arrays), reverse=True)[:2]
+        numbers = sorted((touched / blocks / loop.bytes for touched in arrays), reverse=True)[:2]
         work = loop.executed * WARP_SIZE / trace.header.recorded_blocks
         first, second = numbers[0], numbers[-1]
         rows, columns, depth = work / second, work / first, first * second / work
@@ -283,9 +283,9 @@ class Pipelining:
         left = max(trace.instructions[pc].wait_groups for pc in waits)
         rows = [row for row in case.rows if set(row.pcs) & set(waits)]
         yield WhatIf(
-            title=f"one more stage of asynchronous copies: cp.async.wait_group {left + 1} instead of {left} at {line_name(rows[0])}",
+            title=f"one more stage of asynchronous copies: wait_group {left + 1} instead of {left} at {line_name(rows[0])}",
             place=place_of(rows[0]),
-            reason=f"a wait ends when all but the last {left} groups of copies have arrived; a block copies {stage:,} bytes a round",
+            reason=f"a wait ends when all but {left} groups of copies have arrived; a block copies {stage:,} bytes in a round",
             cost=f"{used + stage:,} bytes of shared memory per block instead of {used:,}",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_trace(changed),

@@ -101,7 +101,7 @@ class Balance:
             idle = percent(1 - blocks / (busiest * sms))
             has = "1 block" if busiest == 1 else f"{busiest} blocks"
             title = f"the same work in {even.launch.blocks} blocks instead of {blocks}, equally many per SM"
-            reason = f"the busiest of {sms} SMs runs {has}; the SMs spend {idle} of their time waiting for it"
+            reason = f"the busiest of {sms} SMs runs {has}; the SMs spend {idle} of their time waiting for it{_unequal(profile)}"
         elif profile.demands is not None and profile.demands.work_imbalance > 1:
             more = three_digits(profile.demands.work_imbalance)
             title = f"the same work divided equally over the {blocks} blocks"
@@ -171,9 +171,19 @@ class Fusion:
             )
 
 
+def _unequal(profile: IntervalProfile) -> str:
+    """How unequal the blocks are, which equal blocks would not be."""
+    imbalance = profile.demands.work_imbalance if profile.demands is not None else 1.0
+    return f"; blocks are unequal, which takes {three_digits(imbalance)} times as long" if imbalance >= _UNEQUAL else ""
+
+
+_UNEQUAL = 1.05
+
+
 def _last_wave(blocks: int, resident: int) -> str:
     """How many blocks the last wave has, if the SMs have places for more."""
-    return f"; the last of {-(-blocks // resident)} waves fills {blocks % resident} of {resident} places" if blocks % resident else ""
+    left = blocks % resident
+    return f"; the last of {-(-blocks // resident)} waves fills {left} of {resident} places" if left else ""
 
 
 def _launching(case: Case) -> str:

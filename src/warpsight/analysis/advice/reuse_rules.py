@@ -20,9 +20,9 @@ Longs = npt.NDArray[np.int64]
 
 # -- What if a block read each byte once, and kept it in shared memory?
 
-# Loads are proposed if a block reads their sectors so many times or more, and this part of their requests misses in the L1.
-_LEAST_REUSE, _LEAST_MISSES = 2.0, 0.01
-_LOOKED_AT = 1 << 18  # accesses, the first of the trace, of which whole blocks are looked at
+# Loads are proposed if so many warps of a block read each of their sectors, and this part of their requests misses in the L1.
+_LEAST_REUSE, _LEAST_MISSES = 4.0, 0.01
+_LOOKED_AT = 1 << 18  # sectors touched, the first of the trace, of which whole blocks are looked at
 _PASS_BYTES = 128
 
 
@@ -89,12 +89,12 @@ def _first_of_each(warp: Longs, part: Longs, sector: Longs, per_block: int) -> L
 
 @dataclass(frozen=True)
 class Reuse:
-    """Loads from device memory whose data the threads of a block share: their pcs, and how often a block touches a sector of
+    """Loads from device memory whose data the warps of a block share: their pcs, and how many warps of a block touch a sector of
     each of their arrays.
     """
 
     pcs: tuple[int, ...]
-    times: tuple[float, ...]
+    warps: tuple[float, ...]
 
 
 def reuse_in_blocks(case: Case) -> Reuse | None:
@@ -105,46 +105,47 @@ def reuse_in_blocks(case: Case) -> Reuse | None:
         if i.access == LOAD and i.space == "global" and i.destinations and i.count_bytes == 1
         and misses.l1_misses[i.pc] > _LEAST_MISSES * misses.l1_reads[i.pc]
     ]  # fmt: skip
-    touches = _touches(trace, loads)[1] if loads else {}
-    reused = {pc: each for pc, each in touches.items() if len(each) >= _LEAST_REUSE * max(1, len(np.unique(each)))}
-    if not reused:
-        return None
-    return Reuse(tuple(reused), tuple(len(part) / len(np.unique(part)) for part in _arrays(list(reused.values()))))
+    arrays = _arrays(trace, loads)[1] if loads else {}
+    shared = {pcs: len(touched) / len(_of_blocks(trace, touched)) for pcs, touched in arrays.items()}
+    reused = {pcs: warps for pcs, warps in shared.items() if warps >= _LEAST_REUSE}
+    return Reuse(tuple(sorted(pc for pcs in reused for pc in pcs)), tuple(reused.values())) if reused else None
 
 
-def arrays_of_blocks(trace: KernelTrace, pcs: Sequence[int]) -> tuple[int, list[tuple[float, int]]]:
-    """How many blocks were looked at; for each array that they load at `pcs`, the bytes of its sectors that each block touches, all
-    blocks together, and the number of touches.
+def arrays_of_blocks(trace: KernelTrace, pcs: Sequence[int]) -> tuple[int, list[float]]:
+    """How many blocks were looked at; for each array that they load at `pcs`, the bytes of the sectors that each of them touches,
+    all blocks together.
     """
-    blocks, touches = _touches(trace, pcs)
-    parts = _arrays([each for each in touches.values() if len(each)])
-    return blocks, [(float(len(np.unique(part)) * SECTOR_BYTES), len(part)) for part in parts]
+    blocks, arrays = _arrays(trace, pcs)
+    return blocks, [float(len(_of_blocks(trace, touched)) * SECTOR_BYTES) for touched in arrays.values()]
 
 
-def _touches(trace: KernelTrace, pcs: Sequence[int]) -> tuple[int, dict[int, Longs]]:
-    """The first blocks of the trace, how many, and the sectors that each touches at each pc, block and sector in one number."""
+def _arrays(trace: KernelTrace, pcs: Sequence[int]) -> tuple[int, dict[tuple[int, ...], Longs]]:
+    """How many blocks are looked at, the first of the trace; and the sectors that each of their warps touches, warp and sector in
+    one number, for the pcs of each array: those whose ranges of sectors overlap.
+    """
     chunk = next(iter(trace.chunks), None)
     if chunk is None:
         return 0, {}
     accesses, per_block = AccessReader(trace).read(chunk), trace.header.warps_per_block
-    blocks = max(1, int(accesses.warp[:_LOOKED_AT].max(initial=0)) // per_block)
+    last = int(accesses.warp[np.searchsorted(np.cumsum(accesses.sectors), _LOOKED_AT) - 1]) if len(accesses.warp) else 0
+    blocks = max(1, last // per_block)
     chosen = np.isin(accesses.pc, np.array(pcs, dtype=np.int64))
     first = accesses.reordered(np.flatnonzero((accesses.warp < blocks * per_block) & chosen))
-    own = first.own
-    both = (first.warp[own] // per_block) << 32 | first.touched.astype(np.int64)
-    return blocks, {pc: both[first.pc[own] == pc] for pc in pcs}
-
-
-def _arrays(touches: Sequence[Longs]) -> list[Longs]:
-    """The touches of several loads, those together whose ranges of sectors overlap: they are of one array."""
-    ranges = sorted((int((part & _SECTOR).min()), int((part & _SECTOR).max()), k) for k, part in enumerate(touches))
+    own, sector = first.own, first.touched.astype(np.int64)
+    touched = {pc: np.unique(first.warp[own[here]] << 32 | sector[here]) for pc in pcs if (here := first.pc[own] == pc).any()}
     groups, last = list[list[int]](), -1
-    for low, high, k in ranges:
+    ranges = sorted((int((each & _SECTOR).min()), int((each & _SECTOR).max()), pc) for pc, each in touched.items())
+    for low, high, pc in ranges:
         if low > last:
             groups.append([])
-        groups[-1].append(k)
+        groups[-1].append(pc)
         last = max(last, high)
-    return [np.concatenate([touches[k] for k in group]) for group in groups]
+    return blocks, {tuple(group): np.unique(np.concatenate([touched[pc] for pc in group])) for group in groups}
+
+
+def _of_blocks(trace: KernelTrace, touched: Longs) -> Longs:
+    """The sectors that each block touches, of those of its warps."""
+    return np.unique((touched >> 32) // trace.header.warps_per_block << 32 | touched & _SECTOR)
 
 
 _SECTOR = 2**32 - 1
@@ -168,12 +169,12 @@ class Tiling:
         lines = heaviest_lines(case, lambda pc: pc in reuse.pcs, misses.l1_misses)
         pcs = list(reuse.pcs)
         missed, reads = int(misses.l1_misses[pcs].sum()), int(misses.l1_reads[pcs].sum())
-        times = " and ".join(three_digits(times) for times in sorted(reuse.times, reverse=True)[:3])
+        warps = " and ".join(three_digits(each) for each in sorted(reuse.warps, reverse=True)[:3])
         yield WhatIf(
             title=f"tiles in shared memory: each block loads the data of {listed([row for _, row, _ in lines])} once",
             place=place_of(lines[0][1]),
-            reason=f"a block loads each sector of {'these arrays' if len(reuse.times) > 1 else 'the array'} {times} times on "
-            f"average, and {percent(missed / reads)} of these requests miss in the L1",
+            reason=f"{warps} warps of a block load each sector of {'these arrays' if len(reuse.warps) > 1 else 'the array'}, and "
+            f"{percent(missed / reads)} of these requests miss in the L1",
             cost="a loop over tiles, with a barrier before and after each, which are not counted",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_trace(staged(case.trace, pcs, room)),
