@@ -240,8 +240,9 @@ def test_tensor_cores_are_advised_for_products_of_matrices_alone(run: Run) -> No
     assert not list(TensorCores().propose(_case(run("stages_2", (1, 4), 256))))
 
 
-def test_gpu_without_tensor_cores_is_not_advised_to_use_them(run: Run) -> None:
-    trace, gpu = run("product", (2, 8), (32, 8)), load_gpu("gtx1080")
+@pytest.mark.parametrize("name", ["gtx1080", "v100"])  # without tensor cores, and without tf32
+def test_gpu_whose_tensor_cores_lack_the_type_is_not_advised_to_use_them(run: Run, name: str) -> None:
+    trace, gpu = run("product", (2, 8), (32, 8)), load_gpu(name)
     profiled = profile_trace(trace, gpu)
     explained = explain_profiled(profiled, gpu, "warpsight", "source")
     assert not list(TensorCores().propose(Case(profiled, gpu, "warpsight", explained.prediction, explained.rows)))

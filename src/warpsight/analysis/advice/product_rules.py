@@ -74,11 +74,12 @@ def _is_staging(instruction: StaticInstruction) -> bool:
 _LEAST_SIDE, _LEAST_DEPTH = 8.0, 8.0
 # Multiply-adds must be this part of all instructions.
 _LEAST_WORK = 0.05
-# Bytes of a multiplicand, the types that it may have in a matrix multiply, and what it does.
+# Bytes of a multiplicand: the type that it may have in a matrix multiply, that multiply, and the compute capability from which on
+# it exists (PTX ISA, "mma"; 16-bit numbers have had other shapes since 7.0).
 _TYPES = {
-    2: ("f16 or bf16", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
-    4: ("tf32, which rounds to 10 bits of mantissa", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"),
-    8: ("f64", "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"),
+    2: ("f16", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 7.0),
+    4: ("tf32, which rounds to 10 bits of mantissa", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 8.0),
+    8: ("f64", "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", 8.0),
 }  # fmt: skip
 
 
@@ -129,10 +130,10 @@ class TensorCores:
         loop = product_loop(trace, times)
         if loop is None or demands is None or loop.executed < _LEAST_WORK * trace.header.recorded_instructions:
             return
-        called, opcode = _TYPES[loop.bytes]
-        kind, _ = matrix_product(opcode)
+        called, opcode, since = _TYPES[loop.bytes]
+        kind, capability = matrix_product(opcode)[0], case.gpu.compute_capability
         made = self._shape(case, loop)
-        if kind not in case.gpu.initiation_cycles or kind not in case.gpu.latency_cycles or made is None:
+        if kind not in case.gpu.latency_cycles or capability == "none" or float(capability) < since or made is None:
             return
         rows, columns, _ = made
         lanes = WARP_SIZE * (2 if loop.bytes == 2 and "HFMA2" in trace.instructions[loop.multiplies[0]].opcode else 1)
