@@ -359,7 +359,8 @@ def advice_text(document: dict[str, Any], style: Style = PLAIN, *, width: int = 
 
 def _change(change: dict[str, Any], column: int, style: Style, width: int) -> list[str]:
     indent = " " * (11 + column)
-    gain, saved = f" {percent(change['gain']):>6}", f"  {thousands(change['gain_cycles']):>{column}}  "
+    bound = "<" if change.get("at_most") else ""
+    gain, saved = f" {bound + percent(change['gain']):>6}", f"  {thousands(change['gain_cycles']):>{column}}  "
     title = textwrap.wrap(change["title"], width - len(indent), break_on_hyphens=False)
     setting = f" (--set '{change['setting']}')" if change["setting"] else ""
     text = f"{change['owner']}, {shortened(change['place'], _PLACE)}: {change['reason']}. Costs: {change['cost']}{setting}."

@@ -123,7 +123,9 @@ def _changes(summary: dict[str, Any], style: Style, width: int) -> list[str]:
     named = f"{', '.join(titles)} (`advise` evaluates {'them' if len(titles) > 1 else 'it'})"
     untried = [("?", named, style.warning)] if titles else []
     ordered = sorted(summary["advice"], key=lambda change: change["rule"] == ANY_SHORT_LAUNCH)
-    tried = [(f"{three_digits(change['speedup'])}x", change["title"], style.good) for change in ordered]
+    bounds = ["<" if change.get("at_most") else "" for change in ordered]
+    tried = [(f"{bound}{three_digits(change['speedup'])}x", change["title"], style.good)
+             for bound, change in zip(bounds, ordered, strict=True)]  # fmt: skip
     none = [("-", "no change that was evaluated saves 5 % of the cycles", style.faint)]
     return _entries("DO", [*tried[: _MOST_CHANGES - len(untried)], *untried] or none, style, width)
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.analysis.advice.rule import PROFILE, PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
+from warpsight.analysis.advice.reuse_rules import reuse_in_blocks
+from warpsight.analysis.advice.rule import NAMED, PROFILE, PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, listed, place_of
 from warpsight.analysis.explanation_rows import ExplanationRow
 from warpsight.base.errors import LimitError
 from warpsight.base.units import percent, three_digits
@@ -204,9 +205,12 @@ class L1Hits:
     name = "l1_hits"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """One change for each line with loads that sometimes hit and sometimes miss, those with most misses first."""
+        """One change for each line with loads that sometimes hit and sometimes miss, those with most misses first; without those
+        whose data the threads of a block share (rule `tiling`)."""
         misses = case.profiled.misses
         both = (misses.l1_hits > 0) & (misses.l1_hits < misses.l1_reads)
+        reuse = reuse_in_blocks(case)
+        both[list(reuse.pcs) if reuse else []] = False  # advised to be kept in shared memory
         for missed, row, pcs in heaviest_lines(case, lambda pc: bool(both[pc]), misses.l1_misses):
             after = doubled_hits(misses, pcs)
             reads = int(misses.l1_reads[pcs].sum())
@@ -227,9 +231,6 @@ class L1Hits:
 
 # -- What if accesses to shared memory had no bank conflicts?
 
-# Lines that a title and a reason name; the others are counted.
-_NAMED = 3
-
 
 class BankConflicts:
     """Accesses with bank conflicts: profile and model are evaluated again without conflicts on any line."""
@@ -244,31 +245,20 @@ class BankConflicts:
         if not lines:
             return
         ideal = without_conflicts(instructions, misses)
-        names = _listed([line_name(row) for _, row, _ in lines])
+        names = listed([row for _, row, _ in lines])
         passes = [[int(each.shared_passes[pcs].sum()) / int(misses.shared_executions[pcs].sum()) for each in (misses, ideal)]
                   for _, _, pcs in lines]  # fmt: skip
         found = [f"{line_name(row)}: {three_digits(now)} instead of {three_digits(least)}"
-                 for (_, row, _), (now, least) in zip(lines[:_NAMED], passes, strict=False)]  # fmt: skip
+                 for (_, row, _), (now, least) in zip(lines[:NAMED], passes, strict=False)]  # fmt: skip
         yield WhatIf(
             title=f"no bank conflicts in shared memory at {names}",
             place=place_of(lines[0][1]),
             reason=f"passes through the banks for each access, {', '.join(found)}",
-            cost="pad the rows of the array by a word, or permute (swizzle) its index",
+            cost="pad the rows of the array by a word (by 16 bytes for ldmatrix), or permute (swizzle) its index",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_misses(ideal),
             again=PROFILE,
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    """`line 46`, `lines 46 and 70`, `lines 1, 2, 3 and 4 more`; names of other kinds, such as `PTX line 7`, in full."""
-    shown = list(names[:_NAMED])
-    if len(shown) > 1 and all(name.startswith("line ") for name in shown):
-        shown = [name.removeprefix("line ") for name in shown]
-        shown[0] = f"lines {shown[0]}"
-    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
-    *first, last = [*shown, *more]
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 # -- What if the lanes of a warp combined their atomics to one address first?

@@ -80,6 +80,10 @@ def balanced(profile: IntervalProfile, sm_count: int) -> IntervalProfile:
     return replace(profile, launch=replace(profile.launch, blocks=blocks), demands=demands)
 
 
+_OTHER_BLOCKS = "divide the work differently: a grid-stride loop with a multiple of the SMs as blocks, or smaller blocks"
+_MORE_BLOCKS = "smaller blocks or tiles, or divide the loop of each block among several (split-K in a product of matrices)"
+
+
 class Balance:
     """Load imbalance between SMs: the model is evaluated for the same work in equal parts."""
 
@@ -93,11 +97,11 @@ class Balance:
         even = balanced(profile, sms)
         assert even.launch is not None
         blocks, busiest = profile.launch.blocks, -(-profile.launch.blocks // sms)
-        if blocks % sms:
+        if blocks % sms and not any(LaunchOverhead().propose(case)):  # which fills the SMs evenly, too
             idle = percent(1 - blocks / (busiest * sms))
             has = "1 block" if busiest == 1 else f"{busiest} blocks"
             title = f"the same work in {even.launch.blocks} blocks instead of {blocks}, equally many per SM"
-            reason = f"the busiest of {sms} SMs runs {has}; the SMs spend {idle} of their time waiting for it"
+            reason = f"the busiest of {sms} SMs runs {has}; the SMs spend {idle} of their time waiting for it{_unequal(profile)}"
         elif profile.demands is not None and profile.demands.work_imbalance > 1:
             more = three_digits(profile.demands.work_imbalance)
             title = f"the same work divided equally over the {blocks} blocks"
@@ -108,7 +112,7 @@ class Balance:
             title=title,
             place="launch",
             reason=reason,
-            cost="divide the work differently: a grid-stride loop with a multiple of the SMs as blocks, or smaller blocks",
+            cost=_MORE_BLOCKS if blocks < sms else _OTHER_BLOCKS,
             owner=PROGRAMMER,
             evaluate=lambda: case.with_profile(even),
             again=MODEL,
@@ -137,7 +141,7 @@ class LaunchOverhead:
             yield WhatIf(
                 title=f"the same work in {resident} blocks instead of {launch.blocks}, as many as are resident at once",
                 place="launch",
-                reason=f"{part}, and each block adds to this",
+                reason=f"{part}, and each block adds to this{_last_wave(launch.blocks, resident)}",
                 cost="a grid-stride loop, or more elements per thread",
                 owner=PROGRAMMER,
                 evaluate=lambda: case.with_profile(fewer),
@@ -165,6 +169,21 @@ class Fusion:
                 evaluate=lambda: case.with_gpu(free),
                 again=MODEL,
             )
+
+
+def _unequal(profile: IntervalProfile) -> str:
+    """How unequal the blocks are, which equal blocks would not be."""
+    imbalance = profile.demands.work_imbalance if profile.demands is not None else 1.0
+    return f"; blocks are unequal, which takes {three_digits(imbalance)} times as long" if imbalance >= _UNEQUAL else ""
+
+
+_UNEQUAL = 1.05
+
+
+def _last_wave(blocks: int, resident: int) -> str:
+    """How many blocks the last wave has, if the SMs have places for more."""
+    left = blocks % resident
+    return f"; the last of {-(-blocks // resident)} waves fills {left} of {resident} places" if left else ""
 
 
 def _launching(case: Case) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -66,7 +66,8 @@ class WhatIf:
     `owner` whether it is the programmer's or the architect's. `evaluate` returns the prediction with the change; it may raise
     WarpsightError. `setting` is the change as a GPU override (`key=value`), empty if there is none. `again` is what `evaluate`
     makes again: `MODEL`, `PROFILE` or `CACHES`. `relieves` are the components of the CPI stack that it makes smaller (none named:
-    any), and `part` is the largest part of them, at its place, that it can save.
+    any), and `part` is the largest part of them, at its place, that it can save. `at_most`: the prediction leaves out what the
+    change costs, so that its gain is a bound.
     """
 
     title: str
@@ -79,6 +80,7 @@ class WhatIf:
     again: str = CACHES
     relieves: tuple[str, ...] = ()
     part: float = 1.0
+    at_most: bool = False
 
 
 class Rule(Protocol):
@@ -117,6 +119,21 @@ def place_of_instruction(trace: KernelTrace, instruction: StaticInstruction) -> 
 def line_name(row: ExplanationRow) -> str:
     """`line 27`, `PTX line 63`, or `SASS 0x000a0`."""
     return f"line {row.line}" if row.file else place_of(row)
+
+
+# Lines that a title and a reason name; the others are counted.
+NAMED = 3
+
+
+def listed(rows: Sequence[ExplanationRow]) -> str:
+    """`line 46`, `lines 46 and 70`, `lines 1, 2, 3 and 4 more`; names of other kinds, such as `PTX line 7`, in full."""
+    shown = [line_name(row) for row in rows[:NAMED]]
+    if len(shown) > 1 and all(name.startswith("line ") for name in shown):
+        shown = [name.removeprefix("line ") for name in shown]
+        shown[0] = f"lines {shown[0]}"
+    more = [f"{len(rows) - NAMED} more"] if len(rows) > NAMED else []
+    *first, last = [*shown, *more]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 # The rules of plug-ins and ours. Entry-point group `warpsight.advice`.

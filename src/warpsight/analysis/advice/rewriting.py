@@ -1,0 +1,246 @@
+"""Traces with other instructions: which registers depend on the thread, and the accesses of a trace read and written as arrays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.intervals.usage import occurrences, path_use
+from warpsight.traces.events import EventReader
+from warpsight.traces.schema import ATOMIC, STORE, ChunkSource, KernelTrace, StaticInstruction, TraceChunk, TraceHeader
+
+Longs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+def texts_of(trace: KernelTrace) -> list[str]:
+    """The text of each instruction with its operands; empty where the trace has none."""
+    kept = trace.extra.get("sass" if trace.header.level == "sass" else "ptx", {})
+    return [str(kept.get(str(instruction.pc), "")) for instruction in trace.instructions]
+
+
+# -- The accesses of a chunk as arrays.
+
+@dataclass(frozen=True)
+class Accesses:
+    """The n accesses of consecutive warps in their order: `warp` from the first of them, `pc`, number of `sectors`, conflict
+    `degree` and most lanes that share an address (`sharing`), all int64 [n]; and all their sectors in a row, uint32.
+    """
+
+    warp: Longs
+    pc: Longs
+    sectors: Longs
+    degree: Longs
+    sharing: Longs
+    touched: npt.NDArray[np.uint32]
+
+    @property
+    def own(self) -> Longs:
+        """The access that each sector is of."""
+        return np.repeat(np.arange(len(self.pc)), self.sectors)
+
+    def reordered(self, order: Longs, **changes: Longs) -> Accesses:
+        """Those with the numbers `order`, in that order, with other columns if given."""
+        count = self.sectors[order]
+        first = (np.cumsum(self.sectors) - self.sectors)[order]
+        places = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+        columns: dict[str, Any] = {name: getattr(self, name)[order] for name in ("warp", "pc", "sectors", "degree", "sharing")}
+        return Accesses(**columns | changes, touched=self.touched[places])
+
+
+class AccessReader:
+    """Reads the accesses of a trace's chunks."""
+
+    def __init__(self, trace: KernelTrace) -> None:
+        self._reader = EventReader(trace)
+        self._counted = np.array([each.sector_bytes for each in trace.instructions], dtype=np.int64)
+        self._degree = np.array([each.has_degree for each in trace.instructions], dtype=np.bool_)
+        self._sharing = np.array([each.has_sharing for each in trace.instructions], dtype=np.bool_)
+
+    def read(self, chunk: TraceChunk) -> Accesses:
+        """The accesses of `chunk`."""
+        events, raw = self._reader.read(chunk), np.asarray(chunk.events, dtype=np.int64)
+        behind = events.byte + self._counted[events.pc]
+        degree, sharing = self._degree[events.pc], self._sharing[events.pc]
+
+        def byte(there: Bools, place: Longs) -> Longs:
+            return np.where(there, raw[np.where(there, place, 0)], 0) if len(raw) else place
+
+        degrees, shared = byte(degree, behind), byte(sharing, behind + degree)
+        return Accesses(events.warp, events.pc, events.sectors, degrees, shared, np.asarray(chunk.sectors))
+
+
+def written(
+    accesses: Accesses, instructions: Sequence[StaticInstruction], path: npt.NDArray[np.int32], first_warp: int
+) -> TraceChunk:
+    """The chunk of warps on `path` with these accesses of `instructions`."""
+    counted = np.array([each.sector_bytes for each in instructions], dtype=np.int64)[accesses.pc]
+    degree = np.array([each.has_degree for each in instructions], dtype=np.int64)[accesses.pc]
+    sharing = np.array([each.has_sharing for each in instructions], dtype=np.int64)[accesses.pc]
+    width = counted + degree + sharing
+    begin = np.cumsum(width) - width
+    raw = np.zeros(int(width.sum()), dtype=np.uint8)
+    for place in range(int(counted.max(initial=0))):
+        here = counted > place
+        raw[begin[here] + place] = accesses.sectors[here] >> 8 * place & 255
+    raw[(begin + counted)[degree > 0]] = accesses.degree[degree > 0]
+    raw[(begin + counted + degree)[sharing > 0]] = accesses.sharing[sharing > 0]
+    offset, sector = (
+        np.concatenate([[0], np.cumsum(np.bincount(accesses.warp, amounts, len(path)).astype(np.int64))])
+        for amounts in (width, accesses.sectors)
+    )
+    return TraceChunk(first_warp, path, offset, raw, sector, accesses.touched)
+
+
+class Rewritten(ChunkSource):
+    """The chunks of a trace, each rewritten as it is read."""
+
+    def __init__(self, trace: KernelTrace, rewrite: Callable[[TraceChunk, Accesses], TraceChunk]) -> None:
+        self._chunks, self._reader, self._rewrite = trace.chunks, AccessReader(trace), rewrite
+
+    def __iter__(self) -> Iterator[TraceChunk]:
+        for chunk in self._chunks:
+            yield self._rewrite(chunk, self._reader.read(chunk))
+
+
+def numbered(owner: Longs, owners: int) -> tuple[Longs, Longs]:
+    """The number of each item among those of its owner, in their order, from 0; and how many each of `owners` has."""
+    order, count = np.argsort(owner, kind="stable"), np.bincount(owner, minlength=owners).astype(np.int64)
+    number = np.zeros(len(owner), dtype=np.int64)
+    number[order] = np.arange(len(owner)) - (np.cumsum(count) - count)[owner[order]]
+    return number, count
+
+
+# -- Other instructions in the same basic blocks.
+
+def recoded(trace: KernelTrace, code: Sequence[Sequence[StaticInstruction]]) -> tuple[tuple[StaticInstruction, ...], Any, Longs]:
+    """The instructions that take the place of each one of `trace`, none or several, numbered anew; the starts of the basic blocks,
+    and the new number of the first one in the place of each old one.
+    """
+    counts = np.array([len(each) for each in code], dtype=np.int64)
+    first = np.cumsum(counts) - counts
+    flat = [instruction for each in code for instruction in each]
+    instructions = tuple(replace(instruction, pc=pc) for pc, instruction in enumerate(flat))
+    start = np.append(first, len(flat))[np.asarray(trace.block_start, dtype=np.int64)]
+    return instructions, start.astype(np.int32), first
+
+
+def executing(trace: KernelTrace, weight: npt.NDArray[np.float64]) -> TraceHeader:
+    """The header of `trace` if each instruction is executed `weight` [instructions] times as often."""
+    times, header = occurrences(trace, path_use(trace)[0]), trace.header
+    share = float((times * weight).sum() / times.sum())
+    return replace(
+        header, warp_instructions=round(header.warp_instructions * share),
+        sampled_instructions=round(header.sampled_instructions * share),
+    )  # fmt: skip
+
+
+# -- Which registers depend on the thread.
+
+_THREAD = re.compile(r"(?:SR_|%)tid\.([xyz])\b", re.IGNORECASE)
+_AXES = "xyz"
+
+
+def differing_axes(block: tuple[int, int, int], stride: int) -> set[str]:
+    """The axes of the thread index in which the lanes of a warp differ from those of the warp `stride` further on, in any block of
+    threads `block`."""
+    thread = np.arange(block[0] * block[1] * block[2])
+    index = dict(zip(_AXES, (thread % block[0], thread // block[0] % block[1], thread // (block[0] * block[1])), strict=True))
+    apart = 32 * stride
+    return {axis for axis, places in index.items() if (places[apart:] != places[:-apart]).any()}
+
+
+@dataclass(frozen=True)
+class ThreadDependence:
+    """What depends on the thread index. `sources` maps the instructions whose result or operands do to those of their source
+    registers that do; `registers` is the most registers at a time whose values do and are used later.
+    """
+
+    sources: dict[int, frozenset[int]]
+    registers: int
+
+
+def depends_on_thread(trace: KernelTrace, axes: set[str]) -> ThreadDependence:
+    """What depends on the thread index along `axes`.
+
+    A load depends on it if its address does: two threads that read the same address read the same value. Local memory and atomics
+    always depend on it. The order of basic blocks is the one in which warps executed them.
+    """
+    texts, following = texts_of(trace), following_blocks(trace)
+    known = {int(trace.paths.block[first]): frozenset[int]() for first in trace.paths.offset[:-1]}
+    found: dict[int, frozenset[int]] = {}
+    after: dict[int, frozenset[int]] = {}  # each instruction
+    waiting = list(known)
+    while waiting:
+        block = waiting.pop()
+        differ = set(known[block])
+        for instruction in instructions_of(trace, block):
+            text = texts[instruction.pc]
+            named = _THREAD.search(text)
+            own = bool(named and named[1].lower() in axes) or instruction.space == "local" or instruction.access == ATOMIC
+            sources = frozenset(differ.intersection(instruction.sources))
+            if own or sources:
+                found[instruction.pc] = sources
+                differ.update(instruction.destinations)
+            elif not text.startswith("@"):  # what is guarded may leave the old value
+                differ.difference_update(instruction.destinations)
+            after[instruction.pc] = frozenset(differ)
+        for successor in following.get(block, ()):
+            before = known.get(successor)
+            if before is None or not differ <= before:
+                known[successor] = frozenset(differ | (before or frozenset()))
+                waiting.append(successor)
+    live = _live(trace, texts, following)
+    return ThreadDependence(found, max((len(differ & live[pc]) for pc, differ in after.items()), default=0))
+
+
+def instructions_of(trace: KernelTrace, block: int) -> Sequence[StaticInstruction]:
+    """The instructions of a basic block."""
+    return trace.instructions[int(trace.block_start[block]) : int(trace.block_start[block + 1])]
+
+
+def _live(trace: KernelTrace, texts: Sequence[str], following: dict[int, set[int]]) -> dict[int, frozenset[int]]:
+    """The registers that are used after each instruction before they are written again."""
+    blocks = np.unique(trace.paths.block).tolist()
+    entry: dict[int, frozenset[int]] = dict.fromkeys(blocks, frozenset())
+    found: dict[int, frozenset[int]] = {}
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            used = set[int]().union(*(entry[each] for each in following.get(block, ())))
+            for instruction in reversed(instructions_of(trace, block)):
+                found[instruction.pc] = frozenset(used)
+                if not texts[instruction.pc].startswith("@"):
+                    used.difference_update(instruction.destinations)
+                used.update(instruction.sources)
+            changed |= used != entry[block]
+            entry[block] = frozenset(used)
+    return found
+
+
+def following_blocks(trace: KernelTrace) -> dict[int, set[int]]:
+    """The basic blocks that warps executed after each one."""
+    table, found = trace.paths, dict[int, set[int]]()
+    block = np.asarray(table.block, dtype=np.int64)
+    last = np.zeros(len(block), dtype=np.bool_)
+    last[np.asarray(table.offset[1:], dtype=np.int64) - 1] = True
+    pairs = [np.stack([block[:-1], block[1:]])[:, ~last[:-1]], np.stack([block, block])[:, np.asarray(table.repeat) > 1]]
+    for before, after in np.unique(np.concatenate(pairs, axis=1), axis=1).T.tolist():
+        found.setdefault(before, set()).add(after)
+    return found
+
+
+def has_texts(trace: KernelTrace) -> bool:
+    """Whether the operands of instructions are known, without which it is unknown what depends on the thread."""
+    return any(texts_of(trace))
+
+
+def writes_memory(instruction: StaticInstruction) -> bool:
+    """A store or an atomic."""
+    return instruction.access in (STORE, ATOMIC)
