@@ -218,7 +218,8 @@ class _Run:
             fill_launch_words(self.memory, launch, self.local_bytes, symbols.parameters_start)
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
-        self.polls = self._new_polls()
+        self.code = static_instructions(function)
+        self.polls = Polls.of(function, self.code, native.graph.block_start.tolist())
         self.interruption = Interruption()
         self._fault_record: dict[str, int] | None = None
         if self.memory.watch is not None:
@@ -294,7 +295,7 @@ class _Run:
         may_split = may_split and not self.options.check and not self.native.clustered
         # Memory that is the launch's own can be filled again, should the blocks have to run in order.
         if may_split and isinstance(self.memory, DeviceMemory) and not why_in_order(self.function):
-            table = AccessTable.of(self.function, self.native.graph)
+            table = AccessTable.of(self.code, self.native.graph)
             workers = min(threads, -(-self.launch.blocks // CHUNK_MULTIPLE))  # more would find no chunk
             apart = Apart([self._new_worker() for _ in range(workers)], table, self.memory.size, self.launch.blocks)
             try:
@@ -315,7 +316,7 @@ class _Run:
 
     def _collect(self, streams: Iterable[Streams], sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
         paths, taken = PathStore(), []
-        self.polls = self._new_polls()
+        self.polls.instructions = 0  # this may be the second time
         for part in streams:
             if self.polls.any:
                 part = self.polls.without_failed(part)  # noqa: PLW2901
@@ -329,9 +330,6 @@ class _Run:
                 self.progress(part.end_block, self.launch.blocks)
         table = paths.table()
         return table, np.bincount(np.concatenate(taken), minlength=len(table))
-
-    def _new_polls(self) -> Polls:
-        return Polls.of(self.function, self.native.graph.block_start.tolist())
 
     def _tell_outside(self) -> None:
         """Tell `RunOptions.out_of_bounds` of the accesses that were let through: by instruction, that of the first block first."""
@@ -421,7 +419,7 @@ def emulate(
         if options.found is not None or run.memory.watch is None or not run.memory.watch.found:
             run.memory.write_back()
         header = _header(prepared, run, registers, paths, warps_of_path, inputs, seconds)
-    return sink.finish(header, static_instructions(prepared.function), native.graph.block_start.astype(np.int32), paths)
+    return sink.finish(header, run.code, native.graph.block_start.astype(np.int32), paths)
 
 
 def _header(
