@@ -116,8 +116,7 @@ def embedded(document: dict[str, Any]) -> dict[str, Any]:
     row; a column without any value is left out. `same` has the columns with one value in all rows, and the `cpi_stack` of a row of
     long code is the number of its list in `stacks`. `loads` are such a table too.
 
-    Designs of the grid that are the same in all of its columns stand there once: `rows` is then the number of each point's. Of the
-    documentation of models other than the first there is what the page shows.
+    Designs of the grid that are the same in all of its columns stand there once: `rows` is then the number of each point's.
 
     Rows of instructions (`sass`, else `line`) in the order of their pcs have no `pcs`. What stands in the tables alone is left
     out: `machine` of `sass`, `unused` of `line`, and the `text` of long code. Rows that are not of instructions have no
@@ -128,9 +127,6 @@ def embedded(document: dict[str, Any]) -> dict[str, Any]:
     if "summary" in first:
         summary = {key: value for key, value in first["summary"].items() if key != "not_tried"}
         document = document | {"predictions": [first | {"summary": summary}, *others]}
-    if document.get("models"):
-        document = document | {"models": {name: _shown(about, whole=name == document["model"])
-                                          for name, about in document["models"].items()}}  # fmt: skip
     if document.get("what_if"):
         document = document | {"what_if": _with_rows(document["what_if"])}
     if "timeline" in document:
@@ -165,10 +161,6 @@ def _with_files(timeline: dict[str, Any]) -> dict[str, Any]:
     numbers = {file: number for number, file in enumerate(files)}
     instructions = {pc: each | {"file": numbers[each["file"]]} for pc, each in timeline["instructions"].items()}
     return timeline | {"files": files, "instructions": instructions}
-
-
-def _shown(about: dict[str, Any], *, whole: bool) -> dict[str, Any]:
-    return {key: text for key, text in about.items() if whole or key in ("title", "source", "by_component")}
 
 
 def _with_rows(grid: dict[str, Any]) -> dict[str, Any]:
