@@ -20,7 +20,7 @@ def sectors_of_event(events: Any, first: int, size: int) -> int:
     sectors = np.int64(0)
     for byte in range(size):
         sectors += np.int64(events[first + byte]) << 8 * byte
-    return sectors
+    return int(sectors)
 
 
 @dataclass(frozen=True)
