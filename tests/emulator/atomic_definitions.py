@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from scalar_interpreter_floats import power_of_two
+
 
 @dataclass(frozen=True)
 class Format:
@@ -39,20 +41,20 @@ class Format:
         if exponent:
             fraction += 1 << (self.precision - 1)
         scale = max(exponent, 1) - self.highest - (self.precision - 1)
-        return (-1) ** sign * fraction * Fraction(2) ** scale
+        return (-1) ** sign * fraction * power_of_two(scale)
 
     def nearest(self, value: Fraction, sign_of_zero: int) -> int:
         """The pattern nearest to a number, ties to even, overflow to infinity."""
         if not value:
             return sign_of_zero << (self.bits - 1)
         sign, size = int(value < 0), abs(value)
-        scale = 1 - self.highest - (self.precision - 1)  # of the last place of the smallest numbers
-        while size >= Fraction(2) ** (scale + self.precision):
+        lowest = 1 - self.highest - (self.precision - 1)  # of the last place of the smallest numbers
+        scale = max(lowest, size.numerator.bit_length() - size.denominator.bit_length() - self.precision)
+        while size >= power_of_two(scale + self.precision):
             scale += 1
         # round() of a Fraction rounds half to even, and an overflow of the significand carries into the exponent.
-        whole = round(size / Fraction(2) ** scale)
-        steps = scale - (1 - self.highest - (self.precision - 1))
-        pattern = whole + (steps << (self.precision - 1))
+        whole = round(size * power_of_two(-scale))
+        pattern = whole + ((scale - lowest) << (self.precision - 1))
         return sign << (self.bits - 1) | min(pattern, self.infinity)
 
 

@@ -5,6 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+
+
+@cache
+def power_of_two(exponent: int) -> Fraction:
+    """2 to an exponent of either sign; `Fraction(2) ** exponent` is the slowest step of all that is done here."""
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class Format:
         exponent, fraction = magnitude >> self.fraction, magnitude & ((1 << self.fraction) - 1)
         if exponent:
             fraction |= 1 << self.fraction
-        value = Fraction(fraction) * Fraction(2) ** (max(exponent, 1) - 1 + self.lowest)
+        value = fraction * power_of_two(max(exponent, 1) - 1 + self.lowest)
         return -value if self.is_negative(x) else value
 
     def rounded(self, value: Fraction, negative_zero: bool = False, mode: str = "rn") -> int:
@@ -62,10 +69,10 @@ class Format:
         sign = self.sign if value < 0 else 0
         magnitude = abs(value)
         exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-        if Fraction(2) ** exponent > magnitude:
+        if power_of_two(exponent) > magnitude:
             exponent -= 1
         unit = max(exponent - self.fraction, self.lowest)
-        scaled = magnitude / Fraction(2) ** unit
+        scaled = magnitude * power_of_two(-unit)
         steps = _to_integer(scaled, {"rn": "rn", "rz": "rz", "rm": "rp" if sign else "rz", "rp": "rz" if sign else "rp"}[mode])
         # A pattern counts upwards through the binades, so that a carry lands where it must.
         pattern = steps + ((unit - self.lowest) << self.fraction)

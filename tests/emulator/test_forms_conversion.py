@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cache
 
 import pytest
 import scalar_interpreter_floats as ieee
@@ -189,7 +191,9 @@ def value_of_eight(x: int, name: str) -> Fraction | None:
 
 
 def nearest_of_eight(f: Format, a: int, name: str, relu: bool) -> int:
-    """By search: the nearest of all finite patterns, of two the even one; what is beyond the largest is the largest."""
+    """By search among the values of the finite patterns, which are in order: the nearest, of two the even one; what is beyond the
+    largest is the largest.
+    """
     if f.is_nan(a):
         return 127
     if relu and f.is_negative(a):
@@ -198,8 +202,15 @@ def nearest_of_eight(f: Format, a: int, name: str, relu: bool) -> int:
     largest = {"e4m3": 126, "e5m2": 123}[name]
     if f.is_infinite(a):
         return sign | largest
-    value = abs(f.number(a))
-    return sign | min(range(largest + 1), key=lambda x: (abs((value_of_eight(x, name) or Fraction(0)) - value), x & 1))
+    value, values = abs(f.number(a)), finite_values(name, largest)
+    above = bisect(values, value)
+    return sign | min(range(max(above - 1, 0), min(above, largest) + 1), key=lambda x: (abs(values[x] - value), x & 1))
+
+
+@cache
+def finite_values(name: str, largest: int) -> list[Fraction]:
+    """The values of the patterns from 0 to the largest finite one."""
+    return [value_of_eight(x, name) or Fraction(0) for x in range(largest + 1)]
 
 
 def of_eight_bits() -> Iterator[Form]:

@@ -16,7 +16,7 @@ import pytest
 from command_line import assert_one_error, run
 
 import warpsight
-from warpsight.analysis.explanation import language, place_of
+from warpsight.analysis.explanation import explain_views, language, place_of, views_of
 from warpsight.analysis.report_data.files import write_report
 from warpsight.analysis.report_data.kernel import code_views
 from warpsight.base.display import Display
@@ -137,7 +137,8 @@ def test_code_of_a_report_has_the_languages_of_its_trace() -> None:
     gpu = load_gpu("a100")
     without = {"cuda": {"file": "", "line": 0}, "ptx": {"ptx_line": 0}}
     bare = replace(native, instructions=tuple(replace(each, **without["cuda"], **without["ptx"]) for each in native.instructions))
-    views = [code_views(profile_trace(trace, gpu), gpu, "warpsight") for trace in (ptx, native, bare)]
+    traces = (ptx, native, bare)
+    views = [code_views(explain_views(profile_trace(each, gpu), gpu, "warpsight", views_of(each)), each) for each in traces]
     assert [list(each) for each in views] == [["source", "line"], ["source", "line", "sass"], ["sass"]]
     assert "sources" in views[2]["sass"] and "unused" not in views[0]["line"]
     ((_, left_out),) = ((line, text) for line, text in views[1]["line"]["unused"].items() if text.startswith("cvta.to.global"))

@@ -14,7 +14,7 @@ import warpsight
 from warpsight.analysis.report_data.kernel import Parts, advised_report_data, predictions_report_data
 from warpsight.analysis.what_if import unpacked
 from warpsight.gpu.loader import load_gpu
-from warpsight.reports.html.page import page
+from warpsight.reports.html.page import embedded, page
 from warpsight.reports.html.parts import paint, stack_bar
 from warpsight.reports.html.what_if import times
 from warpsight.result.prediction import COMPONENTS
@@ -87,6 +87,13 @@ def test_each_slider_has_a_value_for_each_computed_one_and_begins_at_the_gpu_s_o
         assert f'max="{len(axis["values"]) - 1}"' in slider[0]
         assert f'value="{axis["own"]}"' in slider[0]
         assert f'aria-valuetext="{axis["settings"][axis["own"]]}"' in slider[0]
+
+
+def test_grid_of_the_page_has_repeated_designs_once_and_the_same_columns(report_data: dict[str, Any]) -> None:
+    whole, short = report_data["what_if"], embedded(report_data)["what_if"]
+    assert len(short["columns"][0]["data"]) < len(whole["columns"][0]["data"]) and short["rows"]["type"] == "uint16"
+    for name, values in unpacked(whole).items():
+        assert np.array_equal(unpacked(short)[name], values, equal_nan=True)
 
 
 def test_grid_s_own_point_is_the_prediction_that_the_overview_shows(report_data: dict[str, Any]) -> None:

@@ -113,12 +113,17 @@ def explain_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str, views: Sequ
     for by in views:
         check_view(profiled.trace, by)
     (prediction,) = predict_profiled(profiled, gpu, [model])
+    return explained(prediction, profiled, gpu, views)
+
+
+def explained(prediction: Prediction, profiled: ProfiledTrace, gpu: GpuSpec, views: Sequence[str]) -> list[Explanation]:
+    """The explanations of a `prediction` that was made of the profiled trace, by views that the trace has."""
     trace, profile = profiled.trace, profiled.profile
     assert profile.path is not None, "a profile made from a trace has its path"
     warps, _ = path_use(trace)
     waiting = waiting_pcs(trace, profile.path, profile.instructions)
     evidence = Evidence(trace, profiled.misses, profile, gpu, warps, occurrences(trace, warps), waiting)
-    parts, rest = divided(prediction.cpi_stack, evidence, components_of(get_model(model)))
+    parts, rest = divided(prediction.cpi_stack, evidence, components_of(get_model(prediction.model)))
     table = Table(evidence, parts, prediction.cpi, prediction.cycles)
     sources, missing = _sources(trace)
     return [Explanation(prediction, by, table.rows(by), rest, sources, missing) for by in views]

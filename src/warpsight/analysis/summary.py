@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from warpsight.analysis.advice.advise import LEAST_SHOWN, first_advice
 from warpsight.analysis.advice.rule import Case, WhatIf
 from warpsight.analysis.assumptions import assumptions
-from warpsight.analysis.explanation import explain_profiled, place_of, views_of
+from warpsight.analysis.explanation import Explanation, explained, place_of, views_of
 from warpsight.analysis.explanation_rows import ExplanationRow, Wait
-from warpsight.analysis.report_data.resources import alone, needs_of, speed_of_light
+from warpsight.analysis.report_data.resources import Need, alone, needs_of, speed_of_light
 from warpsight.base.units import thousands, three_digits
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.usage import without_conflicts
@@ -37,24 +38,45 @@ _DISAGREEMENT = 0.15
 Summary = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Findings:
+    """What the summary of a prediction and its report are both made from.
+
+    `explanations` are by one or more of `views_of` the trace, the first of them first; `needs`, `speed` and `alone` are what the
+    functions of `report_data.resources` give.
+    """
+
+    explanations: list[Explanation]
+    needs: list[Need]
+    speed: list[dict[str, Any]]
+    alone: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, views: Sequence[str]) -> Findings:
+        """Those of a `prediction` that was made of the profiled trace."""
+        needs = needs_of(profiled, gpu)
+        explanations = explained(prediction, profiled, gpu, views)
+        return cls(explanations, needs, speed_of_light(needs, gpu, prediction), alone(needs, profiled, gpu))
+
+
 def summary(
     profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, others: Sequence[Prediction] = (),
-    simulated: Prediction | None = None,
+    simulated: Prediction | None = None, found: Findings | None = None,
 ) -> Summary:
     """The summary of a trace's `prediction` (JSON values; docs/reference/prediction.md describes the keys).
 
-    `others` are predictions of the same launch by further models, `simulated` is the simulator's, if it was run.
+    `others` are predictions of the same launch by further models, `simulated` is the simulator's, if it was run, `found` what is
+    known of the prediction already.
     """
-    explained = explain_profiled(profiled, gpu, prediction.model, views_of(profiled.trace)[0])
-    advice = first_advice(Case(profiled, gpu, prediction.model, explained.prediction, explained.rows))
-    needs = needs_of(profiled, gpu)
-    speed, each_alone = speed_of_light(needs, gpu, prediction), alone(needs, profiled, gpu)
-    checked = assumptions(profiled, gpu, prediction, speed, each_alone, again=False)
-    rows = [row for row in explained.rows if row.file or explained.by != "source"]
+    found = found or Findings.of(profiled, gpu, prediction, views_of(profiled.trace)[:1])
+    first = found.explanations[0]
+    advice = first_advice(Case(profiled, gpu, prediction.model, prediction, first.rows))
+    checked = assumptions(profiled, gpu, prediction, found.speed, found.alone, again=False)
+    rows = [row for row in first.rows if row.file or first.by != "source"]
     hottest = max(rows, key=lambda row: row.share, default=None)
     return {
         "place": kernel_place(profiled.trace),
-        "view": explained.by,
+        "view": first.by,
         "why": [_cause(name, profiled, gpu, prediction, rows) for name in _largest(prediction)],
         "hottest": None if hottest is None else _line(hottest, hottest.share),
         "advice": [

@@ -287,7 +287,7 @@ def _packed(rows: dict[str, Any], space: Space, gpu: GpuSpec) -> dict[str, Any]:
     return {"share_of": _SHARE, "bounds": bounds, "columns": columns}
 
 
-_TYPES = {"float64": "<f8", "uint32": "<u4", "uint8": "u1"}  # of columns, as NumPy writes them
+_TYPES = {"float64": "<f8", "uint32": "<u4", "uint16": "<u2", "uint8": "u1"}  # of columns, as NumPy writes them
 
 
 def _column(name: str, values: npt.NDArray[Any], kind: str) -> dict[str, str]:
@@ -295,12 +295,17 @@ def _column(name: str, values: npt.NDArray[Any], kind: str) -> dict[str, str]:
 
 
 def unpacked(document: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
-    """The columns of a grid's document by name, [points]: decodes them. Shares are float64, 0 to 1."""
+    """The columns of a grid's document, or of the grid in a page, by name, [points]: decodes them. Shares are float64, 0 to 1."""
     columns: dict[str, npt.NDArray[Any]] = {}
+    rows = _values(document["rows"]) if "rows" in document else slice(None)
     for column in document["columns"]:
-        values = np.frombuffer(base64.b64decode(column["data"]), dtype=_TYPES[column["type"]])
+        values = _values(column)[rows]
         columns[column["name"]] = values / document["share_of"] if column["name"].startswith("share.") else values
     return columns
+
+
+def _values(column: dict[str, str]) -> npt.NDArray[Any]:
+    return np.frombuffer(base64.b64decode(column["data"]), dtype=_TYPES[column["type"]])
 
 
 def _one_at_a_time(space: Space, rows: dict[str, Any]) -> list[dict[str, Any]]:

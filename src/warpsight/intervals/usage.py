@@ -15,6 +15,7 @@ from warpsight.caches.miss_profile import Counts, MissProfile
 from warpsight.gpu.spec import CacheSpec, GpuSpec
 from warpsight.intervals.algorithm import Longs, plain
 from warpsight.intervals.interval_profile import Floats, KernelCounts, LaunchTotals
+from warpsight.traces.events import sectors_of_event
 from warpsight.traces.schema import ATOMIC, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
 
 
@@ -159,7 +160,7 @@ def _memory_instructions(trace: KernelTrace, gpu: GpuSpec, rule: int) -> tuple[L
     return np.array(starts, dtype=np.int64), np.array(rows, dtype=np.int64).reshape(-1, 4)
 
 
-@kept_until_changed("addressing")
+@kept_until_changed("addressing", "traces/events.py")
 def _count(
     offset: Longs, block: Longs, lanes: Longs, repeat: Longs, starts: Longs, table: Longs, path: Longs, event_offset: Longs,
     events: Longs, sector_offset: Longs, sectors: npt.NDArray[np.uint32], rule: int, sums: Longs,
@@ -174,14 +175,12 @@ def _count(
             active = np.int64(lanes[run])
             for _ in range(repeat[run]):
                 for row in range(first, last):
-                    count = np.int64(0)
-                    for byte in range(table[row, _SECTORS]):
-                        count += np.int64(events[event + byte]) << 8 * byte
+                    count = sectors_of_event(events, event, table[row, _SECTORS])
                     event += table[row, _BYTES]
                     if count == 0:
                         continue
                     size = table[row, _SIZE]
-                    made = transactions_of_sectors(sectors, int(sector), int(count), size, int(active), rule, table[row, _SEGMENT])
+                    made = transactions_of_sectors(sectors, int(sector), count, size, int(active), rule, table[row, _SEGMENT])
                     sector += count
                     sums[3] += size
                     if made < 0:

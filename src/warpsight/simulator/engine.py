@@ -145,7 +145,7 @@ def _run(state: State, cycles: int) -> int:
 _state_at = reference_to(State)
 
 
-@kept_until_changed("addressing", "caches/exact/state.py", "simulator", "traces/window.py")
+@kept_until_changed("addressing", "caches/exact/state.py", "simulator", "traces/events.py", "traces/window.py")
 def run(address: Address, cycles: int) -> int:
     """Run until the launch is done, a block is missing in the window, the trace is wrong, or `cycles` have passed.
 

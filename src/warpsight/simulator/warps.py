@@ -6,6 +6,7 @@ from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
 from warpsight.simulator.state import Access, Instruction, Place, Sm, State, Warp
 from warpsight.simulator.structures import wrapped
+from warpsight.traces.events import sectors_of_event
 
 # -- The next instruction: a warp follows its path, entry by entry.
 
@@ -43,10 +44,8 @@ def read_event(state: State, warp: Warp, instruction: Instruction, access: Acces
     warp.event = place + instruction.event_bytes
     if warp.event > warp.event_end:
         return False
-    access.sectors = access.passes = access.repeats = 0
-    for byte in range(instruction.sector_bytes):
-        access.sectors += state.events[place] << 8 * byte  # as int64
-        place += 1
+    access.sectors, access.passes, access.repeats = sectors_of_event(state.events, place, instruction.sector_bytes), 0, 0
+    place += instruction.sector_bytes
     warp.taken += access.sectors
     if warp.taken > warp.sector_end:
         return False

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.base.compiled import inlined
 from warpsight.traces.schema import KernelTrace, TraceChunk
 
 Longs = npt.NDArray[np.int64]
+
+
+@inlined
+def sectors_of_event(events: Any, first: int, size: int) -> int:
+    """In compiled code: the sectors of the event at byte `first`, which its first `size` bytes count; 0 bytes: it has none."""
+    sectors = np.int64(0)
+    for byte in range(size):
+        sectors += np.int64(events[first + byte]) << 8 * byte
+    return int(sectors)
 
 
 @dataclass(frozen=True)

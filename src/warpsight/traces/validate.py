@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from warpsight.base.compiled import jit
 from warpsight.base.errors import FormatError
+from warpsight.traces.events import sectors_of_event
 from warpsight.traces.schema import ACCESSES, WARP_SIZE, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 from warpsight.traces.store_format import REMEDY
 
@@ -20,7 +21,7 @@ Ints = npt.NDArray[np.int32]
 _LIMIT = float(2**62)  # totals above this would wrap around in int64
 
 
-@jit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
+@jit(sources=("traces/events.py",), cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
 def _walk_sectors(
     path: Ints, event_offset: Longs, events: npt.NDArray[np.uint8], run_offset: Longs, run_block: Ints, run_repeat: Ints,
     shape_offset: Longs, shape_width: Longs, shape_counts: Longs,
@@ -35,8 +36,7 @@ def _walk_sectors(
                 continue
             for _ in range(run_repeat[run]):
                 for k in range(first, last):
-                    for byte in range(shape_counts[k]):
-                        counted[w] += np.int64(events[event + byte]) << 8 * byte
+                    counted[w] += sectors_of_event(events, event, shape_counts[k])
                     event += shape_width[k]
     return counted
 

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 from warpsight.analysis.advice.advise import advise_profiled
 from warpsight.analysis.assumptions import assumptions
-from warpsight.analysis.explanation import explain_views, views_of
+from warpsight.analysis.explanation import Explanation, views_of
 from warpsight.analysis.report_data.loads import loads
 from warpsight.analysis.report_data.memory import memory_traffic
 from warpsight.analysis.report_data.provenance import provenance
-from warpsight.analysis.report_data.resources import alone, needs_of, occupancy_limits, rooflines, speed_of_light
+from warpsight.analysis.report_data.resources import occupancy_limits, rooflines
 from warpsight.analysis.report_data.timeline import START, Window, timeline_part
-from warpsight.analysis.summary import summary
+from warpsight.analysis.summary import Findings, summary
 from warpsight.analysis.what_if import QUICK, known_mode, what_if
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.base.progress import Watch
@@ -29,22 +29,22 @@ from warpsight.result.prediction import Prediction, relative_error
 from warpsight.traces.schema import KernelTrace
 
 
-def code_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, Any]:
-    """Explanation documents of `views_of` the trace: by source line, `source`, by PTX line, `line`, and by instruction of machine
-    code, `sass`. In a trace of another tool a `line` is an instruction of machine code.
+def code_views(explanations: Sequence[Explanation], trace: KernelTrace) -> dict[str, Any]:
+    """The documents of the explanations by `views_of` the trace: by source line, `source`, by PTX line, `line`, and by instruction
+    of machine code, `sass`. In a trace of another tool a `line` is an instruction of machine code.
 
     They equal those of `explain --json` without the prediction; only the first one has `sources` and `missing_sources`. With
     machine code `line` has `unused`, by line number the text of PTX between, from which no instruction was made.
     """
     documents: dict[str, Any] = {}
-    for explanation in explain_views(profiled, gpu, model, views_of(profiled.trace)):
+    for explanation in explanations:
         document = explanation.to_json()
         del document["prediction"]
         if documents:
             del document["sources"], document["missing_sources"]
         documents[explanation.by] = document
     if "sass" in documents and "line" in documents:
-        documents["line"]["unused"] = profiled.trace.extra.get("unused_ptx", {})
+        documents["line"]["unused"] = trace.extra.get("unused_ptx", {})
     return documents
 
 
@@ -181,8 +181,7 @@ def profiled_report_data(
     check_request(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
     predictions, refused = _predictions(profiled, gpu, model, others)
-    needs = needs_of(profiled, gpu)
-    speed, each_alone = speed_of_light(needs, gpu, predictions[0]), alone(needs, profiled, gpu)
+    found = Findings.of(profiled, gpu, predictions[0], views_of(profiled.trace))
     models = [get_model(prediction.model) for prediction in predictions]
     about = {each.name: {"title": each.title, "source": each.source, **asdict(each.about)} for each in models}
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
@@ -196,7 +195,7 @@ def profiled_report_data(
         predictions.insert(1, run[0])
         simulated["timeline"] = run[1]
     documents = [prediction.to_json() for prediction in predictions]
-    documents[0]["summary"] = summary(profiled, gpu, predictions[0], papers, run and run[0])
+    documents[0]["summary"] = summary(profiled, gpu, predictions[0], papers, run and run[0], found)
     for other in documents[1:]:  # the first is complete; the rest of the provenance is the same
         other["provenance"] = {key: other["provenance"][key] for key in ("model", "notes", "varied") if key in other["provenance"]}
     document = {
@@ -206,15 +205,15 @@ def profiled_report_data(
         "references": references(documents, parts.measured),
         "refused": refused,
         "models": about,
-        "speed_of_light": speed,
-        "memory": memory_traffic(profiled, gpu, predictions[0], needs),
+        "speed_of_light": found.speed,
+        "memory": memory_traffic(profiled, gpu, predictions[0], found.needs),
         "occupancy": occupancy_limits(profiled, gpu),
-        "alone": each_alone,
+        "alone": found.alone,
         "rooflines": rooflines(profiled, gpu, predictions[0]),
-        "code": code_views(profiled, gpu, model),
+        "code": code_views(found.explanations, profiled.trace),
         **loads(profiled, gpu, request, watch),
         "what_if": grid,
-        "assumptions": assumptions(profiled, gpu, predictions[0], speed, each_alone, grid),
+        "assumptions": assumptions(profiled, gpu, predictions[0], found.speed, found.alone, grid),
         "provenance": provenance(profiled, gpu, parts.command),
         **simulated,
     }

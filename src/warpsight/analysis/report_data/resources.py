@@ -209,8 +209,7 @@ def operations(opcode: str) -> tuple[str, float]:
         whole_numbers = {"s32", "s8", "u8", "s4", "u4", "b1"} & set(words)
         if _TILE.search(opcode) is None or whole_numbers or words[1] in ("load", "store"):
             return "", 0.0
-        return "tensor", 2.0 * multiply_adds(opcode) / WARP
-    if root in _SASS_PRODUCTS:
+    if root in _PRODUCTS or root in _SASS_PRODUCTS:
         return "tensor", 2.0 * multiply_adds(opcode) / WARP
     if root in _SASS:
         precision = {"D": "fp64", "H": "fp16"}.get(root[0], "fp32")

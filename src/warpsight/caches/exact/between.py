@@ -19,6 +19,7 @@ from warpsight.caches.exact.geometry import machine_of, most_dirty, sector_group
 from warpsight.caches.exact.l2 import l2_read, l2_write
 from warpsight.caches.exact.state import Line, State
 from warpsight.gpu.spec import GpuSpec
+from warpsight.traces.events import sectors_of_event
 from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace
 
 L2Lines = npt.NDArray[Any]
@@ -54,7 +55,7 @@ def at_rest(lines: L2Lines) -> L2Lines:
 
 # -- The lines that a launch leaves in an empty L2, if it evicts none.
 
-@compiled_and_kept
+@kept_until_changed("traces/events.py")
 def _mark(
     paths: tuple[Longs, Longs, Longs, Longs], warps: tuple[Longs, Longs, Longs], memory: tuple[Longs, Longs, Longs, Longs, Longs],
     events: npt.NDArray[np.uint8], sectors: npt.NDArray[np.uint32], low: int, flags: npt.NDArray[np.uint8],
@@ -76,9 +77,7 @@ def _mark(
                     if event + width[number] > first_event[warp + 1]:
                         return False
                     if mark[number] != 0:
-                        count = np.int64(0)
-                        for byte in range(counts[number]):
-                            count += np.int64(events[event + byte]) << 8 * byte
+                        count = sectors_of_event(events, event, counts[number])
                         end, bits = sector + count, mark[number]
                         if end > first_sector[warp + 1]:
                             return False

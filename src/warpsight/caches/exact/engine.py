@@ -113,7 +113,7 @@ def _run(state: State, turns: int) -> int:
     return BAD_TRACE
 
 
-@kept_until_changed("addressing", "caches", "traces/window.py")
+@kept_until_changed("addressing", "caches", "traces/events.py", "traces/window.py")
 def run(address: Address, turns: int) -> int:
     """Simulate until the launch is done, a block is missing in the window, the trace contradicts itself, or `turns` are over.
 

@@ -21,6 +21,7 @@ from warpsight.caches.exact.state import (
     State,
     Warp,
 )
+from warpsight.traces.events import sectors_of_event
 
 
 @inlined
@@ -30,13 +31,11 @@ def _take_event(state: State, warp: Warp, pc: int) -> int:
     warp.event = event + code.event_bytes
     if warp.event > warp.event_end:
         return -1
-    sectors = 0
-    for byte in range(code.sector_bytes):
-        sectors += state.events[event] << 8 * byte  # as int64
-        event += 1
-    if code.has_degree and state.events[event] > 0:
+    sectors = sectors_of_event(state.events, event, code.sector_bytes)
+    passes = state.events[event + code.sector_bytes] if code.has_degree else 0
+    if passes > 0:
         state.counters[pc].shared_executions += 1
-        state.counters[pc].shared_passes += state.events[event]
+        state.counters[pc].shared_passes += passes
     warp.repeats_here = 0
     if code.access == IS_ATOMIC:
         # the event's last byte: most lanes that share one address, 0 if none is active

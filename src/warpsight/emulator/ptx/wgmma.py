@@ -256,14 +256,22 @@ class _Pieces:
 def _fetched(helper: HelperFrame, name: str, pieces: _Pieces, descriptor: Value, first: Value) -> Value:
     """A pointer to four registers with the pieces whose rows begin at the `first` eight (i32)."""
     builder = helper.builder
-    offsets = _offsets(helper, pieces, descriptor, first)
-    check_window(helper, offsets, _PIECE, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
-    host = builder.add(builder.zext(offsets, vector(I64)), splat(builder, helper.slot(Slot.SHARED_PTR)))
+    _, host = _checked(helper, pieces, descriptor, first)
     target = helper.buffer(name, ir.ArrayType(I8, 4 * _REGISTER))
     for word in range(4):
         pointers = builder.inttoptr(builder.add(host, splat_constant(I64, 4 * word)), vector(PTR))
         store_as(builder, gather(builder, pointers, splat_constant(I1, 1), I32), at(builder, target, word * _REGISTER), 64)
     return at(builder, target, 0)
+
+
+def _checked(
+    helper: HelperFrame, pieces: _Pieces, descriptor: Value, first: Value, *, drops: bool = False
+) -> tuple[Value, Value]:
+    """`_offsets` of pieces that lie in shared memory, and their addresses, <32 x i64>; `drops` as for `check_window`."""
+    offsets = _offsets(helper, pieces, descriptor, first)
+    check_window(helper, offsets, _PIECE, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, drops=drops)
+    wide = helper.builder.zext(offsets, vector(I64))
+    return offsets, helper.builder.add(wide, splat(helper.builder, helper.slot(Slot.SHARED_PTR)))
 
 
 def _offsets(frame: Frame, pieces: _Pieces, descriptor: Value, first: Value) -> Value:
@@ -321,12 +329,9 @@ def _note_reads(emitter: Emitter, group: GroupProduct, arguments: list[Value]) -
 
 
 def _note_pieces(helper: HelperFrame, pieces: _Pieces, descriptor: Value, first: Value) -> None:
-    builder = helper.builder
     with helper.on_a_branch():
         helper.narrow((1 << pieces.count()) - 1)
-        offsets = _offsets(helper, pieces, descriptor, first)
-        check_window(helper, offsets, _PIECE, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS, drops=True)
-        host = builder.add(builder.zext(offsets, vector(I64)), splat(builder, helper.slot(Slot.SHARED_PTR)))
+        offsets, host = _checked(helper, pieces, descriptor, first, drops=True)
         note_access(helper, "shared", host, offsets, 4, 4, reads=True, writes=False)
 
 

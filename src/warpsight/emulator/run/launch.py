@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -219,9 +219,9 @@ class _Run:
             fill_launch_words(self.memory, launch, self.local_bytes, symbols.parameters_start)
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
-        self.polls = self._new_polls()
+        self.code = static_instructions(function)
+        self.polls = Polls.of(function, self.code, native.graph.block_start.tolist())
         self.interruption = Interruption()
-        self.shapes: dict[int, str] = {}
         self._fault_record: dict[str, int] | None = None
         if self.memory.watch is not None:
             self.memory.watch.begin(function, launch, native.graph, lanes_apart=prepared.level == "ptx")
@@ -232,7 +232,8 @@ class _Run:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         show_printed(self.options.output)
         if self.native.tensor_memory:
-            self.shapes = product_shapes(self.function, [worker.products for worker in self.workers])
+            shapes = product_shapes(self.function, [worker.products for worker in self.workers])
+            self.code = tuple(replace(row, opcode=row.opcode + shapes.get(row.pc, "")) for row in self.code)
         self._tell_outside()
         try:
             self._tell_found(error)
@@ -298,7 +299,7 @@ class _Run:
         may_split = may_split and not self.options.check and not self.native.clustered
         # Memory that is the launch's own can be filled again, should the blocks have to run in order.
         if may_split and isinstance(self.memory, DeviceMemory) and not why_in_order(self.function):
-            table = AccessTable.of(self.function, self.native.graph)
+            table = AccessTable.of(self.code, self.native.graph)
             workers = min(threads, -(-self.launch.blocks // CHUNK_MULTIPLE))  # more would find no chunk
             apart = Apart([self._new_worker() for _ in range(workers)], table, self.memory.size, self.launch.blocks)
             try:
@@ -319,7 +320,7 @@ class _Run:
 
     def _collect(self, streams: Iterable[Streams], sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
         paths, taken = PathStore(), []
-        self.polls = self._new_polls()
+        self.polls.instructions = 0  # this may be the second time
         for part in streams:
             if self.polls.any:
                 part = self.polls.without_failed(part)  # noqa: PLW2901
@@ -333,9 +334,6 @@ class _Run:
                 self.progress(part.end_block, self.launch.blocks)
         table = paths.table()
         return table, np.bincount(np.concatenate(taken), minlength=len(table))
-
-    def _new_polls(self) -> Polls:
-        return Polls.of(self.function, self.native.graph.block_start.tolist())
 
     def _tell_outside(self) -> None:
         """Tell `RunOptions.out_of_bounds` of the accesses that were let through: by instruction, that of the first block first."""
@@ -425,7 +423,7 @@ def emulate(
         if options.found is not None or run.memory.watch is None or not run.memory.watch.found:
             run.memory.write_back()
         header = _header(prepared, run, registers, paths, warps_of_path, inputs, seconds)
-    return sink.finish(header, static_instructions(prepared.function, run.shapes), native.graph.block_start.astype(np.int32), paths)
+    return sink.finish(header, run.code, native.graph.block_start.astype(np.int32), paths)
 
 
 def _header(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -22,11 +22,11 @@ import numpy.typing as npt
 from warpsight.addressing.coalescing import SECTOR_BYTES
 from warpsight.base.compiled import jit
 from warpsight.emulator.codegen.layout import ARENA_BASE
-from warpsight.emulator.run.static import static_instructions
 from warpsight.emulator.run.worker import Streams, Worker
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.linking import ASSERTION
 from warpsight.isa.ptx.program import Function, SpecialRegister
+from warpsight.traces.events import sectors_of_event
 from warpsight.traces.path_store import LANES_SHIFT
 from warpsight.traces.schema import ATOMIC, LOAD, STORE, StaticInstruction
 
@@ -58,16 +58,15 @@ def why_in_order(function: Function) -> str:
 class AccessTable:
     """What each basic block does to memory: rows `start[b]` to `start[b + 1]`.
 
-    A row is int64 (marks, bytes of its event that count sectors, other bytes of it).
+    A row is int64 (marks, bytes of its event that count sectors, all bytes of it).
     """
 
     start: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, function: Function, graph: ControlFlowGraph) -> AccessTable:
-        """The table of a kernel."""
-        code = static_instructions(function)
+    def of(cls, code: Sequence[StaticInstruction], graph: ControlFlowGraph) -> AccessTable:
+        """The table of a kernel with this `code`."""
         rows = [_row(instruction) for instruction in code if instruction.event_bytes]
         before = np.cumsum([0, *(instruction.event_bytes > 0 for instruction in code)])  # rows before each instruction
         return cls(before[graph.block_start].astype(np.int64), np.array(rows, np.int64).reshape(-1, 3))
@@ -75,12 +74,12 @@ class AccessTable:
 
 def _row(instruction: StaticInstruction) -> tuple[int, int, int]:
     marks = {LOAD: READ, STORE: WRITTEN, ATOMIC: READ | WRITTEN}[instruction.access] if instruction.has_sectors else 0
-    return marks, instruction.sector_bytes, instruction.event_bytes - instruction.sector_bytes
+    return marks, instruction.sector_bytes, instruction.event_bytes
 
 
 @jit(
     "void(uint32[:, ::1], uint8[::1], uint32[::1], int64[:, ::1], int64[::1], int64[:, ::1], uint8[::1], int64)",
-    cache=True, nogil=True,
+    sources=("traces/events.py",), cache=True, nogil=True,
 )
 def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):  # type: ignore[no-untyped-def]
     """Mark in `touched` (a byte a sector, from `first_sector` on) what warps did, from their three streams.
@@ -96,16 +95,12 @@ def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):
                 continue
             for _ in range(entries[k, 1]):
                 for row in range(low, high):
-                    if rows[row, 1] != 0:
-                        count = np.int64(0)
-                        for byte in range(rows[row, 1]):
-                            count += np.int64(events[event]) << 8 * byte
-                            event += 1
-                        for s in range(sector, sector + count):
-                            place = np.int64(sectors[s]) - first_sector
-                            if 0 <= place < len(touched):
-                                touched[place] |= np.uint8(rows[row, 0])
-                        sector += count
+                    count = sectors_of_event(events, event, rows[row, 1])
+                    for s in range(sector, sector + count):
+                        place = np.int64(sectors[s]) - first_sector
+                        if 0 <= place < len(touched):
+                            touched[place] |= np.uint8(rows[row, 0])
+                    sector += count
                     event += rows[row, 2]
 
 

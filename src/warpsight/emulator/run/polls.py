@@ -12,9 +12,9 @@ from itertools import pairwise
 import numpy as np
 
 from warpsight.base.compiled import jit
-from warpsight.emulator.run.static import static_instructions
 from warpsight.emulator.run.worker import Streams
 from warpsight.isa.ptx.program import Function
+from warpsight.traces.events import sectors_of_event
 from warpsight.traces.path_store import LANES_SHIFT
 from warpsight.traces.schema import StaticInstruction
 
@@ -38,16 +38,17 @@ class Polls:
         self._kinds = np.array([_QUIET if not n else _POLL if n == 1 and polls else _OTHER for n, polls in effects], np.int64)
         self._last = np.array([-1 if poll is None else numbers[objects[poll.pc]] for poll in polled], np.int64)
         self._lengths = np.diff(np.array(block_start, np.int64))
-        rows = [[(i.sector_bytes, i.event_bytes - i.sector_bytes) for i in block if i.event_bytes] for block in blocks]
+        rows = [[(i.sector_bytes, i.event_bytes) for i in block if i.event_bytes] for block in blocks]
         self._start = np.cumsum([0, *map(len, rows)]).astype(np.int64)
         self._rows = np.array([row for block in rows for row in block], np.int64).reshape(-1, 2)
         self.instructions = 0
 
     @classmethod
-    def of(cls, function: Function, block_start: Sequence[int]) -> Polls:
-        """Those of a kernel."""
+    def of(cls, function: Function, code: Sequence[StaticInstruction], block_start: Sequence[int]) -> Polls:
+        """Those of a kernel and its `code`."""
         operands = [(i.operands if i.native is None else i.native.operands)[1:] for i in function.instructions]
-        return cls(static_instructions(function), [repr(each) for each in operands], block_start)
+        objects = [repr(each) if row.polls_mbarrier else "" for each, row in zip(operands, code, strict=True)]
+        return cls(code, objects, block_start)
 
     @property
     def any(self) -> bool:
@@ -68,13 +69,13 @@ def _has_effect(instruction: StaticInstruction) -> bool:
     return bool(instruction.event_bytes) or instruction.is_block_barrier or instruction.closes_group or instruction.wait_groups >= 0
 
 
-@jit(cache=True, nogil=True)
+@jit(sources=("traces/events.py",), cache=True, nogil=True)
 def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: ignore[no-untyped-def]
     """Move the streams together in place, without the tests that fail; returns how many instructions were left out.
 
     `entries`, `events`, `sectors` and `offsets` as in `Streams`. `blocks`: by basic block its kind, what its last instruction with
     an effect tests (-1: it is no test), and its length. Rows `start[b]` to `start[b + 1]` are the events of block b: how many
-    bytes count sectors, and other bytes.
+    bytes count sectors, and how many it has.
     """
     kinds, last_test, lengths = blocks
     out, event_out, sector_out, dropped = 0, 0, 0, 0
@@ -106,10 +107,8 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
             out += 1
             for _ in range(repeat if start[block] < start[block + 1] else 0):
                 for row in range(start[block], start[block + 1]):
-                    count, counting = np.int64(0), rows[row, 0]
-                    for byte in range(counting):
-                        count += np.int64(events[event + byte]) << 8 * byte
-                    for _ in range(counting + rows[row, 1]):
+                    count = sectors_of_event(events, event, rows[row, 0])
+                    for _ in range(rows[row, 1]):
                         events[event_out] = events[event]
                         event, event_out = event + 1, event_out + 1
                     for _ in range(count):

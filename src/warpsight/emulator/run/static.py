@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from warpsight.emulator.codegen.recording import BULK_COUNT_BYTES
 from warpsight.isa.ptx.program import Function, Immediate, Instruction
@@ -14,7 +12,6 @@ from warpsight.isa.sass.opcodes import TMA
 from warpsight.traces.schema import NEXT_GROUP, StaticInstruction
 
 _NO_WAIT = -1
-NO_SHAPES: Mapping[int, str] = MappingProxyType({})
 
 
 def _control(instruction: Instruction) -> tuple[int, int, int, int]:
@@ -52,11 +49,8 @@ def _is_bulk(instruction: Instruction) -> bool:
     return is_bulk_copy(instruction)
 
 
-def static_instructions(function: Function, shapes: Mapping[int, str] = NO_SHAPES) -> tuple[StaticInstruction, ...]:
-    """Rows in pc order. Registers are numbered densely, in order of first mention.
-
-    `shapes` are those of products, by pc, that instructions do not name themselves: they follow the opcode.
-    """
+def static_instructions(function: Function) -> tuple[StaticInstruction, ...]:
+    """Rows in pc order. Registers are numbered densely, in order of first mention."""
     numbers: dict[str, int] = {}
 
     def dense(names: tuple[str, ...]) -> tuple[int, ...]:
@@ -68,7 +62,7 @@ def static_instructions(function: Function, shapes: Mapping[int, str] = NO_SHAPE
         space, access, size = (memory.space, memory.access, memory.bytes_per_lane) if memory else ("", "", 0)
         rows.append(
             StaticInstruction(
-                ins.index, ins.text + shapes.get(ins.index, ""), op_class(ins), dense(writes(ins)), dense(reads(ins)), space,
+                ins.index, ins.text, op_class(ins), dense(writes(ins)), dense(reads(ins)), space,
                 access, size, ins.file, ins.line, ins.ptx_line, *_control(ins), wait_groups=_wait_groups(ins, barriers),
                 count_bytes=BULK_COUNT_BYTES if _is_bulk(ins) else 1,
             )

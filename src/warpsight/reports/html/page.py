@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -99,6 +100,7 @@ DIGITS, FEWER_DIGITS = 5, 3  # significant digits of a row's numbers, and beside
 # Derived from the stack: its sum, its share of the total, its parts in cycles, and the largest one.
 _DERIVED = ["cpi", "share", "issue_cycles", "wait_cycles", "cause"]
 _PAIRS = ("ptx_lines", "intervals")
+_BYTES = {"float64": 8, "uint32": 4, "uint8": 1}  # of a value in a column of the grid of designs
 
 
 def embedded(document: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +113,10 @@ def embedded(document: dict[str, Any]) -> dict[str, Any]:
     Values of a row that follow from its stack are left out (`cpi`, `share`, `issue_cycles`, `wait_cycles`, `cause`). `cpi_stack`
     is a list in the order of the view's own, without zeros at its end; `waits_for` has pairs (pc, stall cycles); a pair of equal
     numbers (`ptx_lines`, `intervals`) is one number; numbers have five digits. A missing value is null, left out at the end of a
-    row; a column without any value is left out.
+    row; a column without any value is left out. `same` has the columns with one value in all rows, and the `cpi_stack` of a row of
+    long code is the number of its list in `stacks`. `loads` are such a table too.
+
+    Designs of the grid that are the same in all of its columns stand there once: `rows` is then the number of each point's.
 
     Rows of instructions (`sass`, else `line`) in the order of their pcs have no `pcs`. What stands in the tables alone is left
     out: `machine` of `sass`, `unused` of `line`, and the `text` of long code. Rows that are not of instructions have no
@@ -122,6 +127,8 @@ def embedded(document: dict[str, Any]) -> dict[str, Any]:
     if "summary" in first:
         summary = {key: value for key, value in first["summary"].items() if key != "not_tried"}
         document = document | {"predictions": [first | {"summary": summary}, *others]}
+    if document.get("what_if"):
+        document = document | {"what_if": _with_rows(document["what_if"])}
     if "timeline" in document:
         document = document | {"timeline": _with_files(document["timeline"])}
     if not code:
@@ -140,12 +147,12 @@ def embedded(document: dict[str, Any]) -> dict[str, Any]:
             left_out[name].append("text")
     if all(row["pcs"] == [pc] for pc, row in enumerate(instructions)):
         left_out[finest].append("pcs")
-    tables = {name: _table(view["rows"], list(view["cpi_stack"]), left_out[name], digits) for name, view in code.items()}
+    tables = {name: _code_table(view, left_out[name], digits) for name, view in code.items()}
     views = {name: {key: part for key, part in view.items() if key != "unused"} for name, view in code.items()}
     places = ("file", "line", "ptx_line")
     if "loads" in document:
         loads = [{key: part for key, part in entry.items() if key not in places} for entry in document["loads"]]
-        document = document | {"loads": loads}
+        document = document | {"loads": _table(loads)}
     return document | {"code": {name: view | {"rows": tables[name]} for name, view in views.items()}}
 
 
@@ -156,15 +163,42 @@ def _with_files(timeline: dict[str, Any]) -> dict[str, Any]:
     return timeline | {"files": files, "instructions": instructions}
 
 
-def _table(rows: list[dict[str, Any]], components: list[str], left_out: list[str], digits: int) -> dict[str, Any]:
+def _with_rows(grid: dict[str, Any]) -> dict[str, Any]:
+    """A grid whose columns have designs that are the same in all of them once, where that is shorter."""
+    columns = [(each, base64.b64decode(each["data"]), _BYTES[each["type"]]) for each in grid["columns"]]
+    points = list(zip(*([data[at : at + size] for at in range(0, len(data), size)] for _, data, size in columns), strict=True))
+    designs = {design: number for number, design in enumerate(dict.fromkeys(points))}
+    if len(designs) > len(points) // 2:
+        return grid
+    short = [each | {"data": _packed(b"".join(design[k] for design in designs))} for k, (each, _, _) in enumerate(columns)]
+    numbers = struct.pack(f"<{len(points)}H", *(designs[point] for point in points))
+    return grid | {"columns": short, "rows": {"name": "rows", "type": "uint16", "data": _packed(numbers)}}
+
+
+def _packed(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _code_table(view: dict[str, Any], left_out: list[str], digits: int) -> dict[str, Any]:
+    rows = [_short(row, list(view["cpi_stack"]), left_out, digits) for row in view["rows"]]
+    if len(rows) <= LONG:
+        return _table(rows)
+    stacks = {tuple(row["cpi_stack"]): row["cpi_stack"] for row in rows}
+    numbers = {stack: number for number, stack in enumerate(stacks)}
+    table = _table([row | {"cpi_stack": numbers[tuple(row["cpi_stack"])]} for row in rows])
+    return table | {"stacks": list(stacks.values())}
+
+
+def _table(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Columns with values in the most rows come first."""
-    short = [_short(row, components, left_out, digits) for row in rows]
     counts: dict[str, int] = {}
-    for row in short:
+    for row in rows:
         for name, value in row.items():
             counts[name] = counts.get(name, 0) + (value is not None and value != "")
-    columns = sorted((name for name in counts if counts[name]), key=lambda name: -counts[name])
-    return {"columns": columns, "values": [_without_end([row[name] for name in columns], None) for row in short]}
+    there = [name for name in counts if counts[name]]
+    same = {name: rows[0][name] for name in there if len(rows) > 1 and all(row.get(name) == rows[0].get(name) for row in rows)}
+    columns = sorted((name for name in there if name not in same), key=lambda name: -counts[name])
+    return {"columns": columns, "same": same, "values": [_without_end([row.get(name) for name in columns], None) for row in rows]}
 
 
 def _short(row: dict[str, Any], components: list[str], left_out: list[str], digits: int) -> dict[str, Any]:

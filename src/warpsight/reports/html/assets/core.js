@@ -2,12 +2,12 @@
 W.document = JSON.parse(document.getElementById("document").textContent);
 // rows of code come as a table: names once, nulls at the end left out, and without what follows from the stack
 for (const [name, view] of Object.entries(W.document.code || {})) {
-  const { columns, values } = view.rows, components = Object.keys(view.cpi_stack), both = (value) => (Array.isArray(value) ? value : [value, value]);
+  const { columns, same, values, stacks } = view.rows, components = Object.keys(view.cpi_stack), both = (value) => (Array.isArray(value) ? value : [value, value]);
   view.rows = values.map((cells, pc) => {
-    const row = { pcs: [pc] }, stack = {};  // replaced where a row is of other instructions
+    const row = { pcs: [pc], ...same }, stack = {};  // replaced where a row is of other instructions
     cells.forEach((value, at) => { if (value !== null) row[columns[at]] = value; });
     let sum = 0, largest = 0;
-    row.cpi_stack.forEach((part, at) => {
+    (stacks ? stacks[row.cpi_stack] : row.cpi_stack).forEach((part, at) => {
       if (part) stack[components[at]] = part;
       if (part > largest) { largest = part; row.cause = components[at]; }
       sum += part;

@@ -13,19 +13,20 @@ W.part(() => {
     const text = atob(data), view = new DataView(new ArrayBuffer(text.length));
     for (let k = 0; k < text.length; k++) view.setUint8(k, text.charCodeAt(k));
     if (type === "float64") return Float64Array.from({ length: text.length / 8 }, (_, k) => view.getFloat64(8 * k, true));
+    if (type === "uint16") return Uint16Array.from({ length: text.length / 2 }, (_, k) => view.getUint16(2 * k, true));
     if (type === "uint32") return Uint32Array.from({ length: text.length / 4 }, (_, k) => view.getUint32(4 * k, true));
     return new Uint8Array(view.buffer);
   };
   const column = (name) => {
-    columns = columns || new Map(grid.columns.map((each) => [each.name, unpack(each)]));
+    columns = columns || new Map([...grid.columns, ...(grid.rows ? [grid.rows] : [])].map((each) => [each.name, unpack(each)]));
     return columns.get(name);
   };
-  // the number of the design at these places of the axes; undefined where its geometry was not simulated
+  // the row of the columns for the design at these places of the axes; undefined where its geometry was not simulated
   const point = (places) => {
     let at = geometries.get(simulated.map((axis) => places.get(axis.key)).join());
     if (at === undefined) return undefined;
     for (const axis of free) at = at * axis.values.length + places.get(axis.key);
-    return at;
+    return grid.rows ? column("rows")[at] : at;
   };
   const valueOf = (axis, places) => axis.values[places.get(axis.key)];
   // what the document says of a design; without `cycles` where the model has no answer for it
