@@ -7,6 +7,7 @@ import pytest
 from emulator_launch import KERNELS, launch
 from trace_reader import accesses
 
+import warpsight
 from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.unit
@@ -33,3 +34,28 @@ def test_bulk_copies_and_an_mbarrier_move_each_round() -> None:
     wanted[6 * 256 :] -= 1
     launch(load_source(KERNELS / "async_copies.cu", arch="compute_90"), "bulk_rounds", 1, 256, [data, 6])
     np.testing.assert_array_equal(data, wanted)
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_warps_that_only_wait_see_each_phase_that_another_warp_completes(level: str) -> None:
+    """Four warps wait for phases that the first one completes alone; nothing else keeps them together. Parities repeat."""
+    text = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %q<3>; .shared .align 8 .b64 done;
+    ld.param.u64 %q0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %q1, %r0, 4; add.u64 %q0, %q0, %q1;
+    setp.eq.u32 %p, %r0, 0; @%p mbarrier.init.shared.b64 [done], 1; bar.sync 0; mov.u32 %r1, 0;
+next:
+    setp.eq.u32 %p, %r0, 0; @%p mbarrier.arrive.shared.b64 _, [done]; and.b32 %r2, %r1, 1;
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p, [done], %r2; @!%p bra wait;
+    add.u32 %r1, %r1, 1; setp.lt.u32 %p, %r1, 6; @%p bra next;
+    st.global.u32 [%q0], %r1;
+    ret;
+}
+"""
+    out = np.zeros(128, np.uint32)
+    warpsight.trace(text, "k", grid=1, block=128, args=[out], gpu="h100-sxm", level=level, max_instructions=100_000)
+    assert (out == 6).all()

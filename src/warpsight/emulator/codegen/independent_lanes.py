@@ -64,6 +64,24 @@ class Scheduling:
         self._woken: dict[int, tuple[str, str]] = {}
         self._kinds: dict[str, int] = {}
 
+    def note_signal(self, emitter: Emitter) -> None:
+        """The active lanes signal an mbarrier."""
+        builder = emitter.builder
+        some = builder.zext(builder.icmp_signed("!=", emitter.active_mask, I32(0)), I32)
+        self.kernel.set_word(builder, layout.SIGNALLED, builder.or_(self.kernel.word(builder, layout.SIGNALLED), some))
+
+    def in_turn(self, builder: Builder, over: Value) -> Value:
+        """What a wait for a phase answers, which may say no at any time (PTX ISA, `mbarrier.try_wait`): lanes `over` (i32). If the
+        warp has signalled an mbarrier before, it is none, once, and the warp gives way where it closes the loop.
+
+        Otherwise a warp that completes a phase by itself could complete the next one too before others have seen the first: as the
+        parity is the same again, they would wait for ever. On a GPU warps take turns every few cycles.
+        """
+        signalled = builder.icmp_signed("!=", self.kernel.word(builder, layout.SIGNALLED), I32(0))
+        self.kernel.set_word(builder, layout.BUDGET, builder.select(signalled, I32(1), self.kernel.word(builder, layout.BUDGET)))
+        self.kernel.set_word(builder, layout.SIGNALLED, I32(0))
+        return builder.select(signalled, I32(0), over)
+
     # -- what other parts of the kernel ask for ---------------------------------------------------------------------------------
 
     def close_loop(self, builder: Builder, source: int, target: int) -> bool:

@@ -21,7 +21,7 @@ from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.emulator.codegen.watching import note_order
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Function, Instruction
-from warpsight.isa.ptx.rules import is_block_barrier, memory_access, waits_for_group
+from warpsight.isa.ptx.rules import is_block_barrier, may_signal, memory_access, waits_for_group
 
 # -- Which basic blocks get their bookkeeping and memory accesses in line, and which call the functions that do the same.
 #
@@ -143,6 +143,8 @@ class KernelBuilder(WarpFunction):
             if instruction is code[-1] and control and self._ends_block(emitter, block, instruction):
                 return
             self.instructions.emit(emitter, instruction)
+            if self.scheduling is not None and may_signal(instruction):
+                self.scheduling.note_signal(emitter)
         emitter.leave_block(block)
         self.go_on(builder, block + 1)
 
@@ -178,6 +180,10 @@ class KernelBuilder(WarpFunction):
     def close_loop(self, builder: Builder, source: int, target: int) -> bool:
         """See `WarpFunction`: of a kernel whose lanes are scheduled independently some edges count turns."""
         return self.scheduling is not None and self.scheduling.close_loop(builder, source, target)
+
+    def in_turn(self, builder: Builder, over: Any) -> Any:
+        """See `WarpFunction`: of a kernel whose lanes are scheduled independently warps take turns."""
+        return over if self.scheduling is None else self.scheduling.in_turn(builder, over)
 
     def _build_meets(self) -> None:
         for block in self.meets:

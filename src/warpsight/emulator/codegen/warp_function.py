@@ -171,6 +171,10 @@ class WarpFunction:
 
     # -- the warp's state and its reconvergence stack ------------------------------------------------------------------------
 
+    def in_turn(self, builder: Builder, over: Value) -> Value:
+        """Lanes (i32 mask) for which a wait for a phase of an mbarrier says yes, of those for which the phase is over."""
+        return over
+
     def word(self, builder: Builder, word: int) -> Value:
         """Load a word of the warp's state (i32)."""
         return load_as(builder, at(builder, self.state, 4 * word), I32, 4)

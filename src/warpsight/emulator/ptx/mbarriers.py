@@ -275,6 +275,8 @@ def _wait(emitter: Emitter, instruction: Instruction) -> None:
 
     offsets = shared_offsets(emitter, instruction, address)
     (over,) = _call(emitter, "wait", offsets, [parity], [I32], body)
+    if longest == 4:
+        over = emitter.kernel.in_turn(builder, over)
     emitter.write(p, mask_to_lanes(builder, over), "pred")
 
 

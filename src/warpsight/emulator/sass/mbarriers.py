@@ -246,6 +246,8 @@ def _test(emitter: Emitter, native: NativeInstruction) -> None:
 
     offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)
     (over,) = _call(emitter, "wait", offsets, [raw(emitter, source)], [I32], body)
+    if "TRYWAIT" in native.modifiers:
+        over = emitter.kernel.in_turn(emitter.builder, over)
     set_predicate(emitter, target, mask_to_lanes(emitter.builder, over))
 
 

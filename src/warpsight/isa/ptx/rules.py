@@ -203,6 +203,20 @@ def waits_for_group(instruction: Instruction) -> bool:
     return instruction.opcode == "wgmma" and not {"fence", "wait_group"}.isdisjoint(instruction.modifiers)
 
 
+_SIGNALS = frozenset({"SYNCS", "ARRIVES", "UTMALDG", "UBLKCP", "STAS", "REDAS"})
+
+
+def may_signal(instruction: Instruction) -> bool:
+    """Whether it may complete a phase of an mbarrier: it arrives, or its bytes do."""
+    if (native := instruction.native) is not None:
+        arrives = native.base in _SIGNALS or (native.base == "ATOMS" and "ARRIVE" in native.modifiers)
+        return arrives and "PHASECHK" not in native.modifiers
+    modifiers = instruction.modifiers
+    if instruction.opcode == "mbarrier":
+        return modifiers[:1] in (("arrive",), ("arrive_drop",), ("complete_tx",))
+    return "mbarrier" in modifiers or _COMPLETES in modifiers or "mbarrier::arrive::one" in modifiers
+
+
 def is_plain_exit(block: Sequence[Instruction]) -> bool:
     """Whether a basic block does nothing but end the kernel for all of its lanes."""
     if len(block) != 1 or block[0].guard is not None:
