@@ -264,6 +264,9 @@ class GpuSpec:
     dram: DramSpec
     compute_capability: Annotated[str, word(
         "whose machine code the GPU executes; none: kernels are executed as PTX", CACHES, *CAPABILITIES)] = "none"
+    gpc_count: Annotated[int, count(
+        "graphics processing clusters (GPCs), among which the SMs are divided in pairs: a thread block cluster is on one of them; "
+        "0: on any SMs", CACHES, least=0, most=1024, reason="default: any SMs, as of GPUs without clusters")] = 0
     dispatch: DispatchSpec = field(default_factory=DispatchSpec)
     sources: dict[str, str] = field(default_factory=dict)
     description: str = ""

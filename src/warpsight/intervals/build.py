@@ -243,7 +243,8 @@ def build_profile(
         dram_reads=dram_reads, dram_writes=dram_writes,
         dpki=1000.0 * float(misses.divergent.sum()) / header.recorded_instructions,
         launch=LaunchShape(
-            header.blocks, header.warps_per_block, occupancy.blocks_per_sm, occupancy.limiter, float(occupancy.fraction)
+            header.blocks, header.warps_per_block, occupancy.blocks_per_sm, occupancy.limiter, float(occupancy.fraction),
+            header.cluster_blocks,
         ),
         notes=(_representative(int(first_warp[path]), header.warps_per_block, representative, warps, path), *_banks(misses, gpu)),
         memory_stall_levels=_levels(intervals, cause, latency),

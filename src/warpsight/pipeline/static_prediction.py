@@ -19,7 +19,7 @@ from warpsight.isa.ptx.lexer import lines_of
 from warpsight.kernels.mangling import display_name
 from warpsight.models.base import get_model
 from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
-from warpsight.pipeline.provenance import TOOL, merged_provenance
+from warpsight.pipeline.provenance import TOOL, cluster_of, merged_provenance
 from warpsight.pipeline.request import KernelRequest
 from warpsight.result.prediction import Prediction
 
@@ -53,7 +53,8 @@ def predict_static(request: KernelRequest, gpu: GpuSpec, models: Sequence[str], 
 def static_profile(ready: ReadyLaunch, gpu: GpuSpec, hints: StaticHints) -> IntervalProfile:
     """A profile that has counts and a launch, and nothing that models of intervals need."""
     launch, use = ready.launch, ready.registers
-    resident = occupancy(gpu, launch.threads_per_block, use.registers, use.static_shared_bytes + launch.shared_bytes)
+    shared = use.static_shared_bytes + launch.shared_bytes
+    resident = occupancy(gpu, launch.threads_per_block, use.registers, shared, launch.cluster_blocks)
     with lines_of(ready.source.path):
         counts = static_counts(ready.source, launch, gpu, resident.blocks_per_sm, hints)
     none = np.zeros(0)
@@ -65,7 +66,8 @@ def static_profile(ready: ReadyLaunch, gpu: GpuSpec, hints: StaticHints) -> Inte
         instructions=none, stall_cycles=none, cause=np.zeros(0, dtype=np.int8), pc=np.zeros(0, dtype=np.int32),
         memory_instructions=none, read_misses=none, write_misses=none, dram_reads=none, dram_writes=none,
         launch=LaunchShape(
-            launch.blocks, counts.warps_per_block, resident.blocks_per_sm, resident.limiter, float(resident.fraction)
+            launch.blocks, counts.warps_per_block, resident.blocks_per_sm, resident.limiter, float(resident.fraction),
+            launch.cluster_blocks,
         ),
         counts=counts,
     )
@@ -82,6 +84,7 @@ def _provenance(ready: ReadyLaunch, gpu: GpuSpec, hints: StaticHints) -> dict[st
         "gpu_hash": spec_hash(gpu),
         "launch": {
             "source": ready.source.path, "mangled": launch.kernel, "grid": list(launch.grid), "block": list(launch.block),
+            **cluster_of(launch),
             "static_shared_bytes": use.static_shared_bytes, "dynamic_shared_bytes": launch.shared_bytes,
             "registers_per_thread": use.registers, "target": ready.source.target,
         },

@@ -213,6 +213,7 @@ class Sm(Record):
     """A streaming multiprocessor."""
 
     number: int
+    gpc: int
     # blocks and warps
     places: Table[Place]
     oldest_first: Table[Int32]  # the places of its blocks
@@ -369,6 +370,9 @@ class Machine(Record):
     random: bool  # the L2 evicts any line, not the least recently used
     most_dirty: int  # lines of an L2 set
     blocks: int
+    cluster_blocks: int  # that start together, on SMs of one GPC
+    gpcs: int
+    in_order: bool  # blocks start in the order of their numbers
     warps_per_block: int
     registers: int
     loads: int
@@ -398,8 +402,12 @@ class State(Record):
     # the launch
     now: int
     next_block: int
+    block_order: Table[int]  # the numbers of the blocks in the order in which they start; empty where they start in theirs
     free_places: int
     next_sm: int  # to get a block in this cycle
+    cluster_left: int  # blocks of the latest cluster that have not left for their SMs
+    cluster_gpc: int  # to which they go
+    gpc_blocks: Table[int]  # [GPC] that have gone to it
     next_start: int  # when the next block may start
     sent: int  # ticks, when the next block can leave for its SM
     live_warps: int
