@@ -89,6 +89,9 @@ class SmSpec:
     shared_memory_reserved_bytes: Annotated[int, size(
         "shared memory of each block that the system takes", RESIDENCY,
         reason="default: CUDA takes none before compute capability 8.0", least=0)] = 0
+    cluster_latency_cycles: Annotated[int, cycles(
+        "round trip of a load from shared memory of another block of the cluster, without conflicts; 0: latency.shared", PROFILE,
+        least=0, reason="default: as in the block's own shared memory")] = 0
     coalescing: Annotated[str, word(
         "transactions of a warp, as mwp-cwp counts them: distinct L1 sectors, or the rules of compute capability 1.0 or 1.3",
         PROFILE, "sectors", "cc1.0", "cc1.3")] = "sectors"
@@ -389,6 +392,11 @@ def changed(gpu: GpuSpec, values: Mapping[str, Content]) -> GpuSpec:
         else:
             own[section] = value
     return replace(gpu, **own, **{section: replace(getattr(gpu, section), **part) for section, part in parts.items()})
+
+
+def shared_latency(gpu: GpuSpec, *, remote: bool) -> int:
+    """Cycles of a load from shared memory without conflicts; `remote`: from that of another block of the cluster."""
+    return (remote and gpu.sm.cluster_latency_cycles) or gpu.latency_cycles["shared"]
 
 
 # What issues and is done: nothing waits on its result longer than on its issue.

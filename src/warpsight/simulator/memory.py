@@ -19,7 +19,7 @@ from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import check_hierarchy, most_dirty, sector_groups
 from warpsight.gpu.occupancy import gpc_of_sms
-from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, occupied, op_latency, pass_cycles
+from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, occupied, op_latency, pass_cycles, shared_latency
 from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.simulator import codes
 from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
@@ -148,7 +148,8 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         raise SpecError(what, place=f"{gpu.name}: l2.latency", remedy=remedy)
     return {
         "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
-        "shared_cycles": max(1, gpu.latency_cycles["shared"] - address),
+        "shared_cycles": max(1, shared_latency(gpu, remote=False) - address),
+        "cluster_cycles": max(1, shared_latency(gpu, remote=True) - address),
         "flit_bytes": flit_bytes, "flit_ticks": flit,
         "store_ticks": codes.TICKS * gpu.noc.store_overhead_cycles, "l2_cycles": l2 - fixed,
         "far_cycles": gpu.l2.far_latency_cycles,
@@ -277,7 +278,7 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
             len(touched), len(registers), len(set(written)),
             numbers.setdefault(operands_read, len(numbers)) if operands_read else -1,
             operand_cycles(i.opcode, i.space, i.access, i.access_bytes), _ACCESS.get(i.access, -1), i.access_bytes,
-            packed_lines(i.access_bytes), i.event_bytes, i.sector_bytes, i.has_degree, loads if returns else -1,
+            packed_lines(i.access_bytes), i.event_bytes, i.sector_bytes, i.has_degree, trace.is_remote(i), loads if returns else -1,
             copies and i.is_async_copy, i.bypasses_l1, 0 if i.adds_lanes_up else gpu.sm.atomic_lane_cycles,
             copies and i.closes_group, _first_group(i),
         ))  # fmt: skip

@@ -33,6 +33,7 @@ class Instruction(Record):
     event_bytes: int
     sector_bytes: int  # of the event: how many of its first bytes count sectors
     has_degree: bool
+    remote: bool  # in shared memory it accesses that of another block
     load: int  # its number among the instructions whose data returns later; -1: none of them
     copies: bool  # asynchronously to shared memory
     bypasses_l1: bool
@@ -347,6 +348,7 @@ class Machine(Record):
     pipeline_cycles: int
     most_requests: int  # of an access
     shared_cycles: int
+    cluster_cycles: int  # the same in shared memory of another block
     flit_bytes: int
     flit_ticks: int
     store_ticks: int  # that the SM's port takes for a store beyond its flits

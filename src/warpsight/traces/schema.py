@@ -257,6 +257,14 @@ class KernelTrace:
     notes: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict, repr=False)
 
+    def is_remote(self, instruction: StaticInstruction) -> bool:
+        """Whether what it accesses in shared memory is that of another block of the cluster.
+
+        PTX says so, or has generic addresses. Machine code has these alone for other blocks, and others for its own shared memory.
+        """
+        named = "shared::cluster" in instruction.opcode or instruction.space == "generic"
+        return named and instruction.has_degree and self.header.cluster_blocks > 1
+
     def _repr_html_(self) -> str | None:
         return DISPLAY.html(self)
 
