@@ -28,7 +28,7 @@ LOAD = "load.global.4 r0 <- q0\nint r1 <- r0"
 
 def in_clusters(trace: KernelTrace, cluster: tuple[int, int, int], grid: tuple[int, int, int] | None = None) -> KernelTrace:
     """The trace as of a launch in clusters."""
-    header = dataclasses.replace(trace.header, cluster=cluster, grid=grid or trace.header.grid)
+    header = dataclasses.replace(trace.header, cluster=cluster, grid=grid or trace.header.grid, warp_instructions=100)
     return dataclasses.replace(trace, header=header)
 
 
@@ -114,10 +114,11 @@ def test_blocks_of_a_cluster_are_side_by_side(cluster: tuple[int, int, int], mis
 
 
 def test_clusters_go_to_gpcs_in_turn() -> None:
-    """Four SMs in two GPCs. Of clusters of two the first and the third are on one: either of its SMs loads their line once."""
+    """Four SMs in two GPCs, two blocks on each. Of clusters of two the first and the third are on one GPC, and their blocks on both
+    of its SMs: either of them loads their line once."""
     warps = [Warp(((0, 1, 1),), [[128 * line]]) for line in (0, 0, 64, 64, 0, 0, 64, 64)]
     trace = in_clusters(build_trace([LOAD], warps), (2, 1, 1))
-    assert run(trace, on(4, 2)).totals()["l1_misses"] == simulate_caches(trace, on(4, 2), 1).l1_misses.sum() == 4
+    assert run(trace, on(4, 2), blocks=2).totals()["l1_misses"] == simulate_caches(trace, on(4, 2), 2).l1_misses.sum() == 4
 
 
 # -- Shared memory of other blocks.
