@@ -94,6 +94,12 @@ def resident_clusters(gpu: GpuSpec, blocks_per_sm: int, cluster_blocks: int) -> 
     return clusters_of(gpu.sm_count, gpu.gpc_count, blocks_per_sm, cluster_blocks)
 
 
+def resident_blocks(gpu: GpuSpec, blocks: int, blocks_per_sm: int, cluster_blocks: int) -> int:
+    """Blocks that the busiest SM holds at a time, of a launch of `blocks`: they are spread over all SMs that clusters can fill."""
+    places = resident_clusters(gpu, blocks_per_sm, cluster_blocks) * cluster_blocks
+    return min(blocks_per_sm, -(-blocks * blocks_per_sm // places))
+
+
 # Shared memory of an SM in KiB: the steps among which the driver chooses (CUDA C++ Programming Guide, sections on shared memory of
 # each compute capability, "carveout"; tuning guides of Volta to Blackwell).
 _TO_100 = (0, 8, 16, 32, 64, 100)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.caches.miss_profile import MissProfile
-from warpsight.gpu.occupancy import Occupancy
+from warpsight.gpu.occupancy import Occupancy, resident_blocks
 from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency, shared_latency
 from warpsight.intervals.algorithm import RESULT, Longs, PathIntervals, dependences, path_intervals, path_stats, steps
 from warpsight.intervals.demands import cycles_alone, demands_of, l1_cycles, stall_in_step
@@ -223,7 +223,7 @@ def build_profile(
     path = select(stats.instructions, stats.cycles, warps, first_warp, method=representative)
     intervals = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, traffic(trace, misses, times, gpu))
     header = trace.header
-    resident = min(occupancy.blocks_per_sm, -(-header.blocks // gpu.sm_count))
+    resident = resident_blocks(gpu, header.blocks, occupancy.blocks_per_sm, header.cluster_blocks)
     cause = np.where(intervals.pc < 0, _NONE, np.where(_for_memory(intervals, latency), _MEMORY, _COMPUTE)).astype(np.int8)
     # to nine decimals: the rounding errors of a sum of thirds could turn ceil(10.000000000000002) into another batch
     rounded = np.round(intervals.sums, 9)

@@ -10,7 +10,7 @@ import numpy as np
 
 from warpsight.base.errors import UsageError
 from warpsight.gpu.describe import resolved, spec_hash
-from warpsight.gpu.occupancy import occupancy
+from warpsight.gpu.occupancy import occupancy, resident_blocks
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile, LaunchShape
 from warpsight.intervals.static.counts import static_counts
@@ -60,7 +60,7 @@ def static_profile(ready: ReadyLaunch, gpu: GpuSpec, hints: StaticHints) -> Inte
     none = np.zeros(0)
     return IntervalProfile(
         kernel=display_name(launch.kernel),
-        warps_per_sm=min(resident.blocks_per_sm, -(-launch.blocks // gpu.sm_count)) * counts.warps_per_block,
+        warps_per_sm=resident_blocks(gpu, launch.blocks, resident.blocks_per_sm, launch.cluster_blocks) * counts.warps_per_block,
         total_warp_instructions=round(counts.instructions * counts.blocks * counts.warps_per_block),
         llc_miss_ratio=1.0,
         instructions=none, stall_cycles=none, cause=np.zeros(0, dtype=np.int8), pc=np.zeros(0, dtype=np.int32),
