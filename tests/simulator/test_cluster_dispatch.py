@@ -18,6 +18,7 @@ from warpsight.gpu.occupancy import gpc_of_sms, occupancy, resident_clusters
 from warpsight.intervals.build import build_profile
 from warpsight.intervals.interval_profile import LaunchShape
 from warpsight.models.interval_model import waves_of
+from warpsight.simulator.simulate import simulate_launch
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -59,6 +60,10 @@ def test_cluster_that_is_larger_than_a_gpc_is_refused() -> None:
     assert occupancy(tiny, 1024, 32, 0, 8).blocks_per_sm == 2
     with pytest.raises(UsageError, match="16 blocks does not fit on h100-sxm: 8 of these blocks fit on its largest GPC"):
         occupancy(tiny, 1024, 32, 0, 16)
+    trace = in_clusters(loop("int r0 <- r0", 1, warps=4), (4, 1, 1))
+    for simulate in (simulate_launch, simulate_caches):  # with a residency that the caller chooses
+        with pytest.raises(UsageError, match="4 blocks does not fit on micro: 2 of these"):
+            simulate(trace, on(4, 2), 1)
 
 
 # -- The models: waves of the SMs that clusters can fill.

@@ -41,10 +41,8 @@ def occupancy(
     limits = block_limits(gpu, threads_per_block, registers_per_thread, shared_bytes)
     limiter = min(limits, key=limits.__getitem__)
     blocks = limits[limiter]
-    if not resident_clusters(gpu, blocks, cluster_blocks):
-        most = int(np.bincount(gpc_of_sms(gpu.sm_count, gpu.gpc_count)).max()) * blocks
-        what = f"a cluster of {cluster_blocks} blocks does not fit on {gpu.name}: {most} of these blocks fit on its largest GPC"
-        raise UsageError(what, place="cluster", remedy="use a smaller cluster, or blocks with fewer threads, registers or bytes")
+    if cluster_blocks > 1:
+        resident_clusters(gpu, blocks, cluster_blocks)
     others = min(limit for name, limit in limits.items() if name != "shared memory")
     return Occupancy(blocks, blocks * warps, blocks * warps / sm.max_warps, limiter, _carve_out(gpu, others * per_block))
 
@@ -90,12 +88,20 @@ def clusters_of(sm_count: int, gpc_count: int, blocks_per_sm: int, cluster_block
 
 
 def resident_clusters(gpu: GpuSpec, blocks_per_sm: int, cluster_blocks: int) -> int:
-    """Clusters that are resident at once on `gpu`, whose SMs hold `blocks_per_sm` blocks each."""
-    return clusters_of(gpu.sm_count, gpu.gpc_count, blocks_per_sm, cluster_blocks)
+    """Clusters that are resident at once on `gpu`, whose SMs hold `blocks_per_sm` blocks each. Raises UsageError for none."""
+    clusters = clusters_of(gpu.sm_count, gpu.gpc_count, blocks_per_sm, cluster_blocks)
+    if not clusters:
+        most = int(np.bincount(gpc_of_sms(gpu.sm_count, gpu.gpc_count)).max()) * blocks_per_sm
+        what = f"a cluster of {cluster_blocks} blocks does not fit on {gpu.name}: {most} of these blocks fit on its largest GPC"
+        raise UsageError(what, place="cluster", remedy="use a smaller cluster, or blocks with fewer threads, registers or bytes")
+    return clusters
 
 
 def resident_blocks(gpu: GpuSpec, blocks: int, blocks_per_sm: int, cluster_blocks: int) -> int:
-    """Blocks that the busiest SM holds at a time, of a launch of `blocks`: they are spread over all SMs that clusters can fill."""
+    """Blocks that the busiest SM holds at a time, of a launch of `blocks`: they are spread over all SMs that clusters can fill.
+
+    Raises UsageError as `resident_clusters`.
+    """
     places = resident_clusters(gpu, blocks_per_sm, cluster_blocks) * cluster_blocks
     return min(blocks_per_sm, -(-blocks * blocks_per_sm // places))
 

@@ -30,7 +30,7 @@ from warpsight.caches.exact.l2 import traffic_shares
 from warpsight.caches.exact.program import Program, program_of
 from warpsight.caches.exact.state import NEVER, TICKS, State
 from warpsight.caches.miss_profile import COUNTS, MissProfile
-from warpsight.gpu.occupancy import gpc_of_sms
+from warpsight.gpu.occupancy import gpc_of_sms, resident_clusters
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import most_sectors
 from warpsight.traces.schema import KernelTrace
@@ -52,6 +52,7 @@ class CacheSimulation:
         header = trace.header
         self._trace, self._gpu, self._progress, self._is_clocked = trace, gpu, progress, interleaving == "clocked"
         self._machine = machine_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm, interleaving)
+        resident_clusters(gpu, blocks_per_sm, header.cluster_blocks)  # else no block would ever start
         self._machine["most_requests"] = most_sectors(trace) + 1
         self._machine["cluster_blocks"], self._machine["in_order"] = header.cluster_blocks, header.starts_in_order
         self._machine["gpcs"] = max(1, gpu.gpc_count) if header.cluster_blocks > 1 else 1
