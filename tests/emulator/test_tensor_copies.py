@@ -305,8 +305,12 @@ def test_a_multicast_writes_and_signals_in_every_block_of_its_mask(level: str) -
     tensor, data = np.arange(1, 65, dtype=np.uint8), np.zeros((4, 64), np.uint8)
     args = [tensor_map("u8", (64,), (), (64,)), np.zeros(64, np.uint64), tensor, data, 0, 0, 0, 0, 0]
     options = {"cluster": 4, "shared": 72, "max_instructions": 1_000_000}
-    warpsight.trace(text, "k", grid=4, block=32, args=args, level=level, gpu="h100-sxm", **options)
+    trace = warpsight.trace(text, "k", grid=4, block=32, args=args, level=level, gpu="h100-sxm", **options)
     assert np.array_equal(data, [tensor, tensor, np.zeros(64, np.uint8), tensor])
+    (copy_at,) = (i.pc for i in trace.instructions if "multicast" in i.opcode.lower())
+    events = [EventReader(trace).read(chunk) for chunk in trace.chunks]
+    assert sum(int(part.sectors[part.pc == copy_at].sum()) for part in events) == 2  # 64 bytes for three blocks, read once
+    assert trace.header.cluster == (4, 1, 1)
 
 
 @LEVELS

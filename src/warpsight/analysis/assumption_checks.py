@@ -22,7 +22,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.demands import port_conflicts
 from warpsight.intervals.interval_profile import ResourceDemands
 from warpsight.intervals.usage import atomics, path_use, without_conflicts
-from warpsight.models.interval_model import place_waves
+from warpsight.models.interval_model import sms_with_clusters, waves_of
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import WARP_SIZE, KernelTrace
@@ -205,8 +205,8 @@ def _waves(case: CheckInput) -> Figure | None:
     launch = case.profiled.profile.launch
     if launch is None:
         return None
-    full = float(place_waves(launch.blocks, launch.blocks_per_sm, case.gpu.sm_count).full)
-    places = launch.blocks_per_sm * case.gpu.sm_count
+    design = Design.of(case.gpu)
+    full, places = waves_of(launch, design).full.item(), round(launch.blocks_per_sm * sms_with_clusters(launch, design).item())
     if full == 0:  # nothing follows, so no block could start earlier
         return Figure(0.0, f"one wave: {thousands(launch.blocks)} blocks in {thousands(places)} slots")
     empty = 1 - launch.blocks / ((full + 1) * places)

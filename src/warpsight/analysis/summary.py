@@ -19,9 +19,10 @@ from warpsight.analysis.explanation import Explanation, explained, place_of, vie
 from warpsight.analysis.explanation_rows import ExplanationRow, Wait
 from warpsight.analysis.report_data.resources import Need, alone, needs_of, speed_of_light
 from warpsight.base.units import thousands, three_digits
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.usage import without_conflicts
-from warpsight.models.interval_model import place_waves
+from warpsight.models.interval_model import sms_with_clusters, waves_of
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Component, Prediction, components_of, relative_error, with_whole
 from warpsight.traces.schema import KernelTrace
@@ -207,7 +208,7 @@ def _idle(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, compone
         return component.meaning
     if launch.blocks < sms:
         return f"{sms - launch.blocks} of {sms} SMs have no block"
-    by_count = float(place_waves(launch.blocks, launch.blocks_per_sm, sms).imbalance)
+    by_count = waves_of(launch, Design.of(gpu)).imbalance.item()
     unequal, stack = demands.work_imbalance, prediction.cpi_stack
     # the busiest SM's time over the mean, which the largest of the reasons must explain at least by half
     whole = 1 + stack["idle"] / max(prediction.cpi - stack["idle"] - stack.get("launch", 0.0), 1e-300)
@@ -217,7 +218,10 @@ def _idle(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, compone
         )
     if unequal > by_count:
         return f"unequal blocks: the busiest SM has {three_digits(unequal)} times the mean work"
-    busiest = -(-launch.blocks // sms)
+    used = round(sms_with_clusters(launch, Design.of(gpu)).item())
+    if by_count > 1 and used < sms and launch.blocks % used == 0:
+        return f"clusters of {launch.cluster_blocks} blocks leave {sms - used} of {sms} SMs without one: GPCs hold whole clusters"
+    busiest = -(-launch.blocks // used)
     return f"the busiest SM runs {thousands(busiest)} blocks, the mean is {three_digits(launch.blocks / sms)}"
 
 

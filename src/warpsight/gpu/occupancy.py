@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
+
 from warpsight.base.errors import UsageError
 from warpsight.gpu.spec import GpuSpec, SmSpec
 
@@ -25,17 +28,21 @@ class Occupancy:
     carve_out_bytes: int | None = None
 
 
-def occupancy(gpu: GpuSpec, threads_per_block: int, registers_per_thread: int, shared_bytes: int) -> Occupancy:
+def occupancy(
+    gpu: GpuSpec, threads_per_block: int, registers_per_thread: int, shared_bytes: int, cluster_blocks: int = 1
+) -> Occupancy:
     """Residency of blocks of that size. `shared_bytes` is a block's static and dynamic shared memory together.
 
     Of equal limits (`block_limits`) the first of `LIMITERS` is named. How many blocks the launch has does not matter here.
-    Raises UsageError when a single block does not fit, naming resource, need and what there is.
+    Raises UsageError when a single block or a cluster of `cluster_blocks` does not fit, naming resource, need and what there is.
     """
     sm = gpu.sm
     warps, per_block = -(-threads_per_block // WARP_SIZE), _shared_per_block(sm, shared_bytes)
     limits = block_limits(gpu, threads_per_block, registers_per_thread, shared_bytes)
     limiter = min(limits, key=limits.__getitem__)
     blocks = limits[limiter]
+    if cluster_blocks > 1:
+        resident_clusters(gpu, blocks, cluster_blocks)
     others = min(limit for name, limit in limits.items() if name != "shared memory")
     return Occupancy(blocks, blocks * warps, blocks * warps / sm.max_warps, limiter, _carve_out(gpu, others * per_block))
 
@@ -58,6 +65,45 @@ def block_limits(gpu: GpuSpec, threads_per_block: int, registers_per_thread: int
         "registers": sm.registers // sm.schedulers // per_warp * sm.schedulers // warps if per_warp else sm.max_blocks,
         "shared memory": sm.shared_memory_bytes // per_block if per_block else sm.max_blocks,
     }
+
+
+# -- Clusters: their blocks are on SMs of one graphics processing cluster (CUDA C++ Programming Guide, "Thread Block Clusters").
+
+def gpc_of_sms(sm_count: int, gpc_count: int) -> npt.NDArray[np.int64]:
+    """The GPC of each SM, int64 [sm_count]; with `gpc_count` 0 all are of one.
+
+    SMs come in pairs (TPCs), which are divided as evenly among the GPCs as their number allows. Neighbouring numbers are of
+    different GPCs, so that a GPC of an even number is near to the partition of the L2 that SMs of even number are near to.
+    """
+    gpcs, sms = max(1, gpc_count), np.arange(sm_count)
+    dealt = sm_count - sm_count % (2 * gpcs)  # SMs in whole rounds of pairs
+    pairs_left = max(1, -(-(sm_count - dealt) // 2))
+    return np.where(sms < dealt, sms % gpcs, (sms - dealt) % pairs_left)
+
+
+def clusters_of(sm_count: int, gpc_count: int, blocks_per_sm: int, cluster_blocks: int) -> int:
+    """Clusters that are resident at once on SMs that hold `blocks_per_sm` blocks each."""
+    sms = np.bincount(gpc_of_sms(sm_count, gpc_count))
+    return int((sms * blocks_per_sm // cluster_blocks).sum())
+
+
+def resident_clusters(gpu: GpuSpec, blocks_per_sm: int, cluster_blocks: int) -> int:
+    """Clusters that are resident at once on `gpu`, whose SMs hold `blocks_per_sm` blocks each. Raises UsageError for none."""
+    clusters = clusters_of(gpu.sm_count, gpu.gpc_count, blocks_per_sm, cluster_blocks)
+    if not clusters:
+        most = int(np.bincount(gpc_of_sms(gpu.sm_count, gpu.gpc_count)).max()) * blocks_per_sm
+        what = f"a cluster of {cluster_blocks} blocks does not fit on {gpu.name}: {most} of these blocks fit on its largest GPC"
+        raise UsageError(what, place="cluster", remedy="use a smaller cluster, or blocks with fewer threads, registers or bytes")
+    return clusters
+
+
+def resident_blocks(gpu: GpuSpec, blocks: int, blocks_per_sm: int, cluster_blocks: int) -> int:
+    """Blocks that the busiest SM holds at a time, of a launch of `blocks`: they are spread over all SMs that clusters can fill.
+
+    Raises UsageError as `resident_clusters`.
+    """
+    places = resident_clusters(gpu, blocks_per_sm, cluster_blocks) * cluster_blocks
+    return min(blocks_per_sm, -(-blocks * blocks_per_sm // places))
 
 
 # Shared memory of an SM in KiB: the steps among which the driver chooses (CUDA C++ Programming Guide, sections on shared memory of

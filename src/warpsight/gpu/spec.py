@@ -89,6 +89,9 @@ class SmSpec:
     shared_memory_reserved_bytes: Annotated[int, size(
         "shared memory of each block that the system takes", RESIDENCY,
         reason="default: CUDA takes none before compute capability 8.0", least=0)] = 0
+    cluster_latency_cycles: Annotated[int, cycles(
+        "round trip of a load from shared memory of another block of the cluster, without conflicts; 0: latency.shared", PROFILE,
+        least=0, reason="default: as in the block's own shared memory")] = 0
     coalescing: Annotated[str, word(
         "transactions of a warp, as mwp-cwp counts them: distinct L1 sectors, or the rules of compute capability 1.0 or 1.3",
         PROFILE, "sectors", "cc1.0", "cc1.3")] = "sectors"
@@ -264,6 +267,9 @@ class GpuSpec:
     dram: DramSpec
     compute_capability: Annotated[str, word(
         "whose machine code the GPU executes; none: kernels are executed as PTX", CACHES, *CAPABILITIES)] = "none"
+    gpc_count: Annotated[int, count(
+        "graphics processing clusters (GPCs), among which the SMs are divided in pairs: a thread block cluster is on one of them; "
+        "0: on any SMs", CACHES, least=0, most=1024, reason="default: any SMs, as of GPUs without clusters")] = 0
     dispatch: DispatchSpec = field(default_factory=DispatchSpec)
     sources: dict[str, str] = field(default_factory=dict)
     description: str = ""
@@ -386,6 +392,11 @@ def changed(gpu: GpuSpec, values: Mapping[str, Content]) -> GpuSpec:
         else:
             own[section] = value
     return replace(gpu, **own, **{section: replace(getattr(gpu, section), **part) for section, part in parts.items()})
+
+
+def shared_latency(gpu: GpuSpec, *, remote: bool) -> int:
+    """Cycles of a load from shared memory without conflicts; `remote`: from that of another block of the cluster."""
+    return (remote and gpu.sm.cluster_latency_cycles) or gpu.latency_cycles["shared"]
 
 
 # What issues and is done: nothing waits on its result longer than on its issue.

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.caches.miss_profile import MissProfile
-from warpsight.gpu.occupancy import Occupancy
-from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency
+from warpsight.gpu.occupancy import Occupancy, resident_blocks
+from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency, shared_latency
 from warpsight.intervals.algorithm import RESULT, Longs, PathIntervals, dependences, path_intervals, path_stats, steps
 from warpsight.intervals.demands import cycles_alone, demands_of, l1_cycles, stall_in_step
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
@@ -39,12 +39,14 @@ class LatencyTable:
 
 
 def latency_table(
-    instructions: tuple[StaticInstruction, ...], misses: MissProfile, gpu: GpuSpec, occurrences: Longs
+    instructions: tuple[StaticInstruction, ...], misses: MissProfile, gpu: GpuSpec, occurrences: Longs,
+    remote: frozenset[int] = frozenset(),
 ) -> LatencyTable:
     """Latencies of `instructions` on `gpu` with the misses found on its caches.
 
     `occurrences` int64 [instructions]: how often warps executed each pc, including executions with all lanes predicated off. Those
-    cost only their issue, so memory latencies are means over all occurrences. Raises SpecError for an op class without a latency.
+    cost only their issue, so memory latencies are means over all occurrences. The pcs `remote` access shared memory of other
+    blocks. Raises SpecError for an op class without a latency.
     """
     levels = np.zeros((len(instructions), len(LEVELS)))
     other = np.zeros(len(instructions))
@@ -54,7 +56,7 @@ def latency_table(
             other[pc] = _compute_latency(instruction, gpu)
         elif times and instruction.access != STORE and (instruction.destinations or instruction.is_async_copy):
             levels[pc] = _served(instruction, misses, gpu) / times
-            other[pc] = _on_chip(instruction, misses, gpu, times)
+            other[pc] = _on_chip(instruction, misses, gpu, times, shared_latency(gpu, remote=pc in remote))
     device = levels.sum(axis=1)
     return LatencyTable(device + other, device > other, levels)
 
@@ -104,14 +106,14 @@ def _merged(pc: int, misses: MissProfile, reach: Floats) -> Floats:
     return np.asarray(float(misses.merged_wait_cycles[pc]) * beyond / beyond.sum() * scale)
 
 
-def _on_chip(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec, times: int) -> float:
-    """Mean cycles in shared memory (latency, one cycle for each further pass, and those of lanes of atomics at one address), or in
-    the constant and parameter cache.
+def _on_chip(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec, times: int, latency: int) -> float:
+    """Mean cycles in shared memory (`latency`, one cycle for each further pass, and those of lanes of atomics at one address), or
+    in the constant and parameter cache.
     """
     if instruction.has_degree:
         executions, passes = int(misses.shared_executions[instruction.pc]), int(misses.shared_passes[instruction.pc])
         lanes = int(misses.shared_repeats[instruction.pc]) * gpu.sm.atomic_lane_cycles
-        return (executions * gpu.latency_cycles["shared"] + passes - executions + lanes) / times if executions else 0.0
+        return (executions * latency + passes - executions + lanes) / times if executions else 0.0
     # Constants and parameters hit a cache next to the register file (assumed perfect): they cost as much as a move.
     return 0.0 if instruction.has_sectors else float(gpu.latency_cycles["int"])
 
@@ -214,13 +216,14 @@ def build_profile(
     """
     warps, first_warp = path_use(trace)
     times = occurrences(trace, warps)
-    latency = latency_table(trace.instructions, misses, gpu, times)
+    remote = frozenset(i.pc for i in trace.instructions if trace.is_remote(i))
+    latency = latency_table(trace.instructions, misses, gpu, times, remote)
     walked = steps(trace.instructions, trace.block_start)
     stats = path_stats(trace, walked, latency.cycles)
     path = select(stats.instructions, stats.cycles, warps, first_warp, method=representative)
     intervals = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, traffic(trace, misses, times, gpu))
     header = trace.header
-    resident = min(occupancy.blocks_per_sm, -(-header.blocks // gpu.sm_count))
+    resident = resident_blocks(gpu, header.blocks, occupancy.blocks_per_sm, header.cluster_blocks)
     cause = np.where(intervals.pc < 0, _NONE, np.where(_for_memory(intervals, latency), _MEMORY, _COMPUTE)).astype(np.int8)
     # to nine decimals: the rounding errors of a sum of thirds could turn ceil(10.000000000000002) into another batch
     rounded = np.round(intervals.sums, 9)
@@ -233,7 +236,7 @@ def build_profile(
     conflicts = np.zeros(len(own))
     if conflict_passes(trace.instructions, misses).any():
         ideal = without_conflicts(trace.instructions, misses)
-        faster = latency_table(trace.instructions, ideal, gpu, times).cycles
+        faster = latency_table(trace.instructions, ideal, gpu, times, remote).cycles
         conflicts = own - cycles_alone(trace, walked, faster, l1_cycles(trace, ideal, gpu) / np.maximum(times, 1), gpu)
     return IntervalProfile(
         kernel=header.kernel, warps_per_sm=resident * header.warps_per_block,
@@ -243,7 +246,8 @@ def build_profile(
         dram_reads=dram_reads, dram_writes=dram_writes,
         dpki=1000.0 * float(misses.divergent.sum()) / header.recorded_instructions,
         launch=LaunchShape(
-            header.blocks, header.warps_per_block, occupancy.blocks_per_sm, occupancy.limiter, float(occupancy.fraction)
+            header.blocks, header.warps_per_block, occupancy.blocks_per_sm, occupancy.limiter, float(occupancy.fraction),
+            header.cluster_blocks,
         ),
         notes=(_representative(int(first_warp[path]), header.warps_per_block, representative, warps, path), *_banks(misses, gpu)),
         memory_stall_levels=_levels(intervals, cause, latency),

@@ -180,7 +180,7 @@ INTERVAL_KEYS = ("instructions", "stall_cycles", "cause", "pc", "memory_instruct
 REQUIRED_KEYS = ("schema", "kernel", "warps_per_sm", "total_warp_instructions", "llc_miss_ratio", "intervals")
 OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_levels", "demands", "counts", "notes")
 LAUNCH_KEYS = ("blocks", "warps_per_block", "blocks_per_sm")
-LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy")
+LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy", "cluster_blocks")
 # older files do not have them: no waits, and conflicts and the busiest unit are not known
 DEMAND_OPTIONAL_KEYS = ("way_wait", "far_share", "port_conflict_share", "stall_conflict_share")
 _UNIT = "unit"
@@ -268,7 +268,10 @@ def _launch(top: Fields) -> LaunchShape | None:
     blocks, warps_per_block, blocks_per_sm = (launch.whole(name, least=1) for name in LAUNCH_KEYS)
     limiter = launch.text("limiter") if launch.has("limiter") else ""
     occupancy = launch.number("occupancy", most=1.0) if launch.has("occupancy") else 0.0
-    return LaunchShape(blocks, warps_per_block, blocks_per_sm, limiter, occupancy)
+    cluster_blocks = launch.whole("cluster_blocks", least=1) if launch.has("cluster_blocks") else 1
+    if blocks % cluster_blocks:
+        launch.fail("cluster_blocks", f"is {cluster_blocks}, and the launch has {blocks} blocks", "give whole clusters")
+    return LaunchShape(blocks, warps_per_block, blocks_per_sm, limiter, occupancy, cluster_blocks)
 
 
 def _stall_levels(top: Fields) -> tuple[float, float, float] | None:

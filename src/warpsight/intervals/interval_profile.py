@@ -89,7 +89,7 @@ class LaunchShape:
     """The launch as models need it to place waves. It is optional in a profile; without it, all SMs are assumed to be equally full.
 
     `blocks_per_sm` blocks fit on an SM (at least 1), `limiter` is the resource that limits them, `occupancy` the fraction of the
-    SM's warp slots that they fill.
+    SM's warp slots that they fill. `cluster_blocks` start together (1: there are no clusters).
     """
 
     blocks: int
@@ -97,6 +97,7 @@ class LaunchShape:
     blocks_per_sm: int
     limiter: str = ""
     occupancy: float = 0.0
+    cluster_blocks: int = 1
 
 
 @dataclass(frozen=True)

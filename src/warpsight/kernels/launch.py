@@ -75,10 +75,11 @@ Argument = ScalarArgument | ArrayArgument | Image
 
 
 class LaunchShape:
-    """What follows from the dimensions `grid`, in blocks, and `block`, in threads."""
+    """What follows from the dimensions `grid` and `cluster`, in blocks, and `block`, in threads; None: there are no clusters."""
 
     grid: Dim3
     block: Dim3
+    cluster: Dim3 | None = None
 
     @property
     def threads_per_block(self) -> int:
@@ -95,6 +96,27 @@ class LaunchShape:
         """Blocks in the grid."""
         return math.prod(self.grid)
 
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks in a cluster."""
+        return math.prod(self.cluster or (1,))
+
+    @property
+    def starts_in_order(self) -> bool:
+        """Whether blocks start in the order of their numbers. Those of a cluster start together, and may lie in several rows."""
+        return max((self.cluster or (1, 1, 1))[1:]) == 1
+
+    def block_at(self, place: Any) -> Any:
+        """The number of the block that starts at `place` (a number or an array): cluster after cluster, x fastest in both."""
+        sizes = self.cluster or (1, 1, 1)
+        cluster, within = place // self.cluster_blocks, place % self.cluster_blocks
+        number, step = 0, 1
+        for size, blocks in zip(sizes, self.grid, strict=True):
+            count = blocks // size
+            number = number + step * (cluster % count * size + within % size)
+            cluster, within, step = cluster // count, within // size, step * blocks
+        return number
+
 
 @dataclass(frozen=True)
 class Launch(LaunchShape):
@@ -108,11 +130,6 @@ class Launch(LaunchShape):
     arguments: tuple[Argument, ...]
     shared_bytes: int = 0
     cluster: Dim3 | None = None
-
-    @property
-    def cluster_blocks(self) -> int:
-        """Blocks in a cluster."""
-        return math.prod(self.cluster or (1,))
 
 
 DEFAULT_HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize before anyone sets it

@@ -14,6 +14,7 @@ from warpsight.base.errors import UsageError
 from warpsight.base.registry import Registry, registry
 from warpsight.gpu.design import Design
 from warpsight.gpu.key import Key
+from warpsight.gpu.occupancy import resident_blocks
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.isa.op_classes import OP_CLASSES
@@ -184,7 +185,8 @@ def _provenance(model: Model, profile: IntervalProfile, gpu: GpuSpec, stack: dic
         answer["mem_data_by_level"] = {level: stack["mem_data"] * share for level, share in shares}
     if profile.launch is not None:
         launch = profile.launch
-        resident = launch.warps_per_block * min(launch.blocks_per_sm, -(-launch.blocks // gpu.sm_count))
+        blocks = resident_blocks(gpu, launch.blocks, launch.blocks_per_sm, launch.cluster_blocks)
+        resident = launch.warps_per_block * blocks
         answer["warps_per_sm"] = resident
         if resident != profile.warps_per_sm:
             answer["note"] = f"warps_per_sm is {profile.warps_per_sm} in the profile and {resident} by its launch on {gpu.name}"

@@ -8,7 +8,7 @@ from warpsight.equations import resources
 from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import Floats, IntervalProfile
 from warpsight.models.base import MODELS, About, Model
-from warpsight.models.interval_model import IDLE, launch_answer, place_waves, residency, with_launch
+from warpsight.models.interval_model import IDLE, launch_answer, residency, waves_of, with_launch
 
 _LARGEST = "({what}, of a warp, - its issue cycles) / its instructions, where it is the largest of com_struct, noc and dram; else 0"
 
@@ -55,7 +55,8 @@ class Bottleneck(Model):
         instructions = resources.instructions_per_warp(profile)
         resident, launch = waves.warps[: len(design)], profile.launch
         if launch is not None:  # of the fullest wave
-            resident = np.minimum(np.ceil(launch.blocks / design.sm_count), launch.blocks_per_sm) * launch.warps_per_block
+            fullest = waves_of(launch, design)
+            resident = np.where(fullest.full > 0, launch.blocks_per_sm, fullest.last_blocks) * launch.warps_per_block
         issue = resources.issue_cycles(instructions, design, resident)
         bounds = {
             "com_struct": np.maximum(demands.unit_cycles / design.sm_schedulers, demands.l1_cycles),
@@ -70,7 +71,7 @@ class Bottleneck(Model):
         answer = launch_answer(profile, design, stack, waves)
         if launch is None:
             return with_launch(profile, design, answer, np.zeros(len(design)))
-        full = place_waves(launch.blocks, launch.blocks_per_sm, design.sm_count).full
+        full = waves_of(launch, design).full
         placed = full * (design.dispatch_block_cycles + resources.start_cycles(design, launch.warps_per_block))
         return with_launch(profile, design, answer, np.maximum(resources.dispatch_cycles(launch.blocks, design), placed))
 

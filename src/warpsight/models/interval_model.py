@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.base.errors import UsageError
 from warpsight.equations.multithreading import multithreaded_cycles, nonoverlapped, pieces
 from warpsight.gpu.design import Design
-from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile
+from warpsight.gpu.occupancy import clusters_of
+from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
 from warpsight.models.base import STACK_PREFIX, Model, answer_of
 from warpsight.result.prediction import in_order
 
@@ -42,6 +44,30 @@ def place_waves(blocks: Any, blocks_per_sm: Any, sm_count: Any) -> Waves:
     last_blocks = busiest - full * blocks_per_sm
     last_sms = (blocks - full * blocks_per_sm * sm_count) / last_blocks
     return Waves(full, last_blocks, last_sms, busiest * sm_count / blocks)
+
+
+def waves_of(launch: LaunchShape, design: Design) -> Waves:
+    """Waves of a launch on every design point.
+
+    Of clusters, the SMs of a GPC hold whole ones; as many SMs as the places left over would fill have no block in any wave.
+    """
+    if launch.cluster_blocks == 1:
+        return place_waves(launch.blocks, launch.blocks_per_sm, design.sm_count)
+    used = sms_with_clusters(launch, design)
+    waves = place_waves(launch.blocks, launch.blocks_per_sm, used)
+    return replace(waves, imbalance=waves.imbalance * design.sm_count / used)
+
+
+def sms_with_clusters(launch: LaunchShape, design: Design) -> Floats:
+    """SMs that the resident clusters of a launch fill, [D]; without clusters all. Raises UsageError where not one cluster fits."""
+    if launch.cluster_blocks == 1:
+        return design.sm_count
+    shapes, point = np.unique(np.stack([design.sm_count, design.gpc_count]).astype(np.int64), axis=1, return_inverse=True)
+    clusters = np.array([clusters_of(sms, gpcs, launch.blocks_per_sm, launch.cluster_blocks) for sms, gpcs in shapes.T.tolist()])
+    if not clusters.all():
+        what = f"a cluster of {launch.cluster_blocks} blocks does not fit on a GPC of {int(shapes[0, clusters.argmin()])} SMs"
+        raise UsageError(what, place="gpc_count", remedy="give fewer GPCs, or more SMs")
+    return np.asarray(clusters[point.ravel()] * launch.cluster_blocks / launch.blocks_per_sm)
 
 
 # -- Design points times waves: every residency at which a model's equations have to be evaluated for a launch.
@@ -71,7 +97,7 @@ def residency(profile: IntervalProfile, design: Design) -> Residency:
         one = np.ones(len(design))
         return Residency(design, warps, points, one, np.ones(len(design), dtype=np.bool_), one)
     launch = profile.launch
-    waves = place_waves(launch.blocks, launch.blocks_per_sm, design.sm_count)
+    waves = waves_of(launch, design)
     filled = waves.full > 0
     point = np.concatenate([points, points[filled]])
     blocks = np.concatenate([waves.last_blocks, np.full(int(filled.sum()), float(launch.blocks_per_sm))])

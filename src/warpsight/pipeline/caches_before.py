@@ -89,7 +89,7 @@ def trace_key(trace: KernelTrace) -> str:
     """A hash of everything in a trace that decides a prediction."""
     header = trace.header
     facts = (header.kernel, header.grid, header.block, header.static_shared_bytes, header.dynamic_shared_bytes,
-             header.registers_per_thread, header.level, header.sampled_blocks)  # fmt: skip
+             header.registers_per_thread, header.level, header.sampled_blocks, header.cluster)  # fmt: skip
     parts: list[str | bytes] = [repr(facts), *(repr(astuple(each)) for each in trace.instructions), trace.block_start.tobytes()]
     paths = trace.paths
     parts += [np.ascontiguousarray(each).tobytes() for each in (paths.offset, paths.block, paths.lanes, paths.repeat)]

@@ -185,7 +185,7 @@ def trace_occupancy(trace: KernelTrace, gpu: GpuSpec) -> Occupancy:
     """The residency of the launch on `gpu`. Raises UsageError if a block does not fit an SM."""
     header = trace.header
     shared = header.static_shared_bytes + header.dynamic_shared_bytes
-    return occupancy(gpu, header.threads_per_block, header.registers_per_thread, shared)
+    return occupancy(gpu, header.threads_per_block, header.registers_per_thread, shared, header.cluster_blocks)
 
 
 def miss_profile(

@@ -19,7 +19,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interchange import read_profile, write_profile
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.pipeline.kernel_input import prepare
-from warpsight.pipeline.provenance import TOOL
+from warpsight.pipeline.provenance import TOOL, cluster_of
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import ListingSink, convert_launches, obtain_trace, run_ready
 from warpsight.traces.exporters.accelsim.writer import KERNEL, LIST, export_accelsim
@@ -100,8 +100,9 @@ def summary_of(trace: KernelTrace, folder: str | Path) -> dict[str, Any]:
     header = trace.header
     return {
         "tool": TOOL, "kernel": header.kernel, "source": header.source, "grid": list(header.grid), "block": list(header.block),
-        "level": header.level, "target": header.target, "warp_instructions": header.warp_instructions, "thread_instructions":
-        header.thread_instructions, "warps": header.warps, "recorded_blocks": header.recorded_blocks, "paths": len(trace.paths),
+        **cluster_of(header), "level": header.level, "target": header.target, "warp_instructions": header.warp_instructions,
+        "thread_instructions": header.thread_instructions, "warps": header.warps,
+        "recorded_blocks": header.recorded_blocks, "paths": len(trace.paths),
         "registers_per_thread": header.registers_per_thread, "registers_from": header.registers_from,
         "emulation_seconds": header.emulation_seconds, "trace_bytes": trace_bytes(folder), "folder": str(folder),
         "kernel_hash": header.kernel_hash, "input_hash": header.input_hash, "notes": list(trace.notes),
@@ -119,6 +120,7 @@ def export_trace(
     export = export_accelsim(trace, folder, overwrite=overwrite, progress=stage(watch, "writing the trace"))
     return {
         "tool": TOOL, "kernel": trace.header.kernel, "source": trace.header.source, "grid": list(trace.header.grid),
-        "block": list(trace.header.block), "folder": str(export.folder), "files": [LIST, KERNEL], "blocks": export.blocks,
-        "warps": export.warps, "lines": export.instructions, "bytes": export.bytes, "notes": [*trace.notes, *export.notes],
+        "block": list(trace.header.block), **cluster_of(trace.header), "folder": str(export.folder), "files": [LIST, KERNEL],
+        "blocks": export.blocks, "warps": export.warps, "lines": export.instructions, "bytes": export.bytes,
+        "notes": [*trace.notes, *export.notes],
     }

@@ -76,7 +76,7 @@ class ReadyLaunch:
     def check_fit(self, gpu: GpuSpec) -> None:
         """Raise `UsageError` if a block does not fit an SM of `gpu`: before the kernel runs, not after."""
         shared = self.registers.static_shared_bytes + self.launch.shared_bytes
-        occupancy(gpu, self.launch.threads_per_block, self.registers.registers, shared)
+        occupancy(gpu, self.launch.threads_per_block, self.registers.registers, shared, self.launch.cluster_blocks)
 
 
 def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:

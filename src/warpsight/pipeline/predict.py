@@ -9,7 +9,7 @@ from typing import Any
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, stage
 from warpsight.caches.exact.between import L2Lines
-from warpsight.gpu.occupancy import Occupancy
+from warpsight.gpu.occupancy import Occupancy, resident_blocks
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.caches_before import CarriedL2, resolved, trace_key
 from warpsight.pipeline.evaluate import Designs, MemoryStore, evaluate, known_models, predict_trace, trace_occupancy
@@ -193,7 +193,7 @@ def _residencies(trace: KernelTrace, gpu: GpuSpec, least: int, most: int) -> lis
     """Every residency of whole blocks with `least` to `most` warps, as far as blocks fit an SM and the launch has them."""
     full = trace_occupancy(trace, gpu)
     header = trace.header
-    blocks = min(full.blocks_per_sm, -(-header.blocks // gpu.sm_count))
+    blocks = resident_blocks(gpu, header.blocks, full.blocks_per_sm, header.cluster_blocks)
     counts = [count for count in range(1, blocks + 1) if least <= count * header.warps_per_block <= most]
     if not counts:
         limit = f"{full.limiter} of {gpu.name} allow" if blocks == full.blocks_per_sm else "the launch has, per SM,"

@@ -9,6 +9,7 @@ from warpsight._version import __version__
 from warpsight.gpu.describe import order_document, resolved, spec_hash
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.kernels.launch import LaunchShape
 from warpsight.pipeline.caches_before import at_start, notes_on
 from warpsight.pipeline.request import Method
 from warpsight.traces.schema import KernelTrace
@@ -29,6 +30,7 @@ def trace_provenance(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_n
         "gpu_hash": spec_hash(gpu),
         "launch": {
             "source": header.source, "mangled": header.mangled, "grid": list(header.grid), "block": list(header.block),
+            **cluster_of(header),
             "static_shared_bytes": header.static_shared_bytes, "dynamic_shared_bytes": header.dynamic_shared_bytes,
             "registers_per_thread": header.registers_per_thread, "registers_from": header.registers_from, "level": header.level,
             "target": header.target,
@@ -43,6 +45,11 @@ def trace_provenance(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_n
         "profile_notes": list(profile_notes),
         "notes": notes,
     }
+
+
+def cluster_of(launch: LaunchShape) -> dict[str, Any]:
+    """The shape of a cluster under the key `cluster`, where the launch has clusters."""
+    return {"cluster": list(launch.cluster)} if launch.cluster is not None and launch.cluster_blocks > 1 else {}
 
 
 def profile_provenance(profile: IntervalProfile, gpu: GpuSpec, origin: str) -> dict[str, Any]:

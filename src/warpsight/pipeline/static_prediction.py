@@ -10,7 +10,7 @@ import numpy as np
 
 from warpsight.base.errors import UsageError
 from warpsight.gpu.describe import resolved, spec_hash
-from warpsight.gpu.occupancy import occupancy
+from warpsight.gpu.occupancy import occupancy, resident_blocks
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile, LaunchShape
 from warpsight.intervals.static.counts import static_counts
@@ -19,7 +19,7 @@ from warpsight.isa.ptx.lexer import lines_of
 from warpsight.kernels.mangling import display_name
 from warpsight.models.base import get_model
 from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
-from warpsight.pipeline.provenance import TOOL, merged_provenance
+from warpsight.pipeline.provenance import TOOL, cluster_of, merged_provenance
 from warpsight.pipeline.request import KernelRequest
 from warpsight.result.prediction import Prediction
 
@@ -53,19 +53,21 @@ def predict_static(request: KernelRequest, gpu: GpuSpec, models: Sequence[str], 
 def static_profile(ready: ReadyLaunch, gpu: GpuSpec, hints: StaticHints) -> IntervalProfile:
     """A profile that has counts and a launch, and nothing that models of intervals need."""
     launch, use = ready.launch, ready.registers
-    resident = occupancy(gpu, launch.threads_per_block, use.registers, use.static_shared_bytes + launch.shared_bytes)
+    shared = use.static_shared_bytes + launch.shared_bytes
+    resident = occupancy(gpu, launch.threads_per_block, use.registers, shared, launch.cluster_blocks)
     with lines_of(ready.source.path):
         counts = static_counts(ready.source, launch, gpu, resident.blocks_per_sm, hints)
     none = np.zeros(0)
     return IntervalProfile(
         kernel=display_name(launch.kernel),
-        warps_per_sm=min(resident.blocks_per_sm, -(-launch.blocks // gpu.sm_count)) * counts.warps_per_block,
+        warps_per_sm=resident_blocks(gpu, launch.blocks, resident.blocks_per_sm, launch.cluster_blocks) * counts.warps_per_block,
         total_warp_instructions=round(counts.instructions * counts.blocks * counts.warps_per_block),
         llc_miss_ratio=1.0,
         instructions=none, stall_cycles=none, cause=np.zeros(0, dtype=np.int8), pc=np.zeros(0, dtype=np.int32),
         memory_instructions=none, read_misses=none, write_misses=none, dram_reads=none, dram_writes=none,
         launch=LaunchShape(
-            launch.blocks, counts.warps_per_block, resident.blocks_per_sm, resident.limiter, float(resident.fraction)
+            launch.blocks, counts.warps_per_block, resident.blocks_per_sm, resident.limiter, float(resident.fraction),
+            launch.cluster_blocks,
         ),
         counts=counts,
     )
@@ -82,6 +84,7 @@ def _provenance(ready: ReadyLaunch, gpu: GpuSpec, hints: StaticHints) -> dict[st
         "gpu_hash": spec_hash(gpu),
         "launch": {
             "source": ready.source.path, "mangled": launch.kernel, "grid": list(launch.grid), "block": list(launch.block),
+            **cluster_of(launch),
             "static_shared_bytes": use.static_shared_bytes, "dynamic_shared_bytes": launch.shared_bytes,
             "registers_per_thread": use.registers, "target": ready.source.target,
         },

@@ -9,7 +9,7 @@ from typing import Any
 
 from warpsight.base.units import thousands, three_digits
 from warpsight.reports.next_step import ANY_SHORT_LAUNCH, untried_changes
-from warpsight.reports.prediction import caches_before, classification, difference, miss_latency, notes_of
+from warpsight.reports.prediction import caches_before, classification, difference, launch_shape, miss_latency, notes_of
 from warpsight.reports.stack import stack_table
 from warpsight.reports.terminal import PLAIN, WIDTH, Style, shortened
 from warpsight.result.prediction import components_of
@@ -49,7 +49,7 @@ def screen_head(prediction: dict[str, Any], place: dict[str, Any] | None, about:
     plain = shortened(f"{where} {prediction['kernel']}".strip(), width)
     kernel = style.strong(plain)
     parts = [
-        kernel, f"grid {launch_size(launch['grid'])} block {launch_size(launch['block'])}",
+        kernel, launch_shape(launch, launch_size),
         f"{prediction['gpu']} {provenance['gpu']['core_clock']}", f"{level_of(launch)}, {before}",
     ]  # fmt: skip
     time = style.time(prediction["seconds"])

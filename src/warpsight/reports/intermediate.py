@@ -8,7 +8,7 @@ from typing import Any
 from warpsight.base.units import duration, thousands, three_digits
 from warpsight.reports.drawing.charts import LOG_FROM_0, Axis, Bars, Lines, Series
 from warpsight.reports.drawing.svg import svg
-from warpsight.reports.prediction import dimensions
+from warpsight.reports.prediction import launch_shape
 from warpsight.reports.terminal import Column, Style, aligned
 
 
@@ -43,8 +43,7 @@ def export_text(document: dict[str, Any]) -> str:
 
 
 def _launch(document: dict[str, Any]) -> str:
-    grid, block = dimensions(document["grid"]), dimensions(document["block"])
-    return f"{document['tool']}   {document['source']} : {document['kernel']}   grid {grid} block {block}"
+    return f"{document['tool']}   {document['source']} : {document['kernel']}   {launch_shape(document)}"
 
 
 def _notes(document: dict[str, Any]) -> list[str]:

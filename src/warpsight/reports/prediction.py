@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from warpsight.base.units import percent, significant, thousands, three_digits
@@ -50,7 +50,7 @@ def heading(document: dict[str, Any]) -> str:
     source = f"{launch['source']} : " if launch.get("source") else ""
     parts = [provenance.get("tool", "warpsight"), source + document["kernel"]]
     if launch:
-        parts.append(f"grid {dimensions(launch['grid'])} block {dimensions(launch['block'])}")
+        parts.append(launch_shape(launch))
     parts.append(document["gpu"])
     if launch.get("level"):
         of = f" of {launch['target']}" if launch["target"] != "sass" else ""
@@ -103,6 +103,11 @@ def notes_of(documents: list[dict[str, Any]]) -> list[str]:
 def dimensions(size: Sequence[int]) -> str:
     """A grid or block as CUDA writes it: `(128,1,1)`."""
     return f"({','.join(map(str, size))})"
+
+
+def launch_shape(launch: dict[str, Any], size: Callable[[Sequence[int]], str] = dimensions) -> str:
+    """Grid, block and, where the launch has clusters, their shape: `grid (8,1,1) block (64,1,1) cluster (2,1,1)`."""
+    return " ".join(f"{name} {size(launch[name])}" for name in ("grid", "block", "cluster") if name in launch)
 
 
 # -- Several predictions as a table: one row each, the CPI stack in columns.

@@ -12,7 +12,7 @@ from warpsight.simulator.noc import send_packet, send_reply
 from warpsight.simulator.scheduler import schedule_and_issue
 from warpsight.simulator.state import Channel, State
 from warpsight.simulator.structures import remove_oldest
-from warpsight.simulator.warps import distribute_blocks, open_all_barriers
+from warpsight.simulator.warps import distribute_blocks, distribute_clusters, open_all_barriers
 
 # -- Who acts in a cycle. Each step of a cycle has a table of the times at which its components act next.
 #
@@ -115,12 +115,18 @@ def _sms(state: State, now: int) -> None:
 DONE, NEED_BLOCK, PAUSED, BAD_TRACE, TOO_LONG, STUCK = range(6)
 
 
+@inlined
+def _distribute(state: State, now: int) -> bool:
+    """Start blocks on SMs with free places; False when the next of them are not in the window."""
+    return distribute_clusters(state, now) if state.machine.cluster_blocks > 1 else distribute_blocks(state, now)
+
+
 @compiled
 def _run(state: State, cycles: int) -> int:
     until = state.now + cycles
     while state.bad_warp < 0:
         now = state.now
-        if state.free_places > 0 and not distribute_blocks(state, now):
+        if state.free_places > 0 and not _distribute(state, now):
             return NEED_BLOCK
         _memory_and_slices(state, now)
         _sms(state, now)

@@ -91,7 +91,8 @@ def _take(state: State, sm: Sm, access: Access, now: int) -> None:
     sm.unit_free = now + max(least, last_pass + (machine.pass_cycles if count == 0 else 0))
     if count == 0:
         if instruction.load >= 0:
-            data_came(state, sm, warp, pc, now + machine.shared_cycles + last_pass, now, codes.CAUSE_ALU)
+            there_and_back = machine.cluster_cycles if instruction.remote else machine.shared_cycles
+            data_came(state, sm, warp, pc, now + there_and_back + last_pass, now, codes.CAUSE_ALU)
         accesses_done(state, sm, warp, 1, now)
         return
     sm.requests = _split(state, sm, warp.sector, count, pc)

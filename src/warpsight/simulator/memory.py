@@ -18,12 +18,14 @@ from warpsight.addressing.mapping import SET_INDEX_RULES, SLICE_INDEX_RULES
 from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import check_hierarchy, most_dirty, sector_groups
-from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, occupied, op_latency, pass_cycles
+from warpsight.gpu.occupancy import gpc_of_sms
+from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, occupied, op_latency, pass_cycles, shared_latency
 from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.simulator import codes
 from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
 from warpsight.simulator.structures import Cache
 from warpsight.traces.schema import ATOMIC, LOAD, NEXT_GROUP, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
+from warpsight.traces.window import block_order
 
 Rows = npt.NDArray[Any]
 Numbers = dict[str, int]
@@ -146,7 +148,8 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         raise SpecError(what, place=f"{gpu.name}: l2.latency", remedy=remedy)
     return {
         "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
-        "shared_cycles": max(1, gpu.latency_cycles["shared"] - address),
+        "shared_cycles": max(1, shared_latency(gpu, remote=False) - address),
+        "cluster_cycles": max(1, shared_latency(gpu, remote=True) - address),
         "flit_bytes": flit_bytes, "flit_ticks": flit,
         "store_ticks": codes.TICKS * gpu.noc.store_overhead_cycles, "l2_cycles": l2 - fixed,
         "far_cycles": gpu.l2.far_latency_cycles,
@@ -275,7 +278,7 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
             len(touched), len(registers), len(set(written)),
             numbers.setdefault(operands_read, len(numbers)) if operands_read else -1,
             operand_cycles(i.opcode, i.space, i.access, i.access_bytes), _ACCESS.get(i.access, -1), i.access_bytes,
-            packed_lines(i.access_bytes), i.event_bytes, i.sector_bytes, i.has_degree, loads if returns else -1,
+            packed_lines(i.access_bytes), i.event_bytes, i.sector_bytes, i.has_degree, trace.is_remote(i), loads if returns else -1,
             copies and i.is_async_copy, i.bypasses_l1, 0 if i.adds_lanes_up else gpu.sm.atomic_lane_cycles,
             copies and i.closes_group, _first_group(i),
         ))  # fmt: skip
@@ -325,7 +328,7 @@ def _queues(tables: _Tables, units: Rows, record: type, entries: dict[str, str],
 
 def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     """SMs without blocks; returns all their warps."""
-    sms["number"] = np.arange(len(sms))
+    sms["number"], sms["gpc"] = np.arange(len(sms)), gpc_of_sms(len(sms), machine["gpcs"])
     sms["in_hand"] = sms["waits_for"] = -1
     places = tables.give(sms, Sm, "places", machine["places"])
     places["live"] = places["free_since"] = -1
@@ -396,11 +399,13 @@ def new_memory(trace: KernelTrace, gpu: GpuSpec, machine: Numbers, code: Code) -
     memory = Memory(
         State, path=len(paths.block), sms=machine["sm_count"], slices=machine["slices"], channels=machine["channels"], due=most,
         due_bits=-(-most // 64), counters=instructions, stack=instructions, issues=machine["watch_room"],
+        gpc_blocks=machine["gpcs"],
     )  # fmt: skip
     memory.root["machine"] = tuple(machine[name] for name in fields_of(Machine))
     memory["path"]["block"], memory["path"]["lanes"], memory["path"]["repeat"] = paths.block, paths.lanes, paths.repeat
     memory.put("code", code.rows)
     memory.put("block_start", trace.block_start.astype(np.int64))
+    memory.put("block_order", block_order(trace.header))
     tables, rooms = _Tables(), queues_of(gpu, machine)
     warps = _sms(tables, memory["sms"], machine, rooms["sm"])
     _slices_and_channels(tables, memory["slices"], memory["channels"], machine, rooms)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from warpsight.base.errors import FormatError, LimitError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of
 from warpsight.caches.exact.between import lines_left
+from warpsight.gpu.occupancy import resident_clusters
 from warpsight.gpu.spec import GpuSpec
 from warpsight.simulator.engine import BAD_TRACE, DONE, NEED_BLOCK, STUCK, TOO_LONG, run
 from warpsight.simulator.memory import LaunchMemory, code_of, load_store_unit_of, machine_of, new_memory
@@ -153,7 +154,9 @@ def simulate_launch(
     code = code_of(trace, gpu)
     machine |= {"registers": code.registers, "loads": code.loads, "groups": code.groups, "units": code.units}
     machine |= {"max_cycles": max_cycles, **load_store_unit_of(gpu, header.level)}
+    resident_clusters(gpu, blocks_per_sm, header.cluster_blocks)  # else no block would ever start
     machine["most_requests"] = most_sectors(trace) + 1
+    machine |= {"cluster_blocks": header.cluster_blocks, "gpcs": max(1, gpu.gpc_count), "in_order": header.starts_in_order}
     machine["watched_sm"], machine["watch_room"] = (-1, 0) if watch_sm is None else (watch_sm, WATCHED_INSTRUCTIONS)
 
     def run_from(before: npt.NDArray[Any] | None) -> Simulation:
@@ -182,7 +185,8 @@ def _run_launch(memory: LaunchMemory, trace: KernelTrace, max_cycles: int, progr
         outcome = run(state.address, samples.period)
         launched = int(launch["next_block"]) * header.warps_per_block
         if outcome == NEED_BLOCK:
-            window.extend(memory.warps, launched)
+            # behind it are all blocks that have not started: those of a cluster start together
+            window.extend(memory.warps, int(header.block_at(launch["next_block"])) * header.warps_per_block)
             launch["first_warp"], launch["last_warp"] = window.first, window.end
             for name, table in (("window", window.warps), ("events", window.events), ("sectors", window.sectors)):
                 state.put(name, table)

@@ -33,6 +33,7 @@ class Instruction(Record):
     event_bytes: int
     sector_bytes: int  # of the event: how many of its first bytes count sectors
     has_degree: bool
+    remote: bool  # in shared memory it accesses that of another block
     load: int  # its number among the instructions whose data returns later; -1: none of them
     copies: bool  # asynchronously to shared memory
     bypasses_l1: bool
@@ -213,6 +214,7 @@ class Sm(Record):
     """A streaming multiprocessor."""
 
     number: int
+    gpc: int
     # blocks and warps
     places: Table[Place]
     oldest_first: Table[Int32]  # the places of its blocks
@@ -346,6 +348,7 @@ class Machine(Record):
     pipeline_cycles: int
     most_requests: int  # of an access
     shared_cycles: int
+    cluster_cycles: int  # the same in shared memory of another block
     flit_bytes: int
     flit_ticks: int
     store_ticks: int  # that the SM's port takes for a store beyond its flits
@@ -369,6 +372,9 @@ class Machine(Record):
     random: bool  # the L2 evicts any line, not the least recently used
     most_dirty: int  # lines of an L2 set
     blocks: int
+    cluster_blocks: int  # that start together, on SMs of one GPC
+    gpcs: int
+    in_order: bool  # blocks start in the order of their numbers
     warps_per_block: int
     registers: int
     loads: int
@@ -398,8 +404,12 @@ class State(Record):
     # the launch
     now: int
     next_block: int
+    block_order: Table[int]  # the numbers of the blocks in the order in which they start; empty where they start in theirs
     free_places: int
     next_sm: int  # to get a block in this cycle
+    cluster_left: int  # blocks of the latest cluster that have not left for their SMs
+    cluster_gpc: int  # to which they go
+    gpc_blocks: Table[int]  # [GPC] that have gone to it
     next_start: int  # when the next block may start
     sent: int  # ticks, when the next block can leave for its SM
     live_warps: int

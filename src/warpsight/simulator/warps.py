@@ -232,11 +232,20 @@ def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int, after: 
         end_warp(state, sm, warp, now)
 
 
+@inlined
+def _started(state: State, place: int) -> int:
+    """The number of the block that starts at `place` of the order."""
+    return place if state.machine.in_order else state.block_order[place]
+
+
 @compiled
 def _start_block(state: State, sm: Sm, number: int, now: int) -> None:
     """Put the next block of the grid into the free place `number`."""
     warps = state.machine.warps_per_block
-    first = state.next_block * warps
+    first = _started(state, state.next_block) * warps
+    state.free_places -= 1
+    state.next_start = now + 1
+    state.sent = max(state.sent, now * codes.TICKS) + state.machine.block_ticks
     state.next_block += 1
     state.live_warps += warps
     sm.oldest_first[sm.blocks] = number
@@ -280,9 +289,75 @@ def distribute_blocks(state: State, now: int) -> bool:
             if (state.next_block + 1) * state.machine.warps_per_block > state.last_warp:
                 state.next_start = now
                 return False
-            state.free_places -= 1
-            state.next_start = now + 1
-            state.sent = max(state.sent, now * codes.TICKS) + state.machine.block_ticks
             _start_block(state, sm, place, now)
     state.next_sm = 0
+    return True
+
+
+# -- Clusters: their blocks leave one after the other for SMs of one GPC that has room for all of them.
+
+@inlined
+def _vacant_places(state: State, sm: Sm, now: int) -> int:
+    """Places of the SM where blocks can start now. Notes when the next of the others can be used."""
+    vacant = 0
+    for number in range(state.machine.places):
+        place = sm.places[number]
+        if place.live < 0 and place.free_since < now:
+            vacant += 1
+        elif place.live < 0:
+            state.next_start = min(state.next_start, place.free_since + 1)
+    return vacant
+
+
+@compiled
+def _choose_gpc(state: State, now: int) -> int:
+    """Of the GPCs with room for a cluster, that to which the fewest blocks have gone; -1 if there is none."""
+    chosen = -1
+    for gpc in range(state.machine.gpcs):
+        vacant = 0
+        for number in range(state.machine.sm_count):
+            if state.sms[number].gpc == gpc:
+                vacant += _vacant_places(state, state.sms[number], now)
+        fits = vacant >= state.machine.cluster_blocks
+        if fits and (chosen < 0 or state.gpc_blocks[gpc] < state.gpc_blocks[chosen]):
+            chosen = gpc
+    return chosen
+
+
+@compiled
+def _emptiest_sm(state: State, now: int) -> int:
+    """The SM of the cluster's GPC that has the fewest blocks, of those with room for one."""
+    chosen = -1
+    for number in range(state.machine.sm_count):
+        sm = state.sms[number]
+        fewer = chosen < 0 or sm.blocks < state.sms[chosen].blocks
+        if sm.gpc == state.cluster_gpc and fewer and _vacant(state, sm, now) >= 0:
+            chosen = number
+    return chosen
+
+
+@compiled
+def distribute_clusters(state: State, now: int) -> bool:
+    """Start the blocks of clusters at the GPU's pace; False when the next cluster is not in the window."""
+    if state.next_start > now:
+        return True
+    state.next_start = codes.NEVER
+    while state.cluster_left > 0 or state.next_block < state.machine.blocks:
+        if state.sent >= (now + 1) * codes.TICKS:
+            state.next_start = state.sent // codes.TICKS
+            return True
+        if state.cluster_left == 0:
+            last = _started(state, state.next_block + state.machine.cluster_blocks - 1)
+            if (last + 1) * state.machine.warps_per_block > state.last_warp:
+                state.next_start = now
+                return False
+            gpc = _choose_gpc(state, now)
+            if gpc < 0:
+                return True
+            state.cluster_gpc, state.cluster_left = gpc, state.machine.cluster_blocks
+            state.gpc_blocks[gpc] += state.machine.cluster_blocks
+        sm = state.sms[_emptiest_sm(state, now)]
+        state.cluster_left -= 1
+        _start_block(state, sm, _vacant(state, sm, now), now)
+    state.free_places = 0
     return True

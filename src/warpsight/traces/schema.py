@@ -176,6 +176,8 @@ class TraceChunk:
 class TraceHeader(LaunchShape):
     """What was run, as instructions of `level`.
 
+    `cluster` is the shape of a thread block cluster, in blocks: (1, 1, 1) where the launch has none.
+
     `registers_from` is the origin of `registers_per_thread`: assembler, override, trace or estimate.
 
     `warp_instructions` and `thread_instructions` are of the whole launch. If only some blocks are recorded, `sampled_blocks` is
@@ -202,6 +204,7 @@ class TraceHeader(LaunchShape):
     sampled_blocks: int = 0
     sampled_instructions: int = 0
     level: str = "ptx"
+    cluster: tuple[int, int, int] = (1, 1, 1)
     schema: int = SCHEMA_VERSION
 
     @property
@@ -253,6 +256,14 @@ class KernelTrace:
     origin: str = ""
     notes: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def is_remote(self, instruction: StaticInstruction) -> bool:
+        """Whether what it accesses in shared memory is that of another block of the cluster.
+
+        PTX says so, or has generic addresses. Machine code has these alone for other blocks, and others for its own shared memory.
+        """
+        named = "shared::cluster" in instruction.opcode or instruction.space == "generic"
+        return named and instruction.has_degree and self.header.cluster_blocks > 1
 
     def _repr_html_(self) -> str | None:
         return DISPLAY.html(self)

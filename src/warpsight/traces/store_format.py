@@ -75,7 +75,11 @@ def read_header(path: Path) -> StoredHeader:
         raise FormatError(what, place=str(path), remedy=REMEDY) from None
 
 
+_WITHOUT_CLUSTERS = {"cluster": [1, 1, 1]}  # older traces do not state it
+
+
 def _parse(document: dict[str, Any]) -> StoredHeader:
+    document = _WITHOUT_CLUSTERS | document
     fields = {field.name: _typed(field.name, document[field.name], str(field.type)) for field in dataclasses.fields(TraceHeader)}
     notes, extra, paths = document["notes"], document["extra"], document["paths"]
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes) or not isinstance(extra, dict):

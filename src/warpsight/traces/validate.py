@@ -55,6 +55,10 @@ class ChunkChecker:
         self._per_block = max(1, header.warps_per_block)
         if min(*header.grid, *header.block) < 1:
             self._fail(f"grid {header.grid} or block {header.block} has a dimension below one")
+        if min(header.cluster) < 1 or any(blocks % size for blocks, size in zip(header.grid, header.cluster, strict=True)):
+            self._fail(f"clusters of {header.cluster} blocks do not divide the grid {header.grid}")
+        if header.recorded_blocks % header.cluster_blocks:
+            self._fail(f"its {header.recorded_blocks} blocks are not whole clusters of {header.cluster_blocks}")
         if header.sampled_blocks > header.blocks or header.sampled_instructions > header.warp_instructions:
             self._fail(f"it holds {header.sampled_blocks} blocks of {header.blocks}, or more instructions than were executed")
         self._check_instructions(instructions)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import FormatError
 from warpsight.base.records import Record, dtype_of
-from warpsight.traces.schema import KernelTrace, TraceChunk
+from warpsight.traces.schema import KernelTrace, TraceChunk, TraceHeader
 
 Rows = npt.NDArray[Any]
 Number = TypeVar("Number", bound=np.generic)
@@ -28,6 +28,11 @@ class WindowWarp(Record):
     event_end: int
     sector: int
     sector_end: int
+
+
+def block_order(header: TraceHeader) -> npt.NDArray[np.int64]:
+    """The numbers of the blocks in the order in which a GPU starts them, empty where this is the order of their numbers."""
+    return np.asarray(header.block_at(np.arange(0 if header.starts_in_order else header.recorded_blocks)), np.int64)
 
 
 class TraceWindow:

@@ -10,7 +10,7 @@ from warpsight.analysis.advice.rule import ARCHITECT, MODEL, PROGRAMMER, Case, W
 from warpsight.base.units import percent, thousands, three_digits
 from warpsight.gpu.describe import resolved
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.occupancy import Occupancy, occupancy
+from warpsight.gpu.occupancy import Occupancy, occupancy, resident_clusters
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile, divided
 from warpsight.traces.schema import KernelTrace, TraceHeader
@@ -91,12 +91,14 @@ class Balance:
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
         """The change, if the blocks are not a multiple of the SMs, or have unequal work."""
-        profile, sms = case.profiled.profile, case.gpu.sm_count
-        if profile.launch is None:
+        profile, launch = case.profiled.profile, case.profiled.profile.launch
+        if launch is None:
             return
+        places = resident_clusters(case.gpu, launch.blocks_per_sm, launch.cluster_blocks) * launch.cluster_blocks
+        sms = places // launch.blocks_per_sm  # that blocks can fill: GPCs hold whole clusters
         even = balanced(profile, sms)
         assert even.launch is not None
-        blocks, busiest = profile.launch.blocks, -(-profile.launch.blocks // sms)
+        blocks, busiest = launch.blocks, -(-launch.blocks // sms)
         if blocks % sms and not any(LaunchOverhead().propose(case)):  # which fills the SMs evenly, too
             idle = percent(1 - blocks / (busiest * sms))
             has = "1 block" if busiest == 1 else f"{busiest} blocks"
@@ -132,7 +134,7 @@ class LaunchOverhead:
         if not part or profile.launch is None:
             return
         launch = profile.launch
-        resident = case.gpu.sm_count * launch.blocks_per_sm
+        resident = resident_clusters(case.gpu, launch.blocks_per_sm, launch.cluster_blocks) * launch.cluster_blocks
         if launch.blocks > resident:
             fewer = replace(
                 profile, launch=replace(launch, blocks=resident),

@@ -30,10 +30,11 @@ from warpsight.caches.exact.l2 import traffic_shares
 from warpsight.caches.exact.program import Program, program_of
 from warpsight.caches.exact.state import NEVER, TICKS, State
 from warpsight.caches.miss_profile import COUNTS, MissProfile
+from warpsight.gpu.occupancy import gpc_of_sms, resident_clusters
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import most_sectors
 from warpsight.traces.schema import KernelTrace
-from warpsight.traces.window import TraceWindow, contradiction
+from warpsight.traces.window import TraceWindow, block_order, contradiction
 
 TURNS_PER_REPORT = 1_000_000
 
@@ -51,13 +52,18 @@ class CacheSimulation:
         header = trace.header
         self._trace, self._gpu, self._progress, self._is_clocked = trace, gpu, progress, interleaving == "clocked"
         self._machine = machine_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm, interleaving)
+        resident_clusters(gpu, blocks_per_sm, header.cluster_blocks)  # else no block would ever start
         self._machine["most_requests"] = most_sectors(trace) + 1
+        self._machine["cluster_blocks"], self._machine["in_order"] = header.cluster_blocks, header.starts_in_order
+        self._machine["gpcs"] = max(1, gpu.gpc_count) if header.cluster_blocks > 1 else 1
+        self._order = block_order(header)
         self._program = program_of(trace, gpu, self._is_clocked)
 
     def run(self, before: L2Lines | None = None) -> tuple[MissProfile, L2Lines]:
         """The misses of the launch, and the lines that it leaves in the L2, which holds `before` at its start (None: nothing)."""
         gpu = self._gpu
         memory = _initial_memory(self._machine, self._program, gpu)
+        memory.put("block_order", self._order)
         if before is not None:
             memory["l2_lines"][:] = before
         _run_launch(memory, self._trace, self._progress)
@@ -100,7 +106,8 @@ def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None) -
         outcome = run(memory.address, TURNS_PER_REPORT)
         launched = int(state["next_block"]) * header.warps_per_block
         if outcome == NEED_BLOCK:
-            window.extend(memory["warps"], launched)
+            # behind it are all blocks that have not started: those of a cluster start together
+            window.extend(memory["warps"], int(header.block_at(state["next_block"])) * header.warps_per_block)
             state["first_warp"], state["end_warp"] = window.first, window.end
         elif outcome == BAD_TRACE:
             raise contradiction(trace, int(state["bad_warp"]))
@@ -114,11 +121,12 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     sms, slices = int(machine["sm_count"]), int(machine["slices"])
     places, slots, schedulers = (sms * int(machine[name]) for name in ("blocks_per_sm", "warp_slots", "schedulers"))
     memory = Memory(
-        State, counters=len(program.code), free_places=places, sms=sms, schedulers=schedulers, places=places, age_order=places,
-        warps=slots, eligible=slots, load_ready=slots * program.loads, waiting_accesses=sms * int(machine["access_queue"]),
-        requests=sms * 2 * int(machine["most_requests"]), l1_lines=sms * int(machine["l1"]["sets"] * machine["l1"]["ways"]),
-        mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=slices * int(machine["l2"]["sets"] * machine["l2"]["ways"]),
-        replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
+        State, counters=len(program.code), free_places=places, gpcs=int(machine["gpcs"]), sms=sms, schedulers=schedulers,
+        places=places, age_order=places, warps=slots, eligible=slots, load_ready=slots * program.loads,
+        waiting_accesses=sms * int(machine["access_queue"]), requests=sms * 2 * int(machine["most_requests"]),
+        l1_lines=sms * int(machine["l1"]["sets"] * machine["l1"]["ways"]), mshrs=sms * 2 * int(machine["l1_mshrs"]),
+        l2_lines=slices * int(machine["l2"]["sets"] * machine["l2"]["ways"]), replies=slices, stores=slices, atomics=slices,
+        channels=int(machine["channels"]),
     )
     state = memory.root
     state["machine"] = machine
@@ -130,12 +138,22 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     memory["schedulers"]["picked"] = memory["schedulers"]["last"] = -1
     memory["schedulers"]["next_event"] = memory["sms"]["lsu"]["next_event"] = NEVER
     memory["sms"]["lsu"]["slot"] = -1
-    # The first wave: SMs in turn, the next place of each once all SMs have had one.
-    queue = memory["free_places"]
-    queue["sm"] = first_wave(places, sms, int(machine["blocks_per_sm"]))
-    queue["place"] = np.arange(places) // sms
-    state["queue_tail"], state["bad_warp"], state["next_sm"] = places, -1, sms
+    _free_all_places(memory, machine)
+    state["bad_warp"], state["next_sm"] = -1, sms
     return memory
+
+
+def _free_all_places(memory: Memory, machine: Any) -> None:
+    """All places wait for a block. Those of a GPC: its SMs in turn, the next place of each once all have one."""
+    per_sm, first = int(machine["blocks_per_sm"]), 0
+    memory["sms"]["gpc"] = numbers = gpc_of_sms(int(machine["sm_count"]), int(machine["gpcs"]))
+    for gpc, ring in enumerate(memory["gpcs"]):
+        sms = np.flatnonzero(numbers == gpc)
+        room = len(sms) * per_sm
+        queue = memory["free_places"][first : first + room]
+        queue["sm"], queue["place"] = sms[first_wave(room, len(sms), per_sm)], np.arange(room) // len(sms)
+        ring["first"], ring["room"], ring["tail"] = first, room, room
+        first += room
 
 
 def _profile(memory: Memory) -> MissProfile:

@@ -45,6 +45,9 @@ class Machine(Record):
     warps_per_block: int
     warp_slots: int  # per SM
     blocks: int  # of the launch
+    cluster_blocks: int  # that start together, on SMs of one GPC
+    gpcs: int
+    in_order: bool  # blocks start in the order of their numbers
     loads: int  # of the kernel: instructions that load or do an atomic, and write a register
     issue_ticks: int  # per warp instruction and scheduler
     access_queue: int  # issued accesses that can wait for the load-store unit of an SM
@@ -187,11 +190,20 @@ class Place(Record):
 
 
 class FreePlace(Record):
-    """An entry of the queue of places that wait for a block."""
+    """An entry of a GPC's queue of places that wait for a block."""
 
     sm: int
     place: int
     since: int
+
+
+class Gpc(Record):
+    """SMs among which the blocks of a cluster are placed together (without clusters all SMs), and its queue of free places."""
+
+    first: int  # of its `free_places`, a ring
+    room: int
+    head: int  # places that have been given to blocks
+    tail: int
 
 
 class Scheduler(Record):
@@ -234,6 +246,7 @@ class Sm(Record):
     """A streaming multiprocessor."""
 
     next_event: int  # the earliest of its schedulers and its load-store unit
+    gpc: int
     resident: int  # blocks
     mshr_head: int  # misses in flight: entries `mshr_head` to `mshr_tail` of its MSHRs
     mshr_tail: int
@@ -289,9 +302,9 @@ class State(Record):
     # The launch.
     next_block: int
     live_warps: int
-    free_places: Table[FreePlace]  # ring
-    queue_head: int
-    queue_tail: int
+    block_order: Table[int]  # the numbers of the blocks in the order in which they start; empty where they start in theirs
+    free_places: Table[FreePlace]  # [GPC, place]
+    gpcs: Table[Gpc]
     # Rounds.
     turns: int
     round_start: int

@@ -18,6 +18,7 @@ from warpsight.caches.exact.state import (
     NEVER,
     WAIT,
     BasicBlock,
+    Gpc,
     State,
     Warp,
 )
@@ -164,26 +165,61 @@ def _start_warp(state: State, slot: int, number: int, now: int) -> None:
     advance(state, slot, now)
 
 
+@inlined
+def _free_since(state: State, gpc: Gpc) -> int:
+    """When the GPC has had room for a cluster; NEVER if it has none."""
+    if gpc.tail - gpc.head < state.machine.cluster_blocks:
+        return NEVER
+    since = 0
+    for entry in range(gpc.head, gpc.head + state.machine.cluster_blocks):
+        since = max(since, state.free_places[gpc.first + entry % gpc.room].since)
+    return since
+
+
+@compiled
+def _start_block(state: State, gpc: Gpc, block: int, now: int) -> None:
+    """Put a block into the place of the GPC that has waited longest."""
+    machine, per_block = state.machine, state.machine.warps_per_block
+    free = state.free_places[gpc.first + gpc.head % gpc.room]
+    sm, number = free.sm, free.place
+    unit, first_place = state.sms[sm], sm * machine.blocks_per_sm
+    gpc.head += 1
+    state.next_block += 1
+    state.live_warps += per_block
+    state.places[first_place + number].live = per_block
+    state.age_order[first_place + unit.resident] = number
+    unit.resident += 1
+    for k in range(per_block):
+        _start_warp(state, sm * machine.warp_slots + number * per_block + k, block * per_block + k, now)
+    pick_all(state, sm)
+
+
+@inlined
+def _started(state: State, place: int) -> int:
+    """The number of the block that starts at `place` of the order."""
+    return place if state.machine.in_order else state.block_order[place]
+
+
 @compiled
 def launch_blocks(state: State) -> bool:
-    """Give free places the next blocks; False when the next block is not in the window."""
-    machine, per_block = state.machine, state.machine.warps_per_block
-    while state.queue_head < state.queue_tail and state.next_block < machine.blocks:
-        warp = state.next_block * per_block
-        if warp + per_block > state.end_warp:
+    """Give free places the next blocks, whole clusters at a time; False when one of them is not in the window.
+
+    A cluster goes to the GPC that has had room for it for the longest time; of equal ones to that which has had the fewest blocks.
+    """
+    machine = state.machine
+    while state.next_block < machine.blocks:
+        chosen, now = 0, _free_since(state, state.gpcs[0])
+        for number in range(1, machine.gpcs):
+            since = _free_since(state, state.gpcs[number])
+            if since < now or (since == now and state.gpcs[number].head < state.gpcs[chosen].head):
+                chosen, now = number, since
+        if now == NEVER:
+            return True
+        last = state.next_block + machine.cluster_blocks - 1
+        if (_started(state, last) + 1) * machine.warps_per_block > state.end_warp:
             return False
-        free = state.free_places[state.queue_head % (machine.sm_count * machine.blocks_per_sm)]
-        sm, number, since = free.sm, free.place, free.since
-        unit, first_place = state.sms[sm], sm * machine.blocks_per_sm
-        state.queue_head += 1
-        state.next_block += 1
-        state.live_warps += per_block
-        state.places[first_place + number].live = per_block
-        state.age_order[first_place + unit.resident] = number
-        unit.resident += 1
-        for k in range(per_block):
-            _start_warp(state, sm * machine.warp_slots + number * per_block + k, warp + k, since)
-        pick_all(state, sm)
+        while state.next_block <= last:
+            _start_block(state, state.gpcs[chosen], _started(state, state.next_block), now)
     return True
 
 
@@ -197,8 +233,9 @@ def _free_place(state: State, sm: int, number: int, now: int) -> None:
     unit.resident -= 1
     for k in range(age, sm * machine.blocks_per_sm + unit.resident):
         order[k] = order[k + 1]
-    free = state.free_places[state.queue_tail % (machine.sm_count * machine.blocks_per_sm)]
-    state.queue_tail += 1
+    gpc = state.gpcs[unit.gpc]
+    free = state.free_places[gpc.first + gpc.tail % gpc.room]
+    gpc.tail += 1
     free.sm, free.place, free.since = sm, number, now
 
 

@@ -44,7 +44,7 @@ from warpsight.emulator.sass.system import fill_launch_words, has_half_atomics, 
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.lexer import lines_of
 from warpsight.isa.ptx.program import Function
-from warpsight.kernels.launch import DEFAULT_OPTIONS, KernelSource, Launch, RunOptions, input_hash, kernel_hash
+from warpsight.kernels.launch import DEFAULT_OPTIONS, Dim3, KernelSource, Launch, RunOptions, input_hash, kernel_hash
 from warpsight.kernels.machine_code import machine_code
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse
@@ -58,17 +58,25 @@ from warpsight.traces.store import SpillingSink
 MOST_BLOCKS = 1 << 28
 
 
-def choose_blocks(blocks: int, count: int, seed: int) -> npt.NDArray[np.bool_]:
+def choose_blocks(blocks: int, count: int, seed: int, cluster: Dim3 = (1, 1, 1)) -> npt.NDArray[np.bool_]:
     """Which of `blocks` blocks are recorded: `count` of them, each set of that size as likely as any other. bool [blocks].
 
-    Raises LimitError for more than `MOST_BLOCKS`.
+    Of a launch in clusters, whole clusters are chosen. Raises LimitError for more than `MOST_BLOCKS`, UsageError for a count that
+    is not of whole clusters, and for clusters whose blocks do not follow each other in the order of the grid.
     """
+    if max(cluster[1:]) > 1:
+        what = f"blocks of a launch in clusters of {'x'.join(map(str, cluster))} cannot be chosen: those of a cluster are apart"
+        raise UsageError(what, place="sample", remedy="record all blocks: leave `sample` out")
+    if count % cluster[0]:
+        what = f"a sample of {count:,} blocks is not whole clusters of {cluster[0]}"
+        raise UsageError(what, place="sample", remedy=f"give a multiple of {cluster[0]}")
     if blocks > MOST_BLOCKS:
         what = f"a sample of {blocks:,} blocks cannot be chosen: at most {MOST_BLOCKS:,} can be numbered"
         raise LimitError(what, place="sample", remedy="launch fewer blocks, or record all of them")
-    chosen = np.zeros(blocks, np.bool_)
-    chosen[np.random.default_rng(abs(seed)).choice(blocks, count, replace=False)] = True
-    return chosen
+    units = blocks // cluster[0]
+    chosen = np.zeros(units, np.bool_)
+    chosen[np.random.default_rng(abs(seed)).choice(units, count // cluster[0], replace=False)] = True
+    return np.repeat(chosen, cluster[0])
 
 
 @jit(
@@ -415,7 +423,7 @@ def emulate(
     inputs = input_hash(launch)
     with _Run(prepared, launch, memory, max_instructions, progress, options) as run:
         if sample:
-            run.chosen = choose_blocks(launch.blocks, sample, seed)
+            run.chosen = choose_blocks(launch.blocks, sample, seed, launch.cluster or (1, 1, 1))
         started = time.perf_counter()
         with run.interruption:
             paths, warps_of_path = run.execute(sink, threads)
@@ -438,6 +446,7 @@ def _header(
     sampled = 0 if run.chosen is None else int(run.chosen.sum())
     return TraceHeader(
         kernel=run.name, mangled=launch.kernel, source=source.path, grid=launch.grid, block=launch.block,
+        cluster=launch.cluster or (1, 1, 1),
         static_shared_bytes=static, dynamic_shared_bytes=launch.shared_bytes,
         registers_per_thread=registers.registers, registers_from=registers.origin, target=prepared.target, level=prepared.level,
         kernel_hash=kernel_hash(launch.kernel, source), input_hash=inputs, warp_instructions=executed,

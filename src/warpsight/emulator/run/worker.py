@@ -226,7 +226,8 @@ class Worker:
         raise Stopped(self, self._block_at(unit, rank))
 
     def _block_at(self, unit: int, rank: int) -> int:
-        return block_of(self.launch, unit if self._unit_at is None else self._unit_at(unit), rank)
+        cluster = unit if self._unit_at is None else self._unit_at(unit)
+        return int(self.launch.block_at(cluster * self.residents.blocks + rank))
 
     def _run(self, block: int, end: int) -> int:
         """Run blocks from `block` on; gives the block to go on with after a drain, or, with STALLED set, without progress."""
@@ -264,18 +265,6 @@ class Worker:
 
 
 # -- Clusters of blocks. They are numbered as blocks are, x fastest.
-
-
-def block_of(launch: Launch, cluster: int, rank: int) -> int:
-    """The number of the block of that rank in a cluster."""
-    sizes = launch.cluster or (1, 1, 1)
-    number, within, step = 0, rank, 1
-    for size, grid in zip(sizes, launch.grid, strict=True):
-        count = grid // size
-        number += step * (cluster % count * size + within % size)
-        cluster, within, step = cluster // count, within // size, step * grid
-    return number
-
 
 def band_of(launch: Launch) -> int:
     """The least number of consecutive blocks that are whole clusters, from block 0 on: traces are in the order of blocks."""

@@ -38,6 +38,7 @@ def _trace(value: KernelTrace) -> str:
     rows: list[tuple[str, Any]] = [
         ("source", header.source),
         ("grid, block", f"{dimensions(header.grid)}, {dimensions(header.block)}"),
+        *([("cluster", dimensions(header.cluster))] if header.cluster_blocks > 1 else []),
         ("warps", f"{header.blocks * header.warps_per_block:,} in {header.blocks:,} blocks"),
         ("warp instructions", f"{header.warp_instructions:,}"),
         ("active lanes, mean", f"{header.thread_instructions / max(1, header.warp_instructions):.1f} of 32"),

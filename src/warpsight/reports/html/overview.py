@@ -87,6 +87,7 @@ def _facts(document: dict[str, Any]) -> list[tuple[str, str]]:
         ("Kernel", f"{first['kernel']}" + (f", {PurePath(place['file']).name}:{place['line']}" if place else "")),
         ("GPU", f"{first['gpu']} {clock}".strip()),
         ("Grid, block", f"{launch_size(launch['grid'])}, {launch_size(launch['block'])}" if launch else ""),
+        ("Cluster", f"{launch_size(launch['cluster'])} blocks" if "cluster" in launch else ""),
         ("Registers, shared memory", f"{launch['registers_per_thread']}, {format_quantity(shared, SIZE)}" if launch else ""),
         ("Level", level_of(launch) if launch.get("level") else ""),
         ("Caches", caches_before(before) if before else ""),
