@@ -1,5 +1,5 @@
 /* Copies and fills. All run at once: every launch before them has ended, and what is copied is mapped here. */
-#include "driver.h"
+#include "graphs.h"
 
 #include <string.h>
 
@@ -125,6 +125,8 @@ static error_t_ fill_rows(void *to, size_t pitch, uint32_t value, size_t element
 API error_t_ cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
 {
     error_t_ status = enter();
+    if (status == SUCCESS && is_captured(stream))
+        return leave(capture_rows(stream, to, bytes, from, bytes, bytes, 1, kind));
     if (status == SUCCESS)
         status = copy_bytes(to, from, bytes, kind);
     if (status == SUCCESS)
@@ -152,6 +154,8 @@ API error_t_ cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size
                                void *stream)
 {
     error_t_ status = enter();
+    if (status == SUCCESS && is_captured(stream))
+        return leave(capture_rows(stream, to, to_pitch, from, from_pitch, width, height, kind));
     if (status == SUCCESS)
         status = copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
     if (status == SUCCESS)
@@ -167,6 +171,8 @@ API error_t_ cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fr
 /* Rows of elements of 1, 2 or 4 bytes; `width` in bytes. */
 error_t_ fill_elements(void *to, size_t pitch, uint32_t value, size_t element, size_t width, size_t height, void *stream)
 {
+    if (is_captured(stream))
+        return capture(stream, (struct operation){.kind = FILL_NODE, .of.fill = {to, pitch, value, (unsigned)element, width / element, height}});
     error_t_ status = fill_rows(to, pitch, value, element, width, height);
     if (status == SUCCESS)
         spend_copy(stream, width * height, DEVICE_TO_DEVICE);
@@ -221,6 +227,8 @@ API error_t_ cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_
     error_t_ status = enter();
     if (status == SUCCESS)
         status = symbol_range(symbol, bytes, offset, &to);
+    if (status == SUCCESS && is_captured(stream))
+        return leave(capture_rows(stream, to, bytes, from, bytes, bytes, 1, kind));
     if (status == SUCCESS)
         status = kind == DEVICE_TO_HOST || kind == HOST_TO_HOST ? INVALID_DIRECTION : copy_bytes(to, from, bytes, kind);
     if (status == SUCCESS)
@@ -239,6 +247,8 @@ API error_t_ cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t byte
     error_t_ status = enter();
     if (status == SUCCESS)
         status = symbol_range(symbol, bytes, offset, &from);
+    if (status == SUCCESS && is_captured(stream))
+        return leave(capture_rows(stream, to, bytes, from, bytes, bytes, 1, kind));
     if (status == SUCCESS)
         status = kind == HOST_TO_DEVICE || kind == HOST_TO_HOST ? INVALID_DIRECTION : copy_bytes(to, from, bytes, kind);
     if (status == SUCCESS)

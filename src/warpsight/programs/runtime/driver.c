@@ -272,7 +272,7 @@ static error_t_ fill(address_t to, size_t pitch, uint32_t value, size_t element,
 #define FROM ((const void *)from)
 
 API error_t_ cuMemAlloc_v2(void **pointer, size_t bytes) { FORWARD(bytes ? cudaMalloc(pointer, bytes) : INVALID_VALUE); }
-API error_t_ cuMemAllocAsync(void **pointer, size_t bytes, void *stream) { (void)stream; FORWARD(cudaMalloc(pointer, bytes)); }
+API error_t_ cuMemAllocAsync(void **pointer, size_t bytes, void *stream) { FORWARD(cudaMallocAsync(pointer, bytes, stream)); }
 API error_t_ cuMemAllocManaged(void **pointer, size_t bytes, unsigned flags) { FORWARD(cudaMallocManaged(pointer, bytes, flags)); }
 API error_t_ cuMemAllocHost_v2(void **pointer, size_t bytes) { FORWARD(cudaHostAlloc(pointer, bytes, 0)); }
 API error_t_ cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags) { FORWARD(cudaHostAlloc(pointer, bytes, flags)); }
@@ -281,7 +281,7 @@ API error_t_ cuMemAllocPitch_v2(void **pointer, size_t *pitch, size_t width, siz
     FORWARD(element != 4 && element != 8 && element != 16 ? INVALID_VALUE : cudaMallocPitch(pointer, pitch, width, height));
 }
 API error_t_ cuMemFree_v2(address_t pointer) { FORWARD(cudaFree((void *)pointer)); }
-API error_t_ cuMemFreeAsync(address_t pointer, void *stream) { (void)stream; FORWARD(cudaFree((void *)pointer)); }
+API error_t_ cuMemFreeAsync(address_t pointer, void *stream) { FORWARD(cudaFreeAsync((void *)pointer, stream)); }
 API error_t_ cuMemFreeHost(void *pointer) { FORWARD(cudaFreeHost(pointer)); }
 API error_t_ cuMemHostGetDevicePointer_v2(void **result, void *host, unsigned flags) { FORWARD(cudaHostGetDevicePointer(result, host, flags)); }
 API error_t_ cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags) { FORWARD(cudaHostRegister(pointer, bytes, flags)); }
@@ -348,7 +348,7 @@ API error_t_ cuLaunchHostFunc(void *stream, void (*call)(void *), void *data) { 
 API error_t_ cuEventCreate(void **event, unsigned flags) { FORWARD(cudaEventCreateWithFlags(event, flags)); }
 API error_t_ cuEventDestroy_v2(void *event) { FORWARD(cudaEventDestroy(event)); }
 API error_t_ cuEventRecord(void *event, void *stream) { FORWARD(cudaEventRecord(event, stream)); }
-API error_t_ cuEventRecordWithFlags(void *event, void *stream, unsigned flags) { (void)flags; FORWARD(cudaEventRecord(event, stream)); }
+API error_t_ cuEventRecordWithFlags(void *event, void *stream, unsigned flags) { FORWARD(cudaEventRecordWithFlags(event, stream, flags)); }
 API error_t_ cuEventSynchronize(void *event) { FORWARD(cudaEventSynchronize(event)); }
 API error_t_ cuEventQuery(void *event) { FORWARD(cudaEventQuery(event)); }
 API error_t_ cuEventElapsedTime(float *milliseconds, void *from, void *to) { FORWARD(cudaEventElapsedTime(milliseconds, from, to)); }

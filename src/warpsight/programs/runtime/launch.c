@@ -1,5 +1,5 @@
 /* Launches: the configuration that <<< >>> pushes, the checks that CUDA makes, then the emulator. */
-#include "driver.h"
+#include "graphs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,9 +124,25 @@ static error_t_ run(const void *key, struct dim3 grid, struct dim3 block, void *
     return status;
 }
 
+/* cudaLaunchAttributeID */
+enum {
+    IGNORE, ACCESS_WINDOW, COOPERATIVE, SYNC_POLICY, CLUSTER, CLUSTER_POLICY_PREFERENCE, PROGRAMMATIC_SERIALIZATION, PROGRAMMATIC_EVENT,
+    PRIORITY, MEMORY_DOMAIN_MAP, MEMORY_DOMAIN, PREFERRED_CLUSTER, COMPLETION_EVENT, UPDATABLE_NODE, SHARED_CARVEOUT, NVLINK_CENTRIC = 16,
+    PORTABLE_CLUSTER_MODE
+};
+
+static error_t_ capture_launch(const void *key, struct dim3 grid, struct dim3 block, void **arguments, struct extras extras)
+{
+    struct attribute cooperative = {.id = COOPERATIVE, .value.integer = 1};
+    struct launch_config config = {grid, block, extras.shared, extras.stream, &cooperative, extras.cooperative};
+    return capture_kernel(&config, key, arguments);
+}
+
 static error_t_ launch(const void *key, struct dim3 grid, struct dim3 block, void **arguments, struct extras extras)
 {
     error_t_ status = enter();
+    if (status == SUCCESS && is_captured(extras.stream))
+        return leave(capture_launch(key, grid, block, arguments, extras));
     if (status == SUCCESS)
         status = run(key, grid, block, arguments, extras);
     return leave(status);
@@ -147,13 +163,6 @@ API error_t_ cudaLaunchCooperativeKernel(const void *key, struct dim3 grid, stru
 {
     return launch(key, grid, block, arguments, (struct extras){.shared = shared, .stream = stream, .cooperative = true});
 }
-
-/* cudaLaunchAttributeID */
-enum {
-    IGNORE, ACCESS_WINDOW, COOPERATIVE, SYNC_POLICY, CLUSTER, CLUSTER_POLICY_PREFERENCE, PROGRAMMATIC_SERIALIZATION, PROGRAMMATIC_EVENT,
-    PRIORITY, MEMORY_DOMAIN_MAP, MEMORY_DOMAIN, PREFERRED_CLUSTER, COMPLETION_EVENT, UPDATABLE_NODE, SHARED_CARVEOUT, NVLINK_CENTRIC = 16,
-    PORTABLE_CLUSTER_MODE
-};
 
 static bool has_shape(const struct attribute *a) { return a->value.dims[0] && a->value.dims[1] && a->value.dims[2]; }
 
@@ -199,6 +208,8 @@ API error_t_ cudaLaunchKernelExC(const struct launch_config *config, const void 
     error_t_ status = enter();
     if (status == SUCCESS)
         status = read_config(config, &extras);
+    if (status == SUCCESS && is_captured(extras.stream))
+        return leave(capture_kernel(config, key, arguments));
     leave(status);
     if (status == SUCCESS)
         status = launch(key, config->grid, config->block, arguments, extras);

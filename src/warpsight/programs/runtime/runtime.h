@@ -108,7 +108,9 @@ struct module {
     struct module *next;
 };
 
-struct stream { double clock; unsigned flags; int priority; uint64_t id; };
+struct captured { struct capture *by; struct node **after; size_t count; }; /* by NULL: it is not captured */
+struct stream { double clock; unsigned flags; int priority; uint64_t id; struct captured captured; };
+struct event { double time; bool recorded, timed; struct captured captured; };
 
 /* link.c */
 error_t_ connect_emulator(void);
@@ -180,6 +182,9 @@ size_t heap_limit(void); /* cudaLimitMallocHeapSize */
 
 /* streams.c */
 struct stream *stream_of(void *handle);
+struct stream *stream_at(int place); /* below stream_count(); NULL where one was destroyed */
+int stream_count(void);
+bool is_shared_stream(const struct stream *stream); /* a default stream, which no program has made */
 void spend(void *handle, double seconds); /* move the stream's clock on */
 void spend_launch(void *handle, double seconds); /* the same for a launch, which the host must have issued */
 void spend_copy(void *handle, size_t bytes, int kind);
