@@ -137,7 +137,8 @@ def image_entries(data: bytes, place: str) -> list[Entry]:
         return [entry for entries in modules_in(data, place) for entry in entries]
     target = _TARGET.search(data)
     if target is None:
-        raise FormatError("the program loads PTX without a .target line", place=place, remedy="give the text that nvcc or NVRTC wrote")
+        remedy = "load the text that nvcc or NVRTC wrote"
+        raise FormatError("the program loads PTX without a .target line", place=place, remedy=remedy)
     return [Entry("ptx", parse_architecture(target[1].decode()), data)]
 
 

@@ -72,8 +72,9 @@ class Selection:
 
 @dataclass(frozen=True)
 class _Pace:
-    """How long a launch of a kernel takes by one that was predicted: `fixed` seconds, and `seconds` for each warp instruction. A warp
-    that tests an mbarrier until its phase is over executes any number of them, so that a kernel that does has `seconds` a block.
+    """How long a launch of a kernel takes, by one that was predicted: `fixed` seconds, and `seconds` for each warp instruction.
+
+    A warp that tests an mbarrier until its phase is over executes any number of them. A kernel that does has `seconds` a block.
     """
 
     fixed: float

@@ -91,9 +91,7 @@ def _build(command: str, version: int, folder: Path) -> None:
 
 
 def _build_driver(command: str, folder: Path) -> None:
-    """The driver's library is empty and needs the runtime's, which has the functions of both: a program that loads both libraries, of
-    whatever version, has one memory.
-    """
+    """The driver's library is empty and needs the runtime's, which has the functions of both: they have one memory."""
     needs = ["-shared", "-nostdlib", f"-Wl,-soname,{DRIVER}", "-Wl,--no-as-needed", str(folder / SONAMES[max(SONAMES)])]
     _link(command, needs, folder / DRIVER)
 

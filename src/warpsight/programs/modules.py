@@ -132,11 +132,11 @@ class Modules:
         if image not in self._known:
             self._known[image] = self._parse(image)
         source = self._known[image]
-        architecture, image = self.architecture, None
+        architecture, kernels = self.architecture, None
         if architecture is not None:
             architecture = variant_of(source, architecture)
-            image = kernel_image(cubin_of(source, architecture), "", source.path)
-        data = ModuleData(source.module, self._end, source.path, image)
+            kernels = kernel_image(cubin_of(source, architecture), "", source.path)
+        data = ModuleData(source.module, self._end, source.path, kernels)
         if data.end > HEAP_START:
             raise UnsupportedError(f"its modules' variables take more than {MODULE_ZONE >> 21} MiB", place=self.program)
         self.names |= {address: f'variable "{display_name(name)}"' for name, address, *_ in data.rows}

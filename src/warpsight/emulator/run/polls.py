@@ -100,8 +100,7 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
                         dropped += lengths[np.int64(entries[gone, 0]) & _BLOCK_MASK] * np.int64(entries[gone, 1])
                     out = place + 1
                 dropped += again * lengths[block]
-                for row in range(start[block], start[block + 1]):
-                    event += again * rows[row, 1]
+                event += again * rows[start[block] : start[block + 1], 1].sum()
                 repeat -= again
                 if repeat == 0:
                     continue

@@ -222,7 +222,10 @@ API error_t_ cudaStreamGetCaptureInfo(void *stream, int *state, unsigned long lo
     return describe(stream, state, id, graph, after, count);
 }
 #else
-API error_t_ cudaStreamGetCaptureInfo(void *stream, int *state, unsigned long long *id) { return describe(stream, state, id, NULL, NULL, NULL); }
+API error_t_ cudaStreamGetCaptureInfo(void *stream, int *state, unsigned long long *id)
+{
+    return describe(stream, state, id, NULL, NULL, NULL);
+}
 API error_t_ cudaStreamGetCaptureInfo_v2(void *stream, int *state, unsigned long long *id, struct graph **graph, struct node *const **after,
                                          size_t *count)
 {

@@ -171,8 +171,9 @@ API error_t_ cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fr
 /* Rows of elements of 1, 2 or 4 bytes; `width` in bytes. */
 error_t_ fill_elements(void *to, size_t pitch, uint32_t value, size_t element, size_t width, size_t height, void *stream)
 {
+    struct fill_parameters fill = {to, pitch, value, (unsigned)element, width / element, height};
     if (is_captured(stream))
-        return capture(stream, (struct operation){.kind = FILL_NODE, .of.fill = {to, pitch, value, (unsigned)element, width / element, height}});
+        return capture(stream, (struct operation){.kind = FILL_NODE, .of.fill = fill});
     error_t_ status = fill_rows(to, pitch, value, element, width, height);
     if (status == SUCCESS)
         spend_copy(stream, width * height, DEVICE_TO_DEVICE);

@@ -283,12 +283,18 @@ API error_t_ cuMemAllocPitch_v2(void **pointer, size_t *pitch, size_t width, siz
 API error_t_ cuMemFree_v2(address_t pointer) { FORWARD(cudaFree((void *)pointer)); }
 API error_t_ cuMemFreeAsync(address_t pointer, void *stream) { FORWARD(cudaFreeAsync((void *)pointer, stream)); }
 API error_t_ cuMemFreeHost(void *pointer) { FORWARD(cudaFreeHost(pointer)); }
-API error_t_ cuMemHostGetDevicePointer_v2(void **result, void *host, unsigned flags) { FORWARD(cudaHostGetDevicePointer(result, host, flags)); }
+API error_t_ cuMemHostGetDevicePointer_v2(void **result, void *host, unsigned flags)
+{
+    FORWARD(cudaHostGetDevicePointer(result, host, flags));
+}
 API error_t_ cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags) { FORWARD(cudaHostRegister(pointer, bytes, flags)); }
 API error_t_ cuMemHostUnregister(void *pointer) { FORWARD(cudaHostUnregister(pointer)); }
 API error_t_ cuMemGetInfo_v2(size_t *available, size_t *total) { FORWARD(cudaMemGetInfo(available, total)); }
 API error_t_ cuMemGetAddressRange_v2(address_t *start, size_t *bytes, address_t pointer) { FORWARD(range_of(start, bytes, pointer)); }
-API error_t_ cuPointerGetAttribute(void *result, int which, address_t pointer) { FORWARD(pointer_attribute(result, which, (void *)pointer)); }
+API error_t_ cuPointerGetAttribute(void *result, int which, address_t pointer)
+{
+    FORWARD(pointer_attribute(result, which, (void *)pointer));
+}
 
 API error_t_ cuMemcpy(address_t to, address_t from, size_t n) { FORWARD(cudaMemcpyAsync(TO, FROM, n, DEFAULT, NULL)); }
 API error_t_ cuMemcpyAsync(address_t to, address_t from, size_t n, void *stream) { FORWARD(cudaMemcpyAsync(TO, FROM, n, DEFAULT, stream)); }

@@ -38,7 +38,8 @@ API error_t_ cudaHostAlloc(void **pointer, size_t bytes, unsigned flags);
 API error_t_ cudaHostGetDevicePointer(void **result, void *pointer, unsigned flags);
 API error_t_ cudaHostRegister(void *pointer, size_t bytes, unsigned flags);
 API error_t_ cudaHostUnregister(void *pointer);
-API error_t_ cudaLaunchCooperativeKernel(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared, void *stream);
+API error_t_ cudaLaunchCooperativeKernel(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared,
+                                         void *stream);
 API error_t_ cudaLaunchHostFunc(void *stream, void (*call)(void *), void *data);
 API error_t_ cudaLaunchKernel(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared, void *stream);
 API error_t_ cudaLaunchKernelExC(const struct launch_config *config, const void *key, void **arguments);
@@ -49,7 +50,8 @@ API error_t_ cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t
 API error_t_ cudaMemGetInfo(size_t *available, size_t *total);
 API error_t_ cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream);
 API error_t_ cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, void *stream);
-API error_t_ cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *key, int threads, size_t shared, unsigned flags);
+API error_t_ cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *key, int threads, size_t shared,
+                                                                    unsigned flags);
 API error_t_ cudaOccupancyMaxActiveClusters(int *clusters, const void *key, const struct launch_config *config);
 API error_t_ cudaOccupancyMaxPotentialClusterSize(int *size, const void *key, const struct launch_config *config);
 API error_t_ cudaStreamAddCallback(void *stream, void (*call)(void *, error_t_, void *), void *data, unsigned flags);

@@ -89,7 +89,8 @@ API error_t_ cudaGraphAddHostNode(struct node **node, struct graph *graph, struc
     return add(node, graph, before, count, (struct operation){.kind = HOST_NODE, .of.host = *host});
 }
 
-API error_t_ cudaGraphAddChildGraphNode(struct node **node, struct graph *graph, struct node *const *before, size_t count, struct graph *child)
+API error_t_ cudaGraphAddChildGraphNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                        struct graph *child)
 {
     struct graph *copy = child ? copy_graph(child) : NULL;
     if (!copy) {

@@ -181,7 +181,10 @@ API error_t_ cuLibraryLoadFromFile(void **library, const char *path, const int *
     FORWARD_PLAIN(cudaLibraryLoadFromFile(library, path, options, values, count, more, more_values, more_count));
 }
 API error_t_ cuLibraryUnload(void *library) { FORWARD_PLAIN(cudaLibraryUnload(library)); }
-API error_t_ cuLibraryGetKernel(void **kernel, void *library, const char *name) { FORWARD_PLAIN(cudaLibraryGetKernel(kernel, library, name)); }
+API error_t_ cuLibraryGetKernel(void **kernel, void *library, const char *name)
+{
+    FORWARD_PLAIN(cudaLibraryGetKernel(kernel, library, name));
+}
 API error_t_ cuLibraryGetGlobal(void **address, size_t *bytes, void *library, const char *name)
 {
     FORWARD(cudaLibraryGetGlobal(address, bytes, library, name));
@@ -241,7 +244,10 @@ static error_t_ parameter_place(void *key, size_t number, size_t *offset, size_t
     return leave(status);
 }
 
-API error_t_ cudaFuncGetParamInfo(void *key, size_t number, size_t *offset, size_t *bytes) { return parameter_place(key, number, offset, bytes); }
+API error_t_ cudaFuncGetParamInfo(void *key, size_t number, size_t *offset, size_t *bytes)
+{
+    return parameter_place(key, number, offset, bytes);
+}
 
 API error_t_ cuFuncGetAttribute(int *result, int which, void *function) { FORWARD(function_attribute(result, which, function)); }
 API error_t_ cuFuncSetAttribute(void *function, int which, int value) { FORWARD(cudaFuncSetAttribute(function, which, value)); }
@@ -358,7 +364,8 @@ static error_t_ best_block(int *grid, int *block, void *function, size_t (*share
     if (limit <= 0 || limit > threads_per_block)
         limit = threads_per_block;
     for (int threads = limit; threads > 0; threads = (threads - 1) / 32 * 32) {
-        status = cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&most, function, threads, shared_of ? shared_of(threads) : shared, 0);
+        size_t own = shared_of ? shared_of(threads) : shared;
+        status = cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&most, function, threads, own, 0);
         if (status)
             return status;
         if (most * threads > best) {
