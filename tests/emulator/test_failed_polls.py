@@ -122,3 +122,15 @@ def test_counts_of_several_bytes_are_read_whole() -> None:
 def test_kernel_without_tests_in_blocks_of_their_own_has_none() -> None:
     code, starts = static_code(BLOCKS)
     assert polls().any and not Polls(code, [""] * len(code), starts.tolist()).any
+
+
+def test_block_that_tests_an_object_twice_is_kept_once() -> None:
+    """Machine code tests, sleeps, and tests again before it branches."""
+    code, starts = static_code(["load.shared.8 p <- q\nload.shared.8 p <- q\nbranch <- p", "load.global.4 r2 <- q"])
+    objects = ["one"] * len(code)
+    pair = Polls([replace(i, opcode="SYNCS.PHASECHK") if i.access_bytes == 8 else i for i in code], objects, starts.tolist())
+    entries = np.array([(32 << LANES_SHIFT, 3), (1 | 32 << LANES_SHIFT, 1)], np.uint32)
+    events, sectors = np.array([1, 2, 3, 4, 5, 6, 1], np.uint8), np.array([9], np.uint32)
+    found = pair.without_failed(Streams(0, 1, np.array([(0, 0, 0), (2, 7, 1)], np.int64), entries, events, sectors))
+    assert found.entries[:, 1].tolist() == [1, 1] and found.sectors.tolist() == [9]
+    assert found.events.tolist() == [5, 6, 1] and pair.instructions == 2 * 3

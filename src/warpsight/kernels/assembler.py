@@ -12,6 +12,7 @@ from warpsight.base.compile_budget import compiling
 from warpsight.base.errors import CompileError, UsageError
 from warpsight.base.progress import step
 from warpsight.base.temporary import TemporaryFolder
+from warpsight.isa.architectures import need_of, remedy_for
 from warpsight.kernels import nvjitlink_process
 from warpsight.kernels import toolkit as libraries
 from warpsight.kernels.launch import KernelSource
@@ -45,8 +46,22 @@ def assemble(ptx: str, path: str, architecture: Architecture, options: Sequence[
     if process.returncode == 2:
         failure = f"does not know {architecture.real}"
     elif process.returncode == 1 and process.stdout:
-        failure = f"refuses it:\n{process.stdout.decode(errors='replace').strip()}"
+        said = process.stdout.decode(errors="replace").strip()
+        failure = f"refuses it:\n{said}"
+        _refuse_missing(said, path, architecture)
     raise CompileError(f"the assembler (nvJitLink) {failure}", place=path)
+
+
+_MISSING = re.compile(r"line (\d+); error\s*: (?:Instruction|Feature|Modifier) '([^']+)' (?:not supported on|requires) \.target")
+
+
+def _refuse_missing(said: str, path: str, architecture: Architecture) -> None:
+    """Raise a CompileError that says where an instruction is available, if the assembler refuses one that `architecture` lacks."""
+    missing = _MISSING.search(said)
+    need = need_of(missing[2]) if missing else None
+    if missing and need is not None:
+        what = f'"{missing[2]}" (PTX line {missing[1]}) is not an instruction of {architecture.real}: it needs {need}'
+        raise CompileError(what, place=path, remedy=remedy_for(need))
 
 
 _CUBINS = "cubin"

@@ -18,7 +18,7 @@ from warpsight.base.errors import FormatError, UnsupportedError, UsageError
 from warpsight.kernels import elf
 from warpsight.kernels.elf import Elf
 from warpsight.kernels.machine_code import OLDEST
-from warpsight.kernels.toolkit import Architecture
+from warpsight.kernels.toolkit import Architecture, parse_architecture
 
 pa = lazy.load("pyarrow")
 
@@ -126,6 +126,20 @@ def modules_in(data: bytes, place: str) -> list[list[Entry]]:
     except elf.DAMAGE as error:
         raise elf.damaged(error, place) from error
     return [entries for entries in read_containers(content, place) if entries]
+
+
+_TARGET = re.compile(rb"^[ \t]*\.target[ \t]+(sm_\d+[af]?)", re.MULTILINE)
+
+
+def image_entries(data: bytes, place: str) -> list[Entry]:
+    """What a program loads itself: the entries of one module, of a cubin, a fat binary or PTX. Raises as `modules_in` does."""
+    if is_binary(data):
+        return [entry for entries in modules_in(data, place) for entry in entries]
+    target = _TARGET.search(data)
+    if target is None:
+        remedy = "load the text that nvcc or NVRTC wrote"
+        raise FormatError("the program loads PTX without a .target line", place=place, remedy=remedy)
+    return [Entry("ptx", parse_architecture(target[1].decode()), data)]
 
 
 def _unlinked(place: str) -> UnsupportedError:

@@ -70,6 +70,32 @@ class Selection:
         return number >= self.first and (self.last is None or number <= self.last) and re.search(self.kernels, kernel) is not None
 
 
+@dataclass(frozen=True)
+class _Pace:
+    """How long a launch of a kernel takes, by one that was predicted: `fixed` seconds, and `seconds` for each warp instruction.
+
+    A warp that tests an mbarrier until its phase is over executes any number of them. A kernel that does has `seconds` a block.
+    """
+
+    fixed: float
+    seconds: float
+    tests: bool
+
+    @classmethod
+    def of(cls, launch: ExecutedLaunch, seconds: float, fixed: float) -> _Pace:
+        """That of a launch that took `seconds`."""
+        tests = launch.trace is not None and any(i.polls_mbarrier for i in launch.trace.instructions)
+        return cls(fixed, (seconds - fixed) / max(1, cls._work(launch, tests)), tests)
+
+    @staticmethod
+    def _work(launch: ExecutedLaunch, tests: bool) -> int:
+        return launch.launch.blocks if tests else launch.warp_instructions
+
+    def seconds_of(self, launch: ExecutedLaunch) -> float:
+        """What another launch of the kernel takes."""
+        return self.fixed + self.seconds * self._work(launch, self.tests)
+
+
 @dataclass
 class _LaunchPredictor(Observer):
     """Predicts each launch as it happens. The times of the first model are those that the program is given."""
@@ -86,8 +112,7 @@ class _LaunchPredictor(Observer):
     check: frozenset[str] = frozenset()
     findings: list[Finding] = field(default_factory=list)
     _count: dict[str, int] = field(default_factory=dict)
-    # by kernel and model: seconds of a launch however large it is, and those per warp instruction
-    _pace: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    _pace: dict[tuple[str, str], _Pace] = field(default_factory=dict)  # by kernel and model
     _folder_of: dict[int, Path] = field(default_factory=dict)
 
     def sink(self, number: int, kernel: str, prepared: PreparedKernel) -> TraceSink | None:
@@ -131,7 +156,7 @@ class _LaunchPredictor(Observer):
         if predict is None:
             pace = self._pace.get((launch.kernel, model))
             if pace is not None:
-                seconds = pace[0] + pace[1] * launch.warp_instructions
+                seconds = pace.seconds_of(launch)
                 columns |= {"seconds": seconds, "cycles": seconds * self.gpu.core_clock_hz, "time": SCALED}
             return columns
         try:
@@ -139,7 +164,7 @@ class _LaunchPredictor(Observer):
         except WarpsightError as error:
             return columns | {"bound_by": f"not predicted: {error.what}"}
         fixed = self.gpu.dispatch.grid_cycles / self.gpu.core_clock_hz if prediction.cpi_stack["launch"] else 0.0
-        self._pace[launch.kernel, model] = fixed, (prediction.seconds - fixed) / max(1, launch.warp_instructions)
+        self._pace[launch.kernel, model] = _Pace.of(launch, prediction.seconds, fixed)
         columns |= {name: getattr(prediction, name) for name in ("cycles", "seconds", "bound_by", "occupancy")}
         return columns | {"time": PREDICTED, "prediction": prediction.to_json()}
 

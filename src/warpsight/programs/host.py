@@ -32,6 +32,7 @@ _FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra",
 _KIND = "runtime"
 # The file name that programs ask for, by the major version of CUDA's interface; it is also the version of all symbols.
 SONAMES = {13: "libcudart.so.13", 12: "libcudart.so.12", 11: "libcudart.so.11.0"}
+DRIVER = "libcuda.so.1"
 
 
 def compiler() -> str:
@@ -52,12 +53,13 @@ def library_folder(scratch: Path) -> Path:
     """
     files = sorted(f for f in _SOURCES.iterdir() if f.suffix in (".c", ".h", ".txt"))
     content = diskcache.content_key(*_FLAGS, *(part for f in files for part in (f.name, f.read_bytes())))
-    names = SONAMES.values()
+    names = [*SONAMES.values(), DRIVER]
     kept = [diskcache.library(_KIND, content, name) for name in names]
     if not all(kept):
         command = compiler()
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda version: _build(command, version, scratch), SONAMES))
+        _build_driver(command, scratch)
         for name in names:
             diskcache.put_library(_KIND, content, name, (scratch / name).read_bytes())
         kept = [diskcache.library(_KIND, content, name) for name in names]
@@ -85,9 +87,18 @@ def _build(command: str, version: int, folder: Path) -> None:
     arguments = [*_FLAGS, f"-DCUDART={version}", "-shared", f"-Wl,-soname,{soname}", f"-Wl,--version-script,{script}"]
     # Streams of a thread's own behave as the default stream does here, so that both names are one function.
     arguments += [f"-Wl,--defsym={name}={name[:-5]}" for name in per_thread]
-    arguments += ["-o", str(folder / soname), *sorted(str(f) for f in _SOURCES.glob("*.c")), "-ldl"]
-    build = subprocess.run([command, *arguments], capture_output=True, text=True, check=False)
-    if build.returncode or not (folder / soname).is_file():
+    _link(command, [*arguments, *sorted(str(f) for f in _SOURCES.glob("*.c")), "-ldl"], folder / soname)
+
+
+def _build_driver(command: str, folder: Path) -> None:
+    """The driver's library is empty and needs the runtime's, which has the functions of both: they have one memory."""
+    needs = ["-shared", "-nostdlib", f"-Wl,-soname,{DRIVER}", "-Wl,--no-as-needed", str(folder / SONAMES[max(SONAMES)])]
+    _link(command, needs, folder / DRIVER)
+
+
+def _link(command: str, arguments: Sequence[str], library: Path) -> None:
+    build = subprocess.run([command, *arguments, "-o", str(library)], capture_output=True, text=True, check=False)
+    if build.returncode or not library.is_file():
         silent = f"the compiler says nothing, ends with exit code {build.returncode} and makes no library"
         said = build.stderr.strip()[:600] or silent
         remedy = "set CC to a C compiler, or unset it"

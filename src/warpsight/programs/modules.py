@@ -16,7 +16,7 @@ from warpsight.emulator.sass.system import reads_workspace
 from warpsight.isa.ptx.program import Function
 from warpsight.kernels.assembler import cubin_of
 from warpsight.kernels.cubin import kernel_image
-from warpsight.kernels.fatbin import read_entries
+from warpsight.kernels.fatbin import image_entries
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.machine_code import variant_of
 from warpsight.kernels.mangling import display_name
@@ -127,16 +127,16 @@ class Modules:
     _end: int = ARENA_BASE
     _known: dict[bytes, KernelSource] = field(default_factory=dict)
 
-    def load(self, fatbin: bytes) -> int:
-        """Load a fat binary; returns its number. Raises UnsupportedError, FormatError."""
-        if fatbin not in self._known:
-            self._known[fatbin] = self._parse(fatbin)
-        source = self._known[fatbin]
-        architecture, image = self.architecture, None
+    def load(self, image: bytes) -> int:
+        """Load a fat binary, a cubin or PTX; returns its number. Raises UnsupportedError, FormatError."""
+        if image not in self._known:
+            self._known[image] = self._parse(image)
+        source = self._known[image]
+        architecture, kernels = self.architecture, None
         if architecture is not None:
             architecture = variant_of(source, architecture)
-            image = kernel_image(cubin_of(source, architecture), "", source.path)
-        data = ModuleData(source.module, self._end, source.path, image)
+            kernels = kernel_image(cubin_of(source, architecture), "", source.path)
+        data = ModuleData(source.module, self._end, source.path, kernels)
         if data.end > HEAP_START:
             raise UnsupportedError(f"its modules' variables take more than {MODULE_ZONE >> 21} MiB", place=self.program)
         self.names |= {address: f'variable "{display_name(name)}"' for name, address, *_ in data.rows}
@@ -144,10 +144,10 @@ class Modules:
         self._end = data.end
         return len(self.modules) - 1
 
-    def _parse(self, fatbin: bytes) -> KernelSource:
+    def _parse(self, image: bytes) -> KernelSource:
         number = len(self._known) + 1
         place = self.program if number == 1 else f"{self.program}[{number}]"
-        return module_source(read_entries(fatbin, self.program), place, self.architecture, self.gpu)
+        return module_source(image_entries(image, place), place, self.architecture, self.gpu)
 
     def kernel(self, module: int, name: str) -> int | None:
         """The number of a kernel of a loaded module, None if it has no such kernel."""

@@ -41,6 +41,7 @@ from warpsight.emulator.run.sync_findings import is_about_meeting, sync_findings
 from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, band_of, empty_streams
 from warpsight.emulator.sass.instruction_set import SASS
 from warpsight.emulator.sass.system import fill_launch_words, has_half_atomics, reads_workspace
+from warpsight.isa.architectures import refuse_missing
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.lexer import lines_of
 from warpsight.isa.ptx.program import Function
@@ -136,6 +137,7 @@ def prepare_kernel(
         with lines_of(source.path), compiling(source.path):
             if architecture is None:
                 function = inline_calls(module, module.functions[kernel])
+                refuse_missing(function, source.target.partition(",")[0], source.path)
                 symbols, text, instructions, target = SymbolTable(module, function, global_base), source.ptx, PTX, source.target
             else:
                 code = machine_code(source, architecture, assembler)

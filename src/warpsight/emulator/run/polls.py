@@ -19,14 +19,15 @@ from warpsight.traces.path_store import LANES_SHIFT
 from warpsight.traces.schema import StaticInstruction
 
 _BLOCK_MASK = (1 << LANES_SHIFT) - 1
-_OTHER, _QUIET, _POLL = range(3)  # basic blocks: any other, one that a loop of tests may pass through, one with a test alone
+_OTHER, _QUIET, _POLL = range(3)  # basic blocks: any other, one that a loop of tests may pass through, one with tests alone
 _MOST_BETWEEN = 64  # entries of a path between two tests of a loop
 
 
 class Polls:
     """The basic blocks of a kernel, as far as loops of tests are concerned, and how many instructions were left out.
 
-    `objects` by pc: what an instruction tests, as its operands say it. Loops often begin with a test of their own.
+    `objects` by pc: what an instruction tests, as its operands say it. Loops often begin with a test of their own, and machine code
+    tests twice in a block: once more after it has slept.
     """
 
     def __init__(self, code: Sequence[StaticInstruction], objects: Sequence[str], block_start: Sequence[int]) -> None:
@@ -34,8 +35,9 @@ class Polls:
         active = [[i for i in block if _has_effect(i)] for block in blocks]
         polled = [block[-1] if block and block[-1].polls_mbarrier else None for block in active]
         numbers = {name: k for k, name in enumerate(dict.fromkeys(objects))}
-        effects = [(len(each), poll is not None) for each, poll in zip(active, polled, strict=True)]
-        self._kinds = np.array([_QUIET if not n else _POLL if n == 1 and polls else _OTHER for n, polls in effects], np.int64)
+        alone = [len({objects[i.pc] for i in each}) == 1 and all(i.polls_mbarrier for i in each) for each in active]
+        kinds = [_QUIET if not each else _POLL if only else _OTHER for each, only in zip(active, alone, strict=True)]
+        self._kinds = np.array(kinds, np.int64)
         self._last = np.array([-1 if poll is None else numbers[objects[poll.pc]] for poll in polled], np.int64)
         self._lengths = np.diff(np.array(block_start, np.int64))
         rows = [[(i.sector_bytes, i.event_bytes) for i in block if i.event_bytes] for block in blocks]
@@ -99,7 +101,7 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
                         dropped += lengths[np.int64(entries[gone, 0]) & _BLOCK_MASK] * np.int64(entries[gone, 1])
                     out = place + 1
                 dropped += again * lengths[block]
-                event += again * rows[start[block], 1]
+                event += again * rows[start[block] : start[block + 1], 1].sum()
                 repeat -= again
                 if repeat == 0:
                     continue

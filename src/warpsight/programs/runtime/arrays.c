@@ -1,21 +1,10 @@
 /* CUDA arrays: rows of texels in device memory, with copies in and out of them. */
-#include "runtime.h"
+#include "graphs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define ROW_ALIGNMENT 64u
-
-struct copy_parameters {
-    struct array *from_array;
-    struct position from_position;
-    struct pitched from_pointer;
-    struct array *to_array;
-    struct position to_position;
-    struct pitched to_pointer;
-    struct extent extent;
-    int kind;
-};
 
 API struct channel cudaCreateChannelDesc(int x, int y, int z, int w, int kind) { return (struct channel){x, y, z, w, kind}; }
 
@@ -215,6 +204,8 @@ API error_t_ cudaMemcpy3DAsync(const struct copy_parameters *p, void *stream)
         status = INVALID_VALUE;
     if (status)
         return leave(status);
+    if (is_captured(stream))
+        return leave(capture(stream, (struct operation){.kind = COPY_NODE, .of.copy = *p}));
     const struct array *array = p->to_array ? p->to_array : p->from_array;
     size_t width = p->extent.width * (array ? array->element : 1);
     for (size_t z = 0; status == SUCCESS && z < p->extent.depth; z++)

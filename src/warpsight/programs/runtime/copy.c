@@ -1,5 +1,5 @@
 /* Copies and fills. All run at once: every launch before them has ended, and what is copied is mapped here. */
-#include "runtime.h"
+#include "graphs.h"
 
 #include <string.h>
 
@@ -99,7 +99,16 @@ error_t_ copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitc
     return status;
 }
 
-error_t_ fill_rows(void *to, size_t pitch, int value, size_t width, size_t height)
+static void fill_row(char *to, uint32_t value, size_t element, size_t width)
+{
+    if (element == 1)
+        memset(to, (int)value, width);
+    else
+        for (size_t at = 0; at < width; at += element)
+            memcpy(to + at, &value, element);
+}
+
+static error_t_ fill_rows(void *to, size_t pitch, uint32_t value, size_t element, size_t width, size_t height)
 {
     if (!width || !height)
         return SUCCESS;
@@ -108,7 +117,7 @@ error_t_ fill_rows(void *to, size_t pitch, int value, size_t width, size_t heigh
     if (!good_device_range(to, pitch * (height - 1) + width))
         return INVALID_VALUE;
     for (size_t row = 0; row < height; row++)
-        memset((char *)to + row * pitch, value, width);
+        fill_row((char *)to + row * pitch, value, element, width);
     touch(to, pitch, width, height, WRITTEN);
     return SUCCESS;
 }
@@ -116,6 +125,8 @@ error_t_ fill_rows(void *to, size_t pitch, int value, size_t width, size_t heigh
 API error_t_ cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
 {
     error_t_ status = enter();
+    if (status == SUCCESS && is_captured(stream))
+        return leave(capture_rows(stream, to, bytes, from, bytes, bytes, 1, kind));
     if (status == SUCCESS)
         status = copy_bytes(to, from, bytes, kind);
     if (status == SUCCESS)
@@ -143,6 +154,8 @@ API error_t_ cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size
                                void *stream)
 {
     error_t_ status = enter();
+    if (status == SUCCESS && is_captured(stream))
+        return leave(capture_rows(stream, to, to_pitch, from, from_pitch, width, height, kind));
     if (status == SUCCESS)
         status = copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
     if (status == SUCCESS)
@@ -155,14 +168,22 @@ API error_t_ cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fr
     return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, NULL);
 }
 
+/* Rows of elements of 1, 2 or 4 bytes; `width` in bytes. */
+error_t_ fill_elements(void *to, size_t pitch, uint32_t value, size_t element, size_t width, size_t height, void *stream)
+{
+    struct fill_parameters fill = {to, pitch, value, (unsigned)element, width / element, height};
+    if (is_captured(stream))
+        return capture(stream, (struct operation){.kind = FILL_NODE, .of.fill = fill});
+    error_t_ status = fill_rows(to, pitch, value, element, width, height);
+    if (status == SUCCESS)
+        spend_copy(stream, width * height, DEVICE_TO_DEVICE);
+    return status;
+}
+
 API error_t_ cudaMemsetAsync(void *to, int value, size_t bytes, void *stream)
 {
     error_t_ status = enter();
-    if (status == SUCCESS)
-        status = fill_rows(to, bytes, value, bytes, 1);
-    if (status == SUCCESS)
-        spend_copy(stream, bytes, DEVICE_TO_DEVICE);
-    return leave(status);
+    return leave(status ? status : fill_elements(to, bytes, (uint32_t)value, 1, bytes, 1, stream));
 }
 
 API error_t_ cudaMemset(void *to, int value, size_t bytes) { return cudaMemsetAsync(to, value, bytes, NULL); }
@@ -170,11 +191,7 @@ API error_t_ cudaMemset(void *to, int value, size_t bytes) { return cudaMemsetAs
 API error_t_ cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, void *stream)
 {
     error_t_ status = enter();
-    if (status == SUCCESS)
-        status = fill_rows(to, pitch, value, width, height);
-    if (status == SUCCESS)
-        spend_copy(stream, width * height, DEVICE_TO_DEVICE);
-    return leave(status);
+    return leave(status ? status : fill_elements(to, pitch, (uint32_t)value, 1, width, height, stream));
 }
 
 API error_t_ cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)
@@ -186,7 +203,7 @@ API error_t_ cudaMemset3DAsync(struct pitched to, int value, struct extent exten
 {
     error_t_ status = enter();
     for (size_t z = 0; status == SUCCESS && z < extent.depth; z++)
-        status = fill_rows((char *)to.ptr + z * to.pitch * to.ysize, to.pitch, value, extent.width, extent.height);
+        status = fill_rows((char *)to.ptr + z * to.pitch * to.ysize, to.pitch, (uint32_t)value, 1, extent.width, extent.height);
     if (status == SUCCESS)
         spend_copy(stream, extent.width * extent.height * extent.depth, DEVICE_TO_DEVICE);
     return leave(status);
@@ -211,6 +228,8 @@ API error_t_ cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_
     error_t_ status = enter();
     if (status == SUCCESS)
         status = symbol_range(symbol, bytes, offset, &to);
+    if (status == SUCCESS && is_captured(stream))
+        return leave(capture_rows(stream, to, bytes, from, bytes, bytes, 1, kind));
     if (status == SUCCESS)
         status = kind == DEVICE_TO_HOST || kind == HOST_TO_HOST ? INVALID_DIRECTION : copy_bytes(to, from, bytes, kind);
     if (status == SUCCESS)
@@ -229,6 +248,8 @@ API error_t_ cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t byte
     error_t_ status = enter();
     if (status == SUCCESS)
         status = symbol_range(symbol, bytes, offset, &from);
+    if (status == SUCCESS && is_captured(stream))
+        return leave(capture_rows(stream, to, bytes, from, bytes, bytes, 1, kind));
     if (status == SUCCESS)
         status = kind == HOST_TO_DEVICE || kind == HOST_TO_HOST ? INVALID_DIRECTION : copy_bytes(to, from, bytes, kind);
     if (status == SUCCESS)

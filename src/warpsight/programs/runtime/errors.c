@@ -1,6 +1,9 @@
 /* The names and texts of error codes, as CUDA's interface defines them. */
 #include "runtime.h"
 
+#include <ctype.h>
+#include <string.h>
+
 static const struct { int code; const char *name, *text; } ERRORS[] = {
     {0, "cudaSuccess", "no error"},
     {1, "cudaErrorInvalidValue", "invalid argument"},
@@ -153,4 +156,57 @@ API const char *cudaGetErrorString(error_t_ code)
         if (ERRORS[k].code == code)
             return ERRORS[k].text;
     return "unrecognized error code";
+}
+
+/* -- The driver's names: the runtime's in capitals, but for a few. */
+
+static const struct { int code; const char *name; } DRIVER_NAMES[] = {
+    {0, "CUDA_SUCCESS"}, {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {3, "CUDA_ERROR_NOT_INITIALIZED"}, {4, "CUDA_ERROR_DEINITIALIZED"},
+    {200, "CUDA_ERROR_INVALID_IMAGE"}, {201, "CUDA_ERROR_INVALID_CONTEXT"}, {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+    {400, "CUDA_ERROR_INVALID_HANDLE"}, {500, "CUDA_ERROR_NOT_FOUND"},
+};
+
+/* cudaErrorInvalidValue as CUDA_ERROR_INVALID_VALUE. */
+static const char *in_capitals(const char *name, char *text, size_t bytes)
+{
+    char *at = text;
+    for (name += strlen("cuda"); *name && at + 2 < text + bytes; name++) {
+        if (isupper((unsigned char)*name))
+            *at++ = '_';
+        *at++ = (char)toupper((unsigned char)*name);
+    }
+    *at = 0;
+    return text;
+}
+
+API error_t_ cuGetErrorName(error_t_ code, const char **name)
+{
+    static char names[COUNT][96];
+    for (size_t k = 0; name && k < sizeof DRIVER_NAMES / sizeof *DRIVER_NAMES; k++)
+        if (DRIVER_NAMES[k].code == code) {
+            *name = DRIVER_NAMES[k].name;
+            return SUCCESS;
+        }
+    for (int k = 0; name && k < COUNT; k++)
+        if (ERRORS[k].code == code) {
+            strcpy(names[k], "CUDA");
+            in_capitals(ERRORS[k].name, names[k] + 4, sizeof names[k] - 4);
+            *name = names[k];
+            return SUCCESS;
+        }
+    if (name)
+        *name = NULL;
+    return INVALID_VALUE;
+}
+
+API error_t_ cuGetErrorString(error_t_ code, const char **text)
+{
+    for (int k = 0; text && k < COUNT; k++)
+        if (ERRORS[k].code == code) {
+            *text = ERRORS[k].text;
+            return SUCCESS;
+        }
+    if (text)
+        *text = NULL;
+    return INVALID_VALUE;
 }

@@ -1,5 +1,5 @@
 /* Launches: the configuration that <<< >>> pushes, the checks that CUDA makes, then the emulator. */
-#include "runtime.h"
+#include "graphs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static error_t_ send_launch(struct function *f, const struct message *message, c
 }
 
 /* How a launch is made, beside its grid and block. A cluster of zeros is what the kernel was compiled for, if anything. */
-struct extras { size_t shared; void *stream; bool cooperative; struct dim3 cluster; };
+struct extras { size_t shared; void *stream; bool cooperative; struct dim3 cluster; void *event; /* recorded when it ends */ };
 
 /* The shape of the clusters of a launch, zeros where it has none. */
 static error_t_ cluster_of(const struct function *f, struct dim3 grid, struct dim3 wanted, int64_t shape[3])
@@ -124,9 +124,25 @@ static error_t_ run(const void *key, struct dim3 grid, struct dim3 block, void *
     return status;
 }
 
+/* cudaLaunchAttributeID */
+enum {
+    IGNORE, ACCESS_WINDOW, COOPERATIVE, SYNC_POLICY, CLUSTER, CLUSTER_POLICY_PREFERENCE, PROGRAMMATIC_SERIALIZATION, PROGRAMMATIC_EVENT,
+    PRIORITY, MEMORY_DOMAIN_MAP, MEMORY_DOMAIN, PREFERRED_CLUSTER, COMPLETION_EVENT, UPDATABLE_NODE, SHARED_CARVEOUT, NVLINK_CENTRIC = 16,
+    PORTABLE_CLUSTER_MODE
+};
+
+static error_t_ capture_launch(const void *key, struct dim3 grid, struct dim3 block, void **arguments, struct extras extras)
+{
+    struct attribute cooperative = {.id = COOPERATIVE, .value.integer = 1};
+    struct launch_config config = {grid, block, extras.shared, extras.stream, &cooperative, extras.cooperative};
+    return capture_kernel(&config, key, arguments);
+}
+
 static error_t_ launch(const void *key, struct dim3 grid, struct dim3 block, void **arguments, struct extras extras)
 {
     error_t_ status = enter();
+    if (status == SUCCESS && is_captured(extras.stream))
+        return leave(capture_launch(key, grid, block, arguments, extras));
     if (status == SUCCESS)
         status = run(key, grid, block, arguments, extras);
     return leave(status);
@@ -134,51 +150,70 @@ static error_t_ launch(const void *key, struct dim3 grid, struct dim3 block, voi
 
 API error_t_ cudaLaunchKernel(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared, void *stream)
 {
-    return launch(key, grid, block, arguments, (struct extras){shared, stream, false, {0, 0, 0}});
+    return launch(key, grid, block, arguments, (struct extras){.shared = shared, .stream = stream});
 }
 
 API error_t_ __cudaLaunchKernel(void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared, void *stream)
 {
-    return launch(key, grid, block, arguments, (struct extras){shared, stream, false, {0, 0, 0}});
+    return launch(key, grid, block, arguments, (struct extras){.shared = shared, .stream = stream});
 }
 
 API error_t_ cudaLaunchCooperativeKernel(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared,
                                          void *stream)
 {
-    return launch(key, grid, block, arguments, (struct extras){shared, stream, true, {0, 0, 0}});
+    return launch(key, grid, block, arguments, (struct extras){.shared = shared, .stream = stream, .cooperative = true});
 }
 
-struct attribute { int id; char pad[4]; union { char bytes[64]; int integer; unsigned dims[3]; } value; };
-struct launch_config { struct dim3 grid, block; size_t shared; void *stream; struct attribute *attributes; unsigned count; };
-enum { ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_CLUSTER = 4 };
+static bool has_shape(const struct attribute *a) { return a->value.dims[0] && a->value.dims[1] && a->value.dims[2]; }
 
-/* The attributes of a launch; false where its clusters have no size. */
-static bool read_config(const struct launch_config *config, struct extras *extras)
+/* One attribute of a launch. A launch ends before the next begins, so that those of its order with others hold without more. */
+static error_t_ read_attribute(const struct attribute *a, struct extras *extras)
 {
-    if (!config)
-        return false;
-    *extras = (struct extras){config->shared, config->stream, false, {0, 0, 0}};
-    for (unsigned k = 0; k < config->count; k++) {
-        const struct attribute *a = &config->attributes[k];
-        if (a->id == ATTRIBUTE_COOPERATIVE)
-            extras->cooperative = a->value.integer != 0;
-        if (a->id == ATTRIBUTE_CLUSTER) {
-            extras->cluster = (struct dim3){a->value.dims[0], a->value.dims[1], a->value.dims[2]};
-            if (!a->value.dims[0] || !a->value.dims[1] || !a->value.dims[2])
-                return false;
-        }
+    switch (a->id) {
+    case COOPERATIVE:
+        extras->cooperative = a->value.integer != 0;
+        return SUCCESS;
+    case CLUSTER:
+        extras->cluster = (struct dim3){a->value.dims[0], a->value.dims[1], a->value.dims[2]};
+        return has_shape(a) ? SUCCESS : INVALID_CLUSTER_SIZE;
+    case PREFERRED_CLUSTER: /* the launch has the shape that it needs at least, which is always allowed */
+        return has_shape(a) ? SUCCESS : INVALID_CLUSTER_SIZE;
+    case PROGRAMMATIC_EVENT: case COMPLETION_EVENT:
+        extras->event = a->value.pointer;
+        return extras->event ? SUCCESS : INVALID_VALUE;
+    case UPDATABLE_NODE:
+        warn_once("a kernel node that the device can update");
+        return NOT_SUPPORTED;
+    case IGNORE: case ACCESS_WINDOW: case SYNC_POLICY: case CLUSTER_POLICY_PREFERENCE: case PROGRAMMATIC_SERIALIZATION: case PRIORITY:
+    case MEMORY_DOMAIN_MAP: case MEMORY_DOMAIN: case SHARED_CARVEOUT: case NVLINK_CENTRIC: case PORTABLE_CLUSTER_MODE:
+        return SUCCESS;
+    default: return INVALID_VALUE;
     }
-    return true;
+}
+
+static error_t_ read_config(const struct launch_config *config, struct extras *extras)
+{
+    if (!config || (config->count && !config->attributes))
+        return INVALID_VALUE;
+    error_t_ status = SUCCESS;
+    *extras = (struct extras){.shared = config->shared, .stream = config->stream};
+    for (unsigned k = 0; k < config->count && status == SUCCESS; k++)
+        status = read_attribute(&config->attributes[k], extras);
+    return status;
 }
 
 API error_t_ cudaLaunchKernelExC(const struct launch_config *config, const void *key, void **arguments)
 {
     struct extras extras;
-    if (!read_config(config, &extras)) {
-        enter_quietly();
-        return leave(config ? INVALID_CLUSTER_SIZE : INVALID_VALUE);
-    }
-    return launch(key, config->grid, config->block, arguments, extras);
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = read_config(config, &extras);
+    if (status == SUCCESS && is_captured(extras.stream))
+        return leave(capture_kernel(config, key, arguments));
+    leave(status);
+    if (status == SUCCESS)
+        status = launch(key, config->grid, config->block, arguments, extras);
+    return status == SUCCESS && extras.event ? cudaEventRecord(extras.event, extras.stream) : status;
 }
 
 API error_t_ __cudaGetKernel(void **kernel, const void *key)
@@ -343,10 +378,8 @@ API error_t_ cudaOccupancyMaxActiveClusters(int *clusters, const void *key, cons
     struct extras extras;
     int64_t blocks = 0, shape[3];
     error_t_ status = enter();
-    if (status == SUCCESS && (!clusters || !config))
-        status = INVALID_VALUE;
-    if (status == SUCCESS && !read_config(config, &extras))
-        status = INVALID_CLUSTER_SIZE;
+    if (status == SUCCESS)
+        status = clusters ? read_config(config, &extras) : INVALID_VALUE;
     if (status == SUCCESS)
         status = find_function(key, &f);
     if (status == SUCCESS)

@@ -1,6 +1,6 @@
 /* cudaMalloc and its relatives. Managed and page-locked memory lie in device memory, which the host sees at the same addresses. */
 #define _GNU_SOURCE
-#include "runtime.h"
+#include "graphs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,9 +39,17 @@ static error_t_ take(void *pointer, bool host)
 }
 
 API error_t_ cudaMalloc(void **pointer, size_t bytes) { return give(pointer, bytes, KIND_DEVICE, 0); }
+/* A graph that allocates is not provided. */
+static error_t_ refuse_capture(void)
+{
+    enter_quietly();
+    warn_once("memory that a captured stream allocates or frees");
+    return leave(NOT_SUPPORTED);
+}
 API error_t_ cudaMallocAsync(void **pointer, size_t bytes, void *stream)
 {
-    (void)stream;
+    if (is_captured(stream))
+        return refuse_capture();
     return give(pointer, bytes, KIND_DEVICE, 0);
 }
 API error_t_ cudaMallocFromPoolAsync(void **pointer, size_t bytes, void *pool, void *stream)
@@ -63,7 +71,8 @@ API error_t_ cudaFree(void *pointer) { return take(pointer, false); }
 API error_t_ cudaFreeHost(void *pointer) { return take(pointer, true); }
 API error_t_ cudaFreeAsync(void *pointer, void *stream)
 {
-    (void)stream;
+    if (is_captured(stream))
+        return refuse_capture();
     return take(pointer, false);
 }
 

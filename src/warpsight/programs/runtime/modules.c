@@ -1,12 +1,11 @@
 /* The program's fat binaries, kernels and variables, as its start-up code registers them. Each is sent to the emulator at first use. */
+#define _GNU_SOURCE
 #include "runtime.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WRAPPER_MAGIC 0x466243b1u
-#define FATBIN_MAGIC 0xba55ed50u
 #define BUCKETS 1024u
 
 struct wrapper { uint32_t magic, version; const void *data; void *more; };
@@ -85,6 +84,24 @@ API void __cudaRegisterHostVar(void **handle, const char *name, char *host, size
     (void)handle, (void)name, (void)host, (void)size;
 }
 
+/* A variable of a module that the program loads: the emulator says which there are. */
+static error_t_ add_variable(struct module *module, const char *name, size_t length, size_t size)
+{
+    for (struct variable *v = module->variables; v; v = v->next)
+        if (strlen(v->name) == length && !memcmp(v->name, name, length))
+            return SUCCESS; /* after cudaDeviceReset */
+    struct variable *variable = calloc(1, sizeof *variable);
+    char *copy = strndup(name, length);
+    if (!variable || !copy) {
+        free(variable);
+        free(copy);
+        return MEMORY_ALLOCATION;
+    }
+    *variable = (struct variable){NULL, copy, module, size, 0, false, false, module->variables};
+    module->variables = variable;
+    return SUCCESS;
+}
+
 /* The answer to LOAD: module id, count, then per variable address, size, writable, bytes of its name, its name. */
 static error_t_ place_variables(struct module *module, const char *answer, size_t bytes)
 {
@@ -99,6 +116,11 @@ static error_t_ place_variables(struct module *module, const char *answer, size_
         error_t_ status = row[1] ? insert_module_data((uint64_t)row[0], (size_t)row[1], row[2] != 0) : SUCCESS;
         if (status)
             return status;
+        if (module->by_program) {
+            status = add_variable(module, answer, (size_t)row[3], (size_t)row[1]);
+            if (status)
+                return status;
+        }
         for (struct variable *v = module->variables; v; v = v->next) {
             if (strlen(v->name) == (size_t)row[3] && !memcmp(v->name, answer, (size_t)row[3])) {
                 v->address = (uint64_t)row[0];
@@ -221,4 +243,110 @@ void forget_modules(void)
             free(f->layout);
             f->layout = NULL;
         }
+}
+
+/* -- Modules that the program loads itself. Their kernels are found by handles, which are their keys as well. */
+
+error_t_ add_module(const void *image, size_t bytes, struct module **added)
+{
+    struct module *module = calloc(1, sizeof *module);
+    void *copy = malloc(bytes + 1);
+    if (!module || !copy) {
+        free(module);
+        free(copy);
+        return MEMORY_ALLOCATION;
+    }
+    memcpy(copy, image, bytes);
+    *module = (struct module){.fatbin = copy, .bytes = bytes, .by_program = true, .next = modules};
+    modules = module;
+    error_t_ status = load(module);
+    if (status)
+        remove_module(module);
+    else
+        *added = module;
+    return status;
+}
+
+static void remove_functions(const struct module *module)
+{
+    for (unsigned k = 0; k < BUCKETS; k++)
+        for (struct function **link = &by_host[k]; *link;) {
+            struct function *f = *link;
+            if (f->module != module) {
+                link = &f->next;
+                continue;
+            }
+            *link = f->next;
+            free(f->layout);
+            free((char *)f->name);
+            free(f);
+        }
+}
+
+/* The memory of its variables stays taken until the device is reset. */
+error_t_ remove_module(struct module *module)
+{
+    struct module **link = &modules;
+    while (*link && *link != module)
+        link = &(*link)->next;
+    if (!*link || !module->by_program)
+        return INVALID_HANDLE;
+    *link = module->next;
+    remove_functions(module);
+    for (struct variable *v = module->variables, *next; v; v = next) {
+        next = v->next;
+        free((char *)v->name);
+        free(v);
+    }
+    free((void *)module->fatbin);
+    free(module);
+    return SUCCESS;
+}
+
+static bool is_loaded_by_program(const struct module *module)
+{
+    for (const struct module *m = modules; m; m = m->next)
+        if (m == module)
+            return m->by_program;
+    return false;
+}
+
+error_t_ named_function(struct module *module, const char *name, struct function **found)
+{
+    if (!is_loaded_by_program(module))
+        return INVALID_HANDLE;
+    for (unsigned k = 0; k < BUCKETS; k++)
+        for (struct function *f = by_host[k]; f; f = f->next)
+            if (f->module == module && !strcmp(f->name, name)) {
+                *found = f;
+                return SUCCESS;
+            }
+    struct function *function = calloc(1, sizeof *function);
+    char *copy = strdup(name);
+    if (!function || !copy)
+        abort();
+    *function = (struct function){.host = function, .name = copy, .module = module};
+    error_t_ status = resolve(function);
+    if (status) {
+        free(copy);
+        free(function);
+        return status;
+    }
+    function->next = by_host[bucket(function)];
+    by_host[bucket(function)] = function;
+    *found = function;
+    return SUCCESS;
+}
+
+error_t_ named_variable(struct module *module, const char *name, struct variable **found)
+{
+    if (!is_loaded_by_program(module))
+        return INVALID_HANDLE;
+    error_t_ status = load(module);
+    for (struct variable *v = module->variables; v && status == SUCCESS; v = v->next)
+        if (!strcmp(v->name, name)) {
+            *found = v;
+            return v->resolved ? SUCCESS : INVALID_SYMBOL;
+        }
+    return status ? status : SYMBOL_NOT_FOUND;
 }

@@ -23,6 +23,9 @@
 #define TABLE_BYTES 0x4000000ull  /* the table of live allocations comes before the arena in the shared memory */
 #define ALIGNMENT 512ull
 
+#define WRAPPER_MAGIC 0x466243b1u
+#define FATBIN_MAGIC 0xba55ed50u
+
 enum {
     SUCCESS = 0, INVALID_VALUE = 1, MEMORY_ALLOCATION = 2, INITIALIZATION = 3, INVALID_CONFIGURATION = 9, INVALID_PITCH = 12,
     INVALID_SYMBOL = 13, INVALID_DIRECTION = 21, INVALID_DEVICE_FUNCTION = 98, NO_DEVICE = 100, INVALID_DEVICE = 101,
@@ -99,14 +102,15 @@ struct module {
     const void *fatbin;
     size_t bytes;
     int64_t id;
-    bool loaded;
+    bool loaded, by_program; /* the program loads it itself, and asks for its kernels and variables by name */
     error_t_ failed;
-    struct function *functions;
     struct variable *variables;
     struct module *next;
 };
 
-struct stream { double clock; unsigned flags; int priority; uint64_t id; };
+struct captured { struct capture *by; struct node **after; size_t count; }; /* by NULL: it is not captured */
+struct stream { double clock; unsigned flags; int priority; uint64_t id; struct captured captured; };
+struct event { double time; bool recorded, timed; struct captured captured; };
 
 /* link.c */
 error_t_ connect_emulator(void);
@@ -122,7 +126,11 @@ error_t_ enter_quietly(void);    /* lock only */
 error_t_ leave(error_t_ result); /* remember an error for cudaGetLastError, unlock */
 void fault(error_t_ code);       /* a launch has failed: later calls find out */
 void forget_fault(void);
-void warn_once(const char *name);
+void warn_once(const char *name);    /* it is not supported */
+void warn_ignored(const char *name); /* it has no effect */
+void begin_driver_call(void); /* a function of the driver calls functions of the runtime until it ends */
+void end_driver_call(void);
+bool runtime_was_called(void); /* by the program itself, in this thread */
 void pause_lock(void);
 void resume_lock(void);
 
@@ -149,6 +157,7 @@ API const char *cudaGetErrorString(error_t_ code);
 
 /* device.c, settings.c */
 API error_t_ cudaDeviceGetAttribute(int *result, int which, int device);
+API error_t_ cudaGetDevice(int *device);
 API error_t_ cudaGetDeviceCount(int *count);
 API error_t_ cudaDriverGetVersion(int *result);
 
@@ -157,11 +166,14 @@ error_t_ find_function(const void *key, struct function **found);
 error_t_ resolve(struct function *function);
 error_t_ find_variable(const void *key, struct variable **found);
 void forget_modules(void);
+error_t_ add_module(const void *image, size_t bytes, struct module **added);
+error_t_ remove_module(struct module *module);
+error_t_ named_function(struct module *module, const char *name, struct function **found);
+error_t_ named_variable(struct module *module, const char *name, struct variable **found);
 
 /* copy.c */
 error_t_ copy_bytes(void *to, const void *from, size_t bytes, int kind);
 error_t_ copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind);
-error_t_ fill_rows(void *to, size_t pitch, int value, size_t width, size_t height);
 void tell_touched(void); /* before a launch: which device memory copies and fills have touched since the last */
 void tell_allocated(uint64_t address, size_t bytes, enum kind kind); /* for checks: what is written, and what is not yet */
 
@@ -170,6 +182,9 @@ size_t heap_limit(void); /* cudaLimitMallocHeapSize */
 
 /* streams.c */
 struct stream *stream_of(void *handle);
+struct stream *stream_at(int place); /* below stream_count(); NULL where one was destroyed */
+int stream_count(void);
+bool is_shared_stream(const struct stream *stream); /* a default stream, which no program has made */
 void spend(void *handle, double seconds); /* move the stream's clock on */
 void spend_launch(void *handle, double seconds); /* the same for a launch, which the host must have issued */
 void spend_copy(void *handle, size_t bytes, int kind);

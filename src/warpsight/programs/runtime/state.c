@@ -12,6 +12,12 @@ static error_t_ sticky; /* the context is lost */
 static bool noticed;    /* a call that waits for the device has been made since */
 static bool reported;   /* the first call that has failed for it is told to the checks, no later one */
 static pid_t owner;
+static __thread int driver_calls; /* the driver's functions call the runtime's, and cudaGetLastError knows nothing of them */
+static __thread bool runtime_called;
+
+void begin_driver_call(void) { driver_calls++; }
+void end_driver_call(void) { driver_calls--; }
+bool runtime_was_called(void) { return runtime_called; }
 
 error_t_ enter_quietly(void)
 {
@@ -25,6 +31,7 @@ void resume_lock(void) { pthread_mutex_lock(&the_lock); }
 error_t_ enter(void)
 {
     pthread_mutex_lock(&the_lock);
+    runtime_called = runtime_called || !driver_calls;
     if (owner == 0)
         owner = getpid();
     if (owner != getpid())
@@ -39,7 +46,8 @@ error_t_ enter(void)
 error_t_ leave(error_t_ result)
 {
     if (result != SUCCESS && result != NOT_READY) {
-        last_error = result;
+        if (!driver_calls)
+            last_error = result;
         /* What is not modelled is no mistake of the program's. */
         if (checking && is_connected() && result != NOT_SUPPORTED && result != NO_KERNEL_IMAGE && !(sticky && reported)) {
             reported = sticky != SUCCESS;
@@ -78,17 +86,29 @@ static error_t_ peek(bool clear)
 API error_t_ cudaGetLastError(void) { return peek(true); }
 API error_t_ cudaPeekAtLastError(void) { return peek(false); }
 
-/* A function of the interface that is not provided says so, each once. */
-void warn_once(const char *name)
+static bool first_time(const char *name)
 {
     static char seen[64][64];
     for (int k = 0; k < 64; k++) {
         if (!seen[k][0]) {
             snprintf(seen[k], sizeof seen[k], "%s", name);
-            fprintf(stderr, "warpsight: %s is not supported; the program is told so (cudaErrorNotSupported)\n", name);
-            return;
+            return true;
         }
         if (!strncmp(seen[k], name, sizeof seen[k] - 1))
-            return;
+            return false;
     }
+    return false;
+}
+
+/* A function of the interface that is not provided says so, each once. */
+void warn_once(const char *name)
+{
+    if (first_time(name))
+        fprintf(stderr, "warpsight: %s is not supported; the program is told so (cudaErrorNotSupported)\n", name);
+}
+
+void warn_ignored(const char *name)
+{
+    if (first_time(name))
+        fprintf(stderr, "warpsight: %s has no effect here\n", name);
 }

@@ -1,5 +1,5 @@
 /* Streams and events. Everything has been done when a call returns; what they keep is the predicted time, a clock per stream. */
-#include "runtime.h"
+#include "graphs.h"
 
 #include <stdlib.h>
 
@@ -8,10 +8,8 @@
 #define CLOCK_START 1.0
 #define STREAMS 4096
 
-struct event { double time; bool recorded, timed; };
-
-static struct stream legacy = {CLOCK_START, 0, 0, 1};
-static struct stream per_thread = {CLOCK_START, 0, 0, 2};
+static struct stream legacy = {.clock = CLOCK_START, .id = 1};
+static struct stream per_thread = {.clock = CLOCK_START, .id = 2};
 static struct stream *all[STREAMS];
 static int made;
 static uint64_t next_id = 3;
@@ -33,6 +31,10 @@ struct stream *stream_of(void *handle)
         return &legacy;
     return handle == (void *)2 ? &per_thread : handle;
 }
+
+struct stream *stream_at(int place) { return all[place]; }
+int stream_count(void) { return made; }
+bool is_shared_stream(const struct stream *stream) { return stream == &legacy || stream == &per_thread; }
 
 /* The legacy stream waits for all others, and they for it, except those that were made not to. */
 void spend(void *handle, double seconds)
@@ -93,7 +95,7 @@ API error_t_ cudaStreamCreateWithPriority(void **result, unsigned flags, int pri
         }
         if (place == made)
             made++;
-        *stream = (struct stream){latest(), flags, priority, next_id++};
+        *stream = (struct stream){.clock = latest(), .flags = flags, .priority = priority, .id = next_id++};
         all[place] = stream;
         *result = stream;
     }
@@ -132,15 +134,22 @@ static error_t_ known(void *handle)
     return status;
 }
 
-API error_t_ cudaStreamSynchronize(void *handle)
+/* The same for a call that no graph can hold. */
+static error_t_ known_uncaptured(void *handle)
 {
     error_t_ status = known(handle);
+    return status == SUCCESS && is_captured(handle) ? 900 : status; /* cudaErrorStreamCaptureUnsupported */
+}
+
+API error_t_ cudaStreamSynchronize(void *handle)
+{
+    error_t_ status = known_uncaptured(handle);
     if (status == SUCCESS)
         wait_until(stream_of(handle)->clock);
     return leave(status);
 }
 
-API error_t_ cudaStreamQuery(void *handle) { return leave(known(handle)); }
+API error_t_ cudaStreamQuery(void *handle) { return leave(known_uncaptured(handle)); }
 
 API error_t_ cudaDeviceSynchronize(void)
 {
@@ -189,21 +198,16 @@ API error_t_ cudaStreamGetDevice(void *handle, int *device)
     return leave(status);
 }
 
-API error_t_ cudaStreamIsCapturing(void *handle, int *state)
-{
-    error_t_ status = known(handle);
-    if (status == SUCCESS)
-        *state = 0;
-    return leave(status);
-}
-
 API error_t_ cudaStreamWaitEvent(void *handle, void *given, unsigned flags)
 {
-    (void)flags;
     error_t_ status = known(handle);
     const struct event *event = given;
     if (status == SUCCESS && !event)
         status = INVALID_HANDLE;
+    if (status == SUCCESS && event->captured.by)
+        return leave(capture_wait(handle, event));
+    if (status == SUCCESS && is_captured(handle))
+        return leave(flags & 1 ? capture(handle, (struct operation){.kind = WAIT_NODE, .of.event = given}) : 905); /* ...Isolation */
     if (status == SUCCESS && event->recorded && event->time > stream_of(handle)->clock)
         stream_of(handle)->clock = event->time;
     return leave(status);
@@ -211,7 +215,7 @@ API error_t_ cudaStreamWaitEvent(void *handle, void *given, unsigned flags)
 
 API error_t_ cudaStreamAddCallback(void *handle, void (*call)(void *, error_t_, void *), void *data, unsigned flags)
 {
-    error_t_ status = known(handle);
+    error_t_ status = known_uncaptured(handle);
     if (status == SUCCESS && (!call || flags))
         status = INVALID_VALUE;
     if (status == SUCCESS) {
@@ -227,6 +231,8 @@ API error_t_ cudaLaunchHostFunc(void *handle, void (*call)(void *), void *data)
     error_t_ status = known(handle);
     if (status == SUCCESS && !call)
         status = INVALID_VALUE;
+    if (status == SUCCESS && is_captured(handle))
+        return leave(capture(handle, (struct operation){.kind = HOST_NODE, .of.host = {call, data}}));
     if (status == SUCCESS) {
         pause_lock();
         call(data);
@@ -255,6 +261,8 @@ API error_t_ cudaEventDestroy(void *event)
     error_t_ status = enter();
     if (status == SUCCESS && !event)
         status = INVALID_HANDLE;
+    if (event)
+        forget_captured(event);
     free(event);
     return leave(status);
 }
@@ -265,7 +273,10 @@ API error_t_ cudaEventRecord(void *given, void *handle)
     error_t_ status = known(handle);
     if (status == SUCCESS && !event)
         status = INVALID_HANDLE;
+    if (status == SUCCESS && is_captured(handle))
+        return leave(capture_event(handle, event));
     if (status == SUCCESS) {
+        forget_captured(event);
         event->time = issued(handle)->clock;
         event->recorded = true;
     }
@@ -274,8 +285,12 @@ API error_t_ cudaEventRecord(void *given, void *handle)
 
 API error_t_ cudaEventRecordWithFlags(void *event, void *handle, unsigned flags)
 {
-    (void)flags;
-    return cudaEventRecord(event, handle);
+    if (!(flags & 1) || !is_captured(handle)) /* cudaEventRecordExternal: a node of the graph records it */
+        return cudaEventRecord(event, handle);
+    error_t_ status = known(handle);
+    if (status == SUCCESS)
+        status = event ? capture(handle, (struct operation){.kind = RECORD_NODE, .of.event = event}) : INVALID_HANDLE;
+    return leave(status);
 }
 
 API error_t_ cudaEventQuery(void *event)
