@@ -20,7 +20,7 @@ from warpsight.base.records import Memory, dtype_of, fields_of
 from warpsight.caches.exact.between import lines_left
 from warpsight.gpu.spec import GpuSpec
 from warpsight.simulator.engine import BAD_TRACE, DONE, NEED_BLOCK, STUCK, TOO_LONG, run
-from warpsight.simulator.memory import LaunchMemory, code_of, load_store_unit_of, machine_of, new_memory
+from warpsight.simulator.memory import LaunchMemory, asynchronous_of, code_of, load_store_unit_of, machine_of, new_memory
 from warpsight.simulator.state import Counters, CpiStack, Issue
 from warpsight.simulator.structures import Line
 from warpsight.traces.events import most_sectors
@@ -153,6 +153,7 @@ def simulate_launch(
     code = code_of(trace, gpu)
     machine |= {"registers": code.registers, "loads": code.loads, "groups": code.groups, "units": code.units}
     machine |= {"max_cycles": max_cycles, **load_store_unit_of(gpu, header.level)}
+    machine |= asynchronous_of(trace)
     machine["most_requests"] = most_sectors(trace) + 1
     machine["watched_sm"], machine["watch_room"] = (-1, 0) if watch_sm is None else (watch_sm, WATCHED_INSTRUCTIONS)
 
