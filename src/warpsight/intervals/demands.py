@@ -16,10 +16,10 @@ import numpy.typing as npt
 from warpsight.base.compiled import jit, kept_until_changed
 from warpsight.caches.miss_profile import SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec, occupied, pass_cycles
-from warpsight.intervals.algorithm import ISSUE, TICKS, Groups, Indices, Ints, Longs, PathStats, Steps, arrives, plain, step_ticks
+from warpsight.intervals.algorithm import ISSUE, OPERANDS, TICKS, Groups, Indices, Ints, Longs, PathStats, Steps, arrives, plain, step_ticks
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
 from warpsight.intervals.usage import atomics, bulk_copies, dram_bytes, requests, touched_bytes, without_conflicts
-from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace
+from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE, KernelTrace
 
 LOAD_STORE, BULK_COPIES = 0, 1  # units of an SM; the others are of its schedulers
 
@@ -56,9 +56,13 @@ def step_times(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: 
     first = gpu.sm.access_interval_cycles if trace.header.level == "sass" else 1.0
     late = np.where(memory & device & (latency > 0), np.maximum(port_cycles - first, 0.0), 0.0)
     after = np.maximum(latency + late, 1.0)
+    ticks = step_ticks(trace, walked, after)
+    if len(walked.groups):  # a bulk copy to device memory has read the shared memory when it has sent its last request
+        sends = bulk_copies(trace.instructions)[walked.pc] & (walked.kind == OPERANDS) & (walked.destination >= walked.groups[0, 0])
+        ticks = np.where(sends, _ticks(port_cycles)[walked.pc], ticks)
     queued = memory | np.array([instruction.is_async_product for instruction in trace.instructions], dtype=np.bool_)
     return StepTimes(
-        np.where(walked.ends, TICKS, 0), step_ticks(trace, walked, after), _ticks(after)[walked.pc], unit[walked.pc],
+        np.where(walked.ends, TICKS, 0), ticks, _ticks(after)[walked.pc], unit[walked.pc],
         np.where(walked.ends, _ticks(busy)[walked.pc], 0), whole[walked.pc], np.where(walked.ends, _ticks(held)[walked.pc], 0),
         queued[walked.pc],
     )  # fmt: skip
@@ -296,12 +300,14 @@ def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
 def bulk_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
     """Cycles of the SM's unit for bulk and tensor copies for all executions of each pc together, float64 [instructions].
 
-    It sends a request for a line of the L2 a cycle, and the SM's port passes the data at its bandwidth.
+    It sends a request for a line of the L2 a cycle, and the SM's port passes the data at its bandwidth, stores with their overhead.
     """
     bulk = bulk_copies(trace.instructions)
     a_cycle = gpu.noc.bandwidth_bytes_per_s / gpu.l2.slices / gpu.core_clock_hz
     data = SECTOR_BYTES * misses.sectors / a_cycle
-    return np.where(bulk, np.maximum(requests(trace.instructions, misses), data), 0.0)
+    lines = requests(trace.instructions, misses)
+    stores = np.array([instruction.access != LOAD for instruction in trace.instructions], dtype=np.bool_)
+    return np.where(bulk, np.maximum(lines, data + np.where(stores, lines * gpu.noc.store_overhead_cycles, 0)), 0.0)
 
 
 def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Floats, warps: int, slots: int = 1) -> float:
