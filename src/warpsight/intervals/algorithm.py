@@ -5,7 +5,7 @@ source is done its latency after its issue. An interval is the instructions betw
 
 Machine code says itself when its instructions may issue (Huerta et al., MICRO 2025, "Analyzing Modern NVIDIA GPU cores", section
 4): a number of cycles after the one before, and when the barriers that it names are released, by a result or by operands that have
-been read. The equation keeps its form, with these in the place of registers. Asynchronous copies and products have no register either.
+been read. The equation keeps its form, with these in the place of registers. Asynchronous copies and products have none either.
 What waits for groups of them waits for one of a row of registers: of all so far, of the newest group, of the one before, and so on.
 A group is done when all up to its end are, so to close a group is to move the row on by one. Each kind of groups has a row.
 
@@ -28,7 +28,7 @@ import numpy.typing as npt
 from warpsight.base.compiled import inlined, jit
 from warpsight.intervals.interval_profile import Floats
 from warpsight.isa.sass.native import BARRIERS, operand_cycles
-from warpsight.traces.schema import COPIES, GROUP_KINDS, NEXT_GROUP, READS, KernelTrace, StaticInstruction
+from warpsight.traces.schema import COPIES, GROUP_KINDS, NEXT_GROUP, PRODUCTS, READS, KernelTrace, StaticInstruction
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -110,7 +110,8 @@ class _Registers:
             found = [(barrier, kind) for barrier, kind in barriers if barrier < BARRIERS]
             found += [(_RIGHT_TO_ISSUE, ISSUE)] if instruction.stall > 1 else []
         else:  # of an asynchronous product only those that wait for its group may read the results
-            found = [(register, RESULT) for register in instruction.destinations if not instruction.is_async_product]
+            asynchronous = instruction.is_async_product and PRODUCTS in self.rows
+            found = [(register, RESULT) for register in instruction.destinations if not asynchronous]
         # the shared memory that a bulk copy reads is the operand that it has read first
         found += [(self.rows[kind][0], OPERANDS if kind == READS else RESULT) for kind in instruction.joins if kind in self.rows]
         found += [(self.rows[kind][0] + 1, RESULT) for kind in instruction.ends if kind in self.rows]
@@ -201,8 +202,11 @@ def _flat(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
 # Time is in whole ticks (int64), so that sums do not depend on their order, and two issues a cycle apart differ by exactly a cycle.
 
 @inlined
-def row_of(register: int, registers: int, groups: Groups) -> tuple[int, int, int]:
-    """The row of groups that the register is in, as in `Dependences.groups`; -1 where it is in none. `registers`: how many are real."""
+def row_of(register: np.int64, registers: int, groups: Groups) -> tuple[int, int, int]:
+    """The row of groups that the register is in, as in `Dependences.groups`; -1 where it is in none.
+
+    `registers`: how many are real.
+    """
     if len(groups) == 0 or register < groups[0, 0] or register >= registers:
         return -1, -1, -1
     row = 0
@@ -275,6 +279,14 @@ def _move_on(register: int, row: tuple[int, int, int], ready: Longs, producer: I
         ready[oldest + 1] = ahead
 
 
+@inlined
+def _at_barrier(tests: bool, turn: int, waits: Longs, wait_pc: Ints, issue: int, waited: np.int32, kind: np.int32) -> Any:
+    """When the instruction issues, and what it has waited for, with its wait on an mbarrier if it `tests` one."""
+    if tests and turn < len(waits) and waits[turn] > 0 and issue > 0:  # no interval is empty
+        return issue + waits[turn], wait_pc[turn], np.int32(RESULT)
+    return issue, waited, kind
+
+
 @jit(cache=True, nogil=True)
 def record_path(
     block: Ints, repeat: Ints, block_start: Ints, source_offset: Ints, sources: Ints, destination_offset: Ints, destinations: Ints,
@@ -300,10 +312,8 @@ def record_path(
                 for k in range(source_offset[pc], source_offset[pc + 1]):
                     if ready[sources[k]] > issue:
                         issue, waited, kind = ready[sources[k]], producer[sources[k]], kind_of[sources[k]]
-                if at_barrier[pc] and turn < len(waits):
-                    if waits[turn] > 0 and following > 0:  # no interval is empty
-                        issue, waited, kind = issue + waits[turn], wait_pc[turn], np.int32(RESULT)
-                    turn += 1
+                issue, waited, kind = _at_barrier(at_barrier[pc], turn, waits, wait_pc, issue, waited, kind)
+                turn += 1 if at_barrier[pc] else 0
                 # every register is ready at a path's first instruction, so a stall always closes an interval that is not empty
                 if waited >= 0:
                     if filling:
@@ -315,7 +325,7 @@ def record_path(
                         sums[interval, column] += columns[pc, column]
                 for k in range(destination_offset[pc], destination_offset[pc + 1]):
                     register, done = destinations[k], issue + after[k]
-                    row = row_of(register, registers, groups)
+                    row = row_of(np.int64(register), registers, groups)
                     if register > row[0] >= 0:
                         _move_on(register, row, ready, producer, kind_of)
                     elif not (shared or register == row[0]) or done > ready[register]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +37,14 @@ _NEVER = np.iinfo(np.int64).max
 class BlocksAlone:
     """`cycles` of a block alone, the mean over the blocks; `warps` float64 [paths], when the warps of each path end, likewise.
 
-    `waits` of the first warp on each path.
+    `waits` of the first warp on each path. `critical` is the path whose warps wait the least for other warps, of those that last as
+    long as the block: the others run at its pace; -1 where no warp waits for another.
     """
 
     cycles: float
     warps: Floats
     waits: dict[int, Waits]
+    critical: int = -1
 
 
 def waits_in_blocks(trace: KernelTrace) -> bool:
@@ -63,7 +66,19 @@ def blocks_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles
         longest, blocks = longest + count * float(end.max()), blocks + count
         for warp, path in enumerate(paths.tolist()):
             waits.setdefault(path, found[warp])
-    return BlocksAlone(longest / blocks, ends / np.maximum(weights, 1), waits)
+    warps = ends / np.maximum(weights, 1)
+    critical = min(waits, key=lambda path: (warps[path] < _AS_LONG * warps.max(), _for_warps(trace, waits[path]), -warps[path]))
+    return BlocksAlone(longest / blocks, warps, waits, critical)
+
+
+_AS_LONG = 0.9
+
+
+def _for_warps(trace: KernelTrace, waits: Waits) -> int:
+    """Ticks that a warp has waited for other warps, not for copies."""
+    ticks, causes = waits
+    bulk = np.array([*(instruction.is_bulk for instruction in trace.instructions), False], dtype=np.bool_)  # -1: nothing
+    return int(ticks[~bulk[causes]].sum())
 
 
 def _kinds_of_blocks(trace: KernelTrace) -> list[tuple[TraceChunk, int, int]]:
@@ -83,8 +98,9 @@ def _kinds_of_blocks(trace: KernelTrace) -> list[tuple[TraceChunk, int, int]]:
 def _codes(trace: KernelTrace, walked: Steps) -> tuple[Longs, Longs]:
     """Of each step what it does at a barrier, and the bytes of its event, both at the last step of an instruction, else 0."""
     kind = np.array([
-        _WAITS if i.waits_at_barrier else _COPIES if i.at_barrier and i.is_bulk else _ARRIVES if i.at_barrier and not i.polls_mbarrier
-        else _BLOCK if i.is_block_barrier else _NOTHING for i in trace.instructions
+        _WAITS if i.waits_at_barrier else _COPIES if i.at_barrier and i.is_bulk
+        else _ARRIVES if i.at_barrier and not i.polls_mbarrier else _BLOCK if i.is_block_barrier else _NOTHING
+        for i in trace.instructions
     ], dtype=np.int64)  # fmt: skip
     events = np.array([i.event_bytes for i in trace.instructions], dtype=np.int64)
     return np.where(walked.ends, kind[walked.pc], _NOTHING), np.where(walked.ends, events[walked.pc], 0)
@@ -97,32 +113,44 @@ def _walk_one(
     last = first + trace.header.warps_per_block
     paths, table = plain(chunk.path[first:last], np.int64), trace.paths
     runs = np.stack([table.offset[paths], table.offset[paths + 1]], axis=1).astype(np.int64)
-    kind = codes[0]
-    in_block = np.add.reduceat(np.append(kind == _WAITS, False).astype(np.int64), walked.start[:-1]) * (np.diff(walked.start) > 0)
+    tests = np.append(codes[0] == _WAITS, False).astype(np.int64)
+    in_block = np.add.reduceat(tests, walked.start[:-1]) * (np.diff(walked.start) > 0)
     counts = np.array([int((in_block[table.block[a:b]] * table.repeat[a:b]).sum()) for a, b in runs.tolist()], dtype=np.int64)
     offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    ends = np.zeros(len(paths), dtype=np.int64)
-    waits, causes = np.zeros(offset[-1], dtype=np.int64), np.full(offset[-1], -1, dtype=np.int32)
-    machine = np.array([gpu.sm.schedulers, TICKS // gpu.sm.issue_width, TICKS * gpu.latency_cycles["int"]], dtype=np.int64)
-    _walk_block(
-        plain(runs, np.int64), plain(table.block, np.int32), plain(table.repeat, np.int32), walked.start, walked.sources,
-        walked.destination, walked.kind, walked.pc, times, walked.registers, walked.shared, walked.groups, codes,
-        plain(chunk.events, np.uint8), plain(chunk.event_offset[first:last], np.int64), machine, offset, ends, waits, causes,
+    code = _Code(
+        plain(table.block, np.int32), plain(table.repeat, np.int32), walked.start, walked.sources, walked.destination, walked.kind,
+        walked.pc, *codes, walked.groups, plain(chunk.events, np.uint8),
     )  # fmt: skip
-    return ends / TICKS, [(waits[a:b], causes[a:b]) for a, b in pairwise(offset.tolist())]
+    count = len(paths)
+    none = np.full(count, -1, dtype=np.int64)
+    warps = _Warps(
+        plain(runs, np.int64), *(np.zeros(count, dtype=np.int64) for _ in range(2)), none, runs[:, 0].copy(),
+        np.zeros(count, dtype=np.int64), none.copy(), plain(chunk.event_offset[first:last], np.int64), offset[:-1].copy(),
+        np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_), np.zeros((count, walked.registers + 2), dtype=np.int64),
+    )  # fmt: skip
+    units = int(max(times.unit.max(initial=0), times.whole.max(initial=0))) + 1
+    phases = np.zeros((NO_OBJECT + 1, _COLUMNS), dtype=np.int64)
+    phases[:, [_PENDING, _CAUSE, _WHY]] = -1
+    schedulers, arrival = gpu.sm.schedulers, TICKS * gpu.latency_cycles["int"]
+    slot = TICKS // gpu.sm.issue_width
+    block = _Block(np.zeros((schedulers, units), dtype=np.int64), np.zeros(schedulers, dtype=np.int64), phases, slot, arrival)
+    waits, causes = np.zeros(offset[-1], dtype=np.int64), np.full(offset[-1], -1, dtype=np.int32)
+    _walk_block(code, times, walked.shared, warps, block, waits, causes)
+    return warps.cycle / TICKS, [(waits[a:b], causes[a:b]) for a, b in pairwise(offset.tolist())]
 
 
 # -- The compiled walk. An mbarrier is a row of `phases`.
 
 _PHASE, _PENDING, _DATA, _LATEST, _CAUSE, _OVER, _WHY = range(7)
-# Its phase's parity; arrivals still to come, -1 if not known yet; bytes still to come. When the latest arrival or copy of this phase
-# is there, and which instruction that is; the same of the phase before.
+# Its phase's parity; arrivals still to come, -1 if not known yet; bytes still to come. When the latest arrival or copy of this
+# phase is there, and which instruction that is; the same of the phase before.
 _COLUMNS = 7
 _RECORD = BARRIER_RECORD.itemsize
 
 
 @inlined
-def _number(events: Bytes, place: int, size: int) -> int:
+def _number(events: Bytes, place: int, size: int) -> Any:
+    """The unsigned number in some bytes of an event, int64."""
     value = np.int64(0)
     for k in range(size):
         value |= np.int64(events[place + k]) << 8 * k
@@ -149,120 +177,199 @@ def _come(phases: Longs, events: Bytes, record: int, time: int, pc: int, arrives
     return True
 
 
-@inlined
-def _go_on(status: Longs, cycle: Longs, opened: npt.NDArray[np.bool_]) -> bool:
-    """No warp can run: open barriers for a part of the block, else let all that wait for a phase go on (`opened`). False if none
-    is left.
+class _Code(NamedTuple):
+    """The paths of the trace, the steps of the kernel as in `Steps`, what they do at barriers, their events' bytes; the events."""
+
+    block: Ints
+    repeat: Ints
+    start: Longs
+    sources: Indices
+    destination: Indices
+    kind: Ints
+    pc: Ints
+    does: Longs
+    event_bytes: Longs
+    groups: Groups
+    events: Bytes
+
+
+class _Warps(NamedTuple):
+    """The warps of the block. `runs` [warps, 2]: the entries of their paths. `cycle`: the earliest time of the next step.
+
+    `since` a test has waited, -1: not yet. `run`, `turn`, `step`: the place on the path. `wait`: which of the waits is next. It
+    waits for a phase of mbarrier `waits_for`; `opened`: nothing in the block ends that wait. `ready` [warps, registers].
     """
-    latest, barriers = np.int64(0), False
-    for warp in range(len(status)):
-        if status[warp] == _AT_BARRIER:
-            latest, barriers = max(latest, cycle[warp]), True
-    found = False
-    for warp in range(len(status)):
-        if status[warp] == (_AT_BARRIER if barriers else _WAITS_FOR_PHASE):
-            status[warp], found, opened[warp] = _RUNS, True, not barriers
-            cycle[warp] = latest if barriers else cycle[warp]
+
+    runs: Longs
+    cycle: Longs
+    status: Longs
+    since: Longs
+    run: Longs
+    turn: Longs
+    step: Longs
+    event: Longs
+    wait: Longs
+    waits_for: Longs
+    opened: npt.NDArray[np.bool_]
+    ready: Longs
+
+
+class _Block(NamedTuple):
+    """What the warps share: when units are `free` [schedulers, units] and issue slots, the mbarriers, ticks of an issue slot, and
+    ticks until an arrival is there.
+    """
+
+    free: Longs
+    issue_free: Longs
+    phases: Longs
+    slot: int
+    arrival: int
+
+
+@inlined
+def _first(warps: _Warps) -> int:
+    """The warp that runs next in time; -1: none can."""
+    found, least = -1, _NEVER
+    for warp in range(len(warps.cycle)):
+        if warps.status[warp] == _RUNS and warps.cycle[warp] < least:
+            found, least = warp, warps.cycle[warp]
     return found
 
 
-@kept_until_changed()
-def _walk_block(
-    runs: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, kinds: Ints, pcs: Ints, times: StepTimes,
-    registers: int, shared: bool, groups: Groups, codes: tuple[Longs, Longs], events: Bytes, event_offset: Longs, machine: Longs,
-    wait_offset: Longs, ends: Longs, waits: Longs, causes: Ints,
-) -> None:
-    """Fill `ends` int64 [warps], and for each wait of the warps its ticks, int64, and the instruction that it was for, int32.
-
-    `runs` int64 [warps, 2] are the entries of the warps' paths, `machine` the schedulers, the ticks of an issue slot and those until
-    an arrival is there. Warp `w` has waits `wait_offset[w]` to `wait_offset[w + 1]`.
-    """
-    advance, after, result, unit, busy, whole, held, queued = times
-    kind, event_bytes = codes
-    warps, schedulers = len(runs), machine[0]
-    units = max(unit.max(), whole.max()) + 1
-    ready, free = np.zeros((warps, registers + 2), np.int64), np.zeros((schedulers, units), np.int64)
-    issue_free = np.zeros(schedulers, np.int64)
-    phases = np.zeros((NO_OBJECT + 1, _COLUMNS), np.int64)
-    phases[:, _PENDING], phases[:, _CAUSE], phases[:, _WHY] = -1, -1, -1
-    cycle, status, since = np.zeros(warps, np.int64), np.full(warps, _RUNS, np.int64), np.full(warps, -1, np.int64)
-    run, turn, step = runs[:, 0].copy(), np.zeros(warps, np.int64), np.full(warps, -1, np.int64)
-    event, wait, waits_for = event_offset.copy(), wait_offset[:-1].copy(), np.zeros(warps, np.int64)
-    opened = np.zeros(warps, np.bool_)  # a wait that nothing in the block ends
-    while True:
-        warp, least = -1, _NEVER
-        for k in range(warps):
-            if status[k] == _RUNS and cycle[k] < least:
-                warp, least = k, cycle[k]
-        if warp < 0:
-            if not _go_on(status, cycle, opened):
-                return
-            continue
-        # the next step, of the next basic block that has any
-        while run[warp] < runs[warp, 1] and (step[warp] < 0 or step[warp] == start[block[run[warp]] + 1]):
-            if step[warp] >= 0:
-                turn[warp] += 1
-            if turn[warp] >= repeat[run[warp]]:
-                run[warp], turn[warp], step[warp] = run[warp] + 1, 0, -1
-            else:
-                step[warp] = start[block[run[warp]]]
-        if run[warp] >= runs[warp, 1]:
-            status[warp], ends[warp] = _DONE, cycle[warp]
-            _open(status, cycle)
-            continue
-        at, scheduler = step[warp], warp % schedulers
-        place = 0 if unit[at] <= BULK_COPIES else scheduler
-        issue = max(cycle[warp], ready[warp, sources[at, 0]], ready[warp, sources[at, 1]], ready[warp, sources[at, 2]])
-        if advance[at] > 0:
-            issue = max(issue, issue_free[scheduler])
-        if not queued[at]:
-            issue = max(issue, free[place, unit[at]], free[place, whole[at]])
-        if issue > cycle[warp]:  # others may go first
-            cycle[warp] = issue
-            continue
-        record = event[warp] + event_bytes[at] - _RECORD
-        if kind[at] == _WAITS:
-            phase = phases[_number(events, record, 2)]
-            known = _number(events, record, 2) != NO_OBJECT and not opened[warp]
-            since[warp] = issue if since[warp] < 0 else since[warp]
-            if known and phase[_PHASE] == _number(events, record + 2, 2):
-                status[warp], waits_for[warp] = _WAITS_FOR_PHASE, _number(events, record, 2)
-                continue
-            if known and phase[_OVER] > issue:
-                cycle[warp] = phase[_OVER]
-                continue
-            waits[wait[warp]], causes[wait[warp]] = issue - since[warp], phase[_WHY]
-            since[warp], wait[warp], opened[warp] = -1, wait[warp] + 1, False
-        begun = max(issue, free[place, unit[at]], free[place, whole[at]])
-        if kind[at] != _COPIES or _number(events, record, 2) != NO_OBJECT:
-            free[place, unit[at]] = begun + busy[at]
-            free[place, whole[at]] = begun + held[at]
-        arrives(ready[warp], destination[at], (issue if kinds[at] == ISSUE else begun) + after[at], shared, groups)
-        event[warp] += event_bytes[at]
-        step[warp] += 1
-        cycle[warp] = issue + advance[at]
-        if advance[at] > 0:
-            issue_free[scheduler] = issue + machine[1]
-        if kind[at] == _BLOCK:
-            status[warp] = _AT_BARRIER
-            _open(status, cycle)
-        elif kind[at] == _ARRIVES or kind[at] == _COPIES:
-            arrival = begun + result[at] if kind[at] == _COPIES else issue + machine[2]
-            if _number(events, record, 2) != NO_OBJECT and _come(phases, events, record, arrival, pcs[at], kind[at] == _ARRIVES):
-                for k in range(warps):
-                    if status[k] == _WAITS_FOR_PHASE and waits_for[k] == _number(events, record, 2):
-                        status[k] = _RUNS
+@inlined
+def _go_on(warps: _Warps) -> bool:
+    """No warp can run: open barriers for a part of the block, else let all that wait for a phase go on. False if none is left."""
+    barriers = (warps.status == _AT_BARRIER).any()
+    found = False
+    for warp in range(len(warps.status)):
+        if warps.status[warp] == _WAITS_FOR_PHASE and not barriers:
+            warps.status[warp], warps.opened[warp], found = _RUNS, True, True
+    if barriers:
+        _open(warps)
+    return found or barriers
 
 
 @inlined
-def _open(status: Longs, cycle: Longs) -> None:
-    """Open the barrier of the block if all of its warps that have not ended are there."""
-    latest, there = np.int64(0), 0
-    for warp in range(len(status)):
-        if status[warp] == _RUNS or status[warp] == _WAITS_FOR_PHASE:
-            return
-        if status[warp] == _AT_BARRIER:
-            latest, there = max(latest, cycle[warp]), there + 1
-    for warp in range(len(status) if there else 0):
-        if status[warp] == _AT_BARRIER:
-            status[warp], cycle[warp] = _RUNS, latest
+def _open(warps: _Warps) -> None:
+    """Let the warps at the barrier of the block go on, with the last of them."""
+    latest = np.int64(0)
+    for warp in range(len(warps.status)):
+        latest = max(latest, warps.cycle[warp] if warps.status[warp] == _AT_BARRIER else 0)
+    for warp in range(len(warps.status)):
+        if warps.status[warp] == _AT_BARRIER:
+            warps.status[warp], warps.cycle[warp] = _RUNS, latest
+
+
+@inlined
+def _open_if_all_are_there(warps: _Warps) -> None:
+    if not ((warps.status == _RUNS) | (warps.status == _WAITS_FOR_PHASE)).any():
+        _open(warps)
+
+
+@inlined
+def _has_step(code: _Code, warps: _Warps, warp: int) -> bool:
+    """Go to the warp's next step, of the next basic block that has any; False at the end of its path."""
+    while warps.run[warp] < warps.runs[warp, 1]:
+        run, step = warps.run[warp], warps.step[warp]
+        if step >= 0 and step < code.start[code.block[run] + 1]:
+            return True
+        warps.turn[warp] += 1 if step >= 0 else 0
+        if warps.turn[warp] < code.repeat[run]:
+            warps.step[warp] = code.start[code.block[run]]
+        else:
+            warps.run[warp], warps.turn[warp], warps.step[warp] = run + 1, 0, -1
+    return False
+
+
+@inlined
+def _earliest(code: _Code, times: StepTimes, warps: _Warps, block: _Block, warp: int, place: int) -> int:
+    """When the warp's step can be, given its operands, its issue slot, and its unit."""
+    step, ready = warps.step[warp], warps.ready[warp]
+    issue = max(warps.cycle[warp], ready[code.sources[step, 0]], ready[code.sources[step, 1]], ready[code.sources[step, 2]])
+    if times.advance[step] > 0:
+        issue = max(issue, block.issue_free[warp % len(block.issue_free)])
+    if not times.queued[step]:
+        issue = max(issue, block.free[place, times.unit[step]], block.free[place, times.whole[step]])
+    return issue
+
+
+@inlined
+def _passes(code: _Code, warps: _Warps, phases: Longs, warp: int, record: int, waits: Longs, causes: Ints) -> bool:
+    """Whether the phase is over that the warp tests now. If not, the warp waits; if so, the wait is noted."""
+    number, now = _number(code.events, record, 2), warps.cycle[warp]
+    phase = phases[number]
+    if warps.since[warp] < 0:
+        warps.since[warp] = now
+    if number != NO_OBJECT and not warps.opened[warp]:
+        if phase[_PHASE] == _number(code.events, record + 2, 2):
+            warps.status[warp], warps.waits_for[warp] = _WAITS_FOR_PHASE, number
+            return False
+        if phase[_OVER] > now:
+            warps.cycle[warp] = phase[_OVER]
+            return False
+    turn = warps.wait[warp]
+    waits[turn], causes[turn] = now - warps.since[warp], phase[_WHY]
+    warps.since[warp], warps.wait[warp], warps.opened[warp] = -1, turn + 1, False
+    return True
+
+
+@inlined
+def _take(code: _Code, times: StepTimes, shared: bool, warps: _Warps, block: _Block, warp: int, place: int, idle: bool) -> int:
+    """The warp's step is now; `idle`: it is a copy of nothing. Returns when its unit begins it."""
+    step, issue = warps.step[warp], warps.cycle[warp]
+    unit, whole = times.unit[step], times.whole[step]
+    begun = max(issue, block.free[place, unit], block.free[place, whole])
+    if not idle:
+        block.free[place, unit] = begun + times.busy[step]
+        block.free[place, whole] = begun + times.held[step]
+    done = (issue if code.kind[step] == ISSUE else begun) + times.after[step]
+    arrives(warps.ready[warp], code.destination[step], done, shared, code.groups)
+    warps.event[warp] += code.event_bytes[step]
+    warps.step[warp] += 1
+    warps.cycle[warp] = issue + times.advance[step]
+    if times.advance[step] > 0:
+        block.issue_free[warp % len(block.issue_free)] = issue + block.slot
+    return begun
+
+
+@inlined
+def _signal(code: _Code, warps: _Warps, block: _Block, record: int, time: int, step: int) -> None:
+    """An arrival or the end of a copy at an mbarrier; if the phase is over then, what waits for it goes on."""
+    number = _number(code.events, record, 2)
+    if number != NO_OBJECT and _come(block.phases, code.events, record, time, code.pc[step], code.does[step] == _ARRIVES):
+        for warp in range(len(warps.status)):
+            if warps.status[warp] == _WAITS_FOR_PHASE and warps.waits_for[warp] == number:
+                warps.status[warp] = _RUNS
+
+
+@kept_until_changed("intervals/algorithm.py")
+def _walk_block(code: _Code, times: StepTimes, shared: bool, warps: _Warps, block: _Block, waits: Longs, causes: Ints) -> None:
+    """Walk the warps to their ends. `waits` int64 and `causes` int32: ticks of each wait on an mbarrier, and what it was for."""
+    while True:
+        warp = _first(warps)
+        if warp < 0:
+            if not _go_on(warps):
+                return
+            continue
+        if not _has_step(code, warps, warp):
+            warps.status[warp] = _DONE
+            _open_if_all_are_there(warps)
+            continue
+        step = warps.step[warp]
+        place = 0 if times.unit[step] <= BULK_COPIES else warp % len(block.issue_free)
+        issue = _earliest(code, times, warps, block, warp, place)
+        if issue > warps.cycle[warp]:  # others may go first
+            warps.cycle[warp] = issue
+            continue
+        does, record = code.does[step], warps.event[warp] + code.event_bytes[step] - _RECORD
+        if does == _WAITS and not _passes(code, warps, block.phases, warp, record, waits, causes):
+            continue
+        idle = does == _COPIES and _number(code.events, record, 2) == NO_OBJECT
+        begun = _take(code, times, shared, warps, block, warp, place, idle)
+        if does == _BLOCK:
+            warps.status[warp] = _AT_BARRIER
+            _open_if_all_are_there(warps)
+        elif does == _ARRIVES:
+            _signal(code, warps, block, record, issue + block.arrival, step)
+        elif does == _COPIES:
+            _signal(code, warps, block, record, begun + times.result[step], step)

@@ -67,11 +67,16 @@ def latency_table(
             other[pc] = _compute_latency(instruction, gpu)
         elif instruction.is_bulk and instruction.access != LOAD:
             other[pc] = float(gpu.l2.latency_cycles)  # until it is written; only waits for its group wait for it
-        elif times and instruction.access != STORE and (instruction.destinations or instruction.is_async_copy or instruction.is_bulk):
+        elif times and _is_waited_for(instruction):
             levels[pc] = _served(instruction, misses, gpu) / times
             other[pc] = _on_chip(instruction, misses, gpu, times)
     device = levels.sum(axis=1)
     return LatencyTable(device + other, device > other, levels)
+
+
+def _is_waited_for(instruction: StaticInstruction) -> bool:
+    """Whether something can wait for what the access brings: for registers, or for a copy."""
+    return instruction.access != STORE and (bool(instruction.destinations) or instruction.is_async_copy or instruction.is_bulk)
 
 
 def _compute_latency(instruction: StaticInstruction, gpu: GpuSpec) -> float:
@@ -205,8 +210,9 @@ def _best_cut(points: Floats, weights: Floats, along: Floats) -> tuple[float, np
     return -float(spread[best]), beyond
 
 
+DEFAULT_METHOD = "kmeans"
 METHODS: dict[str, Callable[[Floats, Floats], int]] = {
-    "kmeans": _by_kmeans,
+    DEFAULT_METHOD: _by_kmeans,
     "max": lambda points, weights: int(np.argmax(points[:, 0])),
     "min": lambda points, weights: int(np.argmin(points[:, 0])),
 }
@@ -218,7 +224,7 @@ _NONE, _COMPUTE, _MEMORY = (CAUSES.index(cause) for cause in ("none", "compute",
 
 
 def build_profile(
-    trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, occupancy: Occupancy, *, representative: str = "kmeans",
+    trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, occupancy: Occupancy, *, representative: str = DEFAULT_METHOD,
     counts: bool = True,
 ) -> IntervalProfile:
     """The interval profile of `trace` on `gpu`. Every distinct path is walked; the profile has the representative's intervals.
@@ -234,6 +240,8 @@ def build_profile(
     stats = path_stats(trace, walked, latency.cycles)
     path = select(stats.instructions, stats.cycles, warps, first_warp, method=representative)
     alone = _alone(trace, walked, misses, latency.cycles, times, gpu)
+    if alone.critical >= 0 and representative == DEFAULT_METHOD:
+        path, representative = alone.critical, "the pace of its block"
     conflicts = np.zeros(len(alone.warps))
     if conflict_passes(trace.instructions, misses).any():
         ideal = without_conflicts(trace.instructions, misses)

@@ -16,10 +16,23 @@ import numpy.typing as npt
 from warpsight.base.compiled import jit, kept_until_changed
 from warpsight.caches.miss_profile import SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec, occupied, pass_cycles
-from warpsight.intervals.algorithm import ISSUE, OPERANDS, TICKS, Groups, Indices, Ints, Longs, PathStats, Steps, arrives, plain, step_ticks
+from warpsight.intervals.algorithm import (
+    ISSUE,
+    OPERANDS,
+    TICKS,
+    Groups,
+    Indices,
+    Ints,
+    Longs,
+    PathStats,
+    Steps,
+    arrives,
+    plain,
+    step_ticks,
+)
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
 from warpsight.intervals.usage import atomics, bulk_copies, dram_bytes, requests, touched_bytes, without_conflicts
-from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE, KernelTrace
+from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE, KernelTrace, products_are_awaited
 
 LOAD_STORE, BULK_COPIES = 0, 1  # units of an SM; the others are of its schedulers
 
@@ -28,7 +41,8 @@ class StepTimes(NamedTuple):
     """What the steps of a kernel take on a GPU, all [steps]; times are ticks, int64.
 
     `advance`: one cycle at an instruction's last step, else 0. `after`: from its issue to the first cycle in which what waits for
-    its destination can issue; `result` is the same of the instruction's result, whatever the step writes. `unit` and `whole`, the unit that this one is a part of (itself, if of none), are occupied for `busy` and `held`. What is
+    its destination can issue; `result` is the same of the instruction's result, whatever the step writes. `unit` and `whole`, the
+    unit that this one is a part of (itself, if of none), are occupied for `busy` and `held`. What is
     `queued` (bool) issues although its unit is occupied, and waits there.
     """
 
@@ -60,7 +74,9 @@ def step_times(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: 
     if len(walked.groups):  # a bulk copy to device memory has read the shared memory when it has sent its last request
         sends = bulk_copies(trace.instructions)[walked.pc] & (walked.kind == OPERANDS) & (walked.destination >= walked.groups[0, 0])
         ticks = np.where(sends, _ticks(port_cycles)[walked.pc], ticks)
-    queued = memory | np.array([instruction.is_async_product for instruction in trace.instructions], dtype=np.bool_)
+    queued = memory.copy()
+    if products_are_awaited(trace.instructions):
+        queued |= np.array([instruction.is_async_product for instruction in trace.instructions], dtype=np.bool_)
     return StepTimes(
         np.where(walked.ends, TICKS, 0), ticks, _ticks(after)[walked.pc], unit[walked.pc],
         np.where(walked.ends, _ticks(busy)[walked.pc], 0), whole[walked.pc], np.where(walked.ends, _ticks(held)[walked.pc], 0),
@@ -107,7 +123,7 @@ def _ticks(cycles: Floats) -> Longs:
     return np.round(cycles * TICKS).astype(np.int64)
 
 
-@kept_until_changed()
+@kept_until_changed("intervals/algorithm.py")
 def _walk(
     offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, kind: Ints, times: StepTimes,
     registers: int, shared: bool, groups: Groups, ticks: Longs,

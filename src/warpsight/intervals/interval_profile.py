@@ -157,7 +157,8 @@ class ResourceDemands:
 
 # The demands that are amounts per warp; the others are shares and ratios.
 AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes",
-           "dram_alternating", "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step", "block_cycles")  # fmt: skip
+           "dram_alternating", "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step",
+           "block_cycles")  # fmt: skip
 
 
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:

@@ -38,8 +38,7 @@ WARPSIGHT_PARTS = {
     "overlap": "requests of one access are in the load-store unit and in the memory system at the same time",
     "atomics": "an L2 slice reads and writes each sector of an atomic, and serves lanes that share an address one after the other",
     "spread": "traffic that goes to few slices or channels at a time has only their bandwidth",
-    "asynchronous": "bulk copies, and waits on mbarriers for them and for other warps: the block is the customer, beside whose work "
-    "the memory system serves its bulk copies",
+    "asynchronous": "where warps wait on mbarriers the block is the customer; the memory system serves bulk copies beside its work",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "barriers": "under gto barriers hold the warps of a block together: the block is the customer, the more so the more there are",
     "last-warp": "the launch ends with its last warp, whose stalls no other warp hides",
@@ -154,7 +153,8 @@ class Warpsight(Model):
         if shape is None:
             return with_launch(profile, design, answer, np.zeros(len(design)))
         # all blocks but the last have left for an SM before it, which then takes as long as its last warp alone
-        last = max(instructions + demands.stall_cycles, demands.block_cycles) + resources.start_cycles(design, shape.warps_per_block)
+        last = max(instructions + demands.stall_cycles, demands.block_cycles)
+        last = last + resources.start_cycles(design, shape.warps_per_block)
         return with_launch(profile, design, answer, resources.dispatch_cycles(shape.blocks, design) + last)
 
     def _has(self, part: str) -> bool:
@@ -193,14 +193,15 @@ class Warpsight(Model):
         # a request is at two servers at once: the shorter of the two times is part of the delay
         at_once = np.minimum(port, memory) if self._has("overlap") else 0.0 * memory
         at_once = np.maximum(at_once, demands.asynchronous * memory)
-        # under lrr the warps of a block reach each of their instructions together, and those that wait for each other are one customer
+        # under lrr the warps of a block reach each of their instructions together; so do, as one, those that wait for each other
         step = ~design.greedy if self._has("in-step") else np.zeros(len(warps), dtype=np.bool_)
         step = step | (demands.block_cycles > 0)
         group = np.where(step, per_block, 1.0)
         own = self._own_time(demands, servers, waves, instructions, group)
         stall = np.where(step, demands.stall_in_step, demands.stall_cycles)
         if demands.block_cycles > 0:  # they include all services of a block alone but those of the memory system
-            stall = demands.block_cycles - instructions * np.maximum(group / np.minimum(design.sm_schedulers * design.sm_issue_width, warps), 1.0)
+            slots = np.minimum(design.sm_schedulers * design.sm_issue_width, warps)
+            stall = demands.block_cycles - instructions * np.maximum(group / slots, 1.0)
             own = stall - demands.block_cycles + group * (servers[:, 0] + servers[:, 1] + demands.l1_cycles)
         starting = self._starting(servers, waves, group, per_block)
         apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once + starting, waves.last, step)

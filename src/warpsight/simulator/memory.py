@@ -34,6 +34,7 @@ from warpsight.traces.schema import (
     STORE,
     KernelTrace,
     StaticInstruction,
+    products_are_awaited,
 )
 
 Rows = npt.NDArray[Any]
@@ -298,16 +299,17 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     touched: list[int] = []
     loads = 0
     most = max((_most_groups(i) for i in trace.instructions), default=-1)
-    copies = most >= 0
+    copies, awaited = most >= 0, products_are_awaited(trace.instructions)
     for i in trace.instructions:
         kind = _kind(i)
         written, waited, operands_read = scoreboard(i, setters)
         registers = [numbers.setdefault(r, len(numbers)) for r in dict.fromkeys(written + waited)]
         through_unit = kind in (codes.GLOBAL, codes.SHARED)
         returns = through_unit and i.access != STORE and bool(written) and not (i.is_bulk or (copies and i.is_async_copy))
-        named = [_ALWAYS_FREE] * 2 if i.is_async_product else [pipes[i.pc][0][0], pipes[i.pc][-1][0]]
+        asynchronous = i.is_async_product and awaited
+        named = [_ALWAYS_FREE] * 2 if asynchronous else [pipes[i.pc][0][0], pipes[i.pc][-1][0]]
         unit, whole = (codes.UNIT_MEMORY if through_unit else units[name] for name in named)
-        written = () if i.is_async_product else written  # only what waits for its group may read them
+        written = () if asynchronous else written  # only what waits for its group may read them
         rows.append((
             kind, unit, whole, pipes[i.pc][0][1], pipes[i.pc][-1][1], _latency(i, gpu), max(1, i.stall),
             len(touched), len(registers), len(set(written)),
@@ -315,7 +317,7 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
             operand_cycles(i.opcode, i.space, i.access, i.access_bytes), _ACCESS.get(i.access, -1), i.access_bytes,
             packed_lines(i.access_bytes), i.event_bytes, i.sector_bytes, i.has_degree, loads if returns else -1,
             copies and i.is_async_copy, i.is_bulk, i.bypasses_l1, 0 if i.adds_lanes_up else gpu.sm.atomic_lane_cycles,
-            units[pipes[i.pc][0][0]] if i.is_async_product else -1, _mask(i.ends) if copies else 0,
+            units[pipes[i.pc][0][0]] if asynchronous else -1, _mask(i.ends) if copies else 0,
             GROUP_KINDS.index(i.wait_kind), _first_group(i), _barrier(i),
         ))  # fmt: skip
         touched += registers
@@ -370,7 +372,10 @@ def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     places["live"] = places["free_since"] = -1
     tables.give(sms, Sm, "oldest_first", machine["places"])
     tables.give(sms, Sm, "lines", 2 * machine["most_requests"])
-    queues = {"access_queue": "accesses", "copy_queue": "copy_requests", "pipeline": "pipeline_requests", "miss_queue": "packets", "arrival_queue": "arrivals"}
+    queues = {
+        "access_queue": "accesses", "copy_queue": "copy_requests", "pipeline": "pipeline_requests", "miss_queue": "packets",
+        "arrival_queue": "arrivals",
+    }  # fmt: skip
     _queues(tables, sms, Sm, queues, rooms)
     schedulers = tables.give(sms, Sm, "schedulers", machine["schedulers"])
     schedulers["number"] = np.arange(len(schedulers))

@@ -1,4 +1,4 @@
-"""mbarriers: a phase of one is over when all its arrivals and all its bytes have come; what an instruction does there is in its event.
+"""mbarriers: a phase of one is over when all its arrivals and bytes have come; what an instruction does there is in its event.
 
 An event ends with a `traces.schema.BARRIER_RECORD`.
 """
@@ -6,7 +6,6 @@ An event ends with a `traces.schema.BARRIER_RECORD`.
 from __future__ import annotations
 
 from warpsight.base.compiled import inlined
-from warpsight.simulator import codes
 from warpsight.simulator.state import Phase, State
 
 RECORD_BYTES = 10

@@ -132,6 +132,18 @@ def _begin_product(machine: Machine, scheduler: Scheduler, warp: Warp, instructi
 
 
 @inlined
+def _without_access(state: State, scheduler: Scheduler, warp: Warp, instruction: Instruction, now: int) -> None:
+    """What the issue of an instruction that accesses no memory does to its registers and its unit."""
+    if instruction.pipe >= 0:
+        _begin_product(state.machine, scheduler, warp, instruction, now)
+        return
+    set_results(warp, instruction, now + instruction.latency)
+    if instruction.unit != codes.UNIT_MEMORY:
+        scheduler.unit_free[instruction.whole] = now + instruction.held
+        scheduler.unit_free[instruction.unit] = now + instruction.busy
+
+
+@inlined
 def _watch(state: State, warp: Warp, now: int) -> None:
     """Record what the watched SM issues, as long as there is room."""
     if state.watched < state.machine.watch_room:
@@ -184,13 +196,8 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
         accesses = access.sectors + access.passes + access.repeats != 0
         if accesses:
             _to_load_store_unit(state, sm, warp, instruction, access, now)
-    if instruction.pipe >= 0:
-        _begin_product(state.machine, scheduler, warp, instruction, now)
-    elif not accesses:
-        set_results(warp, instruction, now + instruction.latency)
-        if unit != codes.UNIT_MEMORY:
-            scheduler.unit_free[instruction.whole] = now + instruction.held
-            scheduler.unit_free[unit] = now + instruction.busy
+    if not accesses:
+        _without_access(state, scheduler, warp, instruction, now)
     # a copy that reads nothing, as its box lies outside of the tensor, is done at once
     if instruction.at_barrier == codes.ARRIVES or (instruction.at_barrier == codes.COMPLETES and not accesses):
         arrive(state, sm, warp, instruction, now)

@@ -19,7 +19,7 @@ Basic blocks are runs of consecutive pcs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -98,7 +98,8 @@ class StaticInstruction:
     @property
     def bypasses_l1(self) -> bool:
         """An asynchronous copy that takes no line of the L1 on its way, and does not read from it."""
-        return self.is_bulk or self.opcode.startswith("cp.async.cg") or (self.opcode.startswith("LDGSTS") and ".BYPASS" in self.opcode)
+        past_l1 = self.opcode.startswith("LDGSTS") and ".BYPASS" in self.opcode
+        return self.is_bulk or past_l1 or self.opcode.startswith("cp.async.cg")
 
     @property
     def is_bulk(self) -> bool:
@@ -186,6 +187,11 @@ class StaticInstruction:
         """The whole block waits here. At warp-wide and arrive-only barriers no other warp waits."""
         base, *modifiers = self.opcode.lower().split(".")
         return base in ("bar", "barrier") and not {"warp", "arrive", "arv"}.intersection(modifiers)  # arrive: PTX, arv: SASS
+
+
+def products_are_awaited(instructions: Sequence[StaticInstruction]) -> bool:
+    """Whether waits for groups of products are known; else, as in traces of other tools, registers say who waits for a product."""
+    return any(i.wait_kind == PRODUCTS and i.wait_groups >= 0 for i in instructions)
 
 
 @dataclass(frozen=True)

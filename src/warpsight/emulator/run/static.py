@@ -68,7 +68,9 @@ def _ptx_wait(instruction: Instruction) -> tuple[int, str]:
 def _ends_products(instruction: Instruction) -> bool:
     """Of machine code, whose last product of a group names `gsb0`."""
     native = instruction.native
-    return native is not None and "GMMA" in native.base and any(isinstance(o, NativeWord) and o.text == "gsb0" for o in native.operands)
+    if native is None or "GMMA" not in native.base:
+        return False
+    return any(isinstance(operand, NativeWord) and operand.text == "gsb0" for operand in native.operands)
 
 
 def _at_barrier(instruction: Instruction, access: MemoryAccess | None) -> bool:
