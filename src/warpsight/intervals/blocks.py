@@ -125,7 +125,7 @@ def _walk_one(
     none = np.full(count, -1, dtype=np.int64)
     warps = _Warps(
         plain(runs, np.int64), *(np.zeros(count, dtype=np.int64) for _ in range(2)), none, runs[:, 0].copy(),
-        np.zeros(count, dtype=np.int64), none.copy(), plain(chunk.event_offset[first:last], np.int64), offset[:-1].copy(),
+        np.zeros(count, dtype=np.int64), none.copy(), chunk.event_offset[first:last].astype(np.int64), offset[:-1].copy(),
         np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_), np.zeros((count, walked.registers + 2), dtype=np.int64),
     )  # fmt: skip
     units = int(max(times.unit.max(initial=0), times.whole.max(initial=0))) + 1
