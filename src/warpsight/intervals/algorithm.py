@@ -280,7 +280,7 @@ def _move_on(register: int, row: tuple[int, int, int], ready: Longs, producer: I
 
 
 @inlined
-def _at_barrier(tests: bool, turn: int, waits: Longs, wait_pc: Ints, issue: int, waited: np.int32, kind: np.int32) -> Any:
+def _at_barrier(tests: bool, turn: int, waits: Longs, wait_pc: Ints, issue: np.int64, waited: np.int32, kind: np.int32) -> Any:
     """When the instruction issues, and what it has waited for, with its wait on an mbarrier if it `tests` one."""
     if tests and turn < len(waits) and waits[turn] > 0 and issue > 0:  # no interval is empty
         return issue + waits[turn], wait_pc[turn], np.int32(RESULT)

@@ -122,11 +122,10 @@ def _walk_one(
         walked.pc, *codes, walked.groups, plain(chunk.events, np.uint8),
     )  # fmt: skip
     count = len(paths)
-    none = np.full(count, -1, dtype=np.int64)
+    zero, none = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
     warps = _Warps(
-        plain(runs, np.int64), *(np.zeros(count, dtype=np.int64) for _ in range(2)), none, runs[:, 0].copy(),
-        np.zeros(count, dtype=np.int64), none.copy(), chunk.event_offset[first:last].astype(np.int64), offset[:-1].copy(),
-        np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_), np.zeros((count, walked.registers + 2), dtype=np.int64),
+        plain(runs, np.int64), zero, zero.copy(), none, runs[:, 0].copy(), zero.copy(), none.copy(),
+        chunk.event_offset[first:last].astype(np.int64), offset[:-1].copy(), zero.copy(), np.zeros(count, dtype=np.bool_), np.zeros((count, walked.registers + 2), dtype=np.int64),
     )  # fmt: skip
     units = int(max(times.unit.max(initial=0), times.whole.max(initial=0))) + 1
     phases = np.zeros((NO_OBJECT + 1, _COLUMNS), dtype=np.int64)
@@ -254,7 +253,7 @@ def _open(warps: _Warps) -> None:
     """Let the warps at the barrier of the block go on, with the last of them."""
     latest = np.int64(0)
     for warp in range(len(warps.status)):
-        latest = max(latest, warps.cycle[warp] if warps.status[warp] == _AT_BARRIER else 0)
+        latest = max(latest, warps.cycle[warp] if warps.status[warp] == _AT_BARRIER else np.int64(0))
     for warp in range(len(warps.status)):
         if warps.status[warp] == _AT_BARRIER:
             warps.status[warp], warps.cycle[warp] = _RUNS, latest
@@ -282,7 +281,7 @@ def _has_step(code: _Code, warps: _Warps, warp: int) -> bool:
 
 
 @inlined
-def _earliest(code: _Code, times: StepTimes, warps: _Warps, block: _Block, warp: int, place: int) -> int:
+def _earliest(code: _Code, times: StepTimes, warps: _Warps, block: _Block, warp: int, place: int) -> Any:
     """When the warp's step can be, given its operands, its issue slot, and its unit."""
     step, ready = warps.step[warp], warps.ready[warp]
     issue = max(warps.cycle[warp], ready[code.sources[step, 0]], ready[code.sources[step, 1]], ready[code.sources[step, 2]])
@@ -314,7 +313,7 @@ def _passes(code: _Code, warps: _Warps, phases: Longs, warp: int, record: int, w
 
 
 @inlined
-def _take(code: _Code, times: StepTimes, shared: bool, warps: _Warps, block: _Block, warp: int, place: int, idle: bool) -> int:
+def _take(code: _Code, times: StepTimes, shared: bool, warps: _Warps, block: _Block, warp: int, place: int, idle: bool) -> Any:
     """The warp's step is now; `idle`: it is a copy of nothing. Returns when its unit begins it."""
     step, issue = warps.step[warp], warps.cycle[warp]
     unit, whole = times.unit[step], times.whole[step]

@@ -153,8 +153,8 @@ class Warpsight(Model):
         if shape is None:
             return with_launch(profile, design, answer, np.zeros(len(design)))
         # all blocks but the last have left for an SM before it, which then takes as long as its last warp alone
-        last = max(instructions + demands.stall_cycles, demands.block_cycles)
-        last = last + resources.start_cycles(design, shape.warps_per_block)
+        alone = max(instructions + demands.stall_cycles, demands.block_cycles)
+        last = alone + resources.start_cycles(design, shape.warps_per_block)
         return with_launch(profile, design, answer, resources.dispatch_cycles(shape.blocks, design) + last)
 
     def _has(self, part: str) -> bool:
