@@ -271,6 +271,7 @@ BINDING = {
     "overlap": ({"l1_cycles": 60.0, "stall_cycles": 3000.0}, gpu()),
     "atomics": ({"atomic_repeats": 1e5}, gpu()),
     "spread": ({"channel_share": 0.5}, gpu(dram=1e9)),
+    "asynchronous": ({"block_cycles": 1e5, "asynchronous": 0.5}, gpu()),
     "in-step": ({"stall_in_step": 300.0}, gpu(policy="lrr")),
     "barriers": ({"barriers": 9.0, "stall_cycles": 5000.0, "stall_in_step": 4500.0}, gpu()),
     "last-warp": ({}, gpu()),

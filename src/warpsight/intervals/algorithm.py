@@ -5,9 +5,12 @@ source is done its latency after its issue. An interval is the instructions betw
 
 Machine code says itself when its instructions may issue (Huerta et al., MICRO 2025, "Analyzing Modern NVIDIA GPU cores", section
 4): a number of cycles after the one before, and when the barriers that it names are released, by a result or by operands that have
-been read. The equation keeps its form, with these in the place of registers. An asynchronous copy has no register either. What
-waits for groups of copies waits for one of a row of registers: of all copies so far, of the newest group, of the one before, and so
-on. A group is done when all copies up to its end are, so to close a group is to move the row on by one.
+been read. The equation keeps its form, with these in the place of registers. Asynchronous copies and products have none either.
+What waits for groups of them waits for one of a row of registers: of all so far, of the newest group, of the one before, and so on.
+A group is done when all up to its end are, so to close a group is to move the row on by one. Each kind of groups has a row.
+
+A wait on an mbarrier where other warps arrive, or bulk copies, is one for the whole block: `blocks.py` walks its warps together.
+The walk over one path is told how long each of these waits is.
 
 The file has the register dependences as flat arrays, the compiled walks over them, the intervals, and their place in a path.
 """
@@ -25,13 +28,13 @@ import numpy.typing as npt
 from warpsight.base.compiled import inlined, jit
 from warpsight.intervals.interval_profile import Floats
 from warpsight.isa.sass.native import BARRIERS, operand_cycles
-from warpsight.traces.schema import NEXT_GROUP, KernelTrace, StaticInstruction
+from warpsight.traces.schema import COPIES, GROUP_KINDS, NEXT_GROUP, PRODUCTS, READS, KernelTrace, StaticInstruction
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.uint32]
 
-Groups = tuple[int, int, int]
+Groups = npt.NDArray[np.int64]
 
 SOURCES_PER_STEP = 3
 _ON_MBARRIERS = 16  # groups of copies in the row where waits are on mbarriers
@@ -43,9 +46,9 @@ class Dependences:
 
     Pc p reads `sources[source_offset[p]:source_offset[p + 1]]`, and writes the same range of `destinations`, of which `kinds` says
     what they wait for: `RESULT`, `OPERANDS` or `ISSUE`. `registers` is their number. `shared`: several instructions may be on the
-    way to one register, and all are waited for, as barriers have it. `groups`: the first and the last register of the row that
-    stands for asynchronous copies, which a pc moves on that writes the second of them, and the register of the oldest group not
-    waited for, behind which comes the number of these groups, which a pc lowers that writes it; -1 for none.
+    way to one register, and all are waited for, as barriers have it. `groups` int64 [kinds, 3]: the first and the last register of
+    the row of each kind of asynchronous work, which a pc moves on that writes the second of them, and the register of the oldest
+    group not waited for, behind which comes the number of these groups, which a pc lowers that writes it; -1 for none.
     """
 
     source_offset: Ints
@@ -90,10 +93,15 @@ class _Registers:
         self.controlled = any(instruction.stall for instruction in instructions)
         named = [register for i in instructions for register in (*i.sources, *i.destinations)]
         first = _RIGHT_TO_ISSUE + 1 if self.controlled else max(named, default=-1) + 1
-        on_mbarriers = any(i.wait_groups == NEXT_GROUP for i in instructions)
-        most = max((i.wait_groups for i in instructions), default=-1)
-        most = max(most, _ON_MBARRIERS if on_mbarriers else -1)
-        self.groups = (first, first + 1 + most, first + 2 + most if on_mbarriers else -1) if most >= 0 else (-1, -1, -1)
+        self.rows: dict[str, tuple[int, int, int]] = {}
+        for kind in GROUP_KINDS:
+            counts = [i.wait_groups for i in instructions if i.wait_kind == kind]
+            on_mbarriers = NEXT_GROUP in counts
+            most = max([*counts, _ON_MBARRIERS if on_mbarriers else -1], default=-1)
+            if most >= 0:
+                self.rows[kind] = first, first + 1 + most, first + 2 + most if on_mbarriers else -1
+                first += 4 + most if on_mbarriers else 2 + most
+        self.end = first
 
     def written(self, instruction: StaticInstruction) -> list[tuple[int, int]]:
         """(register, kind) of what an instruction writes."""
@@ -101,13 +109,14 @@ class _Registers:
             barriers = [(instruction.write_barrier, RESULT), (instruction.read_barrier, OPERANDS)]
             found = [(barrier, kind) for barrier, kind in barriers if barrier < BARRIERS]
             found += [(_RIGHT_TO_ISSUE, ISSUE)] if instruction.stall > 1 else []
-        else:
-            found = [(register, RESULT) for register in instruction.destinations]
-        copies, _, oldest = self.groups
-        if copies >= 0 and (instruction.is_async_copy or instruction.closes_group):
-            found.append((copies if instruction.is_async_copy else copies + 1, RESULT))
+        else:  # of an asynchronous product only those that wait for its group may read the results
+            asynchronous = instruction.is_async_product and PRODUCTS in self.rows
+            found = [(register, RESULT) for register in instruction.destinations if not asynchronous]
+        # the shared memory that a bulk copy reads is the operand that it has read first
+        found += [(self.rows[kind][0], OPERANDS if kind == READS else RESULT) for kind in instruction.joins if kind in self.rows]
+        found += [(self.rows[kind][0] + 1, RESULT) for kind in instruction.ends if kind in self.rows]
         if instruction.wait_groups == NEXT_GROUP:
-            found.append((oldest + 1, RESULT))
+            found.append((self.rows[COPIES][2] + 1, RESULT))
         return found
 
     def read(self, instruction: StaticInstruction) -> list[int]:
@@ -116,15 +125,15 @@ class _Registers:
         if self.controlled:
             found = [k for k in range(BARRIERS) if instruction.waits >> k & 1] + [_RIGHT_TO_ISSUE]
         if instruction.wait_groups >= 0:  # one that closes a group waits for that, too
-            found.append(self.groups[0] + (0 if instruction.closes_group else 1 + instruction.wait_groups))
+            found.append(self.rows[instruction.wait_kind][0] + (0 if instruction.closes_group else 1 + instruction.wait_groups))
         if instruction.wait_groups == NEXT_GROUP:
-            found.append(self.groups[2])
+            found.append(self.rows[COPIES][2])
         return found
 
     @property
-    def last(self) -> int:
-        """The last register that stands for groups of copies."""
-        return max(self.groups[1], self.groups[2] + 1)
+    def groups(self) -> Groups:
+        """The rows of `Dependences.groups`."""
+        return np.array(list(self.rows.values()), dtype=np.int64).reshape(-1, 3)
 
 
 def dependences(instructions: Sequence[StaticInstruction]) -> Dependences:
@@ -135,7 +144,7 @@ def dependences(instructions: Sequence[StaticInstruction]) -> Dependences:
     destination_offset, destinations = _flat([[register for register, _ in each] for each in written])
     _, kinds = _flat([[kind for _, kind in each] for each in written])
     most = max((int(part.max()) for part in (sources, destinations) if part.size), default=-1)
-    registers = max(most, rules.last) + 1
+    registers = max(most + 1, rules.end if rules.rows else 0)
     return Dependences(source_offset, sources, destination_offset, destinations, kinds, registers, rules.controlled, rules.groups)
 
 
@@ -146,7 +155,8 @@ def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Ste
     so the earlier instruction has waited for it, and it cannot stall the warp again.
     """
     known, rules = dependences(instructions), _Registers(instructions)
-    registers, row_of_groups = known.registers, set(range(known.groups[0], rules.last + 1))
+    registers = known.registers
+    rows_of_groups = set(range(int(known.groups[0, 0]), rules.end)) if rules.rows else set()
     rows: list[_Step] = []
     start = [0]
     for begin, end in pairwise(block_start.tolist()):
@@ -156,7 +166,7 @@ def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Ste
             rows += _steps_of(instruction.pc, [source for source in reads if source not in waited], writes, registers)
             waited |= set(reads)
             waited -= {register for register, _ in writes}
-            waited -= row_of_groups if instruction.closes_group or instruction.wait_groups == NEXT_GROUP else set()
+            waited -= rows_of_groups if instruction.ends or instruction.wait_groups == NEXT_GROUP else set()
         start.append(len(rows))
     pc, ends, sources, destination, kind = zip(*rows, strict=True) if rows else ([], [], [], [], [])
     return Steps(
@@ -192,21 +202,35 @@ def _flat(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
 # Time is in whole ticks (int64), so that sums do not depend on their order, and two issues a cycle apart differ by exactly a cycle.
 
 @inlined
+def row_of(register: np.int64, registers: int, groups: Groups) -> tuple[int, int, int]:
+    """The row of groups that the register is in, as in `Dependences.groups`; -1 where it is in none.
+
+    `registers`: how many are real.
+    """
+    if len(groups) == 0 or register < groups[0, 0] or register >= registers:
+        return -1, -1, -1
+    row = 0
+    while row + 1 < len(groups) and groups[row + 1, 0] <= register:
+        row += 1
+    return groups[row, 0], groups[row, 1], groups[row, 2]
+
+
+@inlined
 def arrives(ready: Longs, destination: np.uint32, done: int, shared: bool, groups: Groups) -> None:
     """What writes the register is done then; or, at registers of groups of copies, a group is closed or has been waited for."""
-    copies, last, oldest = groups
     register = np.int64(destination)
-    if len(ready) - 1 > register > copies >= 0:
-        if register == copies + 1:
-            for k in range(last, copies, -1):
+    first, last, oldest = row_of(register, len(ready) - 1, groups)
+    if register > first >= 0:
+        if register == first + 1:
+            for k in range(last, first, -1):
                 ready[k] = ready[k - 1]
             ahead = ready[oldest + 1] + 1 if oldest >= 0 else 0
         else:
             ahead = max(ready[oldest + 1] - 1, 0)
         if oldest >= 0:
-            ready[oldest] = ready[min(copies + ahead, last)] if ahead > 0 else 0
+            ready[oldest] = ready[min(first + ahead, last)] if ahead > 0 else 0
             ready[oldest + 1] = ahead
-    elif shared or register == copies:
+    elif shared or register == first:
         ready[register] = max(done, ready[register])
     else:
         ready[register] = done
@@ -240,38 +264,47 @@ def measure_paths(
 
 
 @inlined
-def _move_on(register: int, groups: Groups, ready: Longs, producer: Ints, kind_of: Ints) -> None:
-    """A group of copies is closed, or the oldest has been waited for."""
-    copies, last, oldest = groups
-    closes = register == copies + 1
+def _move_on(register: int, row: tuple[int, int, int], ready: Longs, producer: Ints, kind_of: Ints) -> None:
+    """A group is closed, or the oldest has been waited for."""
+    first, last, oldest = row
+    closes = register == first + 1
     if closes:
-        for older in range(last, copies, -1):
+        for older in range(last, first, -1):
             newer = older - 1
             ready[older], producer[older], kind_of[older] = ready[newer], producer[newer], kind_of[newer]
     if oldest >= 0:
         ahead = ready[oldest + 1] + 1 if closes else max(ready[oldest + 1] - 1, 0)
-        of = min(copies + ahead, last)
+        of = min(first + ahead, last)
         ready[oldest], producer[oldest], kind_of[oldest] = ready[of] if ahead > 0 else 0, producer[of], kind_of[of]
         ready[oldest + 1] = ahead
+
+
+@inlined
+def _at_barrier(tests: bool, turn: int, waits: Longs, wait_pc: Ints, issue: np.int64, waited: np.int32, kind: np.int32) -> Any:
+    """When the instruction issues, and what it has waited for, with its wait on an mbarrier if it `tests` one."""
+    if tests and turn < len(waits) and waits[turn] > 0 and issue > 0:  # no interval is empty
+        return issue + waits[turn], wait_pc[turn], np.int32(RESULT)
+    return issue, waited, kind
 
 
 @jit(cache=True, nogil=True)
 def record_path(
     block: Ints, repeat: Ints, block_start: Ints, source_offset: Ints, sources: Ints, destination_offset: Ints, destinations: Ints,
-    registers: int, shared: bool, groups: Groups, cycle: int, after: Longs, kinds: Ints, columns: Floats,
+    registers: int, shared: bool, groups: Groups, cycle: int, after: Longs, kinds: Ints, at_barrier: npt.NDArray[np.bool_],
+    waits: Longs, wait_pc: Ints, columns: Floats,
     instructions: Longs, stalls: Longs, stall_pc: Ints, stall_kind: Ints, sums: Floats,
 ) -> int:
     """Walk one path, fill its intervals and return their number; with empty outputs, only count them.
 
     `cycle` is ticks in a cycle; `after` [destinations] as for `measure_paths`, and `kinds` as in `Dependences`. `columns`
-    [instructions, c] is the contribution of each pc to `sums` [intervals, c]. `stalls` is in ticks; `stall_pc` is -1 for the
+    [instructions, c] is the contribution of each pc to `sums` [intervals, c]. `at_barrier` [instructions]: it waits on an mbarrier,
+    the k-th of these for `waits[k]` ticks for `wait_pc[k]`. `stalls` is in ticks; `stall_pc` is -1 for the
     interval without a stall, `stall_kind` what it waited for.
     """
     ready = np.zeros(registers, dtype=np.int64)
     producer = np.full(registers, -1, dtype=np.int32)
     kind_of = np.zeros(registers, dtype=np.int32)
-    following, interval, filling = np.int64(0), 0, len(instructions) > 0
-    copies = groups[0]
+    following, interval, filling, turn = np.int64(0), 0, len(instructions) > 0, 0
     for run in range(len(block)):
         for _ in range(repeat[run]):
             for pc in range(block_start[block[run]], block_start[block[run] + 1]):
@@ -279,6 +312,8 @@ def record_path(
                 for k in range(source_offset[pc], source_offset[pc + 1]):
                     if ready[sources[k]] > issue:
                         issue, waited, kind = ready[sources[k]], producer[sources[k]], kind_of[sources[k]]
+                issue, waited, kind = _at_barrier(at_barrier[pc], turn, waits, wait_pc, issue, waited, kind)
+                turn += 1 if at_barrier[pc] else 0
                 # every register is ready at a path's first instruction, so a stall always closes an interval that is not empty
                 if waited >= 0:
                     if filling:
@@ -290,9 +325,10 @@ def record_path(
                         sums[interval, column] += columns[pc, column]
                 for k in range(destination_offset[pc], destination_offset[pc + 1]):
                     register, done = destinations[k], issue + after[k]
-                    if register > copies >= 0:
-                        _move_on(register, groups, ready, producer, kind_of)
-                    elif not (shared or register == copies) or done > ready[register]:
+                    row = row_of(np.int64(register), registers, groups)
+                    if register > row[0] >= 0:
+                        _move_on(register, row, ready, producer, kind_of)
+                    elif not (shared or register == row[0]) or done > ready[register]:
                         ready[register], producer[register], kind_of[register] = done, pc, kinds[k]
                 following = issue + cycle
     return interval + 1
@@ -328,6 +364,11 @@ class PathIntervals:
     sums: Floats
 
 
+# Of each wait on an mbarrier, in the order of a path, how long it is, in ticks, and the instruction that it waits for.
+Waits = tuple[Longs, Ints]
+NO_WAITS = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
+
+
 def path_stats(trace: KernelTrace, walked: Steps, latency: Floats) -> PathStats:
     """Instructions and cycles of every distinct path, walked in full. `latency` float64 [instructions], cycles."""
     paths = trace.paths
@@ -342,10 +383,13 @@ def path_stats(trace: KernelTrace, walked: Steps, latency: Floats) -> PathStats:
     return PathStats(np.diff(running[paths.offset]), ticks / TICKS)
 
 
-def path_intervals(trace: KernelTrace, path: int, depends: Dependences, latency: Floats, columns: Floats) -> PathIntervals:
+def path_intervals(
+    trace: KernelTrace, path: int, depends: Dependences, latency: Floats, columns: Floats, waits: Waits = NO_WAITS
+) -> PathIntervals:
     """The intervals of path number `path`.
 
     `latency` float64 [instructions], cycles; `columns` float64 [instructions, columns]: the contribution of each pc to `sums`.
+    `waits` on mbarriers, in the order of the path.
     """
     first, last = int(trace.paths.offset[path]), int(trace.paths.offset[path + 1])
     of = np.repeat(np.arange(len(trace.instructions), dtype=np.int32), np.diff(depends.destination_offset))
@@ -353,7 +397,9 @@ def path_intervals(trace: KernelTrace, path: int, depends: Dependences, latency:
         plain(trace.paths.block[first:last], np.int32), plain(trace.paths.repeat[first:last], np.int32),
         plain(trace.block_start, np.int32), depends.source_offset, depends.sources, depends.destination_offset,
         depends.destinations, depends.registers, depends.shared, depends.groups, TICKS,
-        _ticks(trace, of, depends.kinds, latency + 1.0), depends.kinds, plain(columns, np.float64),
+        _ticks(trace, of, depends.kinds, latency + 1.0), depends.kinds,
+        np.array([instruction.waits_at_barrier for instruction in trace.instructions], dtype=np.bool_), *waits,
+        plain(columns, np.float64),
     )  # fmt: skip
 
     def outputs(count: int) -> tuple[Longs, Longs, Ints, Ints, Floats]:

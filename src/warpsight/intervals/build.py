@@ -15,10 +15,21 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.occupancy import Occupancy, resident_blocks
 from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency, shared_latency
-from warpsight.intervals.algorithm import RESULT, Longs, PathIntervals, dependences, path_intervals, path_stats, steps
-from warpsight.intervals.demands import cycles_alone, demands_of, l1_cycles, stall_in_step
+from warpsight.intervals.algorithm import (
+    NO_WAITS,
+    RESULT,
+    Longs,
+    PathIntervals,
+    Steps,
+    dependences,
+    path_intervals,
+    path_stats,
+    steps,
+)
+from warpsight.intervals.blocks import BlocksAlone, blocks_alone, waits_in_blocks
+from warpsight.intervals.demands import bulk_cycles, cycles_alone, demands_of, l1_cycles, stall_in_step
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
-from warpsight.intervals.usage import conflict_passes, leaving, occurrences, path_use, trace_counts, without_conflicts
+from warpsight.intervals.usage import bulk_copies, conflict_passes, leaving, occurrences, path_use, trace_counts, without_conflicts
 from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
 
 LEVELS = ("l1", "l2", "dram")
@@ -52,13 +63,22 @@ def latency_table(
     other = np.zeros(len(instructions))
     for instruction in instructions:
         pc, times = instruction.pc, int(occurrences[instruction.pc])
+        if instruction.at_barrier and instruction.is_bulk:  # the trace says which executions copy
+            times = min(times, int(misses.executions[pc]))
         if not instruction.access and instruction.op_class != "memory":
             other[pc] = _compute_latency(instruction, gpu)
-        elif times and instruction.access != STORE and (instruction.destinations or instruction.is_async_copy):
+        elif instruction.is_bulk and instruction.access != LOAD:
+            other[pc] = float(gpu.l2.latency_cycles)  # until it is written; only waits for its group wait for it
+        elif times and _is_waited_for(instruction):
             levels[pc] = _served(instruction, misses, gpu) / times
             other[pc] = _on_chip(instruction, misses, gpu, times, shared_latency(gpu, remote=pc in remote))
     device = levels.sum(axis=1)
     return LatencyTable(device + other, device > other, levels)
+
+
+def _is_waited_for(instruction: StaticInstruction) -> bool:
+    """Whether something can wait for what the access brings: for registers, or for a copy."""
+    return instruction.access != STORE and (bool(instruction.destinations) or instruction.is_async_copy or instruction.is_bulk)
 
 
 def _compute_latency(instruction: StaticInstruction, gpu: GpuSpec) -> float:
@@ -192,8 +212,9 @@ def _best_cut(points: Floats, weights: Floats, along: Floats) -> tuple[float, np
     return -float(spread[best]), beyond
 
 
+DEFAULT_METHOD = "kmeans"
 METHODS: dict[str, Callable[[Floats, Floats], int]] = {
-    "kmeans": _by_kmeans,
+    DEFAULT_METHOD: _by_kmeans,
     "max": lambda points, weights: int(np.argmax(points[:, 0])),
     "min": lambda points, weights: int(np.argmin(points[:, 0])),
 }
@@ -205,7 +226,7 @@ _NONE, _COMPUTE, _MEMORY = (CAUSES.index(cause) for cause in ("none", "compute",
 
 
 def build_profile(
-    trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, occupancy: Occupancy, *, representative: str = "kmeans",
+    trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, occupancy: Occupancy, *, representative: str = DEFAULT_METHOD,
     counts: bool = True,
 ) -> IntervalProfile:
     """The interval profile of `trace` on `gpu`. Every distinct path is walked; the profile has the representative's intervals.
@@ -221,30 +242,34 @@ def build_profile(
     walked = steps(trace.instructions, trace.block_start)
     stats = path_stats(trace, walked, latency.cycles)
     path = select(stats.instructions, stats.cycles, warps, first_warp, method=representative)
-    intervals = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, traffic(trace, misses, times, gpu))
+    alone = _alone(trace, walked, misses, latency.cycles, times, gpu)
+    if alone.critical >= 0 and representative == DEFAULT_METHOD:
+        path, representative = alone.critical, "the pace of its block"
+    conflicts = np.zeros(len(alone.warps))
+    if conflict_passes(trace.instructions, misses).any():
+        ideal = without_conflicts(trace.instructions, misses)
+        faster = latency_table(trace.instructions, ideal, gpu, times, remote).cycles
+        conflicts = alone.warps - _alone(trace, walked, ideal, faster, times, gpu).warps
+    columns = traffic(trace, misses, times, gpu)
+    waits = alone.waits.get(path, NO_WAITS)
+    intervals = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, columns, waits)
     header = trace.header
     resident = resident_blocks(gpu, header.blocks, occupancy.blocks_per_sm, header.cluster_blocks)
     cause = np.where(intervals.pc < 0, _NONE, np.where(_for_memory(intervals, latency), _MEMORY, _COMPUTE)).astype(np.int8)
     # to nine decimals: the rounding errors of a sum of thirds could turn ceil(10.000000000000002) into another batch
     rounded = np.round(intervals.sums, 9)
     memory_instructions, read_misses, write_misses, dram_reads, dram_writes, port_cycles = np.ascontiguousarray(rounded.T)
-    alone = float(intervals.stall_cycles.sum())
+    stalled = float(intervals.stall_cycles.sum())
     slots = gpu.sm.schedulers * gpu.sm.issue_width
     in_step = stall_in_step(intervals.instructions, intervals.stall_cycles, port_cycles, header.warps_per_block, slots)
-    hidden = 1.0 - in_step / alone if alone else 0.0
-    own = cycles_alone(trace, walked, latency.cycles, l1_cycles(trace, misses, gpu) / np.maximum(times, 1), gpu)
-    conflicts = np.zeros(len(own))
-    if conflict_passes(trace.instructions, misses).any():
-        ideal = without_conflicts(trace.instructions, misses)
-        faster = latency_table(trace.instructions, ideal, gpu, times, remote).cycles
-        conflicts = own - cycles_alone(trace, walked, faster, l1_cycles(trace, ideal, gpu) / np.maximum(times, 1), gpu)
+    hidden = 1.0 - in_step / stalled if stalled else 0.0
     return IntervalProfile(
         kernel=header.kernel, warps_per_sm=resident * header.warps_per_block,
         total_warp_instructions=header.warp_instructions, llc_miss_ratio=misses.llc_miss_ratio, path=path,
         instructions=intervals.instructions, stall_cycles=intervals.stall_cycles, cause=cause, pc=intervals.pc,
         memory_instructions=memory_instructions, read_misses=read_misses, write_misses=write_misses,
         dram_reads=dram_reads, dram_writes=dram_writes,
-        dpki=1000.0 * float(misses.divergent.sum()) / header.recorded_instructions,
+        dpki=1000.0 * float(misses.divergent[~bulk_copies(trace.instructions)].sum()) / header.recorded_instructions,
         launch=LaunchShape(
             header.blocks, header.warps_per_block, occupancy.blocks_per_sm, occupancy.limiter, float(occupancy.fraction),
             header.cluster_blocks,
@@ -252,10 +277,23 @@ def build_profile(
         notes=(_representative(int(first_warp[path]), header.warps_per_block, representative, warps, path), *_banks(misses, gpu)),
         memory_stall_levels=_levels(intervals, cause, latency),
         demands=demands_of(
-            trace, misses, gpu, replace(stats, cycles=own), warps, times, hidden, occupancy.blocks_per_sm, conflicts
+            trace, misses, gpu, replace(stats, cycles=alone.warps), warps, times, hidden, occupancy.blocks_per_sm, conflicts,
+            alone.cycles,
         ),
         counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm) if counts else None,
     )
+
+
+def _alone(trace: KernelTrace, walked: Steps, misses: MissProfile, latency: Floats, times: Longs, gpu: GpuSpec) -> BlocksAlone:
+    """Cycles of warps alone; of a kernel whose warps wait for each other on mbarriers, those of its blocks.
+
+    `latency` float64 [instructions], `times` int64 [instructions]: how often warps executed each pc.
+    """
+    port_cycles = l1_cycles(trace, misses, gpu) / np.maximum(times, 1)
+    port_cycles += bulk_cycles(trace, misses, gpu) / np.maximum(misses.executions, 1)
+    if waits_in_blocks(trace):
+        return blocks_alone(trace, walked, latency, port_cycles, gpu)
+    return BlocksAlone(0.0, cycles_alone(trace, walked, latency, port_cycles, gpu), {})
 
 
 def traffic(trace: KernelTrace, misses: MissProfile, times: Longs, gpu: GpuSpec) -> Floats:

@@ -8,40 +8,93 @@ GPU description: the time from the issue of an instruction to the issue of the f
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from warpsight.base.compiled import jit, kept_until_changed
 from warpsight.caches.miss_profile import SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec, occupied, pass_cycles
-from warpsight.intervals.algorithm import ISSUE, TICKS, Groups, Indices, Ints, Longs, PathStats, Steps, arrives, plain, step_ticks
+from warpsight.intervals.algorithm import (
+    ISSUE,
+    OPERANDS,
+    TICKS,
+    Groups,
+    Indices,
+    Ints,
+    Longs,
+    PathStats,
+    Steps,
+    arrives,
+    plain,
+    step_ticks,
+)
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
-from warpsight.intervals.usage import atomics, dram_bytes, requests, touched_bytes, without_conflicts
-from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace
+from warpsight.intervals.usage import atomics, bulk_copies, dram_bytes, requests, touched_bytes, without_conflicts
+from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE, KernelTrace, products_are_awaited
 
-LOAD_STORE = 0
+LOAD_STORE, BULK_COPIES = 0, 1  # units of an SM; the others are of its schedulers
 
 
-def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> Floats:
-    """Cycles of a warp alone on each path, float64 [paths], from its first issue to one cycle after its last.
+class StepTimes(NamedTuple):
+    """What the steps of a kernel take on a GPU, all [steps]; times are ticks, int64.
 
-    `latency` and `port_cycles` float64 [instructions]: cycles to the consumer of the result, and cycles of the load-store unit;
-    means over occurrences. An instruction waits for its unit. An instruction of the load-store unit does not, but its access waits
-    there for earlier ones, and its last request follows its first by one cycle for each further request.
+    `advance`: one cycle at an instruction's last step, else 0. `after`: from its issue to the first cycle in which what waits for
+    its destination can issue; `result` is the same of the instruction's result, whatever the step writes. `unit` and `whole`, the
+    unit that this one is a part of (itself, if of none), are occupied for `busy` and `held`. What is
+    `queued` (bool) issues although its unit is occupied, and waits there.
+    """
+
+    advance: Longs
+    after: Longs
+    result: Longs
+    unit: Longs
+    busy: Longs
+    whole: Longs
+    held: Longs
+    queued: npt.NDArray[np.bool_]
+
+
+def step_times(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> StepTimes:
+    """`latency` and `port_cycles` float64 [instructions]: cycles to the consumer of the result, and cycles of the load-store unit,
+    or of that for bulk copies; means over occurrences.
+
+    An instruction waits for its unit. An instruction of these two units and an asynchronous product do not, but wait there for
+    earlier ones, and the last request of an access follows its first by one cycle for each further request.
     """
     unit, busy, whole, held = _units(trace, gpu, port_cycles)
-    memory = unit == LOAD_STORE
+    memory = unit <= BULK_COPIES
     # the latency of shared memory includes its further passes
     device = np.array([instruction.has_sectors for instruction in trace.instructions], dtype=np.bool_)
     first = gpu.sm.access_interval_cycles if trace.header.level == "sass" else 1.0
     late = np.where(memory & device & (latency > 0), np.maximum(port_cycles - first, 0.0), 0.0)
     after = np.maximum(latency + late, 1.0)
+    ticks = step_ticks(trace, walked, after)
+    if len(walked.groups):  # a bulk copy to device memory has read the shared memory when it has sent its last request
+        sends = bulk_copies(trace.instructions)[walked.pc] & (walked.kind == OPERANDS) & (walked.destination >= walked.groups[0, 0])
+        ticks = np.where(sends, _ticks(port_cycles)[walked.pc], ticks)
+    queued = memory.copy()
+    if products_are_awaited(trace.instructions):
+        queued |= np.array([instruction.is_async_product for instruction in trace.instructions], dtype=np.bool_)
+    return StepTimes(
+        np.where(walked.ends, TICKS, 0), ticks, _ticks(after)[walked.pc], unit[walked.pc],
+        np.where(walked.ends, _ticks(busy)[walked.pc], 0), whole[walked.pc], np.where(walked.ends, _ticks(held)[walked.pc], 0),
+        queued[walked.pc],
+    )  # fmt: skip
+
+
+def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> Floats:
+    """Cycles of a warp alone on each path, float64 [paths], from its first issue to one cycle after its last.
+
+    `latency` and `port_cycles` as for `step_times`.
+    """
+    times = step_times(trace, walked, latency, port_cycles, gpu)
     ticks = np.zeros(len(trace.paths), dtype=np.int64)
     paths = trace.paths
     _walk(
         plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
-        walked.destination, walked.kind, np.where(walked.ends, TICKS, 0), step_ticks(trace, walked, after), unit[walked.pc],
-        np.where(walked.ends, _ticks(busy)[walked.pc], 0), whole[walked.pc], np.where(walked.ends, _ticks(held)[walked.pc], 0),
-        walked.registers, walked.shared, walked.groups, int(max(unit.max(initial=0), whole.max(initial=0))) + 1, ticks,
+        walked.destination, walked.kind, times, walked.registers, walked.shared, walked.groups, ticks,
     )  # fmt: skip
     return ticks / TICKS
 
@@ -50,17 +103,18 @@ def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs
     """The unit of each instruction, int64 [instructions], and the cycles for which it occupies the unit; the same of the unit that
     this one is a part of (itself, if of none).
     """
-    names: dict[str, int] = {}
+    names = {"load-store": LOAD_STORE, "bulk copies": BULK_COPIES}
     unit, whole = np.zeros((2, len(trace.instructions)), dtype=np.int64)
     busy, held = np.zeros((2, len(trace.instructions)))
     for instruction in trace.instructions:
         pc = instruction.pc
         if instruction.access:
             busy[pc] = held[pc] = port_cycles[pc]
+            unit[pc] = whole[pc] = BULK_COPIES if instruction.is_bulk else LOAD_STORE
         else:
             pipes = occupied(gpu, instruction.op_class, instruction.product)
             (unit[pc], busy[pc]), (whole[pc], held[pc]) = (
-                (1 + names.setdefault(name, len(names)), cycles) for name, cycles in (pipes[0], pipes[-1])
+                (names.setdefault(name, len(names)), cycles) for name, cycles in (pipes[0], pipes[-1])
             )
     return unit, busy, whole, held
 
@@ -69,16 +123,14 @@ def _ticks(cycles: Floats) -> Longs:
     return np.round(cycles * TICKS).astype(np.int64)
 
 
-@kept_until_changed()
+@kept_until_changed("intervals/algorithm.py")
 def _walk(
-    offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, kind: Ints, advance: Longs,
-    after: Longs, unit: Longs, busy: Longs, whole: Longs, held: Longs, registers: int, shared: bool, groups: Groups,
-    units: int, ticks: Longs,
+    offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, kind: Ints, times: StepTimes,
+    registers: int, shared: bool, groups: Groups, ticks: Longs,
 ) -> None:
-    """As `measure_paths`, with the `unit` of each step, and the ticks for which the last step of an instruction keeps it `busy`.
-
-    `whole` and `held` are the same of the unit that `unit` is a part of.
-    """
+    """As `measure_paths`, with units."""
+    advance, after, _, unit, busy, whole, held, queued = times
+    units = max(unit.max(), whole.max()) + 1 if len(unit) else 1
     ready = np.empty(registers + 2, dtype=np.int64)
     free = np.empty(units, dtype=np.int64)
     for path in range(len(offset) - 1):
@@ -91,7 +143,7 @@ def _walk(
                 for step in range(begin, end):
                     issue = max(cycle, ready[sources[step, 0]], ready[sources[step, 1]], ready[sources[step, 2]])
                     begun = max(issue, free[unit[step]], free[whole[step]])
-                    if unit[step] != LOAD_STORE:
+                    if not queued[step]:
                         issue = begun
                     free[unit[step]] = begun + busy[step]
                     free[whole[step]] = begun + held[step]
@@ -250,7 +302,7 @@ def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
     machine code, an instruction takes at least `sm.access_interval`, and data as long as `sm.access_width` says; a request then
     moves what the requests of its pc touch on average.
     """
-    lines = requests(trace.instructions, misses)
+    lines = np.where(bulk_copies(trace.instructions), 0, requests(trace.instructions, misses))
     repeats = misses.shared_repeats * float(gpu.sm.atomic_lane_cycles)
     if trace.header.level != "sass":
         return np.asarray(lines + misses.shared_passes + repeats, dtype=np.float64)
@@ -259,6 +311,19 @@ def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
     executions = np.maximum(misses.executions, misses.shared_executions)
     data = lines * moved + misses.shared_passes * pass_cycles(gpu) + repeats
     return np.asarray(np.maximum(data, executions * float(gpu.sm.access_interval_cycles)))
+
+
+def bulk_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
+    """Cycles of the SM's unit for bulk and tensor copies for all executions of each pc together, float64 [instructions].
+
+    It sends a request for a line of the L2 a cycle, and the SM's port passes the data at its bandwidth, stores with their overhead.
+    """
+    bulk = bulk_copies(trace.instructions)
+    a_cycle = gpu.noc.bandwidth_bytes_per_s / gpu.l2.slices / gpu.core_clock_hz
+    data = SECTOR_BYTES * misses.sectors / a_cycle
+    lines = requests(trace.instructions, misses)
+    stores = np.array([instruction.access != LOAD for instruction in trace.instructions], dtype=np.bool_)
+    return np.where(bulk, np.maximum(lines, data + np.where(stores, lines * gpu.noc.store_overhead_cycles, 0)), 0.0)
 
 
 def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Floats, warps: int, slots: int = 1) -> float:
@@ -285,20 +350,21 @@ def _not_hidden(stalls: Floats, later: Floats) -> float:
 
 def demands_of(
     trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, stats: PathStats, warps: Longs, times: Longs, hidden_in_step: float,
-    places: int, conflict_cycles: Floats,
+    places: int, conflict_cycles: Floats, block_cycles: float = 0.0,
 ) -> ResourceDemands:
     """The demands of `trace` on `gpu`.
 
     `stats` and `warps` [paths]: each path alone, and its number of warps. `times` [instructions]: how often warps executed each pc.
     `hidden_in_step` (0 to 1): the part of a warp's stalls that the warps of its block hide when they are in step. `conflict_cycles`
-    float64 [paths]: by how much each path alone is longer due to bank conflicts.
+    float64 [paths]: by how much each path alone is longer due to bank conflicts. `block_cycles`: of a block alone, where warps wait
+    for each other.
     """
     count = trace.header.warps
     atomic = atomics(trace.instructions)
     store = np.array([instruction.access == STORE for instruction in trace.instructions], dtype=np.bool_)
     barrier = np.array([instruction.op_class == "barrier" for instruction in trace.instructions], dtype=np.bool_)
     # an L1 miss fetches whole sectors of the L1, as many of a line as its requests touch on average
-    reads = ~atomic
+    reads, single = ~atomic, ~atomic & ~bulk_copies(trace.instructions)
     fetched = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
     atomic_bytes = SECTOR_BYTES * float(misses.l2_reads[atomic].sum())
     beyond = float(misses.l2_read_misses.sum() + misses.l2_read_merges.sum())
@@ -309,7 +375,7 @@ def demands_of(
     return ResourceDemands(
         unit_cycles=unit_cycles / count,
         l1_cycles=float(port.sum()) / count,
-        read_misses=float(misses.l1_misses[reads].sum()) / count,
+        read_misses=float(misses.l1_misses[single].sum()) / count,
         fetched_bytes=(float((misses.l1_misses[reads] * fetched).sum()) + atomic_bytes) / count,
         sent_bytes=(SECTOR_BYTES * float(misses.sectors[store].sum()) + atomic_bytes) / count,
         sent_requests=float(requests(trace.instructions, misses)[store | atomic].sum()) / count,
@@ -330,6 +396,8 @@ def demands_of(
         port_conflict_share=_part(port_conflicts(trace, misses, gpu).sum(), port.sum()),
         stall_conflict_share=_part((conflict_cycles * warps).sum() / count, stall),
         unit=unit,
+        block_cycles=block_cycles,
+        asynchronous=_part((misses.l1_misses[reads] * fetched)[~single[reads]].sum(), (misses.l1_misses[reads] * fetched).sum()),
     )
 
 

@@ -122,6 +122,9 @@ class ResourceDemands:
     `port_conflict_share` and `stall_conflict_share` (0 to 1): the parts of `l1_cycles` and of `stall_cycles` that are due to bank
     conflicts in shared memory. `work_imbalance`: the relative time of unequal blocks on the SMs; 1 for equal blocks.
     `longest_warp`: cycles of the slowest warp alone over those of the mean warp; 1 for equal warps.
+
+    `block_cycles`: cycles of a block alone whose warps wait for each other, or for bulk copies, on mbarriers; 0 for others.
+    `asynchronous` (0 to 1): the part of the fetched bytes that bulk copies bring, while the warps go on.
     """
 
     unit_cycles: float
@@ -149,11 +152,14 @@ class ResourceDemands:
     port_conflict_share: float = 0.0
     stall_conflict_share: float = 0.0
     unit: str = ""
+    block_cycles: float = 0.0
+    asynchronous: float = 0.0
 
 
 # The demands that are amounts per warp; the others are shares and ratios.
 AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes",
-           "dram_alternating", "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step")  # fmt: skip
+           "dram_alternating", "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step",
+           "block_cycles")  # fmt: skip
 
 
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:

@@ -48,6 +48,11 @@ def atomics(instructions: Sequence[StaticInstruction]) -> npt.NDArray[np.bool_]:
     return np.array([instruction.access == ATOMIC for instruction in instructions], dtype=np.bool_)
 
 
+def bulk_copies(instructions: Sequence[StaticInstruction]) -> npt.NDArray[np.bool_]:
+    """Which instructions are bulk or tensor copies from or to device memory, bool [instructions]."""
+    return np.array([instruction.is_bulk for instruction in instructions], dtype=np.bool_)
+
+
 def requests(instructions: Sequence[StaticInstruction], misses: MissProfile) -> Counts:
     """Requests of each pc to device memory, int64 [instructions]: lines at the L1; for atomics, which bypass it, L2 sectors."""
     return misses.l1_reads + misses.l1_writes + np.where(atomics(instructions), misses.l2_reads, 0)

@@ -38,6 +38,7 @@ WARPSIGHT_PARTS = {
     "overlap": "requests of one access are in the load-store unit and in the memory system at the same time",
     "atomics": "an L2 slice reads and writes each sector of an atomic, and serves lanes that share an address one after the other",
     "spread": "traffic that goes to few slices or channels at a time has only their bandwidth",
+    "asynchronous": "where warps wait on mbarriers the block is the customer; the memory system serves bulk copies beside its work",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "barriers": "under gto barriers hold the warps of a block together: the block is the customer, the more so the more there are",
     "last-warp": "the launch ends with its last warp, whose stalls no other warp hides",
@@ -152,7 +153,8 @@ class Warpsight(Model):
         if shape is None:
             return with_launch(profile, design, answer, np.zeros(len(design)))
         # all blocks but the last have left for an SM before it, which then takes as long as its last warp alone
-        last = instructions + demands.stall_cycles + resources.start_cycles(design, shape.warps_per_block)
+        alone = max(instructions + demands.stall_cycles, demands.block_cycles)
+        last = alone + resources.start_cycles(design, shape.warps_per_block)
         return with_launch(profile, design, answer, resources.dispatch_cycles(shape.blocks, design) + last)
 
     def _has(self, part: str) -> bool:
@@ -167,7 +169,7 @@ class Warpsight(Model):
         nothing = {
             "units": ("unit_cycles",), "l1-port": ("l1_cycles",), "barriers": ("barriers",), "atomics": ("atomic_repeats",),
             "ways": ("way_wait",), "noc": ("fetched_bytes", "sent_bytes"), "dram": ("dram_bytes", "dram_alternating"),
-            "turnaround": ("dram_alternating",),
+            "turnaround": ("dram_alternating",), "asynchronous": ("block_cycles", "asynchronous"),
         }  # fmt: skip
         changes: dict[str, Any] = {field: 0.0 for part, fields in nothing.items() if not self._has(part) for field in fields}
         if not self._has("unequal-blocks"):
@@ -190,11 +192,17 @@ class Warpsight(Model):
         servers = np.stack([issue, demands.unit_cycles / design.sm_schedulers, port, memory], axis=1)
         # a request is at two servers at once: the shorter of the two times is part of the delay
         at_once = np.minimum(port, memory) if self._has("overlap") else 0.0 * memory
-        # under lrr the warps of a block reach each of their instructions together
+        at_once = np.maximum(at_once, demands.asynchronous * memory)
+        # under lrr the warps of a block reach each of their instructions together; so do, as one, those that wait for each other
         step = ~design.greedy if self._has("in-step") else np.zeros(len(warps), dtype=np.bool_)
+        step = step | (demands.block_cycles > 0)
         group = np.where(step, per_block, 1.0)
         own = self._own_time(demands, servers, waves, instructions, group)
         stall = np.where(step, demands.stall_in_step, demands.stall_cycles)
+        if demands.block_cycles > 0:  # they include all services of a block alone but those of the memory system
+            slots = np.minimum(design.sm_schedulers * design.sm_issue_width, warps)
+            stall = demands.block_cycles - instructions * np.maximum(group / slots, 1.0)
+            own = stall - demands.block_cycles + group * (servers[:, 0] + servers[:, 1] + demands.l1_cycles)
         starting = self._starting(servers, waves, group, per_block)
         apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once + starting, waves.last, step)
         # under gto they reach a barrier one after the other, as through a pipeline, the closer together the more barriers there are

@@ -7,6 +7,12 @@ NEVER = 1 << 60  # later than any time in cycles
 LATEST = 1 << 62  # later than any time in ticks
 WHEEL = 64  # cycles that a scheduler's timing wheel spans, and warps that a scheduler can have
 
+# Kinds of groups of asynchronous work, in the order of `traces.schema.GROUP_KINDS`.
+COPIES, PRODUCTS, WRITES, READS = range(4)
+GROUP_KINDS = 4
+# What an instruction does at an mbarrier.
+NOT_THERE, ARRIVES, TESTS, COMPLETES = range(4)
+NO_OBJECT = 0xFFFF
 OLDEST_GROUP = -2  # of asynchronous copies: the oldest that the warp has not waited for
 # Kinds of instructions, and of accesses.
 ALU, GLOBAL, SHARED, BARRIER, FENCE = range(5)

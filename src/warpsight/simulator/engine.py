@@ -5,14 +5,14 @@ from __future__ import annotations
 from warpsight.addressing.integers import trailing_zeros
 from warpsight.base.compiled import compiled, inlined, kept_until_changed, reference_to
 from warpsight.base.records import Address, Table
-from warpsight.simulator import codes, l1, l2
+from warpsight.simulator import bulk, codes, l1, l2
 from warpsight.simulator.dram import begin_access
 from warpsight.simulator.lsu import send_request
 from warpsight.simulator.noc import send_packet, send_reply
 from warpsight.simulator.scheduler import schedule_and_issue
 from warpsight.simulator.state import Channel, State
 from warpsight.simulator.structures import remove_oldest
-from warpsight.simulator.warps import distribute_blocks, distribute_clusters, open_all_barriers
+from warpsight.simulator.warps import distribute_blocks, distribute_clusters, end_all_phases, open_all_barriers
 
 # -- Who acts in a cycle. Each step of a cycle has a table of the times at which its components act next.
 #
@@ -102,6 +102,8 @@ def _sms(state: State, now: int) -> None:
         l1.receive(state, state.sms[state.due[k]], now)
     for k in range(list_due(state, state.next_l1, sms, turn, now)):
         l1.look_up(state, state.sms[state.due[k]], now)
+    for k in range(list_due(state, state.next_copy, sms, turn, now)):
+        bulk.send_request(state, state.sms[state.due[k]], now)
     for k in range(list_due(state, state.next_port, sms, turn, now)):
         send_packet(state, state.sms[state.due[k]], now)
     for k in range(list_due(state, state.next_lsu, sms, turn, now)):
@@ -138,6 +140,9 @@ def _run(state: State, cycles: int) -> int:
                 return DONE
             open_all_barriers(state, now)
             following = _earliest(state)
+            if following >= codes.NEVER:
+                end_all_phases(state, now)
+                following = _earliest(state)
             if following >= codes.NEVER:
                 return STUCK
         state.now = following

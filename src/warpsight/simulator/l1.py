@@ -12,6 +12,7 @@ from warpsight.addressing.integers import quotient
 from warpsight.addressing.mapping import set_index
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
+from warpsight.simulator.bulk import answered
 from warpsight.simulator.lsu import accesses_done, handle_of, load_of, request_done
 from warpsight.simulator.noc import sm_has_room
 from warpsight.simulator.scheduler import blocked_by_mshr, blocked_by_room
@@ -270,7 +271,10 @@ def receive(state: State, sm: Sm, now: int) -> None:
     reply = sm.arrivals[sm.arrival_queue.head]
     remove_oldest(sm.arrival_queue)
     sm_has_room(state, sm, now)
-    if reply.kind == codes.READ:
+    if reply.handle < 0:
+        slot = answered(state, sm, reply, now)
+        accesses_done(state, sm, sm.warps[slot], 1, now)
+    elif reply.kind == codes.READ:
         _fill(state, sm, reply, now)
     else:
         request_done(state, sm, reply.handle, now + 1, reply.noc_wait, reply.dram_wait, now)

@@ -6,6 +6,7 @@ from warpsight.addressing.coalescing import LINE_128, is_divergent, merge_lines
 from warpsight.addressing.integers import quotient, set_bits
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
+from warpsight.simulator.bulk import has_room, take
 from warpsight.simulator.scheduler import blocked_by_room
 from warpsight.simulator.state import Access, Sm, State, Warp
 from warpsight.simulator.structures import end_of, remove_oldest
@@ -85,6 +86,11 @@ def _take(state: State, sm: Sm, access: Access, now: int) -> None:
             state.next_scheduler[sm.number * state.machine.schedulers + scheduler] = now
     remove_oldest(sm.access_queue)
     warp, instruction = sm.warps[slot], state.code[pc]
+    if instruction.bulk:
+        sm.unit_free = now + 1
+        take(state, sm, access, now)
+        accesses_done(state, sm, warp, 1, now)
+        return
     machine = state.machine
     last_pass = (max(1, passes) - 1) * machine.pass_cycles + access.repeats * (instruction.lane_cycles if count == 0 else 0)
     least = machine.access_cycles if machine.access_cycles > 1 else 0
@@ -119,6 +125,9 @@ def _next_instruction(sm: Sm, after: int) -> int:
 def send_request(state: State, sm: Sm, now: int) -> None:
     """One cycle of the load-store unit: take an instruction if none is in hand, and send one request into the L1."""
     if sm.in_hand < 0:
+        if not has_room(state, sm, sm.accesses[sm.access_queue.head]):
+            state.next_lsu[sm.number] = now + 1
+            return
         _take(state, sm, sm.accesses[sm.access_queue.head], now)
         if sm.in_hand < 0:
             state.next_lsu[sm.number] = _next_instruction(sm, now + 1)

@@ -24,7 +24,19 @@ from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.simulator import codes
 from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
 from warpsight.simulator.structures import Cache
-from warpsight.traces.schema import ATOMIC, LOAD, NEXT_GROUP, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
+from warpsight.traces.events import barrier_objects
+from warpsight.traces.schema import (
+    ATOMIC,
+    GROUP_KINDS,
+    LOAD,
+    NEXT_GROUP,
+    NO_OBJECT,
+    SECTOR_BYTES,
+    STORE,
+    KernelTrace,
+    StaticInstruction,
+    products_are_awaited,
+)
 from warpsight.traces.window import block_order
 
 Rows = npt.NDArray[Any]
@@ -89,6 +101,12 @@ def load_store_unit_of(gpu: GpuSpec, level: str) -> Numbers:
     }  # fmt: skip
 
 
+def asynchronous_of(trace: KernelTrace) -> Numbers:
+    """The fields of `state.Machine` that say how many mbarriers a block has, and how many bulk copies an SM can have under way."""
+    bulk = any(instruction.is_bulk for instruction in trace.instructions)
+    return {"phases": max(1, len(barrier_objects(trace))), "copies": _COPIES_UNDER_WAY if bulk else 1}
+
+
 def geometry_of(cache: CacheSpec) -> Numbers:
     """The fields of `structures.Geometry`, without the table of sector groups."""
     return {
@@ -99,10 +117,15 @@ def geometry_of(cache: CacheSpec) -> Numbers:
     }  # fmt: skip
 
 
+_COPIES_SENT, _COPIES_UNDER_WAY = 8, 64
+
+
 def queues_of(gpu: GpuSpec, machine: Numbers) -> dict[str, dict[str, int]]:
     """How many elements each queue (`structures.Queue`) of an SM, of a slice and of a channel has room for."""
     return {
         "sm": {
+            # what several of the largest copies need
+            "copy_queue": _COPIES_SENT * machine["most_requests"] if machine["copies"] > 1 else 1,
             "access_queue": gpu.sm.access_queue, "pipeline": machine["pipeline_cycles"] + 1,
             # what comes from the other partition of the L2 leaves room for what passes it on the way
             "arrival_queue": gpu.noc.buffer + machine["far_cycles"],
@@ -161,12 +184,13 @@ def _latencies(gpu: GpuSpec) -> Numbers:
 
 _ACCESS = {LOAD: codes.IS_LOAD, STORE: codes.IS_STORE, ATOMIC: codes.IS_ATOMIC}
 _FENCES = ("membar", "fence")
+_ALWAYS_FREE = "asynchronous"  # a unit of products that wait for their pipe while the warp issues
 
 
 class Code(NamedTuple):
     """The rows of `state.Instruction` and the registers that they point to, how many registers, loads and units there are.
 
-    The last `groups` of the loads are groups of asynchronous copies.
+    The last of the loads are `groups` groups of asynchronous work of each kind.
     """
 
     rows: Rows
@@ -233,6 +257,19 @@ def scoreboard(
 _MORE_GROUPS, _ON_MBARRIERS = 8, 16
 
 
+def _mask(kinds: tuple[str, ...]) -> int:
+    return sum(1 << GROUP_KINDS.index(kind) for kind in kinds)
+
+
+def _barrier(instruction: StaticInstruction) -> int:
+    """What it does at an mbarrier (`Instruction.at_barrier`)."""
+    if not instruction.at_barrier:
+        return codes.NOT_THERE
+    if instruction.polls_mbarrier:
+        return codes.TESTS if instruction.waits_at_barrier else codes.NOT_THERE
+    return codes.COMPLETES if instruction.is_bulk else codes.ARRIVES
+
+
 def _most_groups(instruction: StaticInstruction) -> int:
     return _ON_MBARRIERS if instruction.wait_groups == NEXT_GROUP else instruction.wait_groups
 
@@ -260,34 +297,38 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     numbers: dict[Hashable, int] = {}  # of the registers, in the order of first appearance
     setters = _setters(trace.instructions) if any(i.stall for i in trace.instructions) else None
     pipes = [_pipes(i, gpu, setters is not None) for i in trace.instructions]
-    units = {name: k + 1 for k, name in enumerate(sorted({name for each in pipes for name, _ in each}))}
+    units = {name: k + 1 for k, name in enumerate(sorted({name for each in pipes for name, _ in each} | {_ALWAYS_FREE}))}
     rows: list[tuple[int, ...]] = []
     touched: list[int] = []
     loads = 0
     most = max((_most_groups(i) for i in trace.instructions), default=-1)
-    copies = most >= 0
+    copies, awaited = most >= 0, products_are_awaited(trace.instructions)
     for i in trace.instructions:
         kind = _kind(i)
         written, waited, operands_read = scoreboard(i, setters)
         registers = [numbers.setdefault(r, len(numbers)) for r in dict.fromkeys(written + waited)]
         through_unit = kind in (codes.GLOBAL, codes.SHARED)
-        returns = through_unit and i.access != STORE and bool(written) and not (copies and i.is_async_copy)
-        unit, whole = (codes.UNIT_MEMORY if through_unit else units[name] for name, _ in (pipes[i.pc][0], pipes[i.pc][-1]))
+        returns = through_unit and i.access != STORE and bool(written) and not (i.is_bulk or (copies and i.is_async_copy))
+        asynchronous = i.is_async_product and awaited
+        named = [_ALWAYS_FREE] * 2 if asynchronous else [pipes[i.pc][0][0], pipes[i.pc][-1][0]]
+        unit, whole = (codes.UNIT_MEMORY if through_unit else units[name] for name in named)
+        written = () if asynchronous else written  # only what waits for its group may read them
         rows.append((
             kind, unit, whole, pipes[i.pc][0][1], pipes[i.pc][-1][1], _latency(i, gpu), max(1, i.stall),
             len(touched), len(registers), len(set(written)),
             numbers.setdefault(operands_read, len(numbers)) if operands_read else -1,
             operand_cycles(i.opcode, i.space, i.access, i.access_bytes), _ACCESS.get(i.access, -1), i.access_bytes,
             packed_lines(i.access_bytes), i.event_bytes, i.sector_bytes, i.has_degree, trace.is_remote(i), loads if returns else -1,
-            copies and i.is_async_copy, i.bypasses_l1, 0 if i.adds_lanes_up else gpu.sm.atomic_lane_cycles,
-            copies and i.closes_group, _first_group(i),
+            copies and i.is_async_copy, i.is_bulk, i.bypasses_l1, 0 if i.adds_lanes_up else gpu.sm.atomic_lane_cycles,
+            units[pipes[i.pc][0][0]] if asynchronous else -1, _mask(i.ends) if copies else 0,
+            GROUP_KINDS.index(i.wait_kind), _first_group(i), _barrier(i),
         ))  # fmt: skip
         touched += registers
         loads += returns
-    code, named = np.array(rows, dtype_of(Instruction)), np.array(touched, np.int32)
-    code["registers"] = code["registers"] * named.itemsize + named.ctypes.data
+    code, table = np.array(rows, dtype_of(Instruction)), np.array(touched, np.int32)
+    code["registers"] = code["registers"] * table.itemsize + table.ctypes.data
     groups = most + _MORE_GROUPS if copies else 0
-    return Code(code, named, max(1, len(numbers)), max(1, loads) + groups, groups, 1 + len(units))
+    return Code(code, table, max(1, len(numbers)), max(1, loads) + len(GROUP_KINDS) * groups, groups, 1 + len(units))
 
 
 # -- The units. Every table of a unit is an equal part of one array that all units of its kind share.
@@ -334,7 +375,10 @@ def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     places["live"] = places["free_since"] = -1
     tables.give(sms, Sm, "oldest_first", machine["places"])
     tables.give(sms, Sm, "lines", 2 * machine["most_requests"])
-    queues = {"access_queue": "accesses", "pipeline": "pipeline_requests", "miss_queue": "packets", "arrival_queue": "arrivals"}
+    queues = {
+        "access_queue": "accesses", "copy_queue": "copy_requests", "pipeline": "pipeline_requests", "miss_queue": "packets",
+        "arrival_queue": "arrivals",
+    }  # fmt: skip
     _queues(tables, sms, Sm, queues, rooms)
     schedulers = tables.give(sms, Sm, "schedulers", machine["schedulers"])
     schedulers["number"] = np.arange(len(schedulers))
@@ -349,6 +393,9 @@ def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     warps["place"] = warps["slot"] // machine["warps_per_block"]
     tables.give(warps, Warp, "registers_ready", machine["registers"])
     tables.give(warps, Warp, "loads", machine["loads"])
+    tables.give(warps, Warp, "group", len(GROUP_KINDS))
+    tables.give(sms, Sm, "copies", machine["copies"])["pc"] = -1
+    tables.give(sms, Sm, "phases", machine["places"] * machine["phases"])
     return warps
 
 
@@ -378,7 +425,7 @@ def _agenda(memory: Memory, machine: Numbers) -> None:
     sms, slices, channels = machine["sm_count"], machine["slices"], machine["channels"]
     lengths = {
         "next_return": channels, "next_pick": channels, "next_l2": slices, "next_reply": slices, "next_arrival": sms,
-        "next_l1": sms, "next_port": sms, "next_lsu": sms, "next_scheduler": sms * machine["schedulers"],
+        "next_l1": sms, "next_port": sms, "next_copy": sms, "next_lsu": sms, "next_scheduler": sms * machine["schedulers"],
     }  # fmt: skip
     times = np.full(sum(lengths.values()), codes.NEVER, np.int64)
     memory.put("agenda", times)
@@ -404,6 +451,10 @@ def new_memory(trace: KernelTrace, gpu: GpuSpec, machine: Numbers, code: Code) -
     memory.root["machine"] = tuple(machine[name] for name in fields_of(Machine))
     memory["path"]["block"], memory["path"]["lanes"], memory["path"]["repeat"] = paths.block, paths.lanes, paths.repeat
     memory.put("code", code.rows)
+    objects = barrier_objects(trace)
+    numbers = np.full(NO_OBJECT + 1, -1, np.int32)
+    numbers[objects] = np.arange(len(objects))
+    memory.put("objects", numbers)
     memory.put("block_start", trace.block_start.astype(np.int64))
     memory.put("block_order", block_order(trace.header))
     tables, rooms = _Tables(), queues_of(gpu, machine)

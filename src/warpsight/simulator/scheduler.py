@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from warpsight.addressing.integers import quotient, trailing_zeros
 from warpsight.base.compiled import compiled, inlined
-from warpsight.simulator import codes
+from warpsight.simulator import codes, phases
 from warpsight.simulator.state import Access, CpiStack, Instruction, Machine, Scheduler, Sm, State, Warp
 from warpsight.simulator.structures import end_of, wrapped
-from warpsight.simulator.warps import arrive_at_barrier, end_warp, fetch, read_event, schedule, set_results, step
+from warpsight.simulator.warps import arrive, arrive_at_barrier, end_warp, fetch, read_event, ring, schedule, set_results, step
 
 # -- The CPI stack: the cycles since a scheduler's last issue are those of what the warp that issues now waited for.
 
@@ -86,6 +86,15 @@ def _account(state: State, sm: Sm, scheduler: Scheduler, warp: Warp, now: int) -
 # -- Issue.
 
 @inlined
+def _join_writes(machine: Machine, warp: Warp) -> int:
+    """A bulk copy from shared memory becomes a part of the open groups of writes and of reads; gives the former."""
+    writes = ring(machine, codes.WRITES) + warp.group[codes.WRITES]
+    warp.loads[writes].remaining += 1
+    warp.loads[writes + machine.groups].remaining += 1
+    return writes
+
+
+@inlined
 def _to_load_store_unit(state: State, sm: Sm, warp: Warp, instruction: Instruction, access: Access, now: int) -> None:
     """Complete the entry at the end of the load-store unit's queue with what the warp has issued."""
     access.slot, access.pc, access.time = warp.slot, warp.pc, now + state.machine.address_cycles
@@ -96,14 +105,42 @@ def _to_load_store_unit(state: State, sm: Sm, warp: Warp, instruction: Instructi
     if sm.access_queue.count == 1 and sm.in_hand < 0:
         state.next_lsu[sm.number] = max(access.time, sm.unit_free)
     warp.outstanding += 1
-    access.load = state.machine.loads - state.machine.groups + warp.group if instruction.copies else instruction.load
-    if access.load >= 0:
+    if instruction.bulk:
+        completes, record = instruction.at_barrier == codes.COMPLETES, warp.event - phases.RECORD_BYTES
+        access.phase = phases.find(state, warp.place, record) if completes else -1
+        access.data = phases.data(state, record) if completes else 0
+    access.load = ring(state.machine, codes.COPIES) + warp.group[codes.COPIES] if instruction.copies else instruction.load
+    if instruction.bulk and instruction.access != codes.IS_LOAD and state.machine.groups > 0:
+        access.load = _join_writes(state.machine, warp)
+    elif access.load >= 0:
         load = warp.loads[access.load]
         load.issued, load.pc = now, warp.pc
         load.mshr_before, load.room_before = blocked_by_mshr(sm, now), blocked_by_room(sm, now)
         load.unit_wait = load.mshr_wait = load.room_wait = 0
         load.remaining += 1 if instruction.copies else 0  # until its requests are known
         set_results(warp, instruction, codes.NEVER)
+
+
+@inlined
+def _begin_product(machine: Machine, scheduler: Scheduler, warp: Warp, instruction: Instruction, now: int) -> None:
+    """A product of a warp group begins when its pipe is free; its group is done when it is, while the warp goes on."""
+    begun = max(now, scheduler.unit_free[instruction.pipe])
+    scheduler.unit_free[instruction.pipe] = begun + instruction.busy
+    if machine.groups > 0:
+        load = warp.loads[ring(machine, codes.PRODUCTS) + warp.group[codes.PRODUCTS]]
+        load.done = max(load.done, begun + instruction.latency)
+
+
+@inlined
+def _without_access(state: State, scheduler: Scheduler, warp: Warp, instruction: Instruction, now: int) -> None:
+    """What the issue of an instruction that accesses no memory does to its registers and its unit."""
+    if instruction.pipe >= 0:
+        _begin_product(state.machine, scheduler, warp, instruction, now)
+        return
+    set_results(warp, instruction, now + instruction.latency)
+    if instruction.unit != codes.UNIT_MEMORY:
+        scheduler.unit_free[instruction.whole] = now + instruction.held
+        scheduler.unit_free[instruction.unit] = now + instruction.busy
 
 
 @inlined
@@ -129,10 +166,12 @@ def _next_in_buffer(state: State, sm: Sm, warp: Warp, in_order: bool, now: int) 
 @inlined
 def _count_groups(machine: Machine, warp: Warp, instruction: Instruction) -> None:
     """The instruction may close a group of asynchronous copies, or have waited for the oldest one."""
-    groups = max(1, machine.groups)
-    warp.group = wrapped(warp.group + instruction.closes_group, groups)
+    groups, closes = max(1, machine.groups), instruction.ends & (1 << codes.COPIES)
+    for kind in range(codes.GROUP_KINDS if instruction.ends != 0 else 0):
+        if instruction.ends & (1 << kind) != 0:
+            warp.group[kind] = wrapped(warp.group[kind] + 1, groups)
     waited = 1 if instruction.first_group == codes.OLDEST_GROUP else 0
-    warp.groups_ahead = min(max(0, warp.groups_ahead - waited) + instruction.closes_group, groups - 1)
+    warp.groups_ahead = min(max(0, warp.groups_ahead - waited) + closes, groups - 1)
 
 
 @compiled
@@ -158,10 +197,10 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
         if accesses:
             _to_load_store_unit(state, sm, warp, instruction, access, now)
     if not accesses:
-        set_results(warp, instruction, now + instruction.latency)
-        if unit != codes.UNIT_MEMORY:
-            scheduler.unit_free[instruction.whole] = now + instruction.held
-            scheduler.unit_free[unit] = now + instruction.busy
+        _without_access(state, scheduler, warp, instruction, now)
+    # a copy that reads nothing, as its box lies outside of the tensor, is done at once
+    if instruction.at_barrier == codes.ARRIVES or (instruction.at_barrier == codes.COMPLETES and not accesses):
+        arrive(state, sm, warp, instruction, now)
     _count_groups(state.machine, warp, instruction)
     if instruction.operands_read >= 0:
         warp.registers_ready[instruction.operands_read] = now + instruction.operand_cycles

@@ -35,12 +35,15 @@ class Instruction(Record):
     has_degree: bool
     remote: bool  # in shared memory it accesses that of another block
     load: int  # its number among the instructions whose data returns later; -1: none of them
-    copies: bool  # asynchronously to shared memory
+    copies: bool  # each lane, asynchronously to shared memory
+    bulk: bool  # a copy that the unit for bulk copies makes
     bypasses_l1: bool
     lane_cycles: int  # of an atomic on shared memory: for each further lane at its most shared address
-    closes_group: int  # of such copies: 1
-    first_group: int  # it waits for the groups closed before this one, 1 the latest; 0: and for later copies; -1: for none
-    # (or `codes.OLDEST_GROUP`)
+    pipe: int  # of a product that goes on while the warp issues: the unit that it waits for; -1: any other instruction
+    ends: int  # a mask of the kinds of groups that end with it
+    wait_kind: int  # of the groups that it waits for
+    first_group: int  # those closed before this one, 1 the latest; 0: and what came later; -1: for none (or `codes.OLDEST_GROUP`)
+    at_barrier: int  # what it does at an mbarrier
 
 
 class Counters(RequestCounters):
@@ -70,8 +73,42 @@ class CpiStack(Record):
 
 # -- An SM.
 
+class Phase(Record):
+    """An mbarrier in the shared memory of a block: the phase that is not over, and how the one before it ended."""
+
+    parity: int
+    pending: int  # arrivals still to come; -1: not known before the first
+    data: int  # bytes still to come
+    latest: int  # when the latest of both was there
+    over: int  # when the phase before was over, and the cycles of its last copy, if that was what came last
+    total: int
+    noc_wait: int
+    dram_wait: int
+
+
+class Copy(Record):
+    """A bulk copy: requests that the unit has still to send, and those that are not answered yet."""
+
+    pc: int  # -1: this place is free
+    slot: int
+    phase: int  # of the SM's: the mbarrier on which it completes; -1: none
+    data: int  # its bytes, below 0
+    group: int  # of writes, among the warp's loads; -1: none
+    unsent: int
+    remaining: int
+    issued: int
+
+
+class CopyRequest(Record):
+    """A request of a bulk copy: a line of the L2 and the mask of its sectors."""
+
+    line: int
+    mask: Int32
+    copy: Int32
+
+
 class Load(Record):
-    """A load or atomic of a warp that is under way, or a group of asynchronous copies: requests still to come, and what its latest
+    """A load or atomic of a warp that is under way, or a group of asynchronous work: requests still to come, and what its latest
     request has waited for. `done`: when the data of the latest request came.
     """
 
@@ -117,7 +154,7 @@ class Warp(Record):
     # its accesses, and the cycles of the latest load by what it waited for
     outstanding: int
     loads: Table[Load]  # by the number of the instruction, then the groups of copies, used in turn
-    group: int  # that is open
+    group: Table[int]  # by kind: the one that is open
     groups_ahead: int  # closed ones that it has not waited for, where waits are for the oldest of them
     data_wait: int
     unit_wait: int
@@ -162,6 +199,8 @@ class Access(Record):
     whole: bool  # writes every byte of the sectors that it touches
     repeats: int  # of an atomic: further lanes at its most shared address
     time: int  # when it can be taken
+    phase: int  # of a bulk copy: the mbarrier on which it completes, as in `Copy`, and its bytes
+    data: int
 
 
 class Request(Record):
@@ -235,6 +274,11 @@ class Sm(Record):
     since: int
     room_before: int
     unit_free: int
+    # unit for bulk copies (TMA), and the mbarriers of the SM's blocks
+    copies: Table[Copy]
+    copy_queue: Queue
+    copy_requests: Table[CopyRequest]
+    phases: Table[Phase]
     lines: Table[int]  # [2, most requests]: the lines of the requests, and their masks
     # L1: requests on their way to the tags, and since when and how long it has been blocked by each reason
     pipeline: Queue
@@ -378,7 +422,9 @@ class Machine(Record):
     warps_per_block: int
     registers: int
     loads: int
-    groups: int
+    groups: int  # of each kind
+    phases: int  # mbarriers of a block
+    copies: int  # that can be under way in an SM
     max_cycles: int
     watched_sm: int  # -1: none
     watch_room: int
@@ -422,6 +468,7 @@ class State(Record):
     code: Table[Instruction]
     block_start: Table[int]
     path: Table[PathEntry]
+    objects: Table[Int32]  # by the number that events give an mbarrier: its number among those of a block; -1: none
     window: Table[WindowWarp]
     first_warp: int
     last_warp: int
@@ -441,6 +488,7 @@ class State(Record):
     next_arrival: Table[int]
     next_l1: Table[int]
     next_port: Table[int]
+    next_copy: Table[int]
     next_lsu: Table[int]
     next_scheduler: Table[int]
     due: Table[Int32]  # the components that act in the step at hand

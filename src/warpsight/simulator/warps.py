@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
-from warpsight.simulator import codes
-from warpsight.simulator.state import Access, Instruction, Place, Sm, State, Warp
+from warpsight.simulator import codes, phases
+from warpsight.simulator.state import Access, Instruction, Machine, Place, Sm, State, Warp
 from warpsight.simulator.structures import wrapped
 from warpsight.traces.events import sectors_of_event
 
@@ -63,22 +64,41 @@ def read_event(state: State, warp: Warp, instruction: Instruction, access: Acces
 # spans `WHEEL` cycles; a warp that becomes ready later goes round again (`far`).
 
 @inlined
-def _groups_ready(state: State, warp: Warp, first: int) -> int:
-    """When the groups of copies are there that were closed before the latest `first`; 0: and the copies since."""
+def ring(machine: Machine, kind: int) -> int:
+    """The first of a warp's loads that are groups of this kind."""
+    return machine.loads - (codes.GROUP_KINDS - kind) * machine.groups
+
+
+@inlined
+def _groups_ready(state: State, warp: Warp, kind: int, first: int) -> int:
+    """When the groups of a kind are there that were closed before the latest `first`; 0: and what came since."""
     groups, ready = state.machine.groups, 0
     for age in range(first, groups):
-        load = warp.loads[state.machine.loads - groups + wrapped(warp.group + groups - age, groups)]
+        load = warp.loads[ring(state.machine, kind) + wrapped(warp.group[kind] + groups - age, groups)]
         ready = max(ready, codes.NEVER if load.remaining > 0 else load.done)
     return ready
 
 
 @inlined
-def _operands_ready(state: State, warp: Warp, instruction: Instruction) -> int:
+def _phase_over(state: State, sm: Sm, warp: Warp, instruction: Instruction) -> int:
+    """When the phase was over that the warp's next instruction tests; NEVER while it is not."""
+    record = warp.event + instruction.event_bytes - phases.RECORD_BYTES
+    number = phases.find(state, warp.place, record)
+    if number < 0:
+        return 0
+    phase = sm.phases[number]
+    return codes.NEVER if phase.parity == phases.amount(state, record) else phase.over
+
+
+@inlined
+def _operands_ready(state: State, sm: Sm, warp: Warp, instruction: Instruction) -> int:
     """When all registers of the instruction are there; NEVER while a load under way is to write one of them."""
     first = instruction.first_group
     if first == codes.OLDEST_GROUP:
         first = warp.groups_ahead if warp.groups_ahead > 0 else -1
-    ready = 0 if first < 0 else _groups_ready(state, warp, first)
+    ready = 0 if first < 0 else _groups_ready(state, warp, instruction.wait_kind, first)
+    if instruction.at_barrier == codes.TESTS:
+        ready = max(ready, _phase_over(state, sm, warp, instruction))
     for k in range(instruction.register_count):
         ready = max(ready, warp.registers_ready[instruction.registers[k]])
     return ready
@@ -108,7 +128,7 @@ def _put_in_wheel(state: State, sm: Sm, warp: Warp, when: int, now: int) -> None
 def schedule(state: State, sm: Sm, warp: Warp, earliest: int, now: int, cause: int) -> None:
     """The warp has come to its next instruction and can issue it from `earliest` (> `now`) on, if its operands are there."""
     instruction = state.code[warp.pc]
-    ready = _operands_ready(state, warp, instruction)
+    ready = _operands_ready(state, sm, warp, instruction)
     wants = sm.schedulers[warp.scheduler].wants
     wants[instruction.unit] |= 1 << warp.bit
     wants[instruction.whole] |= 1 << warp.bit
@@ -126,12 +146,21 @@ def schedule(state: State, sm: Sm, warp: Warp, earliest: int, now: int, cause: i
 def data_came(state: State, sm: Sm, warp: Warp, pc: int, when: int, now: int, cause: int) -> None:
     """The registers that `pc` writes are there at `when`; a warp that waits for them, or for copies, becomes ready then."""
     set_results(warp, state.code[pc], when)
-    if warp.state == codes.NEEDS_DATA:
-        ready = _operands_ready(state, warp, state.code[warp.pc])
-        if ready < codes.NEVER:
-            warp.state, warp.cause = codes.RUNS, cause
-            warp.ready_at = max(ready, now + 1, warp.fetched_at)
-            _put_in_wheel(state, sm, warp, warp.ready_at, now)
+    wake(state, sm, warp, now, cause)
+
+
+@inlined
+def wake(state: State, sm: Sm, warp: Warp, now: int, cause: int) -> bool:
+    """Something that warps wait for is there: the warp becomes ready if it waits for nothing else. Returns whether it does."""
+    if warp.state != codes.NEEDS_DATA:
+        return False
+    ready = _operands_ready(state, sm, warp, state.code[warp.pc])
+    if ready >= codes.NEVER:
+        return False
+    warp.state, warp.cause = codes.RUNS, cause
+    warp.ready_at = max(ready, now + 1, warp.fetched_at)
+    _put_in_wheel(state, sm, warp, warp.ready_at, now)
+    return True
 
 
 @inlined
@@ -174,6 +203,52 @@ def open_all_barriers(state: State, now: int) -> None:
         for place in range(state.machine.places):
             if sm.places[place].at_barrier > 0:
                 _open_barrier(state, sm, place, now)
+
+
+# -- mbarriers: of a block, and of bulk copies.
+
+@compiled
+def wake_at(state: State, sm: Sm, number: int, now: int) -> None:
+    """A phase of mbarrier `number` of the SM is over: the warps of its block that wait for it become ready."""
+    phase, warps = sm.phases[number], state.machine.warps_per_block
+    first = quotient(number, state.machine.phases) * warps
+    cause = codes.CAUSE_MEMORY if phase.total > 0 else codes.CAUSE_BARRIER
+    for slot in range(first, first + warps):
+        warp = sm.warps[slot]
+        if warp.id >= 0 and wake(state, sm, warp, now, cause):
+            warp.noc_wait, warp.dram_wait, warp.unit_wait, warp.mshr_wait = phase.noc_wait, phase.dram_wait, 0, 0
+            warp.data_wait = max(0, phase.total - phase.noc_wait - phase.dram_wait)
+
+
+@compiled
+def arrive(state: State, sm: Sm, warp: Warp, instruction: Instruction, now: int) -> None:
+    """The warp has issued an arrival on an mbarrier, which its latest event names."""
+    record = warp.event - phases.RECORD_BYTES
+    number = phases.find(state, warp.place, record)
+    if number < 0:
+        return
+    when = now + state.machine.address_cycles
+    if instruction.at_barrier == codes.COMPLETES:
+        over = phases.complete(sm.phases[number], phases.data(state, record), when, 1, 0, 0)
+    else:
+        over = phases.arrive(state, sm.phases[number], record, when)
+    if over:
+        wake_at(state, sm, number, now)
+
+
+@compiled
+def end_all_phases(state: State, now: int) -> None:
+    """No warp can continue: they wait for what other blocks of their cluster do. Let them go on."""
+    for number in range(state.machine.sm_count):
+        sm = state.sms[number]
+        for slot in range(state.machine.slots):
+            warp = sm.warps[slot]
+            if warp.id >= 0 and warp.state == codes.NEEDS_DATA and state.code[warp.pc].at_barrier == codes.TESTS:
+                instruction = state.code[warp.pc]
+                found = phases.find(state, warp.place, warp.event + instruction.event_bytes - phases.RECORD_BYTES)
+                if found >= 0:
+                    phases.end(sm.phases[found], now)
+                    wake_at(state, sm, found, now)
 
 
 # -- Blocks: one a cycle and SM while there is space, in the order of the grid.
@@ -252,6 +327,8 @@ def _start_block(state: State, sm: Sm, number: int, now: int) -> None:
     sm.blocks += 1
     place = sm.places[number]
     place.live, place.at_barrier = warps, 0
+    for k in range(number * state.machine.phases, (number + 1) * state.machine.phases):
+        phases.begin(sm.phases[k])
     for k in range(warps):
         _start_warp(state, sm, sm.warps[number * warps + k], first + k, now, k * state.machine.start_cycles)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.compiled import inlined
-from warpsight.traces.schema import KernelTrace, TraceChunk
+from warpsight.traces.schema import BARRIER_RECORD, NO_OBJECT, KernelTrace, TraceChunk
 
 Longs = npt.NDArray[np.int64]
 
@@ -53,6 +53,20 @@ def most_sectors(trace: KernelTrace) -> int:
         for chunk in trace.chunks:
             most = max(most, int(reader.read(chunk).sectors.max(initial=0)))
     return most
+
+
+def barrier_objects(trace: KernelTrace) -> Longs:
+    """The mbarriers that the events of a launch name, in units of 8 bytes of the shared memory of a block, in order."""
+    found, reader = {NO_OBJECT}, EventReader(trace)
+    if not any(instruction.at_barrier for instruction in trace.instructions):
+        return np.zeros(0, dtype=np.int64)
+    place = np.array([i.event_bytes - BARRIER_RECORD.itemsize if i.at_barrier else -1 for i in trace.instructions], dtype=np.int64)
+    for chunk in trace.chunks:
+        read = reader.read(chunk)
+        first = (read.byte + place[read.pc])[place[read.pc] >= 0]
+        events = np.asarray(chunk.events).astype(np.int64)
+        found.update(np.unique(events[first] | events[first + 1] << 8).tolist())
+    return np.array(sorted(found - {NO_OBJECT}), dtype=np.int64)
 
 
 class EventReader:

@@ -34,7 +34,7 @@ SCHEMAS: dict[str, Any] = {
         pc=pa.int32(), opcode=pa.string(), op_class=pa.string(), destinations=_list(pa.int32()), sources=_list(pa.int32()),
         space=pa.string(), access=pa.string(), access_bytes=pa.int32(), file=pa.string(), line=pa.int32(), ptx_line=pa.int32(),
         stall=pa.int32(), write_barrier=pa.int32(), read_barrier=pa.int32(), waits=pa.int32(), wait_groups=pa.int32(),
-        count_bytes=pa.int32(),
+        count_bytes=pa.int32(), wait_kind=pa.string(), at_barrier=pa.bool_(), ends_products=pa.bool_(),
     ),
     BLOCKS: _columns(block=pa.int32(), first_pc=pa.int32(), instructions=pa.int32()),
     PATHS: _columns(path=pa.int32(), block=pa.int32(), lanes=pa.uint8(), repeat=pa.int32()),

@@ -11,14 +11,15 @@ Basic blocks are runs of consecutive pcs.
 * a *path*: the basic blocks it executed, as runs `(block, active lanes, repeat)`. Warps that did the same share one path;
 * *events*: one small record per executed memory instruction, in path order, also when the guard left no lane active (zeros then).
   Its bytes are, in this order and each only where it applies: number of sectors (spaces global, local, generic), bank-conflict
-  degree (spaces shared, generic: passes through the banks), and most lanes that share one address (atomics);
+  degree (spaces shared, generic: passes through the banks), most lanes that share one address (atomics), and what it does at an
+  mbarrier (`BARRIER_RECORD`);
 * *sectors*: for each event with sectors, that many 32-byte sector numbers (byte address // 32, lane order, duplicates merged).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -30,14 +31,23 @@ from warpsight.isa.matrix_products import matrix_product
 from warpsight.isa.sass.native import NO_BARRIER
 from warpsight.kernels.launch import LaunchShape
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 LEVELS = ("ptx", "sass")
 SECTOR_BYTES = 32
 WARP_SIZE = 32
 
 NEXT_GROUP = -2  # of `StaticInstruction.wait_groups`
 
+# Where an event says what its instruction does at an mbarrier, at the end. `object` is the mbarrier's place in the shared memory of
+# the block, in units of 8 bytes. `amount`: arrivals; of a test the parity of the phase that it waits for. `bytes` that the phase
+# has to wait for beyond them, below 0 if they have come. `expected`: the arrivals of a phase of this mbarrier.
+BARRIER_RECORD = np.dtype([("object", "<u2"), ("amount", "<u2"), ("bytes", "<i4"), ("expected", "<u2")])
+NO_OBJECT = 0xFFFF  # no lane was active, or the mbarrier is in another block
+
+GROUP_KINDS = COPIES, PRODUCTS, WRITES, READS = "copies", "products", "writes", "reads"
+
 LOAD, STORE, ATOMIC = ACCESSES = "load", "store", "atomic"
+_GROUP_PRODUCTS = ("wgmma", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
 SECTOR_SPACES = ("global", "local", "generic")
 BANK_SPACES = ("shared", "generic")
 
@@ -54,6 +64,9 @@ class StaticInstruction:
     for asynchronous copies: at most so many of the groups closed before it may still be on their way. `NEXT_GROUP` is a wait on an
     mbarrier where copies arrive on mbarriers: for the oldest group of its warp that the warp has not waited for in this way. Its
     event counts sectors, if any, in `count_bytes`, the lowest first: 3 of a bulk copy, which may move millions of bytes.
+    `wait_kind`, one of `GROUP_KINDS`, is what its groups are of: asynchronous copies of lanes, products of warp groups, writes of
+    bulk copies, and what these read in shared memory. `at_barrier`: its event ends with a `BARRIER_RECORD`. `ends_products`: a
+    product of machine code with which a group of them ends.
     """
 
     pc: int
@@ -73,6 +86,9 @@ class StaticInstruction:
     waits: int = 0
     wait_groups: int = -1
     count_bytes: int = 1
+    wait_kind: str = COPIES
+    at_barrier: bool = False
+    ends_products: bool = False
 
     @property
     def is_async_copy(self) -> bool:
@@ -81,8 +97,40 @@ class StaticInstruction:
 
     @property
     def bypasses_l1(self) -> bool:
-        """Such a copy that takes no line of the L1 on its way, and does not read from it."""
-        return self.opcode.startswith("cp.async.cg") or (self.opcode.startswith("LDGSTS") and ".BYPASS" in self.opcode)
+        """An asynchronous copy that takes no line of the L1 on its way, and does not read from it."""
+        past_l1 = self.opcode.startswith("LDGSTS") and ".BYPASS" in self.opcode
+        return self.is_bulk or past_l1 or self.opcode.startswith("cp.async.cg")
+
+    @property
+    def is_bulk(self) -> bool:
+        """A bulk or tensor copy between device and shared memory, which the SM's unit for such copies (TMA) makes."""
+        return self.count_bytes > 1 and self.has_sectors
+
+    @property
+    def is_async_product(self) -> bool:
+        """A product of a warp group, which goes on while the warp issues."""
+        return self.op_class == "tensor" and self.opcode.startswith(_GROUP_PRODUCTS)
+
+    @property
+    def waits_at_barrier(self) -> bool:
+        """It waits until a phase of the mbarrier that its event names is over."""
+        return self.at_barrier and self.polls_mbarrier and self.wait_groups == -1
+
+    @property
+    def joins(self) -> tuple[str, ...]:
+        """The kinds of groups that it becomes a part of, as what goes on asynchronously."""
+        if self.is_bulk:
+            return () if self.access == LOAD else (WRITES, READS)
+        return (COPIES,) if self.is_async_copy else (PRODUCTS,) if self.is_async_product else ()
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The kinds of groups that end with it."""
+        if self.ends_products or self.opcode.startswith("wgmma.commit_group"):
+            return (PRODUCTS,)
+        if self.opcode.startswith(("cp.async.bulk.commit_group", "UTMACMDFLUSH")):
+            return WRITES, READS
+        return (COPIES,) if self.closes_group else ()
 
     @property
     def closes_group(self) -> bool:
@@ -107,7 +155,7 @@ class StaticInstruction:
     @property
     def event_bytes(self) -> int:
         """Bytes that this instruction adds to a warp's events each time it executes."""
-        return self.sector_bytes + self.has_degree + self.has_sharing
+        return self.sector_bytes + self.has_degree + self.has_sharing + (BARRIER_RECORD.itemsize if self.at_barrier else 0)
 
     @property
     def sector_bytes(self) -> int:
@@ -139,6 +187,11 @@ class StaticInstruction:
         """The whole block waits here. At warp-wide and arrive-only barriers no other warp waits."""
         base, *modifiers = self.opcode.lower().split(".")
         return base in ("bar", "barrier") and not {"warp", "arrive", "arv"}.intersection(modifiers)  # arrive: PTX, arv: SASS
+
+
+def products_are_awaited(instructions: Sequence[StaticInstruction]) -> bool:
+    """Whether waits for groups of products are known; else, as in traces of other tools, registers say who waits for a product."""
+    return any(i.wait_kind == PRODUCTS and i.wait_groups >= 0 for i in instructions)
 
 
 @dataclass(frozen=True)

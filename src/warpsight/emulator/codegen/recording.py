@@ -30,8 +30,10 @@ from warpsight.emulator.codegen.lanes import (
     intrinsic,
     load_as,
     population,
+    reduce_vector,
     set_slot,
     splat,
+    splat_constant,
     store_as,
     vector,
 )
@@ -39,12 +41,13 @@ from warpsight.emulator.codegen.layout import MAX_REPEAT, PATH_ENTRY_BYTES, WARP
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.ptx.rules import memory_access
 from warpsight.traces.path_store import LANES_SHIFT
+from warpsight.traces.schema import BARRIER_RECORD, NO_OBJECT
 
 # A warp touches at most 32 sectors of global memory per instruction (255 of an image; bulk copies ask for room themselves), and 4
 # words x 32 lanes of local memory; stores of sectors are made in vectors of 32, so that one vector beyond the last must also fit.
 SECTORS_PER_ACCESS = 288
-EVENT_BYTES_PER_ACCESS = 4  # of a bulk copy 3 count its sectors, and one its sharing
 BULK_COUNT_BYTES = 3
+EVENT_BYTES_PER_ACCESS = BULK_COUNT_BYTES + 1 + BARRIER_RECORD.itemsize  # one for its sharing
 
 
 def emit_block_entry(emitter: Emitter, block: int, code: Sequence[Instruction]) -> None:
@@ -129,6 +132,30 @@ def emit_bulk_count(frame: Frame, count: Value) -> None:
     """Append the number of sectors (i64) of a bulk copy to the events."""
     for place in range(BULK_COUNT_BYTES):
         emit_event_byte(frame, frame.builder.trunc(frame.builder.lshr(count, I64(8 * place)), I32))
+
+
+def emit_barrier_record(frame: Frame, offsets: Value, amount: Value, data: Value, expected: Value) -> None:
+    """Append a `BARRIER_RECORD`: what the active lanes do at the mbarrier of the first of them.
+
+    All are <32 x i64> but `offsets` <32 x i32>, as `shared_host` takes them. Amounts and bytes are summed over the lanes.
+    """
+    builder, mask = frame.builder, frame.active_mask
+    first = builder.cttz(builder.and_(mask, builder.sub(I32(0), mask)), ir.Constant(ir.IntType(1), 0))
+    first = builder.and_(first, I32(WARP - 1))  # of no lane
+    place = builder.extract_element(offsets, first)
+    alike = builder.and_(frame.active, builder.icmp_signed("==", offsets, splat(builder, place)))
+    amount, data = (reduce_vector(builder, "add", builder.select(alike, v, splat_constant(I64, 0))) for v in (amount, data))
+    known = builder.and_(builder.icmp_signed("!=", mask, I32(0)), builder.icmp_unsigned("<", place, I32(8 * NO_OBJECT)))
+    number = builder.select(known, builder.lshr(place, I32(3)), I32(NO_OBJECT))
+    most = I64(0xFFFF)
+    word = builder.zext(number, I64)
+    for value, shift in ((builder.select(builder.icmp_unsigned("<", amount, most), amount, most), 16), (data, 32)):
+        word = builder.or_(word, builder.shl(value, I64(shift)))
+    pointer = at(builder, frame.context, 8 * Slot.EVENT_CURSOR)
+    cursor = load_as(builder, pointer, PTR, 8)
+    store_as(builder, word, cursor, 1)
+    store_as(builder, builder.trunc(builder.extract_element(expected, first), ir.IntType(16)), at(builder, cursor, 8), 1)
+    store_as(builder, at(builder, cursor, BARRIER_RECORD.itemsize), pointer, 8)
 
 
 def emit_sector_run(emitter: Frame, first: Value, count: Value) -> None:

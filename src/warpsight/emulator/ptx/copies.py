@@ -47,7 +47,13 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import RANK_SHIFT, Fault, Slot
-from warpsight.emulator.codegen.recording import ask_host, emit_bulk_count, emit_event_byte, internal_function
+from warpsight.emulator.codegen.recording import (
+    ask_host,
+    emit_barrier_record,
+    emit_bulk_count,
+    emit_event_byte,
+    internal_function,
+)
 from warpsight.emulator.codegen.watching import note_access
 from warpsight.emulator.ptx.atomics import FLOATS, new_value, operation_of, record_sharing
 from warpsight.emulator.ptx.common import operands
@@ -149,6 +155,9 @@ class BulkShape:
             _record_passes(helper, busy, sizes)
         if self.operation:
             record_sharing(PartFrame(helper, busy), to)
+        if signals and self.source == "global":
+            zero = splat_constant(I64, 0)
+            emit_barrier_record(PartFrame(helper, busy), more[0], zero, builder.sub(zero, builder.zext(sizes, vector(I64))), zero)
         if not multicast:
             self._deliver(helper, busy, to, origin, sizes, barrier)
             return []

@@ -21,7 +21,7 @@ from warpsight.base.findings import SYNCCHECK
 from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.access import Access, shared_access, shared_host, stop_on
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
+from warpsight.emulator.codegen.frame import Frame, HelperFrame, PartFrame, call_helper
 from warpsight.emulator.codegen.helpers import for_each_lane
 from warpsight.emulator.codegen.lanes import (
     I32,
@@ -42,7 +42,7 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import SHARED_WINDOW, Fault
-from warpsight.emulator.codegen.recording import internal_function
+from warpsight.emulator.codegen.recording import emit_barrier_record, internal_function
 from warpsight.emulator.codegen.watching import note
 from warpsight.emulator.ptx import memory
 from warpsight.emulator.ptx.atomics import Shape, atomic, operation_of, shared_place
@@ -246,7 +246,10 @@ def _change(emitter: Emitter, instruction: Instruction) -> None:
 def _changed(helper: HelperFrame) -> list[Value]:
     """Out of line: arrivals, drops and bytes of each lane."""
     where, arrivals, dropped, transferred = helper.arguments
-    return [step_lanes(helper, shared_place(helper, where, 8), arrivals, dropped, transferred, where)]
+    objects = step_lanes(helper, shared_place(helper, where, 8), arrivals, dropped, transferred, where)
+    expected = helper.builder.lshr(objects, splat_constant(I64, COUNT_BITS))
+    emit_barrier_record(helper, where, arrivals, transferred, helper.builder.and_(expected, splat_constant(I64, COUNT_MASK)))
+    return [objects]
 
 
 def _wait(emitter: Emitter, instruction: Instruction) -> None:
@@ -269,6 +272,7 @@ def _wait(emitter: Emitter, instruction: Instruction) -> None:
         unknown = inner.icmp_signed("==", inner.and_(modifiers, splat_constant(I64, VALID)), splat_constant(I64, 0))
         unknown = lanes_to_mask(inner, unknown)
         stop_or_note(helper, unknown, where, Fault.MBARRIER_STATE)
+        emit_test_record(helper, where, waited)
         now = inner.lshr(modifiers, splat_constant(I64, 63))
         over = lanes_to_mask(inner, inner.icmp_signed("!=", now, inner.and_(waited, splat_constant(I64, 1))))
         return [inner.or_(over, unknown)]  # where there is no object nobody waits for ever
@@ -278,6 +282,13 @@ def _wait(emitter: Emitter, instruction: Instruction) -> None:
     if longest == 4:
         over = emitter.kernel.in_turn(builder, over)
     emitter.write(p, mask_to_lanes(builder, over), "pred")
+
+
+def emit_test_record(helper: HelperFrame, where: Value, parity: Value) -> None:
+    """Append a `BARRIER_RECORD` of a test: the parity is that of the first lane."""
+    builder, zero, mask = helper.builder, splat_constant(I64, 0), helper.active_mask
+    first = PartFrame(helper, builder.and_(mask, builder.sub(I32(0), mask)))
+    emit_barrier_record(first, where, builder.and_(parity, splat_constant(I64, 1)), zero, zero)
 
 
 def _pending_count(emitter: Emitter, instruction: Instruction) -> None:

@@ -36,7 +36,7 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import MOST_RANKS, PARAM_WINDOW, RANK_SHIFT, WINDOW_BYTES, Fault, Slot
-from warpsight.emulator.codegen.recording import ask_host, emit_bulk_count, emit_event_byte
+from warpsight.emulator.codegen.recording import ask_host, emit_barrier_record, emit_bulk_count, emit_event_byte
 from warpsight.emulator.ptx import tensor_engine as engine
 from warpsight.emulator.ptx.common import elements_of, operands
 from warpsight.emulator.ptx.mbarriers import Step, complete_bytes, shared_offsets
@@ -113,6 +113,8 @@ class TensorCopy:
         if self.operation == engine.REDUCE:  # one lane makes it
             emit_event_byte(helper, builder.zext(builder.icmp_signed("!=", helper.active_mask, I32(0)), I32))
         if self.operation == engine.LOAD:
+            zero, moved = splat_constant(I64, 0), load_as(builder, amount, vector(I64), 64)
+            emit_barrier_record(helper, barrier, zero, builder.sub(zero, moved), zero)
             self._complete(helper, barrier, blocks, load_as(builder, amount, vector(I64), 64))
         return []
 

@@ -434,7 +434,10 @@ def _multiply(request: Any) -> Any:
     if request[FAILURE]:
         return False
     if kind == I8:
-        _multiply_integers(request, _signed(a, a_type), _signed(b, b_type))
+        for matrix, its_type in ((a, a_type), (b, b_type)):
+            if its_type == _S8:
+                matrix[:] = np.where(matrix > 127, matrix - 256, matrix)
+        _multiply_integers(request, a, b)
         return True
     left = _scales_of(request, request[SCALES_A], rows, form >> 29 & 3, request[PEER] != 0)
     right = _scales_of(request, request[SCALES_B], columns, form >> 4 & 3, False)
@@ -446,11 +449,6 @@ def _multiply(request: Any) -> Any:
 def shape_of(kind: str, form: int) -> str:
     """The shape that an instruction descriptor stands for, as other products name theirs."""
     return f"m{(form >> 24 & 31) << 4}n{(form >> 17 & 63) << 3}k{_DEPTHS[KINDS.index(kind)]}"
-
-
-@compiled
-def _signed(patterns: Any, kind: Any) -> Any:
-    return np.where(patterns > 127, patterns - 256, patterns) if kind == _S8 else patterns
 
 
 @compiled

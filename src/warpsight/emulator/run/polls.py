@@ -68,7 +68,7 @@ class Polls:
 
 def _has_effect(instruction: StaticInstruction) -> bool:
     """An access, a barrier, or something with asynchronous copies."""
-    return bool(instruction.event_bytes) or instruction.is_block_barrier or instruction.closes_group or instruction.wait_groups >= 0
+    return bool(instruction.event_bytes) or instruction.is_block_barrier or bool(instruction.ends) or instruction.wait_groups >= 0
 
 
 @jit(sources=("traces/events.py",), cache=True, nogil=True)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import zip_longest
 
 from warpsight.emulator.codegen.recording import BULK_COUNT_BYTES
 from warpsight.isa.ptx.program import Function, Immediate, Instruction
-from warpsight.isa.ptx.rules import is_bulk_copy, memory_access, op_class, reads, writes
+from warpsight.isa.ptx.rules import MemoryAccess, is_bulk_copy, memory_access, op_class, reads, writes
 from warpsight.isa.sass.native import NO_BARRIER, NativeImmediate, NativeWord
 from warpsight.isa.sass.opcodes import TMA
-from warpsight.traces.schema import NEXT_GROUP, StaticInstruction
+from warpsight.traces.schema import COPIES, NEXT_GROUP, PRODUCTS, READS, WRITES, StaticInstruction
 
-_NO_WAIT = -1
+_NO_WAIT = -1, COPIES
 
 
 def _control(instruction: Instruction) -> tuple[int, int, int, int]:
@@ -22,25 +23,68 @@ def _control(instruction: Instruction) -> tuple[int, int, int, int]:
     return control.stall, control.write_barrier, control.read_barrier, control.waits
 
 
-def _group_barriers(function: Function) -> set[str]:
-    """The barriers of the control words that count groups of asynchronous copies: those that `LDGDEPBAR` sets."""
-    closing = [i.native for i in function.instructions if i.native is not None and i.native.base == "LDGDEPBAR"]
-    return {f"SB{native.control.write_barrier}" for native in closing}
+def _group_barriers(function: Function) -> dict[str, str]:
+    """What counts groups of asynchronous work in machine code, and their kind: barriers that `LDGDEPBAR` or `UTMACMDFLUSH` sets."""
+    kinds = {"gsb0": PRODUCTS}
+    for instruction in function.instructions:
+        if (native := instruction.native) is None:
+            continue
+        if native.base == "LDGDEPBAR":
+            kinds[f"SB{native.control.write_barrier}"] = COPIES
+        elif native.base == "UTMACMDFLUSH":
+            kinds[f"SB{native.control.read_barrier}"] = READS
+    return kinds
 
 
-def _wait_groups(instruction: Instruction, barriers: set[str]) -> int:
-    """How many groups of asynchronous copies may still be on their way, of an instruction that waits for them."""
+def _wait(instruction: Instruction, after: Instruction | None, kinds: dict[str, str]) -> tuple[int, str]:
+    """How many groups may still be on their way, of an instruction that waits for them, and their kind."""
     native = instruction.native
     if native is None:
-        kind = instruction.modifiers[1:] if instruction.opcode == "cp" and instruction.modifiers[:1] == ("async",) else ()
-        groups = instruction.operands[0] if instruction.operands else None
-        left = int(groups.value) if kind == ("wait_group",) and isinstance(groups, Immediate) else _NO_WAIT
-        return 0 if kind == ("wait_all",) else left
-    if native.base != "DEPBAR" or "LE" not in native.modifiers or len(native.operands) < 2:
+        return _ptx_wait(instruction)
+    if native.base not in ("DEPBAR", "WARPGROUP") or "LE" not in native.modifiers or len(native.operands) < 2:
         return _NO_WAIT
     barrier, count = native.operands[:2]
-    of_copies = isinstance(barrier, NativeWord) and barrier.text in barriers
-    return count.value if of_copies and isinstance(count, NativeImmediate) else _NO_WAIT
+    kind = kinds.get(barrier.text) if isinstance(barrier, NativeWord) else None
+    if kind is None or not isinstance(count, NativeImmediate):
+        return _NO_WAIT
+    # The assembler makes one instruction of a wait for reads and of one for writes, but forgets the L1's lines after the latter.
+    written = kind == READS and after is not None and after.native is not None and after.native.mnemonic == "CCTL.IVALL"
+    return count.value, WRITES if written else kind
+
+
+def _ptx_wait(instruction: Instruction) -> tuple[int, str]:
+    words = [m for m in instruction.modifiers if m not in ("async", "sync", "aligned")]
+    kinds = {
+        ("cp", "wait_group"): COPIES, ("cp", "wait_all"): COPIES, ("cp", "bulk", "wait_group"): WRITES,
+        ("cp", "bulk", "wait_group", "read"): READS, ("wgmma", "wait_group"): PRODUCTS,
+    }  # fmt: skip
+    kind = kinds.get((instruction.opcode, *words))
+    if kind is None or words == ["wait_all"]:
+        return _NO_WAIT if kind is None else (0, kind)
+    groups = instruction.operands[0] if instruction.operands else None
+    return (int(groups.value), kind) if isinstance(groups, Immediate) else _NO_WAIT
+
+
+def _ends_products(instruction: Instruction) -> bool:
+    """Of machine code, whose last product of a group names `gsb0`."""
+    native = instruction.native
+    if native is None or "GMMA" not in native.base:
+        return False
+    return any(isinstance(operand, NativeWord) and operand.text == "gsb0" for operand in native.operands)
+
+
+def _at_barrier(instruction: Instruction, access: MemoryAccess | None) -> bool:
+    """Whether it arrives at an mbarrier, tests one, or brings data that complete on one; what the event says is written there."""
+    native = instruction.native
+    if access is None:
+        return False
+    if _is_bulk(instruction):
+        return (access.space, access.access) == ("global", "load")
+    if native is not None:
+        return native.base == "ARRIVES" or native.mnemonic.startswith(("SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE"))
+    if instruction.opcode == "cp":
+        return "mbarrier" in instruction.modifiers
+    return instruction.opcode == "mbarrier" and instruction.modifiers[0] not in ("init", "inval")
 
 
 def _is_bulk(instruction: Instruction) -> bool:
@@ -56,15 +100,17 @@ def static_instructions(function: Function) -> tuple[StaticInstruction, ...]:
     def dense(names: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(numbers.setdefault(n, len(numbers)) for n in names)
 
-    rows, barriers = [], _group_barriers(function)
-    for ins in function.instructions:
+    rows, kinds = [], _group_barriers(function)
+    for ins, after in zip_longest(function.instructions, function.instructions[1:]):
         memory = memory_access(ins)
+        groups, kind = _wait(ins, after, kinds)
         space, access, size = (memory.space, memory.access, memory.bytes_per_lane) if memory else ("", "", 0)
         rows.append(
             StaticInstruction(
-                ins.index, ins.text, op_class(ins), dense(writes(ins)), dense(reads(ins)), space,
-                access, size, ins.file, ins.line, ins.ptx_line, *_control(ins), wait_groups=_wait_groups(ins, barriers),
-                count_bytes=BULK_COUNT_BYTES if _is_bulk(ins) else 1,
+                ins.index, ins.text, op_class(ins), dense(writes(ins)), dense(reads(ins)), space, access, size, ins.file, ins.line,
+                ins.ptx_line, *_control(ins), wait_groups=groups, wait_kind=kind,
+                count_bytes=BULK_COUNT_BYTES if _is_bulk(ins) else 1, at_barrier=_at_barrier(ins, memory),
+                ends_products=_ends_products(ins),
             )
         )
     if any(row.arrives_with_copies for row in rows):

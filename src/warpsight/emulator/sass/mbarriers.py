@@ -34,7 +34,7 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import Fault
-from warpsight.emulator.codegen.recording import internal_function
+from warpsight.emulator.codegen.recording import emit_barrier_record, internal_function
 from warpsight.emulator.ptx.atomics import Shape, shared_place
 from warpsight.emulator.ptx.copies import BulkShape
 from warpsight.emulator.ptx.mbarriers import (
@@ -45,6 +45,7 @@ from warpsight.emulator.ptx.mbarriers import (
     TX_SHIFT,
     VALID,
     complete_bytes,
+    emit_test_record,
     note_live,
     step_function,
     step_lanes,
@@ -58,6 +59,7 @@ from warpsight.isa.sass.native import ZERO_REGISTERS, NativeInstruction, NativeR
 # -- The form of objects from sm_90 on, and that of `ptx/mbarriers.py`.
 
 _EXPECTED, _BYTES, _PENDING = 1, 21, 43
+_SHORT_BITS = 30  # of the expected arrivals before sm_90
 
 
 def _field(builder: Builder, word: Value, first: int, bits: int) -> Value:
@@ -144,7 +146,11 @@ def _change(emitter: Emitter, offsets: Value, arrivals: Value, dropped: Value, t
     def body(helper: HelperFrame) -> list[Value]:
         where, arriving, leaving, moved = helper.arguments
         step = _short_step if short else device_step
-        return [step_lanes(helper, shared_place(helper, where, 8), arriving, leaving, moved, where, step)]
+        objects = step_lanes(helper, shared_place(helper, where, 8), arriving, leaving, moved, where, step)
+        first, bits = (0, _SHORT_BITS) if short else (_EXPECTED, COUNT_BITS)
+        lacking = helper.builder.sub(splat_constant(I64, 0), helper.builder.lshr(objects, splat_constant(I64, first)))
+        emit_barrier_record(helper, where, arriving, moved, helper.builder.and_(lacking, splat_constant(I64, (1 << bits) - 1)))
+        return [objects]
 
     return _call(emitter, "change", offsets, [arrivals, dropped, transferred], [vector(I64)], body)[0]
 
@@ -240,6 +246,7 @@ def _test(emitter: Emitter, native: NativeInstruction) -> None:
         unknown = builder.icmp_signed("==", builder.and_(objects, splat_constant(I64, mask)), splat_constant(I64, 0))
         nothing = lanes_to_mask(builder, unknown)
         stop_or_note(helper, nothing, where, Fault.MBARRIER_STATE)
+        emit_test_record(helper, where, builder.zext(builder.lshr(waited, splat_constant(I32, 31)), vector(I64)))
         upper = builder.trunc(builder.lshr(objects, splat_constant(I64, 32)), vector(I32))
         over = lanes_to_mask(builder, builder.icmp_signed("<", builder.xor(upper, waited), splat_constant(I32, 0)))
         return [builder.or_(over, nothing)]

@@ -1,0 +1,83 @@
+"""mbarriers: a phase of one is over when all its arrivals and bytes have come; what an instruction does there is in its event.
+
+An event ends with a `traces.schema.BARRIER_RECORD`.
+"""
+
+from __future__ import annotations
+
+from warpsight.base.compiled import inlined
+from warpsight.simulator.state import Phase, State
+
+RECORD_BYTES = 10
+_OBJECT, _AMOUNT, _DATA, _EXPECTED = (0, 2), (2, 2), (4, 4), (8, 2)  # first byte, and how many
+
+
+@inlined
+def _field(state: State, record: int, first: int, size: int) -> int:
+    value = 0
+    for k in range(size):
+        value |= state.events[record + first + k] << 8 * k  # as int64
+    return value
+
+
+@inlined
+def find(state: State, place: int, record: int) -> int:
+    """The number, among the SM's, of the mbarrier that the event of a warp of the block at `place` names; -1: none."""
+    number = state.objects[_field(state, record, 0, 2)]
+    return number + place * state.machine.phases if number >= 0 else -1
+
+
+@inlined
+def amount(state: State, record: int) -> int:
+    """Arrivals, or the parity that a test is for."""
+    return _field(state, record, 2, 2)
+
+
+@inlined
+def data(state: State, record: int) -> int:
+    """Bytes to wait for, or below 0 those that have come."""
+    value = _field(state, record, 4, 4)
+    return value - ((value >> 31) << 32)
+
+
+@inlined
+def begin(phase: Phase) -> None:
+    """The mbarrier of a new block."""
+    phase.pending, phase.parity = -1, 0
+    phase.data = phase.latest = phase.over = phase.total = phase.noc_wait = phase.dram_wait = 0
+
+
+@inlined
+def end(phase: Phase, when: int) -> None:
+    """The phase is over; the next one begins."""
+    phase.parity ^= 1
+    phase.over = max(phase.latest, when)
+    phase.pending, phase.latest = -1, 0
+
+
+@inlined
+def _is_over(phase: Phase, when: int) -> bool:
+    phase.latest = max(phase.latest, when)
+    if phase.pending != 0 or phase.data != 0:
+        return False
+    end(phase, when)
+    return True
+
+
+@inlined
+def arrive(state: State, phase: Phase, record: int, when: int) -> bool:
+    """The arrivals that an event has are there at `when`. Returns whether the phase is over."""
+    if phase.pending < 0:
+        phase.pending = _field(state, record, 8, 2)
+    phase.pending -= amount(state, record)
+    phase.data += data(state, record)
+    phase.total = 0
+    return _is_over(phase, when)
+
+
+@inlined
+def complete(phase: Phase, moved: int, when: int, total: int, noc: int, dram: int) -> bool:
+    """A copy has brought its bytes (`moved` below 0) at `when`, `total` cycles after its issue, of them in queues."""
+    phase.data += moved
+    phase.total, phase.noc_wait, phase.dram_wait = total, noc, dram
+    return _is_over(phase, when)
