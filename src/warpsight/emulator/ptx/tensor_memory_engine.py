@@ -434,10 +434,8 @@ def _multiply(request: Any) -> Any:
     if request[FAILURE]:
         return False
     if kind == I8:
-        for matrix, its_type in ((a, a_type), (b, b_type)):
-            if its_type == _S8:
-                matrix[:] = np.where(matrix > 127, matrix - 256, matrix)
-        _multiply_integers(request, a, b)
+        tops = 128 if a_type == _S8 else 256, 128 if b_type == _S8 else 256  # from there on patterns are negative
+        _multiply_integers(request, np.where(a < tops[0], a, a - 256), np.where(b < tops[1], b, b - 256))
         return True
     left = _scales_of(request, request[SCALES_A], rows, form >> 29 & 3, request[PEER] != 0)
     right = _scales_of(request, request[SCALES_B], columns, form >> 4 & 3, False)
