@@ -125,7 +125,8 @@ def _walk_one(
     zero, none = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
     warps = _Warps(
         plain(runs, np.int64), zero, zero.copy(), none, runs[:, 0].copy(), zero.copy(), none.copy(),
-        chunk.event_offset[first:last].astype(np.int64), offset[:-1].copy(), zero.copy(), np.zeros(count, dtype=np.bool_), np.zeros((count, walked.registers + 2), dtype=np.int64),
+        chunk.event_offset[first:last].astype(np.int64), offset[:-1].copy(), zero.copy(), np.zeros(count, dtype=np.bool_),
+        np.zeros((count, walked.registers + 2), dtype=np.int64),
     )  # fmt: skip
     units = int(max(times.unit.max(initial=0), times.whole.max(initial=0))) + 1
     phases = np.zeros((NO_OBJECT + 1, _COLUMNS), dtype=np.int64)
