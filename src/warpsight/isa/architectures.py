@@ -43,7 +43,8 @@ NEEDS = {
     "cp.async.bulk": _HOPPER, "cp.reduce.async.bulk": _HOPPER, "barrier.cluster": _HOPPER, "mapa": _HOPPER, "getctarank": _HOPPER,
     "griddepcontrol": _HOPPER, "elect": _HOPPER, "stmatrix": _HOPPER, "st.async": _HOPPER, "red.async": _HOPPER,
     "multimem": _HOPPER, "fence.proxy.async": _HOPPER, "fence.proxy.tensormap": _HOPPER, "fence.mbarrier_init": _HOPPER,
-    "prefetch.tensormap": _HOPPER, "clusterlaunchcontrol": _BLACKWELL, "st.bulk": _BLACKWELL, "%cluster": _HOPPER, "%is_explicit_cluster": _HOPPER,
+    "prefetch.tensormap": _HOPPER, "clusterlaunchcontrol": _BLACKWELL,
+    "st.bulk": _BLACKWELL, "%cluster": _HOPPER, "%is_explicit_cluster": _HOPPER,
     ".e4m3x2": _ADA, ".e5m2x2": _ADA,
 }  # fmt: skip
 
