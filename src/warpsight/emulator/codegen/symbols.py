@@ -150,7 +150,8 @@ class NativeSymbolTable(SymbolTable):
         super().__init__(module, function, global_base)
         self.placed = [p for p in self.placed if p.space != "param"]
         self.parameters_start = image.parameters
-        self.param_bytes = self._place(function.parameters, image.parameters)  # what is aligned is so within the bank
+        # What is aligned is so within the bank. Code reads whole words, also of a last parameter of one or two bytes.
+        self.param_bytes = align_up(self._place(function.parameters, image.parameters), 4)
         self.static_shared_bytes = image.shared_bytes
         self.system_shared_bytes = image.system_shared_bytes
         self.dynamic_shared_offset = align_up(image.shared_bytes, DYNAMIC_SHARED_ALIGN)
