@@ -195,7 +195,7 @@ def _chosen(tuner: Any, call: _Call) -> Any:
     listed = "; ".join(f"({', '.join(f'{key}={value}' for key, value in _values(each).items())})" for each in among[:_MOST_LISTED])
     more = f"; and {len(among) - _MOST_LISTED} more" if len(among) > _MOST_LISTED else ""
     what = f"the kernel is tuned at run time, among {len(among)} configurations: {listed}{more}"
-    raise UsageError(what, place="constants", remedy="choose one by its values, constants={...}; `warpsight tune` compares them")
+    raise UsageError(what, place="constants", remedy="choose one by its values, constants={...}")
 
 
 def _with(config: Any, values: Mapping[str, Any]) -> Any:
