@@ -47,10 +47,13 @@ class TritonLaunch:
 
 
 class Device:
-    """What Triton is told of the GPU, and who receives its launches. `number` is its compute capability, 90 of 9.0."""
+    """What Triton is told of the GPU, and who receives its launches. `number` is its compute capability, 90 of 9.0; `seconds` is the
+    time that its launches have taken so far.
+    """
 
     number: int
     properties: dict[str, int]
+    seconds: float = 0.0
 
     def registers(self, ptx: str, entry: str) -> int:
         """Registers per thread of a kernel; 0 where nobody needs them."""
@@ -342,7 +345,7 @@ def memory_of(value: Any, descriptor: bytes = b"") -> ArrayArgument:
     content = _Storage((ctypes.c_uint8 * size).from_address(start), storage)
     kind = _NUMPY_NAMES.get(str(inner.dtype).removeprefix("torch."))
     array = np.asarray(content).view(kind if kind and size % np.dtype(kind).itemsize == 0 else "u1")
-    return ArrayArgument(array, offset=inner.data_ptr() - start, descriptor=descriptor)
+    return ArrayArgument(array, offset=inner.storage_offset() * inner.element_size(), descriptor=descriptor)
 
 
 class _Storage:

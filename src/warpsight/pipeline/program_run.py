@@ -25,6 +25,7 @@ from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.pipeline.tracing import ListingSink, launch_folder
 from warpsight.programs.host import describe_signal, run_program
+from warpsight.programs.script import SCRIPT, run_script
 from warpsight.programs.session import ExecutedLaunch, Observer
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import TraceSink
@@ -200,7 +201,8 @@ def predict_program(
     predictor = _LaunchPredictor(
         gpu, tuple(models), in_order, selection or Selection(), folder, lets_through=out_of_bounds, check=checks
     )
-    run = run_program(command, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
+    start = run_script if command[0].endswith(SCRIPT) else run_program
+    run = start(command, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
     rows = predictor.rows
     target = "" if architecture is None else architecture.real
     found = None if not checks else findings_document(
