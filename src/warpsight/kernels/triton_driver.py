@@ -47,8 +47,9 @@ class TritonLaunch:
 
 
 class Device:
-    """What Triton is told of the GPU, and who receives its launches. `number` is its compute capability, 90 of 9.0; `seconds` is the
-    time that its launches have taken so far.
+    """What Triton is told of the GPU, and who receives its launches.
+
+    `number` is its compute capability, 90 of 9.0; `seconds` is the time that its launches have taken so far.
     """
 
     number: int
@@ -168,24 +169,18 @@ _BACKENDS: dict[Any, Any] = {}
 
 
 def _ptx_backend(original: Any) -> Any:
-    """Triton's backend for NVIDIA, without the step from PTX to machine code."""
-
-    def __init__(self: Any, target: Any) -> None:  # noqa: N807
-        original.__init__(self, target)
-        self.binary_ext = "ptx"
+    """Triton's backend for NVIDIA, with PTX in place of machine code."""
 
     def parse_options(self: Any, given: Any) -> Any:
         options = original.parse_options(self, given)
         newest = importlib.import_module(original.__module__).get_ptx_version_from_options(options, self.target.arch)
         return dataclasses.replace(options, ptx_version=min(newest, _PTX_VERSION))
 
-    def add_stages(self: Any, stages: dict[str, Any], options: Any, *language: Any) -> None:
-        original.add_stages(self, stages, options, *language)
-        stages.pop("cubin", None)
+    def make_cubin(self: Any, ptx: str, *_: Any) -> bytes:
+        return ptx.encode()
 
     if original not in _BACKENDS:
-        members = {"__init__": __init__, "parse_options": parse_options, "add_stages": add_stages,
-                   "hash": lambda self: f"ptx-{original.hash(self)}"}  # fmt: skip
+        members = {"parse_options": parse_options, "make_cubin": make_cubin, "hash": lambda self: f"ptx-{original.hash(self)}"}
         _BACKENDS[original] = type("PtxBackend", (original,), members)
     return _BACKENDS[original]
 

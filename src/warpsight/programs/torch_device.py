@@ -42,8 +42,9 @@ class _Event:
 
 @contextlib.contextmanager
 def as_cuda_device(device: Device, gpu: GpuSpec, share: Share) -> Iterator[None]:
-    """`cuda` is the CPU, with the properties of `gpu`, until the end; `share` gives memory a device address. Without PyTorch nothing
-    is done.
+    """`cuda` is the CPU, with the properties of `gpu`, until the end; `share` gives memory a device address.
+
+    Without PyTorch nothing is done.
     """
     try:
         torch = importlib.import_module("torch")
