@@ -180,7 +180,7 @@ def _ptx_backend(original: Any) -> Any:
         return ptx.encode()
 
     if original not in _BACKENDS:
-        members = {"parse_options": parse_options, "make_cubin": make_cubin, "hash": lambda self: f"ptx-{original.hash(self)}"}
+        members = {"parse_options": parse_options, "make_cubin": make_cubin, "hash": lambda self: f"warpsight-{original.hash(self)}"}
         _BACKENDS[original] = type("PtxBackend", (original,), members)
     return _BACKENDS[original]
 

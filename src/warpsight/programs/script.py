@@ -165,9 +165,12 @@ class ScriptMemory:
         for place, argument in self._live.items():
             argument.array.reshape(-1).view(np.uint8)[:] = self._view(place)
 
+    def bytes_at(self, address: int, size: int) -> npt.NDArray[np.uint8]:
+        """Device memory, to be read and written."""
+        return self._bytes[address - ARENA_BASE : address - ARENA_BASE + size]
+
     def _view(self, place: tuple[int, int]) -> npt.NDArray[np.uint8]:
-        start = self._known[place] - ARENA_BASE
-        return self._bytes[start : start + place[1]]
+        return self.bytes_at(self._known[place], place[1])
 
     def table(self) -> tuple[npt.NDArray[np.int64], dict[int, str]]:
         """Live allocations as `ResidentMemory` takes them, and their names."""
