@@ -69,3 +69,9 @@ def test_a_script_sees_a_gpu_and_its_kernels_are_predicted(tmp_path: Path, capsy
     assert [row["kernel"] for row in rows] == ["scaled"] * 3 + ["through_addresses"]
     assert rows[2]["block"] == [32, 1, 1]
     assert all(row["seconds"] > 0 for row in rows)
+
+
+def test_checks_do_not_watch_scripts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "some.py").write_text("")
+    assert main(["run", "--check", str(tmp_path / "some.py")]) == 2
+    assert "checks do not watch scripts" in capsys.readouterr().err

@@ -207,7 +207,7 @@ def run_script(
         except ModuleNotFoundError as error:
             what = f"{error.name} is not installed"
             raise UsageError(what, place=str(path), remedy="pip install 'warpsight[triton]' torch") from error
-    return EndedProgram(code, device.launches > 0, device.launches)
+    return EndedProgram(code, True, device.launches)
 
 
 @contextlib.contextmanager
