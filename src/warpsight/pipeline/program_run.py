@@ -177,8 +177,7 @@ def predict_program(
     selection: Selection | None = None, folder: Path | None = None, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     level: str | None = None, out_of_bounds: str = "error", checks: frozenset[str] = frozenset(), stdout: IO[Any] | None = None,
 ) -> dict[str, Any]:
-    """Run a program built with `nvcc -cudart shared`, or a Python script with Triton kernels; the result document, with `exit_code` as
-    the program's.
+    """Run a program built with `nvcc -cudart shared`, or a Python script; the result document, with `exit_code` as the program's.
 
     `level` is what is executed: the machine code that CUDA chooses for `gpu`, or makes of PTX for it; or PTX. Each launch is
     predicted by all `models`; the times that the program itself measures are those of the first. The L2 carries over from launch
