@@ -16,11 +16,13 @@ from typing import Any, NoReturn
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError, suggestion
 from warpsight.base.yaml_nodes import Composed, compose
+from warpsight.kernels.arguments import scalar_number
 from warpsight.kernels.launch import KernelSource, Launch
 from warpsight.kernels.launch_check import make_launch
-from warpsight.kernels.sources import load_source
+from warpsight.kernels.launch_template import parameter_names
+from warpsight.kernels.sources import find_kernel, load_source, source_texts
 from warpsight.kernels.toolkit import Architecture
-from warpsight.kernels.values import check_kinds, parse_integer, shown, whole_number
+from warpsight.kernels.values import check_kinds, has_names, parse_integer, shown, whole_number
 
 _DEPTH = 2
 _UNQUOTED = re.compile(r"""(?<!['"\w])[iuf]\d+\[""")  # the beginning of an array
@@ -100,9 +102,27 @@ def prepare(spec: LaunchSpec, native: Architecture | None = None) -> tuple[Kerne
     """
     source = load_kernels(spec, native)
     launch = make_launch(
-        source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed, cluster=spec.cluster
+        source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed, cluster=spec.cluster,
+        names=_sizes(spec, source),
     )
     return source, launch
+
+
+def _sizes(spec: LaunchSpec, source: KernelSource) -> dict[str, int]:
+    """What the grid, the block and the shared memory of `spec` may read: whole-numbered macros and scalar arguments by name, and
+    arguments by their number, as `arg.1`. Nothing where none of them reads anything.
+    """
+    dimensions = (spec.grid, spec.block, spec.shared)
+    texts = [part for each in dimensions for part in ([each] if isinstance(each, (str, int)) else each) if isinstance(part, str)]
+    if not any(map(has_names, texts)):
+        return {}
+    named: dict[str, Any] = dict(define.split("=", 1) for define in map(str, spec.defines) if "=" in define)
+    kernel = find_kernel(source, spec.kernel)
+    written = source_texts(spec.source, spec.include_dirs) if isfile(spec.source) else [spec.source]
+    for number, (name, value) in enumerate(zip(parameter_names(source, kernel, written), spec.args, strict=False), 1):
+        named |= {name: value, f"arg.{number}": value}
+    sizes = {name: scalar_number(value) for name, value in named.items()}
+    return {name: size for name, size in sizes.items() if size is not None}
 
 
 def load_kernels(spec: LaunchSpec, native: Architecture | None = None) -> KernelSource:

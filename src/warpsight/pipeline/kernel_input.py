@@ -168,6 +168,12 @@ def _run_options(request: KernelRequest) -> RunOptions:
     return RunOptions(size, request.output, WATCHING if request.check else frozenset(), stack_bytes=stack)
 
 
+def is_launch_file(path: object) -> bool:
+    """Whether a kernel input is a launch file, by its name."""
+    name = os.fspath(path) if isinstance(path, os.PathLike) else path
+    return isinstance(name, str) and "\n" not in name and name.endswith(_LAUNCH_FILES)
+
+
 def launch_spec_of(request: KernelRequest, architecture: Architecture | None = None) -> LaunchSpec:
     """The launch as a file says it, with what the request says over it; or the request alone.
 
@@ -175,7 +181,7 @@ def launch_spec_of(request: KernelRequest, architecture: Architecture | None = N
     """
     settings: dict[str, Any] = {name: getattr(request, name) for name in _OVER_A_FILE if getattr(request, name) is not None}
     path = str(request.path) if hasattr(request.path, "__fspath__") else request.path
-    if isinstance(path, str) and "\n" not in path and path.endswith(_LAUNCH_FILES):
+    if isinstance(path, str) and is_launch_file(path):
         is_manifest = os.path.basename(path) == MANIFEST and os.path.isfile(path)
         return replace(read_manifest(path).launch_spec() if is_manifest else read_launch_file(path), **settings)
     if not isinstance(path, (str, tuple)):
