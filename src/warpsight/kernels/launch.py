@@ -65,10 +65,20 @@ class ScalarArgument:
 
 @dataclass(frozen=True)
 class ArrayArgument:
-    """Device memory. `array` is C-contiguous; it is copied in before the launch and, if `written_back`, out after it."""
+    """Device memory. `array` is C-contiguous; it is copied in before the launch and, if `written_back`, out after it.
+
+    The parameter is the address of byte `offset` of it, or with a `descriptor` a struct whose first 8 bytes become that address,
+    such as a tensor map. Arguments with the same memory share it on the device too.
+    """
 
     array: npt.NDArray[Any]
     written_back: bool = True
+    offset: int = 0
+    descriptor: bytes = b""
+
+    def parameter(self, address: int) -> bytes:
+        """The bytes of the parameter, for an array that lies at `address`."""
+        return (address + self.offset).to_bytes(8, "little") + self.descriptor[8:]
 
 
 Argument = ScalarArgument | ArrayArgument | Image
@@ -164,7 +174,8 @@ def input_hash(launch: Launch) -> str:
             digest.update(repr(image).encode())
             digest.update(argument.array.reshape(-1).view(np.uint8).data)
         elif isinstance(argument, ArrayArgument):
-            digest.update(f"array {argument.array.nbytes}".encode())
+            more = f" {argument.offset} {argument.descriptor.hex()}" if argument.offset or argument.descriptor else ""
+            digest.update(f"array {argument.array.nbytes}{more}".encode())
             digest.update(argument.array.reshape(-1).view(np.uint8).data)
         else:
             digest.update(b"scalar " + argument.data)

@@ -39,6 +39,9 @@ def _bind_one(value: Any, parameter: Variable, seed: int, position: int) -> Argu
     if isinstance(value, Image):
         require_array(parameter, place)
         return value
+    if isinstance(value, ArrayArgument) and value.descriptor:
+        require_bytes(value.descriptor, parameter, place)
+        return value
     if isinstance(value, (ArrayArgument, np.ndarray)):
         require_array(parameter, place)
         return value if isinstance(value, ArrayArgument) else array_argument(value, place)

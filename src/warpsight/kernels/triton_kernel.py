@@ -1,34 +1,29 @@
-"""Kernels that `triton.jit` made, compiled to PTX for a stated target, without a driver, and specialised as Triton's launcher does.
+"""Kernels that `triton.jit` made, compiled to PTX for a stated target and specialised as Triton's launcher does, without a GPU.
 
-The launcher compiles for the arguments: an integer of 1 becomes a constant, one divisible by 16 and every pointer aligned
-to 16 bytes (device arrays here are, as PyTorch's) are promised to be so, unless the kernel says `do_not_specialize`. The compiled
-kernel takes what is left in order, then two addresses of scratch memory. Triton is imported only when such a kernel is given.
+Triton binds and specialises the arguments itself, for a driver of ours (`triton_driver`) that keeps the launch. Of an autotuned
+kernel the configuration is chosen by the constants; what its tuner would try are its `configurations`.
 """
 
 from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from warpsight.base.errors import CompileError, UnsupportedError, UsageError
+from warpsight.base.errors import CompileError, UnsupportedError, UsageError, WarpsightError
 from warpsight.kernels.arguments import parse_argument
 from warpsight.kernels.launch import ArrayArgument
 from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, parse_architecture
+from warpsight.kernels.triton_driver import ARGUMENTS, Device, DeviceArray, TritonLaunch, driving
 
-_DIVISOR = 16
-_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "allow_fp8e4nv")
-_TYPES = {
-    "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1",
-    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
-    "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5",
-}  # fmt: skip
-_SCALARS = {"fp32": np.float32, "fp64": np.float64, "i1": np.uint8, "u1": np.uint8, "i8": np.int8, "i16": np.int16,
-            "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64}  # fmt: skip
-_ARRAYS = "pass NumPy arrays (bfloat16 with ml_dtypes) and Python numbers"
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # of a configuration, beside the kernel's own parameters
+_MOST_LISTED = 8
+# Bytes of shared memory that a block may have, by compute capability (CUDA C++ Programming Guide, "Technical Specifications").
+_SHARED_KIB = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227, 120: 99, 121: 99}
+_SCALARS = (bool, int, float, str, type(None))
 
 
 def is_triton_kernel(kernel: Any) -> bool:
@@ -36,166 +31,256 @@ def is_triton_kernel(kernel: Any) -> bool:
     return type(kernel).__module__.startswith("triton.") and hasattr(kernel, "arg_names") and hasattr(kernel, "fn")
 
 
+def configurations(
+    kernel: Any, args: Sequence[Any] = (), constants: Mapping[str, Any] | None = None, *, seed: int = 0
+) -> tuple[dict[str, Any], ...]:
+    """The configurations among which `@triton.autotune` chooses for these arguments; () for a kernel that it does not tune.
+
+    Each has meta-parameters, `num_warps`, `num_stages`, `num_ctas` and `maxnreg`, as far as they are set, and chooses itself among
+    the `constants` of a launch. `prune_configs_by` is applied. Raises UsageError for arguments that do not fit.
+    """
+    tuner = next((each for each in _layers(kernel) if hasattr(each, "configs")), None)
+    if tuner is None:
+        return ()
+    call = _Call.of(_jit_function(kernel), args, constants or {}, seed)
+    return tuple(_values(config) for config in _pruned(tuner, call))
+
+
 def compile_triton(kernel: Any, launch: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, Any]:
     """The launch of a Triton kernel: `source` (PTX), `kernel`, `grid`, `block`, `shared`, `args`, `name`, and the rest of `launch`.
 
     `launch` holds `args` (for the parameters that are not `constants`, in order), `grid` (numbers, or a function of the parameters
-    by name, as in Triton), `arch`. `constants` are the `tl.constexpr` parameters by name, and `num_warps`, `num_stages`.
+    by name, as in Triton), `arch`. `constants` are the other parameters by name, and Triton's options, as `num_warps`.
     Raises CompileError with Triton's words, UsageError and UnsupportedError for what cannot be passed.
     """
-    rest = {key: value for key, value in launch.items() if key not in ("arch", "args", "grid", "seed", "block")}
-    constants = dict(constants)
-    function = _unwrapped(kernel, constants)
-    name = str(function.fn.__name__)
-    if launch.get("block") is not None:
-        what = "Triton fixes the threads of a block: 32 x num_warps"
-        raise UsageError(what, place="block", remedy="pass num_warps in `constants`")
-    if rest.get("shared") is not None:
-        raise UsageError("Triton fixes the shared memory of a block", place="shared", remedy="leave it out")
-    options = {key: constants.pop(key) for key in _OPTIONS if key in constants}
-    if options.get("num_ctas", 1) != 1:
-        what = f"kernel {name} with thread block clusters is not modelled"
-        raise UnsupportedError(what, place="num_ctas", remedy="use num_ctas=1")
-    values = _bound(function, name, launch.get("args", ()), constants, int(launch.get("seed", 0)))
-    _heuristics(kernel, values, constants)
-    compiled, passed = _compile(function, name, values, set(constants), options, launch.get("arch"))
-    metadata = compiled.metadata
-    if getattr(metadata, "global_scratch_size", 0):
-        raise UnsupportedError(f"kernel {name} needs scratch in global memory", place=name, remedy="avoid tensor descriptors")
+    rest = {key: value for key, value in launch.items() if key not in ("arch", "args", "grid", "seed", "block", "cluster")}
+    function = _jit_function(kernel)
+    for key, what, remedy in (
+        ("block", "Triton fixes the threads of a block: 32 x num_warps", "pass num_warps in `constants`"),
+        ("shared", "Triton fixes the shared memory of a block", "leave it out"),
+        ("cluster", "Triton fixes the blocks of a cluster", "pass num_ctas in `constants`"),
+    ):
+        if launch.get(key) is not None:
+            raise UsageError(what, place=key, remedy=remedy)
     if launch.get("grid") is None:
         raise UsageError("is missing: how many blocks in the grid?", place="grid", remedy="pass numbers or a function as `grid`")
-    grid = launch["grid"](values) if callable(launch["grid"]) else launch["grid"]
+    architecture = parse_architecture(launch["arch"] if launch.get("arch") is not None else DEFAULT_ARCHITECTURE)
+    call = _Call.of(function, launch.get("args", ()), constants, int(launch.get("seed", 0)))
+    kept = _Kept(architecture.number)
+    _run(kernel, call, launch["grid"], kept)
+    made = kept.made
+    if made is None:
+        raise UsageError("the grid has no blocks: nothing would run", place="grid", remedy="give 1 or more in each dimension")
     return {
         **rest,
-        "source": str(compiled.asm["ptx"]),
-        "kernel": rest.get("kernel") or str(metadata.name),
-        "name": f"{name} (Triton)",
-        "grid": grid,
-        "block": (32 * int(metadata.num_warps), 1, 1),
-        "shared": int(metadata.shared),
-        "args": (*passed, *_scratch(str(compiled.asm["ptx"]), len(passed))),
+        "source": made.ptx,
+        "kernel": rest.get("kernel") or made.entry,
+        "name": f"{function.fn.__name__} (Triton)",
+        "grid": made.grid,
+        "block": (made.threads, 1, 1),
+        "shared": made.shared,
+        "args": made.arguments,
+        **({} if made.cluster is None else {"cluster": made.cluster}),
     }
 
 
-def _unwrapped(kernel: Any, constants: dict[str, Any]) -> Any:
-    """The `JITFunction`, with the values of an autotuner's only configuration among the constants."""
-    function = kernel
-    while hasattr(function, "fn") and hasattr(function.fn, "arg_names"):
-        configs = getattr(function, "configs", None)
-        if configs is not None and not set(constants) & {key for config in configs for key in config.kwargs}:
-            if len(configs) != 1:
-                listed = "; ".join(str(config) for config in configs[:6])
-                what = f"the kernel is tuned at run time, among {len(configs)} configurations: {listed}"
-                raise UsageError(what, place="constants", remedy="choose one: constants={...}")
-            for key, value in configs[0].all_kwargs().items():
-                if value is not None and (key in _OPTIONS or key in function.arg_names):
-                    constants.setdefault(key, value)
-        function = function.fn
-    if not hasattr(function, "params") or getattr(function, "is_gluon", bool)():
-        what = "only kernels of triton.jit are known, not interpreted or Gluon ones"
-        raise UnsupportedError(what, place="source", remedy="unset TRITON_INTERPRET, or use triton.jit")
+class _Kept(Device):
+    """A device that keeps the launch."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.made = number, None
+        self.properties = {"max_shared_mem": _SHARED_KIB.get(number, max(_SHARED_KIB.values())) << 10}
+
+    made: TritonLaunch | None
+
+    def launch(self, launch: TritonLaunch) -> None:
+        """Keep it."""
+        self.made = launch
+
+
+# -- The decorators around a kernel.
+
+def _layers(kernel: Any) -> list[Any]:
+    """The kernel with its decorators, the outermost first; the last is the `JITFunction`."""
+    layers = [kernel]
+    while hasattr(layers[-1], "fn") and hasattr(layers[-1].fn, "arg_names"):
+        layers.append(layers[-1].fn)
+    return layers
+
+
+def _jit_function(kernel: Any) -> Any:
+    function = _layers(kernel)[-1]
+    if not hasattr(function, "params"):
+        what = "only compiled kernels of Triton are known, not interpreted ones"
+        raise UnsupportedError(what, place="source", remedy="unset TRITON_INTERPRET")
     return function
 
 
-def _heuristics(kernel: Any, values: dict[str, Any], constants: dict[str, Any]) -> None:
-    """Fill in what `@triton.heuristics` computes from the arguments."""
-    while hasattr(kernel, "fn") and hasattr(kernel.fn, "arg_names"):
-        if isinstance(getattr(kernel, "values", None), Mapping):
-            for key, rule in kernel.values.items():
-                values[key] = constants[key] = rule(values)
-        kernel = kernel.fn
-
-
-def _bound(function: Any, name: str, args: Sequence[Any], constants: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Every parameter's value by name: `args` in order for those that are not constants, then constants and defaults."""
-    names = [parameter.name for parameter in function.params]
-    remedy = f"its parameters are {', '.join(names)}"
-    if unknown := [key for key in constants if key not in names]:
-        raise UsageError(f'{name} has no parameter "{unknown[0]}"', place="constants", remedy=remedy)
-    free = [parameter for parameter in function.params if parameter.name not in constants]
-    if len(args) > len(free):
-        what = f"{name} takes {len(free)} argument(s) that are not constants, {len(args)} given"
-        raise UsageError(what, place="arguments", remedy=remedy)
-    values = dict(constants)
-    for position, (parameter, value) in enumerate(zip(free, args, strict=False)):
-        if isinstance(value, str):
-            value = parse_argument(value, None, seed, position=position)  # noqa: PLW2901
-            if not isinstance(value, ArrayArgument):
-                raise UsageError("is a scalar given as text", place=f"argument {position + 1}", remedy=_ARRAYS)
-        values[parameter.name] = value.array if isinstance(value, ArrayArgument) else value
-    return values
-
-
-def _compile(
-    function: Any, name: str, values: dict[str, Any], fixed: set[str], options: dict[str, Any], arch: str | int | None
-) -> tuple[Any, list[Any]]:
-    """The compiled kernel and the arguments that it still takes."""
-    signature: dict[str, str] = {}
-    constexprs: dict[str, Any] = {}
-    attributes: dict[tuple[int, ...], Any] = {}
-    passed: list[Any] = []
-    for position, parameter in enumerate(function.params):
-        key = parameter.name
-        if key not in values:
-            if not parameter.has_default:
-                remedy = "pass it in `constants`" if parameter.is_constexpr else "pass it in `args`"
-                raise UsageError(f'{name} needs a value for "{key}"', place="arguments", remedy=remedy)
-            values[key] = parameter.default
-        value = values[key]
-        annotated = getattr(parameter, "annotation_type", "")
-        unit = isinstance(value, int) and not isinstance(value, bool) and value == 1 and not parameter.do_not_specialize
-        if parameter.is_constexpr or key in fixed or value is None or (unit and not annotated.startswith(("fp", "bf", "u1"))):
-            signature[key], constexprs[key] = "constexpr", value
-            continue
-        kind = annotated if annotated and not isinstance(value, np.ndarray) else _type_of(key, value)
-        signature[key] = kind
-        if not parameter.do_not_specialize and not getattr(parameter, "do_not_specialize_on_alignment", False):
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) % _DIVISOR == 0
-            if isinstance(value, np.ndarray) or whole:
-                attributes[(position,)] = [["tt.divisibility", _DIVISOR]]
-        passed.append(value if isinstance(value, np.ndarray) else _scalar(key, value, kind))
-    target = parse_architecture(arch if arch is not None else DEFAULT_ARCHITECTURE)
-    triton, backend = importlib.import_module("triton"), importlib.import_module("triton.backends.compiler")
+def _run(kernel: Any, call: _Call, grid: Any, device: Device) -> None:
+    """Launch the kernel as `kernel[grid](...)` does, with the configuration that the constants choose."""
+    *decorators, function = _layers(kernel)
+    named = call.named
+    for layer in decorators:
+        if isinstance(getattr(layer, "values", None), Mapping):
+            for key, rule in layer.values.items():
+                named[key] = _of_user(rule, named, f"heuristic of {key}")
+        else:
+            config = _chosen(layer, call)
+            named |= {key: value for key, value in config.all_kwargs().items() if value is not None}
+            if config.pre_hook is not None:
+                _of_user(config.pre_hook, named, "pre_hook")
+    call.check_complete(named)
+    dimensions = grid if callable(grid) else _dimensions(grid)
     try:
-        with warnings.catch_warnings():
+        with driving(device), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            source = importlib.import_module("triton.compiler").ASTSource(function, signature, constexprs, attributes)
-            return triton.compile(source, target=backend.GPUTarget("cuda", target.number, 32), options=options), passed
+            function.run(grid=dimensions, warmup=False, **named)
+    except WarpsightError:
+        raise
     except Exception as error:  # Triton has no common base for what it raises on a wrong kernel
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        what = f"Triton cannot compile {name}: {' '.join(lines[-2:]) if lines else type(error).__name__}"
-        raise CompileError(what, place=name, remedy="correct the kernel or its arguments") from error
+        raise _compile_error(function, error) from error
 
 
-def _type_of(name: str, value: Any) -> str:
+def _dimensions(grid: Any) -> tuple[Any, ...]:
+    if isinstance(grid, str):
+        return tuple(int(part) for part in grid.replace("x", ",").strip("()[] ").split(",") if part.strip())
+    return tuple(grid) if isinstance(grid, Sequence) else (grid,)
+
+
+def _of_user(function: Callable[[dict[str, Any]], Any], values: dict[str, Any], what: str) -> Any:
+    try:
+        return function(values)
+    except Exception as error:
+        message = f"the {what} raised {type(error).__name__}: {error}"
+        raise UsageError(message, place="source", remedy="correct it, or pass its value in `constants`") from error
+
+
+def _values(config: Any) -> dict[str, Any]:
+    """What a configuration sets."""
+    options = {key: getattr(config, key, None) for key in OPTIONS}
+    return dict(config.kwargs) | {key: value for key, value in options.items() if value is not None}
+
+
+def _pruned(tuner: Any, call: _Call) -> list[Any]:
+    """The configurations that the tuner would try."""
+    tuner.nargs = call.arguments
+    try:
+        return list(tuner.prune_configs(call.constants))
+    except Exception as error:
+        what = f"prune_configs_by raised {type(error).__name__}: {error}"
+        raise UsageError(what, place="constants", remedy="pass all arguments that it reads") from error
+    finally:
+        tuner.nargs = None
+
+
+def _chosen(tuner: Any, call: _Call) -> Any:
+    """The configuration that agrees with the constants, or where they give all meta-parameters the nearest one with their values.
+
+    Raises UsageError where several agree, or none.
+    """
+    settings = [_values(config) for config in tuner.configs]
+    wanted = {key: value for key, value in call.constants.items() if any(key in values for values in settings)}
+    complete = bool(wanted) and all(key in wanted for config in tuner.configs for key in config.kwargs)
+    agreement = [sum(values.get(key) == value for key, value in wanted.items()) for values in settings]
+    if complete:
+        nearest = tuner.configs[agreement.index(max(agreement))]
+        return nearest if max(agreement) == len(wanted) else _with(nearest, wanted)
+    if wanted:
+        among = [config for config, count in zip(tuner.configs, agreement, strict=True) if count == len(wanted)]
+    else:
+        among = _pruned(tuner, call)
+    if len(among) == 1:
+        return among[0]
+    among = among or tuner.configs
+    listed = "; ".join(f"({', '.join(f'{key}={value}' for key, value in _values(each).items())})" for each in among[:_MOST_LISTED])
+    more = f"; and {len(among) - _MOST_LISTED} more" if len(among) > _MOST_LISTED else ""
+    what = f"the kernel is tuned at run time, among {len(among)} configurations: {listed}{more}"
+    raise UsageError(what, place="constants", remedy="choose one by its values, constants={...}")
+
+
+def _with(config: Any, values: Mapping[str, Any]) -> Any:
+    """A configuration with other values."""
+    kwargs = {key: values.get(key, value) for key, value in config.kwargs.items()}
+    options = {key: values.get(key, getattr(config, key, None)) for key in OPTIONS}
+    return type(config)(kwargs, pre_hook=config.pre_hook, **options)
+
+
+# -- Arguments.
+
+class _Call:
+    """What a kernel is called with: `arguments` by parameter, and `constants`, which may be options of Triton too."""
+
+    def __init__(self, function: Any, arguments: dict[str, Any], constants: dict[str, Any]) -> None:
+        self.function, self.arguments, self.constants = function, arguments, constants
+
+    @classmethod
+    def of(cls, function: Any, args: Sequence[Any], constants: Mapping[str, Any], seed: int) -> _Call:
+        """Bind `args` in order to the parameters that are no constants. Raises UsageError."""
+        name, names = str(function.fn.__name__), [parameter.name for parameter in function.params]
+        remedy = f"its parameters are {', '.join(names)}"
+        options = _option_names()
+        if unknown := [key for key in constants if key not in names and key not in options]:
+            raise UsageError(f'{name} has no parameter "{unknown[0]}"', place="constants", remedy=remedy)
+        free = [key for key in names if key not in constants]
+        if len(args) > len(free):
+            what = f"{name} takes {len(free)} argument(s) that are not constants, {len(args)} given"
+            raise UsageError(what, place="arguments", remedy=remedy)
+        given = {key: _seen_by_triton(key, value, seed, at) for at, (key, value) in enumerate(zip(free, args, strict=False))}
+        return cls(function, given, {key: _wrapped(value) for key, value in constants.items()})
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """Everything by name."""
+        return {**self.arguments, **self.constants}
+
+    def check_complete(self, values: Mapping[str, Any]) -> None:
+        """Raise UsageError for a parameter without a value."""
+        for parameter in self.function.params:
+            if parameter.name not in values and not parameter.has_default:
+                remedy = "pass it in `constants`" if parameter.is_constexpr else "pass it in `args`"
+                what = f'{self.function.fn.__name__} needs a value for "{parameter.name}"'
+                raise UsageError(what, place="arguments", remedy=remedy)
+
+
+def _option_names() -> frozenset[str]:
+    """What Triton's compiler for NVIDIA can be told with a launch."""
+    compiler = importlib.import_module("triton.backends.nvidia.compiler")
+    return frozenset(compiler.CUDAOptions.__dataclass_fields__)
+
+
+def _seen_by_triton(name: str, value: Any, seed: int, position: int) -> Any:
+    if isinstance(value, str):
+        value = parse_argument(value, None, seed, position=position)
+        if not isinstance(value, ArrayArgument):
+            raise UsageError("is a scalar given as text", place=f"argument {position + 1}", remedy=ARGUMENTS)
+    value = _wrapped(value)
+    known = isinstance(value, (*_SCALARS, tuple)) or hasattr(value, "data_ptr") or hasattr(value, "block_shape")
+    if not known and not type(value).__module__.startswith("triton."):
+        what = f"a {type(value).__name__} cannot be passed to a Triton kernel here"
+        raise UnsupportedError(what, place=f'argument "{name}"', remedy=ARGUMENTS)
+    return value
+
+
+def _wrapped(value: Any) -> Any:
+    """Arrays as the launcher takes them, and numbers of NumPy as those of Python."""
+    if isinstance(value, ArrayArgument):
+        value = value.array
     if isinstance(value, np.ndarray):
-        kind = _TYPES.get(value.dtype.name)
-        if kind is None:
-            raise UsageError(f"Triton has no arrays of {value.dtype}", place=f'argument "{name}"', remedy=_ARRAYS)
-        return f"*{kind}"
-    if isinstance(value, (bool, np.bool_)):
-        return "u1"
-    if isinstance(value, int):
-        for kind, low, high in (("i32", -(1 << 31), 1 << 31), ("i64", -(1 << 63), 1 << 63), ("u64", 0, 1 << 64)):
-            if low <= value < high:
-                return kind
-    if isinstance(value, float):
-        return "fp32"
-    if isinstance(value, np.number) and _TYPES.get(value.dtype.name) in _SCALARS:
-        return _TYPES[value.dtype.name]
-    what = f"a {type(value).__name__} cannot be passed to a Triton kernel here"
-    raise UnsupportedError(what, place=f'argument "{name}"', remedy=_ARRAYS)
+        if value.dtype.kind == "c" or value.dtype.names is not None:
+            raise UsageError(f"Triton has no arrays of {value.dtype}", place="arguments", remedy=ARGUMENTS)
+        return DeviceArray(value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
-def _scalar(name: str, value: Any, kind: str) -> Any:
-    if kind in ("fp16", "bf16"):
-        kind = "fp32"  # the launcher passes both as single precision
-    if kind not in _SCALARS:
-        raise UnsupportedError(f"a scalar of type {kind} is not modelled", place=f'argument "{name}"', remedy=_ARRAYS)
-    return _SCALARS[kind](value)
-
-
-def _scratch(ptx: str, passed: int) -> list[Any]:
-    """Null for the addresses of scratch memory that follow the kernel's own parameters."""
-    start = ptx.index(".entry")
-    return [np.uint64(0)] * max(0, ptx.count(".param", start, ptx.index(")", start)) - passed)
+def _compile_error(function: Any, error: Exception) -> WarpsightError:
+    """Triton's own words, and the line of the kernel that it names."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    what = f"Triton cannot compile {function.fn.__name__}: {' '.join(lines[-2:]) if lines else type(error).__name__}"
+    if type(error).__name__ == "OutOfResources":
+        return UsageError(what, place=function.fn.__name__, remedy="use smaller blocks or fewer stages, or another GPU")
+    node: Any = getattr(error, "node", None)
+    place = str(function.fn.__name__)
+    if hasattr(node, "lineno") and getattr(error, "src", None) == function.src:
+        first = getattr(function, "def_file_line_number", None) or function.starting_line_number
+        place = f"{function.fn.__code__.co_filename}:{first + node.lineno - 1}"
+    return CompileError(what, place=place, remedy="correct the kernel or its arguments")

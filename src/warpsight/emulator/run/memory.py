@@ -308,6 +308,7 @@ class DeviceMemory(Memory):
 
     def _place_arguments(self, symbols: SymbolTable, launch: Launch) -> int:
         address = symbols.arena_start
+        known: dict[tuple[int, int, bool], int] = {}  # device addresses by the caller's memory
         parameters = [variable for variable in symbols.placed if variable.space == "param"]
         for argument, parameter in zip(launch.arguments, parameters, strict=True):
             name = parameter.name
@@ -324,11 +325,14 @@ class DeviceMemory(Memory):
                 array = argument.array
                 if not array.flags.c_contiguous:
                     raise UsageError(f'array for parameter "{name}" is not C-contiguous', remedy="pass np.ascontiguousarray(...)")
-                data = address.to_bytes(8, "little")
-                title = f'array of parameter "{name}" ({array.nbytes:,} bytes)'
-                self.allocations.append(Allocation(address, align_up(array.nbytes, self._unit), True, title))
-                self._arrays.append((address, argument))
-                address = align_up(address + max(1, array.nbytes), GLOBAL_ALIGN)
+                place = (array.ctypes.data, array.nbytes, argument.written_back)
+                data = argument.parameter(known.get(place, address))
+                if place not in known:
+                    known[place] = address
+                    title = f'array of parameter "{name}" ({array.nbytes:,} bytes)'
+                    self.allocations.append(Allocation(address, align_up(array.nbytes, self._unit), True, title))
+                    self._arrays.append((address, argument))
+                    address = align_up(address + max(1, array.nbytes), GLOBAL_ALIGN)
             self.parameters[parameter.offset : parameter.offset + len(data)] = data
         return address
 
