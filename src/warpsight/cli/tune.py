@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.cli import options
@@ -17,7 +16,7 @@ from warpsight.reports.next_step import followed_by, line
 from warpsight.reports.tuning import tuning_csv, tuning_text
 from warpsight.sweeps.axes import axis_of_text
 from warpsight.sweeps.configurations import Budget, shown_name
-from warpsight.sweeps.launches import defines_of, without_macro
+from warpsight.sweeps.launches import defines_of, launched, without_macro
 from warpsight.sweeps.run import open_store
 from warpsight.sweeps.tuning import Tuning, tune
 
@@ -30,6 +29,7 @@ examples:
 """
 # Options that take several values here, and an example of these.
 _LISTS = {"block": "64,128,256 or 32:1024:*2", "maxrregcount": "32,64,128", "opt_level": "1,3"}
+_NAMED = {"defines": "-D", "constants": "--constant"}
 _VARIED = ("grid", "cluster", "shared", "registers")  # options with one value, which --vary takes
 
 
@@ -37,10 +37,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_kernel(parser)
     for action in parser._actions:
-        example = {**_LISTS, "defines": "TILE=16,32"}.get(action.dest)
+        example = {**_LISTS, **dict.fromkeys(_NAMED, "TILE=16,32")}.get(action.dest)
         if example:
             action.type = None
-            action.metavar = "NAME=V[,V]" if action.dest == "defines" else "N[,N]"
+            action.metavar = "NAME=V[,V]" if action.dest in _NAMED else "N[,N]"
             action.help = f"{action.help}; several values are tried, as {example}"
         if action.dest == "block":
             action.help = f"threads per block, as 256 or 32x8; several values are tried, as {example}"
@@ -88,18 +88,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _varied(arguments: argparse.Namespace) -> tuple[KernelRequest, dict[str, str]]:
     """The request with everything that has one value, and the axes: what has several, as text, by name."""
-    request = options.kernel_request(argparse.Namespace(**vars(arguments) | dict.fromkeys((*_LISTS, "defines"))))
+    request = options.kernel_request(argparse.Namespace(**vars(arguments) | dict.fromkeys((*_LISTS, *_NAMED))))
     axes: dict[str, str] = {}
     for name, text, option in _given(arguments):
         if name in axes:
             raise UsageError("is given twice", place=option, remedy="give all its values in one list")
-        values: tuple[Any, ...] = axis_of_text(f"launch.{name}", text, option).values if text else ()
+        if not text and name.startswith("define."):  # a macro without a value
+            macro = shown_name(name)
+            request = replace(request, defines=(*without_macro(defines_of(request), macro), macro))
+            continue
+        values = axis_of_text(f"launch.{name}", text, option).values
         if len(values) > 1:
             axes[name] = text
-        elif name.startswith("define."):
-            request = _defined(request, shown_name(name) + (f"={text}" if text else ""))
         else:
-            request = replace(request, **dict.fromkeys([name], values[0]))
+            request = launched(request, ((name, str(values[0])),))
     return request, axes
 
 
@@ -114,14 +116,10 @@ def _given(arguments: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
             what = f'"{text}" is not NAME=V[,V] of {", ".join(_VARIED)}{suggestion(name, _VARIED)}'
             raise UsageError(what, place="--vary", remedy="write for example shared=0,16384")
         yield name, values, f"--vary {name}"
-    for text in arguments.defines or ():
-        name, _, values = text.partition("=")
-        yield f"define.{name}", values, f"-D {name}"
-
-
-def _defined(request: KernelRequest, macro: str) -> KernelRequest:
-    """With one more macro beside those of the launch file."""
-    return replace(request, defines=(*without_macro(defines_of(request), macro.partition("=")[0]), macro))
+    for kind, option in _NAMED.items():
+        for text in getattr(arguments, kind) or ():
+            name, _, values = text.partition("=")
+            yield f"{kind.removesuffix('s')}.{name}", values, f"{option} {name}"
 
 
 def _budget(text: str | None) -> Budget | None:

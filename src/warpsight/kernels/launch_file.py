@@ -9,7 +9,7 @@ import re
 import runpy
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os.path import isfile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -67,14 +67,17 @@ def read_yaml(path: str, *, needs: str = "a launch needs source, grid, block") -
 class LaunchSpec:
     """A launch as a user wrote it. `source` is a path or kernel text; `grid`, `block`, `args` as `make_launch` takes them.
 
+    In a Python file `source` may be a kernel of Numba, Triton or CuPy (`python_kernels.as_launch`), which has no `block` where that
+    fixes it; `constants` are the compile-time values of a Triton kernel.
+
     `registers` per thread replaces the assembler's count; None leaves it. `maxrregcount` and `opt_level` are what the assembler is
     told. `cluster` is the shape of a thread block cluster, in blocks. `path` is the file that it was read from, `name` what to
     call a source that is text.
     """
 
-    source: str
-    grid: str | int | Sequence[int]
-    block: str | int | Sequence[int]
+    source: Any
+    grid: Any = None
+    block: Any = None
     kernel: str | None = None
     args: tuple[Any, ...] = ()
     shared: str | int = 0
@@ -86,12 +89,13 @@ class LaunchSpec:
     maxrregcount: int | None = None
     opt_level: int | None = None
     cluster: str | int | Sequence[int] | None = None
+    constants: Mapping[str, Any] = field(default_factory=dict)
     path: str = ""
     name: str = ""
 
 
 KEYS = ("kernel", "source", "grid", "block", "shared", "args", "arch", "defines", "include_dirs", "registers", "seed",
-        "maxrregcount", "opt_level", "cluster")  # fmt: skip
+        "maxrregcount", "opt_level", "cluster", "constants")  # fmt: skip
 REQUIRED = ("source", "grid", "block")
 
 
@@ -154,6 +158,12 @@ def _checked(key: str, value: Any, place: str) -> Any:
         return parse_integer(value, place) if isinstance(value, str) else whole_number(value, place, f"write e.g. {key}: 32")
     if key == "arch":
         return str(value)
+    if key == "constants":
+        if not isinstance(value, Mapping):
+            _refuse("constants are not a mapping", place, 'write constants = {"BLOCK": 128} in a Python file')
+        return dict(value)
+    if key == "source" and is_kernel_object(value):
+        return value
     if key in ("kernel", "source"):
         text = str(value) if isinstance(value, Path) else value
         if not isinstance(text, str) or not text.strip():
@@ -162,8 +172,15 @@ def _checked(key: str, value: Any, place: str) -> Any:
     return value
 
 
-def _relative(name: str, folder: Path) -> str:
-    """`name` seen from where the program runs; text of a kernel stays as it is."""
+def is_kernel_object(source: object) -> bool:
+    """Whether `source` is an object of a Python program, and not a path, a text or a plain value."""
+    return source is not None and not isinstance(source, (str, bytes, Path, int, float, list, dict))
+
+
+def _relative(name: Any, folder: Path) -> Any:
+    """`name` seen from where the program runs; text of a kernel and kernels of Python stay as they are."""
+    if is_kernel_object(name):
+        return name
     return name if "\n" in name or name == "-" else str(folder / name)
 
 
@@ -176,7 +193,7 @@ def spec_from_keys(values: Mapping[str, Any], lines: Mapping[str, int], path: st
         if key not in KEYS:
             place = f"{path}:{lines[key]}" if key in lines else path
             _refuse(f"{key} is not a known key{suggestion(key, KEYS)}", place, f"the keys are: {', '.join(KEYS)}")
-    for key in REQUIRED:
+    for key in REQUIRED[: 1 if is_kernel_object(values.get("source")) else None]:
         if values.get(key) is None:
             _refuse(f"{key} is missing", path, f"a launch needs {', '.join(REQUIRED)}")
     folder = Path(path).parent
@@ -218,7 +235,7 @@ def _read_python(path: str) -> LaunchSpec:
             _refuse(f"launch() returned a {type(result).__name__}", path, "return a dict of the keys of a launch, or a LaunchSpec")
         return spec_from_keys(result, {}, path)
     values = {key: names[key] for key in KEYS if key in names}
-    for key in REQUIRED:
+    for key in REQUIRED[: 1 if is_kernel_object(values.get("source")) else None]:
         if key not in values:
             near = suggestion(key, [name for name in names if not name.startswith("_")])
             _refuse(f"neither launch() nor {key} is defined{near}", path, f"set {', '.join(REQUIRED)}, or define launch()")

@@ -13,8 +13,9 @@ from warpsight.base.errors import UsageError
 from warpsight.gpu.key import WORD
 from warpsight.kernels.arguments import scalar_number
 from warpsight.kernels.launch_check import parse_dim3
+from warpsight.kernels.triton_kernel import OPTIONS
 from warpsight.kernels.values import has_names
-from warpsight.pipeline.kernel_input import is_launch_file, launch_spec_of
+from warpsight.pipeline.kernel_input import PythonLaunch, is_launch_file, tuned_configurations, written_launch
 from warpsight.pipeline.request import KernelRequest
 from warpsight.sweeps.axes import axis_of_list, axis_of_text
 from warpsight.sweeps.expressions import parse_expression
@@ -23,8 +24,8 @@ from warpsight.sweeps.names import DIMENSIONS, LAUNCH, NUMBER, TRUTH
 from warpsight.sweeps.study import Axis, Sampling, combinations, draw
 
 MOST_COMBINATIONS = 100_000
-# Options of the assembler, which a launch does without.
-_UNSET = ("maxrregcount", "opt_level", "registers")
+# Options of the assembler and of Triton, which a launch does without.
+_UNSET = ("maxrregcount", "opt_level", "registers", "cluster", *(f"constant.{name}" for name in OPTIONS))
 
 
 @dataclass(frozen=True)
@@ -56,39 +57,53 @@ class Space:
 
 
 def shown_name(name: str) -> str:
-    """How people call what is varied: `TILE` for `define.TILE`."""
-    return name.removeprefix("define.")
+    """How people call what is varied: `TILE` for `define.TILE` or `constant.TILE`."""
+    return name.removeprefix("define.").removeprefix("constant.")
 
 
 def configurations(
     request: KernelRequest, axes: Mapping[str, str | Sequence[Any]], where: Sequence[str] = (), budget: Budget | None = None
 ) -> Space:
-    """The configurations of `request` over `axes`: values by name, as ``block``, ``define.TILE`` or ``maxrregcount``.
+    """The configurations of `request` over `axes`: values by name, as ``block``, ``define.TILE`` or ``constant.BLOCK``. Without
+    axes they are those that `@triton.autotune` lists.
 
     Only those where every expression of `where` holds are tried, which reads the values by name; the default one is always tried.
-    Its values are those of the launch; where the launch says nothing, the first of the axis, or for options of the assembler none.
-    Raises UsageError for no axes, an unknown one, values that it cannot have, and conditions that leave nothing.
+    Its values are those of the launch; where the launch says nothing, the first of the axis, or for options of the compilers none.
+    Of an autotuned kernel it is the first of the list. Raises UsageError for no axes, an unknown one, values that it cannot have,
+    and conditions that leave nothing.
     """
-    if not axes:
-        remedy = "give several values of something: `block=64,128,256`, `maxrregcount=32,64`, or a macro as `define.TILE=16,32`"
-        raise UsageError("there is nothing to vary", place="axes", remedy=remedy)
     if request.is_trace:
         what = "is a trace, whose launch is over and cannot change"
         raise UsageError(what, place=str(request.path), remedy="give the kernel that it was made from")
-    parsed = [_axis(name, values) for name, values in axes.items()]
-    count = combinations(parsed)
-    if count is None or count > MOST_COMBINATIONS:
-        what = f"these are {count or 'endlessly many'} combinations"
-        raise UsageError(what, place="axes", remedy=f"give fewer values, at most {MOST_COMBINATIONS:,} combinations")
-    names = tuple(axes)
-    _, columns = draw(parsed, Sampling())
-    rows = list(zip(*(columns[axis.key].tolist() for axis in parsed), strict=True))
-    choices = [tuple(zip(names, map(_text, row), strict=True)) for row in rows]
-    default = _default(request, dict(zip(names, parsed, strict=True)))
+    request.refuse_import_options()
+    default, choices = _of_axes(request, axes) if axes else _listed(request)
+    names = tuple(dict.fromkeys(name for choice in choices for name, _ in choice))
     kept = _where(choices, names, where)
     others = [choice for choice in kept if choice != default]
     drawn = _drawn(others, budget)
-    return Space(names, (default, *drawn), count, count - len(kept), len(others) - len(drawn))
+    return Space(names, (default, *drawn), len(choices), len(choices) - len(kept), len(others) - len(drawn))
+
+
+def _listed(request: KernelRequest) -> tuple[Choice, list[Choice]]:
+    """The configurations of an autotuned kernel of Triton, the first as the default."""
+    listed = tuned_configurations(request)
+    if not listed:
+        remedy = "give several values of something: `block=64,128,256`, `maxrregcount=32,64`, or a macro as `define.TILE=16,32`"
+        raise UsageError("there is nothing to vary", place="axes", remedy=remedy)
+    choices = [tuple((f"constant.{name}", str(value)) for name, value in each.items()) for each in listed]
+    return choices[0], choices
+
+
+def _of_axes(request: KernelRequest, axes: Mapping[str, str | Sequence[Any]]) -> tuple[Choice, list[Choice]]:
+    """The configuration that the launch has, and every combination of the axes."""
+    parsed = {name: _axis(name, values) for name, values in axes.items()}
+    count = combinations(list(parsed.values()))
+    if count is None or count > MOST_COMBINATIONS:
+        what = f"these are {count or 'endlessly many'} combinations"
+        raise UsageError(what, place="axes", remedy=f"give fewer values, at most {MOST_COMBINATIONS:,} combinations")
+    _, columns = draw(list(parsed.values()), Sampling())
+    rows = zip(*(columns[axis.key].tolist() for axis in parsed.values()), strict=True)
+    return _default(request, parsed), [tuple(zip(parsed, map(_text, row), strict=True)) for row in rows]
 
 
 def _axis(name: str, values: str | Sequence[Any]) -> Axis:
@@ -109,30 +124,39 @@ def _text(value: object) -> str:
 
 
 def _default(request: KernelRequest, axes: Mapping[str, Axis]) -> Choice:
-    """The configuration of the launch as it is. What it computes, or leaves to the assembler, is not among its values."""
-    spec = launch_spec_of(request) if is_launch_file(request.path) else None
-    macros = dict(each.partition("=")[::2] for each in defines_of(request))
+    """The configuration of the launch as it is. What it computes, or leaves to a compiler, is not among its values."""
+    stated = _stated(request)
     chosen = []
     for name, axis in axes.items():
-        first = _text(axis.values[0])
-        if name.startswith("define."):
-            chosen.append((name, macros.get(shown_name(name), first)))
-            continue
-        stated = getattr(request, name) if getattr(request, name) is not None else getattr(spec, name, None)
-        if stated is not None and not _is_expression(stated):
-            chosen.append((name, _written(name, stated)))
-        elif stated is None and name not in _UNSET:
-            chosen.append((name, first))
+        value = stated.get(name)
+        if value is None and name not in _UNSET:
+            chosen.append((name, _text(axis.values[0])))
+        elif value is not None and not _is_expression(name, value):
+            chosen.append((name, _written(name, value)))
     return tuple(chosen)
 
 
-def _is_expression(value: Any) -> bool:
-    return any(isinstance(part, str) and has_names(part) for part in ([value] if isinstance(value, str) else np.atleast_1d(value)))
+def _stated(request: KernelRequest) -> dict[str, Any]:
+    """What the request and its launch file say, by the names of axes."""
+    written = written_launch(request) if is_launch_file(request.path) or not isinstance(request.path, (str, tuple)) else None
+    if isinstance(written, PythonLaunch):
+        settings, constants = written.settings, written.constants
+    else:
+        settings, constants = vars(request if written is None else written), {}
+    macros = dict(each.partition("=")[::2] for each in defines_of(request))
+    return {**settings, **{f"define.{name}": value for name, value in macros.items()},
+            **{f"constant.{name}": value for name, value in constants.items()}}  # fmt: skip
+
+
+def _is_expression(name: str, value: Any) -> bool:
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    return f"launch.{name}" in LAUNCH and any(callable(part) or (isinstance(part, str) and has_names(part)) for part in parts)
 
 
 def _written(name: str, value: Any) -> str:
     """A value of the launch as an axis has it: `32x8`."""
-    if LAUNCH[f"launch.{name}"].kind != DIMENSIONS:
+    key = LAUNCH.get(f"launch.{name}")
+    if key is None or key.kind != DIMENSIONS:
         return str(value)
     sizes = list(parse_dim3(value, name))
     while len(sizes) > 1 and sizes[-1] == 1:
@@ -153,9 +177,8 @@ def _drawn(choices: Sequence[Choice], budget: Budget | None) -> list[Choice]:
 def _where(choices: Sequence[Choice], names: Sequence[str], where: Sequence[str]) -> list[Choice]:
     """Those of `choices` where all conditions hold."""
     columns: dict[str, NDArray[Any]] = {}
-    for place, name in enumerate(names):
-        texts = [choice[place][1] for choice in choices]
-        columns |= _columns(name, texts)
+    for name in names:
+        columns |= _columns(name, [dict(choice).get(name, "") for choice in choices])
     known = {name.removeprefix("launch."): NUMBER for name in LAUNCH}
     sorts = known | {name: NUMBER if values.dtype.kind == "f" else WORD for name, values in columns.items()}
     keep = np.ones(len(choices), dtype=np.bool_)

@@ -18,7 +18,16 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.fingerprint import TRACE, fingerprint
 from warpsight.jobs.store import ResultStore
 from warpsight.kernels.launch import input_hash, kernel_hash
-from warpsight.pipeline.kernel_input import ReadyLaunch, is_launch_file, launch_spec_of, prepare
+from warpsight.kernels.launch_file import LaunchSpec
+from warpsight.pipeline.kernel_input import (
+    ReadyLaunch,
+    constant_value,
+    constants_of,
+    is_launch_file,
+    launch_spec_of,
+    prepare,
+    written_launch,
+)
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import launches_of
 from warpsight.sweeps.names import DIMENSIONS, LAUNCH
@@ -115,7 +124,7 @@ def refuse_standard_input(path: object) -> None:
 
 def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> KernelRequest:
     """`request` with what the launch axes say: `block`, `maxrregcount` and the like, `arg.N`, an argument by number or name, and
-    `define.NAME`, a macro besides those that the launch has.
+    `define.NAME` or `constant.NAME`, a macro or compile-time value besides those that the launch has.
 
     Raises UsageError for a trace, whose launch is over, and for an argument that the launch does not have.
     """
@@ -131,6 +140,9 @@ def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> Kerne
         elif name.startswith("define."):
             macro, others = name.removeprefix("define."), changes.get("defines", defines_of(request))
             changes["defines"] = (*without_macro(others, macro), f"{macro}={text}")
+        elif name.startswith("constant."):
+            constants = changes.get("constants", constants_of(request))
+            changes["constants"] = {**constants, name.removeprefix("constant."): constant_value(text)}
         else:
             changes[name] = text.replace("x", ",") if LAUNCH[f"launch.{name}"].kind == DIMENSIONS else int(float(text))
     return replace(request, **changes)
@@ -140,7 +152,8 @@ def defines_of(request: KernelRequest) -> tuple[str, ...]:
     """The macros of the launch: those of the request, else those of its launch file."""
     if request.defines is not None:
         return request.defines
-    return launch_spec_of(request).defines if is_launch_file(request.path) else ()
+    written = written_launch(request) if is_launch_file(request.path) else None
+    return written.defines if isinstance(written, LaunchSpec) else ()
 
 
 def without_macro(defines: Sequence[str], name: str) -> tuple[str, ...]:

@@ -47,9 +47,9 @@ METHOD: dict[str, Key] = {
 }
 GPU = "gpu"
 _GPU = Key(GPU, WORD, "the GPU that a design is a change of: a name of the catalogue, or a description file")
-ARGUMENT_PREFIX, DEFINE_PREFIX = "launch.arg.", "launch.define."
+ARGUMENT_PREFIX, DEFINE_PREFIX, CONSTANT_PREFIX = "launch.arg.", "launch.define.", "launch.constant."
 _ARGUMENT = re.compile(r"launch\.arg\.(?:[1-9][0-9]{0,3}|[A-Za-z_][A-Za-z_0-9]*)")
-_DEFINE = re.compile(r"launch\.define\.[A-Za-z_]\w*")
+_COMPILED = re.compile(r"launch\.(?:define|constant)\.[A-Za-z_]\w*")
 _ALL = {**KEYS, **LAUNCH, **METHOD, GPU: _GPU}
 
 
@@ -60,19 +60,19 @@ def study_key(name: str, place: str) -> Key:
         return known
     if _ARGUMENT.fullmatch(name):
         return Key(name, ARGUMENT, "an argument of the kernel", 0, _MOST_ARGUMENT)
-    if _DEFINE.fullmatch(name):
-        return Key(name, ARGUMENT, "a macro that the kernel is compiled with", 0, _MOST_ARGUMENT)
+    if _COMPILED.fullmatch(name):
+        return Key(name, ARGUMENT, "a macro, or a compile-time value of a Triton kernel", 0, _MOST_ARGUMENT)
     if name.startswith(ARGUMENT_PREFIX):
         what = f"{name} is not an argument of a kernel"
         raise UsageError(what, place=place, remedy="write launch.arg.1 for the first argument, or launch.arg.NAME")
     what = f"{name} is not a known key{suggestion(name, [*_ALL, *every_parameter(), ARGUMENT_PREFIX + '1'])}"
-    raise UsageError(what, place=place, remedy="`warpsight gpus show mdm-pascal` lists the GPU's keys; others: "
-                     f"{', '.join([*LAUNCH, ARGUMENT_PREFIX + 'N', DEFINE_PREFIX + 'NAME', *METHOD, GPU])}")
+    others = [*LAUNCH, f"{ARGUMENT_PREFIX}N", f"{DEFINE_PREFIX}NAME", f"{CONSTANT_PREFIX}NAME", *METHOD, GPU]
+    raise UsageError(what, place=place, remedy=f"`warpsight gpus show mdm-pascal` lists the GPU's keys; others: {', '.join(others)}")
 
 
 def is_known(name: str) -> bool:
     """Whether `study_key` has an answer."""
-    return name in _ALL or find_key(name) is not None or bool(_ARGUMENT.fullmatch(name) or _DEFINE.fullmatch(name))
+    return name in _ALL or find_key(name) is not None or bool(_ARGUMENT.fullmatch(name) or _COMPILED.fullmatch(name))
 
 
 def known_names() -> list[str]:

@@ -14,6 +14,7 @@ from warpsight.gpu.document import Text, parse_value
 from warpsight.gpu.keys import find_key
 from warpsight.kernels.launch_check import parse_dim3
 from warpsight.kernels.launch_file import relative_argument
+from warpsight.kernels.values import has_names
 from warpsight.models.base import get_model
 from warpsight.pipeline.request import ARGUMENTS, DIMENSIONS, PATHS, REQUEST_FIELDS, KernelRequest, Method, RequestField
 from warpsight.pipeline.suites import MANIFEST, Suite, SuiteKernel, load_suite, shipped_suites
@@ -139,7 +140,10 @@ def _request_value(field: RequestField, node: YamlNode, folder: Path) -> Any:
 
 def _dimensions(node: YamlNode) -> str:
     """One to three numbers, `16x64` or `[16, 64]`."""
-    text = "x".join(item.text() for item in node.items()) if node.is_list else node.text()
+    parts = [item.text() for item in node.items()] if node.is_list else [node.text()]
+    if any(map(has_names, parts)):  # an expression of what the launch has
+        return ", ".join(parts)
+    text = "x".join(parts)
     parse_dim3(text, node.place)
     return text
 
