@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import importlib
 import inspect
 import re
@@ -23,6 +24,7 @@ from warpsight.kernels.launch import ArrayArgument, Dim3
 from warpsight.kernels.tensor_map import TensorShape
 
 WARP = 32
+_PTX_VERSION = 90  # the newest that the assembler here, nvJitLink 13.0, reads
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.[a-z]+(\d+)\s[^,\[)]*(?:\[(\d+)\])?")
 _NUMPY_NAMES = {"bool": "bool", "float16": "f2", "float32": "f4", "float64": "f8", "int8": "i1", "int16": "i2", "int32": "i4",
                 "int64": "i8", "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8"}  # fmt: skip
@@ -169,12 +171,18 @@ def _ptx_backend(original: Any) -> Any:
         original.__init__(self, target)
         self.binary_ext = "ptx"
 
+    def parse_options(self: Any, given: Any) -> Any:
+        options = original.parse_options(self, given)
+        newest = importlib.import_module(original.__module__).get_ptx_version_from_options(options, self.target.arch)
+        return dataclasses.replace(options, ptx_version=min(newest, _PTX_VERSION))
+
     def add_stages(self: Any, stages: dict[str, Any], options: Any, *language: Any) -> None:
         original.add_stages(self, stages, options, *language)
         stages.pop("cubin", None)
 
     if original not in _BACKENDS:
-        members = {"__init__": __init__, "add_stages": add_stages, "hash": lambda self: f"ptx-{original.hash(self)}"}
+        members = {"__init__": __init__, "parse_options": parse_options, "add_stages": add_stages,
+                   "hash": lambda self: f"ptx-{original.hash(self)}"}  # fmt: skip
         _BACKENDS[original] = type("PtxBackend", (original,), members)
     return _BACKENDS[original]
 

@@ -99,7 +99,8 @@ def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
         raise UsageError(f"blocks cannot run on {threads} threads", place="threads", remedy=remedy)
     level = level_of(request, gpu)
     wanted = wanted_architecture(gpu) if level == "sass" and gpu is not None else None
-    spec = launch_spec_of(request, None if wanted is None else native_architecture(wanted)[0])
+    own = wanted if gpu is None else _stated_architecture(gpu)
+    spec = launch_spec_of(request, None if own is None else native_architecture(own)[0])
     if level == "sass" and wanted is None:
         wanted = own_architecture(spec.source, spec.arch)
     architecture, note = (None, "") if wanted is None else native_architecture(wanted)
