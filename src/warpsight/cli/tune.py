@@ -10,6 +10,7 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style, write_output
 from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.kernel_input import constants_of
 from warpsight.pipeline.request import KernelRequest
 from warpsight.reports.formats import plain
 from warpsight.reports.next_step import followed_by, line
@@ -139,22 +140,18 @@ def _next(arguments: argparse.Namespace, request: KernelRequest, tuning: Tuning)
     if best is None:
         return line(["tune", "--help"], "the options and examples")
     launch = tuple(f"--{name.replace('_', '-')}" for name in (*_LISTS, *_VARIED))
-    own = (*launch, "-D", "--define", "--vary", "--where", "--budget", "-o", "--output", "--results", "--jobs", "--executor",
-           "--scheduler", "--slurm", "--worker-timeout")  # fmt: skip
+    own = (*launch, *_NAMED.values(), "--define", "--vary", "--where", "--budget", "-o", "--output", "--results", "--jobs",
+           "--executor", "--scheduler", "--slurm", "--worker-timeout")  # fmt: skip
     words = [word for word in arguments.command_line if not (word.startswith("-D") and word != "-D")]
     why = "where the time of the best configuration goes"
-    return followed_by("explain", words, "", why, without=own, added=_launch_options(request, best["configuration"]))
+    varied = tuning.to_json()["varied"]
+    chosen = launched(request, tuple((varied[name], text) for name, text in best["configuration"].items()))
+    return followed_by("explain", words, "", why, without=own, added=_launch_options(chosen))
 
 
-def _launch_options(request: KernelRequest, configuration: dict[str, str]) -> list[str]:
-    """The options of a launch with the configuration."""
-    fixed = {name: getattr(request, name) for name in (*_LISTS, *_VARIED)}
-    chosen = {name: value for name, value in fixed.items() if value is not None} | {
-        name: text for name, text in configuration.items() if name in fixed
-    }
-    macros = defines_of(request)
-    for name, text in configuration.items():
-        if name not in fixed:
-            macros = (*without_macro(macros, name), f"{name}={text}")
-    words = [word for name, value in chosen.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-    return [*words, *(word for macro in macros for word in ("-D", macro))]
+def _launch_options(request: KernelRequest) -> list[str]:
+    """The options that say what the request says over its launch file."""
+    stated = [(f"--{name.replace('_', '-')}", getattr(request, name)) for name in (*_LISTS, *_VARIED)]
+    stated += [("-D", macro) for macro in request.defines or ()]
+    stated += [("--constant", f"{name}={value}") for name, value in constants_of(request).items()]
+    return [word for option, value in stated if value is not None for word in (option, str(value).replace(",", "x"))]

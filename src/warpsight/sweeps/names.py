@@ -67,7 +67,8 @@ def study_key(name: str, place: str) -> Key:
         raise UsageError(what, place=place, remedy="write launch.arg.1 for the first argument, or launch.arg.NAME")
     what = f"{name} is not a known key{suggestion(name, [*_ALL, *every_parameter(), ARGUMENT_PREFIX + '1'])}"
     others = [*LAUNCH, f"{ARGUMENT_PREFIX}N", f"{DEFINE_PREFIX}NAME", f"{CONSTANT_PREFIX}NAME", *METHOD, GPU]
-    raise UsageError(what, place=place, remedy=f"`warpsight gpus show mdm-pascal` lists the GPU's keys; others: {', '.join(others)}")
+    remedy = f"`warpsight gpus show mdm-pascal` lists the GPU's keys; others: {', '.join(others)}"
+    raise UsageError(what, place=place, remedy=remedy)
 
 
 def is_known(name: str) -> bool:

@@ -26,6 +26,7 @@ from warpsight.jobs.fingerprint import PROFILE, fingerprint
 from warpsight.jobs.store import ResultStore, StoreAddress
 from warpsight.kernels.launch import ArrayArgument
 from warpsight.kernels.mangling import display_name
+from warpsight.pipeline.autotune import copied
 from warpsight.pipeline.evaluate import Designs, evaluate, known_models
 from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
 from warpsight.pipeline.provenance import TOOL
@@ -153,9 +154,7 @@ def try_configuration(task: TuneTask) -> str:
 
 def _tried(task: TuneTask, store: ResultStore) -> dict[str, Any]:
     # the arrays of the caller stay as they are, and what the kernel prints must not mix with a result on stdout
-    copies = tuple(each.copy() if isinstance(each, np.ndarray) else each for each in task.request.args or ())
-    request = replace(task.request, output=sys.stderr, args=copies if task.request.args else task.request.args)
-    ready = prepare(request, task.gpu)
+    ready = prepare(replace(task.request, output=sys.stderr, args=copied(task.request.args)), task.gpu)
     ready.check_fit(task.gpu)
     key = trace_key(ready)
     differences = _executed(store, ready, key, task.reference)
@@ -272,7 +271,7 @@ def _document(
     predicted = next((row for row in ordered if not row["failed"]), {})
     return {
         "tool": TOOL, "kernel": predicted.get("kernel", ""), "source": _called(request), "gpu": gpu.name, "model": model,
-        "code": predicted.get("code", ""), "varied": [shown_name(name) for name in space.names],
+        "code": predicted.get("code", ""), "varied": {shown_name(name): name for name in space.names},
         "combinations": space.combinations, "excluded": space.excluded, "left_out": space.left_out,
         "budget": None if budget is None else asdict(budget),
         "tried": len(rows), "failed": sum(bool(row["failed"]) for row in rows),
