@@ -109,7 +109,7 @@ def _failures(rows: Sequence[dict[str, Any]], style: Style) -> list[str]:
     lines = ["", style.warning(f" not predicted: {counted(len(rows), 'configuration')}")]
     for reason, names in reasons.items():
         lines += wrapped(f"   {'; '.join(names)}", "     ")
-        lines += [f"     {line}" for line in reason.splitlines()]
+        lines += [part for line in reason.splitlines() for part in wrapped(f"     {line.strip()}", "       ")]
     return lines
 
 

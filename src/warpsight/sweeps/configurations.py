@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from warpsight.pipeline.kernel_input import PythonLaunch, is_launch_file, tuned_
 from warpsight.pipeline.request import KernelRequest
 from warpsight.sweeps.axes import axis_of_list, axis_of_text
 from warpsight.sweeps.expressions import parse_expression
-from warpsight.sweeps.launches import Choice, defines_of
+from warpsight.sweeps.launches import Choice, defines_of, launched
 from warpsight.sweeps.names import DIMENSIONS, LAUNCH, NUMBER, TRUTH
 from warpsight.sweeps.study import Axis, Sampling, combinations, draw
 
@@ -99,11 +100,13 @@ def _of_axes(request: KernelRequest, axes: Mapping[str, str | Sequence[Any]]) ->
     parsed = {name: _axis(name, values) for name, values in axes.items()}
     count = combinations(list(parsed.values()))
     if count is None or count > MOST_COMBINATIONS:
-        what = f"these are {count or 'endlessly many'} combinations"
+        what = f"these are {'endlessly many' if count is None else f'{count:,}'} combinations"
         raise UsageError(what, place="axes", remedy=f"give fewer values, at most {MOST_COMBINATIONS:,} combinations")
     _, columns = draw(list(parsed.values()), Sampling())
     rows = zip(*(columns[axis.key].tolist() for axis in parsed.values()), strict=True)
-    return _default(request, parsed), [tuple(zip(parsed, map(_text, row), strict=True)) for row in rows]
+    choices = [tuple(zip(parsed, map(_text, row), strict=True)) for row in rows]
+    written_launch(launched(request, choices[0]))  # what no configuration can do is refused before any is compiled
+    return _default(request, parsed), choices
 
 
 def _axis(name: str, values: str | Sequence[Any]) -> Axis:
@@ -138,7 +141,8 @@ def _default(request: KernelRequest, axes: Mapping[str, Axis]) -> Choice:
 
 def _stated(request: KernelRequest) -> dict[str, Any]:
     """What the request and its launch file say, by the names of axes."""
-    written = written_launch(request) if is_launch_file(request.path) or not isinstance(request.path, (str, tuple)) else None
+    is_object = not isinstance(request.path, (str, tuple, PathLike))
+    written = written_launch(request) if is_object or is_launch_file(request.path) else None
     if isinstance(written, PythonLaunch):
         settings, constants = written.settings, written.constants
     else:
