@@ -68,7 +68,8 @@ def test_choice_changes_one_macro_and_keeps_the_others(request_: KernelRequest) 
 @pytest.mark.parametrize(
     ("axes", "where", "what"),
     [({}, (), "there is nothing to vary"), ({"block": "64,64"}, (), "the value 64 twice"),
-     ({"arg.1": "1,2"}, (), "another problem"), ({"blok": "1,2"}, (), "is not a known key"), ({"maxrregcount": "8,300"}, (), "maxrregcount"),
+     ({"arg.1": "1,2"}, (), "another problem"), ({"blok": "1,2"}, (), "is not a known key"),
+     ({"maxrregcount": "8,300"}, (), "maxrregcount"),
      ({"block": 7}, (), "no list of values"), ({"constant.B": "1,2"}, (), "only a Triton kernel"),
      ({"block": "32,64"}, ("TILE > 3",), "TILE is not a known key"), ({"block": "32,64"}, ("grid > 3",), "grid, which is not"),
      ({"block": "32,64"}, ("block",), "is not a condition"), ({"block": "32,64"}, ("block > 99",), "exclude every one"),
