@@ -207,6 +207,19 @@ def test_a_policy_of_the_l2_is_a_hint(level: str) -> None:
 
 
 @LEVELS
+def test_a_map_that_was_made_in_shared_memory_is_copied_to_device_memory(level: str) -> None:
+    text = load_kernel(2, 128).replace("st.global.b64 [%map+", "st.shared.b64 [%box+").replace(
+        "    tensormap.replace",
+        "    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%map], [%box], 128;\n"
+        "    tensormap.replace", 1,
+    )  # fmt: skip
+    assert "cp_fenceproxy" in text
+    tensor, data = np.arange(64, dtype=np.float32).reshape(8, 8), np.zeros(32, np.float32)
+    run(text, 128, tensor_map("f32", (8, 8), (32,), (8, 4)), tensor, data, (0, 2), level)
+    np.testing.assert_array_equal(data.reshape(4, 8), tensor[2:6])
+
+
+@LEVELS
 def test_nan_fills_what_lies_outside_of_a_tensor_of_floats(level: str) -> None:
     tensor, data = np.ones((4, 8), np.float32), np.zeros((8, 8), np.float32)
     run(load_kernel(2, 256), 256, tensor_map("f32", (8, 4), (32,), (8, 8), fill=1), tensor, data, (0, -2), level)

@@ -10,6 +10,8 @@ import pytest
 
 import warpsight
 from warpsight.base.errors import CompileError, LaunchFault, UnsupportedError, UsageError
+from warpsight.kernels.triton_driver import DeviceArray
+from warpsight.kernels.triton_kernel import configurations
 from warpsight.pipeline.kernel_input import prepare
 from warpsight.pipeline.request import KernelRequest
 
@@ -19,7 +21,7 @@ F32 = np.float32
 
 
 def traced(kernel: Any, grid: Any, args: Any, **options: Any) -> Any:
-    constants = {key: options.pop(key) for key in list(options) if key.isupper() or key.startswith("num_")}
+    constants = {key: options.pop(key) for key in list(options) if key.isupper() or key.startswith("num_") or key == "maxnreg"}
     return warpsight.trace(kernel, grid=grid, args=args, constants=constants, **options)
 
 
@@ -75,6 +77,47 @@ def test_heuristics_and_a_chosen_configuration_give_constants() -> None:
     assert numbers.tolist() == [k if k < 100 else 0 for k in range(128)]
 
 
+def test_option_that_is_also_a_parameter_reaches_both() -> None:
+    x, out = np.arange(128, dtype=F32), np.zeros(128, F32)
+    traced(samples.staged, 2, [x, out, 32], BLOCK=32, num_stages=3, num_warps=1)
+    assert out.tolist() == (x + 1).tolist()
+
+
+def test_configurations_of_an_autotuned_kernel_are_those_that_its_pruning_leaves() -> None:
+    out = np.zeros(64, np.int32)
+    found = configurations(samples.pruned, [out, (1, 2), 64, 0])
+    assert [each["BLOCK"] for each in found] == [32, 64]
+    assert found[0] == {"BLOCK": 32, "num_warps": 1, "num_stages": 3, "num_ctas": 1, "maxnreg": 64}
+    trace = traced(samples.pruned, lambda meta: (64 // meta["BLOCK"],), [out, (1, 2), 64, 0], **found[0])
+    assert out.tolist() == [1 + 2 + 128 + 1] * 64
+    assert (trace.header.grid, trace.header.block) == ((2, 1, 1), (32, 1, 1))
+    assert configurations(samples.guided) == ()
+
+
+@pytest.mark.parametrize("arch", ["80", "90"])
+def test_tensor_descriptors_of_host_and_device_with_their_scratch(arch: str) -> None:
+    descriptor = pytest.importorskip("triton.tools.tensor_descriptor").TensorDescriptor
+    x, out = np.arange(256, dtype=F32).reshape(16, 16), np.zeros((16, 16), F32)
+    host = descriptor(DeviceArray(x), [16, 16], [16, 1], [16, 16])
+    traced(samples.transposed, 1, [host, out], N=16, num_warps=1, arch=arch)
+    assert out.tolist() == x.T.tolist()
+
+
+def test_clusters_are_launched_as_such() -> None:
+    x, y, out = np.arange(512, dtype=F32), np.ones(512, F32), np.zeros(512, F32)
+    trace = traced(samples.add, 2, [x, y, out, 512, 2], BLOCK=256, num_warps=2, num_ctas=2, arch="90")
+    assert out.tolist() == (x * 2 + 1).tolist()
+    assert trace.header.grid == (4, 1, 1)
+    with pytest.raises(CompileError, match="num_ctas"):
+        traced(samples.add, 2, [x, y, out, 512, 2], BLOCK=256, num_ctas=2, arch="80")
+
+
+def test_arrays_with_the_same_memory_are_one_on_the_device() -> None:
+    x = np.arange(64, dtype=F32)
+    traced(samples.add, 1, [x, x, x, 64, 2], BLOCK=64, num_warps=1)
+    assert x.tolist() == [3.0 * k for k in range(64)]
+
+
 @pytest.mark.parametrize("arch", ["75", "80", "90"])
 def test_kernel_is_compiled_for_the_architecture_asked_for(arch: str) -> None:
     x, out = np.ones((4, 64), F32), np.zeros(4, F32)
@@ -116,8 +159,11 @@ def test_what_cannot_be_passed_is_refused() -> None:
 
 
 def test_kernel_that_triton_refuses_is_a_compile_error() -> None:
-    with pytest.raises(CompileError, match="Triton cannot compile wrong"):
+    with pytest.raises(CompileError, match="Triton cannot compile wrong") as caught:
         traced(samples.wrong, 1, [np.zeros(4, F32)])
+    name, _, line = caught.value.place.rpartition(":")
+    assert name.endswith("triton_samples.py")
+    assert "no_such_thing" in Path(name).read_text().splitlines()[int(line) - 1]
 
 
 def test_autotuned_kernel_is_launched_with_the_configuration_that_tune_ranks_first(tmp_path: Path) -> None:

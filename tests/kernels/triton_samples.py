@@ -46,3 +46,36 @@ def guided(x, out, columns, BLOCK: tl.constexpr):  # noqa: N803
 def tuned(out, n, BLOCK: tl.constexpr):  # noqa: N803
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, at, mask=at < n)
+
+
+@triton.jit
+def staged(x, out, columns, BLOCK: tl.constexpr, num_stages: tl.constexpr):  # noqa: N803
+    for row in tl.range(tl.program_id(0), 4, tl.num_programs(0), num_stages=num_stages):
+        at = row * columns + tl.arange(0, BLOCK)
+        tl.store(out + at, tl.load(x + at) + 1)
+
+
+@triton.jit
+def transposed(x, out, N: tl.constexpr):  # noqa: N803
+    """Through descriptors: one of the host, one made on the device."""
+    there = tl.make_tensor_descriptor(out, shape=[N, N], strides=[N, 1], block_shape=[N, N])
+    there.store([0, 0], x.load([0, 0]).trans())
+
+
+def only_small(configs, named, **_):
+    return [config for config in configs if config.kwargs["BLOCK"] <= named["n"]]
+
+
+def double(named):
+    named["step"] = 2 * named["n"]
+
+
+@triton.autotune(
+    configs=[triton.Config({"BLOCK": size}, num_warps=1, maxnreg=64, pre_hook=double) for size in (32, 64, 128)],
+    key=["n"], prune_configs_by={"early_config_prune": only_small},
+)  # fmt: skip
+@triton.heuristics({"EVEN": lambda named: named["n"] % named["BLOCK"] == 0})
+@triton.jit
+def pruned(out, pair, n, step, BLOCK: tl.constexpr, EVEN: tl.constexpr):  # noqa: N803
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, pair[0] + pair[1] + step + EVEN, mask=at < n)

@@ -1,4 +1,4 @@
-"""`warpsight run`: a whole CUDA program, with its kernels executed and predicted on this machine."""
+"""`warpsight run`: a whole CUDA program, or a script with Triton kernels; kernels are executed and predicted on this machine."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ examples:
   nvcc -cudart shared -gencode arch=compute_75,code=compute_75 saxpy.cu -o saxpy
   warpsight run ./saxpy 1000000
   warpsight run --gpu gpumech --kernels 'reduce|scan' --launches 1:10 -o traces -- ./program --its options
+  warpsight run --gpu h100-sxm tutorial.py
 """
 
 
@@ -31,7 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "warpsight run [options] [--] PROGRAM [ARGUMENT ...]"
     parser.add_argument("program", metavar="PROGRAM", nargs=argparse.REMAINDER,
-                        help="a program built with nvcc -cudart shared, and its arguments")
+                        help="a program built with nvcc -cudart shared, or a Python script with Triton kernels (.py), and its "
+                        "arguments")
     options.add_gpu(parser)
     options.add_models(parser)
     options.add_method(parser)

@@ -216,7 +216,8 @@ def _user_code_failed(error: BaseException, path: str) -> NoReturn:
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     line, text = (error.lineno, error.msg) if isinstance(error, SyntaxError) else (lines[-1] if lines else None, str(error))
     place = f"{path}:{line}" if line else path
-    raise UsageError(f"{type(error).__name__}: {text}", place=place, remedy="correct the launch file") from error
+    remedy = f"`warpsight run {path}` runs a script with Triton kernels" if "active drivers" in text else "correct the launch file"
+    raise UsageError(f"{type(error).__name__}: {text}", place=place, remedy=remedy) from error
 
 
 def _read_python(path: str) -> LaunchSpec:

@@ -8,6 +8,7 @@ when a kernel of it is at hand.
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import dataclasses
 import importlib
@@ -47,10 +48,14 @@ class TritonLaunch:
 
 
 class Device:
-    """What Triton is told of the GPU, and who receives its launches. `number` is its compute capability, 90 of 9.0."""
+    """What Triton is told of the GPU, and who receives its launches.
+
+    `number` is its compute capability, 90 of 9.0; `seconds` is the time that its launches have taken so far.
+    """
 
     number: int
     properties: dict[str, int]
+    seconds: float = 0.0
 
     def registers(self, ptx: str, entry: str) -> int:
         """Registers per thread of a kernel; 0 where nobody needs them."""
@@ -82,6 +87,9 @@ class DeviceArray:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.array, name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DeviceArray:
+        return DeviceArray(copy.deepcopy(self.array, memo))
 
 
 # -- The driver that Triton is given.
@@ -165,24 +173,18 @@ _BACKENDS: dict[Any, Any] = {}
 
 
 def _ptx_backend(original: Any) -> Any:
-    """Triton's backend for NVIDIA, without the step from PTX to machine code."""
-
-    def __init__(self: Any, target: Any) -> None:  # noqa: N807
-        original.__init__(self, target)
-        self.binary_ext = "ptx"
+    """Triton's backend for NVIDIA, with PTX in place of machine code."""
 
     def parse_options(self: Any, given: Any) -> Any:
         options = original.parse_options(self, given)
         newest = importlib.import_module(original.__module__).get_ptx_version_from_options(options, self.target.arch)
         return dataclasses.replace(options, ptx_version=min(newest, _PTX_VERSION))
 
-    def add_stages(self: Any, stages: dict[str, Any], options: Any, *language: Any) -> None:
-        original.add_stages(self, stages, options, *language)
-        stages.pop("cubin", None)
+    def make_cubin(self: Any, ptx: str, *_: Any) -> bytes:
+        return ptx.encode()
 
     if original not in _BACKENDS:
-        members = {"__init__": __init__, "parse_options": parse_options, "add_stages": add_stages,
-                   "hash": lambda self: f"ptx-{original.hash(self)}"}  # fmt: skip
+        members = {"parse_options": parse_options, "make_cubin": make_cubin, "hash": lambda self: f"warpsight-{original.hash(self)}"}
         _BACKENDS[original] = type("PtxBackend", (original,), members)
     return _BACKENDS[original]
 
@@ -342,7 +344,7 @@ def memory_of(value: Any, descriptor: bytes = b"") -> ArrayArgument:
     content = _Storage((ctypes.c_uint8 * size).from_address(start), storage)
     kind = _NUMPY_NAMES.get(str(inner.dtype).removeprefix("torch."))
     array = np.asarray(content).view(kind if kind and size % np.dtype(kind).itemsize == 0 else "u1")
-    return ArrayArgument(array, offset=inner.data_ptr() - start, descriptor=descriptor)
+    return ArrayArgument(array, offset=inner.storage_offset() * inner.element_size(), descriptor=descriptor)
 
 
 class _Storage:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from warpsight.base.errors import WarpsightError
 from warpsight.base.progress import Watch, note, stage
@@ -62,5 +61,5 @@ def _seconds(request: KernelRequest, gpu: GpuSpec | None, run: Run) -> float:
 
 
 def copied(args: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """Arguments whose arrays a launch may change."""
-    return None if args is None else tuple(each.copy() if isinstance(each, np.ndarray) else each for each in args)
+    """Arguments that a launch may change; those that share memory still do."""
+    return copy.deepcopy(args)

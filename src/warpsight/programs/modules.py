@@ -94,6 +94,17 @@ class Kernel:
             end += parameter.size
         return rows
 
+    def bank(self, parameters: bytes) -> bytes:
+        """The parameters as its code finds them: in machine code they stand in constant bank 0, behind the launch's own words."""
+        if self.architecture is None:
+            return parameters
+        symbols = self.prepared.native.symbols
+        bank = bytearray(symbols.param_bytes)
+        placed = (each for each in symbols.placed if each.space == "param")
+        for (start, size), parameter in zip(self.layout, placed, strict=True):
+            bank[parameter.offset : parameter.offset + size] = parameters[start : start + size]
+        return bytes(bank)
+
     @property
     def max_threads(self) -> int:
         """Threads that a block may have, by the kernel's own word (.maxntid, .reqntid), else CUDA's limit."""

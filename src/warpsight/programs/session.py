@@ -311,13 +311,7 @@ class Session:
             if watch is not None:
                 watch.set_written(workspace, GLOBAL_ALIGN)
         names = self._modules.names
-        if kernel.architecture is not None:  # they stand in constant bank 0, behind the launch's own words
-            symbols = kernel.prepared.native.symbols
-            bank = bytearray(symbols.param_bytes)
-            placed = (each for each in symbols.placed if each.space == "param")
-            for (start, size), parameter in zip(kernel.layout, placed, strict=True):
-                bank[parameter.offset : parameter.offset + size] = parameters[start : start + size]
-            parameters = bytes(bank)
+        parameters = kernel.bank(parameters)
         memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace, watch)
         prepared = kernel.prepared_for_clusters if launch.cluster_blocks > 1 else kernel.prepared
         sink = self._observer.sink(self._counter[0], kernel.name, prepared)

@@ -266,7 +266,10 @@ _FIELDS = {
 
 
 def replace(emitter: Emitter, instruction: Instruction) -> None:
-    """`tensormap.replace.tile.field{.space}.b1024.type [address], {ordinal,} value`."""
+    """`tensormap.replace.tile.field{.space}.b1024.type [address], {ordinal,} value`, and `tensormap.cp_fenceproxy`."""
+    if "cp_fenceproxy" in instruction.modifiers:
+        _copy_map(emitter, instruction)
+        return
     fields = (*_FIELDS, "global_address", "box_dim", "global_dim", "global_stride", "element_stride")
     allow_words(emitter, instruction, "replace", "tile", "global", "shared::cta", "b1024", *fields)
     modifiers, builder = instruction.modifiers, emitter.builder
@@ -296,6 +299,35 @@ def replace(emitter: Emitter, instruction: Instruction) -> None:
     else:
         parts = [(*_FIELDS[field], value)]
     _write_fields(emitter, instruction, address, field, parts)
+
+
+def _copy_map(emitter: Emitter, instruction: Instruction) -> None:
+    """`tensormap.cp_fenceproxy ... [to], [from], 128`: a map that was made in shared memory goes to device memory."""
+    scopes = ("cta", "cluster", "gpu", "sys")
+    known = ("cp_fenceproxy", "global", "shared::cta", "tensormap::generic", "release", "sync", "aligned", *scopes)
+    allow_words(emitter, instruction, *known)
+    to, made, size = operands(emitter, instruction, 3)
+    if emitter.immediate_value(size) != MAP_BYTES:
+        raise emitter.unsupported(f"its size is not {MAP_BYTES}")
+    addresses = [emitter.effective_address(to), shared_address(emitter, made, "shared")]
+
+    def body(helper: HelperFrame) -> list[Value]:
+        builder, (target, source) = helper.builder, helper.arguments
+        check_runs(helper, helper.active_mask, target, splat_constant(I32, MAP_BYTES), MAP_BYTES, writes=True)
+        target = builder.add(target, splat(builder, helper.slot(Slot.ARENA_DELTA)))
+        held = [helper.spill(target, "to"), helper.spill(shared_host(helper, source, MAP_BYTES, MAP_BYTES), "from")]
+
+        def of_lane(inner: Builder, lane: Value) -> None:
+            offset = inner.shl(inner.zext(lane, I64), I64(3))
+            there, here = (load_as(inner, at(inner, p, offset), I64, 8) for p in held)
+            for byte in range(0, MAP_BYTES, 8):
+                value = load_as(inner, inner.inttoptr(inner.add(here, I64(byte)), PTR), I64, 8)
+                store_as(inner, value, inner.inttoptr(inner.add(there, I64(byte)), PTR), 8)
+
+        for_each_lane(builder, helper.active_mask, of_lane)
+        return []
+
+    call_helper(emitter, "tensormap_cp_fenceproxy", emitter.kernel.next_site(), addresses, [], body)
 
 
 def _write_fields(emitter: Emitter, instruction: Instruction, address: Any, field: str, parts: list[Any]) -> None:

@@ -1,0 +1,242 @@
+"""A Python script with Triton kernels, run in this process as if the GPU were there: its launches are executed here.
+
+The script's tensors are PyTorch's of the CPU. A launch copies those that it names into device memory, where each keeps its
+address, and back when it has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import mmap
+import runpy
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import LimitError, UsageError, WarpsightError
+from warpsight.emulator.codegen.layout import ARENA_BASE
+from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, align_up
+from warpsight.emulator.run.launch import emulate, execute
+from warpsight.emulator.run.memory import ResidentMemory
+from warpsight.gpu.occupancy import WARP_SIZE, occupancy
+from warpsight.gpu.spec import GpuSpec
+from warpsight.kernels.launch import ArrayArgument, Launch, RunOptions, ScalarArgument
+from warpsight.kernels.machine_code import variant_of
+from warpsight.kernels.sources import load_source
+from warpsight.kernels.toolkit import Architecture, parse_architecture
+from warpsight.kernels.triton_driver import Device, TritonLaunch, driving
+from warpsight.programs.host import EndedProgram
+from warpsight.programs.modules import MODULE_ZONE, Kernel
+from warpsight.programs.session import MEMORY_BYTES, ExecutedLaunch, Observer
+from warpsight.programs.torch_device import as_cuda_device
+
+SCRIPT = ".py"
+_NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux: memory is taken where it is written
+
+
+class ScriptDevice(Device):
+    """The GPU that a script sees. Launches run when they are issued."""
+
+    def __init__(self, gpu: GpuSpec, architecture: Architecture | None, observer: Observer, max_instructions: int) -> None:
+        self.gpu, self._architecture, self._observer, self._limit = gpu, architecture, observer, max_instructions
+        stated = parse_architecture(gpu.compute_capability) if gpu.compute_capability != "none" else parse_architecture("80")
+        self.number, self.launches = stated.number, 0
+        sm = gpu.sm
+        self.properties = {
+            "max_shared_mem": sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes, "multiprocessor_count": gpu.sm_count,
+            "max_num_regs": sm.registers, "warpSize": WARP_SIZE, "sm_clock_rate": round(gpu.core_clock_hz / 1e3),
+            "mem_clock_rate": 0, "mem_bus_width": 0,
+        }  # fmt: skip
+        self.memory = ScriptMemory()
+        self.kernel = cache(self._kernel)
+
+    def _kernel(self, ptx: str, entry: str) -> Kernel:
+        source = load_source(ptx, name=f"{entry} (Triton)", native=self._architecture)
+        architecture = None if self._architecture is None else variant_of(source, self._architecture)
+        return Kernel(source, source.module.kernels[entry], ARENA_BASE, architecture, self._observer.check)
+
+    def registers(self, ptx: str, entry: str) -> int:
+        """Registers per thread."""
+        return self.kernel(ptx, entry).registers.registers
+
+    def launch(self, launch: TritonLaunch) -> None:
+        """Execute it. Raises what the kernel does wrong, and UsageError where a block does not fit the GPU."""
+        self.launches += 1
+        try:
+            self.seconds += self._run(launch)
+        except WarpsightError as error:
+            self._observer.refused(self.launches, launch.name, error)
+            raise
+
+    def _run(self, made: TritonLaunch) -> float:
+        kernel = self.kernel(made.ptx, made.entry)
+        use = kernel.registers
+        occupancy(self.gpu, made.threads, use.registers, use.static_shared_bytes + made.shared)
+        arrays = [each for each in made.arguments if isinstance(each, ArrayArgument)]
+        addresses = iter(self.memory.copy_in(arrays))
+        data = [each.parameter(next(addresses)) if isinstance(each, ArrayArgument) else each for each in made.arguments]
+        launch = Launch(
+            made.entry, made.grid, (made.threads, 1, 1), tuple(ScalarArgument(each) for each in data), made.shared, made.cluster
+        )
+        table, names = self.memory.table()
+        memory = ResidentMemory(table, self.memory.delta, kernel.bank(_packed(kernel, data)), names)
+        prepared = kernel.prepared_for_clusters if launch.cluster_blocks > 1 else kernel.prepared
+        printed = io.StringIO()
+        options = RunOptions(output=printed, check=self._observer.check, out_of_bounds=self._observer.out_of_bounds)
+        sink, trace = self._observer.sink(self.launches, made.name, prepared), None
+        try:
+            if sink is None:
+                count = execute(prepared, launch, memory, max_instructions=self._limit, options=options)
+            else:
+                trace = emulate(
+                    kernel.source, launch, registers=use, sink=sink, max_instructions=self._limit, options=options,
+                    prepared=prepared, memory=memory,
+                )  # fmt: skip
+                count = trace.header.warp_instructions
+        finally:
+            print(printed.getvalue(), end="", flush=True)
+            self.memory.copy_out()
+        return self._observer.ran(ExecutedLaunch(self.launches, made.name, launch, count, use, trace))
+
+    def time_ms(self, call: Callable[[], Any]) -> float:
+        """What the launches of one call take; not a number for a call without launches, of which no time is known."""
+        before, launches = self.seconds, self.launches
+        call()
+        return (self.seconds - before) * 1e3 if self.launches > launches else float("nan")
+
+
+def _packed(kernel: Kernel, data: Sequence[bytes]) -> bytes:
+    """The kernel's parameters at their places."""
+    layout = kernel.layout
+    packed = bytearray(layout[-1][0] + layout[-1][1] if layout else 0)
+    for (start, size), each in zip(layout, data, strict=True):
+        packed[start : start + size] = each
+    return bytes(packed)
+
+
+class ScriptMemory:
+    """Device memory of a script. Memory of the host has one address in it as long as it is known; `delta` is host minus device."""
+
+    def __init__(self) -> None:
+        self._map = mmap.mmap(-1, MEMORY_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+        self._bytes: npt.NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
+        self.delta = int(self._bytes.ctypes.data) - ARENA_BASE
+        self._known: dict[tuple[int, int], int] = {}  # addresses by the host's address and size
+        self._shared: dict[tuple[int, int], ArrayArgument] = {}  # whose addresses the script itself has asked for
+        self._live: dict[tuple[int, int], ArrayArgument] = {}
+        self._end = ARENA_BASE + MODULE_ZONE
+
+    def share(self, argument: ArrayArgument) -> int:
+        """The device address of memory that kernels may reach without its being an argument, from now on."""
+        place = self._place(argument)
+        self._shared[place] = argument
+        return self._known[place] + argument.offset
+
+    def _place(self, argument: ArrayArgument) -> tuple[int, int]:
+        place = (int(argument.array.ctypes.data), argument.array.nbytes)
+        if place not in self._known:
+            size = align_up(max(1, place[1]), GLOBAL_ALIGN)
+            if self._end + size > ARENA_BASE + MEMORY_BYTES:
+                if self._shared:
+                    what = f"the script's arrays take more than {MEMORY_BYTES >> 30} GiB of device memory"
+                    raise LimitError(what, remedy="use smaller arrays, or fewer")
+                self._known.clear()
+                self._end = ARENA_BASE + MODULE_ZONE
+            self._known[place], self._end = self._end, self._end + size
+        return place
+
+    def copy_in(self, arguments: Sequence[ArrayArgument]) -> list[int]:
+        """The addresses of the arguments' memory, after their contents have been copied there."""
+        places = [self._place(argument) for argument in arguments]
+        self._live = dict(zip(places, arguments, strict=True)) | self._shared
+        for place, argument in self._live.items():
+            self._view(place)[:] = argument.array.reshape(-1).view(np.uint8)
+        return [self._known[place] for place in places]
+
+    def copy_out(self) -> None:
+        """Results go to where the script sees them."""
+        for place, argument in self._live.items():
+            argument.array.reshape(-1).view(np.uint8)[:] = self._view(place)
+
+    def bytes_at(self, address: int, size: int) -> npt.NDArray[np.uint8]:
+        """Device memory, to be read and written."""
+        return self._bytes[address - ARENA_BASE : address - ARENA_BASE + size]
+
+    def _view(self, place: tuple[int, int]) -> npt.NDArray[np.uint8]:
+        return self.bytes_at(self._known[place], place[1])
+
+    def table(self) -> tuple[npt.NDArray[np.int64], dict[int, str]]:
+        """Live allocations as `ResidentMemory` takes them, and their names."""
+        rows = sorted((self._known[place], self._known[place] + place[1], 1) for place in self._live if place[1])
+        names = {start: f"memory of a tensor ({end - start:,} bytes)" for start, end, _ in rows}
+        return np.array(rows, np.int64).reshape(-1, 3), names
+
+
+# -- Running the script.
+
+@contextlib.contextmanager
+def seen_by_scripts(device: ScriptDevice) -> Iterator[None]:
+    """Triton and PyTorch see `device` until the end."""
+    with driving(device), as_cuda_device(device, device.gpu, device.memory.share):
+        yield
+
+
+def run_script(
+    command: Sequence[str], gpu: GpuSpec, observer: Observer, *, architecture: Architecture | None = None, max_instructions: int,
+    stdout: IO[Any] | None = None,
+) -> EndedProgram:
+    """Run the Python script `command[0]` with the rest as its arguments; its launches as `run_program` runs those of a program.
+
+    Its tensors stay on the CPU, and `cuda` means that too. Raises UsageError where there is no such script, or no Triton.
+    """
+    path = Path(command[0])
+    if not path.is_file():
+        raise UsageError("no such script", place=str(path), remedy="give a Python file with Triton kernels")
+    device = ScriptDevice(gpu, architecture, observer, max_instructions)
+    with _as_program(command, stdout):
+        try:
+            with seen_by_scripts(device):
+                code = _main(str(path))
+        except ModuleNotFoundError as error:
+            what = f"{error.name} is not installed"
+            raise UsageError(what, place=str(path), remedy="pip install 'warpsight[triton]' torch") from error
+    return EndedProgram(code, True, device.launches)
+
+
+@contextlib.contextmanager
+def _as_program(command: Sequence[str], stdout: IO[Any] | None) -> Iterator[None]:
+    """`sys` as the script would find it as a program of its own."""
+    arguments, path, output = sys.argv, list(sys.path), sys.stdout
+    sys.argv, sys.stdout = list(command), stdout or output
+    sys.path.insert(0, str(Path(command[0]).resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:], sys.stdout = arguments, path, output
+
+
+def _main(path: str) -> int:
+    """Run the script; its exit code. What it raises is shown as Python does, without the frames of this program."""
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as error:
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    except WarpsightError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    except Exception as error:  # the script's own
+        frames = error.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename != path:
+            frames = frames.tb_next
+        traceback.print_exception(type(error), error, frames or error.__traceback__)
+        return 1
+    return 0

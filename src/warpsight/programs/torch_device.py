@@ -1,0 +1,128 @@
+"""PyTorch of the CPU for a script that was written for a GPU: `cuda` means the CPU, and `torch.cuda` answers for a device of ours.
+
+Only what a script with Triton kernels asks for is here. PyTorch's own operations run on the CPU, and take no time on the device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from warpsight.gpu.spec import GpuSpec
+from warpsight.kernels.launch import ArrayArgument
+from warpsight.kernels.triton_driver import Device, memory_of
+
+Share = Callable[[ArrayArgument], int]
+
+
+class _Event:
+    """A point in the device's time."""
+
+    def __init__(self, device: Device) -> None:
+        self._device, self.seconds = device, 0.0
+
+    def record(self, stream: Any = None) -> None:
+        """Now: after all launches so far."""
+        self.seconds = self._device.seconds
+
+    def elapsed_time(self, end: _Event) -> float:
+        """Milliseconds from this one to another."""
+        return (end.seconds - self.seconds) * 1e3
+
+    def synchronize(self) -> None:
+        """It has passed already."""
+
+    wait = query = synchronize
+
+
+@contextlib.contextmanager
+def as_cuda_device(device: Device, gpu: GpuSpec, share: Share) -> Iterator[None]:
+    """`cuda` is the CPU, with the properties of `gpu`, until the end; `share` gives memory a device address.
+
+    Without PyTorch nothing is done.
+    """
+    try:
+        torch = importlib.import_module("torch")
+    except ModuleNotFoundError:
+        yield
+        return
+    testing = importlib.import_module("triton.testing")
+    with contextlib.ExitStack() as stack:
+        for name, value in _answers(device, gpu).items():
+            stack.enter_context(mock.patch.object(torch.cuda, name, value, create=True))
+        for name in ("do_bench", "do_bench_cudagraph"):
+            stack.enter_context(mock.patch.object(testing, name, _benchmark(device)))
+        stack.enter_context(_function_mode(torch, share))
+        yield
+
+
+def _answers(device: Device, gpu: GpuSpec) -> dict[str, Any]:
+    """What `torch.cuda` says."""
+    major, minor = divmod(device.number, 10)
+    properties = SimpleNamespace(
+        name=gpu.name, major=major, minor=minor, multi_processor_count=gpu.sm_count, total_memory=16 << 30, warp_size=32,
+        L2_cache_size=gpu.l2.size_bytes, regs_per_multiprocessor=gpu.sm.registers,
+        shared_memory_per_multiprocessor=gpu.sm.shared_memory_bytes,
+        shared_memory_per_block_optin=device.properties["max_shared_mem"],
+    )  # fmt: skip
+    stream = SimpleNamespace(cuda_stream=0, synchronize=lambda: None, wait_stream=lambda other: None)
+    return {
+        "is_available": lambda: True, "device_count": lambda: 1, "current_device": lambda: 0, "set_device": lambda _: None,
+        "get_device_name": lambda _=None: gpu.name, "get_device_capability": lambda _=None: (major, minor),
+        "get_device_properties": lambda _=None: properties, "synchronize": lambda _=None: None, "empty_cache": lambda: None,
+        "current_stream": lambda _=None: stream, "default_stream": lambda _=None: stream, "Stream": lambda *_, **__: stream,
+        "stream": lambda _: contextlib.nullcontext(), "manual_seed": lambda _: None,
+        "Event": lambda *_, **__: _Event(device),
+    }  # fmt: skip
+
+
+def _benchmark(device: Device) -> Any:
+    """`triton.testing.do_bench`: one call, whose time is the prediction's, so that all statistics of it are the same."""
+
+    def do_bench(
+        fn: Any, warmup: Any = None, rep: Any = None, grad_to_none: Any = None, quantiles: Any = None, return_mode: str = "mean",
+        **_: Any,
+    ) -> Any:
+        time = device.time_ms(fn)
+        if quantiles is not None:
+            return [time] * len(quantiles) if len(quantiles) > 1 else time
+        return [time] if return_mode == "all" else time
+
+    return do_bench
+
+
+def _function_mode(torch: Any, share: Share) -> Any:
+    """The CPU for each `cuda`; and of an address that the script itself asks for, that in device memory."""
+    base = importlib.import_module("torch.overrides").TorchFunctionMode
+    is_cuda, address_of, to_cuda = torch.Tensor.is_cuda.__get__, torch.Tensor.data_ptr, torch.Tensor.cuda
+
+    def on_cpu(value: Any) -> Any:
+        kind = value if isinstance(value, str) else value.type if isinstance(value, torch.device) else ""
+        return torch.device("cpu") if kind.partition(":")[0] == "cuda" else value
+
+    class CudaMeansCpu(base):  # type: ignore[misc, valid-type]
+        """See above."""
+
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if function == is_cuda:
+                return True
+            if function is to_cuda:
+                return args[0]
+            if function is address_of and not _asked_by_triton():
+                return share(memory_of(args[0]))
+            named = {key: on_cpu(value) if key == "device" else value for key, value in (kwargs or {}).items()}
+            named.pop("pin_memory", None)
+            return function(*(on_cpu(value) for value in args), **named)
+
+    return CudaMeansCpu()
+
+
+def _asked_by_triton() -> bool:
+    """Does Triton, not the script, ask for an address? Its code for arguments is generated, and has no module."""
+    name = sys._getframe(2).f_globals.get("__name__", "triton")
+    return str(name).split(".")[0] in ("triton", "builtins", "warpsight")

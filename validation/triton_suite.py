@@ -1,0 +1,211 @@
+"""Runs Triton's own unit tests on Warpsight: kernels are executed here, and the tests compare with NumPy and PyTorch.
+
+    python validation/triton_suite.py /checkout/triton --gpu a100 --level ptx --count 40
+    python validation/triton_suite.py /checkout/triton --gpu a100,h100-sxm --level ptx,sass --count 200 --write
+
+The folder is a checkout of https://github.com/triton-lang/triton of the version that is installed (`pip install 'warpsight[triton]'
+torch pytest scipy expecttest`); nothing of it is changed and nothing is downloaded. Of each file `--count` cases are run, chosen
+by a fixed seed, or all with `--count 0`. `--write` puts the table into `validation/triton.md`. A case that ends the process counts
+as failed, and the rest go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import importlib
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warpsight.base.errors import WarpsightError
+from warpsight.gpu.loader import load_gpu
+from warpsight.kernels.machine_code import native_architecture
+from warpsight.pipeline.kernel_input import wanted_architecture
+from warpsight.programs.script import ScriptDevice, seen_by_scripts
+from warpsight.programs.session import Observer
+
+triton = importlib.import_module("triton")  # before pytest finds the one in the checkout, which is not built
+PAGE, SETTINGS, SEED = Path(__file__).with_name("triton.md"), "WARPSIGHT_TRITON_SUITE", 21
+FILES = ("test_core.py", "test_annotations.py", "test_block_pointer.py", "test_conversions.py", "test_decorator.py",
+         "test_libdevice.py", "test_matmul.py", "test_pipeliner.py", "test_random.py", "test_standard.py",
+         "test_tensor_descriptor.py", "test_tuple.py", "test_warp_specialization.py")  # fmt: skip
+MOST_INSTRUCTIONS = 20_000_000
+PASSED, FAILED, REFUSED, SKIPPED = "passed", "failed", "refused", "skipped"
+_REFUSALS = ("UnsupportedError", "LimitError")
+HEAD = """# Triton's own unit tests
+
+Made by `python validation/triton_suite.py CHECKOUT --write`, which says how to obtain them. The tests run as they are published,
+with Warpsight as the device; what they compare with is NumPy's and PyTorch's on the CPU. Of each file {count} were chosen by a
+fixed seed. "Refused" means that Warpsight says that it does not model what the kernel needs, or that the launch passes
+{limit:,} warp instructions; "failed" that something else went wrong; "skipped" that the test says itself that it does not concern
+this GPU. Triton {version}.
+
+"""
+
+
+# -- Inside of pytest: this module is a plug-in of it, in a process of its own.
+
+def _settings() -> dict[str, Any]:
+    return dict(json.loads(os.environ[SETTINGS]))
+
+
+class AsOnAGpu(Observer):
+    """Accesses just past a tensor end no launch, as they end none on a GPU: some tests make them."""
+
+    @property
+    def out_of_bounds(self) -> Callable[[WarpsightError, int], None]:
+        """They are let through."""
+        return lambda error, accesses: None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
+    """All tests see the device."""
+    settings = _settings()
+    gpu = load_gpu(settings["gpu"])
+    architecture = native_architecture(wanted_architecture(gpu))[0] if settings["level"] == "sass" else None
+    with seen_by_scripts(ScriptDevice(gpu, architecture, AsOnAGpu(), MOST_INSTRUCTIONS)):
+        return (yield)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The sample, without what has run already."""
+    settings = _settings()
+    chosen = sorted(items, key=lambda item: item.nodeid)
+    if settings["count"]:
+        random.Random(SEED).shuffle(chosen)
+        chosen = chosen[: settings["count"]]
+    done = {row["test"] for row in _rows(Path(settings["log"]))}
+    items[:] = [item for item in chosen if item.nodeid not in done]
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Written before the test, so that a process that dies says in which one."""
+    _note(nodeid, FAILED, "the process ended")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """What became of a test."""
+    if report.when == "call" or report.outcome != PASSED:
+        _note(report.nodeid, *_outcome(report))
+
+
+def _outcome(report: pytest.TestReport) -> tuple[str, str]:
+    if report.outcome == SKIPPED:
+        return SKIPPED, ""
+    if report.outcome == PASSED:
+        return PASSED, ""
+    text = report.longreprtext
+    said = [line[2:].strip() for line in text.splitlines() if line.startswith("E ")]
+    message = next((line for line in said if re.match(r"[\w.]*(Error|Exception|Fault|Resources)\b", line)), said[0] if said else "")
+    return REFUSED if any(name in message for name in _REFUSALS) else FAILED, message
+
+
+def _note(test: str, outcome: str, message: str) -> None:
+    with Path(_settings()["log"]).open("a") as log:
+        log.write(json.dumps({"test": test, "outcome": outcome, "message": message}) + "\n")
+
+
+# -- Outside.
+
+def _rows(log: Path) -> list[dict[str, str]]:
+    """The last word on each test."""
+    rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    return list({row["test"]: row for row in rows}.values())
+
+
+def run_file(file: Path, gpu: str, level: str, count: int) -> list[dict[str, str]]:
+    """The outcomes of the tests of one file: as many processes as it takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        settings = {"gpu": gpu, "level": level, "count": count, "log": str(log)}
+        paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, SETTINGS: json.dumps(settings), "PYTHONPATH": os.pathsep.join(paths)}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "triton_suite", "-p", "no:cacheprovider", "--tb=short", str(file)]
+        before = -1
+        while before < len(_rows(log)):
+            before = len(_rows(log))
+            ended = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+            if ended.returncode in (0, 1, 5):
+                break
+            print(f"{file.name}: the process ended with {ended.returncode}: {ended.stderr[-500:]}", file=sys.stderr, flush=True)
+        if not _rows(log):
+            print(ended.stdout[-2000:], ended.stderr[-2000:], file=sys.stderr)
+        return _rows(log)
+
+
+def table(results: dict[tuple[str, str, str], list[dict[str, str]]]) -> str:
+    """Counts by file, GPU and level, then why tests did not pass."""
+    lines = ["| file | GPU | level | tests | passed | failed | refused | skipped |", "|---|---|---|---:|---:|---:|---:|---:|"]
+    why: collections.Counter[tuple[str, str, str]] = collections.Counter()
+    example: dict[tuple[str, str, str], str] = {}
+    for (file, gpu, level), rows in results.items():
+        counts = collections.Counter(row["outcome"] for row in rows)
+        numbers = " | ".join(str(counts[kind]) for kind in (PASSED, FAILED, REFUSED, SKIPPED))
+        lines.append(f"| {file} | {gpu} | {level} | {len(rows)} | {numbers} |")
+        for row in rows:
+            if row["outcome"] in (FAILED, REFUSED):
+                key = (row["outcome"], f"{gpu}, {level}", _general(row["message"]))
+                why[key] += 1
+                example.setdefault(key, row["test"].rpartition("::")[2])
+    lines += ["", "| outcome | on | tests | what is said | for example |", "|---|---|---:|---|---|"]
+    for key, number in why.most_common():
+        outcome, place, message = key
+        lines.append(f"| {outcome} | {place} | {number} | {message} | `{example[key].replace('|', '/')}` |")
+    return "\n".join(lines)
+
+
+def _general(message: str) -> str:
+    """A message without what differs from test to test."""
+    message = re.sub(r"\(Triton\)(:\d+|\+0x[0-9a-f]+)*", "(Triton)", message.replace("|", "/"))
+    message = re.sub(r"\b\w+ \(Triton\):?", "", message)
+    return re.sub(r"\s+", " ", re.sub(r"0x[0-9a-f]+|\d{4,}", "N", message)).strip()[:200]
+
+
+def main() -> int:
+    """Run and print, or write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="a checkout of Triton")
+    parser.add_argument("--gpu", default="a100", help="names, separated by commas")
+    parser.add_argument("--level", default="ptx", help="ptx, sass, or both, separated by a comma")
+    parser.add_argument("--count", type=int, default=100, help="cases of each file, 0 for all")
+    parser.add_argument("--only", default="", help="only files whose name matches this regular expression")
+    parser.add_argument("--log", type=Path, help="also write each outcome to this file, as JSON lines")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
+    arguments = parser.parse_args()
+    tests = arguments.folder / "python" / "test" / "unit" / "language"
+    files = [tests / name for name in FILES if re.search(arguments.only, name) and (tests / name).is_file()]
+    if not files:
+        parser.error(f"{tests} has none of the tests")
+    results = {}
+    for gpu in arguments.gpu.split(","):
+        for level in arguments.level.split(","):
+            for file in files:
+                rows = run_file(file, gpu, level, arguments.count)
+                results[file.name, gpu, level] = rows
+                counts = dict(collections.Counter(row["outcome"] for row in rows))
+                print(f"{file.name} {gpu} {level}: {counts}", file=sys.stderr, flush=True)
+                if arguments.log is not None:
+                    with arguments.log.open("a") as log:
+                        log.writelines(json.dumps({**row, "gpu": gpu, "level": level}) + "\n" for row in rows)
+    made = table(results)
+    if arguments.write:
+        count = f"{arguments.count} cases, or all where there are fewer," if arguments.count else "all"
+        PAGE.write_text(HEAD.format(count=count, limit=MOST_INSTRUCTIONS, version=triton.__version__) + made + "\n")
+    else:
+        print(made)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
