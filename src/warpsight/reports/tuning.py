@@ -27,6 +27,8 @@ def tuning_text(document: dict[str, Any], style: Style = PLAIN, *, most: int = 2
         if len(shown) < len(ranked):
             lines.append(f" ... and {counted(len(ranked) - len(shown), 'slower configuration')}: -o FILE.csv or --json has all")
         lines += ["", *_closeness(document, ranked)]
+        if any(row["results"] == "not compared" for row in ranked):
+            lines.append(style.warning(" the results are not compared, because the default configuration gave none"))
     differing = [row for row in predicted if row["results"] == "differs"]
     if differing:
         lines += ["", style.warning(" not ranked, because their results differ from the default's:")]
@@ -52,17 +54,16 @@ def _columns(document: dict[str, Any], shown: Sequence[tuple[int, dict[str, Any]
     rows = [row for _, row in shown]
     varied = [Column(name, [_value(row, name) for row in rows]) for name in document["varied"]]
     return [
-        Column("rank", [str(place) for place, _ in shown]),
+        Column("rank", [f"{place} default" if row["default"] else str(place) for place, row in shown], left=True),
         *varied,
         *(Column(name, [_size(row[name]) for row in rows]) for name in ("grid", "block") if name not in document["varied"]),
         Column("time", [style.time(row["seconds"]) for row in rows]),
         Column("speedup", ["-" if row["speedup"] is None else f"{row['speedup']:.2f}x" for row in rows]),
-        Column("bound by", [row["bound_by"] for row in rows], left=True),
         Column("occupancy", [f"{row['occupancy']:.2f}" for row in rows]),
         Column("limited by", [row["occupancy_limiter"] for row in rows], left=True),
         Column("registers", [str(row["registers"]) for row in rows]),
         Column("shared", [f"{thousands(row['shared_bytes'])} B" for row in rows]),
-        Column("", [_mark(row) for row in rows], left=True),
+        Column("bound by", [row["bound_by"] for row in rows], left=True),
     ]
 
 
@@ -74,10 +75,6 @@ def _value(row: dict[str, Any], name: str) -> str:
 def _size(dims: Sequence[int]) -> str:
     """`256`, `32x8`."""
     return "x".join(map(str, dims[: max(place for place in (1, 2, 3) if place == 1 or dims[place - 1] > 1)]))
-
-
-def _mark(row: dict[str, Any]) -> str:
-    return "default" if row["default"] else "results not compared" if row["results"] == "not compared" else ""
 
 
 def _closeness(document: dict[str, Any], ranked: Sequence[dict[str, Any]]) -> list[str]:
