@@ -2,9 +2,9 @@
 
     python validation/configurations.py --sources FOLDER --tables FOLDER [--keep FILE] [--write]
 
-`--sources` and `--tables` are those of `published_times.py`, which has the launches. A problem is one kernel at one size on one GPU; its
-configurations are the block sizes that were measured. Where a problem is too large to execute here, the same blocks are predicted on a
-smaller one (`SMALLER`), which the page says.
+`--sources` and `--tables` are those of `published_times.py`, which has the launches. A problem is one kernel at one size on one
+GPU; its configurations are the block sizes that were measured. Where a problem is too large to execute here, the same blocks are
+predicted on a smaller one (`SMALLER`), which the page says.
 """
 
 from __future__ import annotations
@@ -113,16 +113,16 @@ def pages(some: list[Problem], kept: dict[str, float | None]) -> dict[str, str]:
         chosen, best = min(found, key=found.__getitem__), min(measured, key=measured.__getitem__)
         loss = measured[chosen] / measured[best] - 1
         note = f" (predicted at {problem.smaller[1]} for {problem.smaller[0]})" if problem.smaller else ""
-        rows.append(f"| {problem.gpu} | {problem.kernel} | {problem.size}{note} | {len(found)} | {tau:+.2f} | {chosen} | {best} | "
-                    f"{100 * loss:.0f} % |")  # fmt: skip
+        cells = (problem.gpu, problem.kernel, problem.size + note, len(found), f"{tau:+.2f}", chosen, best, f"{100 * loss:.0f} %")
+        rows.append(f"| {' | '.join(map(str, cells))} |")
         taus.append(tau)
         losses.append(loss)
         hits += chosen == best
-    head = "| GPU | kernel | size | blocks | tau | predicted best | measured best | longer |\n|---|---|---|---:|---:|---:|---:|---:|"
+    head = "| GPU | kernel | size | blocks | tau | predicted best | measured best | longer |\n" + "|---" * 3 + "|---:" * 5 + "|"
     summary = (
-        f"{len(taus)} problems: Kendall's tau is {statistics.fmean(taus):+.2f} on average, {statistics.median(taus):+.2f} in the "
-        f"median; the predicted best block is the measured best in {hits}, and takes {100 * statistics.fmean(losses):.1f} % longer than "
-        f"that on average, {100 * max(losses):.0f} % at most."
+        f"{len(taus)} problems: Kendall's tau is {statistics.fmean(taus):+.2f} on average, {statistics.median(taus):+.2f} in the\n"
+        f"median; the predicted best block is the measured best in {hits}, and takes {100 * statistics.fmean(losses):.1f} %\n"
+        f"longer than that on average, {100 * max(losses):.0f} % at most."
     ) if taus else "Nothing is predicted yet."  # fmt: skip
     return {"summary": summary, "problems": "\n".join([head, *rows])}
 
@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--only-kept", action="store_true", help="predict nothing")
     arguments = parser.parse_args()
     lines = arguments.keep.read_text().splitlines() if arguments.keep.exists() else []
-    kept: dict[str, float | None] = {key: time for key, time in map(json.loads, lines)}
+    kept: dict[str, float | None] = dict(map(json.loads, lines))
     some = list(problems(arguments.tables))
     for problem in some:
         for block in problem.rows:

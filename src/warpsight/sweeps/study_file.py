@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,7 @@ def _request_value(field: RequestField, node: YamlNode, folder: Path) -> Any:
 def _dimensions(node: YamlNode) -> str:
     """One to three numbers, `16x64` or `[16, 64]`."""
     parts = [item.text() for item in node.items()] if node.is_list else [node.text()]
-    if any(map(has_names, parts)):  # an expression of what the launch has
+    if any(has_names(part) and _OPERATION.search(part) for part in parts):  # an expression of what the launch has
         return ", ".join(parts)
     text = "x".join(parts)
     parse_dim3(text, node.place)
@@ -154,6 +155,7 @@ SCHEMA = "1"
 STUDY_KEYS = ("schema", "suite", *(each.key for each in STUDY_FIELDS))
 _FILE = Composed("study", "the YAML file of a study", "start with kernels: [...] and axes: {sm_count: 15:80:5}", UsageError)
 _EITHER = Composed("study or launch", "YAML", "write a study file (docs/reference/study-file.md) or a launch file", UsageError)
+_OPERATION = re.compile(r"[-+*/(]")
 _METHOD_KEYS = tuple(name.removeprefix("method.") for name in METHOD)
 
 
