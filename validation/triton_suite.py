@@ -144,7 +144,19 @@ def run_file(file: Path, gpu: str, level: str, count: int) -> list[dict[str, str
         return _rows(log)
 
 
-def table(results: dict[tuple[str, str, str], list[dict[str, str]]]) -> str:
+Results = dict[tuple[str, str, str], list[dict[str, Any]]]  # by file, GPU and level
+
+
+def _kept(log: Path) -> Results:
+    """The outcomes that a log has."""
+    results: Results = {}
+    for line in log.read_text().splitlines() if log.exists() else []:
+        row = json.loads(line)
+        results.setdefault(tuple(row["on"]), []).append(row)
+    return results
+
+
+def table(results: Results) -> str:
     """Counts by file, GPU and level, then why tests did not pass."""
     lines = ["| file | GPU | level | tests | passed | failed | refused | skipped |", "|---|---|---|---:|---:|---:|---:|---:|"]
     why: collections.Counter[tuple[str, str, str]] = collections.Counter()
@@ -180,24 +192,26 @@ def main() -> int:
     parser.add_argument("--level", default="ptx", help="ptx, sass, or both, separated by a comma")
     parser.add_argument("--count", type=int, default=100, help="cases of each file, 0 for all")
     parser.add_argument("--only", default="", help="only files whose name matches this regular expression")
-    parser.add_argument("--log", type=Path, help="also write each outcome to this file, as JSON lines")
+    parser.add_argument("--log", type=Path, help="keep outcomes in this file, as JSON lines; files that it has are not run again")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     arguments = parser.parse_args()
     tests = arguments.folder / "python" / "test" / "unit" / "language"
     files = [tests / name for name in FILES if re.search(arguments.only, name) and (tests / name).is_file()]
     if not files:
         parser.error(f"{tests} has none of the tests")
-    results = {}
+    results = _kept(arguments.log) if arguments.log is not None else {}
     for gpu in arguments.gpu.split(","):
         for level in arguments.level.split(","):
             for file in files:
-                rows = run_file(file, gpu, level, arguments.count)
-                results[file.name, gpu, level] = rows
-                counts = dict(collections.Counter(row["outcome"] for row in rows))
-                print(f"{file.name} {gpu} {level}: {counts}", file=sys.stderr, flush=True)
+                key = (file.name, gpu, level)
+                if key in results:
+                    continue
+                results[key] = run_file(file, gpu, level, arguments.count)
+                counts = dict(collections.Counter(row["outcome"] for row in results[key]))
+                print(f"{' '.join(key)}: {counts}", file=sys.stderr, flush=True)
                 if arguments.log is not None:
                     with arguments.log.open("a") as log:
-                        log.writelines(json.dumps({**row, "gpu": gpu, "level": level}) + "\n" for row in rows)
+                        log.writelines(json.dumps({**row, "on": key}) + "\n" for row in results[key])
     made = table(results)
     if arguments.write:
         count = f"{arguments.count} cases, or all where there are fewer," if arguments.count else "all"

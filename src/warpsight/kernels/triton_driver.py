@@ -180,11 +180,14 @@ def _ptx_backend(original: Any) -> Any:
         newest = importlib.import_module(original.__module__).get_ptx_version_from_options(options, self.target.arch)
         return dataclasses.replace(options, ptx_version=min(newest, _PTX_VERSION))
 
+    def name(self: Any) -> str:  # Triton's cache tells apart what backends have made by it
+        return f"warpsight-{original.hash(self)}"
+
     def make_cubin(self: Any, ptx: str, *_: Any) -> bytes:
         return ptx.encode()
 
     if original not in _BACKENDS:
-        members = {"parse_options": parse_options, "make_cubin": make_cubin, "hash": lambda self: f"warpsight-{original.hash(self)}"}
+        members = {"parse_options": parse_options, "make_cubin": make_cubin, "hash": name}
         _BACKENDS[original] = type("PtxBackend", (original,), members)
     return _BACKENDS[original]
 

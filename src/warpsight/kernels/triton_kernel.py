@@ -286,6 +286,7 @@ def _compile_error(function: Any, error: Exception) -> WarpsightError:
     node: Any = getattr(error, "node", None)
     place = str(function.fn.__name__)
     if hasattr(node, "lineno") and getattr(error, "src", None) == function.src:
-        first = getattr(function, "def_file_line_number", None) or function.starting_line_number
+        above = next(k for k, line in enumerate(function.raw_src) if line.lstrip().startswith("def "))
+        first = function.starting_line_number + above
         place = f"{function.fn.__code__.co_filename}:{first + node.lineno - 1}"
     return CompileError(what, place=place, remedy="correct the kernel or its arguments")

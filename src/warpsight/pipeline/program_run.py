@@ -177,7 +177,7 @@ def predict_program(
     selection: Selection | None = None, folder: Path | None = None, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     level: str | None = None, out_of_bounds: str = "error", checks: frozenset[str] = frozenset(), stdout: IO[Any] | None = None,
 ) -> dict[str, Any]:
-    """Run a program built with `nvcc -cudart shared`, or a Python script with Triton kernels; the result document, with `exit_code` as the program's.
+    """Run a program built with `nvcc -cudart shared`, or a Python script; the result document, with `exit_code` as the program's.
 
     `level` is what is executed: the machine code that CUDA chooses for `gpu`, or makes of PTX for it; or PTX. Each launch is
     predicted by all `models`; the times that the program itself measures are those of the first. The L2 carries over from launch
@@ -187,12 +187,8 @@ def predict_program(
     `checks` find while they watch is the document of `pipeline.checking` under `check`; then PTX is executed where there is PTX.
     The program's output goes where this process's goes, or to `stdout`. Raises UsageError where the program cannot be started.
     """
-    if out_of_bounds not in OUT_OF_BOUNDS:
-        remedy = f"use one of {', '.join(OUT_OF_BOUNDS)}"
-        raise UsageError(f'unknown choice "{out_of_bounds}"', place="out_of_bounds", remedy=remedy)
-    if checks and out_of_bounds != "error":
-        raise UsageError("checks report such accesses, and let them through", place="out_of_bounds", remedy="leave it out")
     is_script = command[0].endswith(SCRIPT)
+    _refuse_together(out_of_bounds, checks, is_script)
     known_models(models)
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise UsageError("the folder exists and is not empty", place=str(folder), remedy="name another folder")
@@ -202,8 +198,6 @@ def predict_program(
     predictor = _LaunchPredictor(
         gpu, tuple(models), in_order, selection or Selection(), folder, lets_through=out_of_bounds, check=checks
     )
-    if checks and is_script:
-        raise UsageError("checks do not watch scripts", place="check", remedy="check one launch: warpsight.check(kernel, ...)")
     start = run_script if is_script else run_program
     run = start(command, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
     rows = predictor.rows
@@ -235,6 +229,16 @@ def predict_program(
             ],
         },
     }
+
+
+def _refuse_together(out_of_bounds: str, checks: frozenset[str], is_script: bool) -> None:
+    if out_of_bounds not in OUT_OF_BOUNDS:
+        remedy = f"use one of {', '.join(OUT_OF_BOUNDS)}"
+        raise UsageError(f'unknown choice "{out_of_bounds}"', place="out_of_bounds", remedy=remedy)
+    if checks and out_of_bounds != "error":
+        raise UsageError("checks report such accesses, and let them through", place="out_of_bounds", remedy="leave it out")
+    if checks and is_script:
+        raise UsageError("checks do not watch scripts", place="check", remedy="check one launch: warpsight.check(kernel, ...)")
 
 
 def _sums(rows: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -40,6 +40,17 @@ class _Event:
     wait = query = synchronize
 
 
+class _CublasLt:
+    """cuBLAS, as Triton has it to compare with: an operation of PyTorch."""
+
+    def __init__(self, workspace: Any) -> None:
+        """It needs no workspace."""
+
+    def matmul(self, a: Any, b: Any, c: Any) -> None:
+        """The product of `a` and the transpose of `b` goes to `c`."""
+        c.copy_(a.float() @ b.float().T)
+
+
 @contextlib.contextmanager
 def as_cuda_device(device: Device, gpu: GpuSpec, share: Share) -> Iterator[None]:
     """`cuda` is the CPU, with the properties of `gpu`, until the end; `share` gives memory a device address.
@@ -57,6 +68,9 @@ def as_cuda_device(device: Device, gpu: GpuSpec, share: Share) -> Iterator[None]
             stack.enter_context(mock.patch.object(torch.cuda, name, value, create=True))
         for name in ("do_bench", "do_bench_cudagraph"):
             stack.enter_context(mock.patch.object(testing, name, _benchmark(device)))
+        nvidia = importlib.import_module("triton._C.libtriton").nvidia
+        if hasattr(nvidia, "cublas"):
+            stack.enter_context(mock.patch.object(nvidia.cublas, "CublasLt", _CublasLt))
         stack.enter_context(_function_mode(torch, share))
         yield
 
