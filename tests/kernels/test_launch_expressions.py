@@ -34,7 +34,8 @@ def test_expressions_are_exact(text: str, value: int) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [("ceil(m / 2)", 'm is not known; did you mean "'), ("n / 3", "it is 1000/3, and ceil"), ("ceil(n / 0)", "is not a whole"),
-     ("cdiv(n)", "cdiv takes 2"), ("max(n)", "max takes two or more"), ("ceil(n / 2", "a parenthesis is not closed"),
+     ("cdiv(n)", "cdiv takes 2"), ("cdiv(n, 0)", "is not a whole"),
+     ("max(n)", "max takes two or more"), ("ceil(n / 2", "a parenthesis is not closed"),
      ("n n", "unexpected"), ("ceil(1e0 * n)", "unexpected")],
 )  # fmt: skip
 def test_slip_in_an_expression_is_named(text: str, what: str) -> None:

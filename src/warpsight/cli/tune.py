@@ -94,9 +94,8 @@ def _varied(arguments: argparse.Namespace) -> tuple[KernelRequest, dict[str, str
     for name, text, option in _given(arguments):
         if name in axes:
             raise UsageError("is given twice", place=option, remedy="give all its values in one list")
-        if not text and name.startswith("define."):  # a macro without a value
-            macro = shown_name(name)
-            request = replace(request, defines=(*without_macro(defines_of(request), macro), macro))
+        if not text and name.startswith("define."):  # `-D NAME` or `-D NAME=`
+            request = replace(request, defines=(*without_macro(defines_of(request), shown_name(name)), option.removeprefix("-D ")))
             continue
         values = axis_of_text(f"launch.{name}", text, option).values
         if len(values) > 1:
@@ -120,7 +119,7 @@ def _given(arguments: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
     for kind, option in _NAMED.items():
         for text in getattr(arguments, kind) or ():
             name, _, values = text.partition("=")
-            yield f"{kind.removesuffix('s')}.{name}", values, f"{option} {name}"
+            yield f"{kind.removesuffix('s')}.{name}", values, f"{option} {name if values else text}"
 
 
 def _budget(text: str | None) -> Budget | None:
@@ -154,4 +153,4 @@ def _launch_options(request: KernelRequest) -> list[str]:
     stated = [(f"--{name.replace('_', '-')}", getattr(request, name)) for name in (*_LISTS, *_VARIED)]
     stated += [("-D", macro) for macro in request.defines or ()]
     stated += [("--constant", f"{name}={value}") for name, value in constants_of(request).items()]
-    return [word for option, value in stated if value is not None for word in (option, str(value).replace(",", "x"))]
+    return [word for option, value in stated if value is not None for word in (option, str(value))]

@@ -145,7 +145,7 @@ def parse_integer(text: str, place: str, names: Mapping[str, int] | None = None)
             raise ValueError(f"unexpected {parser.peek()!r}")
         if not isinstance(value, int):
             raise ValueError(f"it is {value}, and ceil(...) or floor(...) rounds it")
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, ZeroDivisionError) as error:
         known = f"write e.g. ceil(n / block.x); known here: {', '.join(read)}" if read else _EXAMPLES
         raise UsageError(f"{text!r} is not a whole number: {error}", place=place, remedy=known) from error
     return value

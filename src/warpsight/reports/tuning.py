@@ -74,7 +74,8 @@ def _value(row: dict[str, Any], name: str) -> str:
 
 def _size(dims: Sequence[int]) -> str:
     """`256`, `32x8`."""
-    return "x".join(map(str, dims[: max(place for place in (1, 2, 3) if place == 1 or dims[place - 1] > 1)]))
+    last = max((axis for axis in range(3) if dims[axis] > 1), default=0)
+    return "x".join(map(str, dims[: last + 1]))
 
 
 def _closeness(document: dict[str, Any], ranked: Sequence[dict[str, Any]]) -> list[str]:

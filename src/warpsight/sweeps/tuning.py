@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from warpsight.base.diskcache import content_key
-from warpsight.base.errors import NotKept, WarpsightError
+from warpsight.base.errors import NotKept, UsageError, WarpsightError
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.executor import Executor
@@ -112,6 +113,9 @@ def tune(
     UsageError for an unknown model, and NotKept.
     """
     known_models([model])
+    if executor.name != "inline" and not isinstance(request.path, (str, PathLike)):
+        what = f"an object of this program cannot be tuned in other processes, as {executor.name} would"
+        raise UsageError(what, place="executor", remedy="use `executor=inline`, or name the kernel in a launch file (.py)")
     space = configurations(request, axes, where, budget)
     with TemporaryDirectory(dir=store.folder, prefix="tune") as folder:
         answers = ResultStore(folder)
