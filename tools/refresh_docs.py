@@ -24,6 +24,7 @@ DOCUMENTS = (
     "docs/explanation/synccheck.md",
     "docs/reference/check.md", "docs/reference/compare.md", "docs/reference/sweep.md", "docs/explanation/sweeps.md",
     "docs/reference/measurements.md", "docs/reference/launch-file.md", "docs/reference/command-line.md",
+    "docs/reference/tune.md",
 )  # fmt: skip
 
 _FILE = re.compile(r"<!-- file: (?P<name>[\w.-]+) -->\n```\w*\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -13,7 +13,20 @@ from warpsight._version import __version__
 from warpsight.base.display import DISPLAY
 
 if TYPE_CHECKING:
-    from warpsight.api import advise, cache_model, check, explain, load_trace, predict, profile, report, simulate, sweep, trace
+    from warpsight.api import (
+        advise,
+        cache_model,
+        check,
+        explain,
+        load_trace,
+        predict,
+        profile,
+        report,
+        simulate,
+        sweep,
+        trace,
+        tune,
+    )
     from warpsight.base.errors import WarpsightError
     from warpsight.base.findings import Finding
     from warpsight.gpu.loader import load_gpu
@@ -22,12 +35,13 @@ if TYPE_CHECKING:
     from warpsight.kernels.images import Surface, Texture
     from warpsight.result.prediction import Prediction
     from warpsight.sweeps.result import Question, Sweep
+    from warpsight.sweeps.tuning import Tuning
     from warpsight.traces.schema import KernelTrace
 
 __all__ = [
-    "Finding", "GpuSpec", "IntervalProfile", "KernelTrace", "Prediction", "Question", "Surface", "Sweep", "Texture",
+    "Finding", "GpuSpec", "IntervalProfile", "KernelTrace", "Prediction", "Question", "Surface", "Sweep", "Texture", "Tuning",
     "WarpsightError", "__version__", "advise", "cache_model", "check", "explain", "load_gpu", "load_trace", "predict", "profile",
-    "report", "simulate", "sweep", "trace",
+    "report", "simulate", "sweep", "trace", "tune",
 ]
 
 __getattr__, __dir__, _ = lazy.attach(
@@ -35,6 +49,7 @@ __getattr__, __dir__, _ = lazy.attach(
     submod_attrs={
         "api": [
             "advise", "cache_model", "check", "explain", "load_trace", "predict", "profile", "report", "simulate", "sweep", "trace",
+            "tune",
         ],
         "base.errors": ["WarpsightError"],
         "base.findings": ["Finding"],
@@ -44,6 +59,7 @@ __getattr__, __dir__, _ = lazy.attach(
         "kernels.images": ["Surface", "Texture"],
         "result.prediction": ["Prediction"],
         "sweeps.result": ["Question", "Sweep"],
+        "sweeps.tuning": ["Tuning"],
         "traces.schema": ["KernelTrace"],
     },
 )

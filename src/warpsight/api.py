@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, TextIO
@@ -32,11 +33,14 @@ from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.tracing import import_one, obtain_trace
 from warpsight.reports.html.page import page
 from warpsight.result.prediction import Prediction
+from warpsight.sweeps.configurations import Budget
 from warpsight.sweeps.folder import make_folder
 from warpsight.sweeps.result import Sweep
 from warpsight.sweeps.run import open_store, run_sweep, write_results
 from warpsight.sweeps.study import Sampling, SimulatorRuns
 from warpsight.sweeps.study_arguments import study_of_arguments
+from warpsight.sweeps.tuning import Tuning
+from warpsight.sweeps.tuning import tune as tune_kernel
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.store import open_trace
 
@@ -97,19 +101,23 @@ def check(
         if source is not None or kernel is not None or grid is not None or block is not None or args is not None or launch:
             raise UsageError("a program makes its launches itself", place="program", remedy="give a kernel or a program")
         return check_program(list(program), load_gpu(gpu), chosen, level=level, orders=order).findings
-    unknown = next((name for name in launch if name not in _OF_LAUNCHES), None)
-    if unknown is not None:
-        what = f"is not an argument of check{suggestion(unknown, _OF_LAUNCHES)}"
-        raise UsageError(what, place=unknown, remedy=f"known: {', '.join(_OF_LAUNCHES)}")
     request = KernelRequest(
         path=source, kernel=kernel, grid=grid, block=block, shared=shared, args=_tuple(args), level=level, output=output,
-        **{name: _tuple(value) for name, value in launch.items()},
+        **_rest_of_launch("check", launch),
     )
     return check_kernel(request, chosen, gpu=spec, orders=order).findings
 
 
 _OF_LAUNCHES = ("seed", "registers", "max_instructions", "arch", "defines", "include_dirs", "heap_bytes", "stack_bytes",
                 "constants", "maxrregcount", "opt_level", "cluster")  # fmt: skip
+
+
+def _rest_of_launch(function: str, launch: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = next((name for name in launch if name not in _OF_LAUNCHES), None)
+    if unknown is not None:
+        what = f"is not an argument of {function}{suggestion(unknown, _OF_LAUNCHES)}"
+        raise UsageError(what, place=unknown, remedy=f"known: {', '.join(_OF_LAUNCHES)}")
+    return {name: _tuple(value) for name, value in launch.items()}
 
 
 def _tuple(value: Any) -> Any:
@@ -258,6 +266,36 @@ def sweep(
     if folder is not None:
         write_results(plan, folder)
     return Sweep.of(plan)
+
+
+def tune(
+    source: Any, axes: Mapping[str, str | Sequence[Any]] | None = None, gpu: str | PathLike[str] | GpuSpec | None = None,
+    model: str = DEFAULT_MODEL, overrides: Sequence[str] = (), *, kernel: str | None = None, grid: Dimensions | None = None,
+    block: Dimensions | None = None, args: Sequence[Any] | None = None, shared: int | str | None = None, level: str | None = None,
+    where: Sequence[str] = (), budget: int | None = None, budget_seed: int = 0,
+    caches_before: str = DEFAULT_METHOD.caches_before, results: str | PathLike[str] | None = None, executor: str = "inline",
+    jobs: int | None = None, scheduler: str | None = None, **launch: Any,
+) -> Tuning:
+    """Try configurations of a kernel on `gpu` in prediction: a `Tuning` with `rows`, the fastest first, `best` and `default`.
+
+    `axes` are values by name: ``block``, ``grid``, ``cluster``, ``shared``, ``maxrregcount``, ``opt_level``, ``registers``, macros
+    as ``define.TILE``; lists, or texts as ``32:1024:*2``. Every combination where all expressions of `where` hold is executed and
+    predicted, or with `budget` so many of them drawn at random by `budget_seed`. The grid follows the block as an expression:
+    ``"ceil(n / block.x)"``. A configuration whose results differ from those of the default one is not ranked.
+
+    `source` to `level` and other values of a launch as for `trace`; arrays stay as they are. `results`, `executor`, `jobs` and
+    `scheduler` as for `sweep`. Raises WarpsightError; a configuration that fails is a row with the reason.
+    """
+    request = KernelRequest(
+        path=source, kernel=kernel, grid=grid, block=block, shared=shared, args=_tuple(args), level=level,
+        **_rest_of_launch("tune", launch),
+    )
+    method, store = replace(DEFAULT_METHOD, caches_before=caches_before), open_store(None if results is None else fspath(results))
+    with make_executor(executor, jobs=jobs, scheduler=scheduler) as chosen:
+        return tune_kernel(
+            request, load_gpu(gpu, overrides=overrides), axes or {}, chosen, store, where=where, model=model, method=method,
+            budget=None if budget is None else Budget(budget, budget_seed),
+        )  # fmt: skip
 
 
 def cache_model(

@@ -12,6 +12,8 @@ import warpsight
 from warpsight.base.errors import CompileError, LaunchFault, UnsupportedError, UsageError
 from warpsight.kernels.triton_driver import DeviceArray
 from warpsight.kernels.triton_kernel import configurations
+from warpsight.pipeline.kernel_input import prepare
+from warpsight.pipeline.request import KernelRequest
 
 samples = pytest.importorskip("triton_samples")
 pytestmark = pytest.mark.unit
@@ -70,7 +72,7 @@ def test_heuristics_and_a_chosen_configuration_give_constants() -> None:
     assert out.tolist() == (x * 2).tolist()
     numbers = np.zeros(128, np.int32)
     with pytest.raises(UsageError, match=r"2 configurations: \(BLOCK=64, num_warps=2"):
-        traced(samples.tuned, 2, [numbers, 100])
+        prepare(KernelRequest(samples.tuned, grid=2, args=(numbers, 100)))
     traced(samples.tuned, 2, [numbers, 100], BLOCK=64, num_warps=2)
     assert numbers.tolist() == [k if k < 100 else 0 for k in range(128)]
 
@@ -162,3 +164,26 @@ def test_kernel_that_triton_refuses_is_a_compile_error() -> None:
     name, _, line = caught.value.place.rpartition(":")
     assert name.endswith("triton_samples.py")
     assert "no_such_thing" in Path(name).read_text().splitlines()[int(line) - 1]
+
+
+def test_autotuned_kernel_is_launched_with_the_configuration_that_tune_ranks_first(tmp_path: Path) -> None:
+    numbers = np.zeros(256, np.int32)
+    grid = "cdiv(n, BLOCK)"
+    found = warpsight.tune(samples.tuned, gpu="a100", grid=grid, args=[numbers, 200], level="ptx", results=tmp_path)
+    assert [row["results"] for row in found.rows] == ["default", "same"] or found.rows[1]["default"]
+    assert found.best is not None
+    trace = warpsight.trace(samples.tuned, grid=grid, args=[numbers, 200], gpu="a100", level="ptx")
+    assert list(trace.header.grid) == found.best["grid"]
+    assert numbers.tolist() == [k if k < 200 else 0 for k in range(256)]
+
+
+def test_launch_file_has_a_kernel_of_triton(tmp_path: Path) -> None:
+    path = tmp_path / "launch.py"
+    path.write_text(
+        "import numpy as np\nfrom triton_samples import add as source\nx, grid = np.ones(64, np.float32), 'cdiv(n, BLOCK)'\n"
+        "args, constants = [x, x, x.copy(), 64, 2.0], {'BLOCK': 16}\n"
+    )
+    assert warpsight.trace(path).header.grid == (4, 1, 1)
+    assert warpsight.trace(path, constants=("BLOCK=32",)).header.grid == (2, 1, 1)  # type: ignore[arg-type]
+    found = warpsight.tune(path, {"constant.BLOCK": [16, 32]}, "mdm-pascal", results=tmp_path / "kept")
+    assert found.default["configuration"] == {"BLOCK": "16"}

@@ -70,6 +70,7 @@ COMMANDS = (
     Command("report", "warpsight.cli.report", "write an HTML report of a kernel, a result or a study"),
     Command("compare", "warpsight.cli.compare",
             "rank GPUs or kernels by time, compare models with each other and with measurements"),
+    Command("tune", "warpsight.cli.tune", "try configurations of a kernel (block, macros, registers) in prediction, and rank them"),
     Command("trace", "warpsight.cli.trace", "execute a kernel on this machine and store its trace for later predictions",
             {part.name: part for part in _TRACE_PARTS}),
     Command("check", "warpsight.cli.check", "find wrong accesses, races, unwritten memory and misused barriers"),

@@ -85,6 +85,8 @@ def add_kernel(
     compiling = parser.add_argument_group("compiling (CUDA sources)")
     add_level(compiling)
     add_compiling(compiling)
+    compiling.add_argument("--constant", metavar="NAME=VALUE", dest="constants", action="append", help="a compile-time value of a "
+                           "Triton kernel, or num_warps, num_stages, num_ctas, maxnreg (repeatable)")
     compiling.add_argument("--maxrregcount", metavar="N", type=whole, help="the most registers per thread that the assembler takes")
     compiling.add_argument("--opt-level", metavar="0..3", type=whole, help="how far the assembler optimizes (default 3)")
 

@@ -226,6 +226,17 @@ def parse_argument(text: str, parameter: Variable | None = None, seed: int = 0, 
     return ScalarArgument(_scalar(stripped, parameter, place))
 
 
+def scalar_number(value: Any) -> int | None:
+    """The whole number that a scalar argument or a macro is, given as text (`i32:1024`, `1Mi`) or as a number; None for others."""
+    if isinstance(value, str):
+        typed = _TYPED.fullmatch(value.strip())
+        try:
+            return parse_integer(typed["value"] if typed and typed["type"] in TYPES else value, "")
+        except UsageError:
+            return None
+    return int(value) if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
+
+
 def _scalar(text: str, parameter: Variable | None, place: str) -> bytes:
     if match := _TYPED.fullmatch(text):
         if match["type"] == "hex":

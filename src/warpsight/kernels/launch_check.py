@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from warpsight.kernels.images import Image
 from warpsight.kernels.launch import Argument, ArrayArgument, Dim3, KernelSource, Launch, ScalarArgument
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.sources import find_kernel
-from warpsight.kernels.values import parse_integer, shown, whole_number
+from warpsight.kernels.values import has_names, parse_integer, shown, whole_number
 
 
 def describe_parameters(function: Function) -> str:
@@ -86,9 +86,14 @@ MAX_THREADS_PER_BLOCK = 1024
 _EXAMPLES = "write e.g. 128, 16x64 or 12,12,1"
 
 
-def parse_dim3(value: str | int | Sequence[int], place: str) -> Dim3:
-    """One to three whole numbers, `128`, `16x64`, `12,12,1`, `(16, 16)`; missing dimensions are 1. Raises UsageError."""
-    if isinstance(value, str):
+def parse_dim3(value: str | int | Sequence[int], place: str, names: Mapping[str, int] | None = None) -> Dim3:
+    """One to three whole numbers, `128`, `16x64`, `12,12,1`, `(16, 16)`; missing dimensions are 1. Raises UsageError.
+
+    With `names` also expressions that read them, between commas: `ceil(n / block.x), 4`.
+    """
+    if isinstance(value, str) and names is not None and has_names(value):
+        numbers = [parse_integer(part, place, names) for part in _between_commas(value)]
+    elif isinstance(value, str):
         text = value.strip()
         if text.startswith(("(", "[")) and text.endswith((")", "]")) and re.search(r"[,x]", text):
             text = text[1:-1].rstrip(", ")
@@ -96,13 +101,29 @@ def parse_dim3(value: str | int | Sequence[int], place: str) -> Dim3:
         parts = [part if part.strip() else "nothing" for part in re.split(r",|(?<!\b0)[xX]", text)]
         numbers = [parse_integer(part, place) for part in parts]
     elif isinstance(value, Sequence):
-        numbers = [parse_integer(part, place) if isinstance(part, str) else whole_number(part, place, _EXAMPLES) for part in value]
+        numbers = [
+            parse_integer(part, place, names) if isinstance(part, str) else whole_number(part, place, _EXAMPLES) for part in value
+        ]
     else:
         numbers = [whole_number(value, place, _EXAMPLES)]
     if not 1 <= len(numbers) <= 3:
         raise UsageError(f"{shown(value)} has {len(numbers)} dimensions, not 1 to 3", place=place, remedy=_EXAMPLES)
     x, y, z = (*numbers, 1, 1)[:3]
     return (x, y, z)
+
+
+def _between_commas(text: str) -> list[str]:
+    """The parts between commas that stand in no parentheses; those around all of the text count as none."""
+    parts, depth, stripped = [""], 0, text.strip()
+    if stripped.startswith("[") and stripped.endswith("]"):
+        stripped = stripped[1:-1]
+    for sign in stripped:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts
 
 
 def _dims_text(dims: Dim3) -> str:
@@ -138,19 +159,24 @@ def _check_block(block: Dim3, function: Function) -> None:
 def make_launch(
     source: KernelSource, kernel: str | None, grid: str | int | Sequence[int], block: str | int | Sequence[int],
     args: Sequence[Any] = (), *, shared: str | int = 0, seed: int = 0, cluster: str | int | Sequence[int] | None = None,
+    names: Mapping[str, int] | None = None,
 ) -> Launch:
     """A checked launch of `kernel` (as `find_kernel` reads it; None when `source` has only one).
 
     `grid` in blocks and `block` in threads, 1 to 3 dimensions; `args` as `bind` takes them; `shared` dynamic shared bytes;
-    `cluster` in blocks, None for what the kernel was compiled for.
+    `cluster` in blocks, None for what the kernel was compiled for. The texts of these may read `names`, and those of grid and
+    shared memory also the block, as `block.x`.
     Raises UsageError for what CUDA would refuse. What depends on the GPU (its shared memory) is checked by occupancy.
     """
     name = find_kernel(source, kernel)
     function = source.module.kernels[name]
-    grid_dims, block_dims = parse_dim3(grid, "grid"), parse_dim3(block, "block")
-    _check_dims(grid_dims, MAX_GRID, "grid")
+    block_dims = parse_dim3(block, "block", names)
     _check_block(block_dims, function)
-    shared_bytes = parse_integer(shared, "shared") if isinstance(shared, str) else whole_number(shared, "shared", _EXAMPLES)
+    sides = {f"block.{axis}": size for axis, size in zip("xyz", block_dims, strict=True)}
+    names = {**(names or {}), "block": math.prod(block_dims), **sides}
+    grid_dims = parse_dim3(grid, "grid", names)
+    _check_dims(grid_dims, MAX_GRID, "grid")
+    shared_bytes = parse_integer(shared, "shared", names) if isinstance(shared, str) else whole_number(shared, "shared", _EXAMPLES)
     if shared_bytes < 0:
         raise UsageError(f"{shared_bytes} bytes of shared memory is negative", place="shared", remedy="give 0 or more bytes")
     shape = _cluster_shape(function, None if cluster is None else parse_dim3(cluster, "cluster"), grid_dims)

@@ -9,18 +9,20 @@ import re
 import runpy
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os.path import isfile
 from pathlib import Path
 from typing import Any, NoReturn
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError, suggestion
 from warpsight.base.yaml_nodes import Composed, compose
+from warpsight.kernels.arguments import scalar_number
 from warpsight.kernels.launch import KernelSource, Launch
 from warpsight.kernels.launch_check import make_launch
-from warpsight.kernels.sources import load_source
+from warpsight.kernels.launch_template import parameter_names
+from warpsight.kernels.sources import find_kernel, load_source, source_texts
 from warpsight.kernels.toolkit import Architecture
-from warpsight.kernels.values import check_kinds, parse_integer, shown, whole_number
+from warpsight.kernels.values import check_kinds, has_names, parse_integer, shown, whole_number
 
 _DEPTH = 2
 _UNQUOTED = re.compile(r"""(?<!['"\w])[iuf]\d+\[""")  # the beginning of an array
@@ -65,14 +67,17 @@ def read_yaml(path: str, *, needs: str = "a launch needs source, grid, block") -
 class LaunchSpec:
     """A launch as a user wrote it. `source` is a path or kernel text; `grid`, `block`, `args` as `make_launch` takes them.
 
+    In a Python file `source` may be a kernel of Numba, Triton or CuPy (`python_kernels.as_launch`), which has no `block` where that
+    fixes it; `constants` are the compile-time values of a Triton kernel.
+
     `registers` per thread replaces the assembler's count; None leaves it. `maxrregcount` and `opt_level` are what the assembler is
     told. `cluster` is the shape of a thread block cluster, in blocks. `path` is the file that it was read from, `name` what to
     call a source that is text.
     """
 
-    source: str
-    grid: str | int | Sequence[int]
-    block: str | int | Sequence[int]
+    source: Any
+    grid: Any = None
+    block: Any = None
     kernel: str | None = None
     args: tuple[Any, ...] = ()
     shared: str | int = 0
@@ -84,12 +89,13 @@ class LaunchSpec:
     maxrregcount: int | None = None
     opt_level: int | None = None
     cluster: str | int | Sequence[int] | None = None
+    constants: Mapping[str, Any] = field(default_factory=dict)
     path: str = ""
     name: str = ""
 
 
 KEYS = ("kernel", "source", "grid", "block", "shared", "args", "arch", "defines", "include_dirs", "registers", "seed",
-        "maxrregcount", "opt_level", "cluster")  # fmt: skip
+        "maxrregcount", "opt_level", "cluster", "constants")  # fmt: skip
 REQUIRED = ("source", "grid", "block")
 
 
@@ -100,9 +106,27 @@ def prepare(spec: LaunchSpec, native: Architecture | None = None) -> tuple[Kerne
     """
     source = load_kernels(spec, native)
     launch = make_launch(
-        source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed, cluster=spec.cluster
+        source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed, cluster=spec.cluster,
+        names=_sizes(spec, source),
     )
     return source, launch
+
+
+def _sizes(spec: LaunchSpec, source: KernelSource) -> dict[str, int]:
+    """What the grid, the block and the shared memory of `spec` may read: whole-numbered macros and scalar arguments by name, and
+    arguments by their number, as `arg.1`. Nothing where none of them reads anything.
+    """
+    dimensions = (spec.grid, spec.block, spec.shared)
+    texts = [part for each in dimensions for part in ([each] if isinstance(each, (str, int)) else each) if isinstance(part, str)]
+    if not any(map(has_names, texts)):
+        return {}
+    named: dict[str, Any] = dict(define.split("=", 1) for define in map(str, spec.defines) if "=" in define)
+    kernel = find_kernel(source, spec.kernel)
+    written = source_texts(spec.source, spec.include_dirs) if isfile(spec.source) else [spec.source]
+    for number, (name, value) in enumerate(zip(parameter_names(source, kernel, written), spec.args, strict=False), 1):
+        named |= {name: value, f"arg.{number}": value}
+    sizes = {name: scalar_number(value) for name, value in named.items()}
+    return {name: size for name, size in sizes.items() if size is not None}
 
 
 def load_kernels(spec: LaunchSpec, native: Architecture | None = None) -> KernelSource:
@@ -134,6 +158,12 @@ def _checked(key: str, value: Any, place: str) -> Any:
         return parse_integer(value, place) if isinstance(value, str) else whole_number(value, place, f"write e.g. {key}: 32")
     if key == "arch":
         return str(value)
+    if key == "constants":
+        if not isinstance(value, Mapping):
+            _refuse("constants are not a mapping", place, 'write constants = {"BLOCK": 128} in a Python file')
+        return dict(value)
+    if key == "source" and is_kernel_object(value):
+        return value
     if key in ("kernel", "source"):
         text = str(value) if isinstance(value, Path) else value
         if not isinstance(text, str) or not text.strip():
@@ -142,8 +172,15 @@ def _checked(key: str, value: Any, place: str) -> Any:
     return value
 
 
-def _relative(name: str, folder: Path) -> str:
-    """`name` seen from where the program runs; text of a kernel stays as it is."""
+def is_kernel_object(source: object) -> bool:
+    """Whether `source` is an object of a Python program, and not a path, a text or a plain value."""
+    return source is not None and not isinstance(source, (str, bytes, Path, int, float, list, dict))
+
+
+def _relative(name: Any, folder: Path) -> Any:
+    """`name` seen from where the program runs; text of a kernel and kernels of Python stay as they are."""
+    if is_kernel_object(name):
+        return name
     return name if "\n" in name or name == "-" else str(folder / name)
 
 
@@ -156,7 +193,7 @@ def spec_from_keys(values: Mapping[str, Any], lines: Mapping[str, int], path: st
         if key not in KEYS:
             place = f"{path}:{lines[key]}" if key in lines else path
             _refuse(f"{key} is not a known key{suggestion(key, KEYS)}", place, f"the keys are: {', '.join(KEYS)}")
-    for key in REQUIRED:
+    for key in REQUIRED[: 1 if is_kernel_object(values.get("source")) else None]:
         if values.get(key) is None:
             _refuse(f"{key} is missing", path, f"a launch needs {', '.join(REQUIRED)}")
     folder = Path(path).parent
@@ -199,7 +236,7 @@ def _read_python(path: str) -> LaunchSpec:
             _refuse(f"launch() returned a {type(result).__name__}", path, "return a dict of the keys of a launch, or a LaunchSpec")
         return spec_from_keys(result, {}, path)
     values = {key: names[key] for key in KEYS if key in names}
-    for key in REQUIRED:
+    for key in REQUIRED[: 1 if is_kernel_object(values.get("source")) else None]:
         if key not in values:
             near = suggestion(key, [name for name in names if not name.startswith("_")])
             _refuse(f"neither launch() nor {key} is defined{near}", path, f"set {', '.join(REQUIRED)}, or define launch()")

@@ -128,6 +128,16 @@ def launch_template(source: KernelSource, kernel: str, texts: Sequence[str]) -> 
     return LaunchTemplate(source.path, shown, grid, block, _dynamic_shared(source, function, block, code), parameters)
 
 
+def parameter_names(source: KernelSource, kernel: str, texts: Sequence[str]) -> list[str]:
+    """What `texts`, those of a CUDA source and its headers, call the parameters of `kernel` (its mangled name), in order.
+
+    Where the texts do not have its declaration, what the PTX calls them.
+    """
+    parameters = source.module.kernels[kernel].parameters
+    declared = [name for _, name in _declared("\n".join(map(_without_comments, texts)), display_name(kernel))]
+    return declared if len(declared) == len(parameters) else [each.name for each in parameters]
+
+
 def _operands(function: Function) -> Iterator[Any]:
     """The operands of its instructions, and what addresses among them begin with."""
     for instruction in function.instructions:

@@ -8,6 +8,7 @@ when a kernel of it is at hand.
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import dataclasses
 import importlib
@@ -86,6 +87,9 @@ class DeviceArray:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.array, name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DeviceArray:
+        return DeviceArray(copy.deepcopy(self.array, memo))
 
 
 # -- The driver that Triton is given.

@@ -16,6 +16,7 @@ import numpy as np
 from warpsight.base.errors import CompileError, UnsupportedError, UsageError, WarpsightError
 from warpsight.kernels.arguments import parse_argument
 from warpsight.kernels.launch import ArrayArgument
+from warpsight.kernels.launch_check import parse_dim3
 from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, parse_architecture
 from warpsight.kernels.triton_driver import ARGUMENTS, Device, DeviceArray, TritonLaunch, driving
 
@@ -24,6 +25,15 @@ _MOST_LISTED = 8
 # Bytes of shared memory that a block may have, by compute capability (CUDA C++ Programming Guide, "Technical Specifications").
 _SHARED_KIB = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227, 120: 99, 121: 99}
 _SCALARS = (bool, int, float, str, type(None))
+
+
+class OpenChoice(UsageError):
+    """The constants leave several `configurations` of an autotuned kernel open."""
+
+    def __init__(self, what: str, configurations: Sequence[dict[str, Any]]) -> None:
+        remedy = "choose one by its values, constants={...}; `warpsight tune` ranks them"
+        super().__init__(what, place="constants", remedy=remedy)
+        self.configurations = tuple(configurations)
 
 
 def is_triton_kernel(kernel: Any) -> bool:
@@ -130,7 +140,8 @@ def _run(kernel: Any, call: _Call, grid: Any, device: Device) -> None:
             if config.pre_hook is not None:
                 _of_user(config.pre_hook, named, "pre_hook")
     call.check_complete(named)
-    dimensions = grid if callable(grid) else _dimensions(grid)
+    sizes = {key: value for key, value in named.items() if isinstance(value, int)}
+    dimensions = grid if callable(grid) else parse_dim3(grid, "grid", sizes)
     try:
         with driving(device), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -139,12 +150,6 @@ def _run(kernel: Any, call: _Call, grid: Any, device: Device) -> None:
         raise
     except Exception as error:  # Triton has no common base for what it raises on a wrong kernel
         raise _compile_error(function, error) from error
-
-
-def _dimensions(grid: Any) -> tuple[Any, ...]:
-    if isinstance(grid, str):
-        return tuple(int(part) for part in grid.replace("x", ",").strip("()[] ").split(",") if part.strip())
-    return tuple(grid) if isinstance(grid, Sequence) else (grid,)
 
 
 def _of_user(function: Callable[[dict[str, Any]], Any], values: dict[str, Any], what: str) -> Any:
@@ -176,7 +181,7 @@ def _pruned(tuner: Any, call: _Call) -> list[Any]:
 def _chosen(tuner: Any, call: _Call) -> Any:
     """The configuration that agrees with the constants, or where they give all meta-parameters the nearest one with their values.
 
-    Raises UsageError where several agree, or none.
+    Raises OpenChoice where several agree, or none.
     """
     settings = [_values(config) for config in tuner.configs]
     wanted = {key: value for key, value in call.constants.items() if any(key in values for values in settings)}
@@ -195,7 +200,7 @@ def _chosen(tuner: Any, call: _Call) -> Any:
     listed = "; ".join(f"({', '.join(f'{key}={value}' for key, value in _values(each).items())})" for each in among[:_MOST_LISTED])
     more = f"; and {len(among) - _MOST_LISTED} more" if len(among) > _MOST_LISTED else ""
     what = f"the kernel is tuned at run time, among {len(among)} configurations: {listed}{more}"
-    raise UsageError(what, place="constants", remedy="choose one by its values, constants={...}")
+    raise OpenChoice(what, [_values(each) for each in among])
 
 
 def _with(config: Any, values: Mapping[str, Any]) -> Any:

@@ -18,7 +18,7 @@ from warpsight.base.progress import Watch, stage
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interchange import read_profile, write_profile
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.pipeline.kernel_input import prepare
+from warpsight.pipeline.autotune import prepare_tuned
 from warpsight.pipeline.provenance import TOOL, cluster_of
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import ListingSink, convert_launches, obtain_trace, run_ready
@@ -76,7 +76,7 @@ def trace_into(
     if request.is_trace:
         remedy = "copy the folder, or give the kernel it was made from"
         raise UsageError("is already a trace", place=str(request.path), remedy=remedy)
-    ready = prepare(request, gpu)
+    ready = prepare_tuned(request, gpu, run_ready, watch)
     with ListingSink(folder, overwrite=overwrite, notes=ready.notes) as sink:
         return run_ready(ready, sink=sink, watch=watch)
 

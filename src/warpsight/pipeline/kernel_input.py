@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Mapping
@@ -15,12 +16,13 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.isa.ptx.lexer import lines_of
 from warpsight.kernels import launch_file as launch_spec
 from warpsight.kernels.launch import DEFAULT_HEAP_BYTES, DEFAULT_STACK_BYTES, MAX_STACK_BYTES, KernelSource, Launch, RunOptions
-from warpsight.kernels.launch_file import LaunchSpec, read_launch_file
+from warpsight.kernels.launch_file import LaunchSpec, is_kernel_object, read_launch_file
 from warpsight.kernels.machine_code import OLDEST_GPU, native_architecture, variant_of
 from warpsight.kernels.python_kernels import as_launch
 from warpsight.kernels.registers import RegisterUse, register_use
 from warpsight.kernels.sources import check_source, has_only_machine_code, own_architecture
 from warpsight.kernels.toolkit import Architecture, parse_architecture
+from warpsight.kernels.triton_kernel import configurations, is_triton_kernel
 from warpsight.kernels.values import check_kinds, parse_integer
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, LEVELS, KernelRequest
 from warpsight.pipeline.suites import MANIFEST, read_manifest
@@ -169,24 +171,99 @@ def _run_options(request: KernelRequest) -> RunOptions:
     return RunOptions(size, request.output, WATCHING if request.check else frozenset(), stack_bytes=stack)
 
 
+def is_launch_file(path: object) -> bool:
+    """Whether a kernel input is a launch file, by its name."""
+    name = os.fspath(path) if isinstance(path, os.PathLike) else path
+    return isinstance(name, str) and "\n" not in name and name.endswith(_LAUNCH_FILES)
+
+
+@dataclass(frozen=True)
+class PythonLaunch:
+    """A launch of an object of a Python program: a kernel of Numba, Triton or CuPy, its compile-time values, and the other settings
+    of a `LaunchSpec` that were given.
+    """
+
+    kernel: Any
+    constants: dict[str, Any]
+    settings: dict[str, Any]
+
+
 def launch_spec_of(request: KernelRequest, architecture: Architecture | None = None) -> LaunchSpec:
     """The launch as a file says it, with what the request says over it; or the request alone.
 
     A kernel of Python is compiled for `architecture` where the request says nothing else.
     """
+    written = written_launch(request)
+    if isinstance(written, LaunchSpec):
+        return written
+    default = {} if architecture is None else {"arch": architecture.virtual}
+    settings = as_launch(written.kernel, default | written.settings, written.constants)
+    return _complete(written.kernel, written.settings if settings is None else settings)
+
+
+def written_launch(request: KernelRequest) -> LaunchSpec | PythonLaunch:
+    """The launch with nothing compiled. Raises UsageError for compile-time values of what is no kernel of Python."""
     settings: dict[str, Any] = {name: getattr(request, name) for name in _OVER_A_FILE if getattr(request, name) is not None}
+    constants = constants_of(request)
     path = str(request.path) if hasattr(request.path, "__fspath__") else request.path
-    if isinstance(path, str) and "\n" not in path and path.endswith(_LAUNCH_FILES):
+    if isinstance(path, str) and is_launch_file(path):
         is_manifest = os.path.basename(path) == MANIFEST and os.path.isfile(path)
-        return replace(read_manifest(path).launch_spec() if is_manifest else read_launch_file(path), **settings)
-    if not isinstance(path, (str, tuple)):
-        default = {} if architecture is None else {"arch": architecture.virtual}
-        settings = as_launch(path, default | settings, request.constants) or settings
+        spec = read_manifest(path).launch_spec() if is_manifest else read_launch_file(path)
+        if is_kernel_object(spec.source):
+            stated = {name: value for name in _OVER_A_FILE if (value := getattr(spec, name)) not in (None, (), 0)}
+            return PythonLaunch(spec.source, {**spec.constants, **constants}, {**stated, **settings, "path": path})
+        _refuse_constants({**spec.constants, **constants})
+        return replace(spec, **settings)
+    if isinstance(path, (str, tuple)):
+        _refuse_constants(constants)
+        return _complete(path, settings)
+    return PythonLaunch(path, constants, settings)
+
+
+def tuned_configurations(request: KernelRequest) -> tuple[dict[str, Any], ...]:
+    """What `@triton.autotune` lists for the launch and its constants leave open, each as constants; () where nothing is open."""
+    written = written_launch(request)
+    if not isinstance(written, PythonLaunch) or not is_triton_kernel(written.kernel):
+        return ()
+    fixed, settings = written.constants, written.settings
+    listed = configurations(written.kernel, settings.get("args", ()), fixed, seed=int(settings.get("seed", 0)))
+    return tuple(each for each in listed if all(each[name] == value for name, value in fixed.items() if name in each))
+
+
+def constants_of(request: KernelRequest) -> dict[str, Any]:
+    """The compile-time values of the request, given as a mapping or as texts (`BLOCK=128`)."""
+    given = request.constants or {}
+    if isinstance(given, Mapping):
+        return dict(given)
+    pairs = [text.partition("=") for text in given]
+    unnamed = next(("".join(pair) for pair in pairs if not pair[0] or not pair[2]), None)
+    if unnamed is not None:
+        raise UsageError(f'"{unnamed}" is not NAME=VALUE', place="constants", remedy="write for example BLOCK=128")
+    return {name: constant_value(text) for name, _, text in pairs}
+
+
+def constant_value(text: str) -> Any:
+    """The compile-time value that a text means: a number, True, False or None as Python writes them, else the text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _refuse_constants(constants: Mapping[str, Any]) -> None:
+    if constants:
+        what = f"only a Triton kernel has compile-time values, as {next(iter(constants))} would be"
+        raise UsageError(what, place="constants", remedy="leave them out, or define macros")
+
+
+def _complete(source: Any, settings: dict[str, Any]) -> LaunchSpec:
+    """The spec of `settings`, of a kernel in `source` where they name none. Raises UsageError where grid or block are missing."""
     for name, unit in (("grid", "blocks in the grid"), ("block", "threads in a block")):
         if name not in settings:
-            if isinstance(path, str) and path != "-":
-                check_source(path, settings.get("arch"))  # what is wrong with the file itself comes first
-            writes = f"; `warpsight init {path}` writes one" if isinstance(path, str) and "\n" not in path and path != "-" else ""
+            if isinstance(source, str) and source != "-":
+                check_source(source, settings.get("arch"))  # what is wrong with the file itself comes first
+            is_path = isinstance(source, str) and "\n" not in source and source != "-"
+            writes = f"; `warpsight init {source}` writes one" if is_path else ""
             remedy = f"give --{name}, or a launch file (.yaml, .py){writes}"
             raise UsageError(f"is missing: how many {unit}?", place=f"--{name}", remedy=remedy)
-    return LaunchSpec(**settings if "source" in settings else {"source": ptx_of(path), **settings})
+    return LaunchSpec(**settings if "source" in settings else {"source": ptx_of(source), **settings})

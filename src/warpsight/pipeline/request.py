@@ -69,13 +69,12 @@ class KernelRequest:
     `args` are texts by rule (``f32[1024]:uniform``), Python or NumPy scalars, or NumPy arrays (device memory, written back).
     `grid`, `block` count blocks and threads, `cluster` the blocks of a thread block cluster; `shared` bytes of dynamic shared
     memory; `registers` per thread, of which the assembler takes at most `maxrregcount`; `opt_level` (0 to 3) is how far it
-    optimises;
-    `threads` of this machine that run the blocks; `sample` blocks are recorded, as a number or a share (``5%``).
+    optimises; `threads` of this machine that run the blocks; `sample` blocks are recorded, as a number or a share (``5%``).
     `heap_bytes` are for the kernel's own `malloc`; its `printf` writes to `output` (None: standard output). `constants` are the
-    compile-time values of a Triton kernel. `level` is what is executed and timed: `ptx`, `sass` (machine code assembled for
-    the GPU), or `auto` (None): `sass` for a GPU with a compute capability of 7.0 or later, else `ptx`. `check` makes
-    what the checks of `warpsight check` find a fault. Of a trace of another tool, `kernels` and `launches` choose launches
-    (``a,b`` and ``1,3-5``) and `isa_file` says what opcodes are.
+    compile-time values of a Triton kernel, by name or as texts (`BLOCK=128`). `level` is what is executed and timed: `ptx`, `sass`
+    (machine code assembled for the GPU), or `auto` (None): `sass` for a GPU with a compute capability of 7.0 or later, else `ptx`.
+    `check` makes what the checks of `warpsight check` find a fault. Of a trace of another tool, `kernels` and `launches` choose
+    launches (``a,b`` and ``1,3-5``) and `isa_file` says what opcodes are.
     """
 
     path: Any
@@ -100,7 +99,7 @@ class KernelRequest:
     stack_bytes: int | None = _of(int, key="stack")
     output: TextIO | None = None
     check: bool | None = _of(bool)
-    constants: Mapping[str, Any] | None = None
+    constants: Mapping[str, Any] | tuple[str, ...] | None = _of(list)
     kernels: str | None = _of(str)
     launches: str | None = _of(str)
     isa_file: str | None = _of(str, holds=PATHS)

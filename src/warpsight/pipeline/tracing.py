@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 emulator = lazy.load("warpsight.emulator.run.launch", suppress_warning=True)  # compilers take long to load
 # A stored trace needs neither a kernel's sources nor the traces of other tools.
-kernel_input: Any = lazy.load("warpsight.pipeline.kernel_input", suppress_warning=True)
+autotune: Any = lazy.load("warpsight.pipeline.autotune", suppress_warning=True)
 formats: Any = lazy.load("warpsight.traces.importers.formats", suppress_warning=True)
 machine_listing: Any = lazy.load("warpsight.pipeline.machine_listing", suppress_warning=True)
 imported: Any = lazy.load("warpsight.traces.importers.launch", suppress_warning=True)
@@ -89,7 +89,7 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
     A `gpu`, if given, says beforehand whether a block fits an SM, and whose machine code is executed at level `sass`.
     Raises UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, and LimitError past `max_instructions`.
     """
-    ready = kernel_input.prepare(request, gpu)
+    ready = autotune.prepare_tuned(request, gpu, run_ready, watch)
     if gpu is not None:
         ready.check_fit(gpu)
     prepared = _compiled(ready)

@@ -333,7 +333,7 @@ def _number(text: str, key: str, designs: _Designs) -> float:
         return float(math.prod(map(int, text.split("x"))))
     match = _SCALAR_ARGUMENT.fullmatch(text.strip())
     if match is None:
-        number = key.removeprefix(ARGUMENT_PREFIX)
         what = f'"{designs.text}" reads {key}, and "{text[:60]}" is not a number'
-        raise UsageError(what, place=designs.place, remedy=f"give argument {number} plain numbers, as 1024 or i32:1024")
+        called = f"argument {key.removeprefix(ARGUMENT_PREFIX)}" if key.startswith(ARGUMENT_PREFIX) else key
+        raise UsageError(what, place=designs.place, remedy=f"give {called} plain numbers, as 1024 or i32:1024")
     return float(match[1])

@@ -18,9 +18,19 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.fingerprint import TRACE, fingerprint
 from warpsight.jobs.store import ResultStore
 from warpsight.kernels.launch import input_hash, kernel_hash
-from warpsight.pipeline.kernel_input import launch_spec_of, prepare
+from warpsight.kernels.launch_file import LaunchSpec
+from warpsight.pipeline.kernel_input import (
+    ReadyLaunch,
+    constant_value,
+    constants_of,
+    is_launch_file,
+    launch_spec_of,
+    prepare,
+    written_launch,
+)
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import launches_of
+from warpsight.sweeps.names import DIMENSIONS, LAUNCH
 from warpsight.sweeps.study import StudyKernel
 from warpsight.traces.store_format import HEADER
 
@@ -97,7 +107,7 @@ def study_launch(kernel: StudyKernel, choice: Choice, gpu: GpuSpec, store: Resul
                 folder = Path(request.path)
                 key = hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()
                 return StudyLaunch(kernel.name, choice, request, gpu, key, str(folder.absolute()))
-            key = trace_key(request, gpu)
+            key = trace_key(prepare(request, gpu))  # compiled, with its inputs, and not run
     except WarpsightError as error:
         return StudyLaunch(kernel.name, choice, kernel.request, gpu, refused=str(error))
     except OSError as error:
@@ -113,7 +123,8 @@ def refuse_standard_input(path: object) -> None:
 
 
 def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> KernelRequest:
-    """`request` with what the launch axes say: `block`, `grid`, `shared`, `registers`, and `arg.N`, an argument by number or name.
+    """`request` with what the launch axes say: `block`, `maxrregcount` and the like, `arg.N`, an argument by number or name, and
+    `define.NAME` or `constant.NAME`, a macro or compile-time value besides those that the launch has.
 
     Raises UsageError for a trace, whose launch is over, and for an argument that the launch does not have.
     """
@@ -126,9 +137,28 @@ def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> Kerne
     for name, text in choice:
         if name.startswith("arg."):
             changes["args"] = _with_argument(request, changes.get("args"), name.removeprefix("arg."), text)
+        elif name.startswith("define."):
+            macro, others = name.removeprefix("define."), changes.get("defines", defines_of(request))
+            changes["defines"] = (*without_macro(others, macro), f"{macro}={text}")
+        elif name.startswith("constant."):
+            constants = changes.get("constants", constants_of(request))
+            changes["constants"] = {**constants, name.removeprefix("constant."): constant_value(text)}
         else:
-            changes[name] = int(float(text)) if name in ("registers", "shared") else text.replace("x", ",")
+            changes[name] = text.replace("x", ",") if LAUNCH[f"launch.{name}"].kind == DIMENSIONS else int(float(text))
     return replace(request, **changes)
+
+
+def defines_of(request: KernelRequest) -> tuple[str, ...]:
+    """The macros of the launch: those of the request, else those of its launch file."""
+    if request.defines is not None:
+        return request.defines
+    written = written_launch(request) if is_launch_file(request.path) else None
+    return written.defines if isinstance(written, LaunchSpec) else ()
+
+
+def without_macro(defines: Sequence[str], name: str) -> tuple[str, ...]:
+    """`defines` without the macro `name`."""
+    return tuple(each for each in defines if each.partition("=")[0] != name)
 
 
 def _with_argument(request: KernelRequest, args: tuple[Any, ...] | None, called: str, text: str) -> tuple[Any, ...]:
@@ -144,12 +174,8 @@ def _with_argument(request: KernelRequest, args: tuple[Any, ...] | None, called:
     return tuple(values)
 
 
-def trace_key(request: KernelRequest, gpu: GpuSpec) -> str:
-    """The key of the trace that `request` would make for `gpu`: kernel, inputs, what is recorded of it, and the recording code.
-
-    The kernel is compiled, and its inputs are made, but it does not run. Raises what `prepare` raises.
-    """
-    ready = prepare(request, gpu)
+def trace_key(ready: ReadyLaunch) -> str:
+    """The key of the trace that a prepared launch would make: kernel, inputs, what is recorded of it, and the recording code."""
     executed = ready.source.target if ready.architecture is None else f"machine code of {ready.architecture.real}"
     options = (ready.options.heap_bytes, ready.options.stack_bytes, ready.options.check, ready.max_instructions)
     recorded = (ready.registers.registers, ready.registers.static_shared_bytes, ready.sample, ready.seed, *options)

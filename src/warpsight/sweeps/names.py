@@ -10,6 +10,7 @@ from warpsight.gpu.key import FLAG, WORD, Key
 from warpsight.gpu.keys import every_parameter, find_key
 from warpsight.gpu.spec import KEYS
 from warpsight.gpu.steps import ORDERS
+from warpsight.kernels.launch_check import MOST_CLUSTER_BLOCKS
 from warpsight.pipeline.request import CACHES, CACHES_BEFORE, INTERLEAVINGS, REPRESENTATIVES
 
 NUMBER, TRUTH = "number", "true or false"  # what an expression can be, besides WORD
@@ -27,8 +28,11 @@ LAUNCH: dict[str, Key] = {
     for key in (
         Key("launch.grid", DIMENSIONS, "blocks of the grid; in expressions their number", most=MOST_BLOCKS),
         Key("launch.block", DIMENSIONS, "threads of a block; in expressions their number", most=MOST_THREADS),
+        Key("launch.cluster", DIMENSIONS, "blocks of a cluster; in expressions their number", most=MOST_CLUSTER_BLOCKS),
         Key("launch.shared", COUNT, "bytes of dynamic shared memory of a block", 0, 2**40),
         Key("launch.registers", COUNT, "registers of a thread, instead of the assembler's count", 1, MOST_REGISTERS),
+        Key("launch.maxrregcount", COUNT, "the most registers of a thread that the assembler takes", 16, MOST_REGISTERS),
+        Key("launch.opt_level", COUNT, "how far the assembler optimizes", 0, 3),
     )
 }
 METHOD: dict[str, Key] = {
@@ -43,8 +47,9 @@ METHOD: dict[str, Key] = {
 }
 GPU = "gpu"
 _GPU = Key(GPU, WORD, "the GPU that a design is a change of: a name of the catalogue, or a description file")
-ARGUMENT_PREFIX = "launch.arg."
+ARGUMENT_PREFIX, DEFINE_PREFIX, CONSTANT_PREFIX = "launch.arg.", "launch.define.", "launch.constant."
 _ARGUMENT = re.compile(r"launch\.arg\.(?:[1-9][0-9]{0,3}|[A-Za-z_][A-Za-z_0-9]*)")
+_COMPILED = re.compile(r"launch\.(?:define|constant)\.[A-Za-z_]\w*")
 _ALL = {**KEYS, **LAUNCH, **METHOD, GPU: _GPU}
 
 
@@ -55,17 +60,20 @@ def study_key(name: str, place: str) -> Key:
         return known
     if _ARGUMENT.fullmatch(name):
         return Key(name, ARGUMENT, "an argument of the kernel", 0, _MOST_ARGUMENT)
+    if _COMPILED.fullmatch(name):
+        return Key(name, ARGUMENT, "a macro, or a compile-time value of a Triton kernel", 0, _MOST_ARGUMENT)
     if name.startswith(ARGUMENT_PREFIX):
         what = f"{name} is not an argument of a kernel"
         raise UsageError(what, place=place, remedy="write launch.arg.1 for the first argument, or launch.arg.NAME")
     what = f"{name} is not a known key{suggestion(name, [*_ALL, *every_parameter(), ARGUMENT_PREFIX + '1'])}"
-    raise UsageError(what, place=place, remedy="`warpsight gpus show mdm-pascal` lists the GPU's keys; others: "
-                     f"{', '.join([*LAUNCH, ARGUMENT_PREFIX + 'N', *METHOD, GPU])}")
+    others = [*LAUNCH, f"{ARGUMENT_PREFIX}N", f"{DEFINE_PREFIX}NAME", f"{CONSTANT_PREFIX}NAME", *METHOD, GPU]
+    remedy = f"`warpsight gpus show mdm-pascal` lists the GPU's keys; others: {', '.join(others)}"
+    raise UsageError(what, place=place, remedy=remedy)
 
 
 def is_known(name: str) -> bool:
     """Whether `study_key` has an answer."""
-    return name in _ALL or find_key(name) is not None or bool(_ARGUMENT.fullmatch(name))
+    return name in _ALL or find_key(name) is not None or bool(_ARGUMENT.fullmatch(name) or _COMPILED.fullmatch(name))
 
 
 def known_names() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from warpsight.gpu.document import Text, parse_value
 from warpsight.gpu.keys import find_key
 from warpsight.kernels.launch_check import parse_dim3
 from warpsight.kernels.launch_file import relative_argument
+from warpsight.kernels.values import has_names
 from warpsight.models.base import get_model
 from warpsight.pipeline.request import ARGUMENTS, DIMENSIONS, PATHS, REQUEST_FIELDS, KernelRequest, Method, RequestField
 from warpsight.pipeline.suites import MANIFEST, Suite, SuiteKernel, load_suite, shipped_suites
@@ -139,7 +141,10 @@ def _request_value(field: RequestField, node: YamlNode, folder: Path) -> Any:
 
 def _dimensions(node: YamlNode) -> str:
     """One to three numbers, `16x64` or `[16, 64]`."""
-    text = "x".join(item.text() for item in node.items()) if node.is_list else node.text()
+    parts = [item.text() for item in node.items()] if node.is_list else [node.text()]
+    if any(has_names(part) and _OPERATION.search(part) for part in parts):  # an expression of what the launch has
+        return ", ".join(parts)
+    text = "x".join(parts)
     parse_dim3(text, node.place)
     return text
 
@@ -150,6 +155,7 @@ SCHEMA = "1"
 STUDY_KEYS = ("schema", "suite", *(each.key for each in STUDY_FIELDS))
 _FILE = Composed("study", "the YAML file of a study", "start with kernels: [...] and axes: {sm_count: 15:80:5}", UsageError)
 _EITHER = Composed("study or launch", "YAML", "write a study file (docs/reference/study-file.md) or a launch file", UsageError)
+_OPERATION = re.compile(r"[-+*/(]")
 _METHOD_KEYS = tuple(name.removeprefix("method.") for name in METHOD)
 
 
