@@ -48,6 +48,16 @@ def test_loop_that_ends_by_itself_is_not(poll: str, rest: str) -> None:
     assert not graph(loop(poll, rest)).waits.independent
 
 
+def test_loop_that_is_the_last_block_is_found() -> None:
+    """Compilers put loops that seldom run behind the return."""
+    body = """bra L; D: ret;
+        L: atom.global.cas.b32 %r1, [%rd1], 0, 1; setp.eq.u32 %p1, %r1, 0; @%p1 bra D; bra L;"""
+    code = parse_module(kernel(body)).kernels["k"].instructions
+    first = next(i.index for i in code if i.opcode == "atom")
+    waits = graph(body).waits
+    assert (3, 2) in waits.spinning and waits.polls >= set(range(first, len(code)))
+
+
 def test_poll_that_decides_through_other_branches_is_found() -> None:
     body = """L: atom.global.cas.b32 %r1, [%rd1], 0, 1;
         setp.ne.u32 %p1, %r1, 0; @%p1 bra N; mov.u32 %r2, 1; N: setp.eq.u32 %p2, %r2, 0; @%p2 bra L; ret;"""

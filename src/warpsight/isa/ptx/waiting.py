@@ -53,7 +53,7 @@ def find_waits(
     meeting = apart and any(is_collective(i) or is_block_barrier(i) for i in function.instructions)
     if not (together or meeting or spinning or _has_special_barriers(function.instructions) or code.meets_apart(meets)):
         return NO_WAITS
-    polls = frozenset(pc for edge in spinning for block in code.loop(*edge) for pc in range(starts[block], starts[block + 1]))
+    polls = frozenset(i.index for edge in spinning for block in code.loop(*edge) for i in code.blocks[block])
     return Waits(True, spinning, frozenset(i.index for i in function.instructions if is_collective(i)), polls)
 
 
