@@ -45,10 +45,11 @@ _REFUSALS = ("UnsupportedError", "LimitError")
 HEAD = """# Triton's own unit tests
 
 Made by `python validation/triton_suite.py CHECKOUT --write`, which says how to obtain them. The tests run as they are published,
-with Warpsight as the device; what they compare with is NumPy's and PyTorch's on the CPU. Of each file {count} were chosen by a
-fixed seed. "Refused" means that Warpsight says that it does not model what the kernel needs, or that the launch passes
-{limit:,} warp instructions; "failed" that something else went wrong; "skipped" that the test says itself that it does not concern
-this GPU. Triton {version}.
+with Warpsight as the device; what they compare with is NumPy's and PyTorch's on the CPU. Of each file a sample was run, chosen by
+a fixed seed and as large as the table says; files that it does not name were not run. Accesses just past a tensor end no test, as
+on a GPU. "Refused" means that Warpsight says that it does not model what the kernel needs, or that the launch passes {limit:,}
+warp instructions; "failed" that something else went wrong; "skipped" that the test says itself that it does not concern this GPU.
+Triton {version}.
 
 """
 
@@ -69,8 +70,8 @@ class AsOnAGpu(Observer):
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
-    """All tests see the device."""
+def pytest_cmdline_main(config: pytest.Config) -> Iterator[None]:
+    """All tests see the device, and so do their files when they are read."""
     settings = _settings()
     gpu = load_gpu(settings["gpu"])
     architecture = native_architecture(wanted_architecture(gpu))[0] if settings["level"] == "sass" else None
@@ -214,8 +215,7 @@ def main() -> int:
                         log.writelines(json.dumps({**row, "on": key}) + "\n" for row in results[key])
     made = table(results)
     if arguments.write:
-        count = f"{arguments.count} cases, or all where there are fewer," if arguments.count else "all"
-        PAGE.write_text(HEAD.format(count=count, limit=MOST_INSTRUCTIONS, version=triton.__version__) + made + "\n")
+        PAGE.write_text(HEAD.format(limit=MOST_INSTRUCTIONS, version=triton.__version__) + made + "\n")
     else:
         print(made)
     return 0

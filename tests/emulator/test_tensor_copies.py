@@ -208,11 +208,9 @@ def test_a_policy_of_the_l2_is_a_hint(level: str) -> None:
 
 @LEVELS
 def test_a_map_that_was_made_in_shared_memory_is_copied_to_device_memory(level: str) -> None:
-    text = load_kernel(2, 128).replace("st.global.b64 [%map+", "st.shared.b64 [%box+").replace(
-        "    tensormap.replace",
-        "    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%map], [%box], 128;\n"
-        "    tensormap.replace", 1,
-    )  # fmt: skip
+    one, text = "    @%p0 bra WAIT;\n", load_kernel(2, 128).replace("st.global.b64 [%map+", "st.shared.b64 [%box+")
+    copied = "    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%map], [%box], 128;\n"
+    text = text.replace(one, "").replace("    tensormap.replace", f"{copied}{one}    tensormap.replace", 1)  # by all lanes
     assert "cp_fenceproxy" in text
     tensor, data = np.arange(64, dtype=np.float32).reshape(8, 8), np.zeros(32, np.float32)
     run(text, 128, tensor_map("f32", (8, 8), (32,), (8, 4)), tensor, data, (0, 2), level)
