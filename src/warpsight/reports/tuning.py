@@ -52,11 +52,12 @@ def _tried(document: dict[str, Any]) -> list[str]:
 
 def _columns(document: dict[str, Any], shown: Sequence[tuple[int, dict[str, Any]]], style: Style) -> list[Column]:
     rows = [row for _, row in shown]
-    varied = [Column(name, [_value(row, name) for row in rows]) for name in document["varied"]]
+    differing = [name for name in document["varied"] if len({row["configuration"].get(name) for row in document["rows"]}) > 1]
+    varied = [Column(name, [_value(row, name) for row in rows]) for name in differing]
     return [
         Column("rank", [f"{place} default" if row["default"] else str(place) for place, row in shown], left=True),
         *varied,
-        *(Column(name, [_size(row[name]) for row in rows]) for name in ("grid", "block") if name not in document["varied"]),
+        *(Column(name, [_size(row[name]) for row in rows]) for name in ("grid", "block") if name not in differing),
         Column("time", [style.time(row["seconds"]) for row in rows]),
         Column("speedup", ["-" if row["speedup"] is None else f"{row['speedup']:.2f}x" for row in rows]),
         Column("occupancy", [f"{row['occupancy']:.2f}" for row in rows]),
