@@ -71,7 +71,7 @@ def latency_table(
             other[pc] = float(gpu.l2.latency_cycles)  # until it is written; only waits for its group wait for it
         elif times and _is_waited_for(instruction):
             levels[pc] = _served(instruction, misses, gpu) / times
-            other[pc] = _on_chip(instruction, misses, gpu, times, shared_latency(gpu, remote=pc in remote))
+            other[pc] = _on_chip(instruction, misses, gpu, times, remote=pc in remote)
     device = levels.sum(axis=1)
     return LatencyTable(device + other, device > other, levels)
 
@@ -126,11 +126,12 @@ def _merged(pc: int, misses: MissProfile, reach: Floats) -> Floats:
     return np.asarray(float(misses.merged_wait_cycles[pc]) * beyond / beyond.sum() * scale)
 
 
-def _on_chip(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec, times: int, latency: int) -> float:
-    """Mean cycles in shared memory (`latency`, one cycle for each further pass, and those of lanes of atomics at one address), or
-    in the constant and parameter cache.
+def _on_chip(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec, times: int, *, remote: bool) -> float:
+    """Mean cycles in shared memory (its latency, one cycle for each further pass, and those of lanes of atomics at one address), or
+    in the constant and parameter cache. `remote`: that of another block.
     """
     if instruction.has_degree:
+        latency = shared_latency(gpu, remote=remote)
         executions, passes = int(misses.shared_executions[instruction.pc]), int(misses.shared_passes[instruction.pc])
         lanes = int(misses.shared_repeats[instruction.pc]) * gpu.sm.atomic_lane_cycles
         return (executions * latency + passes - executions + lanes) / times if executions else 0.0

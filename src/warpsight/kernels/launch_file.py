@@ -89,7 +89,7 @@ class LaunchSpec:
     maxrregcount: int | None = None
     opt_level: int | None = None
     cluster: str | int | Sequence[int] | None = None
-    constants: Mapping[str, Any] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
     path: str = ""
     name: str = ""
 
@@ -117,7 +117,7 @@ def _sizes(spec: LaunchSpec, source: KernelSource) -> dict[str, int]:
     arguments by their number, as `arg.1`. Nothing where none of them reads anything.
     """
     dimensions = (spec.grid, spec.block, spec.shared)
-    texts = [part for each in dimensions for part in ([each] if isinstance(each, (str, int)) else each) if isinstance(part, str)]
+    texts = [part for each in dimensions for part in (each if isinstance(each, (list, tuple)) else [each]) if isinstance(part, str)]
     if not any(map(has_names, texts)):
         return {}
     named: dict[str, Any] = dict(define.split("=", 1) for define in map(str, spec.defines) if "=" in define)
