@@ -52,6 +52,7 @@ def test_a_second_signal_does_not_wait() -> None:
 
 
 def test_nothing_is_raised_without_a_signal() -> None:
-    with Interruption():
+    with Interruption() as interruption:
         leave_if_asked()
     leave_if_asked()
+    assert interruption.pending == 0

@@ -7,7 +7,7 @@ from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style, write_output
+from warpsight.cli.output import ProgressBar, print_rows, refuse_two_tables, terminal_style, write_output
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.comparison import compare
 from warpsight.hardware.ranking import rank_gpus
@@ -48,8 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare and print; exit code 1 if a gate fails."""
-    if arguments.json and arguments.output == "-":
-        raise UsageError("stdout can hold CSV or JSON, not both", place="-o", remedy="leave out one of them, or name a file")
+    refuse_two_tables(arguments)
     if arguments.plot and not arguments.against:
         raise UsageError("needs a reference to compare with", place="--plot", remedy="give --against CSV")
     names = options.gpu_names(arguments)
@@ -63,16 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
             gates=arguments.gates, watch=bar.watch,
         )  # fmt: skip
     document = plain(comparison.to_json())
-    if arguments.output == "-":
-        print(comparison_csv(document), end="")
-    elif arguments.output:
-        write_output(arguments.output, comparison_csv(document), "-o")
     if arguments.plot:
         write_output(arguments.plot, comparison_svg(document), "--plot")
-    if arguments.json:
-        print_json([document])
-    elif arguments.output != "-":
-        print_answer(comparison_text(document, terminal_style()), _next(document, arguments))
+    print_rows(
+        arguments, document, lambda: comparison_csv(document),
+        lambda: (comparison_text(document, terminal_style()), _next(document, arguments)),
+    )  # fmt: skip
     return 0 if comparison.passed() else GATE_FAILED
 
 
@@ -86,13 +81,8 @@ def _rank(arguments: argparse.Namespace, names: list[str]) -> int:
     gpus = [load_gpu(name, overrides=arguments.overrides) for name in names]
     with ProgressBar() as bar:
         document = plain(rank_gpus(options.kernel_requests(arguments), gpus, model, options.method(arguments), watch=bar.watch))
-    if arguments.output == "-":
-        print(ranking_csv(document), end="")
-    elif arguments.output:
-        write_output(arguments.output, ranking_csv(document), "-o")
-    if arguments.json:
-        print_json([document])
-    elif arguments.output != "-":
+
+    def answer() -> tuple[str, str]:
         rows = document["overall"] or [row for row in document["launches"][0]["rows"] if not row["refused"]]
         best = rows[0]["gpu"]
         other = best if best != gpus[0].name else gpus[1].name
@@ -103,7 +93,9 @@ def _rank(arguments: argparse.Namespace, names: list[str]) -> int:
         else:
             why = "where the time goes on both"
             following = followed_by("report", arguments.command_line, model, why, without=own, added=added)
-        print_answer(ranking_text(document, terminal_style()), following)
+        return ranking_text(document, terminal_style()), following
+
+    print_rows(arguments, document, lambda: ranking_csv(document), answer)
     return 0
 
 

@@ -110,6 +110,26 @@ def print_result(arguments: argparse.Namespace, document: Any, text: Callable[[]
     return 0
 
 
+def refuse_two_tables(arguments: argparse.Namespace) -> None:
+    """Raises UsageError where stdout should get both CSV (`-o -`) and JSON."""
+    if arguments.json and arguments.output == "-":
+        raise UsageError("stdout can hold CSV or JSON, not both", place="-o", remedy="leave out one of them, or name a file")
+
+
+def print_rows(
+    arguments: argparse.Namespace, document: Any, table: Callable[[], str], answer: Callable[[], tuple[str, str]]
+) -> None:
+    """The rows as CSV to `-o`; then the document with `--json`, else, unless stdout has the rows, the text and the next command."""
+    if arguments.output == "-":
+        print(table(), end="")
+    elif arguments.output:
+        write_output(arguments.output, table(), "-o")
+    if arguments.json:
+        print_json([document])
+    elif arguments.output != "-":
+        print_answer(*answer())
+
+
 def write_output(path: str, text: str, option: str) -> None:
     """Writes the file that `option` names. Raises UsageError."""
     try:

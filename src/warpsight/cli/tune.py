@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.cli import options
-from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style, write_output
+from warpsight.cli.output import ProgressBar, print_rows, refuse_two_tables, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.kernel_input import constants_of
 from warpsight.pipeline.request import KernelRequest
@@ -66,8 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Try the configurations and print the ranking; exit code 1 if none could be predicted."""
-    if arguments.json and arguments.output == "-":
-        raise UsageError("stdout can hold CSV or JSON, not both", place="-o", remedy="leave out one of them, or name a file")
+    refuse_two_tables(arguments)
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     request, axes = _varied(arguments)
     with options.chosen_executor(arguments) as executor, ProgressBar() as bar:
@@ -76,14 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
             model=options.one_model(arguments), method=options.method(arguments), watch=bar.watch,
         )  # fmt: skip
     document = plain(tuning.to_json())
-    if arguments.output == "-":
-        print(tuning_csv(document), end="")
-    elif arguments.output:
-        write_output(arguments.output, tuning_csv(document), "-o")
-    if arguments.json:
-        print_json([document])
-    elif arguments.output != "-":
-        print_answer(tuning_text(document, terminal_style()), _next(arguments, request, tuning))
+    print_rows(
+        arguments, document, lambda: tuning_csv(document),
+        lambda: (tuning_text(document, terminal_style()), _next(arguments, request, tuning)),
+    )  # fmt: skip
     return 0 if tuning.best else 1
 
 

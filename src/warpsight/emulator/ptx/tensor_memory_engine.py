@@ -48,8 +48,7 @@ COPIES = ("128x256b", "4x256b", "128x128b", "64x128b.warpx2::02_13", "64x128b.wa
 KINDS = ("f16", "tf32", "i8", "f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")
 F16, TF32, I8, F8F6F4, MXF8F6F4, MXF4, MXF4NVF4 = range(len(KINDS))
 
-# Types of elements: exponent bits, fraction bits, bits of its place (which in shared memory may have gaps: 16 elements a piece).
-_FLOATS = ((5, 10, 16), (8, 7, 16), (8, 10, 32), (4, 3, 8), (5, 2, 8), (2, 3, 6), (3, 2, 6), (2, 1, 4))
+# Types of elements, and their bits (in shared memory there may be gaps between them: 16 elements a piece).
 _F16, _BF16, _TF32, _E4M3, _E5M2, _E2M3, _E3M2, _E2M1, _U8, _S8 = range(10)
 _BITS = np.array([16, 16, 32, 8, 8, 6, 6, 4, 8, 8], np.int64)
 _TYPES = np.array([[_F16, _BF16, -1, -1, -1, -1], [-1, -1, _TF32, -1, -1, -1], [_U8, _S8, -1, -1, -1, -1],
