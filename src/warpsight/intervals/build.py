@@ -229,7 +229,10 @@ def build_profile(
     slots = gpu.sm.schedulers * gpu.sm.issue_width
     in_step = stall_in_step(intervals.instructions, intervals.stall_cycles, port_cycles, header.warps_per_block, slots)
     hidden = 1.0 - in_step / alone if alone else 0.0
-    own = cycles_alone(trace, walked, latency.cycles, l1_cycles(trace, misses, gpu) / np.maximum(times, 1), gpu)
+    port = l1_cycles(trace, misses, gpu) / np.maximum(times, 1)
+    own = cycles_alone(trace, walked, latency.cycles, port, gpu)
+    pipelined = any(instruction.is_async_copy for instruction in trace.instructions)
+    block = cycles_alone(trace, walked, latency.cycles, port, gpu, together=header.warps_per_block) if pipelined else 0.0 * own
     conflicts = np.zeros(len(own))
     if conflict_passes(trace.instructions, misses).any():
         ideal = without_conflicts(trace.instructions, misses)
@@ -248,7 +251,8 @@ def build_profile(
         notes=(_representative(int(first_warp[path]), header.warps_per_block, representative, warps, path), *_banks(misses, gpu)),
         memory_stall_levels=_levels(intervals, cause, latency),
         demands=demands_of(
-            trace, misses, gpu, replace(stats, cycles=own), warps, times, hidden, occupancy.blocks_per_sm, conflicts
+            trace, misses, gpu, replace(stats, cycles=own), warps, times, hidden, occupancy.blocks_per_sm, conflicts,
+            float((block * warps).sum() / header.warps),
         ),
         counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm) if counts else None,
     )

@@ -21,15 +21,23 @@ from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace
 LOAD_STORE = 0
 
 
-def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> Floats:
+def cycles_alone(
+    trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec, *, together: int = 1
+) -> Floats:
     """Cycles of a warp alone on each path, float64 [paths], from its first issue to one cycle after its last.
+
+    Or of `together` warps in step: each instruction is issued and served for all of them before the next one of any.
 
     `latency` and `port_cycles` float64 [instructions]: cycles to the consumer of the result, and cycles of the load-store unit;
     means over occurrences. An instruction waits for its unit. An instruction of the load-store unit does not, but its access waits
-    there for earlier ones, and its last request follows its first by one cycle for each further request.
+    there for earlier ones, and its last request follows its first by one cycle for each further request. A copy to shared memory
+    delays no access behind it.
     """
     unit, busy, whole, held = _units(trace, gpu, port_cycles)
     memory = unit == LOAD_STORE
+    a_scheduler = max(together / gpu.sm.schedulers, 1.0)
+    busy, held = (cycles * np.where(memory, together, a_scheduler) for cycles in (busy, held))
+    issue = max(together / (gpu.sm.schedulers * gpu.sm.issue_width), 1.0)
     # the latency of shared memory includes its further passes
     device = np.array([instruction.has_sectors for instruction in trace.instructions], dtype=np.bool_)
     first = gpu.sm.access_interval_cycles if trace.header.level == "sass" else 1.0
@@ -39,7 +47,8 @@ def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles
     paths = trace.paths
     _walk(
         plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
-        walked.destination, walked.kind, np.where(walked.ends, TICKS, 0), step_ticks(trace, walked, after), unit[walked.pc],
+        walked.destination, walked.kind, np.where(walked.ends, round(issue * TICKS), 0), step_ticks(trace, walked, after),
+        unit[walked.pc],
         np.where(walked.ends, _ticks(busy)[walked.pc], 0), whole[walked.pc], np.where(walked.ends, _ticks(held)[walked.pc], 0),
         walked.registers, walked.shared, walked.groups, int(max(unit.max(initial=0), whole.max(initial=0))) + 1, ticks,
     )  # fmt: skip
@@ -56,7 +65,7 @@ def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs
     for instruction in trace.instructions:
         pc = instruction.pc
         if instruction.access:
-            busy[pc] = held[pc] = port_cycles[pc]
+            busy[pc] = held[pc] = 0.0 if instruction.is_async_copy else port_cycles[pc]
         else:
             pipes = occupied(gpu, instruction.op_class, instruction.product)
             (unit[pc], busy[pc]), (whole[pc], held[pc]) = (
@@ -249,16 +258,30 @@ def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
     A request or a pass takes a cycle, and each further lane of an atomic on shared memory at the same address `sm.atomic_lane`. Of
     machine code, an instruction takes at least `sm.access_interval`, and data as long as `sm.access_width` says; a request then
     moves what the requests of its pc touch on average.
+
+    The unit has two stages, tags and data path. A copy to shared memory has the tags for its requests, and the data path when its
+    data come, 128 B a cycle; any other access of global memory has both at a time. The cycles are those of the busier stage.
     """
     lines = requests(trace.instructions, misses)
     repeats = misses.shared_repeats * float(gpu.sm.atomic_lane_cycles)
     if trace.header.level != "sass":
-        return np.asarray(lines + misses.shared_passes + repeats, dtype=np.float64)
-    width = gpu.sm.access_width_bytes or gpu.l1.line_bytes
-    moved = np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
-    executions = np.maximum(misses.executions, misses.shared_executions)
-    data = lines * moved + misses.shared_passes * pass_cycles(gpu) + repeats
-    return np.asarray(np.maximum(data, executions * float(gpu.sm.access_interval_cycles)))
+        tags, passes = lines.astype(np.float64), np.asarray(misses.shared_passes + repeats, dtype=np.float64)
+        least = np.zeros(len(lines))
+    else:
+        width = gpu.sm.access_width_bytes or gpu.l1.line_bytes
+        tags = lines * np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
+        passes = np.asarray(misses.shared_passes * pass_cycles(gpu) + repeats, dtype=np.float64)
+        least = np.maximum(misses.executions, misses.shared_executions) * float(gpu.sm.access_interval_cycles)
+    both = np.maximum(tags + passes, least)
+    copies = np.array([instruction.is_async_copy for instruction in trace.instructions], dtype=np.bool_)
+    if not copies.any():
+        return np.asarray(both)
+    data = np.where(copies, misses.sectors / _SECTORS_A_PASS * pass_cycles(gpu), both)
+    at_tags = np.where(copies, np.maximum(tags, least), np.where(lines > 0, both, 0.0))
+    return np.asarray(data if data.sum() >= at_tags.sum() else at_tags)
+
+
+_SECTORS_A_PASS = 4  # 128 bytes
 
 
 def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Floats, warps: int, slots: int = 1) -> float:
@@ -285,9 +308,9 @@ def _not_hidden(stalls: Floats, later: Floats) -> float:
 
 def demands_of(
     trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, stats: PathStats, warps: Longs, times: Longs, hidden_in_step: float,
-    places: int, conflict_cycles: Floats,
+    places: int, conflict_cycles: Floats, block_cycles: float = 0.0,
 ) -> ResourceDemands:
-    """The demands of `trace` on `gpu`.
+    """The demands of `trace` on `gpu`. `block_cycles` as in `ResourceDemands`.
 
     `stats` and `warps` [paths]: each path alone, and its number of warps. `times` [instructions]: how often warps executed each pc.
     `hidden_in_step` (0 to 1): the part of a warp's stalls that the warps of its block hide when they are in step. `conflict_cycles`
@@ -330,6 +353,7 @@ def demands_of(
         port_conflict_share=_part(port_conflicts(trace, misses, gpu).sum(), port.sum()),
         stall_conflict_share=_part((conflict_cycles * warps).sum() / count, stall),
         unit=unit,
+        block_cycles=block_cycles,
     )
 
 

@@ -181,8 +181,8 @@ REQUIRED_KEYS = ("schema", "kernel", "warps_per_sm", "total_warp_instructions", 
 OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_levels", "demands", "counts", "notes")
 LAUNCH_KEYS = ("blocks", "warps_per_block", "blocks_per_sm")
 LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy")
-# older files do not have them: no waits, and conflicts and the busiest unit are not known
-DEMAND_OPTIONAL_KEYS = ("way_wait", "far_share", "port_conflict_share", "stall_conflict_share")
+# older files do not have them: no waits, no copies that run ahead, and conflicts and the busiest unit are not known
+DEMAND_OPTIONAL_KEYS = ("way_wait", "far_share", "port_conflict_share", "stall_conflict_share", "block_cycles")
 _UNIT = "unit"
 DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands) if field.name not in (*DEMAND_OPTIONAL_KEYS, _UNIT))
 _LEVELS = ("l1", "l2", "dram")
@@ -292,7 +292,7 @@ def _demands(top: Fields) -> ResourceDemands | None:
     if values["stall_in_step"] > values["stall_cycles"]:
         inside.fail("stall_in_step", "is more than stall_cycles, of which it is a part", "correct one of the two")
     for name in DEMAND_OPTIONAL_KEYS:
-        values[name] = inside.number(name, most=1.0) if inside.has(name) else 0.0
+        values[name] = inside.number(name, most=_MOST if name == "block_cycles" else 1.0) if inside.has(name) else 0.0
     return ResourceDemands(**values, unit=inside.choice(_UNIT, ("", *OP_CLASSES)) if inside.has(_UNIT) else "")
 
 

@@ -120,7 +120,9 @@ class ResourceDemands:
     that remain when the warps of a block are in step, and each stall begins with the first warp while the others still issue.
     `port_conflict_share` and `stall_conflict_share` (0 to 1): the parts of `l1_cycles` and of `stall_cycles` that are due to bank
     conflicts in shared memory. `work_imbalance`: the relative time of unequal blocks on the SMs; 1 for equal blocks.
-    `longest_warp`: cycles of the slowest warp alone over those of the mean warp; 1 for equal warps.
+    `longest_warp`: cycles of the slowest warp alone over those of the mean warp; 1 for equal warps. `block_cycles`: of a kernel
+    whose asynchronous copies run ahead of its warps, cycles of a block alone, with all its services but those of the memory
+    system; else 0.
     """
 
     unit_cycles: float
@@ -148,11 +150,13 @@ class ResourceDemands:
     port_conflict_share: float = 0.0
     stall_conflict_share: float = 0.0
     unit: str = ""
+    block_cycles: float = 0.0
 
 
 # The demands that are amounts per warp; the others are shares and ratios.
 AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes",
-           "dram_alternating", "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step")  # fmt: skip
+           "dram_alternating", "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step",
+           "block_cycles")  # fmt: skip
 
 
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:

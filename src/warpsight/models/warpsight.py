@@ -39,6 +39,7 @@ WARPSIGHT_PARTS = {
     "atomics": "an L2 slice reads and writes each sector of an atomic, and serves lanes that share an address one after the other",
     "spread": "traffic that goes to few slices or channels at a time has only their bandwidth",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
+    "copies-ahead": "where asynchronous copies run ahead, the block is the customer, and alone it overlaps what depends on nothing",
     "barriers": "under gto barriers hold the warps of a block together: the block is the customer, the more so the more there are",
     "last-warp": "the launch ends with its last warp, whose stalls no other warp hides",
     "launch": "grids begin and end, the GPU sends blocks to SMs at its pace, and blocks and their warps do not start at once",
@@ -192,9 +193,14 @@ class Warpsight(Model):
         at_once = np.minimum(port, memory) if self._has("overlap") else 0.0 * memory
         # under lrr the warps of a block reach each of their instructions together
         step = ~design.greedy if self._has("in-step") else np.zeros(len(warps), dtype=np.bool_)
+        ahead = demands.block_cycles if self._has("copies-ahead") else 0.0
+        step = step | (ahead > 0)
         group = np.where(step, per_block, 1.0)
         own = self._own_time(demands, servers, waves, instructions, group)
         stall = np.where(step, demands.stall_in_step, demands.stall_cycles)
+        if ahead > 0:  # units and load-store unit work at the same time, also for one block
+            services = group * (servers[:, :2].sum(axis=1) + demands.l1_cycles)
+            stall, own = np.maximum(ahead - services, 0.0), np.maximum(services - ahead, 0.0)
         starting = self._starting(servers, waves, group, per_block)
         apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once + starting, waves.last, step)
         # under gto they reach a barrier one after the other, as through a pipeline, the closer together the more barriers there are

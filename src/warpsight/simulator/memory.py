@@ -101,7 +101,7 @@ def queues_of(gpu: GpuSpec, machine: Numbers) -> dict[str, dict[str, int]]:
     """How many elements each queue (`structures.Queue`) of an SM, of a slice and of a channel has room for."""
     return {
         "sm": {
-            "access_queue": gpu.sm.access_queue, "pipeline": machine["pipeline_cycles"] + 1,
+            "access_queue": gpu.sm.access_queue, "copy_queue": gpu.sm.access_queue, "pipeline": machine["pipeline_cycles"] + 1,
             # what comes from the other partition of the L2 leaves room for what passes it on the way
             "arrival_queue": gpu.noc.buffer + machine["far_cycles"],
             # a line that lies in several lines of the L2 is sent as a whole
@@ -257,7 +257,7 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     numbers: dict[Hashable, int] = {}  # of the registers, in the order of first appearance
     setters = _setters(trace.instructions) if any(i.stall for i in trace.instructions) else None
     pipes = [_pipes(i, gpu, setters is not None) for i in trace.instructions]
-    units = {name: k + 1 for k, name in enumerate(sorted({name for each in pipes for name, _ in each}))}
+    units = {name: k + codes.UNIT_COPIES + 1 for k, name in enumerate(sorted({name for each in pipes for name, _ in each}))}
     rows: list[tuple[int, ...]] = []
     touched: list[int] = []
     loads = 0
@@ -269,7 +269,8 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
         registers = [numbers.setdefault(r, len(numbers)) for r in dict.fromkeys(written + waited)]
         through_unit = kind in (codes.GLOBAL, codes.SHARED)
         returns = through_unit and i.access != STORE and bool(written) and not (copies and i.is_async_copy)
-        unit, whole = (codes.UNIT_MEMORY if through_unit else units[name] for name, _ in (pipes[i.pc][0], pipes[i.pc][-1]))
+        queue = codes.UNIT_COPIES if copies and i.is_async_copy else codes.UNIT_MEMORY
+        unit, whole = (queue if through_unit else units[name] for name, _ in (pipes[i.pc][0], pipes[i.pc][-1]))
         rows.append((
             kind, unit, whole, pipes[i.pc][0][1], pipes[i.pc][-1][1], _latency(i, gpu), max(1, i.stall),
             len(touched), len(registers), len(set(written)),
@@ -284,7 +285,7 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     code, named = np.array(rows, dtype_of(Instruction)), np.array(touched, np.int32)
     code["registers"] = code["registers"] * named.itemsize + named.ctypes.data
     groups = most + _MORE_GROUPS if copies else 0
-    return Code(code, named, max(1, len(numbers)), max(1, loads) + groups, groups, 1 + len(units))
+    return Code(code, named, max(1, len(numbers)), max(1, loads) + groups, groups, codes.UNIT_COPIES + 1 + len(units))
 
 
 # -- The units. Every table of a unit is an equal part of one array that all units of its kind share.
@@ -331,7 +332,10 @@ def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     places["live"] = places["free_since"] = -1
     tables.give(sms, Sm, "oldest_first", machine["places"])
     tables.give(sms, Sm, "lines", 2 * machine["most_requests"])
-    queues = {"access_queue": "accesses", "pipeline": "pipeline_requests", "miss_queue": "packets", "arrival_queue": "arrivals"}
+    queues = {
+        "access_queue": "accesses", "copy_queue": "copies", "pipeline": "pipeline_requests", "miss_queue": "packets",
+        "arrival_queue": "arrivals",
+    }  # fmt: skip
     _queues(tables, sms, Sm, queues, rooms)
     schedulers = tables.give(sms, Sm, "schedulers", machine["schedulers"])
     schedulers["number"] = np.arange(len(schedulers))

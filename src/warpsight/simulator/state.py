@@ -75,6 +75,7 @@ class Load(Record):
     """
 
     remaining: int
+    passes: int  # of copies: through the banks of shared memory, when their data comes
     done: int
     issued: int
     pc: int
@@ -220,10 +221,13 @@ class Sm(Record):
     warps: Table[Warp]
     schedulers: Table[Scheduler]
     next_fetch: int
-    # load-store unit: accesses that wait, the requests of the one in hand, and how many of these are done
+    # load-store unit: accesses that wait, asynchronous copies that wait, the requests of the one in hand, and how many are done
     access_queue: Queue
     accesses: Table[Access]
+    copy_queue: Queue
+    copies: Table[Access]
     in_hand: int  # warp slot; -1: none
+    copying: bool  # it is an asynchronous copy
     pc: int
     load: int
     whole: bool
@@ -232,7 +236,8 @@ class Sm(Record):
     done: int
     since: int
     room_before: int
-    unit_free: int
+    tags_free: int  # when the next request can be sent to the tags
+    unit_free: int  # when the data path is free, between registers and the memory of L1 and shared memory
     lines: Table[int]  # [2, most requests]: the lines of the requests, and their masks
     # L1: requests on their way to the tags, and since when and how long it has been blocked by each reason
     pipeline: Queue
