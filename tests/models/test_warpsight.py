@@ -272,6 +272,7 @@ BINDING = {
     "atomics": ({"atomic_repeats": 1e5}, gpu()),
     "spread": ({"channel_share": 0.5}, gpu(dram=1e9)),
     "in-step": ({"stall_in_step": 300.0}, gpu(policy="lrr")),
+    "copies-ahead": ({"block_cycles": 2e4}, gpu()),
     "barriers": ({"barriers": 9.0, "stall_cycles": 5000.0, "stall_in_step": 4500.0}, gpu()),
     "last-warp": ({}, gpu()),
     "launch": ({}, gpu(dispatch=DispatchSpec(2000, 0.6, 400, 7))),
