@@ -269,9 +269,11 @@ def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
         least = np.zeros(len(lines))
     else:
         width = gpu.sm.access_width_bytes or gpu.l1.line_bytes
-        tags = lines * np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
+        moved = np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
+        tags = np.asarray(lines * moved, dtype=np.float64)
         passes = np.asarray(misses.shared_passes * pass_cycles(gpu) + repeats, dtype=np.float64)
-        least = np.maximum(misses.executions, misses.shared_executions) * float(gpu.sm.access_interval_cycles)
+        interval = float(gpu.sm.access_interval_cycles)
+        least = np.asarray(np.maximum(misses.executions, misses.shared_executions) * interval, dtype=np.float64)
     both = np.maximum(tags + passes, least)
     copies = np.array([instruction.is_async_copy for instruction in trace.instructions], dtype=np.bool_)
     if not copies.any():
