@@ -48,8 +48,8 @@ def cycles_alone(
     _walk(
         plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
         walked.destination, walked.kind, np.where(walked.ends, round(issue * TICKS), 0), step_ticks(trace, walked, after),
-        unit[walked.pc],
-        np.where(walked.ends, _ticks(busy)[walked.pc], 0), whole[walked.pc], np.where(walked.ends, _ticks(held)[walked.pc], 0),
+        unit[walked.pc], np.where(walked.ends, _ticks(busy)[walked.pc], 0), whole[walked.pc],
+        np.where(walked.ends, _ticks(held)[walked.pc], 0),
         walked.registers, walked.shared, walked.groups, int(max(unit.max(initial=0), whole.max(initial=0))) + 1, ticks,
     )  # fmt: skip
     return ticks / TICKS
