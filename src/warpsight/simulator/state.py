@@ -113,6 +113,7 @@ class Load(Record):
     """
 
     remaining: int
+    passes: int  # of copies: through the banks of shared memory, when their data comes
     done: int
     issued: int
     pc: int
@@ -194,6 +195,7 @@ class Access(Record):
     slot: int
     pc: int
     load: int
+    first: int  # of its sectors, among the warp's
     sectors: int
     passes: int  # through the banks of shared memory
     whole: bool  # writes every byte of the sectors that it touches
@@ -261,10 +263,13 @@ class Sm(Record):
     warps: Table[Warp]
     schedulers: Table[Scheduler]
     next_fetch: int
-    # load-store unit: accesses that wait, the requests of the one in hand, and how many of these are done
+    # load-store unit: accesses that wait, asynchronous copies that wait, the requests of the one in hand, and how many are done
     access_queue: Queue
     accesses: Table[Access]
+    async_queue: Queue
+    async_copies: Table[Access]
     in_hand: int  # warp slot; -1: none
+    copying: bool  # it is an asynchronous copy
     pc: int
     load: int
     whole: bool
@@ -273,7 +278,8 @@ class Sm(Record):
     done: int
     since: int
     room_before: int
-    unit_free: int
+    tags_free: int  # when the next request can be sent to the tags
+    unit_free: int  # when the data path is free, between registers and the memory of L1 and shared memory
     # unit for bulk copies (TMA), and the mbarriers of the SM's blocks
     copies: Table[Copy]
     copy_queue: Queue
