@@ -11,8 +11,8 @@ from warpsight.addressing.coalescing import merge_lines
 from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes, phases
-from warpsight.simulator.state import Access, Copy, Reply, Sm, State
-from warpsight.simulator.structures import end_of, remove_oldest
+from warpsight.simulator.state import Access, Reply, Sm, State
+from warpsight.simulator.structures import Copy, end_of, remove_oldest
 from warpsight.simulator.warps import wake, wake_at
 
 
