@@ -252,6 +252,13 @@ def _add_sweeps(add: Callable[[str, float, str, str, Callable[[], tuple[float, i
     add("a kernel on a design of a known cache geometry, mean", 0.1, "ms", "less", lambda: _inside("recurring-known"))
 
 
+def _time_loop(folder: Path, *options: str) -> list[str]:
+    """`warpsight run` of a program with 10,000 launches of four kernels on 65,536 elements."""
+    program, source = folder / "time_loop", HERE.parent / "tests" / "programs" / "sources" / "time_loop.cu"
+    subprocess.run(["nvcc", "-cudart", "shared", "-arch=sm_80", "-o", str(program), str(source)], check=True)
+    return [*WARPSIGHT, "run", "--gpu", "a100", *options, "--", str(program), "2000", "65536"]
+
+
 def measure(only: str) -> list[Figure]:
     """All figures whose name contains `only`."""
     figures: list[Figure] = []
@@ -292,6 +299,8 @@ def measure(only: str) -> list[Figure]:
         add("warpsight predict, spmv_csr, warm", 2.5, "s", "less", lambda: _seconds(_spmv_launch(folder)))
         native = _spmv_launch(folder, "--gpu", figures_of_machine_code.GPU, "--level", "sass")
         add("warpsight predict, spmv_csr, machine code, warm", 2.5, "s", "less", lambda: _seconds(native))
+        add("warpsight run, 10,000 launches", 60, "s", "less", lambda: _seconds(_time_loop(folder), 2))
+        add("warpsight run, 10,000 launches, each predicted", 60, "s", "less", lambda: _seconds(_time_loop(folder, "--exact"), 1))
         cold = _cold_environment(folder)
         add("compiling 1,000 PTX instructions", 0.5, "s", "less", lambda: _inside("compile", environment=cold))
         add("warpsight demo, first", 60, "s", "less", lambda: _seconds([*WARPSIGHT, "demo"], 1, cold))

@@ -79,6 +79,18 @@ def test_short_launches_back_to_back_show_the_rate_at_which_the_host_issues_them
     assert float(slow[1]) == pytest.approx(20e6 * row["seconds"], abs=1e-3)
 
 
+def test_launches_that_repeat_are_sampled_and_the_total_is_as_if_all_were_predicted() -> None:
+    """A loop of four kernels that swaps its arrays; the results are those of the program, which executes all of it."""
+    program, on = build("time_loop.cu"), ("--gpu", "mdm-pascal")
+    (_, sampled, printed), (_, exact, same) = (run_json(program, "60", "4096", options=(*on, *more)) for more in ((), ("--exact",)))
+    assert printed.splitlines()[0] == same.splitlines()[0]
+    sums = {name: (each["totals"]["predicted"], each["totals"]["scaled"]) for name, each in (("some", sampled), ("all", exact))}
+    assert sums["all"] == (300, 0) and sum(sums["some"]) == 300 and sums["some"][1] > 150
+    assert sampled["totals"]["cycles"] == pytest.approx(exact["totals"]["cycles"], rel=5e-3)
+    assert sampled["totals"]["scaled_error"] < 0.02 and exact["totals"]["scaled_error"] is None
+    assert [each["warp_instructions"] for each in sampled["launches"]] == [each["warp_instructions"] for each in exact["launches"]]
+
+
 def test_program_with_wrong_calls_gets_the_codes_of_cuda() -> None:
     code, output, errors = run(build("errors.cu"), "0")
     found = re.findall(r"^(\w+) (\d+) (\w+): (.*)$", output, re.MULTILINE)

@@ -41,6 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernels", metavar="REGEX", help="trace and predict only kernels whose name matches")
     parser.add_argument("--launches", metavar="A:B", help="trace and predict only launches A to B of each kernel, "
                         "numbered from 1; the time of the others is extrapolated")
+    parser.add_argument("--exact", action="store_true", help="predict every launch; by default launches that repeat are sampled, "
+                        "and the time of the others is extrapolated")
     parser.add_argument("-o", "--output", metavar="DIR", help="store the trace of each launch in a folder under DIR")
     parser.add_argument("--max-instructions", metavar="N", type=options.whole, help="stop a launch (as a time-out) after this "
                         "many warp instructions (default 10,000,000,000)")
@@ -67,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         models=options.model_names(arguments),
         method=options.method(arguments),
         selection=Selection.parse(arguments.kernels, arguments.launches),
+        exact=arguments.exact,
         folder=Path(arguments.output) if arguments.output else None,
         max_instructions=arguments.max_instructions or DEFAULT_MAX_INSTRUCTIONS,
         level=arguments.level,

@@ -7,6 +7,7 @@ memory begins at the same address each time, and the arguments lie there one aft
 from __future__ import annotations
 
 from dataclasses import astuple
+from functools import lru_cache
 from os.path import exists
 from typing import Any
 
@@ -24,7 +25,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import OLDEST_GPU
 from warpsight.kernels.toolkit import parse_architecture
 from warpsight.pipeline.request import AUTO, CACHES_BEFORE, CARRIED, COLD, WARM, KernelRequest
-from warpsight.traces.schema import KernelTrace, TraceHeader
+from warpsight.traces.schema import KernelTrace, StaticInstruction, TraceHeader
 
 tracing: Any = lazy.load("warpsight.pipeline.tracing", suppress_warning=True)  # for the launch of a file alone
 
@@ -85,12 +86,17 @@ def launch_before(caches_before: str, gpu: GpuSpec, watch: Watch | None = None) 
     return trace
 
 
+@lru_cache(maxsize=64)
+def _code_key(instructions: tuple[StaticInstruction, ...]) -> str:
+    return content_key(*(repr(astuple(each)) for each in instructions))
+
+
 def trace_key(trace: KernelTrace) -> str:
     """A hash of everything in a trace that decides a prediction."""
     header = trace.header
     facts = (header.kernel, header.grid, header.block, header.static_shared_bytes, header.dynamic_shared_bytes,
              header.registers_per_thread, header.level, header.sampled_blocks, header.cluster)  # fmt: skip
-    parts: list[str | bytes] = [repr(facts), *(repr(astuple(each)) for each in trace.instructions), trace.block_start.tobytes()]
+    parts: list[str | bytes] = [repr(facts), _code_key(trace.instructions), trace.block_start.tobytes()]
     paths = trace.paths
     parts += [np.ascontiguousarray(each).tobytes() for each in (paths.offset, paths.block, paths.lanes, paths.repeat)]
     for chunk in trace.chunks:
@@ -113,9 +119,9 @@ class CarriedL2:
         self._key = self._key or l2_key(self.lines)
         return self._key
 
-    def becomes(self, lines: L2Lines) -> None:
-        """From now on it holds `lines`."""
-        self.lines, self._key = lines, ""
+    def becomes(self, lines: L2Lines, key: str = "") -> None:
+        """From now on it holds `lines`, whose hash is `key` if that is known."""
+        self.lines, self._key = lines, key
 
     def touch(self, rows: npt.NDArray[np.int64]) -> None:
         """Copies and fills of the program have touched memory, as `caches.exact.between.touch` takes it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from warpsight.base.errors import UsageError
@@ -31,11 +31,21 @@ def predict_kernel(
     return predict_trace(obtain_trace(request, gpu=gpu, watch=watch), gpu, models, method, watch=watch)
 
 
+@dataclass
+class _Known:
+    """A launch that has been predicted: intermediate results, predictions by model, and the L2 that it leaves, with its key."""
+
+    store: MemoryStore = field(default_factory=MemoryStore)
+    predictions: dict[str, Prediction] = field(default_factory=dict)
+    left: tuple[L2Lines, str] | None = None
+
+
 class LaunchesInOrder:
     """Predicts the launches of a program one after the other. In state `auto` the L2 carries over from launch to launch on GPUs
     that have a warm L2 otherwise (`caches_before.resolved`); in any other state each launch begins in it.
 
-    A launch that has been predicted is not simulated again where it finds the same L2.
+    A launch that has been predicted is not predicted again where it finds the same L2: the prediction is the one of then, but for
+    the hash of its arguments.
     """
 
     def __init__(self, gpu: GpuSpec, method: Method, watch: Watch | None = None) -> None:
@@ -45,23 +55,28 @@ class LaunchesInOrder:
         self.state = CARRIED if carries else state
         self.carried = CarriedL2(gpu) if carries else None
         self._method = replace(method, caches_before=self.state)
-        self._known: dict[str, tuple[MemoryStore, L2Lines | None]] = {}
+        self._known: dict[str, _Known] = {}
 
     def launch(self, trace: KernelTrace) -> Callable[[str], Prediction]:
         """The next launch: gives its prediction by a model."""
         carried = self.carried
         key = trace_key(trace) + (carried.key if carried else "")
-        store, left = self._known.pop(key, (MemoryStore(), None))
-        if carried is not None and left is not None:
-            carried.becomes(left)
+        known = self._known.pop(key, None) or _Known()
+        if carried is not None and known.left is not None:
+            carried.becomes(*known.left)
 
         def predict(model: str) -> Prediction:
-            (prediction,) = predict_trace(trace, self._gpu, [model], self._method, store=store, carried=carried, watch=self._watch)
+            if model not in known.predictions:
+                (known.predictions[model],) = predict_trace(
+                    trace, self._gpu, [model], self._method, store=known.store, carried=carried, watch=self._watch
+                )
+                known.left = (carried.lines, carried.key) if carried is not None else None
             self._known.pop(key, None)
-            self._known[key] = store, carried.lines if carried else None  # the last used one is at the end
+            self._known[key] = known  # the last used one is at the end
             if len(self._known) > _MOST_KNOWN:
                 del self._known[next(iter(self._known))]
-            return prediction
+            prediction = known.predictions[model]
+            return replace(prediction, provenance={**prediction.provenance, "input_hash": trace.header.input_hash})
 
         return predict
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -16,10 +16,12 @@ from warpsight.base.errors import UnsupportedError, UsageError, WarpsightError
 from warpsight.base.findings import Finding, fold
 from warpsight.emulator.run.launch import PreparedKernel
 from warpsight.gpu.spec import GpuSpec
+from warpsight.kernels.launch import Launch
 from warpsight.kernels.machine_code import native_architecture
 from warpsight.pipeline.checking import findings_document
 from warpsight.pipeline.evaluate import known_models
 from warpsight.pipeline.kernel_input import level_of, wanted_architecture
+from warpsight.pipeline.launch_samples import LaunchSamples, Pace
 from warpsight.pipeline.predict import LaunchesInOrder
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
@@ -27,11 +29,13 @@ from warpsight.pipeline.tracing import ListingSink, launch_folder
 from warpsight.programs.host import describe_signal, run_program
 from warpsight.programs.script import SCRIPT, run_script
 from warpsight.programs.session import ExecutedLaunch, Observer
-from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import TraceSink
 from warpsight.traces.store import SpillingSink
 
 PREDICTED, SCALED, UNKNOWN = "predicted", "scaled", "unknown"
+_NO_COLUMNS: dict[str, Any] = {
+    "cycles": None, "seconds": None, "time": UNKNOWN, "bound_by": "", "occupancy": None, "prediction": None,
+}  # fmt: skip
 OUT_OF_BOUNDS = ("error", "warn", "ignore")
 
 
@@ -39,7 +43,8 @@ OUT_OF_BOUNDS = ("error", "warn", "ignore")
 class Selection:
     """Which launches are traced and predicted: those of kernels that `kernels` matches, numbers `first` to `last` of each kernel.
 
-    The rest are executed without recording; their time is scaled by warp instructions from the kernel's predictions.
+    The rest are executed without recording; their time is scaled by warp instructions from the kernel's predictions. Where all are
+    selected, launches that repeat are sampled (`launch_samples`).
     """
 
     kernels: str = ""
@@ -71,32 +76,6 @@ class Selection:
         return number >= self.first and (self.last is None or number <= self.last) and re.search(self.kernels, kernel) is not None
 
 
-@dataclass(frozen=True)
-class _Pace:
-    """How long a launch of a kernel takes, by one that was predicted: `fixed` seconds, and `seconds` for each warp instruction.
-
-    A warp that tests an mbarrier until its phase is over executes any number of them. A kernel that does has `seconds` a block.
-    """
-
-    fixed: float
-    seconds: float
-    tests: bool
-
-    @classmethod
-    def of(cls, launch: ExecutedLaunch, seconds: float, fixed: float) -> _Pace:
-        """That of a launch that took `seconds`."""
-        tests = launch.trace is not None and any(i.polls_mbarrier for i in launch.trace.instructions)
-        return cls(fixed, (seconds - fixed) / max(1, cls._work(launch, tests)), tests)
-
-    @staticmethod
-    def _work(launch: ExecutedLaunch, tests: bool) -> int:
-        return launch.launch.blocks if tests else launch.warp_instructions
-
-    def seconds_of(self, launch: ExecutedLaunch) -> float:
-        """What another launch of the kernel takes."""
-        return self.fixed + self.seconds * self._work(launch, self.tests)
-
-
 @dataclass
 class _LaunchPredictor(Observer):
     """Predicts each launch as it happens. The times of the first model are those that the program is given."""
@@ -112,14 +91,21 @@ class _LaunchPredictor(Observer):
     outside: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # by kernel and place
     check: frozenset[str] = frozenset()
     findings: list[Finding] = field(default_factory=list)
+    exact: bool = False
     _count: dict[str, int] = field(default_factory=dict)
-    _pace: dict[tuple[str, str], _Pace] = field(default_factory=dict)  # by kernel and model
+    _kind_of: dict[int, Hashable] = field(default_factory=dict)  # by the number of a launch that is under way
     _folder_of: dict[int, Path] = field(default_factory=dict)
 
-    def sink(self, number: int, kernel: str, prepared: PreparedKernel) -> TraceSink | None:
+    def __post_init__(self) -> None:
+        self.samples = LaunchSamples(every=self.exact or self.folder is not None or self.selection != Selection())
+
+    def sink(
+        self, number: int, kernel: str, prepared: PreparedKernel, launch: Launch, arrays: tuple[int, ...]
+    ) -> TraceSink | None:
         """Where the trace of this launch goes."""
         self._count[kernel] = self._count.get(kernel, 0) + 1
-        if not self.selection.includes(kernel, self._count[kernel]):
+        self._kind_of[number] = kind = (launch.kernel, launch.grid, launch.block, launch.cluster, launch.shared_bytes, arrays)
+        if not self.selection.includes(kernel, self._count[kernel]) or not self.samples.wants(kind):
             return None
         if self.folder is None:
             return SpillingSink()
@@ -129,9 +115,12 @@ class _LaunchPredictor(Observer):
         return sink
 
     def ran(self, launch: ExecutedLaunch) -> float:
-        """Predict, or scale from the kernel's last prediction; the time in seconds by the first model."""
-        predict = None if launch.trace is None else self.in_order.launch(launch.trace)
-        first, *others = [self._model_columns(launch, model, predict) for model in self.models]
+        """Predict, or scale from a prediction of such a launch; the time in seconds by the first model."""
+        kind = self._kind_of.pop(launch.number)
+        columns = self._predicted(kind, launch) if launch.trace is not None else self._foretold(kind, launch)
+        if launch.trace is None:
+            self.samples.skipped(kind, launch)
+        first, *others = columns
         row: dict[str, Any] = {
             "number": launch.number, "kernel": launch.kernel, "grid": list(launch.launch.grid), "block": list(launch.launch.block),
             "shared_bytes": launch.launch.shared_bytes, "registers_per_thread": launch.registers.registers,
@@ -148,29 +137,39 @@ class _LaunchPredictor(Observer):
         if self.in_order.carried is not None:
             self.in_order.carried.touch(rows)
 
-    def _model_columns(
-        self, launch: ExecutedLaunch, model: str, predict: Callable[[str], Prediction] | None
-    ) -> dict[str, Any]:
-        """The columns of a row that depend on the model; `predict` is None for a launch that was not traced."""
-        columns: dict[str, Any] = dict.fromkeys(("cycles", "seconds", "time", "bound_by", "occupancy", "prediction"))
-        columns |= {"time": UNKNOWN, "bound_by": ""}
-        if predict is None:
-            pace = self._pace.get((launch.kernel, model))
-            if pace is not None:
-                seconds = pace.seconds_of(launch)
-                columns |= {"seconds": seconds, "cycles": seconds * self.gpu.core_clock_hz, "time": SCALED}
-            return columns
-        try:
-            prediction = predict(model)
-        except WarpsightError as error:
-            return columns | {"bound_by": f"not predicted: {error.what}"}
-        fixed = self.gpu.dispatch.grid_cycles / self.gpu.core_clock_hz if prediction.cpi_stack["launch"] else 0.0
-        self._pace[launch.kernel, model] = _Pace.of(launch, prediction.seconds, fixed)
-        columns |= {name: getattr(prediction, name) for name in ("cycles", "seconds", "bound_by", "occupancy")}
-        return columns | {"time": PREDICTED, "prediction": prediction.to_json()}
+    def _foretold(self, kind: Hashable, launch: ExecutedLaunch) -> list[dict[str, Any]]:
+        """For each model the columns of a row of which only the time is known, if that."""
+        found = []
+        for model in self.models:
+            seconds = self.samples.foretold(kind, launch, model)
+            found.append(_NO_COLUMNS if seconds is None else _NO_COLUMNS | {
+                "seconds": seconds, "cycles": seconds * self.gpu.core_clock_hz, "time": SCALED,
+            })  # fmt: skip
+        return found
+
+    def _predicted(self, kind: Hashable, launch: ExecutedLaunch) -> list[dict[str, Any]]:
+        """For each model the columns of a row that depend on it."""
+        assert launch.trace is not None
+        predict = self.in_order.launch(launch.trace)
+        columns, paces = list[dict[str, Any]](), dict[str, Pace]()
+        for model in self.models:
+            try:
+                prediction = predict(model)
+            except WarpsightError as error:
+                columns.append(_NO_COLUMNS | {"bound_by": f"not predicted: {error.what}"})
+                continue
+            fixed = self.gpu.dispatch.grid_cycles / self.gpu.core_clock_hz if prediction.cpi_stack["launch"] else 0.0
+            paces[model] = Pace.of(launch, prediction.seconds, fixed)
+            known = {name: getattr(prediction, name) for name in ("cycles", "seconds", "bound_by", "occupancy")}
+            columns.append({**known, "time": PREDICTED, "prediction": prediction.to_json()})
+        if self.samples.only_warms(kind):
+            columns = self._foretold(kind, launch)
+        self.samples.recorded(kind, launch, paces)
+        return columns
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
         """A launch, or with number 0 the loading of a module, has failed."""
+        self._kind_of.pop(number, None)
         self.refused_something |= not number or isinstance(error, UnsupportedError)
         if number:
             self.rows.append({"number": number, "kernel": kernel, "time": UNKNOWN, "error": str(error)})
@@ -199,17 +198,19 @@ class _LaunchPredictor(Observer):
 
 def predict_program(
     command: Sequence[str], gpu: GpuSpec, *, models: Sequence[str] = (DEFAULT_MODEL,), method: Method = DEFAULT_METHOD,
-    selection: Selection | None = None, folder: Path | None = None, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    level: str | None = None, out_of_bounds: str = "error", checks: frozenset[str] = frozenset(), stdout: IO[Any] | None = None,
+    selection: Selection | None = None, exact: bool = False, folder: Path | None = None,
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS, level: str | None = None, out_of_bounds: str = "error",
+    checks: frozenset[str] = frozenset(), stdout: IO[Any] | None = None,
 ) -> dict[str, Any]:
     """Run a program built with `nvcc -cudart shared`, or a Python script; the result document, with `exit_code` as the program's.
 
     `level` is what is executed: the machine code that CUDA chooses for `gpu`, or makes of PTX for it; or PTX. Each launch is
     predicted by all `models`; the times that the program itself measures are those of the first. The L2 carries over from launch
-    to launch as `LaunchesInOrder` says, and the program's own copies and fills pass through it. Traces go into folders under
-    `folder` if given. `out_of_bounds` says what loads, stores and atomics past an array do: end the launch with an `error`, as a
-    GPU does when they leave the mapped page, or read zeros and write nothing, reported (`warn`) or only counted (`ignore`). What
-    `checks` find while they watch is the document of `pipeline.checking` under `check`; then PTX is executed where there is PTX.
+    to launch as `LaunchesInOrder` says, and the program's own copies and fills pass through it. Launches that repeat are sampled
+    (`launch_samples`) unless `exact`, or some are selected, or traces are kept: they go into folders under `folder` if given.
+    `out_of_bounds` says what loads, stores and atomics past an array do: end the launch with an `error`, as a GPU does when they
+    leave the mapped page, or read zeros and write nothing, reported (`warn`) or only counted (`ignore`). What `checks` find while
+    they watch is the document of `pipeline.checking` under `check`; then PTX is executed where there is PTX.
     The program's output goes where this process's goes, or to `stdout`. Raises UsageError where the program cannot be started.
     """
     is_script = command[0].endswith(SCRIPT)
@@ -221,7 +222,8 @@ def predict_program(
     architecture = native_architecture(wanted_architecture(gpu))[0] if executed == "sass" else None
     in_order = LaunchesInOrder(gpu, method)
     predictor = _LaunchPredictor(
-        gpu, tuple(models), in_order, selection or Selection(), folder, lets_through=out_of_bounds, check=checks
+        gpu, tuple(models), in_order, selection or Selection(), folder, lets_through=out_of_bounds, check=checks,
+        exact=exact,
     )
     start = run_script if is_script else run_program
     run = start(command, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
@@ -239,20 +241,7 @@ def predict_program(
         "out_of_bounds": {"choice": out_of_bounds, "places": list(predictor.outside.values())},
         "launches": rows,
         "kernels": by_kernel(rows),
-        "totals": {
-            "launches": len(rows),
-            "predicted": sum(row["time"] == PREDICTED for row in rows),
-            "scaled": sum(row["time"] == SCALED for row in rows),
-            "failed": sum("error" in row for row in rows),
-            "warp_instructions": sum(row.get("warp_instructions", 0) for row in rows),
-            **_sums(rows),
-            "launch_interval_seconds": gpu.dispatch.launch_interval_ns * 1e-9,
-            "back_to_back_seconds": back_to_back(rows, gpu.dispatch.launch_interval_ns * 1e-9),
-            "others": [
-                {"model": model, **_sums([row["others"][index] for row in rows if "others" in row])}
-                for index, model in enumerate(models[1:])
-            ],
-        },
+        "totals": _totals(rows, models, gpu.dispatch.launch_interval_ns * 1e-9, predictor.samples),
     }
 
 
@@ -264,6 +253,25 @@ def _refuse_together(out_of_bounds: str, checks: frozenset[str], is_script: bool
         raise UsageError("checks report such accesses, and let them through", place="out_of_bounds", remedy="leave it out")
     if checks and is_script:
         raise UsageError("checks do not watch scripts", place="check", remedy="check one launch: warpsight.check(kernel, ...)")
+
+
+def _totals(rows: Sequence[dict[str, Any]], models: Sequence[str], interval: float, samples: LaunchSamples) -> dict[str, Any]:
+    """The numbers for the whole program; the host issues a launch every `interval` seconds."""
+    return {
+        "launches": len(rows),
+        "predicted": sum(row["time"] == PREDICTED for row in rows),
+        "scaled": sum(row["time"] == SCALED for row in rows),
+        "scaled_error": samples.wrong / samples.checked if samples.checked else None,
+        "failed": sum("error" in row for row in rows),
+        "warp_instructions": sum(row.get("warp_instructions", 0) for row in rows),
+        **_sums(rows),
+        "launch_interval_seconds": interval,
+        "back_to_back_seconds": back_to_back(rows, interval),
+        "others": [
+            {"model": model, **_sums([row["others"][index] for row in rows if "others" in row])}
+            for index, model in enumerate(models[1:])
+        ],
+    }
 
 
 def _sums(rows: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -34,7 +34,7 @@ from warpsight.kernels.toolkit import Architecture, parse_architecture
 from warpsight.kernels.triton_driver import Device, TritonLaunch, driving
 from warpsight.programs.host import EndedProgram
 from warpsight.programs.modules import MODULE_ZONE, Kernel
-from warpsight.programs.session import MEMORY_BYTES, ExecutedLaunch, Observer
+from warpsight.programs.session import MEMORY_BYTES, ExecutedLaunch, Observer, array_bytes
 from warpsight.programs.torch_device import as_cuda_device
 
 SCRIPT = ".py"
@@ -90,7 +90,7 @@ class ScriptDevice(Device):
         prepared = kernel.prepared_for_clusters if launch.cluster_blocks > 1 else kernel.prepared
         printed = io.StringIO()
         options = RunOptions(output=printed, check=self._observer.check, out_of_bounds=self._observer.out_of_bounds)
-        sink, trace = self._observer.sink(self.launches, made.name, prepared), None
+        sink, trace = self._observer.sink(self.launches, made.name, prepared, launch, array_bytes(launch, table)), None
         try:
             if sink is None:
                 count = execute(prepared, launch, memory, max_instructions=self._limit, options=options)

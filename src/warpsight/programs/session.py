@@ -123,8 +123,10 @@ class Observer:
     check: frozenset[str] = frozenset()
     order: int = 0
 
-    def sink(self, number: int, kernel: str, prepared: PreparedKernel) -> TraceSink | None:
-        """Where the trace of launch `number` goes; None if it needs none."""
+    def sink(
+        self, number: int, kernel: str, prepared: PreparedKernel, launch: Launch, arrays: tuple[int, ...]
+    ) -> TraceSink | None:
+        """Where the trace of launch `number` goes; None if it needs none. `arrays` are the sizes of what it points to, in bytes."""
         return None
 
     def ran(self, launch: ExecutedLaunch) -> float:
@@ -314,7 +316,7 @@ class Session:
         parameters = kernel.bank(parameters)
         memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace, watch)
         prepared = kernel.prepared_for_clusters if launch.cluster_blocks > 1 else kernel.prepared
-        sink = self._observer.sink(self._counter[0], kernel.name, prepared)
+        sink = self._observer.sink(self._counter[0], kernel.name, prepared, launch, array_bytes(launch, table))
         if sink is None:
             count = execute(
                 prepared, launch, memory, max_instructions=self._limit, options=options,
@@ -336,6 +338,17 @@ class Session:
         self._observer.refused(number, kernel, error)
         if self._checked is None or not isinstance(error, LaunchFault):  # of which checks have a finding
             _complain(error)
+
+
+def array_bytes(launch: Launch, table: npt.NDArray[np.int64]) -> tuple[int, ...]:
+    """The sizes of the allocations that its arguments of 8 bytes point into, with `table` as `ResidentMemory` takes it."""
+    found = []
+    words = (each.data for each in launch.arguments if isinstance(each, ScalarArgument) and len(each.data) == 8)
+    for address in (int.from_bytes(word, "little") for word in words):
+        row = int(np.searchsorted(table[:, 0], address, side="right")) - 1
+        if row >= 0 and address < table[row, 1]:
+            found.append(int(table[row, 1] - table[row, 0]))
+    return tuple(found)
 
 
 def _complain(error: WarpsightError) -> None:

@@ -223,7 +223,9 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     notes = []
     if totals["scaled"]:
         scaled = counted(totals["scaled"], "launch")
-        notes.append(f" note: ~ marks times extrapolated from predicted launches of the kernel ({scaled})")
+        wrong = totals["scaled_error"]
+        checked = "" if wrong is None else f"; where both were made, they differ by {percent(wrong)} of the time"
+        notes.append(f" note: ~ marks times extrapolated from predicted launches of the kernel ({scaled}{checked})")
     if totals["launches"] > totals["predicted"] + totals["failed"] and document["caches_before"] == "program":
         notes.append(" note: launches that were not traced leave the L2 as it was")
     places = document["out_of_bounds"]["places"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +52,7 @@ from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse
 from warpsight.kernels.toolkit import Architecture
 from warpsight.traces.path_store import LANES_SHIFT, PathStore
-from warpsight.traces.schema import KernelTrace, PathTable, TraceChunk, TraceHeader, TraceSink
+from warpsight.traces.schema import KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader, TraceSink
 from warpsight.traces.store import SpillingSink
 
 # -- Recording some blocks of a launch, chosen at random, while all are executed.
@@ -118,6 +119,11 @@ class PreparedKernel:
     native: NativeKernel
     level: str
     target: str
+
+    @cached_property
+    def code(self) -> tuple[StaticInstruction, ...]:
+        """Its instructions as traces have them."""
+        return static_instructions(self.function)
 
 
 _OTHER_INPUT = "give the source or its PTX, and use `level='ptx'`"
@@ -229,7 +235,7 @@ class _Run:
             fill_launch_words(self.memory, launch, self.local_bytes, symbols.parameters_start)
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
-        self.code = static_instructions(function)
+        self.code = prepared.code
         self.polls = Polls.of(function, self.code, native.graph.block_start.tolist())
         self.interruption = Interruption()
         self._fault_record: dict[str, int] | None = None
