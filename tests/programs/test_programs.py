@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 from programs_build import PTX, build, needs_nvcc, run, run_json
 
+from warpsight.reports.prediction import program_text
 from warpsight.traces.store import open_trace
 
 pytestmark = [pytest.mark.property, needs_nvcc]
@@ -59,6 +61,26 @@ def test_program_with_streams_and_events_sees_predicted_times() -> None:
     assert lines[4] == "device 1: mdm-pascal (warpsight), 28 SMs, warp 32, block 1024, L2 3145728"
     assert lines[5] == "attributes 1 1024"
     assert document["exit_code"] == 7
+
+
+def test_timeline_shows_what_was_on_each_stream(tmp_path: Path) -> None:
+    """Two kernels on one stream, and on another a copy to the host that waits for them. A launch takes the host 3.5 us."""
+    made = tmp_path / "streams.json"
+    _, document, _ = run_json(build("streams.cu"), options=("--gpu", "a100", "--level", "ptx", "--timeline", str(made)))
+    timeline, rows = document["timeline"], document["launches"]
+    (fill, first, second), (copy,) = (row["spans"] for row in timeline["streams"])
+    assert [(each["what"], each.get("launch"), each.get("bytes")) for each in (fill, first, second, copy)] == [
+        ("copy or fill on device", None, 16384), ("kernel", 1, None), ("kernel", 2, None), ("copy to host", None, 16384),
+    ]  # fmt: skip
+    assert [each["to"] - each["from"] for each in (first, second)] == pytest.approx([row["seconds"] for row in rows])
+    assert (second["from"], copy["from"]) == pytest.approx((3.5e-6, 7e-6), rel=1e-6)
+    assert copy["to"] - copy["from"] == pytest.approx(16384 / 12e9)
+    busy = timeline["kernel_seconds"] + timeline["copy_seconds"]
+    assert timeline["seconds"] == pytest.approx(copy["to"]) == pytest.approx(busy + timeline["idle_seconds"])
+    events = json.loads(made.read_text())["traceEvents"]
+    assert [each["name"] for each in events if each["ph"] == "X"] == [fill["what"], "work", "work", copy["what"]]
+    shown = program_text(document)
+    assert "|############" in shown and "1 copy of 16,384 bytes" in shown
 
 
 def test_short_launches_back_to_back_show_the_rate_at_which_the_host_issues_them() -> None:

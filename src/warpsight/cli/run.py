@@ -15,6 +15,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.program_run import OUT_OF_BOUNDS, Selection
 from warpsight.pipeline.program_run import predict_program as run_program
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS
+from warpsight.pipeline.timeline import write_program_timeline
 from warpsight.reports.findings import findings_text
 from warpsight.reports.next_step import line
 from warpsight.reports.prediction import program_text
@@ -44,6 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exact", action="store_true", help="predict every launch; by default launches that repeat are sampled, "
                         "and the time of the others is extrapolated")
     parser.add_argument("-o", "--output", metavar="DIR", help="store the trace of each launch in a folder under DIR")
+    parser.add_argument("--timeline", metavar="FILE.json", help="write what was on each stream and when, for Perfetto or "
+                        "chrome://tracing")
     parser.add_argument("--max-instructions", metavar="N", type=options.whole, help="stop a launch (as a time-out) after this "
                         "many warp instructions (default 10,000,000,000)")
     parser.add_argument("--out-of-bounds", choices=OUT_OF_BOUNDS, default="error", help="what a load, store or atomic just past an "
@@ -78,13 +81,16 @@ def run(arguments: argparse.Namespace) -> int:
         # With --json, stdout is the document and nothing else.
         stdout=sys.stderr if arguments.json else None,
     )
+    if arguments.timeline:
+        write_program_timeline(arguments.timeline, document["timeline"])
     if arguments.json:
         print_json([document])
     else:
         print()
         kept = next((row["trace"] for row in document["launches"] if row.get("trace")), None)
+        given = arguments.command_line[1 : len(arguments.command_line) - len(arguments.program)]  # the options of this command
         following = line(["predict", kept], "one launch on its own") if kept else line(
-            ["run", "-o", "traces", "--", *command], "keep each launch's trace for other GPUs and models")
+            ["run", *given, "-o", "traces", "--", *command], "keep each launch's trace for other GPUs and models")
         print_answer(program_text(document, terminal_style()), following)
     code = int(document["exit_code"])
     if document["check"]:

@@ -25,10 +25,11 @@ from warpsight.pipeline.launch_samples import LaunchSamples, Pace
 from warpsight.pipeline.predict import LaunchesInOrder
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
+from warpsight.pipeline.timeline import timeline_document
 from warpsight.pipeline.tracing import ListingSink, launch_folder
 from warpsight.programs.host import describe_signal, run_program
 from warpsight.programs.script import SCRIPT, run_script
-from warpsight.programs.session import ExecutedLaunch, Observer
+from warpsight.programs.session import ExecutedLaunch, Observer, Span
 from warpsight.traces.schema import TraceSink
 from warpsight.traces.store import SpillingSink
 
@@ -91,6 +92,7 @@ class _LaunchPredictor(Observer):
     outside: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # by kernel and place
     check: frozenset[str] = frozenset()
     findings: list[Finding] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
     exact: bool = False
     _count: dict[str, int] = field(default_factory=dict)
     _kind_of: dict[int, Hashable] = field(default_factory=dict)  # by the number of a launch that is under way
@@ -131,6 +133,10 @@ class _LaunchPredictor(Observer):
         }
         self.rows.append(row)
         return float(row["seconds"] or 0.0)
+
+    def spent(self, span: Span) -> None:
+        """A launch or copy has been on a stream."""
+        self.spans.append(span)
 
     def touched(self, rows: npt.NDArray[np.int64]) -> None:
         """Copies and fills of the program pass through the L2."""
@@ -241,6 +247,7 @@ def predict_program(
         "out_of_bounds": {"choice": out_of_bounds, "places": list(predictor.outside.values())},
         "launches": rows,
         "kernels": by_kernel(rows),
+        "timeline": timeline_document(predictor.spans, rows),
         "totals": _totals(rows, models, gpu.dispatch.launch_interval_ns * 1e-9, predictor.samples),
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import mmap
+import os
 import runpy
 import sys
 import traceback
@@ -34,7 +35,7 @@ from warpsight.kernels.toolkit import Architecture, parse_architecture
 from warpsight.kernels.triton_driver import Device, TritonLaunch, driving
 from warpsight.programs.host import EndedProgram
 from warpsight.programs.modules import MODULE_ZONE, Kernel
-from warpsight.programs.session import MEMORY_BYTES, ExecutedLaunch, Observer, array_bytes
+from warpsight.programs.session import MEMORY_BYTES, ExecutedLaunch, Observer, Span, array_bytes
 from warpsight.programs.torch_device import as_cuda_device
 
 SCRIPT = ".py"
@@ -47,7 +48,7 @@ class ScriptDevice(Device):
     def __init__(self, gpu: GpuSpec, architecture: Architecture | None, observer: Observer, max_instructions: int) -> None:
         self.gpu, self._architecture, self._observer, self._limit = gpu, architecture, observer, max_instructions
         stated = parse_architecture(gpu.compute_capability) if gpu.compute_capability != "none" else parse_architecture("80")
-        self.number, self.launches = stated.number, 0
+        self.number, self.launches, self._end = stated.number, 0, 0.0
         sm = gpu.sm
         self.properties = {
             "max_shared_mem": sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes, "multiprocessor_count": gpu.sm_count,
@@ -70,7 +71,12 @@ class ScriptDevice(Device):
         """Execute it. Raises what the kernel does wrong, and UsageError where a block does not fit the GPU."""
         self.launches += 1
         try:
-            self.seconds += self._run(launch)
+            seconds = self._run(launch)
+            self.seconds += seconds
+            issued = (self.launches - 1) * self.gpu.dispatch.launch_interval_ns * 1e-9  # ahead of the GPU, as fast as can be
+            start = max(self._end, issued)
+            self._end = start + seconds
+            self._observer.spent(Span(os.getpid(), 1, start, self._end, self.launches))
         except WarpsightError as error:
             self._observer.refused(self.launches, launch.name, error)
             raise

@@ -7,6 +7,7 @@ import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,7 @@ from warpsight.kernels.registers import RegisterUse
 from warpsight.kernels.toolkit import Architecture, parse_architecture
 from warpsight.programs.checked import CheckedProgram
 from warpsight.programs.modules import HEAP_MOST_BYTES, HEAP_START, WORKSPACE, Kernel, Modules
-from warpsight.programs.wire import LAUNCH, PROTOCOL, TOUCHED_FIELDS, Kind, SharedMemory, Status, Touching, Wire
+from warpsight.programs.wire import LAUNCH, PROTOCOL, SPAN, TOUCHED_FIELDS, Kind, SharedMemory, Status, Touching, Wire
 from warpsight.traces.schema import KernelTrace, TraceSink
 
 MEMORY_BYTES = 16 << 30
@@ -114,6 +115,24 @@ class ExecutedLaunch:
     trace: KernelTrace | None
 
 
+HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = range(1, 4)  # cudaMemcpyKind
+
+
+class Span(NamedTuple):
+    """What was on a stream of a process from `start` to `end`, in seconds: launch `number`, or if that is 0 a copy.
+
+    A copy has a `direction` and `copied` bytes.
+    """
+
+    process: int
+    stream: int
+    start: float
+    end: float
+    number: int = 0
+    direction: int = 0
+    copied: int = 0
+
+
 class Observer:
     """Who follows a program: what is traced, how long a launch takes, what watches it. This one traces nothing and asks nothing.
 
@@ -137,6 +156,9 @@ class Observer:
         """Device memory that copies and fills have touched since the launch before, int64 [n, 5] in order: address, pitch, bytes of
         a row, rows, and 1 if they were written, 0 if they were read.
         """
+
+    def spent(self, span: Span) -> None:
+        """A stream was occupied. What a program has done is told late, in order for each process."""
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
         """A launch has failed; number 0 means a module or kernel that could not be loaded."""
@@ -172,7 +194,7 @@ class Session:
         self._handlers = {
             Kind.LOAD: self._load, Kind.RESOLVE: self._resolve, Kind.LAUNCH: self._launch, Kind.OCCUPANCY: self._occupancy,
             Kind.RESET: self._reset, Kind.MAKE_OBJECT: self._make_object, Kind.REMOVE_OBJECT: self._remove_object,
-            Kind.TOUCH: self._touch,
+            Kind.TOUCH: self._touch, Kind.TIMELINE: self._timeline,
         }  # fmt: skip
         self._told = {
             Kind.FAILED: CheckedProgram.failed, Kind.LEAKED: CheckedProgram.leaked, Kind.COPIED_OUT: CheckedProgram.copied_out,
@@ -181,7 +203,7 @@ class Session:
     def serve(self, counter: list[int]) -> None:
         """Answer the next message. Raises Closed when the program has gone."""
         if self._memory is None:
-            protocol, _, self._memory = self.wire.receive_hello()
+            protocol, self._process, self._memory = self.wire.receive_hello()
             answer = device_bytes(self._gpu)
             self.wire.answer(Status.SUCCESS if protocol == PROTOCOL else Status.NOT_SUPPORTED, answer)
             return
@@ -259,6 +281,11 @@ class Session:
         self._observer.touched(rows)
         return Status.SUCCESS, b""
 
+    def _timeline(self, payload: bytes) -> tuple[int, bytes]:
+        for kind, stream, number, copied, start, end in SPAN.iter_unpack(payload):
+            self._observer.spent(Span(self._process, stream, start, end, number, kind, copied))
+        return Status.SUCCESS, b""
+
     def _make_object(self, payload: bytes) -> tuple[int, bytes]:
         try:
             return Status.SUCCESS, struct.pack("<q", make_object(self._objects, payload))
@@ -301,7 +328,7 @@ class Session:
         except WarpsightError as error:
             self._refuse(self._counter[0], kernel.name, error)
             status = status_of(error)
-        return status, struct.pack("<d", seconds) + printed.getvalue().encode("utf-8", "surrogateescape")
+        return status, struct.pack("<dq", seconds, self._counter[0]) + printed.getvalue().encode("utf-8", "surrogateescape")
 
     def _run(self, kernel: Kernel, launch: Launch, parameters: bytes, allocations: int, options: RunOptions) -> float:
         assert self._memory is not None

@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from warpsight.emulator.codegen.layout import ARENA_BASE
 
-PROTOCOL = 2
+PROTOCOL = 3
 TABLE_BYTES = 0x4000000
 HEAD = struct.Struct("<II")
 HELLO = struct.Struct("<IIQ")
 LAUNCH = struct.Struct("<15q")
+SPAN = struct.Struct("<4q2d")
 TOUCHED_FIELDS = 5  # address, pitch, bytes of a row, rows, and one of Touching
 SOCKET_VARIABLE, MEMORY_VARIABLE, CHECK_VARIABLE = "WARPSIGHT_SOCKET", "WARPSIGHT_MEMORY", "WARPSIGHT_CHECK"
 
@@ -27,6 +28,7 @@ class Kind(IntEnum):
 
     HELLO, LOAD, RESOLVE, LAUNCH, OCCUPANCY, RESET, MAKE_OBJECT, REMOVE_OBJECT, TOUCH = range(1, 10)
     FAILED, LEAKED, COPIED_OUT = range(10, 13)  # from programs that are checked
+    TIMELINE = 13
 
 
 class Touching(IntEnum):

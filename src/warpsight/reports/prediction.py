@@ -242,10 +242,45 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     if interval := totals.get("launch_interval_seconds"):
         stream = style.time(totals["back_to_back_seconds"])
         others.append(f"  {'program':<8} {stream} if launched back to back in one stream, at most one every {style.time(interval)}")
+    others += _timeline(document["timeline"], style)
     for row in totals.get("others", ()):  # the totals by further models
         change = f" ({difference(row['cycles'], totals['cycles'])})" if totals["cycles"] else ""
         others.append(f"  {row['model']:<8} {thousands(row['cycles'])} cycles{change}, {style.time(row['seconds'])}")
     return "\n".join([head, "", *table, "", summary, *others, *notes])
+
+
+_BAR, _MOST_STREAMS = 48, 16
+
+
+def _timeline(timeline: dict[str, Any], style: Style) -> list[str]:
+    """How long the streams were occupied, and a bar for each where there is more than one kernel or copy."""
+    if not timeline or sum(len(row["spans"]) for row in timeline["streams"]) < 2:
+        return []
+    total = timeline["seconds"]
+    parts = [f"{name} {percent(timeline[key] / total)}" for name, key in (
+        ("kernels", "kernel_seconds"), ("copies", "copy_seconds"), ("neither", "idle_seconds")) if timeline[key] > 0]  # fmt: skip
+    lines = [f"  {'streams':<8} {style.time(total)} from the first to the last: {', '.join(parts)}"]
+    for row in timeline["streams"][:_MOST_STREAMS]:
+        kernels = sum(span["what"] == "kernel" for span in row["spans"])
+        copied = sum(span.get("bytes", 0) for span in row["spans"])  # fills are copies too
+        copies = counted(len(row["spans"]) - kernels, "copy")
+        what = [counted(kernels, "kernel")] * (kernels > 0) + [f"{copies} of {copied:,} bytes"] * (kernels < len(row["spans"]))
+        lines.append(f"  {row['stream']:>8} |{_bar(row['spans'], total)}| {', '.join(what)}")
+    if len(timeline["streams"]) > _MOST_STREAMS:
+        lines.append(f"  {'':<8} and {counted(len(timeline['streams']) - _MOST_STREAMS, 'stream')} more")
+    return lines
+
+
+def _bar(spans: Sequence[dict[str, Any]], total: float) -> str:
+    """Equal parts of the time, each with what was there the longest: # a kernel, = a copy, or nothing."""
+    part = total / _BAR
+    there = [[0.0, 0.0] for _ in range(_BAR)]
+    for span in spans:
+        first, last = int(span["from"] / part), min(int(span["to"] / part), _BAR - 1)
+        for k in range(first, last + 1):
+            length = min(span["to"], (k + 1) * part) - max(span["from"], k * part)
+            there[min(k, _BAR - 1)][span["what"] != "kernel"] += max(length, 0.0)
+    return "".join(" " if sum(each) < part / 2 else "#=" [each[1] > each[0]] for each in there)
 
 
 def _ended(document: dict[str, Any]) -> str:

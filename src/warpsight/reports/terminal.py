@@ -74,8 +74,9 @@ def wrapped(text: str, indent: str = "   ", *, hyphens: bool = False) -> list[st
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 design`, `1,024 designs`, `2 launches`."""
-    plural = noun + ("es" if noun.endswith(("ch", "ss")) else "s")
+    """`1 design`, `1,024 designs`, `2 launches`, `3 copies`."""
+    ends_in_y = noun.endswith("y") and noun[-2] not in "aeiou"
+    plural = noun[:-1] + "ies" if ends_in_y else noun + ("es" if noun.endswith(("ch", "ss")) else "s")
     return f"{count:,} {noun if count == 1 else plural}"
 
 

@@ -1,4 +1,4 @@
-/* For `warpsight check`: which calls fail and from where, and what is never freed. Nothing here does anything in other runs. */
+/* For `warpsight check`: which calls fail and from where, and what is never freed; and what is told at the end of any program. */
 #define _GNU_SOURCE
 #include "runtime.h"
 
@@ -101,9 +101,11 @@ void tell_leaks(void)
 /* After the program's own destructors, which may still free memory. */
 __attribute__((destructor)) static void at_end(void)
 {
-    if (checking && is_connected()) {
+    if (is_connected()) {
         enter_quietly();
-        tell_leaks();
+        tell_timeline();
+        if (checking)
+            tell_leaks();
         leave(SUCCESS);
     }
 }

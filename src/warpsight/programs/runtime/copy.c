@@ -64,6 +64,19 @@ static bool touch(const void *start, size_t pitch, size_t width, size_t rows, en
     return true;
 }
 
+/* The direction of a copy, where the program leaves it to the addresses. */
+static int direction_of(const void *to, const void *from, int kind)
+{
+    uint64_t low, high;
+    if (kind != DEFAULT)
+        return kind;
+    struct allocation *target = in_arena(to) ? find_allocation((uint64_t)to, &low, &high) : NULL;
+    bool to_device = target && target->kind != KIND_HOST;
+    struct allocation *source = in_arena(from) ? find_allocation((uint64_t)from, &low, &high) : NULL;
+    bool from_device = source && source->kind != KIND_HOST;
+    return from_device ? (to_device ? DEVICE_TO_DEVICE : DEVICE_TO_HOST) : to_device ? HOST_TO_DEVICE : HOST_TO_HOST;
+}
+
 static void touch_both(const void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows)
 {
     bool from_device = touch(from, from_pitch, width, rows, READ);
@@ -130,7 +143,7 @@ API error_t_ cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind,
     if (status == SUCCESS)
         status = copy_bytes(to, from, bytes, kind);
     if (status == SUCCESS)
-        spend_copy(stream, bytes, kind);
+        spend_copy(stream, bytes, direction_of(to, from, kind));
     return leave(status);
 }
 
@@ -159,7 +172,7 @@ API error_t_ cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size
     if (status == SUCCESS)
         status = copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
     if (status == SUCCESS)
-        spend_copy(stream, width * height, kind);
+        spend_copy(stream, width * height, direction_of(to, from, kind));
     return leave(status);
 }
 
@@ -233,7 +246,7 @@ API error_t_ cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_
     if (status == SUCCESS)
         status = kind == DEVICE_TO_HOST || kind == HOST_TO_HOST ? INVALID_DIRECTION : copy_bytes(to, from, bytes, kind);
     if (status == SUCCESS)
-        spend_copy(stream, bytes, kind);
+        spend_copy(stream, bytes, direction_of(to, from, kind));
     return leave(status);
 }
 
@@ -253,7 +266,7 @@ API error_t_ cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t byte
     if (status == SUCCESS)
         status = kind == HOST_TO_DEVICE || kind == HOST_TO_HOST ? INVALID_DIRECTION : copy_bytes(to, from, bytes, kind);
     if (status == SUCCESS)
-        spend_copy(stream, bytes, kind);
+        spend_copy(stream, bytes, direction_of(to, from, kind));
     return leave(status);
 }
 

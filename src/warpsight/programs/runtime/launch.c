@@ -52,17 +52,17 @@ static error_t_ check(const struct function *f, struct dim3 grid, struct dim3 bl
 
 struct message { int64_t kernel, grid[3], block[3], cluster[3], shared, allocations, cooperative, heap_bytes, parameter_bytes; };
 
-/* What the emulator answers: the kernel's time in seconds, bytes of text that the kernel printed, then that text. */
+/* What the emulator answers: the kernel's time in seconds, the number of the launch, then the text that the kernel printed. */
 static error_t_ send_launch(struct function *f, const struct message *message, const void *parameters, void *stream)
 {
     void *answer = NULL;
     size_t bytes = 0;
     error_t_ status = call_emulator(4, message, sizeof *message, parameters, (size_t)f->parameter_bytes, &answer, &bytes);
-    if (bytes >= sizeof(double)) {
-        double seconds;
-        memcpy(&seconds, answer, sizeof seconds);
-        fwrite((char *)answer + sizeof seconds, 1, bytes - sizeof seconds, stdout);
-        spend_launch(stream, seconds);
+    struct { double seconds; int64_t number; } done;
+    if (bytes >= sizeof done) {
+        memcpy(&done, answer, sizeof done);
+        fwrite((char *)answer + sizeof done, 1, bytes - sizeof done, stdout);
+        spend_launch(stream, done.seconds, done.number);
     }
     free(answer);
     if (status == INVALID_CONFIGURATION || status == INVALID_VALUE || status == COOPERATIVE_TOO_LARGE || status == 701)

@@ -186,7 +186,8 @@ struct stream *stream_at(int place); /* below stream_count(); NULL where one was
 int stream_count(void);
 bool is_shared_stream(const struct stream *stream); /* a default stream, which no program has made */
 void spend(void *handle, double seconds); /* move the stream's clock on */
-void spend_launch(void *handle, double seconds); /* the same for a launch, which the host must have issued */
+void spend_launch(void *handle, double seconds, int64_t number); /* the same for a launch, which the host must have issued */
+void tell_timeline(void); /* what has been on the streams since the last time */
 void spend_copy(void *handle, size_t bytes, int kind);
 
 #endif

@@ -47,6 +47,31 @@ void spend(void *handle, double seconds)
     stream->clock += seconds;
 }
 
+/* What was on each stream and when, as `programs/wire.py` reads it: launches by their number, and copies. */
+#define TIMELINE 13
+#define MOST_SPANS 512
+enum span_kind { LAUNCHED = 0 }; /* else the direction of a copy */
+
+static struct span { int64_t kind, stream, number, bytes; double start, end; } spans[MOST_SPANS];
+static int span_count;
+
+void tell_timeline(void)
+{
+    if (span_count)
+        call_emulator(TIMELINE, spans, (size_t)span_count * sizeof *spans, NULL, 0, NULL, NULL);
+    span_count = 0;
+}
+
+static void occupy(struct stream *stream, double seconds, struct span what)
+{
+    what.stream = (int64_t)stream->id;
+    what.start = stream->clock;
+    what.end = stream->clock += seconds;
+    spans[span_count++] = what;
+    if (span_count == MOST_SPANS)
+        tell_timeline();
+}
+
 static void wait_until(double time)
 {
     if (time > issue)
@@ -63,9 +88,9 @@ static struct stream *issued(void *handle)
     return stream;
 }
 
-void spend_launch(void *handle, double seconds)
+void spend_launch(void *handle, double seconds, int64_t number)
 {
-    issued(handle)->clock += seconds;
+    occupy(issued(handle), seconds, (struct span){.kind = LAUNCHED, .number = number});
     issue += (double)the_device.values[D_LAUNCH_NS] * 1e-9;
 }
 
@@ -74,7 +99,8 @@ void spend_copy(void *handle, size_t bytes, int kind)
 {
     bool on_device = kind == 3;
     struct stream *stream = issued(handle);
-    stream->clock += (double)bytes * (on_device ? 2.0 / (double)the_device.values[D_BANDWIDTH] : 1.0 / HOST_LINK_BYTES_PER_S);
+    double a_byte = on_device ? 2.0 / (double)the_device.values[D_BANDWIDTH] : 1.0 / HOST_LINK_BYTES_PER_S;
+    occupy(stream, (double)bytes * a_byte, (struct span){.kind = kind, .bytes = (int64_t)bytes});
     if (!on_device)
         wait_until(stream->clock);
 }
