@@ -80,7 +80,7 @@ def test_timeline_shows_what_was_on_each_stream(tmp_path: Path) -> None:
     events = json.loads(made.read_text())["traceEvents"]
     assert [each["name"] for each in events if each["ph"] == "X"] == [fill["what"], "work", "work", copy["what"]]
     shown = program_text(document)
-    assert "|############" in shown and "1 copy of 16,384 bytes" in shown
+    assert "|####" in shown and "1 copy of 16,384 bytes" in shown
 
 
 def test_short_launches_back_to_back_show_the_rate_at_which_the_host_issues_them() -> None:
