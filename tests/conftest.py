@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Generator, Iterator
@@ -17,6 +18,9 @@ from warpsight.base.errors import WarpsightError
 # The first example of a property may have to wait for a compiler, and tests share the machine.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# Compilers make millions of objects, few of them in cycles; to look for those as often as Python does takes an eighth of the time.
+gc.set_threshold(50_000, 20, 50)
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -98,11 +102,21 @@ def shared() -> Path:
     return _ReferencePath(SHARED)
 
 
+def pytest_collection_finish() -> None:
+    """The modules and the tests live until the end: the garbage collector need not look at them again."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that use the fixture `shared` are marked so: `-m shared` runs them alone."""
+    """Tests that use the fixture `shared` are marked so: `-m shared` runs them alone. Where they are is kept for the next run."""
     for item in items:
         if "shared" in getattr(item, "fixturenames", ()):
             item.add_marker("shared")
+    if kept := os.environ.get("WARPSIGHT_TEST_CACHE"):
+        files = sorted({str(item.path) for item in items if item.get_closest_marker("shared")})
+        Path(kept).mkdir(parents=True, exist_ok=True)
+        (Path(kept) / "files-with-shared-tests").write_text("".join(f"{file}\n" for file in files))
 
 
 def _skip_without_reference(error: OSError | WarpsightError) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import warpsight
@@ -49,23 +50,29 @@ class Outcome:
         }
 
 
-def trace_of(row: ReferenceRow) -> KernelTrace:
-    """Run the row's launch."""
-    launch = make_launch(row.kernel, row.size)
+@cache
+def _trace(kernel: str, size: int | None) -> KernelTrace:
+    launch = make_launch(kernel, size)
     return warpsight.trace(str(SOURCE), kernel=launch.kernel, grid=launch.grid, block=launch.block, args=launch.args)
 
 
+def trace_of(row: ReferenceRow) -> KernelTrace:
+    """The row's launch, run once in a process, whatever GPU its trace is then looked at on."""
+    return _trace(row.kernel, row.size)
+
+
+@cache
+def profile_of(row: ReferenceRow) -> ProfiledTrace:
+    """The row's launch on its GPU, whose caches are cold; made once in a process."""
+    return profile_trace(trace_of(row), load_gpu(row.gpu), Method(caches_before="cold"))
+
+
 def outcomes(models: Sequence[str] = MODELS) -> list[Outcome]:
-    """All rows by all of `models`, each kernel traced once."""
-    traces: dict[str, KernelTrace] = {}
+    """All rows by all of `models`."""
     found = []
     for row in reference_rows():
-        if row.name not in traces:
-            traces[row.name] = trace_of(row)
-        gpu = load_gpu(row.gpu)
-        profiled = profile_trace(traces[row.name], gpu, Method(caches_before="cold"))
-        answers = predict_profiled(profiled, gpu, models)
-        found.append(Outcome(row, profiled, {p.model: p for p in answers}))
+        answers = predict_profiled(profile_of(row), load_gpu(row.gpu), models)
+        found.append(Outcome(row, profile_of(row), {p.model: p for p in answers}))
     return found
 
 

@@ -189,24 +189,20 @@ class KernelRow:
 
 def kernels() -> list[KernelRow]:
     """The reference kernels by the exact hierarchy, the simulator and this model."""
-    from accuracy import trace_of
+    from accuracy import profile_of, trace_of
     from reference_kernels import reference_rows as kernel_rows
+    from simulator import simulation_of
     from warpsight.gpu.loader import load_gpu
     from warpsight.pipeline.evaluate import profile_trace
-    from warpsight.pipeline.request import CACHES, Method
-    from warpsight.pipeline.simulation import simulate_trace
+    from warpsight.pipeline.request import Method
 
-    traces: dict[str, Any] = {}
     found = []
     for row in kernel_rows():
-        trace = traces.setdefault(row.name, None) or trace_of(row)
-        traces[row.name] = trace
-        methods = [Method(caches=caches, caches_before="cold") for caches in CACHES]
-        totals = [profile_trace(trace, load_gpu(row.gpu), method).misses.totals() for method in methods]
-        exact, ours = (100 * total["l1_misses"] / max(1, total["l1_reads"]) for total in totals)
-        counts = simulate_trace(trace, load_gpu(row.gpu), caches_before="cold").simulation.totals()
-        simulator = 100 * counts["l1_misses"] / max(1, counts["l1_reads"])
-        found.append(KernelRow(row.gpu, row.name, exact, simulator, ours, _by_access(trace, load_gpu(row.gpu))))
+        trace, gpu = trace_of(row), load_gpu(row.gpu)
+        reuse = profile_trace(trace, gpu, Method(caches="reuse-distance", caches_before="cold"))
+        counts = (profile_of(row).misses.totals(), simulation_of(row).simulation.totals(), reuse.misses.totals())
+        exact, simulator, ours = (100 * count["l1_misses"] / max(1, count["l1_reads"]) for count in counts)
+        found.append(KernelRow(row.gpu, row.name, exact, simulator, ours, _by_access(trace, gpu)))
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +195,7 @@ class ReferenceRow:
     gpu: str
     kernel: str
     size: int | None
-    numbers: dict[str, float]
+    numbers: dict[str, float] = field(hash=False)
     limiter: str
 
     @property

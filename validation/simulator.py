@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from accuracy import trace_of
 from marked_page import put
 from reference_kernels import ReferenceRow, reference_rows
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.simulation import simulate_trace
+from warpsight.pipeline.simulation import SimulatedLaunch, simulate_trace
 from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
-from warpsight.traces.schema import KernelTrace
 
 PAGE = Path(__file__).resolve().with_name("DEVIATIONS.md")
 COMMAND = "python validation/simulator.py --write"
@@ -51,14 +51,15 @@ class Simulated:
         return relative_error(found, reference) if reference >= _FEW else None
 
 
+@cache
+def simulation_of(row: ReferenceRow) -> SimulatedLaunch:
+    """The row's launch in the simulator, with cold caches; made once in a process."""
+    return simulate_trace(trace_of(row), load_gpu(row.gpu), caches_before="cold")
+
+
 def simulated() -> list[Simulated]:
-    """All rows, each kernel traced once."""
-    traces: dict[str, KernelTrace] = {}
-    found = []
-    for row in reference_rows():
-        trace = traces.setdefault(row.name, trace_of(row))
-        found.append(Simulated(row, simulate_trace(trace, load_gpu(row.gpu), caches_before="cold").prediction))
-    return found
+    """All rows."""
+    return [Simulated(row, simulation_of(row).prediction) for row in reference_rows()]
 
 
 def tables(found: list[Simulated]) -> dict[str, str]:

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,10 @@ def _run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, check=False)
 
 
-def _sources(root: Path) -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted((*(root / "src").rglob("*.py"), *(root / "tools").rglob("*.py"))):
-        yield path.relative_to(root), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def _sources(root: Path) -> list[tuple[Path, ast.Module]]:
+    paths = sorted((*(root / "src").rglob("*.py"), *(root / "tools").rglob("*.py")))
+    return [(path.relative_to(root), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def test_floors_imported_only_from_above_keep_the_contracts(root: Path) -> None:

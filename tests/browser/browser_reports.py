@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -66,6 +67,7 @@ def long_ptx(lines: int) -> str:
     ])  # fmt: skip
 
 
+@cache
 def _long() -> dict[str, Any]:
     request = KernelRequest(long_ptx(LONG_LINES), grid=4, block=64, args=(f"f32[{4 * LONG_LINES}]:uniform",))
     return advised_report_data(trace_kernel(request), load_gpu("mdm-pascal"), "mdm")
