@@ -27,7 +27,7 @@ from warpsight.emulator.textures.objects import (
     pitched_image,
     texture,
 )
-from warpsight.gpu.occupancy import WARP_SIZE, occupancy
+from warpsight.gpu.occupancy import WARP_SIZE, clusters_of, occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import Launch, RunOptions, ScalarArgument
 from warpsight.kernels.registers import RegisterUse
@@ -231,8 +231,9 @@ class Session:
         return Status.SUCCESS, struct.pack("<14q", *head) + b"".join(struct.pack("<2q", *row) for row in layout)
 
     def _occupancy(self, payload: bytes) -> tuple[int, bytes]:
-        number, threads, shared = struct.unpack("<3q", payload)
-        return Status.SUCCESS, struct.pack("<q", self._blocks_per_sm(self._modules.kernels[number], threads, shared))
+        number, threads, shared, cluster = struct.unpack("<4q", payload)
+        blocks = self._blocks_per_sm(self._modules.kernels[number], threads, shared)
+        return Status.SUCCESS, struct.pack("<2q", blocks, clusters_of(self._gpu.sm_count, self._gpu.gpc_count, blocks, cluster))
 
     def _blocks_per_sm(self, kernel: Kernel, threads: int, shared: int) -> int:
         try:
