@@ -305,16 +305,16 @@ class Session:
     def _run(self, kernel: Kernel, launch: Launch, parameters: bytes, allocations: int, options: RunOptions) -> float:
         assert self._memory is not None
         table = self._memory.table(allocations)
-        workspace = WORKSPACE if kernel.needs_workspace else 0
+        prepared = kernel.prepared_for(launch)
+        workspace = WORKSPACE if kernel.needs_workspace(prepared) else 0
         watch = None if self._checked is None else self._checked.watch
         if workspace:
             self._memory.write(workspace, bytes(GLOBAL_ALIGN))
             if watch is not None:
                 watch.set_written(workspace, GLOBAL_ALIGN)
         names = self._modules.names
-        parameters = kernel.bank(parameters)
+        parameters = kernel.bank(parameters, prepared)
         memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace, watch)
-        prepared = kernel.prepared_for_clusters if launch.cluster_blocks > 1 else kernel.prepared
         sink = self._observer.sink(self._counter[0], kernel.name, prepared)
         if sink is None:
             count = execute(
@@ -329,7 +329,7 @@ class Session:
             )
             count = trace.header.warp_instructions
         if self._checked is not None:
-            self._checked.launched(kernel.prepared.function, self._objects)
+            self._checked.launched(prepared.function, self._objects)
         return self._observer.ran(ExecutedLaunch(self._counter[0], kernel.name, launch, count, kernel.registers, trace))
 
     def _refuse(self, number: int, kernel: str, error: WarpsightError) -> None:

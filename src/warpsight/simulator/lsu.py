@@ -92,9 +92,10 @@ def _take(state: State, sm: Sm, access: Access, now: int) -> None:
         accesses_done(state, sm, warp, 1, now)
         return
     machine = state.machine
-    last_pass = (max(1, passes) - 1) * machine.pass_cycles + access.repeats * (instruction.lane_cycles if count == 0 else 0)
+    each = machine.cluster_pass_cycles if instruction.remote else machine.pass_cycles
+    last_pass = (max(1, passes) - 1) * each + access.repeats * (instruction.lane_cycles if count == 0 else 0)
     least = machine.access_cycles if machine.access_cycles > 1 else 0
-    sm.unit_free = now + max(least, last_pass + (machine.pass_cycles if count == 0 else 0))
+    sm.unit_free = now + max(least, last_pass + (each if count == 0 else 0))
     if count == 0:
         if instruction.load >= 0:
             there_and_back = machine.cluster_cycles if instruction.remote else machine.shared_cycles

@@ -97,6 +97,15 @@ class Copy(Record):
     unsent: int
     remaining: int
     issued: int
+    blocks: int  # the ranks, as a mask, of the blocks that a multicast reaches; 0: its own alone
+    first: int  # the `order` of the cluster's first block
+
+
+class Residence(Record):
+    """Where a block of a cluster has started."""
+
+    sm: Int32
+    place: Int32
 
 
 class CopyRequest(Record):
@@ -186,6 +195,7 @@ class Place(Record):
     live: int
     at_barrier: int
     free_since: int  # the cycle after which the next block can start there
+    order: int  # how many blocks of the launch have started before that of a cluster that is there
 
 
 class Access(Record):
@@ -199,8 +209,9 @@ class Access(Record):
     whole: bool  # writes every byte of the sectors that it touches
     repeats: int  # of an atomic: further lanes at its most shared address
     time: int  # when it can be taken
-    phase: int  # of a bulk copy: the mbarrier on which it completes, as in `Copy`, and its bytes
+    phase: int  # of a bulk copy: the mbarrier on which it completes, as in `Copy`, its bytes, and the blocks of a multicast
     data: int
+    blocks: int
 
 
 class Request(Record):
@@ -299,9 +310,9 @@ class Sm(Record):
     arrival_queue: Queue
     arrivals: Table[Reply]
     arrival_free: int  # ticks
-    slices_waiting: int
-    slices_granted: int
-    slice_turn: int
+    others_waiting: int
+    others_granted: int
+    turn: int
 
 
 # -- L2 and memory.
@@ -314,9 +325,9 @@ class Slice(Record):
     inbox: Queue
     packets: Table[Packet]
     inbox_free: int  # ticks
-    sms_waiting: int
-    sms_granted: int
-    sm_turn: int
+    others_waiting: int
+    others_granted: int
+    turn: int
     cache: Cache
     busy_until: int
     blocked: bool
@@ -393,6 +404,7 @@ class Machine(Record):
     most_requests: int  # of an access
     shared_cycles: int
     cluster_cycles: int  # the same in shared memory of another block
+    cluster_pass_cycles: int  # of a pass through its banks
     flit_bytes: int
     flit_ticks: int
     store_ticks: int  # that the SM's port takes for a store beyond its flits
@@ -456,6 +468,7 @@ class State(Record):
     cluster_left: int  # blocks of the latest cluster that have not left for their SMs
     cluster_gpc: int  # to which they go
     gpc_blocks: Table[int]  # [GPC] that have gone to it
+    residences: Table[Residence]  # by the order in which they have started
     next_start: int  # when the next block may start
     sent: int  # ticks, when the next block can leave for its SM
     live_warps: int

@@ -327,6 +327,9 @@ def _start_block(state: State, sm: Sm, number: int, now: int) -> None:
     sm.blocks += 1
     place = sm.places[number]
     place.live, place.at_barrier = warps, 0
+    if state.machine.cluster_blocks > 1:
+        place.order = state.next_block - 1
+        state.residences[place.order].sm, state.residences[place.order].place = sm.number, number
     for k in range(number * state.machine.phases, (number + 1) * state.machine.phases):
         phases.begin(sm.phases[k])
     for k in range(warps):

@@ -114,7 +114,8 @@ class TensorCopy:
             emit_event_byte(helper, builder.zext(builder.icmp_signed("!=", helper.active_mask, I32(0)), I32))
         if self.operation == engine.LOAD:
             zero, moved = splat_constant(I64, 0), load_as(builder, amount, vector(I64), 64)
-            emit_barrier_record(helper, barrier, zero, builder.sub(zero, moved), zero)
+            reached = builder.zext(blocks, vector(I64)) if self.multicast else zero
+            emit_barrier_record(helper, barrier, zero, builder.sub(zero, moved), reached)
             self._complete(helper, barrier, blocks, load_as(builder, amount, vector(I64), 64))
         return []
 
