@@ -176,7 +176,7 @@ extern "C" __global__ void __cluster_dims__(2) copies(const char* x, int rounds,
         for (int k = 0; k < rounds; ++k)
             asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
                          " [%0], [%1], 2048, [%2], %3;" :: "r"((unsigned)__cvta_generic_to_shared(buffer[rank])),
-                         "l"(x + 2048 * (rounds * rank + k)), "r"(barrier), "h"((unsigned short)(alone ? 1 << rank : 3)) : "memory");
+                         "l"(x + 2048 * (rounds * rank + k)), "r"(barrier), "h"((short)(alone ? 1 << rank : 3)) : "memory");
         asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra again; }" :: "r"(barrier));
     }
     asm volatile("barrier.cluster.arrive; barrier.cluster.wait;");

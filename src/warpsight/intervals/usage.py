@@ -54,7 +54,7 @@ def bulk_copies(instructions: Sequence[StaticInstruction]) -> npt.NDArray[np.boo
 
 
 def multicast_sectors(trace: KernelTrace) -> float:
-    """Sectors that copies of all warps together bring to other blocks than their own. Reads the chunks of traces with multicasts."""
+    """Sectors that multicasts of all warps together bring to further blocks. Reads the chunks where there are any."""
     multicasts = [i.pc for i in trace.instructions if i.is_bulk and i.at_barrier and "multicast" in i.opcode.lower()]
     if not multicasts or trace.header.cluster_blocks == 1:
         return 0.0

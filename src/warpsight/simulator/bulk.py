@@ -1,8 +1,9 @@
 """The unit of an SM for bulk and tensor copies (TMA): it sends a request for a line of the L2 a cycle, past the L1, copy by copy.
 
 A copy is taken from the load-store unit's queue, where its only instruction has come to. When all its requests are answered, its
-bytes complete on its mbarrier, those of a multicast in all blocks that it reaches, or its group of writes is done. NVIDIA gives no rate or latency for the unit: a line a cycle is more
-than the SM's port passes, and a request takes as long as one of a load that misses in the L1.
+bytes complete on its mbarrier, those of a multicast in all blocks that it reaches, or its group of writes is done. NVIDIA gives no
+rate or latency for the unit: a line a cycle is more than the SM's port passes, and a request takes as long as one of a load that
+misses in the L1.
 """
 
 from __future__ import annotations
@@ -118,9 +119,9 @@ def _complete_everywhere(state: State, copy: Copy, when: int, reply: Reply, now:
     among = copy.phase % state.machine.phases
     for rank in range(state.machine.cluster_blocks):
         residence = state.residences[copy.first + rank]
-        sm = state.sms[residence.sm]
-        if copy.blocks >> rank & 1 and sm.places[residence.place].order == copy.first + rank:  # it has not ended
-            _complete(state, sm, residence.place * state.machine.phases + among, copy, when, reply, now)
+        sm, place = state.sms[residence // state.machine.places], residence % state.machine.places
+        if copy.blocks >> rank & 1 and sm.places[place].order == copy.first + rank:  # it has not ended
+            _complete(state, sm, place * state.machine.phases + among, copy, when, reply, now)
 
 
 @compiled

@@ -32,7 +32,8 @@ from warpsight.gpu.spec import (
 )
 from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.simulator import codes
-from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
+from warpsight.simulator.machine import Machine
+from warpsight.simulator.state import Channel, Instruction, Scheduler, Slice, Sm, State, Warp
 from warpsight.simulator.structures import Cache
 from warpsight.traces.events import barrier_objects
 from warpsight.traces.schema import (

@@ -32,7 +32,7 @@ def _cycle_at(ticks: int) -> int:
 
 @inlined
 def _reserve(end: Slice | Sm, others: Table[Sm] | Table[Slice], count: int) -> int:
-    """Reserve the free entry of a queue at `end` for the next in turn of the `others` that wait for it; its number, -1: none waits."""
+    """Reserve the free entry of a queue at `end` for the next in turn of the `others` that wait for it; -1: none does."""
     if end.others_waiting == 0:
         return -1
     number = end.turn
@@ -121,7 +121,7 @@ def _arrive_elsewhere(state: State, sm: Sm, copy: Copy, start: int, service: int
     """A slice sends the data of a multicast once: they pass the ports of all SMs with blocks that it reaches at the same time."""
     rank, blocks = 0, copy.blocks
     while blocks > 0:
-        other = state.sms[state.residences[copy.first + rank].sm]
+        other = state.sms[state.residences[copy.first + rank] // state.machine.places]
         if blocks & 1 and other.number != sm.number:
             other.arrival_free = max(other.arrival_free, start) + service
         rank, blocks = rank + 1, blocks >> 1

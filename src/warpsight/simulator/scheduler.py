@@ -9,7 +9,8 @@ from __future__ import annotations
 from warpsight.addressing.integers import quotient, trailing_zeros
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes, phases
-from warpsight.simulator.state import Access, CpiStack, Instruction, Machine, Scheduler, Sm, State, Warp
+from warpsight.simulator.machine import Machine
+from warpsight.simulator.state import Access, CpiStack, Instruction, Scheduler, Sm, State, Warp
 from warpsight.simulator.structures import end_of, wrapped
 from warpsight.simulator.warps import arrive, arrive_at_barrier, end_warp, fetch, read_event, ring, schedule, set_results, step
 
