@@ -13,8 +13,8 @@ from warpsight.addressing.mapping import slice_of_line
 from warpsight.base.compiled import compiled, inlined
 from warpsight.base.records import Table
 from warpsight.simulator import codes
-from warpsight.simulator.state import Copy, Packet, Reply, Slice, Sm, State
-from warpsight.simulator.structures import end_of, remove_oldest, wrapped
+from warpsight.simulator.state import Packet, Reply, Slice, Sm, State
+from warpsight.simulator.structures import Copy, end_of, remove_oldest, wrapped
 
 
 @inlined
