@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulator_launch import REGISTERS, cuda, launch, ptx, whole
+from emulator_launch import KERNELS, REGISTERS, cuda, launch, ptx, whole
 
 from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK, WATCHING, Finding
 from warpsight.emulator.run.launch import emulate, prepare_kernel
 from warpsight.kernels.launch import KernelSource, RunOptions
 from warpsight.kernels.launch_check import make_launch
+from warpsight.kernels.sources import load_source
 from warpsight.kernels.toolkit import Architecture
 
 pytestmark = pytest.mark.unit
@@ -261,3 +262,29 @@ def test_trace_and_results_are_the_same_with_and_without() -> None:
     for name in ("path", "event_offset", "events", "sector_offset", "sectors"):
         np.testing.assert_array_equal(getattr(plain, name), getattr(with_check, name))
     assert traces[0].header.warp_instructions == traces[1].header.warp_instructions
+
+
+# -- Clusters ----------------------------------------------------------------------------------------------------------------
+
+
+@LEVELS
+def test_hazards_in_shared_memory_of_other_blocks_end_at_the_barriers_of_the_cluster(native: bool) -> None:
+    """A barrier orders what came before it, and not what a block does between two of them; so does an mbarrier of another block.
+
+    The blocks of the second cluster find the memory, and the marks in it, of those of the first.
+    """
+    source, check = load_source(KERNELS / "clusters.cu", arch="sm_90"), frozenset({RACECHECK})
+    text = (KERNELS / "clusters.cu").read_text().splitlines()
+    wrote, read, again = (
+        1 + next(k for k, line in enumerate(text) if part in line) for part in ('"r"(i + 1)', "= value[i]", '"r"(i + 7)')
+    )
+    # of two blocks the first has read before the other writes
+    early, late = ({("read-after-write", read, line), ("write-after-read", line, read)} for line in (wrote, again))
+    architecture = Architecture(90) if native else None
+    prepared = prepare_kernel(source, "neighbours", architecture=architecture, checks=check, clustered=True)
+    for left_out, expected in ((0, set()), (1, early), (2, late), (4, set())):
+        findings: list[Finding] = []
+        order = make_launch(source, "neighbours", 4, 32, (np.zeros(128, np.uint32), left_out, 1), cluster=2)
+        emulate(source, order, registers=REGISTERS, options=RunOptions(check=check, found=findings.append), prepared=prepared)
+        found = {(f.kind, f.site.line, f.other.line) for f in findings if f.site and f.other}
+        assert found == expected, left_out

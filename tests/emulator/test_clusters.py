@@ -130,3 +130,44 @@ def test_a_launch_file_says_the_cluster(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("cluster: 2", "cluster: 3"))
     with pytest.raises(UsageError, match="not a multiple of the cluster's 3"):
         warpsight.trace(file)
+
+
+STEALING = r"""
+extern "C" __global__ void steal(int* done) {
+    __shared__ alignas(16) unsigned answer[4];
+    __shared__ unsigned long long full;
+    const unsigned barrier = (unsigned)__cvta_generic_to_shared(&full), place = (unsigned)__cvta_generic_to_shared(answer);
+    unsigned more, next = 0, tile = blockIdx.x, rank, parity = 0;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    answer[threadIdx.x & 3] = 0xffffffff;
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(barrier));
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;");
+    do {
+        if (threadIdx.x == 0) {
+            asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 16;" :: "r"(barrier));
+            if (rank == 0)
+                asm volatile("clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes FORM.b128 [%0], [%1];"
+                             :: "r"(place), "r"(barrier) : "memory");
+        }
+        if (threadIdx.x == 0) atomicAdd(done + tile, 1);
+        asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared.b64 p, [%0], %1; @!p bra again; }"
+                     :: "r"(barrier), "r"(parity));
+        asm volatile("{ .reg .b128 r; .reg .pred p; ld.shared.b128 r, [%2];"
+                     "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, r; selp.u32 %0, 1, 0, p;"
+                     "@p clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %1, r; }"
+                     : "=r"(more), "+r"(next) : "r"(place) : "memory");
+        tile = next + rank;
+        parity ^= 1;
+    } while (more);
+}
+"""
+
+
+@pytest.mark.parametrize(("level", "cluster"), [("ptx", 2), ("sass", 2), ("sass", None)])
+def test_blocks_that_ask_for_the_work_of_others_get_none_and_do_their_own(level: str, cluster: int | None, tmp_path: Path) -> None:
+    """A leader asks for its cluster, and all blocks of it get the answer; their mbarriers wait for its bytes."""
+    (tmp_path / "steal.cu").write_text(STEALING.replace(" FORM", ".multicast::cluster::all" if cluster else ""))
+    done = np.zeros(8, np.int32)
+    options: dict[str, Any] = {"arch": "100a", "level": level, "max_instructions": 100_000}
+    warpsight.trace(tmp_path / "steal.cu", "steal", grid=8, block=32, args=[done], cluster=cluster, **options)
+    assert done.tolist() == [1] * 8

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import warpsight
-from warpsight.base.errors import LaunchFault
+from warpsight.base.errors import LaunchFault, UnsupportedError
 from warpsight.traces.events import EventReader
 
 LEVELS = pytest.mark.parametrize("level", ["ptx", "sass"])
@@ -126,12 +126,13 @@ FILL:
     return kernel(copy, size, before=fill)
 
 
-def run(text: str, size: int, map_bytes: bytes, tensor: Any, data: Any, at: Sequence[int], level: str) -> warpsight.KernelTrace:
+def run(text: str, size: int, map_bytes: bytes, tensor: Any, data: Any, at: Sequence[int], level: str,
+        gpu: str = "h100-sxm") -> warpsight.KernelTrace:  # fmt: skip
     coordinates = [*at, *[0] * (5 - len(at))]
     scratch = np.zeros(16, np.uint64)
     args = [map_bytes, scratch, tensor, data, *map(int, coordinates)]
     return warpsight.trace(text, "k", grid=1, block=32, args=args, level=level,
-                           gpu="h100-sxm", shared=-(-size // 8) * 8 + 8, max_instructions=5_000_000)  # fmt: skip
+                           gpu=gpu, shared=-(-size // 8) * 8 + 8, max_instructions=5_000_000)  # fmt: skip
 
 
 def swizzled(rows: np.ndarray, kind: int) -> np.ndarray:
@@ -191,6 +192,35 @@ def test_a_load_brings_the_box_with_zeros_outside_of_the_tensor(
     (number,) = np.flatnonzero((events.pc == copy.pc) & (events.sectors > 0))
     found = np.asarray(chunk.sectors)[events.first[number] : events.first[number] + events.sectors[number]].astype(np.int64)
     assert np.array_equal(np.sort(found) - found.min(), wanted - wanted.min())  # each once
+
+
+@LEVELS
+def test_four_rows_are_gathered_and_scattered_with_a_coordinate_each(level: str) -> None:
+    """A row outside of the tensor is zeros in shared memory, and is not written. A box of two rows is refused."""
+    columns, at, swizzle = 16, (8, 5, 17, 30, 2), 1  # of 32 bytes
+
+    def rows(text: str, mode: str) -> str:
+        for old, new in (("sm_90a", "sm_100a"), ("tensor.5d", "tensor.2d"), (".tile.mb", f".tile::{mode}.mb"),
+                         (".tile.bu", f".tile::{mode}.bu")):  # fmt: skip
+            text = text.replace(old, new)
+        return text
+
+    tensor = np.arange(1, 24 * 40 + 1, dtype=np.uint16).reshape(24, 40)
+    described = tensor_map("u16", (40, 24), (80,), (columns, 1), swizzle=swizzle)
+    padded, outside = np.vstack([tensor, np.zeros((8, 40), np.uint16)]), np.array([False, False, True, False])
+    box = padded[list(at[1:]), at[0] : at[0] + columns]
+    data = np.zeros(box.nbytes, np.uint8)
+    run(rows(load_kernel(5, box.nbytes), "gather4"), box.nbytes, described, tensor, data, at, level, "b200")
+    assert np.array_equal(data, swizzled(box, swizzle))
+    fresh, expected = np.arange(2000, 2000 + box.size, dtype=np.uint16).reshape(box.shape), tensor.copy()
+    for row, values, beyond in zip(at[1:], fresh, outside, strict=True):
+        if not beyond:
+            expected[row, at[0] : at[0] + columns] = values
+    run(rows(store_kernel(5, box.nbytes), "scatter4"), box.nbytes, described, tensor, swizzled(fresh, swizzle), at, level, "b200")
+    assert np.array_equal(tensor, expected)
+    with pytest.raises(UnsupportedError, match="for four rows with a box of several"):
+        described = tensor_map("u16", (40, 24), (80,), (columns, 2))
+        run(rows(load_kernel(5, box.nbytes), "gather4"), box.nbytes, described, tensor, data, at, level, "b200")
 
 
 @LEVELS

@@ -103,6 +103,7 @@ OTHER = {
     "dram.row": "2 KiB", "dram.activate": "12 cycles", "dram.precharge": "12 cycles", "dram.turnaround": "12 cycles",
     "dispatch.grid": "900 cycles", "dispatch.block_interval": "0.7 ns", "dispatch.block": "400 cycles", "dispatch.warp": "5 cycles",
     "dispatch.launch_interval": "3 us", "gpc_count": "4", "sm.cluster_latency": "180 cycles",
+    "sm.cluster_width": "16 B",
 }
 COMPANIONS = {"l1.line": ["l1.ways=3"], "l2.line": ["l2.ways=4"], "l1.carve_out": ["compute_capability=8.6"]}
 

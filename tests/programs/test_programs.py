@@ -253,11 +253,14 @@ HOPPER = "-gencode=arch=compute_90,code=[compute_90,sm_90]"
 def test_program_launches_thread_block_clusters_that_share_their_memory(level: str) -> None:
     code, output, errors = run(build("clusters.cu", options=(HOPPER,)), options=("--gpu", "h100-sxm", "--level", level))
     assert (code, errors) == (0, "")
-    assert output.splitlines()[:8] == [
+    assert output.splitlines()[:10] == [
         "clusters of 1: cudaSuccess, good, 2112 active", "clusters of 4: cudaSuccess, good, 528 active",
         "16 blocks: cudaErrorInvalidClusterSize", "clusters of 16: cudaSuccess, good, 132 active",
         "15 blocks in clusters of 4: cudaErrorInvalidClusterSize", "ranks: cudaSuccess", "400 1401 400 1401 2410 3411 2410 3411",
         "supported 1, compiled for 2 x 2 x 1",
+        # one block on an SM, and GPCs of 18 and of 16 SMs
+        "large clusters of 4: cudaSuccess, 32 active, at most 16 blocks",
+        "large clusters of 16: cudaSuccess, 8 active, at most 16 blocks",
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from micro import gpu, loop, run
 from trace_by_hand import Warp, build_trace
 
+import warpsight
 from warpsight.base.errors import UsageError
 from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.gpu.design import Design
@@ -139,3 +141,61 @@ def test_load_from_another_block_takes_the_way_between_two_sms(cluster: tuple[in
     assert run(long, machine).cycles - run(short, machine).cycles == 20 * latency
     profile = build_profile(long, simulate_caches(long, machine, 1), machine, occupancy(machine, 32, 32, 0))
     assert profile.stall_cycles.sum() == pytest.approx(29 * latency, rel=0.01)
+
+
+def test_data_of_another_block_pass_at_the_width_of_the_network_between_sms() -> None:
+    """Four warps store 30 times. A pass of 128 B takes the load-store unit a cycle, or eight at 16 B a cycle; a
+    degree of two is two of them."""
+    for width, degree, cycles in ((0, 1, 1), (16, 1, 8), (16, 2, 16)):
+        machine = dataclasses.replace(on(2), sm=dataclasses.replace(on(2).sm, cluster_width_bytes=width))
+        few, many = (
+            in_clusters(build_trace(["store.generic.4 <- q0"], [Warp(((0, 32, n),), [(0, degree)] * n)] * 8, 4), (2, 1, 1))
+            for n in (30, 60)
+        )
+        assert run(many, machine).cycles - run(few, machine).cycles == pytest.approx(4 * 30 * cycles, abs=2)
+        profile = build_profile(many, simulate_caches(many, machine, 1), machine, occupancy(machine, 128, 32, 0))
+        assert profile.demands is not None and profile.demands.l1_cycles == 60 * cycles
+
+
+# -- Multicasts: what a block asks for arrives at the SMs of all blocks that it names.
+
+MULTICASTS = r"""
+extern "C" __global__ void __cluster_dims__(2) copies(const char* x, int rounds, int alone) {
+    __shared__ alignas(128) char buffer[2][2048];
+    __shared__ unsigned long long full;
+    const unsigned barrier = (unsigned)__cvta_generic_to_shared(&full);
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(barrier));
+        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" :: "r"(barrier), "r"(2048 * rounds * (alone ? 1 : 2)));
+    }
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;");
+    if (threadIdx.x == 0) {
+        #pragma unroll 1
+        for (int k = 0; k < rounds; ++k)
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+                         " [%0], [%1], 2048, [%2], %3;" :: "r"((unsigned)__cvta_generic_to_shared(buffer[rank])),
+                         "l"(x + 2048 * (rounds * rank + k)), "r"(barrier), "h"((short)(alone ? 1 << rank : 3)) : "memory");
+        asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra again; }" :: "r"(barrier));
+    }
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;");
+}
+"""
+
+
+def test_multicast_passes_the_ports_of_all_sms_that_it_is_for(tmp_path: Path) -> None:
+    """Two blocks fetch 2 KiB a round. The port of an SM passes 64 B a cycle: its own 2 KiB, and with a multicast the other's.
+
+    A block waits for the bytes that both bring.
+    """
+    (tmp_path / "copies.cu").write_text(MULTICASTS)
+    machine = {"gpu": "h100-pcie", "overrides": ["dispatch.grid=0 cycles", "l2.far_latency=0 cycles"], "caches_before": "cold"}
+    for alone, cycles in ((1, 32), (0, 64)):
+        few, many = (
+            warpsight.trace(tmp_path / "copies.cu", "copies", grid=2, block=32, args=[np.zeros(1 << 18, np.uint8), rounds, alone],
+                            gpu="h100-pcie", level="ptx", arch="sm_90")
+            for rounds in (32, 64)
+        )  # fmt: skip
+        for answer in (warpsight.predict, warpsight.simulate):
+            assert (answer(many, **machine).cycles - answer(few, **machine).cycles) / 32 == pytest.approx(cycles, rel=0.01)

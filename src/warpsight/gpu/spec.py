@@ -92,6 +92,9 @@ class SmSpec:
     cluster_latency_cycles: Annotated[int, cycles(
         "round trip of a load from shared memory of another block of the cluster, without conflicts; 0: latency.shared", PROFILE,
         least=0, reason="default: as in the block's own shared memory")] = 0
+    cluster_width_bytes: Annotated[int, size(
+        "bytes a cycle between an SM and the shared memory of other blocks of the cluster, in each direction; 0 B: as in its own",
+        PROFILE, least=0, reason="default: as in the block's own shared memory")] = 0
     coalescing: Annotated[str, word(
         "transactions of a warp, as mwp-cwp counts them: distinct L1 sectors, or the rules of compute capability 1.0 or 1.3",
         PROFILE, "sectors", "cc1.0", "cc1.3")] = "sectors"
@@ -467,6 +470,11 @@ _PASS_BYTES = 128  # of a pass through the 32 banks of shared memory
 def pass_cycles(gpu: GpuSpec) -> int:
     """Cycles for which machine code occupies the load-store unit with a pass through the banks of shared memory."""
     return -(-_PASS_BYTES // (gpu.sm.access_width_bytes or _PASS_BYTES))
+
+
+def remote_pass_cycles(gpu: GpuSpec) -> int:
+    """Cycles for which a pass through the banks of another SM's shared memory occupies the load-store unit, at any level."""
+    return -(-_PASS_BYTES // (gpu.sm.cluster_width_bytes or _PASS_BYTES))
 
 
 _LANES, _OF_A_PRODUCT = 32, 16 * 8 * 16

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.occupancy import Occupancy, resident_blocks
-from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency, shared_latency
+from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency, remote_pass_cycles, shared_latency
 from warpsight.intervals.algorithm import (
     NO_WAITS,
     RESULT,
@@ -127,14 +127,15 @@ def _merged(pc: int, misses: MissProfile, reach: Floats) -> Floats:
 
 
 def _on_chip(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec, times: int, *, remote: bool) -> float:
-    """Mean cycles in shared memory (its latency, one cycle for each further pass, and those of lanes of atomics at one address), or
-    in the constant and parameter cache. `remote`: that of another block.
+    """Mean cycles in shared memory (its latency, those of each further pass, and those of lanes of atomics at one address), or in
+    the constant and parameter cache. `remote`: that of another block.
     """
     if instruction.has_degree:
         latency = shared_latency(gpu, remote=remote)
         executions, passes = int(misses.shared_executions[instruction.pc]), int(misses.shared_passes[instruction.pc])
         lanes = int(misses.shared_repeats[instruction.pc]) * gpu.sm.atomic_lane_cycles
-        return (executions * latency + passes - executions + lanes) / times if executions else 0.0
+        each = remote_pass_cycles(gpu) if remote else 1
+        return (executions * latency + (passes - executions) * each + lanes) / times if executions else 0.0
     # Constants and parameters hit a cache next to the register file (assumed perfect): they cost as much as a move.
     return 0.0 if instruction.has_sectors else float(gpu.latency_cycles["int"])
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warpsight.base.compiled import jit, kept_until_changed
 from warpsight.caches.miss_profile import SHARES, MissProfile
-from warpsight.gpu.spec import GpuSpec, occupied, pass_cycles
+from warpsight.gpu.spec import GpuSpec, occupied, pass_cycles, remote_pass_cycles
 from warpsight.intervals.algorithm import (
     ISSUE,
     OPERANDS,
@@ -31,7 +31,15 @@ from warpsight.intervals.algorithm import (
     step_ticks,
 )
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
-from warpsight.intervals.usage import atomics, bulk_copies, dram_bytes, requests, touched_bytes, without_conflicts
+from warpsight.intervals.usage import (
+    atomics,
+    bulk_copies,
+    dram_bytes,
+    multicast_sectors,
+    requests,
+    touched_bytes,
+    without_conflicts,
+)
 from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE, KernelTrace, products_are_awaited
 
 LOAD_STORE, BULK_COPIES = 0, 1  # units of an SM; the others are of its schedulers
@@ -299,26 +307,28 @@ def _pace(
 def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
     """Cycles of the load-store unit for all executions of each pc together, float64 [instructions].
 
-    A request or a pass takes a cycle, and each further lane of an atomic on shared memory at the same address `sm.atomic_lane`. Of
-    machine code, an instruction takes at least `sm.access_interval`, and data as long as `sm.access_width` says; a request then
-    moves what the requests of its pc touch on average.
+    A request or a pass takes a cycle, a pass in another block's shared memory as long as `sm.cluster_width` says, and each further
+    lane of an atomic on shared memory at the same address `sm.atomic_lane`. Of machine code, an instruction takes at least
+    `sm.access_interval`, and data as long as `sm.access_width` says; a request then moves what the requests of its pc touch on
+    average.
 
     The unit has two stages, tags and data path. A copy to shared memory has the tags for its requests, and the data path when its
     data come, 128 B a cycle; any other access of global memory has both at a time. The cycles are those of the busier stage.
     """
     lines = np.where(bulk_copies(trace.instructions), 0, requests(trace.instructions, misses))
     repeats = misses.shared_repeats * float(gpu.sm.atomic_lane_cycles)
+    own = pass_cycles(gpu) if trace.header.level == "sass" else 1
+    remote = max(own, remote_pass_cycles(gpu))
+    passes = misses.shared_passes * np.array([remote if trace.is_remote(i) else own for i in trace.instructions], dtype=np.int64)
     if trace.header.level != "sass":
-        tags, passes = lines.astype(np.float64), np.asarray(misses.shared_passes + repeats, dtype=np.float64)
-        least = np.zeros(len(lines))
+        tags, least = lines.astype(np.float64), np.zeros(len(lines))
     else:
         width = gpu.sm.access_width_bytes or gpu.l1.line_bytes
         moved = np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
         tags = np.asarray(lines * moved, dtype=np.float64)
-        passes = np.asarray(misses.shared_passes * pass_cycles(gpu) + repeats, dtype=np.float64)
         interval = float(gpu.sm.access_interval_cycles)
         least = np.asarray(np.maximum(misses.executions, misses.shared_executions) * interval, dtype=np.float64)
-    both = np.maximum(tags + passes, least)
+    both = np.maximum(tags + passes + repeats, least)
     copies = np.array([instruction.is_async_copy for instruction in trace.instructions], dtype=np.bool_)
     if not copies.any():
         return np.asarray(both)
@@ -415,6 +425,7 @@ def demands_of(
         stall_conflict_share=_part((conflict_cycles * warps).sum() / count, stall),
         unit=unit,
         block_cycles=block_cycles,
+        multicast_bytes=SECTOR_BYTES * multicast_sectors(trace) / count,
         asynchronous=_part((misses.l1_misses[reads] * fetched)[beside[reads]].sum(), (misses.l1_misses[reads] * fetched).sum()),
     )
 

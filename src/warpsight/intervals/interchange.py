@@ -182,7 +182,9 @@ OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_l
 LAUNCH_KEYS = ("blocks", "warps_per_block", "blocks_per_sm")
 LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy", "cluster_blocks")
 # older files do not have them: no waits, no asynchronous copies, and conflicts and the busiest unit are not known
-DEMAND_OPTIONAL_KEYS = ("way_wait", "far_share", "port_conflict_share", "stall_conflict_share", "block_cycles", "asynchronous")
+DEMAND_OPTIONAL_KEYS = (
+    "way_wait", "far_share", "port_conflict_share", "stall_conflict_share", "block_cycles", "asynchronous", "multicast_bytes",
+)  # fmt: skip
 _UNIT = "unit"
 DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands) if field.name not in (*DEMAND_OPTIONAL_KEYS, _UNIT))
 _LEVELS = ("l1", "l2", "dram")

@@ -125,6 +125,7 @@ class ResourceDemands:
 
     `block_cycles`: cycles of a block alone whose warps wait on mbarriers, or copy to shared memory asynchronously; 0 for others.
     `asynchronous` (0 to 1): the part of the fetched bytes that such copies and bulk copies bring, while the warps go on.
+    `multicast_bytes` arrive at the SM besides, for which blocks of other SMs have asked.
     """
 
     unit_cycles: float
@@ -154,12 +155,13 @@ class ResourceDemands:
     unit: str = ""
     block_cycles: float = 0.0
     asynchronous: float = 0.0
+    multicast_bytes: float = 0.0
 
 
 # The demands that are amounts per warp; the others are shares and ratios.
 AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes",
            "dram_alternating", "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step",
-           "block_cycles")  # fmt: skip
+           "block_cycles", "multicast_bytes")  # fmt: skip
 
 
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:

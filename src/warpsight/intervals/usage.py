@@ -15,7 +15,7 @@ from warpsight.caches.miss_profile import Counts, MissProfile
 from warpsight.gpu.spec import CacheSpec, GpuSpec
 from warpsight.intervals.algorithm import Longs, plain
 from warpsight.intervals.interval_profile import Floats, KernelCounts, LaunchTotals
-from warpsight.traces.events import sectors_of_event
+from warpsight.traces.events import EventReader, sectors_of_event
 from warpsight.traces.schema import ATOMIC, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
 
 
@@ -51,6 +51,22 @@ def atomics(instructions: Sequence[StaticInstruction]) -> npt.NDArray[np.bool_]:
 def bulk_copies(instructions: Sequence[StaticInstruction]) -> npt.NDArray[np.bool_]:
     """Which instructions are bulk or tensor copies from or to device memory, bool [instructions]."""
     return np.array([instruction.is_bulk for instruction in instructions], dtype=np.bool_)
+
+
+def multicast_sectors(trace: KernelTrace) -> float:
+    """Sectors that multicasts of all warps together bring to further blocks. Reads the chunks where there are any."""
+    multicasts = [i.pc for i in trace.instructions if i.is_bulk and i.at_barrier and "multicast" in i.opcode.lower()]
+    if not multicasts or trace.header.cluster_blocks == 1:
+        return 0.0
+    reader, total = EventReader(trace), 0
+    width = np.array([i.event_bytes for i in trace.instructions], dtype=np.int64)
+    for chunk in trace.chunks:
+        read = reader.read(chunk)
+        chosen = np.isin(read.pc, multicasts)
+        end, events = (read.byte + width[read.pc])[chosen], np.asarray(chunk.events).astype(np.int64)
+        reached = np.bitwise_count(events[end - 2] | events[end - 1] << 8)  # the last field of a barrier record
+        total += int((read.sectors[chosen] * np.maximum(reached.astype(np.int64) - 1, 0)).sum())
+    return float(total)
 
 
 def requests(instructions: Sequence[StaticInstruction], misses: MissProfile) -> Counts:

@@ -168,8 +168,9 @@ class Warpsight(Model):
             demands = replace(demands, stall_cycles=alone, stall_in_step=alone * kept)
         nothing = {
             "units": ("unit_cycles",), "l1-port": ("l1_cycles",), "barriers": ("barriers",), "atomics": ("atomic_repeats",),
-            "ways": ("way_wait",), "noc": ("fetched_bytes", "sent_bytes"), "dram": ("dram_bytes", "dram_alternating"),
-            "turnaround": ("dram_alternating",), "asynchronous": ("block_cycles", "asynchronous"),
+            "ways": ("way_wait",), "noc": ("fetched_bytes", "sent_bytes", "multicast_bytes"),
+            "dram": ("dram_bytes", "dram_alternating"), "turnaround": ("dram_alternating",),
+            "asynchronous": ("block_cycles", "asynchronous"),
         }  # fmt: skip
         changes: dict[str, Any] = {field: 0.0 for part, fields in nothing.items() if not self._has(part) for field in fields}
         if not self._has("unequal-blocks"):

@@ -17,7 +17,7 @@ from warpsight.isa.ptx.program import Function
 from warpsight.kernels.assembler import cubin_of
 from warpsight.kernels.cubin import kernel_image
 from warpsight.kernels.fatbin import image_entries
-from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.launch import KernelSource, Launch
 from warpsight.kernels.machine_code import variant_of
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse, register_use
@@ -61,6 +61,10 @@ class Kernel:
         """The same for launches in clusters of several blocks."""
         return self._prepare(clustered=True)
 
+    def prepared_for(self, launch: Launch) -> PreparedKernel:
+        """Compiled as the launch needs it; a kernel is seldom launched in both ways, and compiling may take a minute."""
+        return self.prepared_for_clusters if launch.cluster_blocks > 1 else self.prepared
+
     def _prepare(self, *, clustered: bool) -> PreparedKernel:
         return prepare_kernel(
             self.source, self.function.name, architecture=self.architecture, global_base=self.base, checks=self.checks,
@@ -72,12 +76,11 @@ class Kernel:
         """Does it, or a function of its module, call `malloc`?"""
         return uses_heap(self.function, self.source)
 
-    @cached_property
-    def needs_workspace(self) -> bool:
+    def needs_workspace(self, prepared: PreparedKernel) -> bool:
         """Does it wait for its whole grid?"""
         if self.architecture is None:
             return needs_workspace(self.function)
-        return reads_workspace(self.prepared.function, self.prepared.native.symbols.parameters_start)
+        return reads_workspace(prepared.function, prepared.native.symbols.parameters_start)
 
     @cached_property
     def registers(self) -> RegisterUse:
@@ -94,11 +97,11 @@ class Kernel:
             end += parameter.size
         return rows
 
-    def bank(self, parameters: bytes) -> bytes:
+    def bank(self, parameters: bytes, prepared: PreparedKernel) -> bytes:
         """The parameters as its code finds them: in machine code they stand in constant bank 0, behind the launch's own words."""
         if self.architecture is None:
             return parameters
-        symbols = self.prepared.native.symbols
+        symbols = prepared.native.symbols
         bank = bytearray(symbols.param_bytes)
         placed = (each for each in symbols.placed if each.space == "param")
         for (start, size), parameter in zip(self.layout, placed, strict=True):

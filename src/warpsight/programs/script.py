@@ -92,8 +92,8 @@ class ScriptDevice(Device):
             made.entry, made.grid, (made.threads, 1, 1), tuple(ScalarArgument(each) for each in data), made.shared, made.cluster
         )
         table, names = self.memory.table()
-        memory = ResidentMemory(table, self.memory.delta, kernel.bank(_packed(kernel, data)), names)
-        prepared = kernel.prepared_for_clusters if launch.cluster_blocks > 1 else kernel.prepared
+        prepared = kernel.prepared_for(launch)
+        memory = ResidentMemory(table, self.memory.delta, kernel.bank(_packed(kernel, data), prepared), names)
         printed = io.StringIO()
         options = RunOptions(output=printed, check=self._observer.check, out_of_bounds=self._observer.out_of_bounds)
         sink, trace = self._observer.sink(self.launches, made.name, prepared, launch, array_bytes(launch, table)), None

@@ -28,7 +28,7 @@ from warpsight.emulator.textures.objects import (
     pitched_image,
     texture,
 )
-from warpsight.gpu.occupancy import WARP_SIZE, occupancy
+from warpsight.gpu.occupancy import WARP_SIZE, clusters_of, occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import Launch, RunOptions, ScalarArgument
 from warpsight.kernels.registers import RegisterUse
@@ -255,8 +255,9 @@ class Session:
         return Status.SUCCESS, struct.pack("<14q", *head) + b"".join(struct.pack("<2q", *row) for row in layout)
 
     def _occupancy(self, payload: bytes) -> tuple[int, bytes]:
-        number, threads, shared = struct.unpack("<3q", payload)
-        return Status.SUCCESS, struct.pack("<q", self._blocks_per_sm(self._modules.kernels[number], threads, shared))
+        number, threads, shared, cluster = struct.unpack("<4q", payload)
+        blocks = self._blocks_per_sm(self._modules.kernels[number], threads, shared)
+        return Status.SUCCESS, struct.pack("<2q", blocks, clusters_of(self._gpu.sm_count, self._gpu.gpc_count, blocks, cluster))
 
     def _blocks_per_sm(self, kernel: Kernel, threads: int, shared: int) -> int:
         try:
@@ -333,16 +334,16 @@ class Session:
     def _run(self, kernel: Kernel, launch: Launch, parameters: bytes, allocations: int, options: RunOptions) -> float:
         assert self._memory is not None
         table = self._memory.table(allocations)
-        workspace = WORKSPACE if kernel.needs_workspace else 0
+        prepared = kernel.prepared_for(launch)
+        workspace = WORKSPACE if kernel.needs_workspace(prepared) else 0
         watch = None if self._checked is None else self._checked.watch
         if workspace:
             self._memory.write(workspace, bytes(GLOBAL_ALIGN))
             if watch is not None:
                 watch.set_written(workspace, GLOBAL_ALIGN)
         names = self._modules.names
-        parameters = kernel.bank(parameters)
+        parameters = kernel.bank(parameters, prepared)
         memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace, watch)
-        prepared = kernel.prepared_for_clusters if launch.cluster_blocks > 1 else kernel.prepared
         sink = self._observer.sink(self._counter[0], kernel.name, prepared, launch, array_bytes(launch, table))
         if sink is None:
             count = execute(
@@ -357,7 +358,7 @@ class Session:
             )
             count = trace.header.warp_instructions
         if self._checked is not None:
-            self._checked.launched(kernel.prepared.function, self._objects)
+            self._checked.launched(prepared.function, self._objects)
         return self._observer.ran(ExecutedLaunch(self._counter[0], kernel.name, launch, count, kernel.registers, trace))
 
     def _refuse(self, number: int, kernel: str, error: WarpsightError) -> None:

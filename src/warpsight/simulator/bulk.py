@@ -1,8 +1,9 @@
 """The unit of an SM for bulk and tensor copies (TMA): it sends a request for a line of the L2 a cycle, past the L1, copy by copy.
 
 A copy is taken from the load-store unit's queue, where its only instruction has come to. When all its requests are answered, its
-bytes complete on its mbarrier, or its group of writes is done. NVIDIA gives no rate or latency for the unit: a line a cycle is more
-than the SM's port passes, and a request takes as long as one of a load that misses in the L1.
+bytes complete on its mbarrier, those of a multicast in all blocks that it reaches, or its group of writes is done. NVIDIA gives no
+rate or latency for the unit: a line a cycle is more than the SM's port passes, and a request takes as long as one of a load that
+misses in the L1.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def take(state: State, sm: Sm, access: Access, now: int) -> None:
     copy = sm.copies[number]
     copy.pc, copy.slot, copy.group = pc, access.slot, access.load
     copy.issued = access.time - state.machine.address_cycles
-    copy.phase, copy.data = access.phase, access.data
+    copy.phase, copy.data, copy.blocks = access.phase, access.data, access.blocks
+    order = sm.places[warp.place].order
+    copy.first = order - order % state.machine.cluster_blocks
     count = _requests(state, sm, warp.sector + access.first, access.sectors, pc)
     warp.outstanding += count
     copy.unsent = copy.remaining = count
@@ -99,6 +102,25 @@ def send_request(state: State, sm: Sm, now: int) -> None:
     state.next_copy[sm.number] = now + 1 if sm.copy_queue.count > 0 else codes.NEVER
 
 
+@inlined
+def _complete(state: State, sm: Sm, number: int, copy: Copy, when: int, reply: Reply, now: int) -> None:
+    """The bytes of a copy are there, on mbarrier `number` of an SM."""
+    total = when - copy.issued
+    if phases.complete(sm.phases[number], copy.data, when, total, reply.noc_wait, reply.dram_wait):
+        wake_at(state, sm, number, now)
+
+
+@inlined
+def _complete_everywhere(state: State, copy: Copy, when: int, reply: Reply, now: int) -> None:
+    """The bytes of a multicast are there: at the same mbarrier of each block that it reaches."""
+    among = copy.phase % state.machine.phases
+    for rank in range(state.machine.cluster_blocks):
+        residence = state.residences[copy.first + rank]
+        sm, place = state.sms[residence // state.machine.places], residence % state.machine.places
+        if copy.blocks >> rank & 1 and sm.places[place].order == copy.first + rank:  # it has not ended
+            _complete(state, sm, place * state.machine.phases + among, copy, when, reply, now)
+
+
 @compiled
 def answered(state: State, sm: Sm, reply: Reply, now: int) -> int:
     """A request of a copy is answered; with the last one the copy is done. Returns the slot of its warp."""
@@ -108,9 +130,9 @@ def answered(state: State, sm: Sm, reply: Reply, now: int) -> int:
     if copy.remaining == 0:
         if copy.group >= 0:
             _group_done(state, sm, copy, copy.group, when, now)
-        number = copy.phase
-        total = when - copy.issued
-        if number >= 0 and phases.complete(sm.phases[number], copy.data, when, total, reply.noc_wait, reply.dram_wait):
-            wake_at(state, sm, number, now)
+        if copy.phase >= 0 and copy.blocks == 0:
+            _complete(state, sm, copy.phase, copy, when, reply, now)
+        elif copy.phase >= 0:
+            _complete_everywhere(state, copy, when, reply, now)
         copy.pc = -1
     return slot

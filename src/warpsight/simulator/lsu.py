@@ -96,10 +96,11 @@ def _taken(state: State, sm: Sm, queue: Queue, now: int) -> None:
 def _passes(state: State, sm: Sm, access: Access, now: int) -> None:
     """The instruction occupies the data path: for its passes through the banks, and no shorter than an instruction takes."""
     machine, alone = state.machine, access.sectors == 0
-    last_pass = (max(1, access.passes) - 1) * machine.pass_cycles
+    each = machine.cluster_pass_cycles if state.code[access.pc].remote else machine.pass_cycles
+    last_pass = (max(1, access.passes) - 1) * each
     last_pass += access.repeats * state.code[access.pc].lane_cycles if alone else 0
     least = machine.access_cycles if machine.access_cycles > 1 else 0
-    sm.unit_free = now + max(least, last_pass + (machine.pass_cycles if alone else 0))
+    sm.unit_free = now + max(least, last_pass + (each if alone else 0))
     if alone:
         warp, instruction = sm.warps[access.slot], state.code[access.pc]
         if instruction.load >= 0:

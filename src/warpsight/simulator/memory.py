@@ -19,10 +19,21 @@ from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import check_hierarchy, most_dirty, sector_groups
 from warpsight.gpu.occupancy import gpc_of_sms
-from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, occupied, op_latency, pass_cycles, shared_latency
+from warpsight.gpu.spec import (
+    ISSUE_ONLY,
+    CacheSpec,
+    GpuSpec,
+    L1Spec,
+    occupied,
+    op_latency,
+    pass_cycles,
+    remote_pass_cycles,
+    shared_latency,
+)
 from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.simulator import codes
-from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
+from warpsight.simulator.machine import Machine
+from warpsight.simulator.state import Channel, Instruction, Scheduler, Slice, Sm, State, Warp
 from warpsight.simulator.structures import Cache
 from warpsight.traces.events import barrier_objects
 from warpsight.traces.schema import (
@@ -92,12 +103,12 @@ _ANY = 1 << 16  # more sectors than a request has
 
 def load_store_unit_of(gpu: GpuSpec, level: str) -> Numbers:
     """The fields of `state.Machine` that say how fast the load-store unit is for instructions of `level`."""
-    if level != "sass":
-        return {"access_cycles": 1, "pass_cycles": 1, "sectors_a_cycle": _ANY}
-    width = gpu.sm.access_width_bytes
+    native, width = level == "sass", gpu.sm.access_width_bytes
+    own = pass_cycles(gpu) if native else 1
     return {
-        "access_cycles": gpu.sm.access_interval_cycles, "pass_cycles": pass_cycles(gpu),
-        "sectors_a_cycle": max(1, width // SECTOR_BYTES) if width else _ANY,
+        "access_cycles": gpu.sm.access_interval_cycles if native else 1,
+        "pass_cycles": own, "cluster_pass_cycles": max(own, remote_pass_cycles(gpu)),
+        "sectors_a_cycle": max(1, width // SECTOR_BYTES) if native and width else _ANY,
     }  # fmt: skip
 
 
@@ -449,7 +460,7 @@ def new_memory(trace: KernelTrace, gpu: GpuSpec, machine: Numbers, code: Code) -
     memory = Memory(
         State, path=len(paths.block), sms=machine["sm_count"], slices=machine["slices"], channels=machine["channels"], due=most,
         due_bits=-(-most // 64), counters=instructions, stack=instructions, issues=machine["watch_room"],
-        gpc_blocks=machine["gpcs"],
+        gpc_blocks=machine["gpcs"], residences=machine["blocks"] if machine["cluster_blocks"] > 1 else 1,
     )  # fmt: skip
     memory.root["machine"] = tuple(machine[name] for name in fields_of(Machine))
     memory["path"]["block"], memory["path"]["lanes"], memory["path"]["repeat"] = paths.block, paths.lanes, paths.repeat

@@ -11,9 +11,10 @@ from __future__ import annotations
 from warpsight.addressing.integers import quotient, set_bits
 from warpsight.addressing.mapping import slice_of_line
 from warpsight.base.compiled import compiled, inlined
+from warpsight.base.records import Table
 from warpsight.simulator import codes
 from warpsight.simulator.state import Packet, Reply, Slice, Sm, State
-from warpsight.simulator.structures import end_of, remove_oldest, wrapped
+from warpsight.simulator.structures import Copy, end_of, remove_oldest, wrapped
 
 
 @inlined
@@ -27,6 +28,21 @@ def flits_of(state: State, sectors: int) -> int:
 def _cycle_at(ticks: int) -> int:
     """The first cycle that begins at `ticks` or later."""
     return quotient(ticks + codes.TICKS - 1, codes.TICKS)
+
+
+@inlined
+def _reserve(end: Slice | Sm, others: Table[Sm] | Table[Slice], count: int) -> int:
+    """Reserve the free entry of a queue at `end` for the next in turn of the `others` that wait for it; -1: none does."""
+    if end.others_waiting == 0:
+        return -1
+    number = end.turn
+    while others[number].waits_for != end.number:
+        number = number + 1 if number + 1 < count else 0
+    end.turn = number + 1 if number + 1 < count else 0
+    others[number].waits_for, others[number].granted = -1, True
+    end.others_waiting -= 1
+    end.others_granted += 1
+    return number
 
 
 # -- From the SMs to the slices.
@@ -55,11 +71,11 @@ def send_packet(state: State, sm: Sm, now: int) -> None:
     part = state.slices[slice_of_line(packet.line, state.machine.lines_per_piece, state.machine.slices, state.machine.slice_rule)]
     if sm.granted:
         sm.granted = False
-        part.sms_granted -= 1
-    elif part.inbox.count + part.sms_granted >= part.inbox.room:
+        part.others_granted -= 1
+    elif part.inbox.count + part.others_granted >= part.inbox.room:
         state.next_port[sm.number] = codes.NEVER  # until it is this port's turn
         sm.waits_for = part.number
-        part.sms_waiting += 1
+        part.others_waiting += 1
         return
     _deliver(state, sm, part, packet, now)
     remove_oldest(sm.miss_queue)
@@ -70,17 +86,10 @@ def send_packet(state: State, sm: Sm, now: int) -> None:
 
 @inlined
 def slice_has_room(state: State, part: Slice, now: int) -> None:
-    """The slice has removed a packet from its queue: reserve the entry for the next in turn of the SMs that wait for it."""
-    if part.sms_waiting == 0:
-        return
-    number = part.sm_turn
-    while state.sms[number].waits_for != part.number:
-        number = number + 1 if number + 1 < state.machine.sm_count else 0
-    part.sm_turn = number + 1 if number + 1 < state.machine.sm_count else 0
-    state.sms[number].waits_for, state.sms[number].granted = -1, True
-    part.sms_waiting -= 1
-    part.sms_granted += 1
-    state.next_port[number] = now
+    """The slice has removed a packet from its queue."""
+    number = _reserve(part, state.sms, state.machine.sm_count)
+    if number >= 0:
+        state.next_port[number] = now
 
 
 # -- From the slices to the SMs.
@@ -107,6 +116,17 @@ def _arrive(sm: Sm, reply: Reply, time: int) -> int:
     return place
 
 
+@inlined
+def _arrive_elsewhere(state: State, sm: Sm, copy: Copy, start: int, service: int) -> None:
+    """A slice sends the data of a multicast once: they pass the ports of all SMs with blocks that it reaches at the same time."""
+    rank, blocks = 0, copy.blocks
+    while blocks > 0:
+        other = state.sms[state.residences[copy.first + rank] // state.machine.places]
+        if blocks & 1 and other.number != sm.number:
+            other.arrival_free = max(other.arrival_free, start) + service
+        rank, blocks = rank + 1, blocks >> 1
+
+
 @compiled
 def send_reply(state: State, part: Slice, now: int) -> None:
     """The slice's port sends its oldest reply, if the SM has room for it."""
@@ -114,16 +134,18 @@ def send_reply(state: State, part: Slice, now: int) -> None:
     sm = state.sms[reply.sm]
     if part.granted:
         part.granted = False
-        sm.slices_granted -= 1
-    elif sm.arrival_queue.count + sm.slices_granted >= sm.arrival_queue.room:
+        sm.others_granted -= 1
+    elif sm.arrival_queue.count + sm.others_granted >= sm.arrival_queue.room:
         state.next_reply[part.number] = codes.NEVER  # until it is this slice's turn
         part.waits_for = sm.number
-        sm.slices_waiting += 1
+        sm.others_waiting += 1
         return
     service = reply.flits * state.machine.flit_ticks
     start = max(part.outbox_free, now * codes.TICKS)
     part.outbox_free = start + service
     sm.arrival_free = max(sm.arrival_free, start) + service
+    if reply.handle < 0 and reply.kind == codes.READ:
+        _arrive_elsewhere(state, sm, sm.copies[-1 - reply.handle], start, service)
     passed = _cycle_at(sm.arrival_free)
     reply.noc_wait += passed - reply.since - _cycle_at(service)
     if _arrive(sm, reply, passed + reply.far_cycles) == 0:
@@ -137,14 +159,7 @@ def send_reply(state: State, part: Slice, now: int) -> None:
 
 @inlined
 def sm_has_room(state: State, sm: Sm, now: int) -> None:
-    """The SM has removed a reply from its queue: reserve the entry for the next in turn of the slices that wait for it."""
-    if sm.slices_waiting == 0:
-        return
-    number = sm.slice_turn
-    while state.slices[number].waits_for != sm.number:
-        number = number + 1 if number + 1 < state.machine.slices else 0
-    sm.slice_turn = number + 1 if number + 1 < state.machine.slices else 0
-    state.slices[number].waits_for, state.slices[number].granted = -1, True
-    sm.slices_waiting -= 1
-    sm.slices_granted += 1
-    state.next_reply[number] = now + 1
+    """The SM has removed a reply from its queue."""
+    number = _reserve(sm, state.slices, state.machine.slices)
+    if number >= 0:
+        state.next_reply[number] = now + 1

@@ -42,6 +42,12 @@ def data(state: State, record: int) -> int:
 
 
 @inlined
+def blocks(state: State, record: int) -> int:
+    """The mask of the blocks that a copy reaches, if it is a multicast; else 0."""
+    return _field(state, record, 8, 2)
+
+
+@inlined
 def begin(phase: Phase) -> None:
     """The mbarrier of a new block."""
     phase.pending, phase.parity = -1, 0

@@ -9,7 +9,8 @@ from __future__ import annotations
 from warpsight.addressing.integers import quotient, trailing_zeros
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes, phases
-from warpsight.simulator.state import Access, CpiStack, Instruction, Machine, Scheduler, Sm, State, Warp
+from warpsight.simulator.machine import Machine
+from warpsight.simulator.state import Access, CpiStack, Instruction, Scheduler, Sm, State, Warp
 from warpsight.simulator.structures import end_of, wrapped
 from warpsight.simulator.warps import arrive, arrive_at_barrier, end_warp, fetch, read_event, ring, schedule, set_results, step
 
@@ -110,6 +111,7 @@ def _to_load_store_unit(state: State, sm: Sm, warp: Warp, instruction: Instructi
         completes, record = instruction.at_barrier == codes.COMPLETES, warp.event - phases.RECORD_BYTES
         access.phase = phases.find(state, warp.place, record) if completes else -1
         access.data = phases.data(state, record) if completes else 0
+        access.blocks = phases.blocks(state, record) if completes and state.machine.cluster_blocks > 1 else 0
     access.load = ring(state.machine, codes.COPIES) + warp.group[codes.COPIES] if instruction.copies else instruction.load
     if instruction.bulk and instruction.access != codes.IS_LOAD and state.machine.groups > 0:
         access.load = _join_writes(state.machine, warp)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from warpsight.base.records import Int32, Record, Table, UInt8, UInt32
 from warpsight.caches.exact.state import PathEntry, RequestCounters
+from warpsight.simulator.machine import Machine
 from warpsight.simulator.structures import Cache, Copy, CopyRequest, Geometry, Load, Phase, Queue
 from warpsight.traces.window import WindowWarp
 
@@ -136,6 +137,7 @@ class Place(Record):
     live: int
     at_barrier: int
     free_since: int  # the cycle after which the next block can start there
+    order: int  # how many blocks of the launch have started before that of a cluster that is there
 
 
 class Access(Record):
@@ -150,8 +152,9 @@ class Access(Record):
     whole: bool  # writes every byte of the sectors that it touches
     repeats: int  # of an atomic: further lanes at its most shared address
     time: int  # when it can be taken
-    phase: int  # of a bulk copy: the mbarrier on which it completes, as in `Copy`, and its bytes
+    phase: int  # of a bulk copy: the mbarrier on which it completes, as in `Copy`, its bytes, and the blocks of a multicast
     data: int
+    blocks: int
 
 
 class Request(Record):
@@ -254,9 +257,9 @@ class Sm(Record):
     arrival_queue: Queue
     arrivals: Table[Reply]
     arrival_free: int  # ticks
-    slices_waiting: int
-    slices_granted: int
-    slice_turn: int
+    others_waiting: int
+    others_granted: int
+    turn: int
 
 
 # -- L2 and memory.
@@ -269,9 +272,9 @@ class Slice(Record):
     inbox: Queue
     packets: Table[Packet]
     inbox_free: int  # ticks
-    sms_waiting: int
-    sms_granted: int
-    sm_turn: int
+    others_waiting: int
+    others_granted: int
+    turn: int
     cache: Cache
     busy_until: int
     blocked: bool
@@ -325,66 +328,6 @@ class Channel(Record):
 
 # -- The whole.
 
-class Machine(Record):
-    """What does not change: the GPU and the launch."""
-
-    sm_count: int
-    schedulers: int
-    issue_width: int
-    greedy: bool  # gto, not lrr
-    places: int
-    slots: int
-    units: int
-    block_ticks: int  # between two blocks that the GPU sends to its SMs
-    vacant_cycles: int  # from the end of a block to the next in its place
-    start_cycles: int  # between two warps of a block
-    fetch_width: int
-    address_cycles: int
-    access_cycles: int  # from one instruction in the load-store unit to the next, at least
-    pass_cycles: int  # of a pass through the banks of shared memory
-    sectors_a_cycle: int  # of a request
-    write_back_cycles: int
-    pipeline_cycles: int
-    most_requests: int  # of an access
-    shared_cycles: int
-    cluster_cycles: int  # the same in shared memory of another block
-    flit_bytes: int
-    flit_ticks: int
-    store_ticks: int  # that the SM's port takes for a store beyond its flits
-    slices: int
-    lines_per_piece: int
-    slice_rule: int
-    l2_cycles: int
-    far_cycles: int  # further, of a hit in the other partition of the L2; 0: it has one
-    atomic_cycles: int  # between two sectors of atomics that a slice begins
-    channels: int
-    slices_per_channel: int
-    dram_cycles: int
-    dram_queue: int
-    dram_ticks: int
-    banks: int
-    row_sectors: int
-    open_ticks: int
-    close_ticks: int
-    turnaround_ticks: int
-    masks: bool  # the L2 marks the bytes of a partial write, and does not fetch the rest
-    random: bool  # the L2 evicts any line, not the least recently used
-    most_dirty: int  # lines of an L2 set
-    blocks: int
-    cluster_blocks: int  # that start together, on SMs of one GPC
-    gpcs: int
-    in_order: bool  # blocks start in the order of their numbers
-    warps_per_block: int
-    registers: int
-    loads: int
-    groups: int  # of each kind
-    phases: int  # mbarriers of a block
-    copies: int  # that can be under way in an SM
-    max_cycles: int
-    watched_sm: int  # -1: none
-    watch_room: int
-
-
 class Issue(Record):
     """An instruction that the watched SM issued."""
 
@@ -411,6 +354,7 @@ class State(Record):
     cluster_left: int  # blocks of the latest cluster that have not left for their SMs
     cluster_gpc: int  # to which they go
     gpc_blocks: Table[int]  # [GPC] that have gone to it
+    residences: Table[int]  # of the blocks of clusters by the order in which they have started: SM x places + place
     next_start: int  # when the next block may start
     sent: int  # ticks, when the next block can leave for its SM
     live_warps: int

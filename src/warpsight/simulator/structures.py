@@ -245,6 +245,8 @@ class Copy(Record):
     unsent: int
     remaining: int
     issued: int
+    blocks: int  # the ranks, as a mask, of the blocks that a multicast reaches; 0: its own alone
+    first: int  # how many blocks have started before the first of its cluster
 
 
 class CopyRequest(Record):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes, phases
-from warpsight.simulator.state import Access, Instruction, Machine, Place, Sm, State, Warp
+from warpsight.simulator.machine import Machine
+from warpsight.simulator.state import Access, Instruction, Place, Sm, State, Warp
 from warpsight.simulator.structures import wrapped
 from warpsight.traces.events import sectors_of_event
 
@@ -328,6 +329,9 @@ def _start_block(state: State, sm: Sm, number: int, now: int) -> None:
     sm.blocks += 1
     place = sm.places[number]
     place.live, place.at_barrier = warps, 0
+    if state.machine.cluster_blocks > 1:
+        place.order = state.next_block - 1
+        state.residences[place.order] = sm.number * state.machine.places + number
     for k in range(number * state.machine.phases, (number + 1) * state.machine.phases):
         phases.begin(sm.phases[k])
     for k in range(warps):

@@ -156,3 +156,33 @@ extern "C" __global__ void between(volatile unsigned *flags)
 }
 
 extern "C" __global__ void __cluster_dims__(2, 1, 1) pairs(unsigned *out) { out[blockIdx.x] = rank_of_block(); }
+
+// Each block writes into the next one's shared memory, which reads it and writes there itself. `left_out`: 1 and 2 the barriers before
+// the read and before the block's own write, 4 all of the barriers, for an mbarrier of the next block.
+extern "C" __global__ void neighbours(unsigned *out, int left_out, int atomics)
+{
+    __shared__ unsigned value[32], sum;
+    __shared__ unsigned long long full;
+    unsigned next = (rank_of_block() + 1) % blocks_of_cluster(), i = threadIdx.x;
+    if (i == 0) {
+        sum = 0;
+        asm volatile("mbarrier.init.shared.b64 [%0], 32;" :: "r"(shared_address(&full)));
+    }
+    meet();
+    asm volatile("st.shared::cluster.u32 [%0], %1;" :: "r"(in_block(shared_address(&value[i]), next)), "r"(i + 1) : "memory");
+    if (atomics)
+        asm volatile("red.relaxed.cluster.shared::cluster.add.u32 [%0], 1;" :: "r"(in_block(shared_address(&sum), 0)) : "memory");
+    if (left_out & 4) {
+        asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(in_block(shared_address(&full), next)));
+        asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.acquire.cluster.shared.b64 p, [%0], 0; @!p bra again; }"
+                     :: "r"(shared_address(&full)));
+    } else if (!(left_out & 1)) {
+        meet();
+    }
+    out[32 * blockIdx.x + i] = value[i];
+    if (!(left_out & 6))
+        meet();
+    if (!(left_out & 4))
+        asm volatile("st.shared::cluster.u32 [%0], %1;" :: "r"(in_block(shared_address(&value[i]), next)), "r"(i + 7) : "memory");
+    meet();
+}

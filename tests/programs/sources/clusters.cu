@@ -32,20 +32,39 @@ __global__ void __cluster_dims__(2, 2, 1) ranks(int *result)
 
 static void say(const char *what, cudaError_t error) { printf("%s: %s\n", what, cudaGetErrorName(error)); }
 
-static cudaError_t launch(int blocks, int size, int *result, const unsigned char *values, int *active)
+static cudaLaunchConfig_t configure(cudaLaunchAttribute *attribute, int blocks, int size, size_t shared)
 {
     cudaLaunchConfig_t config = {};
-    cudaLaunchAttribute attribute[1];
     config.gridDim = blocks;
     config.blockDim = THREADS;
-    config.dynamicSmemBytes = BINS / size * sizeof(int);
-    attribute[0].id = cudaLaunchAttributeClusterDimension;
-    attribute[0].val.clusterDim.x = size;
-    attribute[0].val.clusterDim.y = attribute[0].val.clusterDim.z = 1;
+    config.dynamicSmemBytes = shared;
+    attribute->id = cudaLaunchAttributeClusterDimension;
+    attribute->val.clusterDim.x = size;
+    attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
     config.attrs = attribute;
     config.numAttrs = 1;
+    return config;
+}
+
+static cudaError_t launch(int blocks, int size, int *result, const unsigned char *values, int *active)
+{
+    cudaLaunchAttribute attribute;
+    cudaLaunchConfig_t config = configure(&attribute, blocks, size, BINS / size * sizeof(int));
     cudaError_t error = cudaOccupancyMaxActiveClusters(active, histogram, &config);
     return error ? error : cudaLaunchKernelEx(&config, histogram, result, values, BINS / size);
+}
+
+// With so much shared memory that an SM holds one block.
+static void say_active(int size)
+{
+    constexpr int SHARED = 200 << 10;
+    int active = -1, largest = -1;
+    cudaLaunchAttribute attribute;
+    cudaLaunchConfig_t config = configure(&attribute, 2 * size, size, SHARED);
+    cudaFuncSetAttribute(histogram, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
+    cudaError_t error = cudaOccupancyMaxActiveClusters(&active, histogram, &config);
+    cudaOccupancyMaxPotentialClusterSize(&largest, histogram, &config);
+    printf("large clusters of %d: %s, %d active, at most %d blocks\n", size, cudaGetErrorName(error), active, largest);
 }
 
 int main()
@@ -86,5 +105,7 @@ int main()
     cudaFuncGetAttributes(&attributes, ranks);
     printf("supported %d, compiled for %d x %d x %d\n", supported, attributes.requiredClusterWidth, attributes.requiredClusterHeight,
            attributes.requiredClusterDepth);
+    for (int size = 4; size <= 16; size *= 4)
+        say_active(size);
     return 0;
 }

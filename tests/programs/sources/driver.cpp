@@ -73,7 +73,12 @@ static void driver()
     cuGetErrorName(CUDA_ERROR_INVALID_IMAGE, &error);
     check("names", !strcmp(error, "CUDA_ERROR_INVALID_IMAGE") && cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &error) == CUDA_SUCCESS &&
                        !strcmp(error, "CUDA_ERROR_ILLEGAL_ADDRESS"));
-    check("module", cuModuleLoadData(&module, PTX) == CUDA_SUCCESS);
+    CUlinkState link;
+    void *image = nullptr;
+    cuLinkCreate(0, nullptr, nullptr, &link);
+    check("link", cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)PTX, strlen(PTX), "scale.ptx", 0, nullptr, nullptr) == CUDA_SUCCESS &&
+                      cuLinkComplete(link, &image, &bytes) == CUDA_SUCCESS);
+    check("module", cuModuleLoadData(&module, image) == CUDA_SUCCESS && cuLinkDestroy(link) == CUDA_SUCCESS);
     check("no function", cuModuleGetFunction(&scale, module, "nothing") == CUDA_ERROR_NOT_FOUND);
     cuModuleGetFunction(&scale, module, "scale");
     check("attribute", cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, scale) == CUDA_SUCCESS && registers > 0);
@@ -103,6 +108,26 @@ static void driver()
                        release(data) == CUDA_SUCCESS);
     check("too old", cuGetProcAddress("cuLaunchKernelEx", (void **)&release, 11000, 0, &found) == CUDA_ERROR_NOT_FOUND &&
                          found == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    CUgraph graph, recorded;
+    CUgraphExec executable;
+    CUgraphNode node;
+    CUstream stream;
+    size_t nodes = 0;
+    cuMemAlloc(&data, N * sizeof(float));
+    CUDA_MEMSET_NODE_PARAMS ones = {data, 0, 0x3f800000, 4, (size_t)N, 1};
+    CUDA_KERNEL_NODE_PARAMS by_three = {scale, 1, 1, 1, 128, 1, 1, 0, arguments, nullptr};
+    cuGraphCreate(&graph, 0);
+    cuGraphAddMemsetNode(&node, graph, nullptr, 0, &ones, context);
+    cuGraphAddKernelNode(&node, graph, &node, 1, &by_three);
+    check("graph of the driver", cuGraphInstantiate(&executable, graph, 0) == CUDA_SUCCESS && cuGraphLaunch(executable, 0) == CUDA_SUCCESS);
+    cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    cuLaunchKernel(scale, 1, 1, 1, 128, 1, 1, 0, stream, arguments, nullptr);
+    check("capture", cuStreamEndCapture(stream, &recorded) == CUDA_SUCCESS && cuGraphGetNodes(recorded, nullptr, &nodes) == CUDA_SUCCESS &&
+                         nodes == 1 && cuGraphInstantiate(&executable, recorded, 0) == CUDA_SUCCESS &&
+                         cuGraphLaunch(executable, 0) == CUDA_SUCCESS);
+    cuMemcpyDtoH(out, data, sizeof out);
+    check("both graphs", out[0] == 9 && out[N - 1] == 9);
     check("unloaded", cuModuleUnload(module) == CUDA_SUCCESS &&
                           cuLaunchKernel(scale, 1, 1, 1, 128, 1, 1, 0, nullptr, arguments, nullptr) != CUDA_SUCCESS);
     check("last error", cudaGetLastError() == cudaSuccess); // the runtime knows nothing of the driver's errors

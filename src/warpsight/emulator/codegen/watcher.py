@@ -3,9 +3,7 @@
 Racecheck keeps, for each 4-byte word, the last write and the last reads by two warps. Two accesses of which one writes are a hazard
 unless one happens before the other:
 
-- in a block, by barriers: each warp knows up to which of its own accesses every other warp has come (a vector clock, as in
-  FastTrack, Flanagan and Freund, PLDI 2009, with warps for threads); in a warp, by what its lanes meet at (`bar.warp.sync` and
-  the collectives of a warp);
+- in a block and a cluster, by barriers, and in a warp, by what its lanes meet at (`warp_order.py`);
 - between warps of different blocks, and where a flag takes the place of a barrier: the first warp has executed a fence of that
   scope since its access (or a warp that waited for it at a barrier has), and the second warp has read something strongly
   (volatile, relaxed, atomic). Which flag is not looked at: wrong alarms are worse than a missed one (as in iGUARD, Kamath and Basu,
@@ -15,7 +13,8 @@ Strong accesses whose scopes cover each other are no hazard (PTX ISA, "Morally s
 is there already, unless asked for. Volatile accesses are strong to the PTX ISA, but programs mark data so too, which then needs an
 order like any other: they count as strong only in kernels that wait in a loop of volatile loads.
 
-The state is int64 words: WATCH, of the launch, with a row for each finding; and words of each block that is running.
+The state is int64 words: WATCH, of the launch, with a row for each finding; and words of each block that is running, behind which
+the cells of its shared memory lie.
 """
 
 from __future__ import annotations
@@ -28,9 +27,26 @@ import lazy_loader as lazy
 import numpy as np
 
 from warpsight.base.compiled import c_function, jit
-from warpsight.emulator.codegen import layout as lay
 from warpsight.emulator.codegen import locks
-from warpsight.emulator.codegen.layout import ARENA_BASE, Slot
+from warpsight.emulator.codegen.layout import ARENA_BASE, RANK_SHIFT, Slot
+from warpsight.emulator.codegen.warp_order import (
+    ACQUIRED,
+    BLOCKS,
+    CLOCK,
+    FENCED,
+    KNOWS,
+    MET,
+    arrive,
+    is_in_cluster,
+    lanes_at,
+    meet,
+    met_in_cluster,
+    part,
+    resume,
+    start,
+    wait_for_cluster,
+    words_of_address,
+)
 
 numba = lazy.load("numba")
 
@@ -61,31 +77,19 @@ _MIXED = 8  # flag of a cell: its lanes accessed different bytes of the word, so
 CELL_WORDS = 6
 _WRITE, _READ, _OLDER = 0, 2, 4
 _PC_SHIFT, _FLAG_SHIFT, _BYTES_SHIFT = 40, 36, 32
-_LOW = 0xFFFFFFFF
+_LOW, _OFFSET = 0xFFFFFFFF, (1 << RANK_SHIFT) - 1  # the latter of an address in shared memory, without the rank
 
-# What `order` is told.
-BLOCK_STARTS, BARRIER, ARRIVES, WARP_MEETS, FENCE, BLOCK_FENCE, ACQUIRE = range(7)
-BARRIERS = lay.RECORD_ROWS
+# What `order` is told. RELEASE: an arrival that may be on an mbarrier of another block of the cluster.
+BLOCK_STARTS, BARRIER, ARRIVES, CLUSTER_WAIT, WARP_MEETS, FENCE, BLOCK_FENCE, RELEASE, ACQUIRE = range(9)
 # What `access` is told, in one number. COMPARES: `atom.cas`, `values` are what it compares with.
 READS, WRITES, IN_SHARED, COMPARES, COUNT_SHIFT, BYTES_SHIFT = 1, 2, 4, 8, 8, 16
 
 _BLOCK, _WARP, _WARPS = (int(s) for s in (Slot.BLOCK, Slot.WARP, Slot.WARPS_PER_BLOCK))
-_ACQUIRED = 0
-
-
-# A block's words: which of its warps have read strongly, as bits; then, of each of its `warps` warps, its clock, the clock when all
-# of its lanes last met, the barrier at which it waits, the lanes that wait there, the clock of its last fence, and how often it
-# came to each barrier; what those know that arrived at each barrier, in even and odd rounds; what each warp knows of each; when
-# each two lanes last met. Parts begin at so many times `warps`, after BLOCK_HEADER; the cells of shared memory come last.
-BLOCK_HEADER = 8
-_CLOCK, _MET, _WAITS, _WAITING, _FENCED, _GENERATION = range(6)
-_ARRIVED = _GENERATION + BARRIERS
-_KNOWS = _ARRIVED + 2 * BARRIERS
 
 
 def block_words(warps: int, shared_bytes: int) -> int:
-    """How many words a block of so many warps needs."""
-    return int(_lanes_at.py_func(warps, warps)) + CELL_WORDS * (-(-shared_bytes // 4) + 4)
+    """How many words a block of so many warps needs (`warp_order.py`), the cells of its shared memory among them."""
+    return int(lanes_at.py_func(warps, warps)) + CELL_WORDS * (-(-shared_bytes // 4) + 4)
 
 
 @jit()
@@ -128,79 +132,6 @@ def note_lanes(context, watch, kind, pc, mask, address, other_pc, other_warp, ot
 # -- The order of warps and lanes.
 
 @jit()
-def _part(part, warps):  # type: ignore[no-untyped-def]
-    return BLOCK_HEADER + part * warps
-
-
-@jit()
-def _lanes_at(warps, warp):  # type: ignore[no-untyped-def]
-    return BLOCK_HEADER + (_KNOWS + warps) * warps + 1024 * warp
-
-
-@jit()
-def _start(block, warps):  # type: ignore[no-untyped-def]
-    """A block starts where another has ended: nobody waits, nothing was read. Clocks go on, so that no cell has to be cleared."""
-    block[_ACQUIRED] = 0
-    for k in range(_part(_WAITS, warps), _part(_WAITING, warps)):
-        block[k] = 0
-    for k in range(_part(_GENERATION, warps), _part(_ARRIVED, warps)):
-        block[k] = 0
-    for k in range(_part(_CLOCK, warps), _part(_MET, warps)):
-        block[k] += 1
-
-
-@jit()
-def _meet(block, warps, warp, mask):  # type: ignore[no-untyped-def]
-    """Lanes of a mask have met: what each did before happens before what the others do."""
-    clock = block[_part(_CLOCK, warps) + warp]
-    block[_part(_CLOCK, warps) + warp] = clock + 1
-    if mask == _LOW:
-        block[_part(_MET, warps) + warp] = clock
-        return
-    lanes = _lanes_at(warps, warp)
-    for lane in range(32):
-        if mask >> lane & 1:
-            for other in range(32):
-                if mask >> other & 1:
-                    block[lanes + 32 * lane + other] = clock
-
-
-@jit()
-def _resume(block, warps, warp, mask):  # type: ignore[no-untyped-def]
-    """The warp goes on behind a barrier: it knows now what all knew that arrived there."""
-    slot, lanes = block[_part(_WAITS, warps) + warp], block[_part(_WAITING, warps) + warp]
-    if slot == 0 or not lanes & mask:
-        return
-    if block[_ACQUIRED]:  # what one warp has seen is seen by all behind the barrier
-        block[_ACQUIRED] |= 1 << warp
-    knows, arrived = _part(_KNOWS, warps) + warp * warps, _part(_ARRIVED, warps) + (slot - 1) * warps
-    for other in range(warps):
-        block[knows + other] = max(block[knows + other], block[arrived + other])
-    block[_part(_WAITS, warps) + warp] = 0
-    _meet(block, warps, warp, lanes)
-
-
-@jit()
-def _arrive(block, warps, warp, number, mask, waits):  # type: ignore[no-untyped-def]
-    """The warp arrives at a barrier. Rounds alternate, so that who has not gone on yet learns nothing of the next round."""
-    at = _part(_GENERATION, warps) + BARRIERS * warp + number
-    again = waits and block[_part(_WAITS, warps) + warp] == 2 * number + 1 + ((block[at] - 1) & 1)
-    if again:  # other lanes of the warp came before
-        slot = block[_part(_WAITS, warps) + warp] - 1
-        block[_part(_WAITING, warps) + warp] |= mask
-    else:
-        slot = 2 * number + (block[at] & 1)
-        block[at] += 1
-        if waits:
-            block[_part(_WAITS, warps) + warp], block[_part(_WAITING, warps) + warp] = slot + 1, mask
-    arrived, knows, clock = _part(_ARRIVED, warps) + slot * warps, _part(_KNOWS, warps) + warp * warps, _part(_CLOCK, warps) + warp
-    for other in range(warps):
-        block[arrived + other] = max(block[arrived + other], block[knows + other])
-    block[arrived + warp] = max(block[arrived + warp], block[clock])
-    block[clock] += 1
-
-
-@jit()
 def _lock_row(context, watch):  # type: ignore[no-untyped-def]
     return watch[LOCKS_AT] + locks.ROW_WORDS * (context[_BLOCK] * context[_WARPS] + context[_WARP])
 
@@ -208,36 +139,39 @@ def _lock_row(context, watch):  # type: ignore[no-untyped-def]
 @jit()
 def _fence(context, watch, block, warps, warp, device):  # type: ignore[no-untyped-def]
     """What the warp did, and what it knows that others of the block did, can be seen by who reads strongly."""
-    knows, fences = _part(_KNOWS, warps) + warp * warps, watch[FENCES_AT] + context[_BLOCK] * warps
-    clock = block[_part(_CLOCK, warps) + warp]
+    knows, fences = part(KNOWS, warps) + warp * warps, watch[FENCES_AT] + context[_BLOCK] * warps
+    clock = block[part(CLOCK, warps) + warp]
     for other in range(warps):
         seen = clock if other == warp else block[knows + other]
-        fenced = _part(_FENCED, warps) + other
+        fenced = part(FENCED, warps) + other
         block[fenced] = max(block[fenced], seen)
         if device:
             watch[fences + other] = max(watch[fences + other], seen)
     if watch[LOCKS_AT]:
         locks.note_fence(watch, _lock_row(context, watch), clock + 1, device)
-    block[_part(_CLOCK, warps) + warp] = clock + 1
+    block[part(CLOCK, warps) + warp] = clock + 1
 
 
 @jit()
 def _order(context, watch, block, mask, what, operand):  # type: ignore[no-untyped-def]
     warps, warp = context[_WARPS], context[_WARP]
     if what == BLOCK_STARTS:
-        _start(block, warps)
+        start(block, warps, context[_BLOCK])
         return
-    _resume(block, warps, warp, mask)
-    if what in (BARRIER, ARRIVES):
-        _arrive(block, warps, warp, operand, mask, what == BARRIER)
+    resume(block, warps, warp, mask)
+    if what in (BARRIER, ARRIVES, CLUSTER_WAIT):
+        if what == CLUSTER_WAIT:
+            wait_for_cluster(block, warps, warp, mask)
+        else:
+            arrive(block, warps, warp, operand, mask, what == BARRIER)
         if watch[LOCKS_AT]:
-            locks.note_fence(watch, _lock_row(context, watch), block[_part(_CLOCK, warps) + warp], True)
+            locks.note_fence(watch, _lock_row(context, watch), block[part(CLOCK, warps) + warp], True)
     elif what == WARP_MEETS:
-        _meet(block, warps, warp, mask)
-    elif what in (FENCE, BLOCK_FENCE):
-        _fence(context, watch, block, warps, warp, what == FENCE)
+        meet(block, warps, warp, mask)
+    elif what in (FENCE, BLOCK_FENCE, RELEASE):
+        _fence(context, watch, block, warps, warp, what != BLOCK_FENCE)
     if what in (FENCE, ACQUIRE):
-        block[_ACQUIRED] |= 1 << warp
+        block[ACQUIRED] |= 1 << warp
 
 
 # -- Hazards.
@@ -257,16 +191,18 @@ def _ordered(context, watch, block, lane, stamp, info):  # type: ignore[no-untyp
     other = number - context[_BLOCK] * warps
     same_block = 0 <= other < warps
     if other != warp:
-        if same_block and block[_part(_KNOWS, warps) + warp * warps + other] >= clock:
+        if same_block and block[part(KNOWS, warps) + warp * warps + other] >= clock:
             return True
-        fenced = block[_part(_FENCED, warps) + other] if same_block else watch[watch[FENCES_AT] + number]
-        if fenced < clock or not block[_ACQUIRED] >> warp & 1:
+        if not same_block and met_in_cluster(block, warps, warp, number, clock):
+            return True
+        fenced = block[part(FENCED, warps) + other] if same_block else watch[watch[FENCES_AT] + number]
+        if fenced < clock or not block[ACQUIRED] >> warp & 1:
             return False
         return not _may_swap(context, watch, number, clock)
     left = info & _LOW & ~(1 << lane)
-    if left == 0 or info >> _FLAG_SHIFT & _MIXED or watch[LANES_APART] == 0 or block[_part(_MET, warps) + warp] >= clock:
+    if left == 0 or info >> _FLAG_SHIFT & _MIXED or watch[LANES_APART] == 0 or block[part(MET, warps) + warp] >= clock:
         return True
-    lanes = _lanes_at(warps, warp) + 32 * lane
+    lanes = lanes_at(warps, warp) + 32 * lane
     unordered = 0
     for k in range(32):
         unordered |= (left >> k & 1) & (block[lanes + k] < clock)
@@ -274,16 +210,16 @@ def _ordered(context, watch, block, lane, stamp, info):  # type: ignore[no-untyp
 
 
 @jit()
-def _clash(context, watch, stamp, info, part, flags, shared):  # type: ignore[no-untyped-def]
+def _clash(context, watch, block, stamp, info, touched, flags, shared):  # type: ignore[no-untyped-def]
     """Is an access to the same bytes, and do the scopes of both not cover each other?
 
-    Another block's accesses to shared memory are to its own.
+    In shared memory only those of the blocks that run in the cluster count, not of blocks that were there before.
     """
-    if not info >> _BYTES_SHIFT & part:
+    if not info >> _BYTES_SHIFT & touched:
         return False
-    number = (stamp >> 32) - watch[FIRST_WARP] - 1 - context[_BLOCK] * context[_WARPS]
-    elsewhere = number < 0 or number >= context[_WARPS]
-    if elsewhere and shared:
+    number = ((stamp >> 32) - watch[FIRST_WARP] - 1) // context[_WARPS]
+    elsewhere = number != context[_BLOCK]
+    if elsewhere and shared and not is_in_cluster(block, number):
         return False
     before = info >> _FLAG_SHIFT & 15
     if before & flags & STRONG:
@@ -339,15 +275,15 @@ def _read(cells, at, stamp, info, met):  # type: ignore[no-untyped-def]
 def _load(context, watch, block, cells, at, stamp, info, low, lane, met, oldest, shared):  # type: ignore[no-untyped-def]
     """Lanes of `info`, the first of which is `lane`, read bytes of a word, from address `low` on."""
     wrote, how = cells[at], cells[at + 1]
-    part, flags = info >> _BYTES_SHIFT & 15, info >> _FLAG_SHIFT & 15
+    touched, flags = info >> _BYTES_SHIFT & 15, info >> _FLAG_SHIFT & 15
     # What another warp wrote is in one order with all lanes, and so is what this one wrote before its lanes met.
     one_order = wrote >> 32 != stamp >> 32 or wrote & _LOW <= met
-    clash = wrote >> 32 > oldest and _clash(context, watch, wrote, how, part, flags, shared)
+    clash = wrote >> 32 > oldest and _clash(context, watch, block, wrote, how, touched, flags, shared)
     if clash and not (one_order and _ordered(context, watch, block, lane, wrote, how)):
         left = (info & _LOW) >> lane
         while left:
             if left & 1 and not _ordered(context, watch, block, lane, wrote, how):
-                _hazard(context, watch, READ_AFTER_WRITE, info >> _PC_SHIFT, lane, low, wrote, how)
+                _hazard(context, watch, READ_AFTER_WRITE, info >> _PC_SHIFT, lane, low & _OFFSET if shared else low, wrote, how)
             lane, left = lane + 1, left >> 1
     _read(cells, at, stamp, info, met)
 
@@ -356,20 +292,20 @@ def _load(context, watch, block, cells, at, stamp, info, low, lane, met, oldest,
 def _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, shared, given):  # type: ignore[no-untyped-def]
     """A lane writes bytes of a word, from address `low` on. `given` is what all lanes store; `element` is 0 if not known."""
     addresses, values, old, size, element = given
-    part, flags, begin = info >> _BYTES_SHIFT & 15, info >> _FLAG_SHIFT & 15, addresses[lane]
+    touched, flags, begin = info >> _BYTES_SHIFT & 15, info >> _FLAG_SHIFT & 15, addresses[lane]
     wrote, how = cells[at], cells[at + 1]
     for slot in (_WRITE, _READ, _OLDER):
         seen, by = cells[at + slot], cells[at + slot + 1]
         at_once = seen == stamp
         if seen >> 32 <= oldest or (slot != _WRITE and at_once):
             continue
-        if not _clash(context, watch, seen, by, part, flags, shared) or _ordered(context, watch, block, lane, seen, by):
+        if not _clash(context, watch, block, seen, by, touched, flags, shared) or _ordered(context, watch, block, lane, seen, by):
             continue
         bounds = (low - begin, min(begin + size, (low | 3) + 1) - begin)
         equal = element and _same_value(addresses, values, old, lane, by & _LOW, bounds, size, element, at_once)
         if not equal or watch[EQUAL_VALUES]:
             kind = WRITE_AFTER_WRITE if slot == _WRITE else WRITE_AFTER_READ
-            _hazard(context, watch, kind, info >> _PC_SHIFT, lane, low, seen, by)
+            _hazard(context, watch, kind, info >> _PC_SHIFT, lane, low & _OFFSET if shared else low, seen, by)
     if wrote == stamp:
         info = _merged(info, how)
     cells[at], cells[at + 1] = stamp, info
@@ -393,23 +329,23 @@ def _access(context, watch, block, cells, first, mask, pc, addresses, what, valu
     """One access of a warp. `cells[first]` is the cell of address 0; see `access_address` for the rest."""
     warps, warp = context[_WARPS], context[_WARP]
     traits = watch[watch[TRAITS_AT] + pc]
-    _resume(block, warps, warp, mask)
+    resume(block, warps, warp, mask)
     if traits & RELEASES:
         _fence(context, watch, block, warps, warp, not traits & CTA)
     if traits & ACQUIRES or (traits & STRONG and what & READS):
-        block[_ACQUIRED] |= 1 << warp
+        block[ACQUIRED] |= 1 << warp
     element, shared = what >> BYTES_SHIFT, what & IN_SHARED != 0
     size, flags = (what >> COUNT_SHIFT & 255) * element, traits & (STRONG | CTA | ATOMIC)
-    clock = block[_part(_CLOCK, warps) + warp] + 1
-    block[_part(_CLOCK, warps) + warp] = clock
-    met = block[_part(_MET, warps) + warp]
+    clock = block[part(CLOCK, warps) + warp] + 1
+    block[part(CLOCK, warps) + warp] = clock
+    met = block[part(MET, warps) + warp]
     if watch[LOCKS_AT] and what & WRITES and not shared:
         row = _lock_row(context, watch)
         locks.note_write(watch, row, clock, mask, addresses, element if what & COMPARES else 0, values, old)
         if traits & ACQUIRES:
             locks.note_fence(watch, row, clock, not traits & CTA)
-    # In shared memory only what the running block did counts, else what this launch did.
-    oldest = watch[FIRST_WARP] + (context[_BLOCK] * warps if shared else 0)
+    # In shared memory only what the running block did counts, in a cluster and elsewhere what this launch did.
+    oldest = watch[FIRST_WARP] + (context[_BLOCK] * warps if shared and block[BLOCKS] < 2 else 0)
     stamp = (watch[FIRST_WARP] + context[_BLOCK] * warps + warp + 1) << 32 | clock
     given = (addresses, values, old, size, 0 if what & READS else element)
     left, lane = mask, -1
@@ -423,11 +359,12 @@ def _access(context, watch, block, cells, first, mask, pc, addresses, what, valu
             for other in range(lane + 1, 32):
                 lanes |= (left >> other & 1 & (addresses[other] == begin)) << other
         left &= ~lanes
+        home = first + (words_of_address(block, begin) - CELL_WORDS * (begin >> RANK_SHIFT << RANK_SHIFT - 2) if shared else 0)
         for word in range(begin >> 2, (begin + size + 3) >> 2):
             low, high = max(begin, 4 * word), min(begin + size, 4 * word + 4)
-            part = (1 << (high - 4 * word)) - (1 << (low - 4 * word))
-            at = first + CELL_WORDS * word
-            info = pc << _PC_SHIFT | flags << _FLAG_SHIFT | part << _BYTES_SHIFT | lanes
+            touched = (1 << (high - 4 * word)) - (1 << (low - 4 * word))
+            at = home + CELL_WORDS * word
+            info = pc << _PC_SHIFT | flags << _FLAG_SHIFT | touched << _BYTES_SHIFT | lanes
             if what & WRITES:
                 _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, shared, given)
             else:
@@ -439,7 +376,8 @@ def _access(context, watch, block, cells, first, mask, pc, addresses, what, valu
 @functools.cache
 def _version() -> int:
     """Numba keeps a function until its own file changes; these hold constants of others."""
-    return zlib.crc32(b"".join(Path(__file__).with_name(name).read_bytes() for name in ("layout.py", "locks.py"))) >> 1
+    others = ("layout.py", "locks.py", "warp_order.py")
+    return zlib.crc32(b"".join(Path(__file__).with_name(name).read_bytes() for name in others)) >> 1
 
 
 @functools.cache
@@ -488,7 +426,7 @@ def access_address() -> int:
             return np.int32(version)
         if what & IN_SHARED:
             warps = context[_WARPS]
-            first = _lanes_at(warps, warps)  # the cells lie behind the lanes of the last warp
+            first = lanes_at(warps, warps)  # the cells lie behind the lanes of the last warp
             _access(context, watch, block, block, first, np.int64(mask), pc, addresses, what, values, old)
         else:
             first = -CELL_WORDS * (ARENA_BASE >> 2)

@@ -11,7 +11,7 @@ from llvmlite import ir
 from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK
 from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.frame import Frame, PartFrame
+from warpsight.emulator.codegen.frame import Frame
 from warpsight.emulator.codegen.helpers import note_in, until_no_lane_is_left
 from warpsight.emulator.codegen.lanes import (
     I8,
@@ -35,7 +35,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import CLUSTER_ROW, GROUP_ROW, LOCAL_WINDOW, SHARED_WINDOW, WARP, Fault, Slot
 from warpsight.isa.ptx.program import Immediate, Instruction, Negated, Operand
-from warpsight.isa.ptx.rules import is_block_barrier, is_warp_barrier, waits_for_group
+from warpsight.isa.ptx.rules import is_block_barrier, is_warp_barrier, memory_access, waits_for_group
 
 _WINDOWS = {
     "global": (0, Slot.GLOBAL_SHADOW), "shared": (SHARED_WINDOW, Slot.SHARED_SHADOW), "local": (LOCAL_WINDOW, Slot.LOCAL_SHADOW),
@@ -78,11 +78,7 @@ def note_access(
     if INITCHECK in frame.checks:
         _note_written(frame, space, host, wide, element_bytes, count, reads=reads and unwritten, writes=writes)
     if RACECHECK in frame.checks and space != "local":
-        watched = frame
-        if space == "shared" and frame.clustered:  # what lies in another block of the cluster is not watched
-            own = frame.builder.icmp_unsigned("<", wide, splat(frame.builder, frame.slot(Slot.SHARED_SIZE)))
-            watched = PartFrame(frame, frame.builder.and_(frame.active_mask, lanes_to_mask(frame.builder, own)))
-        _note_order(watched, space, host, wide, element_bytes, count, reads=reads, writes=writes, values=values)
+        _note_order(frame, space, host, wide, element_bytes, count, reads=reads, writes=writes, values=values)
 
 
 def _note_written(
@@ -158,6 +154,7 @@ def _spill_all(frame: Frame, values: tuple[Value, ...], name: str) -> Value:
 # -- What orders accesses.
 
 _MEETINGS = frozenset({"shfl", "vote", "match", "redux"})
+_LEAVING = frozenset({"bra", "brx", "call", "ret", "exit", "bar", "barrier"})
 
 
 def note_order(frame: Emitter, instruction: Instruction) -> None:
@@ -167,7 +164,7 @@ def note_order(frame: Emitter, instruction: Instruction) -> None:
     modifiers, opcode = instruction.modifiers, instruction.opcode
     number: Value = I64(0)
     if "cluster" in modifiers and opcode == "barrier":
-        what = watcher.ARRIVES if "arrive" in modifiers else watcher.BARRIER
+        what = watcher.ARRIVES if "arrive" in modifiers else watcher.CLUSTER_WAIT
         number = I64(CLUSTER_ROW)
     elif waits_for_group(instruction):
         what = watcher.BARRIER
@@ -181,13 +178,26 @@ def note_order(frame: Emitter, instruction: Instruction) -> None:
         number = _barrier_number(frame, instruction)
     elif opcode in ("membar", "fence"):
         native = instruction.native
+        if native is not None and _is_of_cluster_barrier(frame, instruction):
+            return
         of_block = "cta" in modifiers if native is None else "CTA" in native.modifiers
         what = watcher.BLOCK_FENCE if of_block else watcher.FENCE
     elif opcode == "mbarrier":
-        what = watcher.ACQUIRE if modifiers[0] in ("test_wait", "try_wait") else watcher.BLOCK_FENCE
+        releases = watcher.RELEASE if frame.clustered else watcher.BLOCK_FENCE
+        what = watcher.ACQUIRE if modifiers[0] in ("test_wait", "try_wait") else releases
     else:
         return
     tell(frame, what, number)
+
+
+def _is_of_cluster_barrier(emitter: Emitter, fence: Instruction) -> bool:
+    """Whether an assembler made the fence for the release of the cluster's barrier, which comes without an access in between."""
+    for following in emitter.kernel.function.instructions[fence.index + 1 :]:
+        if following.native is not None and following.native.base == "UCGABAR_ARV":
+            return True
+        if following.opcode in _LEAVING or memory_access(following) is not None:
+            return False
+    return False
 
 
 def _note_meeting(emitter: Emitter, operand: Operand | Negated) -> None:

@@ -157,7 +157,8 @@ class BulkShape:
             record_sharing(PartFrame(helper, busy), to)
         if signals and self.source == "global":
             zero = splat_constant(I64, 0)
-            emit_barrier_record(PartFrame(helper, busy), more[0], zero, builder.sub(zero, builder.zext(sizes, vector(I64))), zero)
+            moved, blocks = builder.zext(sizes, vector(I64)), builder.zext(more[-1], vector(I64)) if multicast else zero
+            emit_barrier_record(PartFrame(helper, busy), more[0], zero, builder.sub(zero, moved), blocks)
         if not multicast:
             self._deliver(helper, busy, to, origin, sizes, barrier)
             return []

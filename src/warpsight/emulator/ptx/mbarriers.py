@@ -1,5 +1,5 @@
-"""mbarrier objects: `mbarrier.*`, `cp.async.mbarrier.arrive`, and the stores and reductions that complete on one, `st.async` and
-`red.async`. All but `init`, `inval` and waits may be of an object in another block of the cluster.
+"""mbarrier objects: `mbarrier.*`, `cp.async.mbarrier.arrive`, and what completes on one: the stores and reductions `st.async` and
+`red.async`, and `clusterlaunchcontrol`. All but `init`, `inval` and waits may be of an object in another block of the cluster.
 
 The object is opaque in PTX. Here its 64 bits are, from bit 0: 20 bits pending arrivals, 20 bits arrivals that the next phase
 expects, 21 bits pending transaction bytes (signed), and from the top: the phase's parity, a mark of initialisation. A phase
@@ -19,11 +19,13 @@ from llvmlite import ir
 
 from warpsight.base.findings import SYNCCHECK
 from warpsight.emulator.codegen import watcher
-from warpsight.emulator.codegen.access import Access, shared_access, shared_host, stop_on
+from warpsight.emulator.codegen.access import Access, each_block, shared_access, shared_host, stop_on
+from warpsight.emulator.codegen.cluster_addresses import at_rank
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, PartFrame, call_helper
 from warpsight.emulator.codegen.helpers import for_each_lane
 from warpsight.emulator.codegen.lanes import (
+    I1,
     I32,
     I64,
     PTR,
@@ -37,13 +39,14 @@ from warpsight.emulator.codegen.lanes import (
     mask_to_lanes,
     scalar_type,
     scatter,
+    splat,
     splat_constant,
     store_as,
     vector,
 )
-from warpsight.emulator.codegen.layout import SHARED_WINDOW, Fault
+from warpsight.emulator.codegen.layout import SHARED_WINDOW, Fault, Slot
 from warpsight.emulator.codegen.recording import emit_barrier_record, internal_function
-from warpsight.emulator.codegen.watching import note
+from warpsight.emulator.codegen.watching import note, note_access
 from warpsight.emulator.ptx import memory
 from warpsight.emulator.ptx.atomics import Shape, atomic, operation_of, shared_place
 from warpsight.emulator.ptx.common import operands
@@ -247,9 +250,13 @@ def _changed(helper: HelperFrame) -> list[Value]:
     """Out of line: arrivals, drops and bytes of each lane."""
     where, arrivals, dropped, transferred = helper.arguments
     objects = step_lanes(helper, shared_place(helper, where, 8), arrivals, dropped, transferred, where)
-    expected = helper.builder.lshr(objects, splat_constant(I64, COUNT_BITS))
-    emit_barrier_record(helper, where, arrivals, transferred, helper.builder.and_(expected, splat_constant(I64, COUNT_MASK)))
+    emit_barrier_record(helper, where, arrivals, transferred, _expected(helper.builder, objects))
     return [objects]
+
+
+def _expected(builder: Builder, objects: Value) -> Value:
+    """The arrivals that a phase of each object expects."""
+    return builder.and_(builder.lshr(objects, splat_constant(I64, COUNT_BITS)), splat_constant(I64, COUNT_MASK))
 
 
 def _wait(emitter: Emitter, instruction: Instruction) -> None:
@@ -351,6 +358,72 @@ def _reduce_async(emitter: Emitter, instruction: Instruction) -> None:
     value = emitter.read(source, f"b{bits_of(kind)}")
     Shape("shared", operation, kind, 1).call(emitter, emitter.cluster_address(address), [value])
     complete_bytes(emitter, emitter.cluster_address(barrier), splat_constant(I64, bits_of(kind) // 8))
+
+
+# -- `clusterlaunchcontrol`: a running cluster asks for the work of one that has not started, which is then not launched.
+#
+# No request succeeds, as PTX allows it at any time: clusters run one after the other here, and the first one would take all work.
+# So each does its own part, and a trace has the work of every block where a GPU would distribute it.
+
+_ANSWER_BYTES = 16  # zeros: nothing was cancelled; from bit 64 on whether something was, as in machine code
+
+
+def launch_control(emitter: Emitter, instruction: Instruction) -> None:
+    """`clusterlaunchcontrol.try_cancel [answer], [mbarrier]`, `.query_cancel`."""
+    modifiers = instruction.modifiers
+    if "query_cancel" in modifiers:
+        _query_cancel(emitter, instruction)
+        return
+    allow_words(
+        emitter, instruction, "try_cancel", "async", "shared::cta", "mbarrier::complete_tx::bytes", "multicast::cluster::all"
+    )
+    answer, barrier = (emitter.cluster_address(operand) for operand in operands(emitter, instruction, 2))
+    refuse_work(emitter, emitter.kernel.next_site(), answer, barrier, everywhere="multicast::cluster::all" in modifiers)
+
+
+def _query_cancel(emitter: Emitter, instruction: Instruction) -> None:
+    """`.is_canceled.pred predicate, answer`; `.get_first_ctaid{::x}.b32 number, answer`, also of all three dimensions."""
+    dimensions = tuple(f"get_first_ctaid{d}" for d in ("", "::x", "::y", "::z"))
+    allow_words(emitter, instruction, "query_cancel", "is_canceled", "v4", *dimensions)
+    target, answer = operands(emitter, instruction, 2)
+    builder, halves = emitter.builder, memory.split_halves(emitter, emitter.read(answer, "b128"))
+    if "is_canceled" in instruction.modifiers:
+        emitter.write(target, builder.trunc(halves[1], vector(I1)), "pred")
+        return
+    for part in vector_parts(emitter, instruction, target):
+        emitter.write(part, builder.trunc(halves[0], vector(I32)), "b32")
+
+
+def refuse_work(
+    frame: Frame, site: int, answer: Value, barrier: Value, *, everywhere: bool, function: Step = step_function,
+    expected: Callable[[Builder, Value], Value] = _expected,
+) -> None:
+    """Answer each active lane that nothing was cancelled, and complete the answer on its mbarrier object; with `everywhere` in all
+    blocks of the cluster. Both are as `shared_host` takes them; `function` and `expected` know the form of objects.
+    """
+
+    def body(helper: HelperFrame) -> list[Value]:
+        where, signal = helper.arguments
+        builder, zero, amount = helper.builder, splat_constant(I64, 0), splat_constant(I64, -_ANSWER_BYTES)
+
+        def in_block(part: Frame, rank: Value) -> None:
+            place = at_rank(part, where, rank)
+            host = shared_host(part, place, _ANSWER_BYTES)
+            note_access(part, "shared", host, place, 8, 2, reads=False, writes=True)
+            for half in range(2):
+                pointers = part.builder.inttoptr(part.builder.add(host, splat_constant(I64, 8 * half)), vector(PTR))
+                scatter(part.builder, zero, pointers, part.active)
+            own = part.builder.icmp_signed("==", rank, part.builder.trunc(part.slot(Slot.CLUSTER_RANK), I32))
+            others = PartFrame(part, part.builder.select(own, I32(0), part.active_mask))
+            complete_bytes(others, at_rank(others, signal, rank), splat_constant(I64, _ANSWER_BYTES), function)
+
+        bit = builder.shl(I32(1), builder.trunc(helper.slot(Slot.CLUSTER_BLOCKS if everywhere else Slot.CLUSTER_RANK), I32))
+        each_block(helper, splat(builder, builder.sub(bit, I32(1)) if everywhere else bit), in_block)
+        objects = step_lanes(helper, shared_place(helper, signal, 8), zero, zero, amount, signal, function)
+        emit_barrier_record(helper, signal, zero, amount, expected(builder, objects))
+        return []
+
+    call_helper(frame, f"refuse_work_{int(everywhere)}", site, [answer, barrier], [], body)
 
 
 def store(emitter: Emitter, instruction: Instruction) -> None:

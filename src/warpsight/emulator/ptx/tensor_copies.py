@@ -45,7 +45,10 @@ from warpsight.isa.ptx.program import Immediate, Instruction
 
 MAP_BYTES = 128
 _RANKS = {f"{n}d": n for n in range(1, 6)}
-_MODES = {"tile": engine.TILE, "im2col": engine.IM2COL, "im2col_no_offs": engine.IM2COL}
+_MODES = {
+    "tile": engine.TILE, "im2col": engine.IM2COL, "im2col_no_offs": engine.IM2COL, "tile::gather4": engine.ROWS,
+    "tile::scatter4": engine.ROWS,
+}  # fmt: skip
 _WORDS = (
     "async", "bulk", "tensor", "reduce", "prefetch", "L2", "global", "shared::cta", "shared::cluster", "bulk_group",
     "mbarrier::complete_tx::bytes", "multicast::cluster", "L2::cache_hint", "cta_group::1", "cta_group::2",
@@ -114,7 +117,8 @@ class TensorCopy:
             emit_event_byte(helper, builder.zext(builder.icmp_signed("!=", helper.active_mask, I32(0)), I32))
         if self.operation == engine.LOAD:
             zero, moved = splat_constant(I64, 0), load_as(builder, amount, vector(I64), 64)
-            emit_barrier_record(helper, barrier, zero, builder.sub(zero, moved), zero)
+            reached = builder.zext(blocks, vector(I64)) if self.multicast else zero
+            emit_barrier_record(helper, barrier, zero, builder.sub(zero, moved), reached)
             self._complete(helper, barrier, blocks, load_as(builder, amount, vector(I64), 64))
         return []
 
@@ -224,7 +228,8 @@ def tensor_copy(emitter: Emitter, instruction: Instruction) -> None:
     rank = next((_RANKS[m] for m in modifiers if m in _RANKS), 0)
     modes = [m for m in modifiers if m in _MODES]
     mode = _MODES[modes[0]] if modes else engine.TILE
-    if not rank or len(modes) > 1 or (mode == engine.IM2COL and rank < 3):
+    by_rows = mode == engine.ROWS
+    if not rank or len(modes) > 1 or (mode == engine.IM2COL and rank < 3) or (by_rows and (rank != 2 or "reduce" in modifiers)):
         raise emitter.unsupported("its dimensions or its mode are not recognized")
     arguments = list(instruction.operands)
     if "L2::cache_hint" in modifiers:
@@ -233,7 +238,7 @@ def tensor_copy(emitter: Emitter, instruction: Instruction) -> None:
     zero = splat_constant(I32, 0)
     blocks = emitter.builder.zext(emitter.read(arguments.pop(), "b16"), vector(I32)) if multicast else zero
     if "prefetch" in modifiers:
-        _prefetch(emitter, arguments, rank)
+        _prefetch(emitter, arguments, 5 if by_rows else rank)
         return
     loads = "mbarrier::complete_tx::bytes" in modifiers
     if loads is ("bulk_group" in modifiers):
@@ -249,7 +254,8 @@ def tensor_copy(emitter: Emitter, instruction: Instruction) -> None:
         objects = emitter.cluster_address(barrier)
     else:
         (place, where, box), objects = arguments, zero
-    coordinates = [emitter.read(element, "s32") for element in _listed(emitter, where, rank, "coordinates")]
+    listed = _listed(emitter, where, 5 if by_rows else rank, "coordinates")  # of four rows the column, then each of them
+    coordinates = [emitter.read(element, "s32") for element in listed]
     reduction = next((engine.REDUCTIONS.index(m) for m in modifiers if m in engine.REDUCTIONS), 0)
     operation = engine.LOAD if loads else engine.REDUCE if "reduce" in modifiers else engine.STORE
     shared = shared_address(emitter, box, "cluster" if "shared::cluster" in modifiers else "shared")

@@ -45,7 +45,7 @@ REQUEST_WORDS = 27
 
 # WHAT: an operation, a mode, and what a reduction does.
 PLAN, LOAD, STORE, REDUCE = range(4)
-TILE, IM2COL = 0, 1
+TILE, IM2COL, ROWS = range(3)  # ROWS: four rows of a tensor of two dimensions, each with a coordinate of its own, and a map of TILE
 MODE_SHIFT, REDUCTION_SHIFT = 4, 8
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(8)
@@ -91,6 +91,11 @@ def _fail(request: Any, kind: Any, address: Any) -> Any:
 
 
 @compiled
+def _mode(request: Any) -> Any:
+    return request[WHAT] >> MODE_SHIFT & 15
+
+
+@compiled
 def _decode(request: Any, form: Any, sizes: Any, strides: Any, box: Any, steps: Any) -> Any:
     """Read the map: `form` gets type, swizzle, fill, mode, address (and later what fills). False where it is none, or another than
     the instruction needs.
@@ -101,14 +106,14 @@ def _decode(request: Any, form: Any, sizes: Any, strides: Any, box: Any, steps: 
     form[3], form[4] = _byte(place, 64), load(place, 8)
     if word >> 11 & 3:
         return _fail(request, _UNMODELLED, request[NAMED])
-    if (word >> 4 & 7) + 1 != rank or form[3] != request[WHAT] >> MODE_SHIFT & 15 or form[4] & 15:
+    if (word >> 4 & 7) + 1 != rank or form[3] != (_mode(request) if _mode(request) != ROWS else TILE) or form[4] & 15:
         return _fail(request, _BAD_MAP, request[NAMED])
     for d in range(5):
         sizes[d] = _word(place, 32 + 4 * d) + 1
         steps[d] = (_word(place, 52) >> 3 * d & 7) + 1 if d else 1
         box[d] = _byte(place, 55 + d) + 1
         strides[d] = 0 if d == 0 else (_word(place, 8 + 4 * d) | (_word(place, 28) >> 4 * (d - 1) & 15) << 32) << 4
-    return True
+    return True if _mode(request) != ROWS or box[1] == 1 else _fail(request, _UNMODELLED, request[NAMED])
 
 
 @compiled
@@ -307,15 +312,15 @@ def _reduce(request: Any, hosts: Any, form: Any, device: Any, row: Any, size: An
 
 @compiled
 def _tile(request: Any, hosts: Any, seen: Any, form: Any, geometry: Any, counts: Any, length: Any) -> Any:
-    """A box: dimension by dimension, the first one in runs."""
-    sizes, strides, steps = geometry[0], geometry[1], geometry[3]
+    """A box, or rows: dimension by dimension, the first one in runs."""
+    sizes, strides, steps, rows = geometry[0], geometry[1], geometry[3], _mode(request) == ROWS
     at = request[COORDINATES : COORDINATES + 5]
     rank, row, inside = request[RANK], numba.int64(0), np.zeros(2, np.int64)
     index = np.zeros(5, np.int64)
     while True:
         address, within = form[4] + at[0] // length[2] * length[0], True
         for d in range(1, rank):
-            coordinate = at[d] + index[d] * steps[d]
+            coordinate = at[d + index[d]] if rows else at[d] + index[d] * steps[d]
             within &= 0 <= coordinate < sizes[d]
             address += coordinate * strides[d]
         groups = counts[0]
@@ -392,7 +397,7 @@ def engine_function(sources: int = zlib.crc32(Path(__file__).read_bytes()) ^ tex
         else:
             counts[0] = geometry[2, 0] // length[2]
             for d in range(1, rank):
-                counts[d] = (geometry[2, d] + steps[d] - 1) // steps[d]
+                counts[d] = 4 if _mode(request) == ROWS else (geometry[2, d] + steps[d] - 1) // steps[d]
         rows = counts[1] * counts[2] * counts[3] * counts[4]
         if request[WHAT] & 15 == PLAN:
             request[BYTES] = rows * counts[0] * length[1]

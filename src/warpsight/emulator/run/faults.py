@@ -115,7 +115,10 @@ _UNSUPPORTED = {
         "{0} of {1} reaches several state spaces at once through generic addresses",
         "cast the pointer to one address space",
     ),
-    Fault.TENSOR_FORM: ("{0} of {1} uses a tensor map with an interleaved layout", "lay out the tensor without interleaving"),
+    Fault.TENSOR_FORM: (
+        "{0} of {1} uses a tensor map that is not modelled: with an interleaved layout, or for four rows with a box of several",
+        "lay out the tensor without interleaving, and give a box of one row for gather4 and scatter4",
+    ),
     Fault.MEETING_APART: (
         "lanes of one warp come to {0} in different places ({1})",
         "let all lanes of the member mask execute the same line",

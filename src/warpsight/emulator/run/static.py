@@ -81,10 +81,11 @@ def _at_barrier(instruction: Instruction, access: MemoryAccess | None) -> bool:
     if _is_bulk(instruction):
         return (access.space, access.access) == ("global", "load")
     if native is not None:
-        return native.base == "ARRIVES" or native.mnemonic.startswith(("SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE"))
+        signals = ("SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE")
+        return native.base in ("ARRIVES", "UGETNEXTWORKID") or native.mnemonic.startswith(signals)
     if instruction.opcode == "cp":
         return "mbarrier" in instruction.modifiers
-    return instruction.opcode == "mbarrier" and instruction.modifiers[0] not in ("init", "inval")
+    return instruction.opcode in ("mbarrier", "clusterlaunchcontrol") and instruction.modifiers[0] not in ("init", "inval")
 
 
 def _is_bulk(instruction: Instruction) -> bool:

@@ -27,6 +27,7 @@ from warpsight.emulator.codegen.layout import (
 from warpsight.emulator.codegen.native import EXTERNAL_HOSTS, HOSTS, NativeKernel
 from warpsight.emulator.codegen.orders import block_order, chance_table
 from warpsight.emulator.codegen.symbols import align_up
+from warpsight.emulator.codegen.warp_order import BLOCKS, NUMBER, RANK, WORDS
 from warpsight.emulator.codegen.watcher import block_words
 from warpsight.emulator.run.buffers import Recorder, count_per_warp, gather_streams
 from warpsight.emulator.run.externals import Externals
@@ -302,8 +303,9 @@ class _Residence:
         }  # fmt: skip
         self._slots[Slot.TENSOR_PTR] = cluster.tensor + rank * tensor
         if watched:
-            self._watched = np.zeros(watched, dtype=np.int64)
-            self._slots[Slot.WATCH_BLOCK_PTR] = int(self._watched.ctypes.data)
+            words = cluster.watched[rank]
+            words[[WORDS, RANK, BLOCKS]] = watched, rank, cluster.blocks if cluster.blocks > 1 else 0
+            self._slots[Slot.WATCH_BLOCK_PTR] = int(words.ctypes.data)
             self._arrays.append(np.zeros(local + 256, dtype=np.uint8))
             self._slots[Slot.LOCAL_SHADOW] = int(self._arrays[-1].ctypes.data) - self._slots[Slot.LOCAL_PTR]
             self._slots[Slot.SHARED_SHADOW] = cluster.shadow - cluster.shared
@@ -334,7 +336,9 @@ _RECORD = RECORD_ROWS * RECORD_WORDS
 
 
 class _Cluster:
-    """Shared memory of the blocks of a cluster, one after the other, and their records with the cluster's own behind them."""
+    """Shared memory of the blocks of a cluster, one after the other, and so what checks keep of them; their records, with the
+    cluster's own behind them.
+    """
 
     def __init__(self, blocks: int, shared: int, local: int, states: int, watched: int, tensor: int) -> None:
         self.blocks, self.stride = blocks, align_up(shared + 256, 128)  # accesses of whole vectors may reach past the end
@@ -344,6 +348,7 @@ class _Cluster:
         self._tensor = np.zeros(blocks * tensor + 8, np.uint8)
         self.tensor = align_up(int(self._tensor.ctypes.data), 8)
         self.record = np.zeros(blocks * _RECORD + CLUSTER_RECORD_WORDS, dtype=np.int64)
+        self.watched = np.zeros((blocks, watched), dtype=np.int64)
         self.residences = [_Residence(self, rank, local, states, watched, tensor) for rank in range(blocks)]
         self.ended: set[int] = set()
 
@@ -352,6 +357,7 @@ class _Cluster:
         self.record[:] = 0
         for memory in self._arrays:
             memory[:] = 0
+        self.watched[:, NUMBER : NUMBER + 1] = -1  # none of its blocks runs yet
         self.ended.clear()
 
     @property

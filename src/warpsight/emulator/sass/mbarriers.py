@@ -1,5 +1,5 @@
 """mbarrier objects in machine code, and the copies, stores and reductions whose bytes complete on one: `SYNCS`, `ARRIVES`,
-`UBLKCP`, `UBLKRED`, `STAS`, `REDAS`.
+`UBLKCP`, `UBLKRED`, `STAS`, `REDAS`, `UGETNEXTWORKID`.
 
 Programs compute objects and look into them, so they have the device's form here, as far as programs show it; a count is held as
 what it lacks to its modulus. From sm_90 on: from bit 1 on 20 bits of expected arrivals, from bit 21 on the pending bytes, from bit
@@ -47,6 +47,7 @@ from warpsight.emulator.ptx.mbarriers import (
     complete_bytes,
     emit_test_record,
     note_live,
+    refuse_work,
     step_function,
     step_lanes,
     stop_or_note,
@@ -147,12 +148,17 @@ def _change(emitter: Emitter, offsets: Value, arrivals: Value, dropped: Value, t
         where, arriving, leaving, moved = helper.arguments
         step = _short_step if short else device_step
         objects = step_lanes(helper, shared_place(helper, where, 8), arriving, leaving, moved, where, step)
-        first, bits = (0, _SHORT_BITS) if short else (_EXPECTED, COUNT_BITS)
-        lacking = helper.builder.sub(splat_constant(I64, 0), helper.builder.lshr(objects, splat_constant(I64, first)))
-        emit_barrier_record(helper, where, arriving, moved, helper.builder.and_(lacking, splat_constant(I64, (1 << bits) - 1)))
+        emit_barrier_record(helper, where, arriving, moved, _expected(helper.builder, objects, short=short))
         return [objects]
 
     return _call(emitter, "change", offsets, [arrivals, dropped, transferred], [vector(I64)], body)[0]
+
+
+def _expected(builder: Builder, objects: Value, *, short: bool = False) -> Value:
+    """The arrivals that a phase of each object expects."""
+    first, bits = (0, _SHORT_BITS) if short else (_EXPECTED, COUNT_BITS)
+    lacking = builder.sub(splat_constant(I64, 0), builder.lshr(objects, splat_constant(I64, first)))
+    return builder.and_(lacking, splat_constant(I64, (1 << bits) - 1))
 
 
 def syncs(emitter: Emitter, instruction: Instruction) -> None:
@@ -355,3 +361,16 @@ def stas(emitter: Emitter, instruction: Instruction) -> None:
 
 
 redas = stas
+
+
+def ugetnextworkid(emitter: Emitter, instruction: Instruction) -> None:
+    """`UGETNEXTWORKID.SELFCAST [answer], [object]`: `clusterlaunchcontrol.try_cancel`; `.BROADCAST` answers all blocks."""
+    native = native_of(instruction)
+    allow(emitter, native, "SELFCAST", "BROADCAST")
+    places = [address_operand(emitter, native, k) for k in range(2)]
+    if any(p.uniform is None or p.base is not None or p.offset for p in places):
+        raise emitter.unsupported("its addresses are not recognized")
+    answer, barrier = (within_window(emitter, raw(emitter, p.uniform)) for p in places)  # type: ignore[arg-type]
+    everywhere = "BROADCAST" in native.modifiers
+    site = emitter.kernel.next_site()
+    refuse_work(one_lane(emitter), site, answer, barrier, everywhere=everywhere, function=device_step, expected=_expected)

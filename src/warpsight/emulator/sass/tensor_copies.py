@@ -20,6 +20,7 @@ from warpsight.isa.sass.native import NativeInstruction, NativeRegister
 
 _RANKS = {f"{n}D": n for n in range(1, 6)}
 _OPERATIONS = {"UTMALDG": engine.LOAD, "UTMASTG": engine.STORE, "UTMAREDG": engine.REDUCE}
+_ROWS = ("GATHER4", "SCATTER4")
 _OFFSET_BITS = {1: 16, 2: 8, 3: 5}
 
 
@@ -27,15 +28,15 @@ def utmaldg(emitter: Emitter, instruction: Instruction) -> None:
     """All three."""
     native, builder = native_of(instruction), emitter.builder
     reductions = [name.upper() for name in engine.REDUCTIONS]
-    allow(emitter, native, *_RANKS, "IM2COL", "MULTICAST", *reductions)
+    allow(emitter, native, *_RANKS, "IM2COL", *_ROWS, "MULTICAST", *reductions)
     operation, modifiers = _OPERATIONS[native.base], native.modifiers
     rank = next((_RANKS[m] for m in modifiers if m in _RANKS), 0)
     box, place = (address_operand(emitter, native, k) for k in range(2))
     if not rank or box.uniform is None or box.base is not None or box.offset or place.uniform is None or place.offset:
         raise emitter.unsupported("its operands are not recognized")
     loads = operation == engine.LOAD
-    words = [raw(emitter, box.uniform, k) for k in range(1 + loads + rank)]
-    mode = engine.IM2COL if "IM2COL" in modifiers else engine.TILE
+    mode = engine.IM2COL if "IM2COL" in modifiers else engine.ROWS if {*modifiers} & {*_ROWS} else engine.TILE
+    words = [raw(emitter, box.uniform, k) for k in range(1 + loads + (5 if mode == engine.ROWS else rank))]
     zero = splat_constant(I32, 0)
     blocks, offsets = zero, []
     if extra := _extra(native):

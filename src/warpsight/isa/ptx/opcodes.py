@@ -10,7 +10,6 @@ from typing import Any
 
 REFUSED = {
     "multimem": "one address for the memories of several GPUs",
-    "clusterlaunchcontrol": "work stealing between clusters (sm_100 and later)",
 }
 
 CONTROL = "control"  # handler of opcodes that end a basic block: `emulator/codegen` emits them
@@ -130,6 +129,7 @@ OPCODES: dict[str, Opcode] = {
         *_rows("cp", "copy", "asynchronous copy", "copies.cp", writes=0),
         *_rows("tensormap", "int", "change of a field of a tensor map", "tensor_copies.replace", writes=0),
         *_rows("mbarrier", "mbarrier", "barrier object in shared memory", "mbarriers.mbarrier"),
+        *_rows("clusterlaunchcontrol", "mbarrier", "work stealing between clusters (sm_100)", "mbarriers.launch_control"),
         *_rows("tex tld4", "memory", "texture fetch", "textures.fetch", access="load"),
         *_rows("suld", "memory", "load from a surface", "textures.surface_load", access="load"),
         *_rows("sust", "memory", "store to a surface", "textures.surface_store", writes=0, access="store"),

@@ -58,7 +58,7 @@ def _has_other_meaning(instruction: Instruction) -> bool:
     modifiers = instruction.modifiers
     if instruction.opcode == "cp":
         return "async" not in modifiers
-    if instruction.opcode == "fence":
+    if instruction.opcode in {"fence", "clusterlaunchcontrol"}:
         return False
     if instruction.opcode in {"st", "red"} and "async" in modifiers:
         return _COMPLETES not in modifiers or "bulk" in modifiers
@@ -170,7 +170,7 @@ def op_class(instruction: Instruction) -> str:
     if rule == "tensor_memory":
         return _TENSOR_CLASS.get(instruction.modifiers[0] if instruction.modifiers else "", "control")
     if rule == "mbarrier":
-        return "int" if "pending_count" in instruction.modifiers else "shared"
+        return "int" if {"pending_count", "query_cancel"} & {*instruction.modifiers} else "shared"
     if rule == "copy":
         access = _copy_access(instruction)
         return "control" if access is None else _SPACE_CLASS.get(access.space, "memory")
@@ -203,7 +203,7 @@ def waits_for_group(instruction: Instruction) -> bool:
     return instruction.opcode == "wgmma" and not {"fence", "wait_group"}.isdisjoint(instruction.modifiers)
 
 
-_SIGNALS = frozenset({"SYNCS", "ARRIVES", "UTMALDG", "UBLKCP", "STAS", "REDAS"})
+_SIGNALS = frozenset({"SYNCS", "ARRIVES", "UTMALDG", "UBLKCP", "STAS", "REDAS", "UGETNEXTWORKID"})
 
 
 def may_signal(instruction: Instruction) -> bool:
@@ -300,7 +300,7 @@ def _mbarrier_access(instruction: Instruction) -> MemoryAccess | None:
     """An mbarrier is 8 bytes of shared memory."""
     kind = "".join(instruction.modifiers[:1])
     access = {"init": "store", "inval": "store", "test_wait": "load", "try_wait": "load"}.get(kind, "atomic")
-    return MemoryAccess("shared", access, 8) if kind != "pending_count" else None
+    return MemoryAccess("shared", access, 8) if kind not in ("pending_count", "query_cancel") else None
 
 
 def _tensor_memory_access(instruction: Instruction) -> MemoryAccess | None:

@@ -6,8 +6,9 @@ which is faster, so this is decided per kernel, when it is compiled. A kernel na
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, pairwise
 
 from warpsight.base.compile_budget import check
@@ -97,6 +98,16 @@ class _Code:
         self.blocks = [function.instructions[first:last] for first, last in pairwise([*starts, len(function.instructions)])]
         self.successors, self.predecessors = successors, predecessors
 
+    @cached_property
+    def reads(self) -> list[frozenset[str]]:
+        """The registers that each instruction reads: an instruction is in many loops."""
+        return [frozenset(reads(i)) for i in self.instructions]
+
+    @cached_property
+    def writes(self) -> list[frozenset[str]]:
+        """The registers that each instruction writes."""
+        return [frozenset(writes(i)) for i in self.instructions]
+
     def retreating(self) -> list[tuple[int, int]]:
         """Edges to an earlier or the same block: each cycle has one. None when nothing in the function could be polled."""
         if not any(i.opcode in ("atom", "mbarrier", "ld") for i in self.instructions):
@@ -112,26 +123,26 @@ class _Code:
         check("looking for loops that wait")
         body = self._with_called([i for block in loop for i in self.blocks[block]])
         if any(i.opcode == "call" and i.native is None for i in body):  # what is called may poll
-            written = {name for i in self.instructions for name in writes(i)}
+            written = frozenset[str]().union(*self.writes)
             return any(_polls(i, False, written) for i in self.instructions)
-        written = {name for i in body for name in writes(i)}
+        written = frozenset[str]().union(*(self.writes[i.index] for i in body))
         ordered = any(i.opcode in _ORDERING or is_warp_barrier(i) for i in body)
-        here = {i for block in loop for i in self.blocks[block]}
-        called = [i for i in body if i not in here]
+        here = {i.index for block in loop for i in self.blocks[block]}
+        called = [i for i in body if i.index not in here]
         entering: dict[int, set[str]] = {block: set() for block in loop}
         pending = list(loop)
         while pending:  # what another thread may change, from block to block: registers of machine code are used again and again
             tainted = set(entering[block := pending.pop()])
             own = _is_assembled(self.blocks[block])
             for instruction in self.blocks[block]:
-                reading = not tainted.isdisjoint(reads(instruction))
+                reading = not tainted.isdisjoint(self.reads[instruction.index])
                 if reading and _decides(instruction):
                     return True
                 if reading or (not own and _polls(instruction, ordered, written)):
-                    tainted.update(writes(instruction))
+                    tainted.update(self.writes[instruction.index])
                 elif instruction.guard is None:
-                    tainted.difference_update(writes(instruction))
-                if called and instruction.opcode == "call" and _spreads(called, tainted, ordered, written):
+                    tainted.difference_update(self.writes[instruction.index])
+                if called and instruction.opcode == "call" and self._spreads(called, tainted, ordered, written):
                     return True
             for following in self.successors[block]:
                 if following in entering and not tainted <= entering[following]:
@@ -141,16 +152,29 @@ class _Code:
 
     def _with_called(self, code: Sequence[Instruction]) -> list[Instruction]:
         """Instructions of machine code with those of the functions that they call."""
-        found = dict.fromkeys(code)
-        pending = list(code)
+        found = {i.index: i for i in code}
+        pending = list(code) if self.function.call_sites else []
         while pending:
             site = self.function.call_sites.get((instruction := pending.pop()).index)
             if instruction.native is not None and site is not None:
                 for body in (self.function.callables[name] for name in site.targets):
-                    fresh = [i for i in self.instructions[body.first : body.end] if i not in found]
-                    found.update(dict.fromkeys(fresh))
+                    fresh = [i for i in self.instructions[body.first : body.end] if i.index not in found]
+                    found.update((i.index, i) for i in fresh)
                     pending += fresh
-        return list(found)
+        return list(found.values())
+
+    def _spreads(self, code: Sequence[Instruction], tainted: set[str], ordered: bool, written: Set[str]) -> bool:
+        """Add to `tainted` what follows from it in functions that are called; True when something there depends on it."""
+        before = -1
+        while len(tainted) != before:
+            before = len(tainted)
+            for instruction in code:
+                reading = not tainted.isdisjoint(self.reads[instruction.index])
+                if reading and _decides(instruction):
+                    return True
+                if reading or _polls(instruction, ordered, written):
+                    tainted.update(self.writes[instruction.index])
+        return False
 
     def meets_apart(self, meets: Sequence[int]) -> bool:
         """Is there a branch both sides of which have the same operation between lanes, so that its sides may have to meet?"""
@@ -195,21 +219,7 @@ def _decides(instruction: Instruction) -> bool:
     return branches or (instruction.opcode == "st" and "local" in instruction.modifiers)
 
 
-def _spreads(code: Sequence[Instruction], tainted: set[str], ordered: bool, written: set[str]) -> bool:
-    """Add to `tainted` what follows from it in functions that are called; True when something there depends on it."""
-    before = -1
-    while len(tainted) != before:
-        before = len(tainted)
-        for instruction in code:
-            reading = not tainted.isdisjoint(reads(instruction))
-            if reading and _decides(instruction):
-                return True
-            if reading or _polls(instruction, ordered, written):
-                tainted.update(writes(instruction))
-    return False
-
-
-def _polls(instruction: Instruction, ordered: bool, written: set[str]) -> bool:
+def _polls(instruction: Instruction, ordered: bool, written: Set[str]) -> bool:
     """Whether another thread may change what it reads while the loop runs; `written` are the registers that the loop changes."""
     modifiers = instruction.modifiers
     if instruction.opcode == "atom" or (instruction.opcode == "mbarrier" and modifiers[:1] in (("test_wait",), ("try_wait",))):

@@ -68,7 +68,7 @@ TABLE: dict[str, SassOpcode] = {
         *_rows("int", "special register pair, address of code", "CS2R LEPC", wide="d"),
         *_rows("int", "arithmetic on uniform registers", "UIADD3 UIMAD UISETP ULEA ULEPC ULOP ULOP3 ULOP32I UMOV UP2UR "
                "UPLOP3 UPRMT UPSETP UR2UP USEL USGXT USHF USHL USHR UBMSK UF2F UF2FP UF2I UF2IP UFRND UI2F UI2FP UI2I UI2IP UIABS "
-               "UIMNMX UISCADD UVIADD UVIMNMX UMEMSETS CREDUX UREDGR UGETNEXTWORKID USTGR"),
+               "UIMNMX UISCADD UVIADD UVIMNMX UMEMSETS CREDUX UREDGR USTGR"),
         *_rows("int", "sums, moves, selections of register pairs", "IADD.64 MOV.64 SEL.64 UIADD3.64 UMOV.64 USEL.64", wide="ds"),
         *_rows("int", "comparison of register pairs", " ".join(
             f"{base}.{name}.{kind}" for base in ("ISETP", "UISETP") for name in ("LT", "LE", "EQ", "NE", "GE", "GT")
@@ -102,6 +102,7 @@ TABLE: dict[str, SassOpcode] = {
         *_rows("int", "surface address", "SUQ SUBFM SUEAU SUCLAMP SUGA"),
         *_rows("int", "query of a space or address", "QSPC CCTLT MAPA"),
         *_rows("shared", "barrier object in shared memory", "SYNCS ARRIVES", SHARED, ATOMIC),
+        *_rows("shared", "work stealing between clusters", "UGETNEXTWORKID", SHARED, ATOMIC),
         *_rows("shared", "start or end of a barrier object", "SYNCS.EXCH SYNCS.CCTL", SHARED, STORE),
         *_rows("shared", "test of a barrier object", "SYNCS.PHASECHK", SHARED, LOAD),
         *_rows("control", "cache control", "CCTL CCTLL PREFETCH LDTRAM LDTM.WAIT"),

@@ -13,7 +13,8 @@ from warpsight.isa.sass.opcodes import CONST, STORE, SassOpcode
 
 _ALL_READ = ("branch", "barrier", "control")
 # Opcodes that compute and yet write nothing.
-_NO_RESULT = ("RED", "REDG", "REDAS", "LDGSTS", "UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP", "UBLKRED", "LDGBULK", "SURED")
+_NO_RESULT = ("RED", "REDG", "REDAS", "LDGSTS", "UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP", "UBLKRED", "LDGBULK", "SURED",
+              "UGETNEXTWORKID")
 _WRITES_IN_BRANCHES = ("BMOV", "RPCMOV", "CALL", "USETMAXREG")
 # A predicate result in front of the register that is written too.
 _PREDICATE_AND_REGISTER = (

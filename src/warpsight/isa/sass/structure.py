@@ -61,6 +61,7 @@ def tensor_registers(mnemonic: str, operands: Sequence[NativeOperand]) -> list[s
     if not base.startswith("UTMA") or not operands or not isinstance(operands[0], NativeAddress) or operands[0].uniform is None:
         return []
     rank = next((int(t[0]) for t in tokens if t in ("1D", "2D", "3D", "4D", "5D")), 0)
+    rank = 5 if {"GATHER4", "SCATTER4"} & {*tokens} else rank  # a column and four rows
     return operand_registers(operands[0].uniform, max(2, rank + {"UTMALDG": 2, "UTMAPF": 0}.get(base, 1)))
 
 

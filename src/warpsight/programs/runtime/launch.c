@@ -319,7 +319,10 @@ API error_t_ cudaFuncSetCacheConfig(const void *key, int config)
 
 API error_t_ cudaFuncSetSharedMemConfig(const void *key, int config) { return cudaFuncSetCacheConfig(key, config); }
 
-static error_t_ resident(const void *key, int threads, size_t shared, int64_t *blocks)
+/* What of a function's blocks is resident at a time: blocks on an SM, and on the whole GPU clusters of so many blocks. */
+struct residency { int64_t blocks, clusters; };
+
+static error_t_ resident(const void *key, int threads, size_t shared, int64_t cluster_blocks, struct residency *found)
 {
     struct function *f;
     error_t_ status = find_function(key, &f);
@@ -327,25 +330,25 @@ static error_t_ resident(const void *key, int threads, size_t shared, int64_t *b
         status = resolve(f);
     if (status)
         return status;
-    int64_t question[3] = {f->id, threads, (int64_t)shared};
+    int64_t question[4] = {f->id, threads, (int64_t)shared, cluster_blocks};
     void *answer = NULL;
     size_t bytes = 0;
     status = call_emulator(5, question, sizeof question, NULL, 0, &answer, &bytes);
-    if (status == SUCCESS && bytes == sizeof *blocks)
-        memcpy(blocks, answer, sizeof *blocks);
+    if (status == SUCCESS && bytes == sizeof *found)
+        memcpy(found, answer, sizeof *found);
     free(answer);
     return status;
 }
 
 API error_t_ cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *key, int threads, size_t shared, unsigned flags)
 {
-    int64_t found = 0;
+    struct residency found = {0, 0};
     (void)flags;
     error_t_ status = enter();
     if (status == SUCCESS)
-        status = blocks && threads > 0 ? resident(key, threads, shared, &found) : INVALID_VALUE;
+        status = blocks && threads > 0 ? resident(key, threads, shared, 1, &found) : INVALID_VALUE;
     if (status == SUCCESS)
-        *blocks = (int)found;
+        *blocks = (int)found.blocks;
     return leave(status);
 }
 
@@ -370,13 +373,15 @@ API error_t_ cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void
     return leave(status);
 }
 
-/* How many clusters of a launch run at the same time, as far as registers, shared memory and threads go; which SMs lie in one GPC,
- * and so may share a cluster, no description of a GPU says. */
+static int threads_of(const struct launch_config *config) { return (int)(config->block.x * config->block.y * config->block.z); }
+
+/* How many clusters of a launch run at the same time: each is on one of the GPU's GPCs. */
 API error_t_ cudaOccupancyMaxActiveClusters(int *clusters, const void *key, const struct launch_config *config)
 {
     struct function *f;
     struct extras extras;
-    int64_t blocks = 0, shape[3];
+    struct residency found = {0, 0};
+    int64_t shape[3];
     error_t_ status = enter();
     if (status == SUCCESS)
         status = clusters ? read_config(config, &extras) : INVALID_VALUE;
@@ -387,31 +392,35 @@ API error_t_ cudaOccupancyMaxActiveClusters(int *clusters, const void *key, cons
     if (status == SUCCESS)
         status = cluster_of(f, config->grid, extras.cluster, shape);
     if (status == SUCCESS)
-        status = resident(key, (int)(config->block.x * config->block.y * config->block.z), config->shared, &blocks);
-    if (status == SUCCESS) {
-        int64_t size = shape[0] ? shape[0] * shape[1] * shape[2] : 1;
-        *clusters = (int)(blocks * the_device.values[D_SM_COUNT] / size);
-    }
+        status = resident(key, threads_of(config), config->shared, shape[0] ? shape[0] * shape[1] * shape[2] : 1, &found);
+    if (status == SUCCESS)
+        *clusters = (int)found.clusters;
     return leave(status);
 }
 
+/* The largest cluster of which one fits; 0 where not one block does. */
 API error_t_ cudaOccupancyMaxPotentialClusterSize(int *size, const void *key, const struct launch_config *config)
 {
     struct function *f;
-    int64_t blocks = 0;
+    struct residency found = {0, 0};
+    int64_t most = 0;
     error_t_ status = enter();
     if (status == SUCCESS && (!size || !config))
         status = INVALID_VALUE;
     if (status == SUCCESS)
         status = find_function(key, &f);
     if (status == SUCCESS)
-        status = resident(key, (int)(config->block.x * config->block.y * config->block.z), config->shared, &blocks);
+        status = resolve(f); /* which says what the function was compiled for */
     if (status == SUCCESS) {
-        int64_t most = f->any_cluster_size ? 16 : 8, fits = blocks * the_device.values[D_SM_COUNT];
+        most = f->any_cluster_size ? 16 : 8;
         most = !the_device.values[D_CLUSTERS] ? 1 : f->max_cluster && f->max_cluster < most ? f->max_cluster : most;
-        while (most > fits && most)
-            most /= 2;
-        *size = (int)most;
+        for (; status == SUCCESS && most; most /= 2) {
+            status = resident(key, threads_of(config), config->shared, most, &found);
+            if (found.clusters)
+                break;
+        }
     }
+    if (status == SUCCESS)
+        *size = (int)most;
     return leave(status);
 }
