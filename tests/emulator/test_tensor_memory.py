@@ -157,6 +157,7 @@ class Product:
     halvings: int = 0
     words: str = ""
     form: int = 0  # further bits of the descriptor
+    variant: str = ""  # .ws or .sp, whose metadata are in columns 40 and 41
 
     @property
     def depth(self) -> int:
@@ -178,15 +179,17 @@ class Product:
         left = "[%r12]" if self.left is None else "%a"
         scale = f", {self.halvings}" if self.halvings else ""
         more = ", [%r13], [%r14]" if self.kind.startswith("mx") else ""
+        sparse = ", [%r16]" if self.variant == ".sp" else ""
         image = "mov.u32 %r10, memory; bfe.u32 %r10, %r10, 4, 14; cvt.u64.u32 %q1, %r10;"
         lines = [image, "mov.u32 %r11, " + f"{self.descriptor():#x};", "add.u32 %r12, %base, 300; add.u32 %r13, %base, 320;",
-                 f"add.u32 %r14, %base, 340; setp.eq.u32 %p, 1, {int(self.adds)};"]  # fmt: skip
+                 f"add.u32 %r14, %base, 340; add.u32 %r16, %base, 40; setp.eq.u32 %p, 1, {int(self.adds)};"]  # fmt: skip
         for name, side in (("%a", self.left), ("%b", self.right)):
             if side is not None:
                 fields = side.start >> 4 | side.leading >> 4 << 16 | side.stride >> 4 << 32
                 fields |= 1 << 46 | side.base << 49 | MODES[side.swizzle] << 61
                 lines.append(f"mov.u64 {name}, {fields:#x}; add.u64 {name}, {name}, %q1;")
-        lines.append(f"@%one tcgen05.mma.cta_group::1.kind::{self.kind}{self.words} [%base], {left}, %b, %r11{more}, %p{scale};")
+        operands = f"[%base], {left}, %b{sparse}, %r11{more}, %p{scale}"
+        lines.append(f"@%one tcgen05.mma{self.variant}.cta_group::1.kind::{self.kind}{self.words} {operands};")
         return "\n".join(lines)
 
 
@@ -214,12 +217,20 @@ def fill(image: np.ndarray, where: Place, matrix: np.ndarray, kind: str) -> None
         image[byte : byte + 16] = np.frombuffer(joined.to_bytes(16, "little"), np.uint8)
 
 
-def multiplied(product: Product, a: np.ndarray, b: np.ndarray, c: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
-    """D [rows, columns] as patterns, of A [rows, depth], B [depth, columns] and C; `scales` are those of A, then of B."""
+def multiplied(
+    product: Product, a: np.ndarray, b: np.ndarray, c: np.ndarray, scales: np.ndarray | None = None,
+    metadata: np.ndarray | None = None,
+) -> np.ndarray:
+    """D [rows, columns] as patterns, of A [rows, depth], B [depth, columns] and C; `scales` are those of A, then of B.
+
+    `metadata` u32 [128, 2] of sparse A. Of `.ws` all lanes.
+    """
     image = np.zeros(SHARED, np.uint8)
     lanes = [lane_of(row, product.rows) for row in range(product.rows)]
     before = np.zeros((128, 256), np.uint32)
     before[lanes, : product.columns] = c
+    if metadata is not None:
+        before[:, 40:42] = metadata
     fill(image, product.right, b.T, product.b)
     if product.left is None:
         inside = packed(a, BITS[product.a])
@@ -241,7 +252,7 @@ def multiplied(product: Product, a: np.ndarray, b: np.ndarray, c: np.ndarray, sc
             load += [f"mov.u64 %a, {start | 8 << 16 | 8 << 32 | 1 << 46:#x}; add.u64 %a, %a, %q1; add.u32 %r16, %base, {target};",
                      "@%one tcgen05.cp.cta_group::1.32x128b.warpx4 [%r16], %a;"]  # fmt: skip
     found = run("\n".join([*load, product.text(), WAIT, stored(product.columns)]), image, product.columns)
-    return found[lanes]
+    return found if product.variant == ".ws" else found[lanes]
 
 
 WIDE = Place(128, stride=1024)
@@ -382,9 +393,9 @@ def test_what_hardware_does_not_have_stops_the_launch(body: str, said: str) -> N
     ("text", "said"),
     [
         ("tcgen05.mma.cta_group::2.kind::f16 [%base], %a, %b, %r9, %p;", "need a launch in clusters"),
-        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%base], %a, %b, %r9, %p;", "modifier .ws"),
-        ("tcgen05.mma.sp.cta_group::1.kind::f16 [%base], %a, %b, [%r8], %r9, %p;", "modifier .sp"),
-        ("tcgen05.shift.cta_group::1.down [%base];", "not modelled"),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%base], %a, %b, %r9, %p, %a;", "mask of zero columns"),
+        ("tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale [%base], %a, %b, [%r8], %r9, [%r8], [%r8], %p;", "with scales"),
+        ("tcgen05.shift.cta_group::1.down [%base];", "direction rows move"),
         ("tcgen05.cp.cta_group::1.64x128b [%base], %a;", "shape .64x128b"),
         ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1}, [%base];", "1 registers; 2 expected"),
     ],

@@ -81,10 +81,12 @@ def _at_barrier(instruction: Instruction, access: MemoryAccess | None) -> bool:
     if _is_bulk(instruction):
         return (access.space, access.access) == ("global", "load")
     if native is not None:
-        signals = ("SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE")
-        return native.base in ("ARRIVES", "UGETNEXTWORKID") or native.mnemonic.startswith(signals)
+        signals = ("ARRIVES", "UGETNEXTWORKID", "UTCBAR", "SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE")
+        return native.mnemonic.startswith(signals)
     if instruction.opcode == "cp":
         return "mbarrier" in instruction.modifiers
+    if instruction.opcode == "tcgen05":
+        return "commit" in instruction.modifiers
     return instruction.opcode in ("mbarrier", "clusterlaunchcontrol") and instruction.modifiers[0] not in ("init", "inval")
 
 
