@@ -14,6 +14,7 @@ Refused: sparse products, `.ws`, `.shift`, `.ashift`, copies that unpack (`.b8x1
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from warpsight.emulator.codegen.lanes import (
     splat,
     splat_constant,
     store_as,
+    trailing_zeros,
     vector,
 )
 from warpsight.emulator.codegen.layout import TENSOR_BYTES, WARP, Fault, Slot
@@ -46,9 +48,9 @@ from warpsight.emulator.ptx import tensor_memory_engine as engine
 from warpsight.emulator.ptx.atomics import shared_place
 from warpsight.emulator.ptx.common import elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
-from warpsight.emulator.ptx.mbarriers import arrive, shared_offsets, step_lanes
+from warpsight.emulator.ptx.mbarriers import Step, arrive, shared_offsets, step_function, step_lanes
 from warpsight.emulator.ptx.memory import SHARED_SPACES
-from warpsight.isa.matrix_products import NEVER_EXECUTED
+from warpsight.isa.matrix_products import NEVER_EXECUTED, tensor_memory_opcode
 from warpsight.isa.ptx.program import Address, Function, Instruction, Vector
 
 _FAILURES = (Fault.TENSOR_MEMORY, Fault.SHARED_BOUNDS, Fault.TENSOR_COLUMNS, Fault.PRODUCT_FORM)
@@ -124,7 +126,7 @@ def _by_warp(emitter: Emitter, name: str, arguments: list[Value], fill: Callable
 
 
 def _by_lane(
-    emitter: Emitter, name: str, arguments: list[Value], words: tuple[int, ...], constants: dict[int, int], blocks: int
+    frame: Frame, name: str, arguments: list[Value], words: tuple[int, ...], constants: dict[int, int], blocks: int
 ) -> None:
     """An operation that each active lane issues, of one block or a pair: `arguments` (<32 x i64>) are the words that differ."""
 
@@ -150,20 +152,32 @@ def _by_lane(
         for_each_lane(helper.builder, helper.active_mask, each)
         return []
 
-    call_helper(emitter, f"tcgen05_{name}", I64(0), arguments, [], body)
+    call_helper(frame, f"tcgen05_{name}", I64(0), arguments, [], body)
 
 
 def _pair(frame: Frame) -> tuple[Words, Words]:
-    """Where the tensor memory and the shared memory of the blocks of a pair lie, that with the even rank first."""
+    """The blocks of a pair, that with the even rank first: their numbers, and where their tensor memory and shared memory lie."""
     builder, rank = frame.builder, frame.slot(Slot.CLUSTER_RANK)
     first = builder.and_(rank, I64(-2))
+    origin = builder.sub(frame.slot(Slot.BLOCK), _place_of_rank(frame, rank))
     blocks = []
     for number in (first, builder.add(first, I64(1))):
         away = builder.sub(number, rank)
+        block = builder.add(origin, _place_of_rank(frame, number))
         tensor = builder.add(frame.slot(Slot.TENSOR_PTR), builder.mul(away, I64(TENSOR_BYTES)))
         shared = builder.add(frame.slot(Slot.SHARED_PTR), builder.mul(away, frame.slot(Slot.CLUSTER_STRIDE)))
-        blocks.append({engine.TENSOR: tensor, engine.SHARED: shared})
+        blocks.append({engine.BLOCK: block, engine.TENSOR: tensor, engine.SHARED: shared})
     return blocks[0], blocks[1]
+
+
+def _place_of_rank(frame: Frame, rank: Value) -> Value:
+    """How far the number of the block of a rank is from that of rank 0; both count x fastest."""
+    builder, (across, down, wide, high) = frame.builder, (
+        frame.slot(slot) for slot in (Slot.CLUSTER_X, Slot.CLUSTER_Y, Slot.NCTAID_X, Slot.NCTAID_Y)
+    )
+    row = builder.udiv(rank, across)
+    planes = builder.mul(high, builder.udiv(row, down))
+    return builder.add(builder.urem(rank, across), builder.mul(wide, builder.add(builder.urem(row, down), planes)))
 
 
 def _tensor_address(emitter: Emitter, operand: Any, *, bare: bool = False) -> Value:
@@ -222,6 +236,34 @@ def _free(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
     })  # fmt: skip
 
 
+def allocate(frame: Frame, columns: Value, blocks: int) -> Value:
+    """Columns (<32 x i64>) for the first active lane, in one block or at the same place in both of a pair: their address (i64)."""
+
+    def body(helper: HelperFrame) -> list[Value]:
+        builder, (many,) = helper.builder, helper.arguments
+        request = helper.buffer("tensor memory request", ir.ArrayType(I64, engine.REQUEST_WORDS))
+        made = at(builder, request, 8 * engine.TARGET)
+        store_as(builder, I64(0), made, 8)
+        with builder.if_then(builder.icmp_signed("!=", helper.active_mask, I32(0))):
+            lane = builder.and_(trailing_zeros(builder, helper.active_mask), I32(WARP - 1))
+            count = builder.extract_element(many, lane)
+            places = []
+            for block in _pair(helper) if blocks > 1 else ({},):
+                _operate(helper, {engine.WHAT: I64(engine.ALLOCATE), engine.COLUMNS: count} | block, lane)
+                places.append(load_as(builder, made, I64, 8))
+            differ = builder.icmp_signed("!=", places[0], places[-1])
+            helper.stop_if(differ, Fault.TENSOR_COLUMNS, lambda: (lane, count))
+        return [load_as(builder, made, I64, 8)]
+
+    return call_helper(frame, f"tcgen05_allocate_{blocks}", I64(0), [columns], [I64], body)[0]
+
+
+def free(frame: Frame, address: Value, columns: Value) -> None:
+    """Each active lane gives back columns (<32 x i64>)."""
+    words = (engine.TARGET, engine.COLUMNS)
+    _by_lane(frame, "free", [address, columns], words, {engine.WHAT: engine.FREE}, 1)
+
+
 def _nothing(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
     """Waits and fences; and `relinquish_alloc_permit`, after which a correct program does not allocate."""
     while form.take("sync", "aligned", "cta_group::1", "cta_group::2", needed=False):
@@ -245,30 +287,53 @@ def _move(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
     split = shape == "16x32bx2"
     given = list(operands(emitter, instruction, 2 + split))
     values = given.pop(0) if loads else given.pop()
-    address = _same(emitter, _tensor_address(emitter, given[0]))
-    distance = emitter.immediate_value(given[1]) if split else 0
+    address = _tensor_address(emitter, given[0])
+    move = Move(shape, count, emitter.immediate_value(given[1]) if split else 0, bool(packed))
     registers = elements_of(values)
     if len(registers) != count or count > _MOST_REGISTERS or (not isinstance(values, Vector) and count > 1):
         raise emitter.unsupported(f"{len(registers)} registers; {count} expected")
-    builder = emitter.builder
-    room = at(builder, emitter.buffer("tensor registers", ir.ArrayType(I8, _REGISTER * _MOST_REGISTERS)), 0)
-    if not loads:
-        for k, register in enumerate(registers):
-            store_as(builder, emitter.read(register, "b32"), at(builder, room, k * _REGISTER), 64)
-
-    def fill(helper: HelperFrame) -> Words:
-        place, pointer = helper.arguments
-        return {
-            engine.WHAT: I64(engine.LOAD if loads else engine.STORE), engine.TARGET: place, engine.COUNT: I64(count),
-            engine.REGISTERS: helper.builder.ptrtoint(pointer, I64), engine.SHAPE: I64(engine.SHAPES.index(shape)),
-            engine.SPLIT: I64(distance), engine.PACKED: I64(int(bool(packed))),
-        }  # fmt: skip
-
-    name = f"{'ld' if loads else 'st'}_{shape}_{count}_{distance}_{int(bool(packed))}"
-    _by_warp(emitter, name, [address, room], fill)
     if loads:
-        for k, register in enumerate(registers):
-            emitter.write(register, load_as(builder, at(builder, room, k * _REGISTER), vector(I32), 64), "b32")
+        for register, value in zip(registers, move.load(emitter, address), strict=True):
+            emitter.write(register, value, "b32")
+    else:
+        move.store(emitter, address, [emitter.read(register, "b32") for register in registers])
+
+
+@dataclass(frozen=True)
+class Move:
+    """A load or store of `count` registers of each lane of a warp; `shape` is one of `engine.SHAPES`, `split` that of 16x32bx2."""
+
+    shape: str
+    count: int
+    split: int = 0
+    packed: bool = False
+
+    def load(self, emitter: Emitter, address: Value) -> list[Value]:
+        """The registers (<32 x i32>) from an address (<32 x i64>, the same in all lanes) on."""
+        self._call(emitter, engine.LOAD, address)
+        return [load_as(emitter.builder, self._register(emitter, k), vector(I32), 64) for k in range(self.count)]
+
+    def store(self, emitter: Emitter, address: Value, values: Sequence[Value]) -> None:
+        """The inverse."""
+        for k, value in enumerate(values):
+            store_as(emitter.builder, value, self._register(emitter, k), 64)
+        self._call(emitter, engine.STORE, address)
+
+    def _register(self, emitter: Emitter, number: int) -> Value:
+        room = emitter.buffer("tensor registers", ir.ArrayType(I8, _REGISTER * _MOST_REGISTERS))
+        return at(emitter.builder, room, number * _REGISTER)
+
+    def _call(self, emitter: Emitter, what: int, address: Value) -> None:
+        def fill(helper: HelperFrame) -> Words:
+            place, pointer = helper.arguments
+            return {
+                engine.WHAT: I64(what), engine.TARGET: place, engine.COUNT: I64(self.count),
+                engine.REGISTERS: helper.builder.ptrtoint(pointer, I64), engine.SHAPE: I64(engine.SHAPES.index(self.shape)),
+                engine.SPLIT: I64(self.split), engine.PACKED: I64(int(self.packed)),
+            }  # fmt: skip
+
+        name = f"move_{what}_{self.shape}_{self.count}_{self.split}_{int(self.packed)}"
+        _by_warp(emitter, name, [_same(emitter, address), self._register(emitter, 0)], fill)
 
 
 def _copy(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
@@ -281,10 +346,14 @@ def _copy(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
     if name not in engine.COPIES:
         raise emitter.unsupported(f"a copy of shape .{name} is not modelled")
     place, descriptor = operands(emitter, instruction, 2)
-    arguments = [_tensor_address(emitter, place), emitter.read(descriptor, "b64")]
+    copy(emitter, name, _tensor_address(emitter, place), emitter.read(descriptor, "b64"), blocks)
+
+
+def copy(frame: Frame, name: str, place: Value, descriptor: Value, blocks: int) -> None:
+    """A copy that is one of `engine.COPIES`, by each active lane (<32 x i64>), in one block or in each of a pair."""
     number = engine.COPIES.index(name)
     words = {engine.WHAT: engine.COPY, engine.SHAPE: number}
-    _by_lane(emitter, f"cp_{number}_{blocks}", arguments, (engine.TARGET, engine.RIGHT), words, blocks)
+    _by_lane(frame, f"cp_{number}_{blocks}", [place, descriptor], (engine.TARGET, engine.RIGHT), words, blocks)
 
 
 def _commit(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
@@ -294,24 +363,27 @@ def _commit(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> Non
     form.blocks()
     barrier, *blocks = operands(emitter, instruction, 1 + many)
     offsets = shared_offsets(emitter, instruction, barrier)
-    if not many:
+    if many:
+        arrive_in_blocks(emitter, offsets, emitter.builder.zext(emitter.read(blocks[0], "b16"), vector(I32)))
+    else:
         arrive(emitter, offsets)
-        return
-    builder = emitter.builder
+
+
+def arrive_in_blocks(frame: Frame, offsets: Value, blocks: Value, step: Step = step_function) -> None:
+    """Arrive on the objects at the same place (<32 x i32>) in each block of a mask (<32 x i32>). `step` as for `step_lanes`."""
 
     def body(helper: HelperFrame) -> list[Value]:
         where, mask = helper.arguments
         zero, one = splat_constant(I64, 0), splat_constant(I64, 1)
 
-        def signal(frame: Frame, rank: Value) -> None:
-            there = at_rank(frame, where, rank)
-            step_lanes(frame, shared_host(frame, there, 8), one, zero, zero, there)
+        def signal(part: Frame, rank: Value) -> None:
+            there = at_rank(part, where, rank)
+            step_lanes(part, shared_host(part, there, 8), one, zero, zero, there, step)
 
         each_block(helper, mask, signal)
         return []
 
-    mask = builder.zext(emitter.read(blocks[0], "b16"), vector(I32))
-    call_helper(emitter, "tcgen05_commit", I64(0), [offsets, mask], [], body)
+    call_helper(frame, "tcgen05_commit", I64(0), [offsets, blocks], [], body)
 
 
 # -- Products.
@@ -364,11 +436,16 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
     if not 0 <= halvings <= 15:
         raise emitter.unsupported(f"a scale of D of {halvings} is not from 0 to 15")
     constants = {
-        engine.WHAT: engine.MULTIPLY, engine.KIND: engine.KINDS.index(kind), engine.LEFT_INSIDE: int(inside),
-        engine.HALVINGS: halvings, engine.PARTS: parts,
+        engine.KIND: engine.KINDS.index(kind), engine.LEFT_INSIDE: int(inside), engine.HALVINGS: halvings, engine.PARTS: parts,
     }  # fmt: skip
-    name = f"mma_{kind}_{int(inside)}_{halvings}_{parts}_{blocks}"
-    _by_lane(emitter, name, values, tuple(words), constants, blocks)
+    multiply(emitter, dict(zip(words, values, strict=True)), constants, blocks)
+
+
+def multiply(frame: Frame, words: dict[int, Value], constants: dict[int, int], blocks: int) -> None:
+    """A product by each active lane, of one block or a pair: words of its request that differ (<32 x i64>), and that do not."""
+    name = "_".join(["mma", *(str(word) for word in words), *(f"{word}={number}" for word, number in constants.items())])
+    given = constants | {engine.WHAT: engine.MULTIPLY}
+    _by_lane(frame, f"{name}_{blocks}", list(words.values()), tuple(words), given, blocks)
 
 
 def product_shapes(function: Function, seen: Sequence[npt.NDArray[np.int64]]) -> dict[int, str]:
@@ -380,12 +457,20 @@ def product_shapes(function: Function, seen: Sequence[npt.NDArray[np.int64]]) ->
         if instruction.opcode != "tcgen05" or instruction.modifiers[:1] != ("mma",):
             continue
         forms = {int(products[instruction.index]) for products in seen} - {0}
-        kind = next(m for m in instruction.modifiers if m.startswith("kind::")).removeprefix("kind::")
         if not forms:
             shapes[instruction.index] = f".{NEVER_EXECUTED}"
         elif len(forms) == 1 and min(forms) > 0:
-            shapes[instruction.index] = "." + engine.shape_of(kind, forms.pop() - 1)
+            shapes[instruction.index] = _shape(instruction, forms.pop() - 1)
     return shapes
+
+
+def _shape(instruction: Instruction, form: int) -> str:
+    """What follows the opcode of a product; that of machine code does not name TF32."""
+    if instruction.native is None:
+        kind = next(m for m in instruction.modifiers if m.startswith("kind::")).removeprefix("kind::")
+        return "." + engine.shape_of(kind, form)
+    kind = tensor_memory_opcode(instruction.native.base, form >> 7 & 7 == engine.TF32_FORMAT)
+    return (".TF32." if kind == "tf32" else ".") + engine.shape_of(kind, form)
 
 
 _FORMS: dict[str, Callable[[Emitter, Instruction, _Modifiers], None]] = {

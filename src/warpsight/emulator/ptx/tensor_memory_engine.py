@@ -47,6 +47,7 @@ SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")  # of loads and 
 COPIES = ("128x256b", "4x256b", "128x128b", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23", "32x128b.warpx4")
 KINDS = ("f16", "tf32", "i8", "f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")
 F16, TF32, I8, F8F6F4, MXF8F6F4, MXF4, MXF4NVF4 = range(len(KINDS))
+TF32_FORMAT = 2  # of A and B in an instruction descriptor
 
 # Types of elements, and their bits (in shared memory there may be gaps between them: 16 elements a piece).
 _F16, _BF16, _TF32, _E4M3, _E5M2, _E2M3, _E3M2, _E2M1, _U8, _S8 = range(10)

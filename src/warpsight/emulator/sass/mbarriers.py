@@ -140,8 +140,10 @@ def _call(emitter: Emitter, name: str, offsets: Value, arguments: list[Value], r
     return call_helper(emitter, f"mbarrier_{name}", emitter.kernel.next_site(), [offsets, *arguments], results, body)  # type: ignore[arg-type]
 
 
-def _change(emitter: Emitter, offsets: Value, arrivals: Value, dropped: Value, transferred: Value, *, short: bool = False) -> Value:
-    """Arrivals, drops and bytes (<32 x i64>) of each lane; gives the old objects."""
+def _change(
+    emitter: Emitter, offsets: Value, arrivals: Value, dropped: Value, transferred: Value, *, short: bool = False, frame: Frame | None = None
+) -> Value:
+    """Arrivals, drops and bytes (<32 x i64>) of each active lane, those of `frame` if it is given; gives the old objects."""
 
     def body(helper: HelperFrame) -> list[Value]:
         where, arriving, leaving, moved = helper.arguments
@@ -152,7 +154,8 @@ def _change(emitter: Emitter, offsets: Value, arrivals: Value, dropped: Value, t
         emit_barrier_record(helper, where, arriving, moved, helper.builder.and_(lacking, splat_constant(I64, (1 << bits) - 1)))
         return [objects]
 
-    return _call(emitter, "change", offsets, [arrivals, dropped, transferred], [vector(I64)], body)[0]
+    arguments = [offsets, arrivals, dropped, transferred]
+    return call_helper(frame or emitter, "mbarrier_change", emitter.kernel.next_site(), arguments, [vector(I64)], body)[0]
 
 
 def syncs(emitter: Emitter, instruction: Instruction) -> None:
@@ -256,6 +259,12 @@ def _test(emitter: Emitter, native: NativeInstruction) -> None:
     if "TRYWAIT" in native.modifiers:
         over = emitter.kernel.in_turn(emitter.builder, over)
     set_predicate(emitter, target, mask_to_lanes(emitter.builder, over))
+
+
+def arrive_once(emitter: Emitter, offsets: Value) -> None:
+    """The first of the active lanes arrives on the object at its offset (<32 x i32>)."""
+    zero, one = (splat_constant(I64, number) for number in (0, 1))
+    _change(emitter, offsets, one, zero, zero, frame=one_lane(emitter))
 
 
 def arrive_short(emitter: Emitter, native: NativeInstruction) -> None:

@@ -57,16 +57,17 @@ def vote(emitter: Emitter, instruction: Instruction) -> None:
 
 voteu = vote
 
+
 def r2ur(emitter: Emitter, instruction: Instruction) -> None:
     """`R2UR`: a register to a uniform one. With a predicate, the value is that of the first lane, and the predicate says who has
-    another one; with `.OR`, or who had another one before. Under a guard all lanes get the value of the first whose guard holds, if
-    there is any. Otherwise the lanes keep what each has, as a uniform register is held for each lane.
+    another one; with `.OR`, or who had another one before. Under a guard, and with `.BROADCAST`, all lanes get the value of the
+    first whose guard holds, if there is any. Otherwise the lanes keep what each has, as a uniform register is held for each lane.
     """
     native = native_of(instruction)
-    allow(emitter, native, "OR")
+    allow(emitter, native, "OR", "BROADCAST")
     *results, source = native.operands
     value, builder, guard = integer(emitter, source), emitter.builder, emitter.guard_lanes
-    if len(results) == 1 and guard is None:
+    if len(results) == 1 and guard is None and "BROADCAST" not in native.modifiers:
         set_word(emitter, results[0], value)
         return
     lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(WARP - 1))
@@ -196,4 +197,4 @@ def no_effect(emitter: Emitter, instruction: Instruction) -> None:
     """Hints to the scheduler of warps, waits without an effect on data, and the bookkeeping of convergence."""
 
 
-bssy = break_ = yield_ = nanosleep = preexit = acqbulk = cgaerrbar = no_effect
+bssy = break_ = yield_ = nanosleep = preexit = acqbulk = cgaerrbar = uvirtcount = no_effect

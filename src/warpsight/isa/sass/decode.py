@@ -33,6 +33,7 @@ from warpsight.isa.sass.listing import MISSHAPEN, NO_LINE, ListedInstruction, Li
 from warpsight.isa.sass.native import (
     TRUE_PREDICATES,
     NativeAddress,
+    NativeDescriptors,
     NativeImmediate,
     NativeInstruction,
     NativeOperand,
@@ -44,7 +45,7 @@ from warpsight.isa.sass.native import (
     parse_operand,
 )
 from warpsight.isa.sass.opcodes import Meaning, SassOpcode, SassTable
-from warpsight.isa.sass.registers import matrix_registers, split_operands
+from warpsight.isa.sass.registers import matrix_registers, split_operands, tensor_memory_words
 from warpsight.isa.sass.structure import (
     BARRIER_COUNT,
     BARRIER_VOTE,
@@ -109,8 +110,12 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
         widths = [2] * len(operands)
     if base == "SYNCS" and "EXCH" not in tokens:  # the result of an arrival is the old object
         widths = [2 if k < results and not is_predicate(operand) else 1 for k, operand in enumerate(operands)]
-    if base.startswith(("UBLK", "UTMA")) and row.access:
+    if base.startswith(("UBLK", "UTMA", "UTC")) and row.access:
         widths = [1] * len(operands)
+    if words := tensor_memory_words(mnemonic):
+        widths = [words if isinstance(operand, NativeRegister) else 1 for operand in operands]
+    if base == "UTCCP":
+        widths = [1, 2]
     return image_widths(mnemonic, operands, data) or widths
 
 
@@ -134,11 +139,14 @@ def _converted(tokens: list[str], operands: Sequence[NativeOperand]) -> list[int
 
 def _widened(mnemonic: str, operands: tuple[NativeOperand, ...]) -> tuple[NativeOperand, ...]:
     """Operands with 64-bit addresses (`.E`) as such: code of sm_75, and some of later ones, does not mark pairs of registers. Bulk
-    copies have two uniform registers for what they write, and for what they read in device memory.
+    copies have two uniform registers for what they write, and for what they read in device memory; tensor memory has matrices of one
+    descriptor.
     """
     if mnemonic.startswith(("UBLK", "UTMA")):
         pairs = 2 if ".S.G" in mnemonic or mnemonic.startswith("UTMA") else 1
         return tuple(replace(o, wide_uniform=k < pairs) if isinstance(o, NativeAddress) else o for k, o in enumerate(operands))
+    if mnemonic.startswith("UTC"):
+        return tuple(replace(o, registers=2) if isinstance(o, NativeDescriptors) else o for o in operands)
     if ".E" not in mnemonic or "E" not in mnemonic.split("."):
         return operands
     shared = next((k for k, o in enumerate(operands) if isinstance(o, NativeAddress)), -1) if mnemonic.startswith("LDGSTS") else -1
