@@ -128,8 +128,10 @@ def _free(request: Any) -> Any:
 
 
 @compiled
-def _place(shape: Any, lane: Any, register: Any, split: Any) -> Any:
-    """Row and column of a register of a lane (PTX ISA, "Matrix fragments for shape ..."; CUTLASS `copy_traits_sm100.hpp`)."""
+def _place(shape: Any, lane: Any, register: Any) -> Any:
+    """Row and column of a register of a lane, without the distance of 16x32bx2 (PTX ISA, "Matrix fragments for shape ..."; CUTLASS
+    `copy_traits_sm100.hpp`).
+    """
     if shape == 0:
         return lane, register
     if shape == 1:
@@ -138,18 +140,18 @@ def _place(shape: Any, lane: Any, register: Any, split: Any) -> Any:
         return (lane >> 2) + 8 * (register & 1), (lane & 3) + 4 * (register >> 1)
     if shape == 3:
         return (lane >> 2) + 8 * (register >> 1 & 1), 2 * (lane & 3) + (register & 1) + 8 * (register >> 2)
-    return lane & 15, register + (lane >> 4) * split
+    return lane & 15, register
 
 
 @compiled
 def _move(request: Any) -> Any:
-    """Between registers and tensor memory; PACKED: a register has the low halves of two columns."""
+    """Between registers and tensor memory; PACKED: a register has the low halves of two columns. SPLIT is always in columns."""
     registers = numba.carray(pointer(request[REGISTERS]), (request[COUNT], WARP), numba.int32)
-    first, column = request[TARGET] >> 16, request[TARGET] & 0xFFFF
-    quarter = request[WARP_NUMBER] & 3
+    first, quarter = request[TARGET] >> 16, request[WARP_NUMBER] & 3
     for register in range(request[COUNT]):
         for lane in range(WARP):
-            row, ahead = _place(request[SHAPE], lane, register, request[SPLIT])
+            row, ahead = _place(request[SHAPE], lane, register)
+            column = (request[TARGET] & 0xFFFF) + (lane >> 4) * request[SPLIT]
             if (first + row) >> 5 != quarter:
                 return _fail(request, _OUTSIDE, request[TARGET])
             if not request[PACKED]:
