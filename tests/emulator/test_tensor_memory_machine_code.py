@@ -30,7 +30,7 @@ COPIES = {
     "128x256b": 380,
 }  # fmt: skip
 LOADS = {
-    "16x64b.x2": (2, 360), "16x128b.x1.pack::16b": (2, 364), "16x256b.x1": (4, 372), "16x32bx2.x2": (2, 384), "32x32b.x2": (2, 351),
+    "16x64b.x2": (2, 360), "16x128b.x1.pack::16b": (2, 364), "16x256b.x1": (4, 372), "16x32bx2.x2": (2, 384), "32x32b.x2": (2, 354),
 }  # fmt: skip
 COLUMNS = 16 * len(PRODUCTS)
 WORDS = COLUMNS + sum(count for count, _ in LOADS.values())
@@ -45,7 +45,7 @@ def body() -> str:
     lines = ["mov.u32 %r15, memory; mad.lo.u32 %r15, %i, 64, %r15; add.u32 %r9, %base, %r7;"]
     lines += [f"ld.shared.b32 %d{k}, [%r15 + {4 * k}];" for k in range(16)]
     lines.append(f"tcgen05.st.sync.aligned.32x32b.x16.b32 [%r9 + {INSIDE}], {names(0, 16)};")
-    lines.append(f"tcgen05.st.sync.aligned.16x32bx2.x2.unpack::16b.b32 [%r9 + 348], 3, {names(4, 2)};")
+    lines.append(f"tcgen05.st.sync.aligned.16x32bx2.x2.unpack::16b.b32 [%r9 + 348], 6, {names(4, 2)};")
     lines.append("tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync; bar.sync 0;")
     lines.append("mov.u32 %r10, memory; bfe.u32 %r10, %r10, 4, 14; cvt.u64.u32 %q1, %r10;")
     lines.append(f"mov.u64 %a, {SCALES >> 4 | 8 << 16 | 8 << 32 | 1 << 46:#x}; add.u64 %a, %a, %q1;")
