@@ -91,7 +91,7 @@ def test_machine_code_of_all_forms_leaves_the_same_bits() -> None:
 
 
 def test_a_form_that_is_not_modelled_names_the_level_that_has_it() -> None:
-    text = "mov.u32 %r9, 0; setp.eq.u32 %p, 0, 0; mov.u64 %a, 0; @%one tcgen05.mma.ws.cta_group::1.kind::f16 [%base], %a, %a, %r9, %p;"
+    text = "mov.u32 %r9, 0; mov.u64 %a, 0; @%one tcgen05.mma.ws.cta_group::1.kind::f16 [%base], %a, %a, %r9, %one;"
     arguments = [np.zeros(SHARED, np.uint8), np.zeros(128, np.uint32)]
     with pytest.raises(UnsupportedError, match=r'"UTCHMMA.WS": modifier .WS is not modelled') as refused:
         warpsight.trace(kernel(text), "k", grid=1, block=128, args=arguments, gpu="b200", level="sass")

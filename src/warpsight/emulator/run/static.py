@@ -81,7 +81,8 @@ def _at_barrier(instruction: Instruction, access: MemoryAccess | None) -> bool:
     if _is_bulk(instruction):
         return (access.space, access.access) == ("global", "load")
     if native is not None:
-        return native.base in ("ARRIVES", "UTCBAR") or native.mnemonic.startswith(("SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE"))
+        arrivals = ("ARRIVES", "UTCBAR", "SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE")
+        return native.mnemonic.startswith(arrivals)
     if instruction.opcode == "cp":
         return "mbarrier" in instruction.modifiers
     return instruction.opcode == "mbarrier" and instruction.modifiers[0] not in ("init", "inval")

@@ -378,8 +378,8 @@ Stop = Callable[[int, int], None]
 
 class Residents:
     """The memory of the running block and of those that are suspended. Sizes are bytes per block, `watched` are words, `tensor`
-    is of tensor memory; a cluster has so many `blocks`, and a block without one is its own. `pairs`: machine code, in which pairs of
-    them allocate tensor memory.
+    is of tensor memory; a cluster has so many `blocks`, and a block without one is its own. `pairs`: machine code, in which
+    pairs of them allocate tensor memory.
     """
 
     def __init__(

@@ -22,6 +22,7 @@ from warpsight.emulator.sass.common import (
     allow,
     constant_elements,
     integer,
+    keeps,
     native_of,
     predicate,
     raw,
@@ -43,11 +44,6 @@ from warpsight.isa.sass.native import (
 )
 
 _PAIRS, _BYTES = ir.VectorType(I16, 2 * WARP), ir.VectorType(I8, 4 * WARP)
-
-
-def _is_kept(result: NativeOperand) -> bool:
-    """Whether a predicate result goes to a predicate that keeps it."""
-    return isinstance(result, NativeRegister) and result.name not in TRUE_PREDICATES
 
 
 def _split(native: NativeInstruction) -> tuple[tuple[NativeOperand, ...], list[NativeOperand], list[NativeOperand]]:
@@ -194,7 +190,7 @@ def _add_wide(
     emitter: Emitter, native: NativeInstruction, results: Sequence[NativeOperand], sources: Sequence[NativeOperand]
 ) -> None:
     """`UIADD3.64`, `IADD.64`: a sum of pairs of registers."""
-    if any(map(_is_kept, results[1:])) or "X" in native.modifiers:
+    if any(map(keeps, results[1:])) or "X" in native.modifiers:
         raise emitter.unsupported("a sum of pairs with a carry is not modelled")
     set_wide(emitter, results[0], reduce(emitter.builder.add, [wide_integer(emitter, source) for source in sources]))
 
@@ -427,7 +423,7 @@ def _operands_of_choice(emitter: Emitter, native: NativeInstruction, count: int)
 
 def _finish_choice(emitter: Emitter, native: NativeInstruction, values: Sequence[Value]) -> None:
     result = _choice(emitter, native, values, predicate(emitter, native.operands[-1]))
-    if any(map(_is_kept, native.operands[1 : native.results])):
+    if any(map(keeps, native.operands[1 : native.results])):
         _which(emitter, native, values, result)
     set_word(emitter, native.operands[0], emitter.builder.bitcast(result, vector(I32)) if result.type == _PAIRS else result)
 

@@ -141,7 +141,8 @@ def _call(emitter: Emitter, name: str, offsets: Value, arguments: list[Value], r
 
 
 def _change(
-    emitter: Emitter, offsets: Value, arrivals: Value, dropped: Value, transferred: Value, *, short: bool = False, frame: Frame | None = None
+    emitter: Emitter, offsets: Value, arrivals: Value, dropped: Value, transferred: Value, *, short: bool = False,
+    frame: Frame | None = None,
 ) -> Value:
     """Arrivals, drops and bytes (<32 x i64>) of each active lane, those of `frame` if it is given; gives the old objects."""
 

@@ -122,8 +122,8 @@ def fill_launch_words(memory: Any, launch: Launch, local_bytes: int, parameters:
 
 
 # Code of `tcgen05.alloc` for a pair of blocks passes the columns on through an mbarrier object in reserved shared memory, for one
-# arrival, and flips a parity behind it each time. It initialises neither. The block with the even rank waits first for the answer to
-# the message before, so its parity must begin with that of the phase before the first.
+# arrival, and flips a parity behind it each time. It initialises neither. The block with the even rank waits first for the answer
+# to the message before, so its parity must begin with that of the phase before the first.
 _PAIR_OBJECT, _COUNT_OF_ONE = 0x48, 0xFFFFF << 43 | 0xFFFFF << 1
 
 

@@ -1,7 +1,7 @@
 """Tensor memory and products with it in machine code: `UTCHMMA` and its kin, `UTCCP`, `UTCBAR`, `UTCATOMSWS`, `LDTM`, `STTM`.
 
-The bodies are those of `ptx/tensor_memory.py`. All operands but the data of `LDTM` and `STTM` are uniform, so one lane issues what is
-not an operation of the whole warp. Of `.2CTA` the blocks of a pair take part, which `ptx/tensor_memory.py` describes.
+The bodies are those of `ptx/tensor_memory.py`, which describes pairs of blocks (`.2CTA`), too. All operands but the data of `LDTM` and
+`STTM` are uniform, so one lane issues what is not an operation of the whole warp.
 
 The assembler makes code of `tcgen05.alloc` that marks the columns in words of the reserved shared memory (see `system.py`) and
 asks the hardware for them, by `UTCATOMSWS`, until it gets some.
@@ -15,11 +15,10 @@ from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx import tensor_memory_engine as engine
 from warpsight.emulator.ptx.tensor_memory import Move, allocate, arrive_in_blocks, copy, free, multiply
 from warpsight.emulator.sass.addresses import address_operand, shared_offsets
-from warpsight.emulator.sass.common import allow, join, native_of, predicate, raw, set_predicate, set_word, set_words
+from warpsight.emulator.sass.common import allow, join, keeps, native_of, predicate, raw, set_predicate, set_word, set_words
 from warpsight.emulator.sass.mbarriers import arrive_once, device_step, one_lane
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import (
-    ZERO_REGISTERS,
     NativeDescriptors,
     NativeImmediate,
     NativeInstruction,
@@ -74,7 +73,7 @@ def utcatomsws(emitter: Emitter, instruction: Instruction) -> None:
     allow(emitter, native, "2CTA", "FIND_AND_SET", "ALIGN", "AND")
     if "AND" in native.modifiers:
         target, kept = native.operands
-        if not isinstance(target, NativeRegister) or target.name not in ZERO_REGISTERS or "2CTA" in native.modifiers:
+        if keeps(target) or "2CTA" in native.modifiers:
             raise emitter.unsupported("its result is not modelled")
         lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(WARP - 1))
         given = builder.and_(builder.not_(builder.extract_element(raw(emitter, kept), lane)), I32((1 << _GRANULES) - 1))
@@ -151,7 +150,7 @@ def utcbar(emitter: Emitter, instruction: Instruction) -> None:
     allow(emitter, native, "2CTA", "MULTICAST")
     _blocks(emitter, native)
     _, count, *blocks = native.operands
-    if not isinstance(count, NativeRegister) or count.name not in ZERO_REGISTERS or len(blocks) != ("MULTICAST" in native.modifiers):
+    if not isinstance(count, NativeRegister) or keeps(count) or len(blocks) != ("MULTICAST" in native.modifiers):
         raise emitter.unsupported("its operands are not recognized")
     offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)
     if blocks:

@@ -7,7 +7,6 @@ goes, for whom it waits or what it accesses therefore needs no second version.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable as Maker
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
@@ -45,7 +44,7 @@ from warpsight.isa.sass.native import (
     parse_operand,
 )
 from warpsight.isa.sass.opcodes import Meaning, SassOpcode, SassTable
-from warpsight.isa.sass.registers import matrix_registers, split_operands, tensor_memory_words
+from warpsight.isa.sass.registers import conversion_registers, matrix_registers, split_operands, tensor_memory_words
 from warpsight.isa.sass.structure import (
     BARRIER_COUNT,
     BARRIER_VOTE,
@@ -105,7 +104,7 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
         widths[0] = 2 if "WIDE" in tokens else 1
         widths[sources[0]], widths[sources[1]], widths[sources[2]] = 1, 1, 2
     if base in ("I2F", "F2I", "F2F", "FRND", "MATCH", "I2I"):
-        widths = _converted(tokens, operands)
+        widths = conversion_registers(tokens, operands)
     if base in ("BRX", "BRXU", "CALL", "RET"):
         widths = [2] * len(operands)
     if base == "SYNCS" and "EXCH" not in tokens:  # the result of an arrival is the old object
@@ -119,28 +118,10 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
     return image_widths(mnemonic, operands, data) or widths
 
 
-def _converted(tokens: list[str], operands: Sequence[NativeOperand]) -> list[int]:
-    """Registers of the result and the source of a conversion: its types stand in that order where it names two."""
-    base, wide = tokens[0], {"F64", "S64", "U64"}
-    types = [t for t in tokens[1:] if re.fullmatch(r"(F|S|U|B|BF)\d+", t)]
-    result = source = 1
-    if base == "F2F" and len(types) >= 2:
-        result, source = (2 if t in wide else 1 for t in types[:2])
-    elif base == "I2F":
-        result, source = 2 if "F64" in types else 1, 2 if {"S64", "U64"} & set(types) else 1
-    elif base == "F2I":
-        result, source = 2 if {"S64", "U64"} & set(types) else 1, 2 if "F64" in types else 1
-    elif base == "FRND" and "F64" in types:
-        result = source = 2
-    elif base == "MATCH" and wide & set(types):
-        source = 2
-    return [result] + [source] * (len(operands) - 1) if base != "MATCH" else [1] * (len(operands) - 1) + [source]
-
-
 def _widened(mnemonic: str, operands: tuple[NativeOperand, ...]) -> tuple[NativeOperand, ...]:
     """Operands with 64-bit addresses (`.E`) as such: code of sm_75, and some of later ones, does not mark pairs of registers. Bulk
-    copies have two uniform registers for what they write, and for what they read in device memory; tensor memory has matrices of one
-    descriptor.
+    copies have two uniform registers for what they write, and for what they read in device memory; instructions of tensor memory
+    have a descriptor for each matrix.
     """
     if mnemonic.startswith(("UBLK", "UTMA")):
         pairs = 2 if ".S.G" in mnemonic or mnemonic.startswith("UTMA") else 1

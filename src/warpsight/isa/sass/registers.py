@@ -177,6 +177,24 @@ _TIMES = re.compile(r"x\d+")
 _WARP_BITS = 1024  # of one register in all lanes
 
 
+def conversion_registers(tokens: Sequence[str], operands: Sequence[NativeOperand]) -> list[int]:
+    """Registers of the result and the source of a conversion: its types stand in that order where it names two."""
+    base, wide = tokens[0], {"F64", "S64", "U64"}
+    types = [t for t in tokens[1:] if re.fullmatch(r"(F|S|U|B|BF)\d+", t)]
+    result = source = 1
+    if base == "F2F" and len(types) >= 2:
+        result, source = (2 if t in wide else 1 for t in types[:2])
+    elif base == "I2F":
+        result, source = 2 if "F64" in types else 1, 2 if {"S64", "U64"} & set(types) else 1
+    elif base == "F2I":
+        result, source = 2 if {"S64", "U64"} & set(types) else 1, 2 if "F64" in types else 1
+    elif base == "FRND" and "F64" in types:
+        result = source = 2
+    elif base == "MATCH" and wide & set(types):
+        source = 2
+    return [result] + [source] * (len(operands) - 1) if base != "MATCH" else [1] * (len(operands) - 1) + [source]
+
+
 def _accumulator(opcode: str) -> int:
     tokens = opcode.split(".")
     if count := group_accumulator(opcode):
