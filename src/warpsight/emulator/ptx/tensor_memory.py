@@ -26,6 +26,7 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
 from warpsight.emulator.codegen.helpers import for_each_lane
 from warpsight.emulator.codegen.lanes import (
+    I1,
     I8,
     I32,
     I64,
@@ -33,6 +34,7 @@ from warpsight.emulator.codegen.lanes import (
     Builder,
     Value,
     at,
+    gather,
     intrinsic,
     load_as,
     scatter,
@@ -42,14 +44,16 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import TENSOR_BYTES, WARP, Fault, Slot
+from warpsight.emulator.codegen.recording import emit_barrier_record
 from warpsight.emulator.ptx import tensor_memory_engine as engine
 from warpsight.emulator.ptx.atomics import shared_place
 from warpsight.emulator.ptx.common import elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
-from warpsight.emulator.ptx.mbarriers import arrive, shared_offsets, step_lanes
+from warpsight.emulator.ptx.mbarriers import COUNT_BITS, COUNT_MASK, arrive, shared_offsets, step_lanes
 from warpsight.emulator.ptx.memory import SHARED_SPACES
 from warpsight.isa.matrix_products import NEVER_EXECUTED
 from warpsight.isa.ptx.program import Address, Function, Instruction, Vector
+from warpsight.traces.schema import NO_OBJECT
 
 _FAILURES = (Fault.TENSOR_MEMORY, Fault.SHARED_BOUNDS, Fault.TENSOR_COLUMNS, Fault.PRODUCT_FORM)
 _MOST_REGISTERS = 128
@@ -294,24 +298,34 @@ def _commit(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> Non
     form.blocks()
     barrier, *blocks = operands(emitter, instruction, 1 + many)
     offsets = shared_offsets(emitter, instruction, barrier)
-    if not many:
+    if many:
+        _arrive_in_blocks(emitter, offsets, emitter.builder.zext(emitter.read(blocks[0], "b16"), vector(I32)))
+    else:
         arrive(emitter, offsets)
-        return
-    builder = emitter.builder
+
+
+def _arrive_in_blocks(emitter: Emitter, offsets: Value, blocks: Value) -> None:
+    """Arrive on the objects at the same place (<32 x i32>) in each block of a mask (<32 x i32>). The record is of the block's own."""
 
     def body(helper: HelperFrame) -> list[Value]:
-        where, mask = helper.arguments
+        builder, (where, mask) = helper.builder, helper.arguments
         zero, one = splat_constant(I64, 0), splat_constant(I64, 1)
+        rank = builder.trunc(helper.slot(Slot.CLUSTER_RANK), I32)
+        own = at_rank(helper, where, rank)
+        place = builder.inttoptr(shared_place(helper, own, 8), vector(PTR))
+        expected = builder.lshr(gather(builder, place, helper.active, I64), splat_constant(I64, COUNT_BITS))
+        reached = builder.trunc(builder.lshr(mask, splat(builder, rank)), vector(I1))
 
         def signal(frame: Frame, rank: Value) -> None:
             there = at_rank(frame, where, rank)
             step_lanes(frame, shared_host(frame, there, 8), one, zero, zero, there)
 
         each_block(helper, mask, signal)
+        recorded = builder.select(reached, own, splat_constant(I32, 8 * NO_OBJECT))
+        emit_barrier_record(helper, recorded, one, zero, builder.and_(expected, splat_constant(I64, COUNT_MASK)))
         return []
 
-    mask = builder.zext(emitter.read(blocks[0], "b16"), vector(I32))
-    call_helper(emitter, "tcgen05_commit", I64(0), [offsets, mask], [], body)
+    call_helper(emitter, "tcgen05_commit", emitter.kernel.next_site(), [offsets, blocks], [], body)
 
 
 # -- Products.
