@@ -199,8 +199,8 @@ class _Warps(NamedTuple):
     """The warps of the block. `runs` [warps, 2]: the entries of their paths. `cycle`: the earliest time of the next step.
 
     `since` a test has waited, -1: not yet. `run`, `turn`, `step`: the place on the path. `wait`: which of the waits is next. It
-    waits for a phase of mbarrier `waits_for`; `opened`: nothing in the block ends that wait. `ready` [warps, registers]. Its latest product with
-    tensor memory is done at `products`, and is instruction `product_pc`.
+    waits for a phase of mbarrier `waits_for`; `opened`: nothing in the block ends that wait. `ready` [warps, registers]. Its
+    latest product with tensor memory is done at `products`, and is instruction `product_pc`.
     """
 
     runs: Longs

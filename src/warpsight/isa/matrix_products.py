@@ -87,7 +87,7 @@ _TENSOR_MEMORY_KINDS = {"f16": "f16", "tf32": "tf32", "i8": "s8", "f8f6f4": "e4m
 def _with_tensor_memory(opcode: str, words: list[str]) -> tuple[str, str, float]:
     """One thread issues what all tensor cores of an SM do: to each of the four schedulers a quarter, as of a warp group.
 
-    Of a pair of blocks each SM does a half.
+    Of a pair of blocks each SM does a half; of a sparse product half of the multiplies are made.
     """
     if words[-1] == NEVER_EXECUTED:
         return _GROUP, _HALF, 0.0
@@ -99,7 +99,8 @@ def _with_tensor_memory(opcode: str, words: list[str]) -> tuple[str, str, float]
     m, n, k = (int(part) for part in shape.groups())
     kind = next(word for word in words if word.startswith("kind::")).removeprefix("kind::")
     multiplicands = _TYPES[_TENSOR_MEMORY_KINDS[kind]] if kind in _TENSOR_MEMORY_KINDS else "tensor_fp4"
-    return _GROUP, multiplicands, m * n * k / _WARPS / (2 if "cta_group::2" in words or "2CTA" in words else 1)
+    halves = sum(bool(each & {*words}) for each in ({"cta_group::2", "2CTA"}, {"sp", "SP"}))
+    return _GROUP, multiplicands, m * n * k / _WARPS / 2**halves
 
 
 _BLOCK_SCALED_DEPTH = 64  # of 4-bit numbers with block scales, twice that of 4-bit numbers without

@@ -8,7 +8,9 @@ stopped, as it would wait on a GPU until they are freed. Tensor memory is not wa
 Of `.cta_group::2` the blocks of a cluster with ranks 2 n and 2 n + 1 are a pair. One thread of it issues products, which use the
 memory of both, and copies, which are made in each.
 
-Refused: sparse products, `.ws`, `.shift`, `.ashift`, copies that unpack (`.b8x16`), `.ld.red`.
+Collectors, which keep a matrix for the next product, are hints. Refused: `.shift` and `.ashift`, as the PTX ISA's text leaves open
+in which direction rows move; of sparse products those with scales, with 64 rows, or with a selector other than 0; masks of zero
+columns.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
 from warpsight.emulator.codegen.helpers import for_each_lane
 from warpsight.emulator.codegen.lanes import (
+    F32,
     I1,
     I8,
     I32,
@@ -47,7 +50,7 @@ from warpsight.emulator.codegen.layout import TENSOR_BYTES, WARP, Fault, Slot
 from warpsight.emulator.codegen.recording import emit_barrier_record
 from warpsight.emulator.ptx import tensor_memory_engine as engine
 from warpsight.emulator.ptx.atomics import shared_place
-from warpsight.emulator.ptx.common import elements_of, operands
+from warpsight.emulator.ptx.common import call_same, canonical, elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
 from warpsight.emulator.ptx.mbarriers import COUNT_BITS, COUNT_MASK, arrive, shared_offsets, step_lanes
 from warpsight.emulator.ptx.memory import SHARED_SPACES
@@ -106,6 +109,7 @@ def _operate(frame: Frame, words: Words, lane: Value) -> None:
     common = {
         engine.TENSOR: frame.slot(Slot.TENSOR_PTR), engine.BLOCK: frame.slot(Slot.BLOCK), engine.WARP_NUMBER: frame.slot(Slot.WARP),
         engine.SHARED: frame.slot(Slot.SHARED_PTR), engine.LIMIT: frame.slot(Slot.SHARED_SIZE), engine.PEER: I64(0),
+        engine.METADATA: I64(-1), engine.STATIONARY: I64(0), engine.PACKED: I64(0),
     }  # fmt: skip
     for word, value in (common | words).items():
         store_as(builder, value, at(builder, request, 8 * word), 8)
@@ -238,17 +242,28 @@ def _nothing(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> No
 
 
 def _move(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
-    """`ld.sync.aligned.shape.num{.pack::16b}.b32 r, [address]{, split}`, and `st` with the operands the other way round."""
+    """`ld.sync.aligned.shape.num{.pack::16b}.b32 r, [address]{, split}`, and `st` with the operands the other way round.
+
+    `ld.red....min{.abs}{.NaN}.type r, smallest, [address]{, split}` also reduces what each lane has loaded.
+    """
     loads = instruction.modifiers[0] == "ld"
-    form.take("sync"), form.take("aligned"), form.take("b32")
+    reduces = loads and bool(form.take("red", needed=False))
+    form.take("sync"), form.take("aligned")
+    kind = form.take("f32", "u32", "s32") if reduces else form.take("b32")
+    extremes = form.take("min", "max") if reduces else ""
+    while kind == "f32" and form.take("abs", "NaN", needed=False):
+        pass
     shape = form.take(*engine.SHAPES)
     number = int(form.take(*(f"x{1 << k}" for k in range(8)))[1:])
-    packed = form.take("pack::16b" if loads else "unpack::16b", needed=False)
+    packed = not reduces and form.take("pack::16b" if loads else "unpack::16b", needed=False)
     form.end()
+    if reduces and (shape not in ("32x32b", "16x32bx2") or number == 1):
+        raise emitter.unsupported("PTX has .red of .32x32b and .16x32bx2 only, and of more than one column")
     count = number * {"16x128b": 2, "16x256b": 4}.get(shape, 1)
     split = shape == "16x32bx2"
-    given = list(operands(emitter, instruction, 2 + split))
+    given = list(operands(emitter, instruction, 2 + split + reduces))
     values = given.pop(0) if loads else given.pop()
+    reduced = given.pop(0) if reduces else None
     address = _same(emitter, _tensor_address(emitter, given[0]))
     distance = emitter.immediate_value(given[1]) if split else 0
     registers = elements_of(values)
@@ -273,13 +288,36 @@ def _move(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
     if loads:
         for k, register in enumerate(registers):
             emitter.write(register, load_as(builder, at(builder, room, k * _REGISTER), vector(I32), 64), "b32")
+    if reduced is not None:
+        columns = [load_as(builder, at(builder, room, k * _REGISTER), vector(I32), 64) for k in range(count)]
+        emitter.write(reduced, _extreme(emitter, instruction.modifiers, columns, kind, extremes), "b32")
+
+
+def _extreme(emitter: Emitter, modifiers: Sequence[str], columns: list[Value], kind: str, name: str) -> Value:
+    """The least or the greatest of what each lane holds (<32 x i32> patterns), as `min` and `max` have it."""
+    builder = emitter.builder
+    if kind != "f32":
+        compare = builder.icmp_signed if kind == "s32" else builder.icmp_unsigned
+        first, *others = columns
+        for other in others:
+            first = builder.select(compare("<" if name == "min" else ">", other, first), other, first)
+        return first
+    values = [builder.bitcast(column, vector(F32)) for column in columns]
+    first, *others = [call_same(builder, "fabs", value) for value in values] if "abs" in modifiers else values
+    for other in others:
+        first = call_same(builder, f"{name}imum{'' if 'NaN' in modifiers else 'num'}", first, other)
+    return builder.bitcast(canonical(emitter, first), vector(I32))
+
+
+_PACKED = {"b6x16_p32": 6, "b4x16_p64": 4}  # the bits of an element in shared memory, that becomes a byte
 
 
 def _copy(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
-    """`cp.cta_group.shape{.multicast} [address], descriptor`."""
+    """`cp.cta_group.shape{.multicast}{.b8x16.packed} [address], descriptor`."""
     multicasts = {name.partition(".")[2] for name in engine.COPIES} - {""}
     shape = form.take(*(name.partition(".")[0] for name in engine.COPIES))
     to = form.take(*multicasts, needed=False)
+    bits = _PACKED[form.take(*_PACKED)] if form.take("b8x16", needed=False) else 0
     blocks = form.blocks()
     name = f"{shape}.{to}" if to else shape
     if name not in engine.COPIES:
@@ -287,8 +325,8 @@ def _copy(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
     place, descriptor = operands(emitter, instruction, 2)
     arguments = [_tensor_address(emitter, place), emitter.read(descriptor, "b64")]
     number = engine.COPIES.index(name)
-    words = {engine.WHAT: engine.COPY, engine.SHAPE: number}
-    _by_lane(emitter, f"cp_{number}_{blocks}", arguments, (engine.TARGET, engine.RIGHT), words, blocks)
+    words = {engine.WHAT: engine.COPY, engine.SHAPE: number, engine.PACKED: bits}
+    _by_lane(emitter, f"cp_{number}_{bits}_{blocks}", arguments, (engine.TARGET, engine.RIGHT), words, blocks)
 
 
 def _commit(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
@@ -305,7 +343,7 @@ def _commit(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> Non
 
 
 def _arrive_in_blocks(emitter: Emitter, offsets: Value, blocks: Value) -> None:
-    """Arrive on the objects at the same place (<32 x i32>) in each block of a mask (<32 x i32>). The record is of the block's own."""
+    """Arrive on the objects at the same place (<32 x i32>) in each block of a mask (<32 x i32>); record the block's own."""
 
     def body(helper: HelperFrame) -> list[Value]:
         builder, (where, mask) = helper.builder, helper.arguments
@@ -333,13 +371,18 @@ def _arrive_in_blocks(emitter: Emitter, offsets: Value, blocks: Value) -> None:
 _SCALES = {"mxf8f6f4": {"": 1, "scale_vec::1X": 1, "block32": 1}, "mxf4": {"": 2, "scale_vec::2X": 2, "block32": 2},
            "mxf4nvf4": {"scale_vec::2X": 2, "scale_vec::4X": 4, "block32": 2, "block16": 4}}  # fmt: skip
 _SIZES = ("scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32")
-_COLLECTORS = tuple(f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard"))  # hints: what to keep of A
+_COLLECTORS = {  # hints: what to keep of A, or of B
+    stationary: tuple(f"collector::{which}::{use}" for which in buffers for use in ("fill", "use", "lastuse", "discard"))
+    for stationary, buffers in ((False, ("a",)), (True, ("b0", "b1", "b2", "b3")))
+}
 
 
 def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
-    """`mma.cta_group.kind::k{.block_scale{.scale_vec}}{.collector} [d], a, b, form{, [scales of a], [of b]}{, disabled}, adds{,
-    scale}`: a is a descriptor or `[address]`; of each row of 32 lanes of D, `disabled` has a register of lanes that stay.
+    """`mma{.ws}{.sp}.cta_group.kind::k{.block_scale{.scale_vec}}{.collector} [d], a, b{, [metadata]}, form{, [scales of a], [of b]}
+    {, disabled}, adds{, scale}`: a is a descriptor or `[address]`; of each row of 32 lanes of D, `disabled` has a register of lanes
+    that stay.
     """
+    stationary, sparse = bool(form.take("ws", needed=False)), bool(form.take("sp", needed=False))
     kind = form.take(*(f"kind::{kind}" for kind in engine.KINDS)).removeprefix("kind::")
     scaled = kind in _SCALES
     parts = 0
@@ -348,9 +391,13 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
         parts = _SCALES[kind].get(form.take(*_SIZES, needed=False), 0)
         if not parts:
             raise emitter.unsupported("PTX has no such .scale_vec here")
-    form.take(*_COLLECTORS, needed=False)
+    form.take(*_COLLECTORS[stationary], needed=False)
+    if scaled and (sparse or stationary):
+        raise emitter.unsupported("with scales it is not modelled" if sparse else "PTX has no scales with .ws")
     blocks = form.blocks()
-    d, a, b, shape, *rest = operands(emitter, instruction, 5 + 2 * scaled, 7)
+    d, a, b, *rest = operands(emitter, instruction, 5 + 2 * scaled + sparse, 7 + sparse)
+    metadata = [rest.pop(0)] if sparse else []
+    shape = rest.pop(0)
     builder = emitter.builder
     inside = isinstance(a, Address)
     words = [engine.TARGET, engine.LEFT, engine.RIGHT, engine.FORM]
@@ -361,6 +408,11 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
     if scaled:
         words += [engine.SCALES_A, engine.SCALES_B]
         values += [_tensor_address(emitter, place) for place in (rest.pop(0), rest.pop(0))]
+    if metadata:
+        words.append(engine.METADATA)
+        values.append(_tensor_address(emitter, metadata[0]))
+    if stationary and (blocks == 2 or len(rest) != 1):
+        raise emitter.unsupported("PTX has .ws of one block" if blocks == 2 else "a mask of zero columns is not modelled")
     if rest and isinstance(rest[0], Vector):
         disabled = elements_of(rest.pop(0))
         if len(disabled) != 4 * blocks or scaled:
@@ -379,9 +431,9 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
         raise emitter.unsupported(f"a scale of D of {halvings} is not from 0 to 15")
     constants = {
         engine.WHAT: engine.MULTIPLY, engine.KIND: engine.KINDS.index(kind), engine.LEFT_INSIDE: int(inside),
-        engine.HALVINGS: halvings, engine.PARTS: parts,
+        engine.HALVINGS: halvings, engine.PARTS: parts, engine.STATIONARY: int(stationary),
     }  # fmt: skip
-    name = f"mma_{kind}_{int(inside)}_{halvings}_{parts}_{blocks}"
+    name = f"mma_{kind}_{int(inside)}_{halvings}_{parts}_{int(stationary)}_{int(sparse)}_{blocks}"
     _by_lane(emitter, name, values, tuple(words), constants, blocks)
 
 
@@ -402,8 +454,12 @@ def product_shapes(function: Function, seen: Sequence[npt.NDArray[np.int64]]) ->
     return shapes
 
 
+def _shift(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
+    raise emitter.unsupported("the PTX ISA's text leaves open in which direction rows move")
+
+
 _FORMS: dict[str, Callable[[Emitter, Instruction, _Modifiers], None]] = {
     "alloc": _allocate, "dealloc": _free, "relinquish_alloc_permit": _nothing, "wait::ld": _nothing, "wait::st": _nothing,
     "fence::before_thread_sync": _nothing, "fence::after_thread_sync": _nothing, "ld": _move, "st": _move, "cp": _copy,
-    "commit": _commit, "mma": _multiply,
+    "commit": _commit, "mma": _multiply, "shift": _shift,
 }  # fmt: skip

@@ -81,7 +81,7 @@ def _at_barrier(instruction: Instruction, access: MemoryAccess | None) -> bool:
     if _is_bulk(instruction):
         return (access.space, access.access) == ("global", "load")
     if native is not None:
-        return native.base in ("ARRIVES", "UTCBAR") or native.mnemonic.startswith(("SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE"))
+        return native.mnemonic.startswith(("ARRIVES", "UTCBAR", "SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE"))
     if instruction.opcode == "cp":
         return "mbarrier" in instruction.modifiers
     if instruction.opcode == "tcgen05":
