@@ -59,3 +59,36 @@ wait:
     out = np.zeros(128, np.uint32)
     warpsight.trace(text, "k", grid=1, block=128, args=[out], gpu="h100-sxm", level=level, max_instructions=100_000)
     assert (out == 6).all()
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_phases_that_one_lane_completes_in_straight_code_are_seen_too(level: str) -> None:
+    """As where a lane commits products, waits for them, and starts a copy: two objects, of which the parities repeat."""
+    names = [("first", k) if half == 0 else ("second", k) for k in range(4) for half in range(2)]
+
+    def wait(who: str, name: str, k: int) -> str:
+        label = f"{who}_{name}_{k}"
+        return f"{label}: mbarrier.try_wait.parity.shared.b64 %p, [{name}], {k % 2}; @!%p bra {label};"
+
+    signals = "\n".join(f"mbarrier.arrive.shared.b64 _, [{name}]; {wait('makes', name, k)}" for name, k in names)
+    text = f""".version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{{
+    .reg .pred %p, %q; .reg .b32 %r<2>; .reg .b64 %q<3>; .shared .align 8 .b64 first; .shared .align 8 .b64 second;
+    ld.param.u64 %q0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %q1, %r0, 4; add.u64 %q0, %q0, %q1;
+    setp.eq.u32 %p, %r0, 0; @%p mbarrier.init.shared.b64 [first], 1; @%p mbarrier.init.shared.b64 [second], 1; bar.sync 0;
+    setp.ge.u32 %q, %r0, 32; @%q bra watches; @!%p bra meet;
+    {signals}
+    bra meet;
+watches:
+    {" ".join(wait("sees", name, k) for name, k in names)}
+meet:
+    st.global.u32 [%q0], 1;
+    ret;
+}}
+"""
+    out = np.zeros(128, np.uint32)
+    warpsight.trace(text, "k", grid=1, block=128, args=[out], gpu="h100-sxm", level=level, max_instructions=100_000)
+    assert (out == 1).all()

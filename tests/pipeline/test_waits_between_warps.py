@@ -205,3 +205,54 @@ def test_static_rows_tell_the_kinds_of_groups_apart() -> None:
     assert store.joins == (WRITES, READS) == row("UTMACMDFLUSH").ends == row("cp.async.bulk.commit_group").ends
     product = row("HGMMA.64x64x16.F32", "tensor", ends_products=1)
     assert product.joins == (PRODUCTS,) == product.ends and row("HMMA.16816.F32", "tensor").joins == ()
+
+
+# -- Products with tensor memory: of m128n256k16, 128 cycles each at the B200's dense peak.
+
+PRODUCT, DONE = 128, 20 + 128 - 2  # cycles of the tensor cores of an SM; latency of the product, whose steps follow each other
+TEST = 29  # latency of the answer of a test
+FORM = 128 // 16 << 24 | 256 // 8 << 17 | 1 << 4  # f16 to f32
+
+
+def products(rounds: int, *, waits: bool, blocks: int = 1) -> KernelTrace:
+    """A thread issues products, and commits them after each one (`waits`), or after the last one; its warp waits for that."""
+    wait = """
+    @%one tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];
+wait: mbarrier.try_wait.parity.shared.b64 %p, [done], %r1; @!%p bra wait;
+    xor.b32 %r1, %r1, 1;"""
+    text = f""".version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u32 rounds)
+{{
+    .reg .pred %p, %one; .reg .b32 %r<4>; .reg .b64 %q<2>;
+    .shared .align 1024 .b8 memory[16384]; .shared .b32 where; .shared .align 8 .b64 done;
+    ld.param.u32 %r0, [rounds]; mov.u32 %r2, memory; mov.u32 %r2, %tid.x; setp.eq.u32 %one, %r2, 0; mov.u32 %r1, 0;
+    mov.b64 %q0, 0x0000000800080000;
+    @%one mbarrier.init.shared.b64 [done], 1;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [where], 256;
+    ld.shared.b32 %r3, [where];
+next:
+    @%one tcgen05.mma.cta_group::1.kind::f16 [%r3], %q0, %q0, {FORM}, %one;{wait if waits else ""}
+    sub.u32 %r0, %r0, 1; setp.ne.u32 %p, %r0, 0; @%p bra next;{"" if waits else wait}
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 256;
+    ret;
+}}
+"""
+    return warpsight.trace(text, "k", grid=blocks, block=32, args=[rounds], gpu="b200", level="ptx")
+
+
+def test_a_commit_arrives_when_its_products_are_done() -> None:
+    one, three, each = (cycles_of_products(products(n, waits=waits)) for n, waits in ((1, False), (3, False), (3, True)))
+    assert near(three - one, 2 * PRODUCT, 0.02)
+    assert ((each - one) / 2 > DONE + TEST).all() and ((each - one) / 2 < DONE + TEST + 24).all()
+
+
+def test_all_blocks_of_an_sm_share_its_tensor_cores() -> None:
+    two = cycles_of_products(products(4, waits=False, blocks=2), "sm_count=1")
+    assert (two > 8 * PRODUCT).all() and (two < 8 * PRODUCT + 120).all()
+
+
+def cycles_of_products(trace: KernelTrace, *overrides: str) -> np.ndarray:
+    gpu = {"gpu": "b200", "overrides": ["dispatch.grid=0 cycles", *overrides], "caches_before": "cold"}
+    return np.array([answer(trace, **gpu).cycles for answer in (warpsight.predict, warpsight.simulate)])

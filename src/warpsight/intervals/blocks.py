@@ -28,7 +28,8 @@ from warpsight.traces.schema import BARRIER_RECORD, NO_OBJECT, KernelTrace, Trac
 
 Bytes = npt.NDArray[np.uint8]
 
-_NOTHING, _ARRIVES, _WAITS, _COPIES, _BLOCK = range(5)  # what an instruction does at a barrier
+# What an instruction does at a barrier. A product is done when a commit behind it arrives.
+_NOTHING, _ARRIVES, _WAITS, _COPIES, _BLOCK, _PRODUCT, _COMMITS = range(7)
 _RUNS, _WAITS_FOR_PHASE, _AT_BARRIER, _DONE = range(4)
 _NEVER = np.iinfo(np.int64).max
 
@@ -99,6 +100,7 @@ def _codes(trace: KernelTrace, walked: Steps) -> tuple[Longs, Longs]:
     """Of each step what it does at a barrier, and the bytes of its event, both at the last step of an instruction, else 0."""
     kind = np.array([
         _WAITS if i.waits_at_barrier else _COPIES if i.at_barrier and i.is_bulk
+        else _PRODUCT if i.uses_tensor_memory else _COMMITS if i.commits_products
         else _ARRIVES if i.at_barrier and not i.polls_mbarrier else _BLOCK if i.is_block_barrier else _NOTHING
         for i in trace.instructions
     ], dtype=np.int64)  # fmt: skip
@@ -126,7 +128,7 @@ def _walk_one(
     warps = _Warps(
         plain(runs, np.int64), zero, zero.copy(), none, runs[:, 0].copy(), zero.copy(), none.copy(),
         chunk.event_offset[first:last].astype(np.int64), offset[:-1].copy(), zero.copy(), np.zeros(count, dtype=np.bool_),
-        np.zeros((count, walked.registers + 2), dtype=np.int64),
+        np.zeros((count, walked.registers + 2), dtype=np.int64), zero.copy(), none.copy(),
     )  # fmt: skip
     units = int(max(times.unit.max(initial=0), times.whole.max(initial=0))) + 1
     phases = np.zeros((NO_OBJECT + 1, _COLUMNS), dtype=np.int64)
@@ -197,7 +199,8 @@ class _Warps(NamedTuple):
     """The warps of the block. `runs` [warps, 2]: the entries of their paths. `cycle`: the earliest time of the next step.
 
     `since` a test has waited, -1: not yet. `run`, `turn`, `step`: the place on the path. `wait`: which of the waits is next. It
-    waits for a phase of mbarrier `waits_for`; `opened`: nothing in the block ends that wait. `ready` [warps, registers].
+    waits for a phase of mbarrier `waits_for`; `opened`: nothing in the block ends that wait. `ready` [warps, registers]. Its
+    latest product with tensor memory is done at `products`, and is instruction `product_pc`.
     """
 
     runs: Longs
@@ -212,6 +215,8 @@ class _Warps(NamedTuple):
     waits_for: Longs
     opened: npt.NDArray[np.bool_]
     ready: Longs
+    products: Longs
+    product_pc: Longs
 
 
 class _Block(NamedTuple):
@@ -333,10 +338,10 @@ def _take(code: _Code, times: StepTimes, shared: bool, warps: _Warps, block: _Bl
 
 
 @inlined
-def _signal(code: _Code, warps: _Warps, block: _Block, record: int, time: int, step: int) -> None:
+def _signal(code: _Code, warps: _Warps, block: _Block, record: int, time: int, pc: int, arrives_here: bool) -> None:
     """An arrival or the end of a copy at an mbarrier; if the phase is over then, what waits for it goes on."""
     number = _number(code.events, record, 2)
-    if number != NO_OBJECT and _come(block.phases, code.events, record, time, code.pc[step], code.does[step] == _ARRIVES):
+    if number != NO_OBJECT and _come(block.phases, code.events, record, time, pc, arrives_here):
         for warp in range(len(warps.status)):
             if warps.status[warp] == _WAITS_FOR_PHASE and warps.waits_for[warp] == number:
                 warps.status[warp] = _RUNS
@@ -356,12 +361,15 @@ def _walk_block(code: _Code, times: StepTimes, shared: bool, warps: _Warps, bloc
             _open_if_all_are_there(warps)
             continue
         step = warps.step[warp]
-        place = 0 if times.unit[step] <= BULK_COPIES else warp % len(block.issue_free)
+        does = code.does[step]
+        # all tensor cores make a part of a product with tensor memory, in the same time
+        of_sm = times.unit[step] <= BULK_COPIES or does == _PRODUCT
+        place = 0 if of_sm else warp % len(block.issue_free)
         issue = _earliest(code, times, warps, block, warp, place)
         if issue > warps.cycle[warp]:  # others may go first
             warps.cycle[warp] = issue
             continue
-        does, record = code.does[step], warps.event[warp] + code.event_bytes[step] - _RECORD
+        record = warps.event[warp] + code.event_bytes[step] - _RECORD
         if does == _WAITS and not _passes(code, warps, block.phases, warp, record, waits, causes):
             continue
         idle = does == _COPIES and _number(code.events, record, 2) == NO_OBJECT
@@ -370,6 +378,12 @@ def _walk_block(code: _Code, times: StepTimes, shared: bool, warps: _Warps, bloc
             warps.status[warp] = _AT_BARRIER
             _open_if_all_are_there(warps)
         elif does == _ARRIVES:
-            _signal(code, warps, block, record, issue + block.arrival, step)
+            _signal(code, warps, block, record, issue + block.arrival, code.pc[step], True)
         elif does == _COPIES:
-            _signal(code, warps, block, record, begun + times.result[step], step)
+            _signal(code, warps, block, record, begun + times.result[step], code.pc[step], False)
+        elif does == _PRODUCT:
+            warps.products[warp], warps.product_pc[warp] = begun + times.result[step], code.pc[step]
+        elif does == _COMMITS:
+            here = issue + block.arrival
+            pc = warps.product_pc[warp] if warps.products[warp] > here else np.int64(code.pc[step])
+            _signal(code, warps, block, record, max(here, warps.products[warp]), pc, True)

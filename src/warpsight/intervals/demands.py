@@ -32,7 +32,7 @@ from warpsight.intervals.algorithm import (
 )
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
 from warpsight.intervals.usage import atomics, bulk_copies, dram_bytes, requests, touched_bytes, without_conflicts
-from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE, KernelTrace, products_are_awaited
+from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction, products_are_awaited
 
 LOAD_STORE, BULK_COPIES = 0, 1  # units of an SM; the others are of its schedulers
 
@@ -411,9 +411,17 @@ def port_conflicts(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Flo
     return l1_cycles(trace, misses, gpu) - l1_cycles(trace, without_conflicts(trace.instructions, misses), gpu)
 
 
+def _pipes(instruction: StaticInstruction, gpu: GpuSpec) -> list[tuple[str, int]]:
+    """The pipes that an instruction occupies, and the cycles, summed over the schedulers of the SM."""
+    if instruction.access:
+        return []
+    schedulers = gpu.sm.schedulers if instruction.uses_tensor_memory else 1
+    return [(pipe, schedulers * cycles) for pipe, cycles in occupied(gpu, instruction.op_class, instruction.product)]
+
+
 def unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs, unit: str) -> Floats:
     """Cycles for which each pc occupies the functional unit of the op class `unit`, float64 [instructions]."""
-    pipes = [{} if i.access else dict(occupied(gpu, i.op_class, i.product)) for i in trace.instructions]
+    pipes = [dict(_pipes(i, gpu)) for i in trace.instructions]
     return np.asarray(times * np.array([each.get(unit, 0) for each in pipes]), dtype=np.float64)
 
 
@@ -421,8 +429,7 @@ def _busiest_unit(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> tuple[str, 
     """The busiest unit that is not fully pipelined ("": none), and for how many cycles all warps together occupy it."""
     busy: dict[str, float] = {}
     for instruction in trace.instructions:
-        pipes = () if instruction.access else occupied(gpu, instruction.op_class, instruction.product)
-        for pipe, cycles in pipes:
+        for pipe, cycles in _pipes(instruction, gpu):
             busy[pipe] = busy.get(pipe, 0.0) + cycles * float(times[instruction.pc])
     slow = {pipe: cycles for pipe, cycles in busy.items() if cycles > 0 and gpu.initiation_cycles.get(pipe, 1) > 1}
     return max(slow.items(), key=lambda item: item[1], default=("", 0.0))
@@ -459,7 +466,7 @@ def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times
     """
     issue = np.full(len(trace.instructions), 1.0 / gpu.sm.issue_width)
     costs = [(issue, gpu.sm.schedulers), (port_cycles, 1)]
-    pipes = [{} if i.access else dict(occupied(gpu, i.op_class, i.product)) for i in trace.instructions]
+    pipes = [dict(_pipes(i, gpu)) for i in trace.instructions]
     for op_class in gpu.initiation_cycles:
         costs.append((np.array([each.get(op_class, 0) for each in pipes], dtype=np.float64), gpu.sm.schedulers))
     cost, parts = max(costs, key=lambda cost: float((cost[0] * times).sum()) / cost[1])

@@ -85,13 +85,16 @@ _TENSOR_MEMORY_KINDS = {"f16": "f16", "tf32": "tf32", "i8": "s8", "f8f6f4": "e4m
 _TENSOR_MEMORY_OPCODES = {"UTCHMMA": "f16", "UTCIMMA": "i8", "UTCQMMA": "f8f6f4", "UTCOMMA": "mxf4"}
 
 
-def tensor_memory_opcode(base: str, is_tf32: bool) -> str:
+def tensor_memory_kind(base: str, is_tf32: bool) -> str:
     """The kind of `tcgen05.mma` that an opcode of machine code makes; UTCHMMA also those of TF32, as its descriptor says."""
     return "tf32" if is_tf32 and base == "UTCHMMA" else _TENSOR_MEMORY_OPCODES[base]
 
 
 def _with_tensor_memory(opcode: str, words: list[str]) -> tuple[str, str, float]:
-    """One thread issues what all tensor cores of an SM do: to each of the four schedulers a quarter, as of a warp group."""
+    """One thread issues what all tensor cores of an SM do: to each of the four schedulers a quarter, as of a warp group.
+
+    Of a pair of blocks each SM does a half; of a sparse product half of the multiplies are made.
+    """
     if words[-1] == NEVER_EXECUTED:
         return _GROUP, _HALF, 0.0
     shape = _PTX_SHAPE.fullmatch(words[-1])
@@ -101,9 +104,10 @@ def _with_tensor_memory(opcode: str, words: list[str]) -> tuple[str, str, float]
         raise UnsupportedError(what, remedy=remedy)
     m, n, k = (int(part) for part in shape.groups())
     kind = next((word.removeprefix("kind::") for word in words if word.startswith("kind::")), "")
-    kind = kind or tensor_memory_opcode(words[0], "TF32" in words)
+    kind = kind or tensor_memory_kind(words[0], "TF32" in words)
     multiplicands = _TYPES[_TENSOR_MEMORY_KINDS[kind]] if kind in _TENSOR_MEMORY_KINDS else "tensor_fp4"
-    return _GROUP, multiplicands, m * n * k / _WARPS
+    halves = sum(bool(each & {*words}) for each in ({"cta_group::2", "2CTA"}, {"sp", "SP"}))
+    return _GROUP, multiplicands, m * n * k / _WARPS / 2**halves
 
 
 _BLOCK_SCALED_DEPTH = 64  # of 4-bit numbers with block scales, twice that of 4-bit numbers without

@@ -11,7 +11,7 @@ WHEEL = 64  # cycles that a scheduler's timing wheel spans, and warps that a sch
 COPIES, PRODUCTS, WRITES, READS = range(4)
 GROUP_KINDS = 4
 # What an instruction does at an mbarrier.
-NOT_THERE, ARRIVES, TESTS, COMPLETES = range(4)
+NOT_THERE, ARRIVES, TESTS, COMPLETES, COMMITS, PRODUCT = range(6)  # COMMITS: it arrives when the warp's latest PRODUCT is done
 NO_OBJECT = 0xFFFF
 OLDEST_GROUP = -2  # of asynchronous copies: the oldest that the warp has not waited for
 # Kinds of instructions, and of accesses.

@@ -264,10 +264,10 @@ def _mask(kinds: tuple[str, ...]) -> int:
 def _barrier(instruction: StaticInstruction) -> int:
     """What it does at an mbarrier (`Instruction.at_barrier`)."""
     if not instruction.at_barrier:
-        return codes.NOT_THERE
+        return codes.PRODUCT if instruction.uses_tensor_memory else codes.NOT_THERE
     if instruction.polls_mbarrier:
         return codes.TESTS if instruction.waits_at_barrier else codes.NOT_THERE
-    return codes.COMPLETES if instruction.is_bulk else codes.ARRIVES
+    return codes.COMPLETES if instruction.is_bulk else codes.COMMITS if instruction.commits_products else codes.ARRIVES
 
 
 def _most_groups(instruction: StaticInstruction) -> int:

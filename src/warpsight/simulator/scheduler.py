@@ -123,19 +123,22 @@ def _to_load_store_unit(state: State, sm: Sm, warp: Warp, instruction: Instructi
 
 @inlined
 def _begin_product(machine: Machine, scheduler: Scheduler, warp: Warp, instruction: Instruction, now: int) -> None:
-    """A product of a warp group begins when its pipe is free; its group is done when it is, while the warp goes on."""
+    """A product of a warp group, or with tensor memory, begins when its pipe is free; the warp goes on."""
     begun = max(now, scheduler.unit_free[instruction.pipe])
     scheduler.unit_free[instruction.pipe] = begun + instruction.busy
-    if machine.groups > 0:
+    if instruction.at_barrier == codes.PRODUCT:
+        warp.products = begun + instruction.latency
+    elif machine.groups > 0:
         load = warp.loads[ring(machine, codes.PRODUCTS) + warp.group[codes.PRODUCTS]]
         load.done = max(load.done, begun + instruction.latency)
 
 
 @inlined
-def _without_access(state: State, scheduler: Scheduler, warp: Warp, instruction: Instruction, now: int) -> None:
+def _without_access(state: State, sm: Sm, scheduler: Scheduler, warp: Warp, instruction: Instruction, now: int) -> None:
     """What the issue of an instruction that accesses no memory does to its registers and its unit."""
-    if instruction.pipe >= 0:
-        _begin_product(state.machine, scheduler, warp, instruction, now)
+    if instruction.pipe >= 0:  # all tensor cores make a part of a product with tensor memory, in the same time
+        first = 0 if instruction.at_barrier == codes.PRODUCT else scheduler.index
+        _begin_product(state.machine, sm.schedulers[first], warp, instruction, now)
         return
     set_results(warp, instruction, now + instruction.latency)
     if instruction.unit != codes.UNIT_MEMORY:
@@ -197,9 +200,9 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
         if accesses:
             _to_load_store_unit(state, sm, warp, instruction, access, now)
     if not accesses:
-        _without_access(state, scheduler, warp, instruction, now)
+        _without_access(state, sm, scheduler, warp, instruction, now)
     # a copy that reads nothing, as its box lies outside of the tensor, is done at once
-    if instruction.at_barrier == codes.ARRIVES or (instruction.at_barrier == codes.COMPLETES and not accesses):
+    if instruction.at_barrier in (codes.ARRIVES, codes.COMMITS) or (instruction.at_barrier == codes.COMPLETES and not accesses):
         arrive(state, sm, warp, instruction, now)
     _count_groups(state.machine, warp, instruction)
     if instruction.operands_read >= 0:

@@ -156,6 +156,7 @@ class Warp(Record):
     loads: Table[Load]  # by the number of the instruction, then the groups of copies, used in turn
     group: Table[int]  # by kind: the one that is open
     groups_ahead: int  # closed ones that it has not waited for, where waits are for the oldest of them
+    products: int  # when its latest product with tensor memory is done
     data_wait: int
     unit_wait: int
     mshr_wait: int

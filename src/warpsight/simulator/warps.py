@@ -228,6 +228,8 @@ def arrive(state: State, sm: Sm, warp: Warp, instruction: Instruction, now: int)
     if number < 0:
         return
     when = now + state.machine.address_cycles
+    if instruction.at_barrier == codes.COMMITS:
+        when = max(when, warp.products)
     if instruction.at_barrier == codes.COMPLETES:
         over = phases.complete(sm.phases[number], phases.data(state, record), when, 1, 0, 0)
     else:
@@ -296,7 +298,7 @@ def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int, after: 
     warp.event, warp.event_end = window.event, window.event_end
     warp.sector, warp.sector_end = window.sector, window.sector_end
     warp.taken = warp.sector
-    warp.outstanding = warp.fetched_at = warp.groups_ahead = 0
+    warp.outstanding = warp.fetched_at = warp.groups_ahead = warp.products = 0
     for register in range(state.machine.registers):
         warp.registers_ready[register] = 0
     if state.machine.fetch_width > 0:

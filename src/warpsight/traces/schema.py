@@ -48,6 +48,7 @@ GROUP_KINDS = COPIES, PRODUCTS, WRITES, READS = "copies", "products", "writes", 
 
 LOAD, STORE, ATOMIC = ACCESSES = "load", "store", "atomic"
 _GROUP_PRODUCTS = ("wgmma", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
+_TENSOR_MEMORY_PRODUCTS = ("tcgen05.mma", "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA")
 SECTOR_SPACES = ("global", "local", "generic")
 BANK_SPACES = ("shared", "generic")
 
@@ -108,8 +109,18 @@ class StaticInstruction:
 
     @property
     def is_async_product(self) -> bool:
-        """A product of a warp group, which goes on while the warp issues."""
-        return self.op_class == "tensor" and self.opcode.startswith(_GROUP_PRODUCTS)
+        """A product of a warp group or with tensor memory, which goes on while the warp issues."""
+        return self.op_class == "tensor" and self.opcode.startswith((*_GROUP_PRODUCTS, *_TENSOR_MEMORY_PRODUCTS))
+
+    @property
+    def uses_tensor_memory(self) -> bool:
+        """A product with tensor memory: one warp issues it, and the tensor cores of all schedulers of the SM make a part of it."""
+        return self.op_class == "tensor" and self.opcode.startswith(_TENSOR_MEMORY_PRODUCTS)
+
+    @property
+    def commits_products(self) -> bool:
+        """It arrives on an mbarrier when the products with tensor memory that its warp has issued before are done."""
+        return self.at_barrier and self.opcode.startswith(("tcgen05.commit", "UTCBAR"))
 
     @property
     def waits_at_barrier(self) -> bool:
@@ -121,7 +132,7 @@ class StaticInstruction:
         """The kinds of groups that it becomes a part of, as what goes on asynchronously."""
         if self.is_bulk:
             return () if self.access == LOAD else (WRITES, READS)
-        return (COPIES,) if self.is_async_copy else (PRODUCTS,) if self.is_async_product else ()
+        return (COPIES,) if self.is_async_copy else (PRODUCTS,) if self.is_async_product and not self.uses_tensor_memory else ()
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -190,8 +201,8 @@ class StaticInstruction:
 
 
 def products_are_awaited(instructions: Sequence[StaticInstruction]) -> bool:
-    """Whether waits for groups of products are known; else, as in traces of other tools, registers say who waits for a product."""
-    return any(i.wait_kind == PRODUCTS and i.wait_groups >= 0 for i in instructions)
+    """Whether waits for products are known; else, as in traces of other tools, registers say who waits for a product."""
+    return any(i.commits_products or (i.wait_kind == PRODUCTS and i.wait_groups >= 0) for i in instructions)
 
 
 @dataclass(frozen=True)

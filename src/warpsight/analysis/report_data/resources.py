@@ -128,7 +128,8 @@ def _units(profiled: ProfiledTrace, gpu: GpuSpec) -> Need:
     for instruction in trace.instructions:
         op_class, count = instruction.op_class, float(times[instruction.pc])
         if count and not instruction.access and op_class in gpu.initiation_cycles:
-            every = max(float(occupied(gpu, op_class, instruction.product)[0][1]), 1.0 / gpu.sm.issue_width)
+            pipes = gpu.sm.schedulers if instruction.uses_tensor_memory else 1
+            every = max(float(pipes * occupied(gpu, op_class, instruction.product)[0][1]), 1.0 / gpu.sm.issue_width)
             issued[op_class] = issued.get(op_class, 0.0) + count
             busy[op_class] = busy.get(op_class, 0.0) + count * every
     busiest = max(busy, key=lambda op_class: busy[op_class], default="")

@@ -72,13 +72,14 @@ class Scheduling:
 
     def in_turn(self, builder: Builder, over: Value) -> Value:
         """What a wait for a phase answers, which may say no at any time (PTX ISA, `mbarrier.try_wait`): lanes `over` (i32). If the
-        warp has signalled an mbarrier before, it is none, once, and the warp gives way where it closes the loop.
+        warp has signalled an mbarrier before, it is none, once, and the warp gives way to other warps where it closes the loop.
 
         Otherwise a warp that completes a phase by itself could complete the next one too before others have seen the first: as the
         parity is the same again, they would wait for ever. On a GPU warps take turns every few cycles.
         """
         signalled = builder.icmp_signed("!=", self.kernel.word(builder, layout.SIGNALLED), I32(0))
-        self.kernel.set_word(builder, layout.BUDGET, builder.select(signalled, I32(1), self.kernel.word(builder, layout.BUDGET)))
+        for word in (layout.BUDGET, layout.PATIENCE):
+            self.kernel.set_word(builder, word, builder.select(signalled, I32(0), self.kernel.word(builder, word)))
         self.kernel.set_word(builder, layout.SIGNALLED, I32(0))
         return builder.select(signalled, I32(0), over)
 

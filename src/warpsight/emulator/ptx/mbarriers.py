@@ -19,11 +19,13 @@ from llvmlite import ir
 
 from warpsight.base.findings import SYNCCHECK
 from warpsight.emulator.codegen import watcher
-from warpsight.emulator.codegen.access import Access, shared_access, shared_host, stop_on
+from warpsight.emulator.codegen.access import Access, each_block, shared_access, shared_host, stop_on
+from warpsight.emulator.codegen.cluster_addresses import at_rank
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, PartFrame, call_helper
 from warpsight.emulator.codegen.helpers import for_each_lane
 from warpsight.emulator.codegen.lanes import (
+    I1,
     I32,
     I64,
     PTR,
@@ -37,11 +39,12 @@ from warpsight.emulator.codegen.lanes import (
     mask_to_lanes,
     scalar_type,
     scatter,
+    splat,
     splat_constant,
     store_as,
     vector,
 )
-from warpsight.emulator.codegen.layout import SHARED_WINDOW, Fault
+from warpsight.emulator.codegen.layout import SHARED_WINDOW, Fault, Slot
 from warpsight.emulator.codegen.recording import emit_barrier_record, internal_function
 from warpsight.emulator.codegen.watching import note
 from warpsight.emulator.ptx import memory
@@ -58,6 +61,7 @@ from warpsight.emulator.ptx.memory import (
     window_offset,
 )
 from warpsight.isa.ptx.program import Instruction
+from warpsight.traces.schema import NO_OBJECT
 
 COUNT_BITS, TX_BITS = 20, 21
 COUNT_MASK = (1 << COUNT_BITS) - 1
@@ -247,9 +251,13 @@ def _changed(helper: HelperFrame) -> list[Value]:
     """Out of line: arrivals, drops and bytes of each lane."""
     where, arrivals, dropped, transferred = helper.arguments
     objects = step_lanes(helper, shared_place(helper, where, 8), arrivals, dropped, transferred, where)
-    expected = helper.builder.lshr(objects, splat_constant(I64, COUNT_BITS))
-    emit_barrier_record(helper, where, arrivals, transferred, helper.builder.and_(expected, splat_constant(I64, COUNT_MASK)))
+    emit_barrier_record(helper, where, arrivals, transferred, _expected(helper.builder, objects))
     return [objects]
+
+
+def _expected(builder: Builder, objects: Value) -> Value:
+    """The arrivals that objects (<32 x i64>) expect in a phase."""
+    return builder.and_(builder.lshr(objects, splat_constant(I64, COUNT_BITS)), splat_constant(I64, COUNT_MASK))
 
 
 def _wait(emitter: Emitter, instruction: Instruction) -> None:
@@ -303,6 +311,35 @@ def arrive(emitter: Emitter, offsets: Value, arrivals: int = 1) -> None:
     """Each active lane arrives on the object at its offset (<32 x i32>), so many times."""
     zero = splat_constant(I64, 0)
     _call(emitter, "change", offsets, [splat_constant(I64, arrivals), zero, zero], [vector(I64)], _changed)
+
+
+def arrive_in_blocks(
+    frame: Frame, site: int, offsets: Value, blocks: Value, step: Step = step_function,
+    expected: Callable[[Builder, Value], Value] = _expected,
+) -> None:
+    """Arrive on the objects at the same place (<32 x i32>) in each block of a mask (<32 x i32>); record the block's own.
+
+    `step` makes a change of an object in the form that objects have, and `expected` reads from them what they expect.
+    """
+
+    def body(helper: HelperFrame) -> list[Value]:
+        builder, (where, mask) = helper.builder, helper.arguments
+        zero, one = splat_constant(I64, 0), splat_constant(I64, 1)
+        own_rank = builder.trunc(helper.slot(Slot.CLUSTER_RANK), I32)
+        own = at_rank(helper, where, own_rank)
+        objects = gather(builder, builder.inttoptr(shared_place(helper, own, 8), vector(PTR)), helper.active, I64)
+        reached = builder.trunc(builder.lshr(mask, splat(builder, own_rank)), vector(I1))
+
+        def signal(part: Frame, rank: Value) -> None:
+            there = at_rank(part, where, rank)
+            step_lanes(part, shared_host(part, there, 8), one, zero, zero, there, step)
+
+        each_block(helper, mask, signal)
+        recorded = builder.select(reached, own, splat_constant(I32, 8 * NO_OBJECT))
+        emit_barrier_record(helper, recorded, one, zero, expected(builder, objects))
+        return []
+
+    call_helper(frame, "mbarrier_arrive_in_blocks", site, [offsets, blocks], [], body)
 
 
 def emit_copy_arrival(emitter: Emitter, instruction: Instruction) -> None:

@@ -1,62 +1,48 @@
 """`tcgen05`: products of Blackwell's tensor cores with operands in tensor memory (sm_100a and its kin).
 
-Operations are carried out at once, by `tensor_memory_engine.py`, when they are issued. A correct program cannot see the difference:
-between the issue of an operation and the wait for it PTX forbids access to what it reads and writes. So waits and fences do
-nothing, and a commit arrives at once. Allocation does not wait: a block that asks for columns while others of its own hold them is
-stopped, as it would wait on a GPU until they are freed. Tensor memory is not watched by `check`.
+Operations are carried out at once, by `tensor_memory_requests.py`, when they are issued. A correct program cannot see the
+difference: between the issue of an operation and the wait for it PTX forbids access to what it reads and writes. So waits and
+fences do nothing, and a commit arrives at once. Allocation does not wait: a block that asks for columns while others of its own hold
+them is stopped, as it would wait on a GPU until they are freed. Tensor memory is not watched by `check`.
 
-Of `.cta_group::2` the blocks of a cluster with ranks 2 n and 2 n + 1 are a pair. One thread of it issues products, which use the
-memory of both, and copies, which are made in each.
-
-Refused: sparse products, `.ws`, `.shift`, `.ashift`, copies that unpack (`.b8x16`), `.ld.red`.
+Collectors, which keep a matrix for the next product, are hints. Refused: `.shift` and `.ashift`, as the PTX ISA's text leaves open
+in which direction rows move; of sparse products those with scales, with 64 rows, or with a selector other than 0; masks of zero
+columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 
-from warpsight.emulator.codegen.access import each_block, shared_host
-from warpsight.emulator.codegen.cluster_addresses import at_rank
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
-from warpsight.emulator.codegen.helpers import for_each_lane
+from warpsight.emulator.codegen.frame import HelperFrame, call_helper
 from warpsight.emulator.codegen.lanes import (
-    I8,
+    F32,
     I32,
     I64,
     PTR,
-    Builder,
     Value,
     at,
-    intrinsic,
     load_as,
     scatter,
     splat,
     splat_constant,
-    store_as,
-    trailing_zeros,
     vector,
 )
-from warpsight.emulator.codegen.layout import TENSOR_BYTES, WARP, Fault, Slot
 from warpsight.emulator.ptx import tensor_memory_engine as engine
 from warpsight.emulator.ptx.atomics import shared_place
-from warpsight.emulator.ptx.common import elements_of, operands
+from warpsight.emulator.ptx.common import call_same, canonical, elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
-from warpsight.emulator.ptx.mbarriers import Step, arrive, shared_offsets, step_function, step_lanes
+from warpsight.emulator.ptx.mbarriers import arrive, arrive_in_blocks, shared_offsets
 from warpsight.emulator.ptx.memory import SHARED_SPACES
-from warpsight.isa.matrix_products import NEVER_EXECUTED, tensor_memory_opcode
+from warpsight.emulator.ptx.tensor_memory_requests import MOST_REGISTERS, Move, by_warp, copy, multiply, operate
+from warpsight.isa.matrix_products import NEVER_EXECUTED, tensor_memory_kind
 from warpsight.isa.ptx.program import Address, Function, Instruction, Vector
-
-_FAILURES = (Fault.TENSOR_MEMORY, Fault.SHARED_BOUNDS, Fault.TENSOR_COLUMNS, Fault.PRODUCT_FORM)
-_MOST_REGISTERS = 128
-_REGISTER = 4 * WARP  # bytes
-Words = dict[int, Value]
 
 
 def tcgen05(emitter: Emitter, instruction: Instruction) -> None:
@@ -97,89 +83,6 @@ class _Modifiers:
         return 2 if pair else 1
 
 
-def _operate(frame: Frame, words: Words, lane: Value) -> None:
-    """Ask the engine; stop on a failure, which is that of `lane` (i32)."""
-    builder = frame.builder
-    request = frame.buffer("tensor memory request", ir.ArrayType(I64, engine.REQUEST_WORDS))
-    common = {
-        engine.TENSOR: frame.slot(Slot.TENSOR_PTR), engine.BLOCK: frame.slot(Slot.BLOCK), engine.WARP_NUMBER: frame.slot(Slot.WARP),
-        engine.SHARED: frame.slot(Slot.SHARED_PTR), engine.LIMIT: frame.slot(Slot.SHARED_SIZE), engine.PEER: I64(0),
-    }  # fmt: skip
-    for word, value in (common | words).items():
-        store_as(builder, value, at(builder, request, 8 * word), 8)
-    builder.call(intrinsic(builder.module, "warpsight_tensor_memory", ir.VoidType(), [PTR]), [at(builder, request, 0)])
-    failure, address = (load_as(builder, at(builder, request, 8 * k), I64, 8) for k in (engine.FAILURE, engine.ADDRESS))
-    for kind in _FAILURES:
-        frame.stop_if(builder.icmp_signed("==", failure, I64(kind)), kind, lambda: (lane, address))
-
-
-def _by_warp(emitter: Emitter, name: str, arguments: list[Value], fill: Callable[[HelperFrame], Words]) -> None:
-    """An operation of a whole warp, unless its guard holds nowhere."""
-
-    def body(helper: HelperFrame) -> list[Value]:
-        need_whole_warp(helper)
-        with helper.builder.if_then(helper.builder.icmp_signed("!=", helper.active_mask, I32(0))):
-            _operate(helper, fill(helper), I32(0))
-        return []
-
-    call_helper(emitter, f"tcgen05_{name}", I64(0), arguments, [], body)
-
-
-def _by_lane(
-    frame: Frame, name: str, arguments: list[Value], words: tuple[int, ...], constants: dict[int, int], blocks: int
-) -> None:
-    """An operation that each active lane issues, of one block or a pair: `arguments` (<32 x i64>) are the words that differ."""
-
-    def body(helper: HelperFrame) -> list[Value]:
-        held = [helper.spill(value, f"word{k}") for k, value in enumerate(helper.arguments)]
-
-        def each(inner: Builder, lane: Value) -> None:
-            offset = inner.shl(inner.zext(lane, I64), I64(3))
-            mine = [load_as(inner, at(inner, pointer, offset), I64, 8) for pointer in held]
-            given = {word: I64(number) for word, number in constants.items()}
-            given[engine.SEEN] = inner.add(helper.slot(Slot.PRODUCT_PTR), inner.shl(helper.pc, I64(3)))
-            given |= dict(zip(words, mine, strict=True))
-            if blocks == 1:
-                _operate(helper, given, lane)
-            elif constants[engine.WHAT] == engine.MULTIPLY:
-                first, second = _pair(helper)
-                peer = {engine.PEER: second[engine.TENSOR], engine.PEER_SHARED: second[engine.SHARED]}
-                _operate(helper, given | first | peer, lane)
-            else:
-                for block in _pair(helper):
-                    _operate(helper, given | block, lane)
-
-        for_each_lane(helper.builder, helper.active_mask, each)
-        return []
-
-    call_helper(frame, f"tcgen05_{name}", I64(0), arguments, [], body)
-
-
-def _pair(frame: Frame) -> tuple[Words, Words]:
-    """The blocks of a pair, that with the even rank first: their numbers, and where their tensor memory and shared memory lie."""
-    builder, rank = frame.builder, frame.slot(Slot.CLUSTER_RANK)
-    first = builder.and_(rank, I64(-2))
-    origin = builder.sub(frame.slot(Slot.BLOCK), _place_of_rank(frame, rank))
-    blocks = []
-    for number in (first, builder.add(first, I64(1))):
-        away = builder.sub(number, rank)
-        block = builder.add(origin, _place_of_rank(frame, number))
-        tensor = builder.add(frame.slot(Slot.TENSOR_PTR), builder.mul(away, I64(TENSOR_BYTES)))
-        shared = builder.add(frame.slot(Slot.SHARED_PTR), builder.mul(away, frame.slot(Slot.CLUSTER_STRIDE)))
-        blocks.append({engine.BLOCK: block, engine.TENSOR: tensor, engine.SHARED: shared})
-    return blocks[0], blocks[1]
-
-
-def _place_of_rank(frame: Frame, rank: Value) -> Value:
-    """How far the number of the block of a rank is from that of rank 0; both count x fastest."""
-    builder, (across, down, wide, high) = frame.builder, (
-        frame.slot(slot) for slot in (Slot.CLUSTER_X, Slot.CLUSTER_Y, Slot.NCTAID_X, Slot.NCTAID_Y)
-    )
-    row = builder.udiv(rank, across)
-    planes = builder.mul(high, builder.udiv(row, down))
-    return builder.add(builder.urem(rank, across), builder.mul(wide, builder.add(builder.urem(row, down), planes)))
-
-
 def _tensor_address(emitter: Emitter, operand: Any, *, bare: bool = False) -> Value:
     """An address in tensor memory as <32 x i64>: `[taddr + offset]`, or a register alone."""
     builder = emitter.builder
@@ -212,7 +115,7 @@ def _allocate(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
         request = helper.buffer("tensor memory request", ir.ArrayType(I64, engine.REQUEST_WORDS))
         with builder.if_then(builder.icmp_signed("!=", helper.active_mask, I32(0))):
             first = builder.extract_element(wide, I32(0))
-            _operate(helper, {engine.WHAT: I64(engine.ALLOCATE), engine.COLUMNS: first}, I32(0))
+            operate(helper, {engine.WHAT: I64(engine.ALLOCATE), engine.COLUMNS: first}, I32(0))
         helper.narrow(1)
         host = shared_place(helper, offsets, 4, sharing=False, reads=False)
         made = load_as(builder, at(builder, request, 8 * engine.TARGET), I64, 8)
@@ -231,37 +134,9 @@ def _free(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
     place, count = operands(emitter, instruction, 2)
     address = _same(emitter, _tensor_address(emitter, place, bare=True))
     columns = _same(emitter, emitter.builder.zext(emitter.read(count, "u32"), vector(I64)))
-    _by_warp(emitter, "dealloc", [address, columns], lambda helper: {
+    by_warp(emitter, "dealloc", [address, columns], lambda helper: {
         engine.WHAT: I64(engine.FREE), engine.TARGET: helper.arguments[0], engine.COLUMNS: helper.arguments[1],
     })  # fmt: skip
-
-
-def allocate(frame: Frame, columns: Value, blocks: int) -> Value:
-    """Columns (<32 x i64>) for the first active lane, in one block or at the same place in both of a pair: their address (i64)."""
-
-    def body(helper: HelperFrame) -> list[Value]:
-        builder, (many,) = helper.builder, helper.arguments
-        request = helper.buffer("tensor memory request", ir.ArrayType(I64, engine.REQUEST_WORDS))
-        made = at(builder, request, 8 * engine.TARGET)
-        store_as(builder, I64(0), made, 8)
-        with builder.if_then(builder.icmp_signed("!=", helper.active_mask, I32(0))):
-            lane = builder.and_(trailing_zeros(builder, helper.active_mask), I32(WARP - 1))
-            count = builder.extract_element(many, lane)
-            places = []
-            for block in _pair(helper) if blocks > 1 else ({},):
-                _operate(helper, {engine.WHAT: I64(engine.ALLOCATE), engine.COLUMNS: count} | block, lane)
-                places.append(load_as(builder, made, I64, 8))
-            differ = builder.icmp_signed("!=", places[0], places[-1])
-            helper.stop_if(differ, Fault.TENSOR_COLUMNS, lambda: (lane, count))
-        return [load_as(builder, made, I64, 8)]
-
-    return call_helper(frame, f"tcgen05_allocate_{blocks}", I64(0), [columns], [I64], body)[0]
-
-
-def free(frame: Frame, address: Value, columns: Value) -> None:
-    """Each active lane gives back columns (<32 x i64>)."""
-    words = (engine.TARGET, engine.COLUMNS)
-    _by_lane(frame, "free", [address, columns], words, {engine.WHAT: engine.FREE}, 1)
 
 
 def _nothing(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
@@ -276,84 +151,74 @@ def _nothing(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> No
 
 
 def _move(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
-    """`ld.sync.aligned.shape.num{.pack::16b}.b32 r, [address]{, split}`, and `st` with the operands the other way round."""
+    """`ld.sync.aligned.shape.num{.pack::16b}.b32 r, [address]{, split}`, and `st` with the operands the other way round.
+
+    `ld.red....min{.abs}{.NaN}.type r, smallest, [address]{, split}` also reduces what each lane has loaded.
+    """
     loads = instruction.modifiers[0] == "ld"
-    form.take("sync"), form.take("aligned"), form.take("b32")
+    reduces = loads and bool(form.take("red", needed=False))
+    form.take("sync"), form.take("aligned")
+    kind = form.take("f32", "u32", "s32") if reduces else form.take("b32")
+    extremes = form.take("min", "max") if reduces else ""
+    while kind == "f32" and form.take("abs", "NaN", needed=False):
+        pass
     shape = form.take(*engine.SHAPES)
     number = int(form.take(*(f"x{1 << k}" for k in range(8)))[1:])
-    packed = form.take("pack::16b" if loads else "unpack::16b", needed=False)
+    packed = not reduces and form.take("pack::16b" if loads else "unpack::16b", needed=False)
     form.end()
+    if reduces and (shape not in ("32x32b", "16x32bx2") or number == 1):
+        raise emitter.unsupported("PTX has .red of .32x32b and .16x32bx2 only, and of more than one column")
     count = number * {"16x128b": 2, "16x256b": 4}.get(shape, 1)
     split = shape == "16x32bx2"
-    given = list(operands(emitter, instruction, 2 + split))
+    given = list(operands(emitter, instruction, 2 + split + reduces))
     values = given.pop(0) if loads else given.pop()
+    reduced = given.pop(0) if reduces else None
     address = _tensor_address(emitter, given[0])
     move = Move(shape, count, emitter.immediate_value(given[1]) if split else 0, bool(packed))
     registers = elements_of(values)
-    if len(registers) != count or count > _MOST_REGISTERS or (not isinstance(values, Vector) and count > 1):
+    if len(registers) != count or count > MOST_REGISTERS or (not isinstance(values, Vector) and count > 1):
         raise emitter.unsupported(f"{len(registers)} registers; {count} expected")
-    if loads:
-        for register, value in zip(registers, move.load(emitter, address), strict=True):
-            emitter.write(register, value, "b32")
-    else:
+    if not loads:
         move.store(emitter, address, [emitter.read(register, "b32") for register in registers])
+        return
+    columns = move.load(emitter, address)
+    for register, value in zip(registers, columns, strict=True):
+        emitter.write(register, value, "b32")
+    if reduced is not None:
+        emitter.write(reduced, _extreme(emitter, instruction.modifiers, columns, kind, extremes), "b32")
 
 
-@dataclass(frozen=True)
-class Move:
-    """A load or store of `count` registers of each lane of a warp; `shape` is one of `engine.SHAPES`, `split` that of 16x32bx2."""
+def _extreme(emitter: Emitter, modifiers: Sequence[str], columns: list[Value], kind: str, name: str) -> Value:
+    """The least or the greatest of what each lane holds (<32 x i32> patterns), as `min` and `max` have it."""
+    builder = emitter.builder
+    if kind != "f32":
+        compare = builder.icmp_signed if kind == "s32" else builder.icmp_unsigned
+        first, *others = columns
+        for other in others:
+            first = builder.select(compare("<" if name == "min" else ">", other, first), other, first)
+        return first
+    values = [builder.bitcast(column, vector(F32)) for column in columns]
+    first, *others = [call_same(builder, "fabs", value) for value in values] if "abs" in modifiers else values
+    for other in others:
+        first = call_same(builder, f"{name}imum{'' if 'NaN' in modifiers else 'num'}", first, other)
+    return builder.bitcast(canonical(emitter, first), vector(I32))
 
-    shape: str
-    count: int
-    split: int = 0
-    packed: bool = False
 
-    def load(self, emitter: Emitter, address: Value) -> list[Value]:
-        """The registers (<32 x i32>) from an address (<32 x i64>, the same in all lanes) on."""
-        self._call(emitter, engine.LOAD, address)
-        return [load_as(emitter.builder, self._register(emitter, k), vector(I32), 64) for k in range(self.count)]
-
-    def store(self, emitter: Emitter, address: Value, values: Sequence[Value]) -> None:
-        """The inverse."""
-        for k, value in enumerate(values):
-            store_as(emitter.builder, value, self._register(emitter, k), 64)
-        self._call(emitter, engine.STORE, address)
-
-    def _register(self, emitter: Emitter, number: int) -> Value:
-        room = emitter.buffer("tensor registers", ir.ArrayType(I8, _REGISTER * _MOST_REGISTERS))
-        return at(emitter.builder, room, number * _REGISTER)
-
-    def _call(self, emitter: Emitter, what: int, address: Value) -> None:
-        def fill(helper: HelperFrame) -> Words:
-            place, pointer = helper.arguments
-            return {
-                engine.WHAT: I64(what), engine.TARGET: place, engine.COUNT: I64(self.count),
-                engine.REGISTERS: helper.builder.ptrtoint(pointer, I64), engine.SHAPE: I64(engine.SHAPES.index(self.shape)),
-                engine.SPLIT: I64(self.split), engine.PACKED: I64(int(self.packed)),
-            }  # fmt: skip
-
-        name = f"move_{what}_{self.shape}_{self.count}_{self.split}_{int(self.packed)}"
-        _by_warp(emitter, name, [_same(emitter, address), self._register(emitter, 0)], fill)
+_PACKED = {"b6x16_p32": 6, "b4x16_p64": 4}  # the bits of an element in shared memory, that becomes a byte
 
 
 def _copy(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
-    """`cp.cta_group.shape{.multicast} [address], descriptor`."""
+    """`cp.cta_group.shape{.multicast}{.b8x16.packed} [address], descriptor`."""
     multicasts = {name.partition(".")[2] for name in engine.COPIES} - {""}
     shape = form.take(*(name.partition(".")[0] for name in engine.COPIES))
     to = form.take(*multicasts, needed=False)
+    bits = _PACKED[form.take(*_PACKED)] if form.take("b8x16", needed=False) else 0
     blocks = form.blocks()
     name = f"{shape}.{to}" if to else shape
     if name not in engine.COPIES:
         raise emitter.unsupported(f"a copy of shape .{name} is not modelled")
     place, descriptor = operands(emitter, instruction, 2)
-    copy(emitter, name, _tensor_address(emitter, place), emitter.read(descriptor, "b64"), blocks)
-
-
-def copy(frame: Frame, name: str, place: Value, descriptor: Value, blocks: int) -> None:
-    """A copy that is one of `engine.COPIES`, by each active lane (<32 x i64>), in one block or in each of a pair."""
-    number = engine.COPIES.index(name)
-    words = {engine.WHAT: engine.COPY, engine.SHAPE: number}
-    _by_lane(frame, f"cp_{number}_{blocks}", [place, descriptor], (engine.TARGET, engine.RIGHT), words, blocks)
+    copy(emitter, name, _tensor_address(emitter, place), emitter.read(descriptor, "b64"), blocks, bits)
 
 
 def _commit(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
@@ -364,26 +229,10 @@ def _commit(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> Non
     barrier, *blocks = operands(emitter, instruction, 1 + many)
     offsets = shared_offsets(emitter, instruction, barrier)
     if many:
-        arrive_in_blocks(emitter, offsets, emitter.builder.zext(emitter.read(blocks[0], "b16"), vector(I32)))
+        blocks_of_mask = emitter.builder.zext(emitter.read(blocks[0], "b16"), vector(I32))
+        arrive_in_blocks(emitter, emitter.kernel.next_site(), offsets, blocks_of_mask)
     else:
         arrive(emitter, offsets)
-
-
-def arrive_in_blocks(frame: Frame, offsets: Value, blocks: Value, step: Step = step_function) -> None:
-    """Arrive on the objects at the same place (<32 x i32>) in each block of a mask (<32 x i32>). `step` as for `step_lanes`."""
-
-    def body(helper: HelperFrame) -> list[Value]:
-        where, mask = helper.arguments
-        zero, one = splat_constant(I64, 0), splat_constant(I64, 1)
-
-        def signal(part: Frame, rank: Value) -> None:
-            there = at_rank(part, where, rank)
-            step_lanes(part, shared_host(part, there, 8), one, zero, zero, there, step)
-
-        each_block(helper, mask, signal)
-        return []
-
-    call_helper(frame, "tcgen05_commit", I64(0), [offsets, blocks], [], body)
 
 
 # -- Products.
@@ -391,13 +240,18 @@ def arrive_in_blocks(frame: Frame, offsets: Value, blocks: Value, step: Step = s
 _SCALES = {"mxf8f6f4": {"": 1, "scale_vec::1X": 1, "block32": 1}, "mxf4": {"": 2, "scale_vec::2X": 2, "block32": 2},
            "mxf4nvf4": {"scale_vec::2X": 2, "scale_vec::4X": 4, "block32": 2, "block16": 4}}  # fmt: skip
 _SIZES = ("scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32")
-_COLLECTORS = tuple(f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard"))  # hints: what to keep of A
+_COLLECTORS = {  # hints: what to keep of A, or of B
+    stationary: tuple(f"collector::{which}::{use}" for which in buffers for use in ("fill", "use", "lastuse", "discard"))
+    for stationary, buffers in ((False, ("a",)), (True, ("b0", "b1", "b2", "b3")))
+}
 
 
 def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
-    """`mma.cta_group.kind::k{.block_scale{.scale_vec}}{.collector} [d], a, b, form{, [scales of a], [of b]}{, disabled}, adds{,
-    scale}`: a is a descriptor or `[address]`; of each row of 32 lanes of D, `disabled` has a register of lanes that stay.
+    """`mma{.ws}{.sp}.cta_group.kind::k{.block_scale{.scale_vec}}{.collector} [d], a, b{, [metadata]}, form{, [scales of a], [of b]}
+    {, disabled}, adds{, scale}`: a is a descriptor or `[address]`; of each row of 32 lanes of D, `disabled` has a register of lanes
+    that stay.
     """
+    stationary, sparse = bool(form.take("ws", needed=False)), bool(form.take("sp", needed=False))
     kind = form.take(*(f"kind::{kind}" for kind in engine.KINDS)).removeprefix("kind::")
     scaled = kind in _SCALES
     parts = 0
@@ -406,9 +260,13 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
         parts = _SCALES[kind].get(form.take(*_SIZES, needed=False), 0)
         if not parts:
             raise emitter.unsupported("PTX has no such .scale_vec here")
-    form.take(*_COLLECTORS, needed=False)
+    form.take(*_COLLECTORS[stationary], needed=False)
+    if scaled and (sparse or stationary):
+        raise emitter.unsupported("with scales it is not modelled" if sparse else "PTX has no scales with .ws")
     blocks = form.blocks()
-    d, a, b, shape, *rest = operands(emitter, instruction, 5 + 2 * scaled, 7)
+    d, a, b, *rest = operands(emitter, instruction, 5 + 2 * scaled + sparse, 7 + sparse)
+    metadata = [rest.pop(0)] if sparse else []
+    shape = rest.pop(0)
     builder = emitter.builder
     inside = isinstance(a, Address)
     words = [engine.TARGET, engine.LEFT, engine.RIGHT, engine.FORM]
@@ -419,6 +277,11 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
     if scaled:
         words += [engine.SCALES_A, engine.SCALES_B]
         values += [_tensor_address(emitter, place) for place in (rest.pop(0), rest.pop(0))]
+    if metadata:
+        words.append(engine.METADATA)
+        values.append(_tensor_address(emitter, metadata[0]))
+    if stationary and (blocks == 2 or len(rest) != 1):
+        raise emitter.unsupported("PTX has .ws of one block" if blocks == 2 else "a mask of zero columns is not modelled")
     if rest and isinstance(rest[0], Vector):
         disabled = elements_of(rest.pop(0))
         if len(disabled) != 4 * blocks or scaled:
@@ -437,15 +300,9 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
         raise emitter.unsupported(f"a scale of D of {halvings} is not from 0 to 15")
     constants = {
         engine.KIND: engine.KINDS.index(kind), engine.LEFT_INSIDE: int(inside), engine.HALVINGS: halvings, engine.PARTS: parts,
+        engine.STATIONARY: int(stationary),
     }  # fmt: skip
     multiply(emitter, dict(zip(words, values, strict=True)), constants, blocks)
-
-
-def multiply(frame: Frame, words: dict[int, Value], constants: dict[int, int], blocks: int) -> None:
-    """A product by each active lane, of one block or a pair: words of its request that differ (<32 x i64>), and that do not."""
-    name = "_".join(["mma", *(str(word) for word in words), *(f"{word}={number}" for word, number in constants.items())])
-    given = constants | {engine.WHAT: engine.MULTIPLY}
-    _by_lane(frame, f"{name}_{blocks}", list(words.values()), tuple(words), given, blocks)
 
 
 def product_shapes(function: Function, seen: Sequence[npt.NDArray[np.int64]]) -> dict[int, str]:
@@ -465,16 +322,21 @@ def product_shapes(function: Function, seen: Sequence[npt.NDArray[np.int64]]) ->
 
 
 def _shape(instruction: Instruction, form: int) -> str:
-    """What follows the opcode of a product; that of machine code does not name TF32."""
+    """What follows the opcode of a product; that of machine code names neither TF32 nor a sparse A."""
     if instruction.native is None:
         kind = next(m for m in instruction.modifiers if m.startswith("kind::")).removeprefix("kind::")
         return "." + engine.shape_of(kind, form)
-    kind = tensor_memory_opcode(instruction.native.base, form >> 7 & 7 == engine.TF32_FORMAT)
-    return (".TF32." if kind == "tf32" else ".") + engine.shape_of(kind, form)
+    kind = tensor_memory_kind(instruction.native.base, form >> 7 & 7 == engine.TF32_FORMAT)
+    words = (".TF32" if kind == "tf32" else "") + (".SP" if form & engine.SPARSE else "")
+    return f"{words}.{engine.shape_of(kind, form)}"
+
+
+def _shift(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
+    raise emitter.unsupported("the PTX ISA's text leaves open in which direction rows move")
 
 
 _FORMS: dict[str, Callable[[Emitter, Instruction, _Modifiers], None]] = {
     "alloc": _allocate, "dealloc": _free, "relinquish_alloc_permit": _nothing, "wait::ld": _nothing, "wait::st": _nothing,
     "fence::before_thread_sync": _nothing, "fence::after_thread_sync": _nothing, "ld": _move, "st": _move, "cp": _copy,
-    "commit": _commit, "mma": _multiply,
+    "commit": _commit, "mma": _multiply, "shift": _shift,
 }  # fmt: skip

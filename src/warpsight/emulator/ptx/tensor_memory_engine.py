@@ -7,11 +7,17 @@ A product D = A B + D takes B, and A unless it is in tensor memory, from shared 
 descriptor", PTX ISA; CUTLASS `mma_sm100_desc.hpp`): pieces of 16 bytes as for `wgmma`, whose layouts `wgmma.py` describes. Row i of
 128 rows of D or A is in lane i, of 64 rows in lane 32 (i / 16) + i % 16 (CUTLASS, `mma_traits_sm100_frag.hpp`); an element of D
 fills a column, elements of A are packed. Of a pair of blocks each has half of the rows of A and D and half of the columns of B;
-with 64 rows each, the second half of D's columns is in lanes 64 to 127. Sums are those of `matrix_products.py`: one block of
-products with F = 25, which is what was measured for sm_100 (Xie et al., 2025).
+with 64 rows each, the second half of D's columns is in lanes 64 to 127. Of `.ws` with 64 or 32 rows, parts of D's columns follow
+each other down the lanes. Sums are those of `matrix_products.py`: one block of products with F = 25, which is what was measured for
+sm_100 (Xie et al., 2025).
 
 Scales of blocks lie in 32 lanes: those of row r in lane r % 32, column r / 32, a byte for each part of the depth from the byte on
 that the instruction descriptor names.
+
+Of sparse A half of the elements are there, and B is twice as deep. Of four elements two are, which two bits each of the metadata
+name; of two of `tf32` one, which four bits name. The metadata of a row lie as CUTLASS has them (`tmem_e_frg`): of types of up to 8
+bits one after the other in its lane; of wider ones those of rows r and r + 8 in a word, of the first half of the depth in lane r,
+of the second in lane r + 8.
 """
 
 from __future__ import annotations
@@ -26,8 +32,21 @@ import numpy as np
 
 from warpsight.base.compiled import compiled
 from warpsight.emulator.codegen.layout import TENSOR_COLUMNS, TENSOR_LANES, WARP, Fault
+from warpsight.emulator.ptx import tensor_numbers as types
+from warpsight.emulator.ptx.tensor_numbers import (
+    BITS,
+    FLOORS,
+    FRACTION,
+    GROUP,
+    GROUPED_FRACTION,
+    NOTHING,
+    numbers,
+    rounded,
+    scale,
+    sum_of,
+)
 from warpsight.emulator.textures import texels
-from warpsight.emulator.textures.texels import float_of, load, narrow, pattern_of, pointer, store, widen
+from warpsight.emulator.textures.texels import float_of, load, pointer, store, widen
 
 numba = lazy.load("numba")
 
@@ -35,30 +54,28 @@ numba = lazy.load("numba")
 # COUNT rows of 32 words. LEFT and RIGHT: descriptors, or an address in tensor memory where LEFT_INSIDE. DISABLED: bits of lanes of
 # D that stay as they are. HALVINGS of D before the sum; PARTS of the depth that have scales. COLUMNS of an
 # allocation. SEEN: host address of what `PRODUCT_PTR` keeps of the instruction. PEER: of a product of two blocks, host address of
-# the tensor memory of the second one, else 0; then TENSOR and SHARED are those of the first one.
+# the tensor memory of the second one, else 0; then TENSOR and SHARED are those of the first one. METADATA: of a product with sparse
+# A an address in tensor memory, else -1. STATIONARY: `.ws`. PACKED: of a load or store, a register has two columns; of a copy, the
+# bits of elements that become bytes, else 0.
 (WHAT, TENSOR, BLOCK, WARP_NUMBER, SHARED, LIMIT, TARGET, COUNT, REGISTERS, SHAPE, SPLIT, PACKED, KIND, FORM, LEFT, LEFT_INSIDE,
  RIGHT, ADDS, HALVINGS, SCALES_A, SCALES_B, PARTS, COLUMNS, SEEN, PEER, PEER_SHARED) = range(26)  # fmt: skip
 DISABLED = 26
 FAILURE, ADDRESS = 34, 35
-REQUEST_WORDS = 36
+METADATA, STATIONARY = 36, 37
+REQUEST_WORDS = 38
 
 LOAD, STORE, MULTIPLY, COPY, ALLOCATE, FREE = range(6)  # WHAT
 SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")  # of loads and stores
 COPIES = ("128x256b", "4x256b", "128x128b", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23", "32x128b.warpx4")
 KINDS = ("f16", "tf32", "i8", "f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")
 F16, TF32, I8, F8F6F4, MXF8F6F4, MXF4, MXF4NVF4 = range(len(KINDS))
-TF32_FORMAT = 2  # of A and B in an instruction descriptor
+TF32_FORMAT, SPARSE = 2, 1 << 2  # in an instruction descriptor: a type of A and B, and a bit
 
-# Types of elements, and their bits (in shared memory there may be gaps between them: 16 elements a piece).
-_F16, _BF16, _TF32, _E4M3, _E5M2, _E2M3, _E3M2, _E2M1, _U8, _S8 = range(10)
-_BITS = np.array([16, 16, 32, 8, 8, 6, 6, 4, 8, 8], np.int64)
-_TYPES = np.array([[_F16, _BF16, -1, -1, -1, -1], [-1, -1, _TF32, -1, -1, -1], [_U8, _S8, -1, -1, -1, -1],
-                   [_E4M3, _E5M2, -1, _E2M3, _E3M2, _E2M1], [_E4M3, _E5M2, -1, _E2M3, _E3M2, _E2M1],
-                   [-1, _E2M1, -1, -1, -1, -1], [-1, _E2M1, -1, -1, -1, -1]], np.int64)  # fmt: skip
+_SMALL, _NIBBLES = [types.E4M3, types.E5M2, -1, types.E2M3, types.E3M2, types.E2M1], [-1, types.E2M1, -1, -1, -1, -1]
+_TYPES = np.array([[types.F16, types.BF16, -1, -1, -1, -1], [-1, -1, types.TF32, -1, -1, -1], [types.U8, types.S8, -1, -1, -1, -1],
+                   _SMALL, _SMALL, _NIBBLES, _NIBBLES], np.int64)  # fmt: skip
 _DEPTHS = np.array([16, 8, 32, 32, 32, 64, 64], np.int64)
 _INTO_F16, _INTO_F32, _INTO_S32 = range(3)
-_NOTHING, _FLOORS = -4096, np.array([-21, -132], np.int64)  # as in `matrix_products.py`
-_FRACTION, _GROUPED_FRACTION, _GROUP = 25, 35, 16
 
 _OUTSIDE, _SHARED_BOUNDS, _TAKEN, _BAD_FORM = (
     int(f) for f in (Fault.TENSOR_MEMORY, Fault.SHARED_BOUNDS, Fault.TENSOR_COLUMNS, Fault.PRODUCT_FORM)
@@ -215,7 +232,7 @@ def _fetch(request: Any, matrix: Any, kind: Any, descriptor: Any, across: Any, p
     """The patterns [row, k] of a matrix in shared memory, of a pair of blocks a half in each. Elements of 6 and 4 bits go 16 to a
     piece, or `packed` 32.
     """
-    bits, blocks = _BITS[kind], 2 if request[PEER] else 1
+    bits, blocks = BITS[kind], 2 if request[PEER] else 1
     each, own = 128 // bits if bits >= 8 or packed else 16, matrix.shape[0] // blocks
     for number in range(matrix.shape[0]):
         block, row = number // own, number % own
@@ -235,7 +252,7 @@ def _lane(request: Any, rows: Any, row: Any) -> Any:
 @compiled
 def _fetch_inside(request: Any, matrix: Any, kind: Any) -> Any:
     """The same of A in tensor memory, where elements are packed into columns; those of 6 and 4 bits have a byte each."""
-    bits = max(_BITS[kind], 8)
+    bits = max(BITS[kind], 8)
     for row in range(matrix.shape[0]):
         block, lane = _lane(request, matrix.shape[0], row)
         for k in range(matrix.shape[1]):
@@ -244,80 +261,6 @@ def _fetch_inside(request: Any, matrix: Any, kind: Any) -> Any:
 
 
 # -- Products.
-
-
-@compiled
-def _number(pattern: Any, kind: Any) -> Any:
-    """The number of a float's pattern, and its exponent as sums count it."""
-    if kind == _F16:
-        single = widen(pattern)
-    elif kind == _BF16:
-        single = pattern << 16
-    elif kind == _TF32:
-        single = pattern & 0xFFFFE000
-    elif kind == _E5M2:
-        single = widen(pattern << 8)
-    else:
-        single = numba.int64(0)
-    if kind in (_F16, _BF16, _TF32, _E5M2):
-        smallest = -126 if kind in (_BF16, _TF32) else -14
-        power = max((single >> 23 & 255) - 127, smallest)
-        return numba.float64(float_of(single)), power if single & 0x7FFFFFFF else numba.int64(_NOTHING)
-    exponents, fractions = (4, 3) if kind == _E4M3 else (2, 3) if kind == _E2M3 else (3, 2) if kind == _E3M2 else (2, 1)
-    magnitude = pattern & (1 << exponents + fractions) - 1
-    if kind == _E4M3 and magnitude == 0x7F:
-        return np.nan, numba.int64(8)
-    biased, smallest = magnitude >> fractions, 2 - (1 << exponents - 1)
-    power = max(biased - 1, 0) + smallest
-    units = magnitude & (1 << fractions) - 1 | (1 << fractions if biased else 0)
-    value = numba.float64(units) * 2.0 ** (power - fractions)
-    return -value if pattern >> exponents + fractions & 1 else value, power if magnitude else numba.int64(_NOTHING)
-
-
-@compiled
-def _scale(pattern: Any, powers: Any) -> Any:
-    """The number of a scale, and its exponent: of a power of two (`ue8m0`), or an e4m3 without sign."""
-    if not powers:
-        return _number(pattern & 0x7F, numba.int64(_E4M3))
-    power = pattern - 127
-    return np.nan if pattern == 255 else 2.0**power, power
-
-
-@compiled
-def _rounded(value: Any, halves: Any) -> Any:
-    """The pattern of a sum: f32 cut off towards zero, f16 nearest, ties to even."""
-    if np.isnan(value):
-        return numba.int64(0x7FFF if halves else 0x7FFFFFFF)
-    near = numba.float32(value)
-    bits = pattern_of(near)
-    if abs(numba.float64(near)) > abs(value) and abs(value) < 2.0**128:
-        bits -= 1
-    if halves:  # rounded to odd first, so that the second rounding is the only one that matters
-        return narrow(bits | 1 if numba.float64(near) != value else bits)
-    return bits
-
-
-@compiled
-def _sum(terms: Any, powers: Any, total: Any, power: Any, floor: Any, fraction: Any) -> Any:
-    """All terms and the accumulator, each cut off at a common unit, added."""
-    largest = max(power, floor)
-    for k in range(len(terms)):
-        largest = max(largest, powers[k])
-    into, back = 2.0 ** (fraction - largest), 2.0 ** (largest - fraction)
-    result = 0.0 + np.trunc(total * into)
-    for k in range(len(terms)):
-        result += np.trunc(terms[k] * into)
-    return result * back
-
-
-@compiled
-def _numbers(patterns: Any, kind: Any, negative: Any) -> Any:
-    values, powers = np.empty(patterns.shape, np.float64), np.empty(patterns.shape, np.int64)
-    for row in range(patterns.shape[0]):
-        for k in range(patterns.shape[1]):
-            value, powers[row, k] = _number(patterns[row, k], kind)
-            values[row, k] = -value if negative else value
-    return values, powers
 
 
 @compiled
@@ -330,24 +273,47 @@ def _scales_of(request: Any, address: Any, rows: Any, first: Any, halved: Any) -
         column = (address & 0xFFFF) + (row - TENSOR_LANES * block) // WARP
         word = load(_cell(request, (address >> 16 & 0x7FFF) + row % WARP, column, block), 4)
         for part in range(parts):
-            values[row, part], exponents[row, part] = _scale(word >> 8 * (first + part) & 255, powers)
+            values[row, part], exponents[row, part] = scale(word >> 8 * (first + part) & 255, powers)
     return values, exponents
 
 
 @compiled
-def _multiply_floats(request: Any, into: Any, a: Any, b: Any, left: Any, right: Any) -> Any:
+def _partners(request: Any, rows: Any, depth: Any, kind: Any) -> Any:
+    """[row, k]: the element along the depth of B that each one of A is multiplied by."""
+    partners = np.empty((rows, depth), np.int64)
+    wide = BITS[kind] >= 16
+    for row in range(rows):
+        block, lane = (row // TENSOR_LANES, row % TENSOR_LANES) if request[PEER] else (0, row)
+        for k in range(depth):
+            if request[METADATA] < 0:
+                partners[row, k] = k
+                continue
+            bit = 4 * k if kind == types.TF32 else 2 * k
+            first, column = request[METADATA] >> 16, request[METADATA] & 0xFFFF
+            if wide:
+                place = _cell(request, first + (lane & ~15) + (lane & 7) + 8 * (bit >> 4), column, block)
+                bit = 16 * (lane >> 3 & 1) + (bit & 15)
+            else:
+                place = _cell(request, first + lane, column + (bit >> 5), block)
+            index = load(place, 4) >> (bit & 31) & 3
+            partners[row, k] = 2 * k + (index >> 1) if kind == types.TF32 else 4 * (k // 2) + index
+    return partners
+
+
+@compiled
+def _multiply_floats(request: Any, into: Any, a: Any, b: Any, partners: Any, left: Any, right: Any) -> Any:
     """`a` and `b` are numbers [row, k] with exponents; `left` and `right` the scales of their rows."""
     rows, depth = a[0].shape
     parts, grouped = left[0].shape[1], request[KIND] in (MXF4, MXF4NVF4)
     terms, powers = np.empty(depth, np.float64), np.empty(depth, np.int64)
-    groups = depth // _GROUP
-    halves, floor = into == _INTO_F16, _FLOORS[into]
+    groups = depth // GROUP
+    halves, floor = into == _INTO_F16, FLOORS[into]
     for row in range(rows):
         for column in range(b[0].shape[0]):
             place = _result_cell(request, rows, b[0].shape[0], row, column)
             if place == 0:
                 continue
-            total, power = 0.0, numba.int64(_NOTHING)
+            total, power = 0.0, numba.int64(NOTHING)
             if request[ADDS]:
                 old = load(place, 4)
                 single = widen(old & 0xFFFF) if halves else old
@@ -357,21 +323,22 @@ def _multiply_floats(request: Any, into: Any, a: Any, b: Any, left: Any, right: 
             for k in range(depth):
                 part = k * parts // depth
                 factor = left[0][row, part] * right[0][column, part]
-                terms[k] = a[0][row, k] * b[0][column, k] * (1.0 if grouped else factor)
-                powers[k] = a[1][row, k] + b[1][column, k] + left[1][row, part] + right[1][column, part]
+                other = partners[row, k]
+                terms[k] = a[0][row, k] * b[0][column, other] * (1.0 if grouped else factor)
+                powers[k] = a[1][row, k] + b[1][column, other] + left[1][row, part] + right[1][column, part]
             if grouped:
                 for group in range(groups):
                     part = group * parts // groups
-                    terms[group] = terms[group * _GROUP : (group + 1) * _GROUP].sum() * left[0][row, part] * right[0][column, part]
+                    terms[group] = terms[group * GROUP : (group + 1) * GROUP].sum() * left[0][row, part] * right[0][column, part]
                     powers[group] = left[1][row, part] + right[1][column, part]
-                total = _sum(terms[:groups], powers[:groups], total, power, floor, _GROUPED_FRACTION)
+                total = sum_of(terms[:groups], powers[:groups], total, power, floor, GROUPED_FRACTION)
             else:
-                total = _sum(terms, powers, total, power, floor, _FRACTION)
-            store(place, 4, _rounded(total, halves))
+                total = sum_of(terms, powers, total, power, floor, FRACTION)
+            store(place, 4, rounded(total, halves))
 
 
 @compiled
-def _multiply_integers(request: Any, a: Any, b: Any) -> Any:
+def _multiply_integers(request: Any, a: Any, b: Any, partners: Any) -> Any:
     """Only adding D wraps, or saturates where the descriptor says so."""
     for row in range(a.shape[0]):
         for column in range(b.shape[0]):
@@ -380,7 +347,7 @@ def _multiply_integers(request: Any, a: Any, b: Any) -> Any:
                 continue
             total = numba.int64(0)
             for k in range(a.shape[1]):
-                total += a[row, k] * b[column, k]
+                total += a[row, k] * b[column, partners[row, k]]
             if request[ADDS]:
                 total += numba.int64(numba.int32(load(place, 4)))
             if request[FORM] >> 3 & 1:
@@ -392,6 +359,9 @@ def _multiply_integers(request: Any, a: Any, b: Any) -> Any:
 def _result_cell(request: Any, rows: Any, columns: Any, row: Any, column: Any) -> Any:
     """The host address of an element of D, 0 where its lane is disabled."""
     block, lane = _lane(request, rows, row)
+    if request[STATIONARY]:
+        part = columns * rows // TENSOR_LANES
+        lane, column = row + rows * (column // part), column % part
     if request[PEER] and rows == TENSOR_LANES:
         lane, column = lane + 64 * (column // (columns // 2)), column % (columns // 2)
     if request[DISABLED + 4 * block + (lane >> 5)] >> (lane & 31) & 1:
@@ -410,51 +380,61 @@ def _multiply(request: Any) -> Any:
     a_type, b_type = _TYPES[kind, min(a_format, 5)], _TYPES[kind, min(b_format, 5)]
     if request[PEER]:
         fits = columns % 16 == 0 and (rows == 256 or (rows == 128 and columns % 32 == 0 and not scaled))
+    elif request[STATIONARY]:
+        fits = rows in (32, 64, 128) and columns in (64, 128, 256) and (rows == 128 or not request[LEFT_INSIDE])
     else:
         fits = (rows == 128 and columns % 16 == 0) or (rows == 64 and columns % 8 == 0 and not scaled)
-    fits &= 8 <= columns <= 256 and max(a_format, b_format) <= 5 and min(a_type, b_type) >= 0 and form >> 2 & 1 == 0
+    sparse = request[METADATA] >= 0
+    fits &= 8 <= columns <= 256 and max(a_format, b_format) <= 5 and min(a_type, b_type) >= 0 and form >> 2 & 1 == sparse
+    fits &= not sparse or (rows == (256 if request[PEER] else 128) and form & 3 == 0)
     fits &= into == _INTO_S32 if kind == I8 else into == _INTO_F32 if kind == TF32 else into in (_INTO_F16, _INTO_F32)
     a_across, b_across = form >> 15 & 1, form >> 16 & 1
-    fits &= not (a_across and (_BITS[a_type] < 8 or request[LEFT_INSIDE])) and not (b_across and _BITS[b_type] < 8)
+    fits &= not (a_across and (BITS[a_type] < 8 or request[LEFT_INSIDE])) and not (b_across and BITS[b_type] < 8)
     fits &= kind in (F16, TF32) or request[HALVINGS] == 0
     if kind == F16:
-        fits &= a_type == b_type and (into == _INTO_F32 or a_type == _F16)
+        fits &= a_type == b_type and (into == _INTO_F32 or a_type == types.F16)
     if not fits:
         return _fail(request, _BAD_FORM, form)
     seen = numba.carray(pointer(request[SEEN]), 1, numba.int64)
     seen[0] = form + 1 if seen[0] in (0, form + 1) else -1
     depth = _DEPTHS[kind]
-    a, b = np.empty((rows, depth), np.int64), np.empty((columns, depth), np.int64)
+    a, b = np.empty((rows, depth), np.int64), np.empty((columns, 2 * depth if sparse else depth), np.int64)
     packed = kind in (MXF4, MXF4NVF4)
     if request[LEFT_INSIDE]:
-        if _BITS[a_type] < 8:
+        if BITS[a_type] < 8:
             return _fail(request, _BAD_FORM, form)
         _fetch_inside(request, a, a_type)
     else:
         _fetch(request, a, a_type, request[LEFT], a_across, packed)
     _fetch(request, b, b_type, request[RIGHT], b_across, packed)
+    partners = _partners(request, rows, depth, a_type)
     if request[FAILURE]:
         return False
     if kind == I8:
-        tops = 128 if a_type == _S8 else 256, 128 if b_type == _S8 else 256  # from there on patterns are negative
-        _multiply_integers(request, np.where(a < tops[0], a, a - 256), np.where(b < tops[1], b, b - 256))
+        tops = 128 if a_type == types.S8 else 256, 128 if b_type == types.S8 else 256  # from there on patterns are negative
+        _multiply_integers(request, np.where(a < tops[0], a, a - 256), np.where(b < tops[1], b, b - 256), partners)
         return True
     left = _scales_of(request, request[SCALES_A], rows, form >> 29 & 3, request[PEER] != 0)
     right = _scales_of(request, request[SCALES_B], columns, form >> 4 & 3, False)
     if request[FAILURE] == 0:
-        _multiply_floats(request, into, _numbers(a, a_type, form >> 13 & 1), _numbers(b, b_type, form >> 14 & 1), left, right)
+        signed = numbers(a, a_type, form >> 13 & 1), numbers(b, b_type, form >> 14 & 1)
+        _multiply_floats(request, into, signed[0], signed[1], partners, left, right)
     return request[FAILURE] == 0
 
 
 def shape_of(kind: str, form: int) -> str:
     """The shape that an instruction descriptor stands for, as other products name theirs."""
-    return f"m{(form >> 24 & 31) << 4}n{(form >> 17 & 63) << 3}k{_DEPTHS[KINDS.index(kind)]}"
+    depth = _DEPTHS[KINDS.index(kind)] * (2 if form >> 2 & 1 else 1)
+    return f"m{(form >> 24 & 31) << 4}n{(form >> 17 & 63) << 3}k{depth}"
 
 
 @compiled
 def _copy(request: Any) -> Any:
-    """Rows of 16 or 32 bytes from shared memory into lanes; some go to two or to all four quarters of them."""
-    shape, first, column = request[SHAPE], request[TARGET] >> 16, request[TARGET] & 0xFFFF
+    """Rows of 16 or 32 bytes from shared memory into lanes; some go to two or to all four quarters of them.
+
+    Where elements are unpacked, 16 of them and a gap are 16 bytes of shared memory.
+    """
+    shape, first, column, bits = request[SHAPE], request[TARGET] >> 16, request[TARGET] & 0xFFFF, request[PACKED]
     rows = 128 if shape in (0, 2) else 4 if shape == 1 else 64 if shape in (3, 4) else 32
     pieces = 2 if shape in (0, 1) else 1
     for row in range(rows):
@@ -473,12 +453,24 @@ def _copy(request: Any) -> Any:
                 for word in range(4 if lane >= 0 else 0):
                     target = _cell(request, first + lane, column + 4 * piece + word)
                     if request[FAILURE] == 0:
-                        store(target, 4, load(source + 4 * word, 4))
+                        store(target, 4, _four_bytes(source, 4 * word, bits) if bits else load(source + 4 * word, 4))
     return True
 
 
+@compiled
+def _four_bytes(source: Any, first: Any, bits: Any) -> Any:
+    """Four elements of so many bits, from number `first` on, as bytes: in their lower bits, as `ldmatrix` unpacks them."""
+    word = numba.int64(0)
+    for k in range(4):
+        word |= _bits(source, (first + k) * bits, bits) << 8 * k
+    return word
+
+
+_SOURCES = (Path(__file__), Path(__file__).with_name("tensor_numbers.py"))
+
+
 @cache
-def engine_function(sources: int = zlib.crc32(Path(__file__).read_bytes()) ^ texels.SOURCES) -> Any:
+def engine_function(sources: int = zlib.crc32(b"".join(map(Path.read_bytes, _SOURCES))) ^ texels.SOURCES) -> Any:
     """The C function. `sources` is a constant in it, so that a copy on disk is used for these sources only."""
 
     def operate(place):  # type: ignore[no-untyped-def]

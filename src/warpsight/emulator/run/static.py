@@ -81,10 +81,11 @@ def _at_barrier(instruction: Instruction, access: MemoryAccess | None) -> bool:
     if _is_bulk(instruction):
         return (access.space, access.access) == ("global", "load")
     if native is not None:
-        arrivals = ("ARRIVES", "UTCBAR", "SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE")
-        return native.mnemonic.startswith(arrivals)
+        return native.mnemonic.startswith(("ARRIVES", "UTCBAR", "SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE"))
     if instruction.opcode == "cp":
         return "mbarrier" in instruction.modifiers
+    if instruction.opcode == "tcgen05":
+        return "commit" in instruction.modifiers
     return instruction.opcode == "mbarrier" and instruction.modifiers[0] not in ("init", "inval")
 
 

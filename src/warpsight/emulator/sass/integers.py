@@ -351,8 +351,7 @@ def iabs(emitter: Emitter, instruction: Instruction) -> None:
     """`IABS`: the absolute value; the most negative number stays what it is."""
     native = native_of(instruction)
     allow(emitter, native)
-    target, source = native.operands
-    set_word(emitter, target, call_same(emitter.builder, "abs", integer(emitter, source), flag=False))
+    set_word(emitter, native.operands[0], call_same(emitter.builder, "abs", integer(emitter, native.operands[1]), flag=False))
 
 
 def _difference(emitter: Emitter, a: Value, b: Value, signed: bool) -> Value:

@@ -44,6 +44,7 @@ from warpsight.emulator.ptx.mbarriers import (
     TX_BITS,
     TX_SHIFT,
     VALID,
+    arrive_in_blocks,
     complete_bytes,
     emit_test_record,
     note_live,
@@ -151,12 +152,17 @@ def _change(
         step = _short_step if short else device_step
         objects = step_lanes(helper, shared_place(helper, where, 8), arriving, leaving, moved, where, step)
         first, bits = (0, _SHORT_BITS) if short else (_EXPECTED, COUNT_BITS)
-        lacking = helper.builder.sub(splat_constant(I64, 0), helper.builder.lshr(objects, splat_constant(I64, first)))
-        emit_barrier_record(helper, where, arriving, moved, helper.builder.and_(lacking, splat_constant(I64, (1 << bits) - 1)))
+        emit_barrier_record(helper, where, arriving, moved, _expected(helper.builder, objects, first, bits))
         return [objects]
 
     arguments = [offsets, arrivals, dropped, transferred]
     return call_helper(frame or emitter, "mbarrier_change", emitter.kernel.next_site(), arguments, [vector(I64)], body)[0]
+
+
+def _expected(builder: Builder, objects: Value, first: int = _EXPECTED, bits: int = COUNT_BITS) -> Value:
+    """The arrivals that objects (<32 x i64>) expect in a phase."""
+    lacking = builder.sub(splat_constant(I64, 0), builder.lshr(objects, splat_constant(I64, first)))
+    return builder.and_(lacking, splat_constant(I64, (1 << bits) - 1))
 
 
 def syncs(emitter: Emitter, instruction: Instruction) -> None:
@@ -262,10 +268,13 @@ def _test(emitter: Emitter, native: NativeInstruction) -> None:
     set_predicate(emitter, target, mask_to_lanes(emitter.builder, over))
 
 
-def arrive_once(emitter: Emitter, offsets: Value) -> None:
-    """The first of the active lanes arrives on the object at its offset (<32 x i32>)."""
+def arrive_once(emitter: Emitter, offsets: Value, blocks: Value | None) -> None:
+    """The first of the active lanes arrives on the object at its offset (<32 x i32>), or there in each block of a mask."""
     zero, one = (splat_constant(I64, number) for number in (0, 1))
-    _change(emitter, offsets, one, zero, zero, frame=one_lane(emitter))
+    if blocks is None:
+        _change(emitter, offsets, one, zero, zero, frame=one_lane(emitter))
+    else:
+        arrive_in_blocks(one_lane(emitter), emitter.kernel.next_site(), offsets, blocks, device_step, _expected)
 
 
 def arrive_short(emitter: Emitter, native: NativeInstruction) -> None:

@@ -1,6 +1,6 @@
 """Tensor memory and products with it in machine code: `UTCHMMA` and its kin, `UTCCP`, `UTCBAR`, `UTCATOMSWS`, `LDTM`, `STTM`.
 
-The bodies are those of `ptx/tensor_memory.py`, which describes pairs of blocks (`.2CTA`), too. All operands but the data of `LDTM` and
+The bodies are those of `ptx/tensor_memory_requests.py`, also for pairs of blocks (`.2CTA`). All operands but the data of `LDTM` and
 `STTM` are uniform, so one lane issues what is not an operation of the whole warp.
 
 The assembler makes code of `tcgen05.alloc` that marks the columns in words of the reserved shared memory (see `system.py`) and
@@ -13,10 +13,10 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I1, I32, I64, Value, population, splat, splat_constant, trailing_zeros, vector
 from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx import tensor_memory_engine as engine
-from warpsight.emulator.ptx.tensor_memory import Move, allocate, arrive_in_blocks, copy, free, multiply
+from warpsight.emulator.ptx.tensor_memory_requests import Move, allocate, copy, free, multiply
 from warpsight.emulator.sass.addresses import address_operand, shared_offsets
 from warpsight.emulator.sass.common import allow, join, keeps, native_of, predicate, raw, set_predicate, set_word, set_words
-from warpsight.emulator.sass.mbarriers import arrive_once, device_step, one_lane
+from warpsight.emulator.sass.mbarriers import arrive_once, one_lane
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import (
     NativeDescriptors,
@@ -127,6 +127,7 @@ def ldtm(emitter: Emitter, instruction: Instruction) -> None:
 
 sttm = ldtm
 
+_UNPACKED = {"U6x16P32": 6, "U4x16P64": 4}  # the bits of an element in shared memory, that becomes a byte
 _COPIES = {
     "": "128x256b", "4dp256bit": "4x256b", "128dp128bit": "128x128b", "2x64dp128bit_lw02_lw13": "64x128b.warpx2::02_13",
     "2x64dp128bit_lw01_lw23": "64x128b.warpx2::01_23", "4x32dp128bit": "32x128b.warpx4",
@@ -134,14 +135,15 @@ _COPIES = {
 
 
 def utccp(emitter: Emitter, instruction: Instruction) -> None:
-    """`UTCCP.T.S{.2CTA}{.shape} tmem[UR], gdesc[UR]`: from shared memory to tensor memory."""
+    """`UTCCP.T.S{.2CTA}{.shape}{.U6x16P32} tmem[UR], gdesc[UR]`: from shared memory to tensor memory."""
     native = native_of(instruction)
-    allow(emitter, native, "T", "S", "2CTA", *_COPIES)
+    allow(emitter, native, "T", "S", "2CTA", *_COPIES, *_UNPACKED)
     if native.modifiers[:2] != ("T", "S"):
         raise emitter.unsupported("a copy from tensor memory is not modelled")
     name = _COPIES[next((m for m in native.modifiers if m in _COPIES), "")]
+    bits = next((_UNPACKED[m] for m in native.modifiers if m in _UNPACKED), 0)
     place, source = native.operands
-    copy(one_lane(emitter), name, _place(emitter, place), _descriptor(emitter, source), _blocks(emitter, native))
+    copy(one_lane(emitter), name, _place(emitter, place), _descriptor(emitter, source), _blocks(emitter, native), bits)
 
 
 def utcbar(emitter: Emitter, instruction: Instruction) -> None:
@@ -153,19 +155,16 @@ def utcbar(emitter: Emitter, instruction: Instruction) -> None:
     if not isinstance(count, NativeRegister) or keeps(count) or len(blocks) != ("MULTICAST" in native.modifiers):
         raise emitter.unsupported("its operands are not recognized")
     offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)
-    if blocks:
-        arrive_in_blocks(one_lane(emitter), offsets, raw(emitter, blocks[0]), device_step)
-    else:
-        arrive_once(emitter, offsets)
+    arrive_once(emitter, offsets, raw(emitter, blocks[0]) if blocks else None)
 
 
 # -- Products.
 
-_HINTS = {"A_KEEP", "A_REUSE"}  # what to keep of A
+_HINTS = {"A_KEEP", "A_REUSE", "B_KEEP", "B_REUSE", "BUFFER1", "BUFFER2", "BUFFER3"}  # what to keep of A, or of B
 
 
 def utchmma(emitter: Emitter, instruction: Instruction) -> None:
-    """`UTCHMMA{.2CTA} A, B, D, metadata, form{, disabled lanes}, adds{, scale}`: 16-bit floats and TF32, as `form` says.
+    """`UTCHMMA{.2CTA}{.WS} A, B, D, metadata, form{, disabled lanes}, adds{, scale}`: 16-bit floats and TF32, as `form` says.
 
     A is `gdesc[UR]` or `tmem[UR]`, D is `tmem[UR]`. The metadata count for a sparse A only, which `form` says, too.
     """
@@ -204,27 +203,33 @@ def _has_scales(native: NativeInstruction) -> bool:
 
 def _multiply(emitter: Emitter, native: NativeInstruction, kind: Value, *, parts: int = 0) -> None:
     """D = A B + D, with the kind of its types (<32 x i64>) and the parts of the depth that have scales."""
-    allow(emitter, native, "2CTA", *(("4X",) if parts > 1 else ()))
-    blocks = _blocks(emitter, native)
-    a, b, d, _, _, *rest = native.operands
+    allow(emitter, native, "2CTA", *(("4X",) if parts > 1 else () if parts else ("WS",)))
+    builder, blocks, stationary = emitter.builder, _blocks(emitter, native), "WS" in native.modifiers
+    a, b, d, metadata, _, *rest = native.operands
     if {*_words(a), *_words(b)} - _HINTS or bool(parts) != _has_scales(native):
         raise emitter.unsupported("its operands are not recognized")
-    inside = isinstance(a, NativeTensorMemory)
+    inside, form = isinstance(a, NativeTensorMemory), _form(emitter, native)
+    sparse = builder.icmp_signed("!=", builder.and_(form, splat_constant(I64, engine.SPARSE)), splat_constant(I64, 0))
     words = {
         engine.TARGET: _place(emitter, d), engine.LEFT: _place(emitter, a) if inside else _descriptor(emitter, a),
-        engine.RIGHT: _descriptor(emitter, b), engine.FORM: _form(emitter, native), engine.KIND: kind,
+        engine.RIGHT: _descriptor(emitter, b), engine.FORM: form, engine.KIND: kind,
+        engine.METADATA: builder.select(sparse, _place(emitter, metadata), splat_constant(I64, -1)),
     }  # fmt: skip
     if parts:
         scales = NativeRegister(rest.pop(0).name)  # type: ignore[union-attr]
         words |= {word: _wide(emitter, scales, k) for k, word in enumerate((engine.SCALES_A, engine.SCALES_B))}
     disabled = None if is_predicate(rest[0]) else rest.pop(0)
+    if stationary and disabled is not None:
+        raise emitter.unsupported("a mask of zero columns is not modelled")
     for k in range(4 * blocks):
         words[engine.DISABLED + k] = splat_constant(I64, 0) if disabled is None else _wide(emitter, disabled, k)
-    words[engine.ADDS] = emitter.builder.zext(predicate(emitter, rest.pop(0)), vector(I64))
+    words[engine.ADDS] = builder.zext(predicate(emitter, rest.pop(0)), vector(I64))
     scale = rest.pop(0) if rest else NativeImmediate(0, 0)
     if rest or not isinstance(scale, NativeImmediate):
         raise emitter.unsupported("its operands are not recognized")
-    constants = {engine.LEFT_INSIDE: int(inside), engine.HALVINGS: scale.value, engine.PARTS: parts}
+    constants = {
+        engine.LEFT_INSIDE: int(inside), engine.HALVINGS: scale.value, engine.PARTS: parts, engine.STATIONARY: int(stationary),
+    }  # fmt: skip
     multiply(one_lane(emitter), words, constants, blocks)
 
 

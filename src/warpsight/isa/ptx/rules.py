@@ -304,8 +304,7 @@ def _mbarrier_access(instruction: Instruction) -> MemoryAccess | None:
 
 
 def _tensor_memory_access(instruction: Instruction) -> MemoryAccess | None:
-    """`alloc` writes an address to shared memory; `commit` arrives on an mbarrier there, if not in several blocks."""
-    modifiers = instruction.modifiers
-    if "alloc" in modifiers:
+    """`alloc` writes an address to shared memory; `commit` arrives on an mbarrier there."""
+    if "alloc" in instruction.modifiers:
         return MemoryAccess("shared", "store", 4)
-    return MemoryAccess("shared", "atomic", 8) if "commit" in modifiers and "multicast::cluster" not in modifiers else None
+    return MemoryAccess("shared", "atomic", 8) if "commit" in instruction.modifiers else None

@@ -110,7 +110,7 @@ TABLE: dict[str, SassOpcode] = {
         *_rows("tensor", "matrix multiply of tensor memory", "UTCHMMA UTCIMMA UTCOMMA UTCQMMA UTCMXQMMA"),
         *_rows("shared", "tensor memory", "LDT LDTM STT STTM UTCCP UTCATOMSWS"),
         *_rows("shared", "arrival behind products of tensor memory", "UTCBAR", SHARED, ATOMIC),
-        *_rows("control", "tensor memory control", "UTCBAR.MULTICAST UTCBAR.2CTA.MULTICAST UTCSHIFT UTCLDSWS UTCSTSWS"),
+        *_rows("control", "tensor memory control", "UTCSHIFT UTCLDSWS UTCSTSWS"),
         *_rows("branch", "branch, call, return and exit", "BRA BRX BRXU JMP JMX JMXU JCAL CAL CALL RET EXIT BRK BREAK CONT KILL "
                "PBK PCNT PRET SSY SYNC BSSY BSYNC BMOV RPCMOV RTT YIELD WARPSYNC BPT PEXIT LONGJMP PLONGJMP ACQBLK BRA.DIV"),
         *_rows("barrier", "barrier of a thread block", "BAR BARRIER"),
