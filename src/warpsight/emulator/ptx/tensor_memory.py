@@ -37,6 +37,7 @@ from warpsight.emulator.codegen.lanes import (
     Builder,
     Value,
     at,
+    call_same,
     gather,
     intrinsic,
     load_as,
@@ -50,7 +51,7 @@ from warpsight.emulator.codegen.layout import TENSOR_BYTES, WARP, Fault, Slot
 from warpsight.emulator.codegen.recording import emit_barrier_record
 from warpsight.emulator.ptx import tensor_memory_engine as engine
 from warpsight.emulator.ptx.atomics import shared_place
-from warpsight.emulator.ptx.common import call_same, canonical, elements_of, operands
+from warpsight.emulator.ptx.common import canonical, elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
 from warpsight.emulator.ptx.mbarriers import COUNT_BITS, COUNT_MASK, arrive, shared_offsets, step_lanes
 from warpsight.emulator.ptx.memory import SHARED_SPACES
