@@ -22,15 +22,18 @@ PRODUCTS = {
     "UTCIMMA": Product("i8", "s8", "u8", "s32", form=1 << 3),
     "UTCQMMA": Product("f8f6f4", "e4m3", "e5m2", left=WIDE),
     "UTCQMMA with scales": SCALED["mxf8f6f4"],
+    "UTCHMMA of a sparse A": Product("f16", "f16", "f16", form=1 << 2, variant=".sp"),
+    "UTCQMMA.WS": Product("f8f6f4", "e5m2", "e4m3", rows=32, columns=64, variant=".ws"),
     "UTCOMMA": SCALED["mxf4"],
     "UTCOMMA.4X": replace(SCALED["mxf4nvf4"], columns=16),
 }
 COPIES = {
     "32x128b.warpx4": 320, "64x128b.warpx2::02_13": 360, "64x128b.warpx2::01_23": 364, "128x128b": 368, "4x256b": 372,
-    "128x256b": 380,
+    "128x256b": 380, "128x128b.b8x16.b6x16_p32": 390, "32x128b.warpx4.b8x16.b4x16_p64": 394,
 }  # fmt: skip
 LOADS = {
     "16x64b.x2": (2, 360), "16x128b.x1.pack::16b": (2, 364), "16x256b.x1": (4, 372), "16x32bx2.x2": (2, 384), "32x32b.x2": (2, 354),
+    "32x32b.x8": (8, 390),
 }  # fmt: skip
 COLUMNS = 16 * len(PRODUCTS)
 WORDS = COLUMNS + sum(count for count, _ in LOADS.values())
@@ -58,7 +61,7 @@ def body() -> str:
             text = text.replace(", %r11", ", %r11, {%r20, %r20, %r21, %r20}")
         lines.append(text)
     lines += [WAIT, f"mad.wide.u32 %q5, %i, {4 * WORDS}, %sums;"]
-    lines += [f"tcgen05.ld.sync.aligned.32x32b.x64.b32 {names(k, 64)}, [%r9 + {k}];" for k in range(0, COLUMNS, 64)]
+    lines += [f"tcgen05.ld.sync.aligned.32x32b.x32.b32 {names(k, 32)}, [%r9 + {k}];" for k in range(0, COLUMNS, 32)]
     first = COLUMNS
     for load, (count, column) in LOADS.items():
         split = ", 5" if "x2." in load else ""
@@ -85,14 +88,14 @@ def test_machine_code_of_all_forms_leaves_the_same_bits() -> None:
     products = [[row for row in trace.instructions if row.op_class == "tensor"] for trace in (ptx, sass)]
     assert [row.opcode for row in products[1]] == [
         "UTCHMMA.m128n16k16", "UTCHMMA.m128n16k16", "UTCHMMA.TF32.m64n16k8", "UTCIMMA.m128n16k32", "UTCQMMA.m128n16k32",
-        "UTCQMMA.m128n16k32", "UTCOMMA.m128n16k64", "UTCOMMA.4X.m128n16k64",
+        "UTCQMMA.m128n16k32", "UTCHMMA.SP.m128n16k32", "UTCQMMA.WS.m32n64k32", "UTCOMMA.m128n16k64", "UTCOMMA.4X.m128n16k64",
     ]  # fmt: skip
     assert [row.product for row in products[1]] == [row.product for row in products[0]]
 
 
 def test_a_form_that_is_not_modelled_names_the_level_that_has_it() -> None:
-    text = "mov.u32 %r9, 0; mov.u64 %a, 0; @%one tcgen05.mma.ws.cta_group::1.kind::f16 [%base], %a, %a, %r9, %one;"
+    text = "@%one tcgen05.shift.cta_group::1.down [%base];"
     arguments = [np.zeros(SHARED, np.uint8), np.zeros(128, np.uint32)]
-    with pytest.raises(UnsupportedError, match=r'"UTCHMMA.WS": modifier .WS is not modelled') as refused:
+    with pytest.raises(UnsupportedError, match='"UTCSHIFT.DOWN": it is not modelled') as refused:
         warpsight.trace(kernel(text), "k", grid=1, block=128, args=arguments, gpu="b200", level="sass")
     assert "ptx" in refused.value.remedy

@@ -338,7 +338,7 @@ def _take(code: _Code, times: StepTimes, shared: bool, warps: _Warps, block: _Bl
 
 
 @inlined
-def _signal(code: _Code, warps: _Warps, block: _Block, record: int, time: int, pc: int, arrives_here: bool) -> None:
+def _signal(code: _Code, warps: _Warps, block: _Block, record: int, time: int, pc: Any, arrives_here: bool) -> None:
     """An arrival or the end of a copy at an mbarrier; if the phase is over then, what waits for it goes on."""
     number = _number(code.events, record, 2)
     if number != NO_OBJECT and _come(block.phases, code.events, record, time, pc, arrives_here):

@@ -28,6 +28,7 @@ from warpsight.emulator.codegen.lanes import (
     PTR,
     Value,
     at,
+    call_same,
     load_as,
     scatter,
     splat,
@@ -36,7 +37,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.ptx import tensor_memory_engine as engine
 from warpsight.emulator.ptx.atomics import shared_place
-from warpsight.emulator.ptx.common import call_same, canonical, elements_of, operands
+from warpsight.emulator.ptx.common import canonical, elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
 from warpsight.emulator.ptx.mbarriers import arrive, arrive_in_blocks, shared_offsets
 from warpsight.emulator.ptx.memory import SHARED_SPACES
