@@ -96,6 +96,6 @@ def test_machine_code_of_all_forms_leaves_the_same_bits() -> None:
 def test_a_form_that_is_not_modelled_names_the_level_that_has_it() -> None:
     text = "@%one tcgen05.shift.cta_group::1.down [%base];"
     arguments = [np.zeros(SHARED, np.uint8), np.zeros(128, np.uint32)]
-    with pytest.raises(UnsupportedError, match='"UTCSHIFT.DOWN": it is not modelled') as refused:
+    with pytest.raises(UnsupportedError, match=r'"UTCSHIFT\.DOWN": it is not modelled') as refused:
         warpsight.trace(kernel(text), "k", grid=1, block=128, args=arguments, gpu="b200", level="sass")
     assert "ptx" in refused.value.remedy

@@ -460,9 +460,11 @@ def _copy(request: Any) -> Any:
 @compiled
 def _four_bytes(source: Any, first: Any, bits: Any) -> Any:
     """Four elements of so many bits, from number `first` on, as bytes: in their lower bits, as `ldmatrix` unpacks them."""
-    word = numba.int64(0)
-    for k in range(4):
-        word |= _bits(source, (first + k) * bits, bits) << 8 * k
+    start, mask = source + first * bits // 8, (1 << bits) - 1
+    joined = load(start, 1) | load(start + 1, 1) << 8 | load(start + 2, 1) << 16
+    word = joined & mask
+    for k in range(1, 4):
+        word |= (joined >> k * bits & mask) << 8 * k
     return word
 
 
