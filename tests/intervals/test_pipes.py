@@ -10,6 +10,7 @@ from small_programs import LATENCIES, gpu, load, misses, op, trace
 
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import path_stats, steps
+from warpsight.intervals.blocks import blocks_alone
 from warpsight.intervals.demands import busiest_on_path, cycles_alone, demands_of, l1_cycles
 from warpsight.traces.schema import KernelTrace
 
@@ -99,3 +100,27 @@ def test_load_store_unit_takes_as_long_as_instructions_and_their_data(
     on = replace(on, sm=replace(on.sm, atomic_lane_cycles=2))
     assert l1_cycles(sass, shared, on).tolist() == [whole, word, lanes]
     assert l1_cycles(launched, shared, on).tolist() == [10, 10, 15 + 80]
+
+
+def test_copies_have_the_tags_and_the_data_path_one_after_the_other() -> None:
+    """Ten copies of 512 B from 8 lines each, and ten accesses to shared memory: the cycles are those of the busier stage."""
+    code = (replace(load(0, ()), opcode="LDGSTS.E.BYPASS.128", access_bytes=16), load(1, (1,), space="shared"))
+    launched = trace(code, [0, 2], [[(0, 10)]], [0])
+    for passes, cycles in ((80, [40.0, 80.0]), (10, [80.0, 0.0])):
+        counts = misses(
+            2, executions={0: 10}, l1_reads={0: 80}, sectors={0: 160}, shared_executions={1: 10}, shared_passes={1: passes}
+        )
+        assert l1_cycles(launched, counts, machine()).tolist() == cycles
+
+
+def test_warps_of_a_block_are_served_one_after_the_other_by_each_unit() -> None:
+    """Eight warps on four schedulers. Of two instructions each for a pipe that takes a warp every 2 cycles, the fourth of a
+    scheduler issues at 6. Of two accesses of four passes each, the last of 16 begins after 15 x 4 cycles, and is used 24 later."""
+    on = machine(2, schedulers=4)
+    pipe = trace(program("fp32", "fp32").instructions, [0, 2], [[(0, 1)]], [0] * 8, warps_per_block=8)
+    walked = steps(pipe.instructions, pipe.block_start)
+    assert blocks_alone(pipe, walked, np.full(2, 4.0), np.zeros(2), on).cycles == 6 + 1
+    code = (load(0, (0,), space="shared"), load(1, (1,), space="shared"), op(2, (2,), (1,), "fp32"))
+    reads = trace(code, [0, 3], [[(0, 1)]], [0] * 8, warps_per_block=8)
+    walked = steps(reads.instructions, reads.block_start)
+    assert blocks_alone(reads, walked, np.array([24.0, 24.0, 4.0]), np.array([4.0, 4.0, 0.0]), on).cycles == 60 + 24 + 1

@@ -166,3 +166,15 @@ def test_passes_through_the_banks_take_as_long_as_the_way_to_the_registers(degre
     """Per access of 32 warps, from the difference of two long runs; at the level of PTX a pass is a cycle."""
     assert shared(degree, 40, "sass", **sm) - shared(degree, 20, "sass", **sm) == 20 * 32 * between
     assert shared(degree, 40, "ptx", **sm) - shared(degree, 20, "ptx", **sm) == 20 * 32 * degree
+
+
+@pytest.mark.parametrize(("opcode", "later"), [("LDGSTS.E", 0), ("LDG.E", 31)])
+def test_does_an_access_of_many_lines_hold_up_shared_memory(opcode: str, later: int) -> None:
+    """32 requests and a read of shared memory behind them, and its consumer. Those of a copy need the tags alone."""
+    code = ["load.global.4 <- q0\ncontrol <- q0\nload.shared.4 r1 <- q0\nint r2 <- r1\ncontrol <- q0"]
+    made = build_trace(code, [Warp(((0, 32, 1),), [[128 * line for line in range(32)], 1])])
+    names = ((opcode, -1), CLOSE, ("LDS", -1), ("IADD3", -1), wait(0))
+    named = tuple(replace(i, opcode=name, wait_groups=groups) for i, (name, groups) in zip(made.instructions, names, strict=True))
+    alone = build_trace(["load.shared.4 r1 <- q0\nint r2 <- r1"], [Warp(((0, 32, 1),), [1])])
+    waited = issued(replace(made, instructions=named))[3] - issued(alone)[1]
+    assert waited == max(2, 1 + later)  # two instructions before it; the load is taken a cycle before the read of shared memory

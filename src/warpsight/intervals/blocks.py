@@ -1,10 +1,11 @@
-"""A block alone on an SM, whose warps wait for each other, for bulk copies and for products: the path of its slowest population.
+"""A block alone on an SM, whose warps wait for each other, for copies and for products: the path of its slowest population.
 
 Warps that bring data and warps that compute with them run at one pace: a producer waits until a buffer is empty, a consumer until
 it is full. Such waits are on mbarriers. A phase of one is over when all its arrivals have come, and all its bytes. The trace says
 what each instruction does there, so the warps of a block are walked together, in the order of time. They share the units of the SM
 and of their schedulers, and its issue slots. The unit for bulk copies makes them one after the other, and each is done when its
-last line has come.
+last line has come. Where each warp copies for itself (LDGSTS), the copies of later tiles are on their way while it computes, so
+units that depend on nothing work at the same time within one block: such blocks are walked too, with their barriers.
 
 What nothing in the block ends, such as a phase for which warps of another block of the cluster arrive, is no wait: when no warp can
 go on, all that wait do. The trace does not tell barriers for a part of a block apart: such barriers open in the same way.
@@ -39,7 +40,7 @@ class BlocksAlone:
     """`cycles` of a block alone, the mean over the blocks; `warps` float64 [paths], when the warps of each path end, likewise.
 
     `waits` of the first warp on each path. `critical` is the path whose warps wait the least for other warps, of those that last as
-    long as the block: the others run at its pace; -1 where no warp waits for another.
+    long as the block: the others run at its pace; -1 where no warp waits on an mbarrier.
     """
 
     cycles: float
@@ -48,9 +49,9 @@ class BlocksAlone:
     critical: int = -1
 
 
-def waits_in_blocks(trace: KernelTrace) -> bool:
-    """Whether warps wait on mbarriers for what other warps, or bulk copies, do."""
-    return any(instruction.waits_at_barrier for instruction in trace.instructions)
+def overlap_in_blocks(trace: KernelTrace) -> bool:
+    """Whether warps wait on mbarriers for what other warps, or bulk copies, do, or copy to shared memory asynchronously."""
+    return any(instruction.waits_at_barrier or instruction.is_async_copy for instruction in trace.instructions)
 
 
 def blocks_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> BlocksAlone:
@@ -68,6 +69,8 @@ def blocks_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles
         for warp, path in enumerate(paths.tolist()):
             waits.setdefault(path, found[warp])
     warps = ends / np.maximum(weights, 1)
+    if not any(instruction.waits_at_barrier for instruction in trace.instructions):
+        return BlocksAlone(longest / blocks, warps, {})
     critical = min(waits, key=lambda path: (warps[path] < _AS_LONG * warps.max(), _for_warps(trace, waits[path]), -warps[path]))
     return BlocksAlone(longest / blocks, warps, waits, critical)
 

@@ -26,7 +26,7 @@ from warpsight.intervals.algorithm import (
     path_stats,
     steps,
 )
-from warpsight.intervals.blocks import BlocksAlone, blocks_alone, waits_in_blocks
+from warpsight.intervals.blocks import BlocksAlone, blocks_alone, overlap_in_blocks
 from warpsight.intervals.demands import bulk_cycles, cycles_alone, demands_of, l1_cycles, stall_in_step
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
 from warpsight.intervals.usage import bulk_copies, conflict_passes, leaving, occurrences, path_use, trace_counts, without_conflicts
@@ -286,13 +286,13 @@ def build_profile(
 
 
 def _alone(trace: KernelTrace, walked: Steps, misses: MissProfile, latency: Floats, times: Longs, gpu: GpuSpec) -> BlocksAlone:
-    """Cycles of warps alone; of a kernel whose warps wait for each other on mbarriers, those of its blocks.
+    """Cycles of warps alone; of a kernel whose asynchronous copies or warps on mbarriers run ahead, those in its blocks.
 
     `latency` float64 [instructions], `times` int64 [instructions]: how often warps executed each pc.
     """
     port_cycles = l1_cycles(trace, misses, gpu) / np.maximum(times, 1)
     port_cycles += bulk_cycles(trace, misses, gpu) / np.maximum(misses.executions, 1)
-    if waits_in_blocks(trace):
+    if overlap_in_blocks(trace):
         return blocks_alone(trace, walked, latency, port_cycles, gpu)
     return BlocksAlone(0.0, cycles_alone(trace, walked, latency, port_cycles, gpu), {})
 

@@ -61,7 +61,8 @@ def step_times(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: 
     or of that for bulk copies; means over occurrences.
 
     An instruction waits for its unit. An instruction of these two units and an asynchronous product do not, but wait there for
-    earlier ones, and the last request of an access follows its first by one cycle for each further request.
+    earlier ones, and the last request of an access follows its first by one cycle for each further request. An asynchronous copy of
+    the load-store unit delays no access behind it.
     """
     unit, busy, whole, held = _units(trace, gpu, port_cycles)
     memory = unit <= BULK_COPIES
@@ -109,7 +110,7 @@ def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs
     for instruction in trace.instructions:
         pc = instruction.pc
         if instruction.access:
-            busy[pc] = held[pc] = port_cycles[pc]
+            busy[pc] = held[pc] = 0.0 if instruction.is_async_copy else port_cycles[pc]
             unit[pc] = whole[pc] = BULK_COPIES if instruction.is_bulk else LOAD_STORE
         else:
             pipes = occupied(gpu, instruction.op_class, instruction.product)
@@ -301,16 +302,32 @@ def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
     A request or a pass takes a cycle, and each further lane of an atomic on shared memory at the same address `sm.atomic_lane`. Of
     machine code, an instruction takes at least `sm.access_interval`, and data as long as `sm.access_width` says; a request then
     moves what the requests of its pc touch on average.
+
+    The unit has two stages, tags and data path. A copy to shared memory has the tags for its requests, and the data path when its
+    data come, 128 B a cycle; any other access of global memory has both at a time. The cycles are those of the busier stage.
     """
     lines = np.where(bulk_copies(trace.instructions), 0, requests(trace.instructions, misses))
     repeats = misses.shared_repeats * float(gpu.sm.atomic_lane_cycles)
     if trace.header.level != "sass":
-        return np.asarray(lines + misses.shared_passes + repeats, dtype=np.float64)
-    width = gpu.sm.access_width_bytes or gpu.l1.line_bytes
-    moved = np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
-    executions = np.maximum(misses.executions, misses.shared_executions)
-    data = lines * moved + misses.shared_passes * pass_cycles(gpu) + repeats
-    return np.asarray(np.maximum(data, executions * float(gpu.sm.access_interval_cycles)))
+        tags, passes = lines.astype(np.float64), np.asarray(misses.shared_passes + repeats, dtype=np.float64)
+        least = np.zeros(len(lines))
+    else:
+        width = gpu.sm.access_width_bytes or gpu.l1.line_bytes
+        moved = np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
+        tags = np.asarray(lines * moved, dtype=np.float64)
+        passes = np.asarray(misses.shared_passes * pass_cycles(gpu) + repeats, dtype=np.float64)
+        interval = float(gpu.sm.access_interval_cycles)
+        least = np.asarray(np.maximum(misses.executions, misses.shared_executions) * interval, dtype=np.float64)
+    both = np.maximum(tags + passes, least)
+    copies = np.array([instruction.is_async_copy for instruction in trace.instructions], dtype=np.bool_)
+    if not copies.any():
+        return np.asarray(both)
+    data = np.where(copies, misses.sectors / _SECTORS_A_PASS * pass_cycles(gpu), both)
+    at_tags = np.where(copies, np.maximum(tags, least), np.where(lines > 0, both, 0.0))
+    return np.asarray(data if data.sum() >= at_tags.sum() else at_tags)
+
+
+_SECTORS_A_PASS = 4  # 128 bytes
 
 
 def bulk_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
@@ -352,7 +369,7 @@ def demands_of(
     trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, stats: PathStats, warps: Longs, times: Longs, hidden_in_step: float,
     places: int, conflict_cycles: Floats, block_cycles: float = 0.0,
 ) -> ResourceDemands:
-    """The demands of `trace` on `gpu`.
+    """The demands of `trace` on `gpu`. `block_cycles` as in `ResourceDemands`.
 
     `stats` and `warps` [paths]: each path alone, and its number of warps. `times` [instructions]: how often warps executed each pc.
     `hidden_in_step` (0 to 1): the part of a warp's stalls that the warps of its block hide when they are in step. `conflict_cycles`
@@ -365,6 +382,7 @@ def demands_of(
     barrier = np.array([instruction.op_class == "barrier" for instruction in trace.instructions], dtype=np.bool_)
     # an L1 miss fetches whole sectors of the L1, as many of a line as its requests touch on average
     reads, single = ~atomic, ~atomic & ~bulk_copies(trace.instructions)
+    beside = np.array([instruction.is_bulk or instruction.is_async_copy for instruction in trace.instructions], dtype=np.bool_)
     fetched = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
     atomic_bytes = SECTOR_BYTES * float(misses.l2_reads[atomic].sum())
     beyond = float(misses.l2_read_misses.sum() + misses.l2_read_merges.sum())
@@ -397,7 +415,7 @@ def demands_of(
         stall_conflict_share=_part((conflict_cycles * warps).sum() / count, stall),
         unit=unit,
         block_cycles=block_cycles,
-        asynchronous=_part((misses.l1_misses[reads] * fetched)[~single[reads]].sum(), (misses.l1_misses[reads] * fetched).sum()),
+        asynchronous=_part((misses.l1_misses[reads] * fetched)[beside[reads]].sum(), (misses.l1_misses[reads] * fetched).sum()),
     )
 
 

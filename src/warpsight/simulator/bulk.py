@@ -11,8 +11,8 @@ from warpsight.addressing.coalescing import merge_lines
 from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes, phases
-from warpsight.simulator.state import Access, Copy, Reply, Sm, State
-from warpsight.simulator.structures import end_of, remove_oldest
+from warpsight.simulator.state import Access, Reply, Sm, State
+from warpsight.simulator.structures import Copy, end_of, remove_oldest
 from warpsight.simulator.warps import wake, wake_at
 
 
@@ -27,9 +27,7 @@ def _free_copy(state: State, sm: Sm) -> int:
 
 @inlined
 def has_room(state: State, sm: Sm, access: Access) -> bool:
-    """Whether the unit can take the access, if it is for it."""
-    if not state.code[access.pc].bulk:
-        return True
+    """Whether the unit can take the access."""
     return sm.copy_queue.count + access.sectors <= sm.copy_queue.room and _free_copy(state, sm) >= 0
 
 
@@ -53,8 +51,7 @@ def take(state: State, sm: Sm, access: Access, now: int) -> None:
     copy.pc, copy.slot, copy.group = pc, access.slot, access.load
     copy.issued = access.time - state.machine.address_cycles
     copy.phase, copy.data = access.phase, access.data
-    count = _requests(state, sm, warp.sector, access.sectors, pc)
-    warp.sector += access.sectors
+    count = _requests(state, sm, warp.sector + access.first, access.sectors, pc)
     warp.outstanding += count
     copy.unsent = copy.remaining = count
     state.counters[pc].executions += 1

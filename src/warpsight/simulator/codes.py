@@ -17,7 +17,7 @@ OLDEST_GROUP = -2  # of asynchronous copies: the oldest that the warp has not wa
 # Kinds of instructions, and of accesses.
 ALU, GLOBAL, SHARED, BARRIER, FENCE = range(5)
 IS_LOAD, IS_STORE, IS_ATOMIC = range(3)
-UNIT_MEMORY = 0  # the load-store unit; the other units are op classes
+UNIT_MEMORY, UNIT_ASYNC_COPIES = range(2)  # the load-store unit, its queue of copies; the other units are op classes
 # What a warp does. RUNS: it is in its scheduler's ready mask or timing wheel. NEEDS_DATA: waits for a load whose end is not known.
 # DRAINS: it has no instructions left but accesses under way.
 RUNS, NEEDS_DATA, AT_BARRIER, FENCED, DRAINS = range(5)

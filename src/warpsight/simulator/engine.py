@@ -7,7 +7,7 @@ from warpsight.base.compiled import compiled, inlined, kept_until_changed, refer
 from warpsight.base.records import Address, Table
 from warpsight.simulator import bulk, codes, l1, l2
 from warpsight.simulator.dram import begin_access
-from warpsight.simulator.lsu import send_request
+from warpsight.simulator.lsu import work_on_accesses
 from warpsight.simulator.noc import send_packet, send_reply
 from warpsight.simulator.scheduler import schedule_and_issue
 from warpsight.simulator.state import Channel, State
@@ -107,7 +107,7 @@ def _sms(state: State, now: int) -> None:
     for k in range(list_due(state, state.next_port, sms, turn, now)):
         send_packet(state, state.sms[state.due[k]], now)
     for k in range(list_due(state, state.next_lsu, sms, turn, now)):
-        send_request(state, state.sms[state.due[k]], now)
+        work_on_accesses(state, state.sms[state.due[k]], now)
     for k in range(list_due(state, state.next_scheduler, sms * schedulers, turn * schedulers, now)):
         schedule_and_issue(state, state.due[k], now)
 

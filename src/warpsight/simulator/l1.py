@@ -209,9 +209,9 @@ def look_up(state: State, sm: Sm, now: int) -> None:
     if why != codes.NOT_BLOCKED:
         state.next_l1[sm.number] = codes.NEVER  # until a fill, or the port, makes room
         return
+    if sm.in_hand >= 0 and sm.pipeline.count == sm.pipeline.room:
+        state.next_lsu[sm.number] = min(state.next_lsu[sm.number], max(now, sm.tags_free))
     remove_oldest(sm.pipeline)
-    if sm.in_hand >= 0 and state.next_lsu[sm.number] == codes.NEVER:
-        state.next_lsu[sm.number] = now
     following = max(now + 1, sm.pipeline_requests[sm.pipeline.head].time) if sm.pipeline.count > 0 else codes.NEVER
     state.next_l1[sm.number] = following
 

@@ -9,8 +9,10 @@ from warpsight.simulator import codes
 from warpsight.simulator.bulk import has_room, take
 from warpsight.simulator.scheduler import blocked_by_room
 from warpsight.simulator.state import Access, Sm, State, Warp
-from warpsight.simulator.structures import end_of, remove_oldest
+from warpsight.simulator.structures import Queue, end_of, remove_oldest
 from warpsight.simulator.warps import data_came, end_warp, schedule
+
+_SECTORS_A_PASS = 4  # 128 bytes
 
 # -- Requests that are done.
 
@@ -47,6 +49,11 @@ def request_done(state: State, sm: Sm, handle: int, when: int, noc: int, dram: i
     warp = sm.warps[slot]
     if number >= 0:
         load = warp.loads[number]
+        if state.code[load.pc].copies:  # written to shared memory as it comes
+            passes = quotient(load.passes, load.remaining)
+            sm.unit_free = max(sm.unit_free, now) + passes * state.machine.pass_cycles
+            load.passes -= passes
+            when = max(when, sm.unit_free)
         load.remaining -= 1
         load.done = max(load.done, when)
         if load.remaining == 0:
@@ -77,64 +84,80 @@ def _split(state: State, sm: Sm, first: int, count: int, pc: int) -> int:
 
 
 @inlined
-def _take(state: State, sm: Sm, access: Access, now: int) -> None:
-    """Take the oldest waiting instruction. One that touches only shared memory occupies the unit for its passes."""
-    slot, pc, count, passes = access.slot, access.pc, access.sectors, access.passes
-    if sm.access_queue.count == sm.access_queue.room:
-        # the queue has space again: a scheduler that waits for it can issue in this cycle
+def _taken(state: State, sm: Sm, queue: Queue, now: int) -> None:
+    """The oldest instruction leaves its queue. If it was full, a scheduler that waits for it can issue in this cycle."""
+    if queue.count == queue.room:
         for scheduler in range(state.machine.schedulers):
             state.next_scheduler[sm.number * state.machine.schedulers + scheduler] = now
-    remove_oldest(sm.access_queue)
-    warp, instruction = sm.warps[slot], state.code[pc]
-    if instruction.bulk:
-        sm.unit_free = now + 1
-        take(state, sm, access, now)
-        accesses_done(state, sm, warp, 1, now)
-        return
-    machine = state.machine
-    last_pass = (max(1, passes) - 1) * machine.pass_cycles + access.repeats * (instruction.lane_cycles if count == 0 else 0)
+    remove_oldest(queue)
+
+
+@inlined
+def _passes(state: State, sm: Sm, access: Access, now: int) -> None:
+    """The instruction occupies the data path: for its passes through the banks, and no shorter than an instruction takes."""
+    machine, alone = state.machine, access.sectors == 0
+    last_pass = (max(1, access.passes) - 1) * machine.pass_cycles
+    last_pass += access.repeats * state.code[access.pc].lane_cycles if alone else 0
     least = machine.access_cycles if machine.access_cycles > 1 else 0
-    sm.unit_free = now + max(least, last_pass + (machine.pass_cycles if count == 0 else 0))
-    if count == 0:
+    sm.unit_free = now + max(least, last_pass + (machine.pass_cycles if alone else 0))
+    if alone:
+        warp, instruction = sm.warps[access.slot], state.code[access.pc]
         if instruction.load >= 0:
             there_and_back = machine.cluster_cycles if instruction.remote else machine.shared_cycles
-            data_came(state, sm, warp, pc, now + there_and_back + last_pass, now, codes.CAUSE_ALU)
+            data_came(state, sm, warp, access.pc, now + there_and_back + last_pass, now, codes.CAUSE_ALU)
         accesses_done(state, sm, warp, 1, now)
-        return
-    sm.requests = _split(state, sm, warp.sector, count, pc)
-    warp.sector += count
+
+
+@inlined
+def _to_hand(state: State, sm: Sm, access: Access, now: int) -> None:
+    """The requests of the instruction are next at the tags."""
+    slot, pc, count = access.slot, access.pc, access.sectors
+    warp, instruction = sm.warps[slot], state.code[pc]
+    sm.requests = _split(state, sm, warp.sector + access.first, count, pc)
     warp.outstanding += sm.requests
     state.counters[pc].executions += 1
     if access.load >= 0:  # of a group of copies there can be more
         load = warp.loads[access.load]
         load.remaining = load.remaining - 1 + sm.requests if instruction.copies else sm.requests
+        load.passes += quotient(count + _SECTORS_A_PASS - 1, _SECTORS_A_PASS) if instruction.copies else 0
     sm.load = access.load
     sm.in_hand, sm.pc, sm.whole, sm.repeats, sm.done = slot, pc, access.whole, access.repeats, 0
+    sm.copying = instruction.copies
     sm.since, sm.room_before = now, blocked_by_room(sm, now)
 
 
 @inlined
-def _next_instruction(sm: Sm, after: int) -> int:
-    """When the unit can take the next waiting instruction."""
-    if sm.access_queue.count == 0:
-        return codes.NEVER
-    return max(after, sm.accesses[sm.access_queue.head].time, sm.unit_free)
+def _take(state: State, sm: Sm, now: int) -> None:
+    """Take the oldest instruction that can begin: an access if the data path is free, a copy if the tags are.
+
+    While the requests of a copy are sent, accesses to shared memory alone pass it. Bulk copies go on to their own unit.
+    """
+    accesses, copies = sm.access_queue, sm.async_queue
+    if accesses.count > 0 and max(sm.accesses[accesses.head].time, sm.unit_free) <= now:
+        access = sm.accesses[accesses.head]
+        if state.code[access.pc].bulk:
+            if has_room(state, sm, access):
+                _taken(state, sm, accesses, now)
+                sm.unit_free = now + 1
+                take(state, sm, access, now)
+                accesses_done(state, sm, sm.warps[access.slot], 1, now)
+        elif access.sectors == 0 or (sm.in_hand < 0 and sm.tags_free <= now):
+            _taken(state, sm, accesses, now)
+            _passes(state, sm, access, now)
+            if access.sectors > 0:
+                _to_hand(state, sm, access, now)
+    if sm.in_hand < 0 and copies.count > 0 and max(sm.async_copies[copies.head].time, sm.tags_free) <= now:
+        access = sm.async_copies[copies.head]
+        _taken(state, sm, copies, now)
+        if access.sectors > 0:
+            _to_hand(state, sm, access, now)
+        else:  # it writes zeros
+            request_done(state, sm, handle_of(state, access.slot, access.load), now + 1, 0, 0, now)
 
 
-@compiled
-def send_request(state: State, sm: Sm, now: int) -> None:
-    """One cycle of the load-store unit: take an instruction if none is in hand, and send one request into the L1."""
-    if sm.in_hand < 0:
-        if not has_room(state, sm, sm.accesses[sm.access_queue.head]):
-            state.next_lsu[sm.number] = now + 1
-            return
-        _take(state, sm, sm.accesses[sm.access_queue.head], now)
-        if sm.in_hand < 0:
-            state.next_lsu[sm.number] = _next_instruction(sm, now + 1)
-            return
-    if sm.pipeline.count == sm.pipeline.room:
-        state.next_lsu[sm.number] = codes.NEVER  # until the L1 removes one
-        return
+@inlined
+def _send(state: State, sm: Sm, now: int) -> None:
+    """Send one request of the instruction in hand to the tags of the L1."""
     request, done = sm.pipeline_requests[end_of(sm.pipeline)], sm.done
     request.line, request.mask = sm.lines[done], sm.lines[state.machine.most_requests + done]
     request.slot, request.pc, request.load = sm.in_hand, sm.pc, sm.load
@@ -147,12 +170,36 @@ def send_request(state: State, sm: Sm, now: int) -> None:
     sm.repeats = 0  # of an atomic they are those of its first sector
     sm.done = done + 1
     at_once = state.machine.sectors_a_cycle
-    following = now + quotient(set_bits(request.mask) + at_once - 1, at_once)
-    if sm.done < sm.requests:
-        state.next_lsu[sm.number] = following if sm.pipeline.count < sm.pipeline.room else codes.NEVER
-        return
-    warp = sm.warps[sm.in_hand]
-    sm.in_hand = -1
-    sm.unit_free = max(sm.unit_free, following)
-    state.next_lsu[sm.number] = _next_instruction(sm, now + 1)
-    accesses_done(state, sm, warp, 1, now)
+    sm.tags_free = now + quotient(set_bits(request.mask) + at_once - 1, at_once)
+    if sm.done == sm.requests:
+        warp = sm.warps[sm.in_hand]
+        sm.in_hand = -1
+        if not sm.copying:
+            sm.unit_free = max(sm.unit_free, sm.tags_free)
+        accesses_done(state, sm, warp, 1, now)
+
+
+@inlined
+def _next(sm: Sm, now: int) -> int:
+    """When the unit can do more."""
+    time = codes.NEVER  # until the L1 removes a request
+    if sm.in_hand >= 0 and sm.pipeline.count < sm.pipeline.room:
+        time = sm.tags_free
+    if sm.access_queue.count > 0 and (sm.in_hand < 0 or sm.copying):
+        time = min(time, max(sm.accesses[sm.access_queue.head].time, sm.unit_free))
+    if sm.async_queue.count > 0 and sm.in_hand < 0:
+        time = min(time, max(sm.async_copies[sm.async_queue.head].time, sm.tags_free))
+    return max(time, now + 1)
+
+
+@compiled
+def work_on_accesses(state: State, sm: Sm, now: int) -> None:
+    """One cycle of the load-store unit: take an instruction, and send one request into the L1.
+
+    An access to global memory has the data path as long as it sends requests. A copy has it when its data come (`request_done`).
+    """
+    if sm.in_hand < 0 or sm.copying:
+        _take(state, sm, now)
+    if sm.in_hand >= 0 and sm.tags_free <= now and sm.pipeline.count < sm.pipeline.room:
+        _send(state, sm, now)
+    state.next_lsu[sm.number] = _next(sm, now)

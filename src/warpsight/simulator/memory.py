@@ -126,7 +126,7 @@ def queues_of(gpu: GpuSpec, machine: Numbers) -> dict[str, dict[str, int]]:
         "sm": {
             # what several of the largest copies need
             "copy_queue": _COPIES_SENT * machine["most_requests"] if machine["copies"] > 1 else 1,
-            "access_queue": gpu.sm.access_queue, "pipeline": machine["pipeline_cycles"] + 1,
+            "access_queue": gpu.sm.access_queue, "async_queue": gpu.sm.access_queue, "pipeline": machine["pipeline_cycles"] + 1,
             # what comes from the other partition of the L2 leaves room for what passes it on the way
             "arrival_queue": gpu.noc.buffer + machine["far_cycles"],
             # a line that lies in several lines of the L2 is sent as a whole
@@ -297,7 +297,8 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     numbers: dict[Hashable, int] = {}  # of the registers, in the order of first appearance
     setters = _setters(trace.instructions) if any(i.stall for i in trace.instructions) else None
     pipes = [_pipes(i, gpu, setters is not None) for i in trace.instructions]
-    units = {name: k + 1 for k, name in enumerate(sorted({name for each in pipes for name, _ in each} | {_ALWAYS_FREE}))}
+    names = sorted({name for each in pipes for name, _ in each} | {_ALWAYS_FREE})
+    units = {name: k for k, name in enumerate(names, codes.UNIT_ASYNC_COPIES + 1)}
     rows: list[tuple[int, ...]] = []
     touched: list[int] = []
     loads = 0
@@ -311,7 +312,8 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
         returns = through_unit and i.access != STORE and bool(written) and not (i.is_bulk or (copies and i.is_async_copy))
         asynchronous = i.is_async_product and awaited
         named = [_ALWAYS_FREE] * 2 if asynchronous else [pipes[i.pc][0][0], pipes[i.pc][-1][0]]
-        unit, whole = (codes.UNIT_MEMORY if through_unit else units[name] for name in named)
+        queue = codes.UNIT_ASYNC_COPIES if copies and i.is_async_copy else codes.UNIT_MEMORY
+        unit, whole = (queue if through_unit else units[name] for name in named)
         written = () if asynchronous else written  # only what waits for its group may read them
         rows.append((
             kind, unit, whole, pipes[i.pc][0][1], pipes[i.pc][-1][1], _latency(i, gpu), max(1, i.stall),
@@ -328,7 +330,8 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     code, table = np.array(rows, dtype_of(Instruction)), np.array(touched, np.int32)
     code["registers"] = code["registers"] * table.itemsize + table.ctypes.data
     groups = most + _MORE_GROUPS if copies else 0
-    return Code(code, table, max(1, len(numbers)), max(1, loads) + len(GROUP_KINDS) * groups, groups, 1 + len(units))
+    loads = max(1, loads) + len(GROUP_KINDS) * groups
+    return Code(code, table, max(1, len(numbers)), loads, groups, codes.UNIT_ASYNC_COPIES + 1 + len(units))
 
 
 # -- The units. Every table of a unit is an equal part of one array that all units of its kind share.
@@ -376,8 +379,8 @@ def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     tables.give(sms, Sm, "oldest_first", machine["places"])
     tables.give(sms, Sm, "lines", 2 * machine["most_requests"])
     queues = {
-        "access_queue": "accesses", "copy_queue": "copy_requests", "pipeline": "pipeline_requests", "miss_queue": "packets",
-        "arrival_queue": "arrivals",
+        "access_queue": "accesses", "async_queue": "async_copies", "copy_queue": "copy_requests", "pipeline": "pipeline_requests",
+        "miss_queue": "packets", "arrival_queue": "arrivals",
     }  # fmt: skip
     _queues(tables, sms, Sm, queues, rooms)
     schedulers = tables.give(sms, Sm, "schedulers", machine["schedulers"])

@@ -6,7 +6,8 @@ An event ends with a `traces.schema.BARRIER_RECORD`.
 from __future__ import annotations
 
 from warpsight.base.compiled import inlined
-from warpsight.simulator.state import Phase, State
+from warpsight.simulator.state import State
+from warpsight.simulator.structures import Phase
 
 RECORD_BYTES = 10
 _OBJECT, _AMOUNT, _DATA, _EXPECTED = (0, 2), (2, 2), (4, 4), (8, 2)  # first byte, and how many

@@ -72,7 +72,7 @@ def _account(state: State, sm: Sm, scheduler: Scheduler, warp: Warp, now: int) -
         if operands > 0:
             _charge_operands(state.machine, stack, warp, operands)
         rest = gap - operands
-        if rest > 0 and state.code[warp.pc].unit == codes.UNIT_MEMORY:
+        if rest > 0 and state.code[warp.pc].unit <= codes.UNIT_ASYNC_COPIES:
             held = min(rest, mshr - scheduler.mshr_seen)
             stack.mshr += held
             rest -= held
@@ -96,14 +96,15 @@ def _join_writes(machine: Machine, warp: Warp) -> int:
 
 @inlined
 def _to_load_store_unit(state: State, sm: Sm, warp: Warp, instruction: Instruction, access: Access, now: int) -> None:
-    """Complete the entry at the end of the load-store unit's queue with what the warp has issued."""
+    """Complete the entry at the end of its queue of the load-store unit with what the warp has issued."""
     access.slot, access.pc, access.time = warp.slot, warp.pc, now + state.machine.address_cycles
     # Lanes are known where the basic block was entered; with fewer bytes than its sectors hold, some sector is partly written.
     access.whole = warp.live_lanes * instruction.access_bytes >= 32 * access.sectors
     access.repeats = max(0, access.repeats - 1) if instruction.access == codes.IS_ATOMIC else 0
-    sm.access_queue.count += 1
-    if sm.access_queue.count == 1 and sm.in_hand < 0:
-        state.next_lsu[sm.number] = max(access.time, sm.unit_free)
+    queue = sm.async_queue if instruction.copies else sm.access_queue
+    queue.count += 1
+    if queue.count == 1 and (sm.in_hand < 0 or sm.copying):
+        state.next_lsu[sm.number] = min(state.next_lsu[sm.number], access.time)
     warp.outstanding += 1
     if instruction.bulk:
         completes, record = instruction.at_barrier == codes.COMPLETES, warp.event - phases.RECORD_BYTES
@@ -141,7 +142,7 @@ def _without_access(state: State, sm: Sm, scheduler: Scheduler, warp: Warp, inst
         _begin_product(state.machine, sm.schedulers[first], warp, instruction, now)
         return
     set_results(warp, instruction, now + instruction.latency)
-    if instruction.unit != codes.UNIT_MEMORY:
+    if instruction.unit > codes.UNIT_ASYNC_COPIES:
         scheduler.unit_free[instruction.whole] = now + instruction.held
         scheduler.unit_free[instruction.unit] = now + instruction.busy
 
@@ -192,7 +193,7 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
         _watch(state, warp, now)
     accesses = False
     if codes.GLOBAL <= kind <= codes.SHARED:
-        access = sm.accesses[end_of(sm.access_queue)]
+        access = sm.async_copies[end_of(sm.async_queue)] if instruction.copies else sm.accesses[end_of(sm.access_queue)]
         if not read_event(state, warp, instruction, access):
             state.bad_warp = warp.id
             return
@@ -260,7 +261,9 @@ def _candidates(state: State, sm: Sm, scheduler: Scheduler, now: int) -> int:
     candidates = scheduler.ready
     if sm.access_queue.count >= sm.access_queue.room:
         candidates &= ~scheduler.wants[codes.UNIT_MEMORY]
-    for unit in range(1, state.machine.units):
+    if sm.async_queue.count >= sm.async_queue.room:
+        candidates &= ~scheduler.wants[codes.UNIT_ASYNC_COPIES]
+    for unit in range(codes.UNIT_ASYNC_COPIES + 1, state.machine.units):
         free = scheduler.unit_free[unit]
         if free > now:
             if candidates & scheduler.wants[unit] != 0:

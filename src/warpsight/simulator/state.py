@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from warpsight.base.records import Int32, Record, Table, UInt8, UInt32
 from warpsight.caches.exact.state import PathEntry, RequestCounters
-from warpsight.simulator.structures import Cache, Geometry, Queue
+from warpsight.simulator.structures import Cache, Copy, CopyRequest, Geometry, Load, Phase, Queue
 from warpsight.traces.window import WindowWarp
 
 # -- The kernel.
@@ -72,56 +72,6 @@ class CpiStack(Record):
 
 
 # -- An SM.
-
-class Phase(Record):
-    """An mbarrier in the shared memory of a block: the phase that is not over, and how the one before it ended."""
-
-    parity: int
-    pending: int  # arrivals still to come; -1: not known before the first
-    data: int  # bytes still to come
-    latest: int  # when the latest of both was there
-    over: int  # when the phase before was over, and the cycles of its last copy, if that was what came last
-    total: int
-    noc_wait: int
-    dram_wait: int
-
-
-class Copy(Record):
-    """A bulk copy: requests that the unit has still to send, and those that are not answered yet."""
-
-    pc: int  # -1: this place is free
-    slot: int
-    phase: int  # of the SM's: the mbarrier on which it completes; -1: none
-    data: int  # its bytes, below 0
-    group: int  # of writes, among the warp's loads; -1: none
-    unsent: int
-    remaining: int
-    issued: int
-
-
-class CopyRequest(Record):
-    """A request of a bulk copy: a line of the L2 and the mask of its sectors."""
-
-    line: int
-    mask: Int32
-    copy: Int32
-
-
-class Load(Record):
-    """A load or atomic of a warp that is under way, or a group of asynchronous work: requests still to come, and what its latest
-    request has waited for. `done`: when the data of the latest request came.
-    """
-
-    remaining: int
-    done: int
-    issued: int
-    pc: int
-    mshr_before: int  # cycles that the L1 had been blocked when it was issued, by reason
-    room_before: int
-    unit_wait: int
-    mshr_wait: int
-    room_wait: int
-
 
 class Warp(Record):
     """A warp slot of an SM. Slot `i` belongs to scheduler `i % schedulers`, as bit `i // schedulers` of its masks."""
@@ -195,6 +145,7 @@ class Access(Record):
     slot: int
     pc: int
     load: int
+    first: int  # of its sectors, among the warp's
     sectors: int
     passes: int  # through the banks of shared memory
     whole: bool  # writes every byte of the sectors that it touches
@@ -262,10 +213,13 @@ class Sm(Record):
     warps: Table[Warp]
     schedulers: Table[Scheduler]
     next_fetch: int
-    # load-store unit: accesses that wait, the requests of the one in hand, and how many of these are done
+    # load-store unit: accesses that wait, asynchronous copies that wait, the requests of the one in hand, and how many are done
     access_queue: Queue
     accesses: Table[Access]
+    async_queue: Queue
+    async_copies: Table[Access]
     in_hand: int  # warp slot; -1: none
+    copying: bool  # it is an asynchronous copy
     pc: int
     load: int
     whole: bool
@@ -274,7 +228,8 @@ class Sm(Record):
     done: int
     since: int
     room_before: int
-    unit_free: int
+    tags_free: int  # when the next request can be sent to the tags
+    unit_free: int  # when the data path is free, between registers and the memory of L1 and shared memory
     # unit for bulk copies (TMA), and the mbarriers of the SM's blocks
     copies: Table[Copy]
     copy_queue: Queue

@@ -1,4 +1,6 @@
-"""Structures that the units share: finite queues, cache sets in LRU order, and miss status holding registers (MSHRs)."""
+"""Structures that the units share: finite queues, cache sets in LRU order, miss status holding registers (MSHRs), and what is under
+way in an SM: loads, groups of asynchronous work, bulk copies, and phases of mbarriers.
+"""
 
 from __future__ import annotations
 
@@ -215,3 +217,56 @@ def remove_target(cache: Cache, mshr: Mshr) -> Target:
     cache.free_target = number
     mshr.targets -= 1
     return target
+
+
+# -- What is under way in an SM.
+
+class Phase(Record):
+    """An mbarrier in the shared memory of a block: the phase that is not over, and how the one before it ended."""
+
+    parity: int
+    pending: int  # arrivals still to come; -1: not known before the first
+    data: int  # bytes still to come
+    latest: int  # when the latest of both was there
+    over: int  # when the phase before was over, and the cycles of its last copy, if that was what came last
+    total: int
+    noc_wait: int
+    dram_wait: int
+
+
+class Copy(Record):
+    """A bulk copy: requests that the unit has still to send, and those that are not answered yet."""
+
+    pc: int  # -1: this place is free
+    slot: int
+    phase: int  # of the SM's: the mbarrier on which it completes; -1: none
+    data: int  # its bytes, below 0
+    group: int  # of writes, among the warp's loads; -1: none
+    unsent: int
+    remaining: int
+    issued: int
+
+
+class CopyRequest(Record):
+    """A request of a bulk copy: a line of the L2 and the mask of its sectors."""
+
+    line: int
+    mask: Int32
+    copy: Int32
+
+
+class Load(Record):
+    """A load or atomic of a warp that is under way, or a group of asynchronous work: requests still to come, and what its latest
+    request has waited for. `done`: when the data of the latest request came.
+    """
+
+    remaining: int
+    passes: int  # of copies: through the banks of shared memory, when their data comes
+    done: int
+    issued: int
+    pc: int
+    mshr_before: int  # cycles that the L1 had been blocked when it was issued, by reason
+    room_before: int
+    unit_wait: int
+    mshr_wait: int
+    room_wait: int

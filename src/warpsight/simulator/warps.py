@@ -46,6 +46,7 @@ def read_event(state: State, warp: Warp, instruction: Instruction, access: Acces
     if warp.event > warp.event_end:
         return False
     access.sectors, access.passes, access.repeats = sectors_of_event(state.events, place, instruction.sector_bytes), 0, 0
+    access.first = warp.taken - warp.sector
     place += instruction.sector_bytes
     warp.taken += access.sectors
     if warp.taken > warp.sector_end:

@@ -1,0 +1,56 @@
+"""Do copies to shared memory and accesses to it share the data path and nothing else, in model and simulator? Cycles by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from trace_by_hand import Warp, build_trace
+
+import warpsight
+from warpsight.traces.schema import KernelTrace
+
+pytestmark = pytest.mark.unit
+
+ONE_SM = ["sm_count=1", "dispatch.block_interval=0 ns", "dispatch.block=0 cycles", "noc.bandwidth=72000 GB/s"]
+OPCODES = {"load.global.16": "cp.async.cg.shared.global", "control": "cp.async.commit_group"}
+WARPS = 16
+
+
+def rounds(times: int, shared: int, lines: int) -> KernelTrace:
+    """Four blocks of four warps. In a round each copies 512 B from so many lines, and reads shared memory so often in 4 passes."""
+    code = ["load.global.16 <- q0", "control <- q0", *(f"load.shared.4 r{k} <- q0" for k in range(shared))]
+    warps = []
+    for warp in range(WARPS):
+        accesses: list[Any] = []
+        for number in range(times):
+            first = (warp * times + number) * 32
+            accesses += [[128 * (first + lane * lines // 32) + 16 * (lane % (32 // lines)) for lane in range(32)], *[4] * shared]
+        warps.append(Warp(((0, 32, times),), accesses))
+    made = build_trace(["\n".join([*code, "control <- q0"])], warps, 4)
+    named = [replace(each, opcode=OPCODES.get(each.opcode, each.opcode)) for each in made.instructions]
+    named[-1] = replace(named[-1], opcode="cp.async.wait_group", wait_groups=8)
+    count = len(named) * times * WARPS
+    header = replace(made.header, warp_instructions=count, thread_instructions=32 * count)
+    return replace(made, header=header, instructions=tuple(named))
+
+
+@pytest.mark.parametrize("run", [warpsight.predict, warpsight.simulate])
+@pytest.mark.parametrize(
+    ("shared", "lines", "cycles"),
+    [
+        (2, 8, 12),  # data path: 8 passes of the reads and 4 of the copy's 512 B; tags: 8 requests
+        (2, 4, 12),
+        (0, 8, 8),  # the tags alone
+        (1, 16, 16),
+    ],
+)
+def test_copies_have_the_tags_first_and_the_data_path_when_their_data_come(
+    shared: int, lines: int, cycles: int, run: Callable[..., Any]
+) -> None:
+    short, long = (
+        run(rounds(times, shared, lines), gpu="a100", overrides=ONE_SM, caches_before="warm").cycles for times in (20, 40)
+    )
+    assert (long - short) / (20 * WARPS) == pytest.approx(cycles, rel=0.05)
