@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I1, I32, I64, Value, population, splat, splat_constant, trailing_zeros, vector
-from warpsight.emulator.codegen.layout import WARP
+from warpsight.emulator.codegen.layout import WARP, Fault
 from warpsight.emulator.ptx import tensor_memory_engine as engine
 from warpsight.emulator.ptx.tensor_memory_requests import Move, allocate, copy, free, multiply
 from warpsight.emulator.sass.addresses import address_operand, shared_offsets
@@ -33,11 +33,13 @@ _GRANULE_BITS, _GRANULES = 5, 16  # `UTCATOMSWS` counts columns by 32
 
 
 def _blocks(emitter: Emitter, native: NativeInstruction) -> int:
-    """How many blocks take part."""
+    """How many blocks take part. Outside of a cluster a pair lacks the block with rank 1: programs compile code for both."""
     if "2CTA" not in native.modifiers:
         return 1
     if not emitter.clustered:
-        raise emitter.unsupported("pairs of blocks need a launch in clusters (`cluster`)")
+        someone = emitter.builder.icmp_signed("!=", emitter.active_mask, I32(0))
+        emitter.stop_if(someone, Fault.CLUSTER_RANK, lambda: (I32(0), I64(1)))
+        return 1
     return 2
 
 
@@ -110,19 +112,19 @@ def ldtm(emitter: Emitter, instruction: Instruction) -> None:
     shape = next((m for m in native.modifiers if m in _SHAPES), "")
     move = Move(_SHAPES.get(shape, "32x32b"), tensor_memory_words(native.mnemonic), packed=packed in native.modifiers)
     data, place = native.operands if loads else native.operands[::-1]
-    address, before = _place(emitter, place), [raw(emitter, data, k) for k in range(move.count)]
-    half = _HALVES.get(shape)
+    address, half = _place(emitter, place), _HALVES.get(shape)
     if loads:
         values = move.load(emitter, address)
         if half is not None:
-            own = vector(I1)([int(lane in half) for lane in range(32)])
-            values = [builder.select(own, value, old) for value, old in zip(values, before, strict=True)]
+            own = vector(I1)([int(lane in half) for lane in range(WARP)])
+            values = [builder.select(own, value, raw(emitter, data, k)) for k, value in enumerate(values)]
         set_words(emitter, data, values)
     else:
+        values = [raw(emitter, data, k) for k in range(move.count)]
         if half is not None:  # the lanes of both halves write the same
-            order = vector(I32)([half[lane % 16] for lane in range(32)])
-            before = [builder.shuffle_vector(value, value, order) for value in before]
-        move.store(emitter, address, before)
+            order = vector(I32)([half[lane % len(half)] for lane in range(WARP)])
+            values = [builder.shuffle_vector(value, value, order) for value in values]
+        move.store(emitter, address, values)
 
 
 sttm = ldtm

@@ -177,6 +177,8 @@ def _names(
         if arguments := [2 * len(EXTERNALS[name].parameters) for name in known if name in EXTERNALS]:
             reads += [f"R{k}" for k in range(4, 4 + max(arguments))]
             writes += ["R4", "R5"]
+    if base == "LDTM" and any(token.startswith("16dp32bit_t") for token in tokens):  # the lanes of one half
+        reads += operand_registers(operands[0], widths[0])
     if base == "R2UR" and "OR" in tokens:
         reads += operand_registers(operands[0], 1)
     if base == "BAR" and "RED" in tokens:
