@@ -7,8 +7,9 @@ and of their schedulers, and its issue slots. The unit for bulk copies makes the
 last line has come. Where each warp copies for itself (LDGSTS), the copies of later tiles are on their way while it computes, so
 units that depend on nothing work at the same time within one block: such blocks are walked too, with their barriers.
 
-What nothing in the block ends, such as a phase for which warps of another block of the cluster arrive, is no wait: when no warp can
-go on, all that wait do. The trace does not tell barriers for a part of a block apart: such barriers open in the same way.
+What other blocks of a cluster send is not known here. They are taken to be as fast as this one: when no warp can go on, the
+phases that warps wait for are over when what the block itself has sent to them is there. The trace does not tell barriers for a
+part of a block apart: such barriers open in the same way.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def _walk_one(
     zero, none = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
     warps = _Warps(
         plain(runs, np.int64), zero, zero.copy(), none, runs[:, 0].copy(), zero.copy(), none.copy(),
-        chunk.event_offset[first:last].astype(np.int64), offset[:-1].copy(), zero.copy(), np.zeros(count, dtype=np.bool_),
+        chunk.event_offset[first:last].astype(np.int64), offset[:-1].copy(), zero.copy(),
         np.zeros((count, walked.registers + 2), dtype=np.int64), zero.copy(), none.copy(),
     )  # fmt: skip
     units = int(max(times.unit.max(initial=0), times.whole.max(initial=0))) + 1
@@ -176,10 +177,16 @@ def _come(phases: Longs, events: Bytes, record: int, time: int, pc: int, arrives
         row[_LATEST], row[_CAUSE] = time, pc
     if row[_PENDING] != 0 or row[_DATA] != 0:
         return False
+    _end(row)
+    return True
+
+
+@inlined
+def _end(row: Longs) -> None:
+    """The phase of an mbarrier is over; the next one begins."""
     row[_PHASE] ^= 1
     row[_OVER], row[_WHY] = row[_LATEST], row[_CAUSE]
-    row[_PENDING], row[_LATEST], row[_CAUSE] = -1, 0, -1
-    return True
+    row[_PENDING], row[_DATA], row[_LATEST], row[_CAUSE] = -1, 0, 0, -1
 
 
 class _Code(NamedTuple):
@@ -202,8 +209,8 @@ class _Warps(NamedTuple):
     """The warps of the block. `runs` [warps, 2]: the entries of their paths. `cycle`: the earliest time of the next step.
 
     `since` a test has waited, -1: not yet. `run`, `turn`, `step`: the place on the path. `wait`: which of the waits is next. It
-    waits for a phase of mbarrier `waits_for`; `opened`: nothing in the block ends that wait. `ready` [warps, registers]. Its
-    latest product with tensor memory is done at `products`, and is instruction `product_pc`.
+    waits for a phase of mbarrier `waits_for`. `ready` [warps, registers]. Its latest product with tensor memory is done at
+    `products`, and is instruction `product_pc`.
     """
 
     runs: Longs
@@ -216,7 +223,6 @@ class _Warps(NamedTuple):
     event: Longs
     wait: Longs
     waits_for: Longs
-    opened: npt.NDArray[np.bool_]
     ready: Longs
     products: Longs
     product_pc: Longs
@@ -245,16 +251,26 @@ def _first(warps: _Warps) -> int:
 
 
 @inlined
-def _go_on(warps: _Warps) -> bool:
-    """No warp can run: open barriers for a part of the block, else let all that wait for a phase go on. False if none is left."""
-    barriers = (warps.status == _AT_BARRIER).any()
+def _go_on(warps: _Warps, phases: Longs) -> bool:
+    """No warp can run: open barriers for a part of the block, else end the phases that warps wait for. False if none is left."""
+    if (warps.status == _AT_BARRIER).any():
+        _open(warps)
+        return True
     found = False
     for warp in range(len(warps.status)):
-        if warps.status[warp] == _WAITS_FOR_PHASE and not barriers:
-            warps.status[warp], warps.opened[warp], found = _RUNS, True, True
-    if barriers:
-        _open(warps)
-    return found or barriers
+        if warps.status[warp] == _WAITS_FOR_PHASE:
+            _end(phases[warps.waits_for[warp]])
+            _wake(warps, warps.waits_for[warp])
+            found = True
+    return found
+
+
+@inlined
+def _wake(warps: _Warps, number: int) -> None:
+    """A phase of the mbarrier is over: what waits for it goes on."""
+    for warp in range(len(warps.status)):
+        if warps.status[warp] == _WAITS_FOR_PHASE and warps.waits_for[warp] == number:
+            warps.status[warp] = _RUNS
 
 
 @inlined
@@ -308,7 +324,7 @@ def _passes(code: _Code, warps: _Warps, phases: Longs, warp: int, record: int, w
     phase = phases[number]
     if warps.since[warp] < 0:
         warps.since[warp] = now
-    if number != NO_OBJECT and not warps.opened[warp]:
+    if number != NO_OBJECT:
         if phase[_PHASE] == _number(code.events, record + 2, 2):
             warps.status[warp], warps.waits_for[warp] = _WAITS_FOR_PHASE, number
             return False
@@ -317,7 +333,7 @@ def _passes(code: _Code, warps: _Warps, phases: Longs, warp: int, record: int, w
             return False
     turn = warps.wait[warp]
     waits[turn], causes[turn] = now - warps.since[warp], phase[_WHY]
-    warps.since[warp], warps.wait[warp], warps.opened[warp] = -1, turn + 1, False
+    warps.since[warp], warps.wait[warp] = -1, turn + 1
     return True
 
 
@@ -342,12 +358,10 @@ def _take(code: _Code, times: StepTimes, shared: bool, warps: _Warps, block: _Bl
 
 @inlined
 def _signal(code: _Code, warps: _Warps, block: _Block, record: int, time: int, pc: Any, arrives_here: bool) -> None:
-    """An arrival or the end of a copy at an mbarrier; if the phase is over then, what waits for it goes on."""
+    """An arrival or the end of a copy at an mbarrier."""
     number = _number(code.events, record, 2)
     if number != NO_OBJECT and _come(block.phases, code.events, record, time, pc, arrives_here):
-        for warp in range(len(warps.status)):
-            if warps.status[warp] == _WAITS_FOR_PHASE and warps.waits_for[warp] == number:
-                warps.status[warp] = _RUNS
+        _wake(warps, number)
 
 
 @kept_until_changed("intervals/algorithm.py")
@@ -356,7 +370,7 @@ def _walk_block(code: _Code, times: StepTimes, shared: bool, warps: _Warps, bloc
     while True:
         warp = _first(warps)
         if warp < 0:
-            if not _go_on(warps):
+            if not _go_on(warps, block.phases):
                 return
             continue
         if not _has_step(code, warps, warp):

@@ -53,7 +53,7 @@ def end(phase: Phase, when: int) -> None:
     """The phase is over; the next one begins."""
     phase.parity ^= 1
     phase.over = max(phase.latest, when)
-    phase.pending, phase.latest = -1, 0
+    phase.pending, phase.data, phase.latest = -1, 0, 0
 
 
 @inlined

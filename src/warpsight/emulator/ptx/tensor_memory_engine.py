@@ -453,19 +453,15 @@ def _copy(request: Any) -> Any:
                 for word in range(4 if lane >= 0 else 0):
                     target = _cell(request, first + lane, column + 4 * piece + word)
                     if request[FAILURE] == 0:
-                        store(target, 4, _four_bytes(source, 4 * word, bits) if bits else load(source + 4 * word, 4))
+                        store(target, 4, _four_bytes(source, word, bits) if bits else load(source + 4 * word, 4))
     return True
 
 
 @compiled
-def _four_bytes(source: Any, first: Any, bits: Any) -> Any:
-    """Four elements of so many bits, from number `first` on, as bytes: in their lower bits, as `ldmatrix` unpacks them."""
-    start, mask = source + first * bits // 8, (1 << bits) - 1
-    joined = load(start, 1) | load(start + 1, 1) << 8 | load(start + 2, 1) << 16
-    word = joined & mask
-    for k in range(1, 4):
-        word |= (joined >> k * bits & mask) << 8 * k
-    return word
+def _four_bytes(source: Any, word: Any, bits: Any) -> Any:
+    """The four elements of so many bits that become a word: as bytes, in their lower bits, as `ldmatrix` unpacks them."""
+    packed, mask = load(source + word * bits // 2, 4), (1 << bits) - 1
+    return packed & mask | (packed >> bits & mask) << 8 | (packed >> 2 * bits & mask) << 16 | (packed >> 3 * bits & mask) << 24
 
 
 _SOURCES = (Path(__file__), Path(__file__).with_name("tensor_numbers.py"))
