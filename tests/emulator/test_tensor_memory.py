@@ -340,8 +340,8 @@ def test_products_of_integers_wrap_or_saturate() -> None:
 # -- Pairs of blocks: each has half of the rows of A and D, and half of the columns of B.
 
 
-@pytest.mark.parametrize("rows", [128, 256])
-def test_a_pair_of_blocks_makes_one_product(rows: int) -> None:
+@pytest.mark.parametrize(("rows", "level"), [(128, "ptx"), (256, "sass")])
+def test_a_pair_of_blocks_makes_one_product(rows: int, level: str) -> None:
     """Matrices hold small whole numbers, whose sums are exact in any order."""
     rng, columns, half = np.random.default_rng(rows), 32, rows // 2
     a, b = (whole(rng, shape, "f16") for shape in ((rows, 16), (16, columns)))
@@ -361,7 +361,7 @@ def test_a_pair_of_blocks_makes_one_product(rows: int) -> None:
     text = text.replace("bar.sync 0;", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;")
     text = text.replace("cta_group::1", "cta_group::2")
     sums = np.zeros((2, 128, columns), np.uint32)
-    warpsight.trace(text, "k", grid=2, block=128, cluster=2, args=[images, sums], gpu="b200", level="ptx")
+    warpsight.trace(text, "k", grid=2, block=128, cluster=2, args=[images, sums], gpu="b200", level=level)
     found = sums.view(np.float32).astype(np.float64)
     if rows == 128:  # the second half of the columns is in lanes 64 to 127
         found = np.concatenate([found[:, :64, : columns // 2], found[:, 64:, : columns // 2]], axis=2)

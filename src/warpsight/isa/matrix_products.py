@@ -52,7 +52,7 @@ def multiply_adds(opcode: str) -> float:
 def _product(opcode: str) -> tuple[str, str, float]:
     """The kind, that of its multiplicands (another one for warp groups), and the multiply-adds of one warp."""
     words = opcode.split(".")
-    if words[0] == "tcgen05":
+    if words[0] == "tcgen05" or words[0] in _TENSOR_MEMORY_OPCODES:
         return _with_tensor_memory(opcode, words)
     return _ptx(words) if words[0] in ("mma", "wmma", "wgmma") else _machine_code(opcode, words)
 
@@ -82,6 +82,12 @@ def _ptx(words: list[str]) -> tuple[str, str, float]:
 
 NEVER_EXECUTED = "unused"  # stands in a trace for the shape of such an instruction, which nothing else says
 _TENSOR_MEMORY_KINDS = {"f16": "f16", "tf32": "tf32", "i8": "s8", "f8f6f4": "e4m3", "mxf8f6f4": "e4m3"}
+_TENSOR_MEMORY_OPCODES = {"UTCHMMA": "f16", "UTCIMMA": "i8", "UTCQMMA": "f8f6f4", "UTCOMMA": "mxf4"}
+
+
+def tensor_memory_kind(base: str, is_tf32: bool) -> str:
+    """The kind of `tcgen05.mma` that an opcode of machine code makes; UTCHMMA also those of TF32, as its descriptor says."""
+    return "tf32" if is_tf32 and base == "UTCHMMA" else _TENSOR_MEMORY_OPCODES[base]
 
 
 def _with_tensor_memory(opcode: str, words: list[str]) -> tuple[str, str, float]:
@@ -97,7 +103,8 @@ def _with_tensor_memory(opcode: str, words: list[str]) -> tuple[str, str, float]
         remedy = "launch it with one instruction descriptor at a time; `trace` and `check` do not need its time"
         raise UnsupportedError(what, remedy=remedy)
     m, n, k = (int(part) for part in shape.groups())
-    kind = next(word for word in words if word.startswith("kind::")).removeprefix("kind::")
+    kind = next((word.removeprefix("kind::") for word in words if word.startswith("kind::")), "")
+    kind = kind or tensor_memory_kind(words[0], "TF32" in words)
     multiplicands = _TYPES[_TENSOR_MEMORY_KINDS[kind]] if kind in _TENSOR_MEMORY_KINDS else "tensor_fp4"
     halves = sum(bool(each & {*words}) for each in ({"cta_group::2", "2CTA"}, {"sp", "SP"}))
     return _GROUP, multiplicands, m * n * k / _WARPS / 2**halves

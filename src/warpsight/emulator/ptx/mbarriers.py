@@ -61,6 +61,7 @@ from warpsight.emulator.ptx.memory import (
     window_offset,
 )
 from warpsight.isa.ptx.program import Instruction
+from warpsight.traces.schema import NO_OBJECT
 
 COUNT_BITS, TX_BITS = 20, 21
 COUNT_MASK = (1 << COUNT_BITS) - 1
@@ -310,6 +311,35 @@ def arrive(emitter: Emitter, offsets: Value, arrivals: int = 1) -> None:
     """Each active lane arrives on the object at its offset (<32 x i32>), so many times."""
     zero = splat_constant(I64, 0)
     _call(emitter, "change", offsets, [splat_constant(I64, arrivals), zero, zero], [vector(I64)], _changed)
+
+
+def arrive_in_blocks(
+    frame: Frame, site: int, offsets: Value, blocks: Value, step: Step = step_function,
+    expected: Callable[[Builder, Value], Value] = _expected,
+) -> None:
+    """Arrive on the objects at the same place (<32 x i32>) in each block of a mask (<32 x i32>); record the block's own.
+
+    `step` makes a change of an object in the form that objects have, and `expected` reads from them what they expect.
+    """
+
+    def body(helper: HelperFrame) -> list[Value]:
+        builder, (where, mask) = helper.builder, helper.arguments
+        zero, one = splat_constant(I64, 0), splat_constant(I64, 1)
+        own_rank = builder.trunc(helper.slot(Slot.CLUSTER_RANK), I32)
+        own = at_rank(helper, where, own_rank)
+        objects = gather(builder, builder.inttoptr(shared_place(helper, own, 8), vector(PTR)), helper.active, I64)
+        reached = builder.trunc(builder.lshr(mask, splat(builder, own_rank)), vector(I1))
+
+        def signal(part: Frame, rank: Value) -> None:
+            there = at_rank(part, where, rank)
+            step_lanes(part, shared_host(part, there, 8), one, zero, zero, there, step)
+
+        each_block(helper, mask, signal)
+        recorded = builder.select(reached, own, splat_constant(I32, 8 * NO_OBJECT))
+        emit_barrier_record(helper, recorded, one, zero, expected(builder, objects))
+        return []
+
+    call_helper(frame, "mbarrier_arrive_in_blocks", site, [offsets, blocks], [], body)
 
 
 def emit_copy_arrival(emitter: Emitter, instruction: Instruction) -> None:

@@ -1,12 +1,9 @@
 """`tcgen05`: products of Blackwell's tensor cores with operands in tensor memory (sm_100a and its kin).
 
-Operations are carried out at once, by `tensor_memory_engine.py`, when they are issued. A correct program cannot see the difference:
-between the issue of an operation and the wait for it PTX forbids access to what it reads and writes. So waits and fences do
-nothing, and a commit arrives at once. Allocation does not wait: a block that asks for columns while others of its own hold them is
-stopped, as it would wait on a GPU until they are freed. Tensor memory is not watched by `check`.
-
-Of `.cta_group::2` the blocks of a cluster with ranks 2 n and 2 n + 1 are a pair. One thread of it issues products, which use the
-memory of both, and copies, which are made in each.
+Operations are carried out at once, by `tensor_memory_requests.py`, when they are issued. A correct program cannot see the
+difference: between the issue of an operation and the wait for it PTX forbids access to what it reads and writes. So waits and
+fences do nothing, and a commit arrives at once. Allocation does not wait: a block that asks for columns while others of its own
+hold them is stopped, as it would wait on a GPU until they are freed. Tensor memory is not watched by `check`.
 
 Collectors, which keep a matrix for the next product, are hints. Refused: `.shift` and `.ashift`, as the PTX ISA's text leaves open
 in which direction rows move; of sparse products those with scales, with 64 rows, or with a selector other than 0; masks of zero
@@ -22,47 +19,31 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 
-from warpsight.emulator.codegen.access import each_block, shared_host
-from warpsight.emulator.codegen.cluster_addresses import at_rank
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
-from warpsight.emulator.codegen.helpers import for_each_lane
+from warpsight.emulator.codegen.frame import HelperFrame, call_helper
 from warpsight.emulator.codegen.lanes import (
     F32,
-    I1,
-    I8,
     I32,
     I64,
     PTR,
-    Builder,
     Value,
     at,
     call_same,
-    gather,
-    intrinsic,
     load_as,
     scatter,
     splat,
     splat_constant,
-    store_as,
     vector,
 )
-from warpsight.emulator.codegen.layout import TENSOR_BYTES, WARP, Fault, Slot
-from warpsight.emulator.codegen.recording import emit_barrier_record
 from warpsight.emulator.ptx import tensor_memory_engine as engine
 from warpsight.emulator.ptx.atomics import shared_place
 from warpsight.emulator.ptx.common import canonical, elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
-from warpsight.emulator.ptx.mbarriers import COUNT_BITS, COUNT_MASK, arrive, shared_offsets, step_lanes
+from warpsight.emulator.ptx.mbarriers import arrive, arrive_in_blocks, shared_offsets
 from warpsight.emulator.ptx.memory import SHARED_SPACES
-from warpsight.isa.matrix_products import NEVER_EXECUTED
+from warpsight.emulator.ptx.tensor_memory_requests import MOST_REGISTERS, Move, by_warp, copy, multiply, operate
+from warpsight.isa.matrix_products import NEVER_EXECUTED, tensor_memory_kind
 from warpsight.isa.ptx.program import Address, Function, Instruction, Vector
-from warpsight.traces.schema import NO_OBJECT
-
-_FAILURES = (Fault.TENSOR_MEMORY, Fault.SHARED_BOUNDS, Fault.TENSOR_COLUMNS, Fault.PRODUCT_FORM)
-_MOST_REGISTERS = 128
-_REGISTER = 4 * WARP  # bytes
-Words = dict[int, Value]
 
 
 def tcgen05(emitter: Emitter, instruction: Instruction) -> None:
@@ -103,78 +84,6 @@ class _Modifiers:
         return 2 if pair else 1
 
 
-def _operate(frame: Frame, words: Words, lane: Value) -> None:
-    """Ask the engine; stop on a failure, which is that of `lane` (i32)."""
-    builder = frame.builder
-    request = frame.buffer("tensor memory request", ir.ArrayType(I64, engine.REQUEST_WORDS))
-    common = {
-        engine.TENSOR: frame.slot(Slot.TENSOR_PTR), engine.BLOCK: frame.slot(Slot.BLOCK), engine.WARP_NUMBER: frame.slot(Slot.WARP),
-        engine.SHARED: frame.slot(Slot.SHARED_PTR), engine.LIMIT: frame.slot(Slot.SHARED_SIZE), engine.PEER: I64(0),
-        engine.METADATA: I64(-1), engine.STATIONARY: I64(0), engine.PACKED: I64(0),
-    }  # fmt: skip
-    for word, value in (common | words).items():
-        store_as(builder, value, at(builder, request, 8 * word), 8)
-    builder.call(intrinsic(builder.module, "warpsight_tensor_memory", ir.VoidType(), [PTR]), [at(builder, request, 0)])
-    failure, address = (load_as(builder, at(builder, request, 8 * k), I64, 8) for k in (engine.FAILURE, engine.ADDRESS))
-    for kind in _FAILURES:
-        frame.stop_if(builder.icmp_signed("==", failure, I64(kind)), kind, lambda: (lane, address))
-
-
-def _by_warp(emitter: Emitter, name: str, arguments: list[Value], fill: Callable[[HelperFrame], Words]) -> None:
-    """An operation of a whole warp, unless its guard holds nowhere."""
-
-    def body(helper: HelperFrame) -> list[Value]:
-        need_whole_warp(helper)
-        with helper.builder.if_then(helper.builder.icmp_signed("!=", helper.active_mask, I32(0))):
-            _operate(helper, fill(helper), I32(0))
-        return []
-
-    call_helper(emitter, f"tcgen05_{name}", I64(0), arguments, [], body)
-
-
-def _by_lane(
-    emitter: Emitter, name: str, arguments: list[Value], words: tuple[int, ...], constants: dict[int, int], blocks: int
-) -> None:
-    """An operation that each active lane issues, of one block or a pair: `arguments` (<32 x i64>) are the words that differ."""
-
-    def body(helper: HelperFrame) -> list[Value]:
-        held = [helper.spill(value, f"word{k}") for k, value in enumerate(helper.arguments)]
-
-        def each(inner: Builder, lane: Value) -> None:
-            offset = inner.shl(inner.zext(lane, I64), I64(3))
-            mine = [load_as(inner, at(inner, pointer, offset), I64, 8) for pointer in held]
-            given = {word: I64(number) for word, number in constants.items()}
-            given[engine.SEEN] = inner.add(helper.slot(Slot.PRODUCT_PTR), inner.shl(helper.pc, I64(3)))
-            given |= dict(zip(words, mine, strict=True))
-            if blocks == 1:
-                _operate(helper, given, lane)
-            elif constants[engine.WHAT] == engine.MULTIPLY:
-                first, second = _pair(helper)
-                peer = {engine.PEER: second[engine.TENSOR], engine.PEER_SHARED: second[engine.SHARED]}
-                _operate(helper, given | first | peer, lane)
-            else:
-                for block in _pair(helper):
-                    _operate(helper, given | block, lane)
-
-        for_each_lane(helper.builder, helper.active_mask, each)
-        return []
-
-    call_helper(emitter, f"tcgen05_{name}", I64(0), arguments, [], body)
-
-
-def _pair(frame: Frame) -> tuple[Words, Words]:
-    """Where the tensor memory and the shared memory of the blocks of a pair lie, that with the even rank first."""
-    builder, rank = frame.builder, frame.slot(Slot.CLUSTER_RANK)
-    first = builder.and_(rank, I64(-2))
-    blocks = []
-    for number in (first, builder.add(first, I64(1))):
-        away = builder.sub(number, rank)
-        tensor = builder.add(frame.slot(Slot.TENSOR_PTR), builder.mul(away, I64(TENSOR_BYTES)))
-        shared = builder.add(frame.slot(Slot.SHARED_PTR), builder.mul(away, frame.slot(Slot.CLUSTER_STRIDE)))
-        blocks.append({engine.TENSOR: tensor, engine.SHARED: shared})
-    return blocks[0], blocks[1]
-
-
 def _tensor_address(emitter: Emitter, operand: Any, *, bare: bool = False) -> Value:
     """An address in tensor memory as <32 x i64>: `[taddr + offset]`, or a register alone."""
     builder = emitter.builder
@@ -207,7 +116,7 @@ def _allocate(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
         request = helper.buffer("tensor memory request", ir.ArrayType(I64, engine.REQUEST_WORDS))
         with builder.if_then(builder.icmp_signed("!=", helper.active_mask, I32(0))):
             first = builder.extract_element(wide, I32(0))
-            _operate(helper, {engine.WHAT: I64(engine.ALLOCATE), engine.COLUMNS: first}, I32(0))
+            operate(helper, {engine.WHAT: I64(engine.ALLOCATE), engine.COLUMNS: first}, I32(0))
         helper.narrow(1)
         host = shared_place(helper, offsets, 4, sharing=False, reads=False)
         made = load_as(builder, at(builder, request, 8 * engine.TARGET), I64, 8)
@@ -226,7 +135,7 @@ def _free(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
     place, count = operands(emitter, instruction, 2)
     address = _same(emitter, _tensor_address(emitter, place, bare=True))
     columns = _same(emitter, emitter.builder.zext(emitter.read(count, "u32"), vector(I64)))
-    _by_warp(emitter, "dealloc", [address, columns], lambda helper: {
+    by_warp(emitter, "dealloc", [address, columns], lambda helper: {
         engine.WHAT: I64(engine.FREE), engine.TARGET: helper.arguments[0], engine.COLUMNS: helper.arguments[1],
     })  # fmt: skip
 
@@ -265,32 +174,18 @@ def _move(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
     given = list(operands(emitter, instruction, 2 + split + reduces))
     values = given.pop(0) if loads else given.pop()
     reduced = given.pop(0) if reduces else None
-    address = _same(emitter, _tensor_address(emitter, given[0]))
-    distance = emitter.immediate_value(given[1]) if split else 0
+    address = _tensor_address(emitter, given[0])
+    move = Move(shape, count, emitter.immediate_value(given[1]) if split else 0, bool(packed))
     registers = elements_of(values)
-    if len(registers) != count or count > _MOST_REGISTERS or (not isinstance(values, Vector) and count > 1):
+    if len(registers) != count or count > MOST_REGISTERS or (not isinstance(values, Vector) and count > 1):
         raise emitter.unsupported(f"{len(registers)} registers; {count} expected")
-    builder = emitter.builder
-    room = at(builder, emitter.buffer("tensor registers", ir.ArrayType(I8, _REGISTER * _MOST_REGISTERS)), 0)
     if not loads:
-        for k, register in enumerate(registers):
-            store_as(builder, emitter.read(register, "b32"), at(builder, room, k * _REGISTER), 64)
-
-    def fill(helper: HelperFrame) -> Words:
-        place, pointer = helper.arguments
-        return {
-            engine.WHAT: I64(engine.LOAD if loads else engine.STORE), engine.TARGET: place, engine.COUNT: I64(count),
-            engine.REGISTERS: helper.builder.ptrtoint(pointer, I64), engine.SHAPE: I64(engine.SHAPES.index(shape)),
-            engine.SPLIT: I64(distance), engine.PACKED: I64(int(bool(packed))),
-        }  # fmt: skip
-
-    name = f"{'ld' if loads else 'st'}_{shape}_{count}_{distance}_{int(bool(packed))}"
-    _by_warp(emitter, name, [address, room], fill)
-    if loads:
-        for k, register in enumerate(registers):
-            emitter.write(register, load_as(builder, at(builder, room, k * _REGISTER), vector(I32), 64), "b32")
+        move.store(emitter, address, [emitter.read(register, "b32") for register in registers])
+        return
+    columns = move.load(emitter, address)
+    for register, value in zip(registers, columns, strict=True):
+        emitter.write(register, value, "b32")
     if reduced is not None:
-        columns = [load_as(builder, at(builder, room, k * _REGISTER), vector(I32), 64) for k in range(count)]
         emitter.write(reduced, _extreme(emitter, instruction.modifiers, columns, kind, extremes), "b32")
 
 
@@ -324,10 +219,7 @@ def _copy(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
     if name not in engine.COPIES:
         raise emitter.unsupported(f"a copy of shape .{name} is not modelled")
     place, descriptor = operands(emitter, instruction, 2)
-    arguments = [_tensor_address(emitter, place), emitter.read(descriptor, "b64")]
-    number = engine.COPIES.index(name)
-    words = {engine.WHAT: engine.COPY, engine.SHAPE: number, engine.PACKED: bits}
-    _by_lane(emitter, f"cp_{number}_{bits}_{blocks}", arguments, (engine.TARGET, engine.RIGHT), words, blocks)
+    copy(emitter, name, _tensor_address(emitter, place), emitter.read(descriptor, "b64"), blocks, bits)
 
 
 def _commit(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
@@ -338,33 +230,10 @@ def _commit(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> Non
     barrier, *blocks = operands(emitter, instruction, 1 + many)
     offsets = shared_offsets(emitter, instruction, barrier)
     if many:
-        _arrive_in_blocks(emitter, offsets, emitter.builder.zext(emitter.read(blocks[0], "b16"), vector(I32)))
+        blocks_of_mask = emitter.builder.zext(emitter.read(blocks[0], "b16"), vector(I32))
+        arrive_in_blocks(emitter, emitter.kernel.next_site(), offsets, blocks_of_mask)
     else:
         arrive(emitter, offsets)
-
-
-def _arrive_in_blocks(emitter: Emitter, offsets: Value, blocks: Value) -> None:
-    """Arrive on the objects at the same place (<32 x i32>) in each block of a mask (<32 x i32>); record the block's own."""
-
-    def body(helper: HelperFrame) -> list[Value]:
-        builder, (where, mask) = helper.builder, helper.arguments
-        zero, one = splat_constant(I64, 0), splat_constant(I64, 1)
-        rank = builder.trunc(helper.slot(Slot.CLUSTER_RANK), I32)
-        own = at_rank(helper, where, rank)
-        place = builder.inttoptr(shared_place(helper, own, 8), vector(PTR))
-        expected = builder.lshr(gather(builder, place, helper.active, I64), splat_constant(I64, COUNT_BITS))
-        reached = builder.trunc(builder.lshr(mask, splat(builder, rank)), vector(I1))
-
-        def signal(frame: Frame, rank: Value) -> None:
-            there = at_rank(frame, where, rank)
-            step_lanes(frame, shared_host(frame, there, 8), one, zero, zero, there)
-
-        each_block(helper, mask, signal)
-        recorded = builder.select(reached, own, splat_constant(I32, 8 * NO_OBJECT))
-        emit_barrier_record(helper, recorded, one, zero, builder.and_(expected, splat_constant(I64, COUNT_MASK)))
-        return []
-
-    call_helper(emitter, "tcgen05_commit", emitter.kernel.next_site(), [offsets, blocks], [], body)
 
 
 # -- Products.
@@ -431,11 +300,10 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
     if not 0 <= halvings <= 15:
         raise emitter.unsupported(f"a scale of D of {halvings} is not from 0 to 15")
     constants = {
-        engine.WHAT: engine.MULTIPLY, engine.KIND: engine.KINDS.index(kind), engine.LEFT_INSIDE: int(inside),
-        engine.HALVINGS: halvings, engine.PARTS: parts, engine.STATIONARY: int(stationary),
+        engine.KIND: engine.KINDS.index(kind), engine.LEFT_INSIDE: int(inside), engine.HALVINGS: halvings, engine.PARTS: parts,
+        engine.STATIONARY: int(stationary),
     }  # fmt: skip
-    name = f"mma_{kind}_{int(inside)}_{halvings}_{parts}_{int(stationary)}_{int(sparse)}_{blocks}"
-    _by_lane(emitter, name, values, tuple(words), constants, blocks)
+    multiply(emitter, dict(zip(words, values, strict=True)), constants, blocks)
 
 
 def product_shapes(function: Function, seen: Sequence[npt.NDArray[np.int64]]) -> dict[int, str]:
@@ -447,12 +315,21 @@ def product_shapes(function: Function, seen: Sequence[npt.NDArray[np.int64]]) ->
         if instruction.opcode != "tcgen05" or instruction.modifiers[:1] != ("mma",):
             continue
         forms = {int(products[instruction.index]) for products in seen} - {0}
-        kind = next(m for m in instruction.modifiers if m.startswith("kind::")).removeprefix("kind::")
         if not forms:
             shapes[instruction.index] = f".{NEVER_EXECUTED}"
         elif len(forms) == 1 and min(forms) > 0:
-            shapes[instruction.index] = "." + engine.shape_of(kind, forms.pop() - 1)
+            shapes[instruction.index] = _shape(instruction, forms.pop() - 1)
     return shapes
+
+
+def _shape(instruction: Instruction, form: int) -> str:
+    """What follows the opcode of a product; that of machine code names neither TF32 nor a sparse A."""
+    if instruction.native is None:
+        kind = next(m for m in instruction.modifiers if m.startswith("kind::")).removeprefix("kind::")
+        return "." + engine.shape_of(kind, form)
+    kind = tensor_memory_kind(instruction.native.base, form >> 7 & 7 == engine.TF32_FORMAT)
+    words = (".TF32" if kind == "tf32" else "") + (".SP" if form & engine.SPARSE else "")
+    return f"{words}.{engine.shape_of(kind, form)}"
 
 
 def _shift(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:

@@ -69,6 +69,7 @@ SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")  # of loads and 
 COPIES = ("128x256b", "4x256b", "128x128b", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23", "32x128b.warpx4")
 KINDS = ("f16", "tf32", "i8", "f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")
 F16, TF32, I8, F8F6F4, MXF8F6F4, MXF4, MXF4NVF4 = range(len(KINDS))
+TF32_FORMAT, SPARSE = 2, 1 << 2  # in an instruction descriptor: a type of A and B, and a bit
 
 _SMALL, _NIBBLES = [types.E4M3, types.E5M2, -1, types.E2M3, types.E3M2, types.E2M1], [-1, types.E2M1, -1, -1, -1, -1]
 _TYPES = np.array([[types.F16, types.BF16, -1, -1, -1, -1], [-1, -1, types.TF32, -1, -1, -1], [types.U8, types.S8, -1, -1, -1, -1],
@@ -144,8 +145,10 @@ def _free(request: Any) -> Any:
 
 
 @compiled
-def _place(shape: Any, lane: Any, register: Any, split: Any) -> Any:
-    """Row and column of a register of a lane (PTX ISA, "Matrix fragments for shape ..."; CUTLASS `copy_traits_sm100.hpp`)."""
+def _place(shape: Any, lane: Any, register: Any) -> Any:
+    """Row and column of a register of a lane, without the distance of 16x32bx2 (PTX ISA, "Matrix fragments for shape ..."; CUTLASS
+    `copy_traits_sm100.hpp`).
+    """
     if shape == 0:
         return lane, register
     if shape == 1:
@@ -154,18 +157,18 @@ def _place(shape: Any, lane: Any, register: Any, split: Any) -> Any:
         return (lane >> 2) + 8 * (register & 1), (lane & 3) + 4 * (register >> 1)
     if shape == 3:
         return (lane >> 2) + 8 * (register >> 1 & 1), 2 * (lane & 3) + (register & 1) + 8 * (register >> 2)
-    return lane & 15, register + (lane >> 4) * split
+    return lane & 15, register
 
 
 @compiled
 def _move(request: Any) -> Any:
-    """Between registers and tensor memory; PACKED: a register has the low halves of two columns."""
+    """Between registers and tensor memory; PACKED: a register has the low halves of two columns. SPLIT is always in columns."""
     registers = numba.carray(pointer(request[REGISTERS]), (request[COUNT], WARP), numba.int32)
-    first, column = request[TARGET] >> 16, request[TARGET] & 0xFFFF
-    quarter = request[WARP_NUMBER] & 3
+    first, quarter = request[TARGET] >> 16, request[WARP_NUMBER] & 3
     for register in range(request[COUNT]):
         for lane in range(WARP):
-            row, ahead = _place(request[SHAPE], lane, register, request[SPLIT])
+            row, ahead = _place(request[SHAPE], lane, register)
+            column = (request[TARGET] & 0xFFFF) + (lane >> 4) * request[SPLIT]
             if (first + row) >> 5 != quarter:
                 return _fail(request, _OUTSIDE, request[TARGET])
             if not request[PACKED]:

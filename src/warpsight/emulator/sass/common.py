@@ -230,6 +230,11 @@ def section_address(emitter: Emitter, index: int) -> int:
 # -- Writing.
 
 
+def keeps(operand: NativeOperand) -> bool:
+    """Whether a register keeps what is written to it."""
+    return isinstance(operand, NativeRegister) and operand.name not in ZERO_REGISTERS | TRUE_PREDICATES
+
+
 def set_words(emitter: Emitter, operand: NativeOperand, values: Sequence[Value]) -> None:
     """Write 32-bit words (i32 or f32 lanes) to consecutive registers."""
     if not isinstance(operand, NativeRegister):

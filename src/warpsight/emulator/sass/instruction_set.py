@@ -29,6 +29,7 @@ from warpsight.emulator.sass import (
     system,
     tensor,
     tensor_copies,
+    tensor_memory,
     textures,
     warp,
 )
@@ -41,7 +42,8 @@ from warpsight.isa.sass.opcodes import TABLE
 Handler = Callable[[Emitter, Instruction], None]
 Made = TypeVar("Made")
 FAMILIES: tuple[ModuleType, ...] = (
-    integers, bits, floats, half, conversion, memory, atomics, mbarriers, warp, tensor, tensor_copies, textures, system
+    integers, bits, floats, half, conversion, memory, atomics, mbarriers, warp, tensor, tensor_copies, tensor_memory,
+    textures, system,
 )  # fmt: skip
 
 

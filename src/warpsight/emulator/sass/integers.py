@@ -22,6 +22,7 @@ from warpsight.emulator.sass.common import (
     allow,
     constant_elements,
     integer,
+    keeps,
     native_of,
     predicate,
     raw,
@@ -189,7 +190,7 @@ def _add_wide(
     emitter: Emitter, native: NativeInstruction, results: Sequence[NativeOperand], sources: Sequence[NativeOperand]
 ) -> None:
     """`UIADD3.64`, `IADD.64`: a sum of pairs of registers."""
-    if len(results) != 1 or "X" in native.modifiers:
+    if any(map(keeps, results[1:])) or "X" in native.modifiers:
         raise emitter.unsupported("a sum of pairs with a carry is not modelled")
     set_wide(emitter, results[0], reduce(emitter.builder.add, [wide_integer(emitter, source) for source in sources]))
 
@@ -350,8 +351,7 @@ def iabs(emitter: Emitter, instruction: Instruction) -> None:
     """`IABS`: the absolute value; the most negative number stays what it is."""
     native = native_of(instruction)
     allow(emitter, native)
-    target, source = native.operands
-    set_word(emitter, target, call_same(emitter.builder, "abs", integer(emitter, source), flag=False))
+    set_word(emitter, native.operands[0], call_same(emitter.builder, "abs", integer(emitter, native.operands[1]), flag=False))
 
 
 def _difference(emitter: Emitter, a: Value, b: Value, signed: bool) -> Value:
@@ -422,7 +422,7 @@ def _operands_of_choice(emitter: Emitter, native: NativeInstruction, count: int)
 
 def _finish_choice(emitter: Emitter, native: NativeInstruction, values: Sequence[Value]) -> None:
     result = _choice(emitter, native, values, predicate(emitter, native.operands[-1]))
-    if native.results > 1:
+    if any(map(keeps, native.operands[1 : native.results])):
         _which(emitter, native, values, result)
     set_word(emitter, native.operands[0], emitter.builder.bitcast(result, vector(I32)) if result.type == _PAIRS else result)
 

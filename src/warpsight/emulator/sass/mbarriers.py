@@ -44,6 +44,7 @@ from warpsight.emulator.ptx.mbarriers import (
     TX_BITS,
     TX_SHIFT,
     VALID,
+    arrive_in_blocks,
     complete_bytes,
     emit_test_record,
     note_live,
@@ -141,22 +142,26 @@ def _call(emitter: Emitter, name: str, offsets: Value, arguments: list[Value], r
     return call_helper(emitter, f"mbarrier_{name}", emitter.kernel.next_site(), [offsets, *arguments], results, body)  # type: ignore[arg-type]
 
 
-def _change(emitter: Emitter, offsets: Value, arrivals: Value, dropped: Value, transferred: Value, *, short: bool = False) -> Value:
-    """Arrivals, drops and bytes (<32 x i64>) of each lane; gives the old objects."""
+def _change(
+    emitter: Emitter, offsets: Value, arrivals: Value, dropped: Value, transferred: Value, *, short: bool = False,
+    frame: Frame | None = None,
+) -> Value:
+    """Arrivals, drops and bytes (<32 x i64>) of each active lane, those of `frame` if it is given; gives the old objects."""
 
     def body(helper: HelperFrame) -> list[Value]:
         where, arriving, leaving, moved = helper.arguments
         step = _short_step if short else device_step
         objects = step_lanes(helper, shared_place(helper, where, 8), arriving, leaving, moved, where, step)
-        emit_barrier_record(helper, where, arriving, moved, _expected(helper.builder, objects, short=short))
+        first, bits = (0, _SHORT_BITS) if short else (_EXPECTED, COUNT_BITS)
+        emit_barrier_record(helper, where, arriving, moved, _expected(helper.builder, objects, first, bits))
         return [objects]
 
-    return _call(emitter, "change", offsets, [arrivals, dropped, transferred], [vector(I64)], body)[0]
+    arguments = [offsets, arrivals, dropped, transferred]
+    return call_helper(frame or emitter, "mbarrier_change", emitter.kernel.next_site(), arguments, [vector(I64)], body)[0]
 
 
-def _expected(builder: Builder, objects: Value, *, short: bool = False) -> Value:
-    """The arrivals that a phase of each object expects."""
-    first, bits = (0, _SHORT_BITS) if short else (_EXPECTED, COUNT_BITS)
+def _expected(builder: Builder, objects: Value, first: int = _EXPECTED, bits: int = COUNT_BITS) -> Value:
+    """The arrivals that objects (<32 x i64>) expect in a phase."""
     lacking = builder.sub(splat_constant(I64, 0), builder.lshr(objects, splat_constant(I64, first)))
     return builder.and_(lacking, splat_constant(I64, (1 << bits) - 1))
 
@@ -262,6 +267,15 @@ def _test(emitter: Emitter, native: NativeInstruction) -> None:
     if "TRYWAIT" in native.modifiers:
         over = emitter.kernel.in_turn(emitter.builder, over)
     set_predicate(emitter, target, mask_to_lanes(emitter.builder, over))
+
+
+def arrive_once(emitter: Emitter, offsets: Value, blocks: Value | None) -> None:
+    """The first of the active lanes arrives on the object at its offset (<32 x i32>), or there in each block of a mask."""
+    zero, one = (splat_constant(I64, number) for number in (0, 1))
+    if blocks is None:
+        _change(emitter, offsets, one, zero, zero, frame=one_lane(emitter))
+    else:
+        arrive_in_blocks(one_lane(emitter), emitter.kernel.next_site(), offsets, blocks, device_step, _expected)
 
 
 def arrive_short(emitter: Emitter, native: NativeInstruction) -> None:

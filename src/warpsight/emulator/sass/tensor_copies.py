@@ -28,7 +28,7 @@ def utmaldg(emitter: Emitter, instruction: Instruction) -> None:
     """All three."""
     native, builder = native_of(instruction), emitter.builder
     reductions = [name.upper() for name in engine.REDUCTIONS]
-    allow(emitter, native, *_RANKS, "IM2COL", *_ROWS, "MULTICAST", *reductions)
+    allow(emitter, native, *_RANKS, "IM2COL", *_ROWS, "MULTICAST", "2CTA", *reductions)
     operation, modifiers = _OPERATIONS[native.base], native.modifiers
     rank = next((_RANKS[m] for m in modifiers if m in _RANKS), 0)
     box, place = (address_operand(emitter, native, k) for k in range(2))
@@ -45,7 +45,8 @@ def utmaldg(emitter: Emitter, instruction: Instruction) -> None:
         if mode == engine.IM2COL and loads:
             offsets = _offsets(emitter, third, rank - 2)
     reduction = next((reductions.index(m) for m in modifiers if m in reductions), 0)
-    copy = TensorCopy(operation, rank, mode, reduction, "MULTICAST" in modifiers, device_step)
+    in_pairs = "2CTA" in modifiers and emitter.clustered
+    copy = TensorCopy(operation, rank, mode, reduction, "MULTICAST" in modifiers, device_step, in_pairs)
     barrier = within_window(emitter, words[1]) if loads else zero
     copy.call(
         one_lane(emitter), emitter.kernel.next_site(), wide_address(emitter, place), words[1 + loads :], offsets,

@@ -22,7 +22,7 @@ from warpsight.emulator.sass.common import (
     wide_integer,
 )
 from warpsight.isa.ptx.program import Instruction
-from warpsight.isa.sass.native import NativeRegister, NativeWord, is_predicate
+from warpsight.isa.sass.native import NativeOperand, NativeRegister, NativeWord, is_predicate
 from warpsight.isa.sass.structure import BARRIER_COUNT, BARRIER_VOTE, EXCLUDED, parts_lanes
 
 
@@ -38,7 +38,10 @@ def running_with(emitter: Emitter) -> Value:
 
 
 def vote(emitter: Emitter, instruction: Instruction) -> None:
-    """`VOTE.{ANY,ALL,EQ} R, P, Q`: R the lanes in which Q holds, P whether that is any, all, or all or none; each may be absent."""
+    """`VOTE.{ANY,ALL,EQ} R, P, Q`: R the lanes in which Q holds, P whether that is any, all, or all or none; each may be absent.
+
+    `VOTEU` writes uniform registers, which all lanes get although the guard holds only in some.
+    """
     native, builder = native_of(instruction), emitter.builder
     allow(emitter, native, "ANY", "ALL", "EQ")
     voters = running_with(emitter)
@@ -48,25 +51,34 @@ def vote(emitter: Emitter, instruction: Instruction) -> None:
     everyone = builder.icmp_signed("==", votes, voters)
     nobody = builder.icmp_signed("==", votes, splat_constant(I32, 0))
     outcomes = {"ANY": builder.not_(nobody), "ALL": everyone, "EQ": builder.or_(everyone, nobody)}
-    for target in native.operands[: native.results]:
-        if is_predicate(target):
-            set_predicate(emitter, target, outcomes[native.modifiers[0]])
-        else:
-            set_word(emitter, target, votes)
+    results = [(t, outcomes[native.modifiers[0]] if is_predicate(t) else votes) for t in native.operands[: native.results]]
+    if native.base != "VOTEU" or emitter.guard_lanes is None:
+        _set(emitter, results)
+        return
+    some = splat(builder, builder.icmp_signed("!=", emitter.active_mask, I32(0)))
+    before = [(predicate if is_predicate(target) else raw)(emitter, target) for target, _ in results]
+    kept = [(target, builder.select(some, value, old)) for (target, value), old in zip(results, before, strict=True)]
+    emitter.write_unguarded(lambda: _set(emitter, kept))
 
 
 voteu = vote
 
+
+def _set(emitter: Emitter, results: list[tuple[NativeOperand, Value]]) -> None:
+    for target, value in results:
+        (set_predicate if is_predicate(target) else set_word)(emitter, target, value)
+
+
 def r2ur(emitter: Emitter, instruction: Instruction) -> None:
     """`R2UR`: a register to a uniform one. With a predicate, the value is that of the first lane, and the predicate says who has
-    another one; with `.OR`, or who had another one before. Under a guard all lanes get the value of the first whose guard holds, if
-    there is any. Otherwise the lanes keep what each has, as a uniform register is held for each lane.
+    another one; with `.OR`, or who had another one before. Under a guard, and with `.BROADCAST`, all lanes get the value of the
+    first whose guard holds, if there is any. Otherwise the lanes keep what each has, as a uniform register is held for each lane.
     """
     native = native_of(instruction)
-    allow(emitter, native, "OR")
+    allow(emitter, native, "OR", "BROADCAST")
     *results, source = native.operands
     value, builder, guard = integer(emitter, source), emitter.builder, emitter.guard_lanes
-    if len(results) == 1 and guard is None:
+    if len(results) == 1 and guard is None and "BROADCAST" not in native.modifiers:
         set_word(emitter, results[0], value)
         return
     lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(WARP - 1))
@@ -196,4 +208,4 @@ def no_effect(emitter: Emitter, instruction: Instruction) -> None:
     """Hints to the scheduler of warps, waits without an effect on data, and the bookkeeping of convergence."""
 
 
-bssy = break_ = yield_ = nanosleep = preexit = acqbulk = cgaerrbar = no_effect
+bssy = break_ = yield_ = nanosleep = preexit = acqbulk = cgaerrbar = uvirtcount = no_effect

@@ -7,7 +7,6 @@ goes, for whom it waits or what it accesses therefore needs no second version.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable as Maker
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +32,7 @@ from warpsight.isa.sass.listing import MISSHAPEN, NO_LINE, ListedInstruction, Li
 from warpsight.isa.sass.native import (
     TRUE_PREDICATES,
     NativeAddress,
+    NativeDescriptors,
     NativeImmediate,
     NativeInstruction,
     NativeOperand,
@@ -44,7 +44,7 @@ from warpsight.isa.sass.native import (
     parse_operand,
 )
 from warpsight.isa.sass.opcodes import Meaning, SassOpcode, SassTable
-from warpsight.isa.sass.registers import matrix_registers, split_operands
+from warpsight.isa.sass.registers import conversion_registers, matrix_registers, split_operands, tensor_memory_words
 from warpsight.isa.sass.structure import (
     BARRIER_COUNT,
     BARRIER_VOTE,
@@ -104,41 +104,30 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
         widths[0] = 2 if "WIDE" in tokens else 1
         widths[sources[0]], widths[sources[1]], widths[sources[2]] = 1, 1, 2
     if base in ("I2F", "F2I", "F2F", "FRND", "MATCH", "I2I"):
-        widths = _converted(tokens, operands)
+        widths = conversion_registers(tokens, operands)
     if base in ("BRX", "BRXU", "CALL", "RET"):
         widths = [2] * len(operands)
     if base == "SYNCS" and "EXCH" not in tokens:  # the result of an arrival is the old object
         widths = [2 if k < results and not is_predicate(operand) else 1 for k, operand in enumerate(operands)]
-    if base.startswith(("UBLK", "UTMA")) and row.access:
+    if base.startswith(("UBLK", "UTMA", "UTC")) and row.access:
         widths = [1] * len(operands)
+    if words := tensor_memory_words(mnemonic):
+        widths = [words if isinstance(operand, NativeRegister) else 1 for operand in operands]
+    if base == "UTCCP":
+        widths = [1, 2]
     return image_widths(mnemonic, operands, data) or widths
-
-
-def _converted(tokens: list[str], operands: Sequence[NativeOperand]) -> list[int]:
-    """Registers of the result and the source of a conversion: its types stand in that order where it names two."""
-    base, wide = tokens[0], {"F64", "S64", "U64"}
-    types = [t for t in tokens[1:] if re.fullmatch(r"(F|S|U|B|BF)\d+", t)]
-    result = source = 1
-    if base == "F2F" and len(types) >= 2:
-        result, source = (2 if t in wide else 1 for t in types[:2])
-    elif base == "I2F":
-        result, source = 2 if "F64" in types else 1, 2 if {"S64", "U64"} & set(types) else 1
-    elif base == "F2I":
-        result, source = 2 if {"S64", "U64"} & set(types) else 1, 2 if "F64" in types else 1
-    elif base == "FRND" and "F64" in types:
-        result = source = 2
-    elif base == "MATCH" and wide & set(types):
-        source = 2
-    return [result] + [source] * (len(operands) - 1) if base != "MATCH" else [1] * (len(operands) - 1) + [source]
 
 
 def _widened(mnemonic: str, operands: tuple[NativeOperand, ...]) -> tuple[NativeOperand, ...]:
     """Operands with 64-bit addresses (`.E`) as such: code of sm_75, and some of later ones, does not mark pairs of registers. Bulk
-    copies have two uniform registers for what they write, and for what they read in device memory.
+    copies have two uniform registers for what they write, and for what they read in device memory; instructions of tensor memory
+    have a descriptor for each matrix.
     """
     if mnemonic.startswith(("UBLK", "UTMA")):
         pairs = 2 if ".S.G" in mnemonic or mnemonic.startswith("UTMA") else 1
         return tuple(replace(o, wide_uniform=k < pairs) if isinstance(o, NativeAddress) else o for k, o in enumerate(operands))
+    if mnemonic.startswith("UTC"):
+        return tuple(replace(o, registers=2) if isinstance(o, NativeDescriptors) else o for o in operands)
     if ".E" not in mnemonic or "E" not in mnemonic.split("."):
         return operands
     shared = next((k for k, o in enumerate(operands) if isinstance(o, NativeAddress)), -1) if mnemonic.startswith("LDGSTS") else -1
@@ -188,6 +177,8 @@ def _names(
         if arguments := [2 * len(EXTERNALS[name].parameters) for name in known if name in EXTERNALS]:
             reads += [f"R{k}" for k in range(4, 4 + max(arguments))]
             writes += ["R4", "R5"]
+    if base == "LDTM" and any(token.startswith("16dp32bit_t") for token in tokens):  # the lanes of one half
+        reads += operand_registers(operands[0], widths[0])
     if base == "R2UR" and "OR" in tokens:
         reads += operand_registers(operands[0], 1)
     if base == "BAR" and "RED" in tokens:

@@ -18,7 +18,7 @@ TRUE_PREDICATES = frozenset({"PT", "UPT"})
 @dataclass(frozen=True, slots=True)
 class NativeRegister:
     """A register (`R4`, `UR4`, `RZ`) or predicate (`P0`, `UP0`, `PT`). `inverted` is `~` or `!`; `part` is what follows
-    (`H0_H0`).
+    (`H0_H0`). An instruction descriptor, `idesc[UR5]`, is the register that holds it.
     """
 
     name: str
@@ -90,15 +90,28 @@ class NativeWord:
 
 @dataclass(frozen=True, slots=True)
 class NativeDescriptors:
-    """`gdesc[UR8].tnspB`: the descriptors of matrices A and B in shared memory, in four uniform registers from `name` on. `words`
-    say which of them are negated or transposed.
+    """`gdesc[UR8].tnspB`: the descriptors of matrices A and B in shared memory, in four uniform registers from `name` on; that of
+    one matrix, in two `registers`, for products with tensor memory. `words` say which are negated, transposed or kept.
     """
 
     name: str
     words: tuple[str, ...] = ()
+    registers: int = 4
 
 
-NativeOperand = NativeRegister | NativeImmediate | NativeConstant | NativeAddress | NativeSymbol | NativeWord | NativeDescriptors
+@dataclass(frozen=True, slots=True)
+class NativeTensorMemory:
+    """`tmem[UR4+0x8].A_KEEP`: a place in tensor memory. `words` say how long a matrix there is kept."""
+
+    name: str
+    offset: int = 0
+    words: tuple[str, ...] = ()
+
+
+NativeOperand = (
+    NativeRegister | NativeImmediate | NativeConstant | NativeAddress | NativeSymbol | NativeWord | NativeDescriptors
+    | NativeTensorMemory
+)  # fmt: skip
 
 
 def is_predicate(operand: NativeOperand) -> bool:
@@ -112,6 +125,8 @@ _CONSTANT = re.compile(r"^([-~!]?)(\|?)c\[0x([0-9a-f]+)\] ?\[([^\]]*)\](\|?)((?:
 _ADDRESS = re.compile(r"^(?:desc\[(UR\d+|URZ)\])?\[([^\]]*)\]$")
 _POLICY = re.compile(r"^desc\[(UR\d+|URZ)\]$")
 _DESCRIPTORS = re.compile(r"^gdesc\[(UR\d+|URZ)\]((?:\.\w+)*)$")
+_TENSOR_MEMORY = re.compile(r"^tmem\[(UR\d+|URZ)(?:\+(-?0x[0-9a-f]+))?\]((?:\.\w+)*)$")
+_FORM = re.compile(r"^idesc\[(UR\d+|URZ)\]$")
 _INTEGER = re.compile(r"^([-+~]?)(0x[0-9a-f]+|\d+)$")
 _FLOAT = re.compile(r"^[-+]?(\d+\.\d*(e[-+]?\d+)?|\d+e[-+]?\d+|INF|QNAN|SNAN|NAN)\s*$", re.IGNORECASE)
 _HALF = re.compile(r"^(?:32@(lo|hi))?`?\(+([^\s()+]+)(?:@srel)?(?:\s*\+\s*(0x[0-9a-f]+|[^\s()@]+)(?:@srel)?)?\)+$")
@@ -158,7 +173,7 @@ def parse_operand(text: str, encoding: int) -> NativeOperand:
     return _operand(text, 0 if text.startswith(_NO_NUMBER) else encoding >> 32 & 0xFFFFFFFF)
 
 
-_NO_NUMBER = ("R", "UR", "P", "UP", "[", "c", "desc", "gdesc")
+_NO_NUMBER = ("R", "UR", "P", "UP", "[", "c", "desc", "gdesc", "tmem", "idesc")
 
 
 @lru_cache(maxsize=1 << 14)  # the same few hundred are listed over and over
@@ -181,6 +196,10 @@ def _operand(text: str, bits: int) -> NativeOperand:
         return NativeAddress(None, NativeRegister(match[1]), descriptor=match[1], wide_uniform=True)
     if match := _DESCRIPTORS.match(text):
         return NativeDescriptors(match[1], tuple(match[2].split(".")[1:]))
+    if match := _TENSOR_MEMORY.match(text):
+        return NativeTensorMemory(match[1], int(match[2] or "0", 16), tuple(match[3].split(".")[1:]))
+    if match := _FORM.match(text):
+        return NativeRegister(match[1])
     if match := _HALF.match(text):
         half, name, addend = match.groups()
         if addend and not addend.startswith("0x"):  # a label of the section: an address in it

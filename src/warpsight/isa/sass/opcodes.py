@@ -109,8 +109,9 @@ TABLE: dict[str, SassOpcode] = {
         *_rows("tensor", "warp matrix multiply", "HMMA IMMA BMMA DMMA QMMA OMMA"),
         *_rows("tensor", "warp-group matrix multiply", "HGMMA IGMMA BGMMA QGMMA"),
         *_rows("tensor", "matrix multiply of tensor memory", "UTCHMMA UTCIMMA UTCOMMA UTCQMMA UTCMXQMMA"),
-        *_rows("shared", "tensor memory", "LDT LDTM STT STTM UTCCP"),
-        *_rows("control", "tensor memory control", "UTCATOMSWS UTCBAR UTCSHIFT UTCLDSWS UTCSTSWS"),
+        *_rows("shared", "tensor memory", "LDT LDTM STT STTM UTCCP UTCATOMSWS"),
+        *_rows("shared", "arrival behind products of tensor memory", "UTCBAR", SHARED, ATOMIC),
+        *_rows("control", "tensor memory control", "UTCSHIFT UTCLDSWS UTCSTSWS"),
         *_rows("branch", "branch, call, return and exit", "BRA BRX BRXU JMP JMX JMXU JCAL CAL CALL RET EXIT BRK BREAK CONT KILL "
                "PBK PCNT PRET SSY SYNC BSSY BSYNC BMOV RPCMOV RTT YIELD WARPSYNC BPT PEXIT LONGJMP PLONGJMP ACQBLK BRA.DIV"),
         *_rows("barrier", "barrier of a thread block", "BAR BARRIER"),
@@ -140,9 +141,11 @@ def access_bytes(opcode: str) -> int:
     else a word.
 
     ``LDG.E.128`` 16, ``STG.E.U8`` 1, ``LDS.64`` 8, ``RED.E.ADD.S32`` 4, ``ATOMG.E.ADD.F64`` 8. A matrix load or store (``LDSM``,
-    ``STSM``) moves a word for each 8x8 matrix (``.M88.4``: 16), and two for one of 16x16.
+    ``STSM``) moves a word for each 8x8 matrix (``.M88.4``: 16), and two for one of 16x16; ``UTCBAR`` changes an mbarrier object.
     """
     tokens = opcode.split(".")
+    if tokens[0] == "UTCBAR":
+        return 8
     if tokens[0] in ("LDSM", "STSM"):
         return WORD_BYTES * _MATRICES.get(tokens[-1], 1) * (2 if "MT1616" in tokens else 1)
     for token in tokens[1:]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from warpsight.isa.sass.native import NativeDescriptors, NativeOperand
+from warpsight.isa.sass.native import NativeDescriptors, NativeOperand, NativeTensorMemory, is_predicate
 from warpsight.isa.sass.opcodes import CONST, STORE, SassOpcode
 
 _ALL_READ = ("branch", "barrier", "control")
@@ -19,6 +19,7 @@ _WRITES_IN_BRANCHES = ("BMOV", "RPCMOV", "CALL", "USETMAXREG")
 # A predicate result in front of the register that is written too.
 _PREDICATE_AND_REGISTER = (
     "LOP3", "ULOP3", "R2UR", "SHFL", "ATOM", "ATOMG", "ATOMS", "MATCH", "ELECT", "LDG", "LD", "LDS", "SUATOM",
+    "UTCATOMSWS",
 )  # fmt: skip
 
 
@@ -133,6 +134,8 @@ def matrix_registers(row: SassOpcode, opcode: str, operands: Sequence[NativeOper
     of B, and of A unless it is in four registers.
     """
     size, (base, *modifiers), count = matrix_size(opcode), opcode.split("."), len(operands)
+    if base.startswith("UTC"):
+        return _tensor_memory_registers(modifiers, operands)
     if sums := group_accumulator(opcode):
         place = next((k for k, operand in enumerate(operands) if isinstance(operand, NativeDescriptors)), 1)
         return [sums, *([4, 2] if place == 2 else [4]), sums, *[1] * count][:count]
@@ -148,7 +151,49 @@ def matrix_registers(row: SassOpcode, opcode: str, operands: Sequence[NativeOper
     return [result, left, k * n * bits // _WARP_BITS, result, behind, 1, 1, 1][:count]
 
 
+def _tensor_memory_registers(modifiers: Sequence[str], operands: Sequence[NativeOperand]) -> list[int]:
+    """Of a product with tensor memory: A, B, D, metadata, the instruction descriptor, then the places of scales of A and B, or the
+    lanes of D that stay as they are (`.WS`: the columns of B that are zeros); whether D counts, and its scale.
+    """
+    counts = [operand.registers if isinstance(operand, NativeDescriptors) else 1 for operand in operands]
+    if len(operands) > _BEHIND_FORM and not is_predicate(behind := operands[_BEHIND_FORM]):
+        lanes = 2 if "WS" in modifiers else 8 if "2CTA" in modifiers else 4
+        counts[_BEHIND_FORM] = 2 if isinstance(behind, NativeTensorMemory) else lanes
+    return counts
+
+
+_BEHIND_FORM = 5  # the place of the operand behind the instruction descriptor
+
+
+def tensor_memory_words(mnemonic: str) -> int:
+    """Registers of each lane that `LDTM` or `STTM` moves: so many of its shape, so many times; 0 for any other opcode."""
+    base, *modifiers = mnemonic.split(".")
+    if base not in ("LDTM", "STTM"):
+        return 0
+    times = next((int(m[1:]) for m in modifiers if _TIMES.fullmatch(m)), 1)
+    return times * (2 if "16dp128bit" in modifiers else 4 if "16dp256bit" in modifiers else 1)
+
+
+_TIMES = re.compile(r"x\d+")
 _WARP_BITS = 1024  # of one register in all lanes
+
+
+def conversion_registers(tokens: Sequence[str], operands: Sequence[NativeOperand]) -> list[int]:
+    """Registers of the result and the source of a conversion: its types stand in that order where it names two."""
+    base, wide = tokens[0], {"F64", "S64", "U64"}
+    types = [t for t in tokens[1:] if re.fullmatch(r"(F|S|U|B|BF)\d+", t)]
+    result = source = 1
+    if base == "F2F" and len(types) >= 2:
+        result, source = (2 if t in wide else 1 for t in types[:2])
+    elif base == "I2F":
+        result, source = 2 if "F64" in types else 1, 2 if {"S64", "U64"} & set(types) else 1
+    elif base == "F2I":
+        result, source = 2 if {"S64", "U64"} & set(types) else 1, 2 if "F64" in types else 1
+    elif base == "FRND" and "F64" in types:
+        result = source = 2
+    elif base == "MATCH" and wide & set(types):
+        source = 2
+    return [result] + [source] * (len(operands) - 1) if base != "MATCH" else [1] * (len(operands) - 1) + [source]
 
 
 def _accumulator(opcode: str) -> int:

@@ -17,6 +17,7 @@ from warpsight.isa.sass.native import (
     NativeImmediate,
     NativeOperand,
     NativeRegister,
+    NativeTensorMemory,
     is_predicate,
 )
 from warpsight.isa.sass.opcodes import Meaning
@@ -46,7 +47,9 @@ def operand_registers(operand: NativeOperand, count: int) -> list[str]:
     if isinstance(operand, NativeRegister):
         return list(_registers_from(operand.name, count))
     if isinstance(operand, NativeDescriptors):  # B's are the last two
-        return list(_registers_from(operand.name, 4)[-count:])
+        return list(_registers_from(operand.name, operand.registers)[-count:])
+    if isinstance(operand, NativeTensorMemory):
+        return list(_registers_from(operand.name, count))
     if isinstance(operand, NativeConstant) and operand.base is not None:
         return operand_registers(operand.base, 1)
     if isinstance(operand, NativeAddress):
@@ -155,6 +158,10 @@ _CLUSTER_BARRIERS = {"UCGABAR_ARV": "arrive", "CGABAR_ARV": "arrive", "UCGABAR_W
 _PLAIN_FLOW = {
     "EXIT": "exit", "KILL": "exit", "BRA": "bra", "BRX": "brx", "BRXU": "brx", "JMP": "bra", "CALL": "call", "RET": "ret",
 }  # fmt: skip
+_TENSOR_MEMORY = {
+    "LDTM": "ld", "STTM": "st", "UTCCP": "cp", "UTCBAR": "commit", "UTCATOMSWS": "alloc", "UTCSHIFT": "shift",
+    **dict.fromkeys(("UTCHMMA", "UTCIMMA", "UTCOMMA", "UTCQMMA"), "mma"),
+}  # fmt: skip
 _WITHOUT_OPERANDS = {"MEMBAR": "membar", "FENCE": "membar", "NANOSLEEP": "nanosleep"}
 
 
@@ -185,6 +192,8 @@ def structure(
         size = Immediate(meaning.bytes, 0, False)
         place = Address(Immediate(0, 0, False))
         return "cp", ("async", "ca", "shared", "global"), (place, place, size)
+    if base in _TENSOR_MEMORY:
+        return "tcgen05", (_TENSOR_MEMORY[base],), ()
     if base == "SYNCS":
         return "mbarrier", ("try_wait" if "PHASECHK" in tokens else "arrive",), ()
     if base in FETCHES:  # which may touch more sectors than other loads
