@@ -84,6 +84,8 @@ def _at_barrier(instruction: Instruction, access: MemoryAccess | None) -> bool:
         return native.base == "ARRIVES" or native.mnemonic.startswith(("SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE"))
     if instruction.opcode == "cp":
         return "mbarrier" in instruction.modifiers
+    if instruction.opcode == "tcgen05":  # a commit in several blocks says nothing of them
+        return instruction.modifiers[0] == "commit" and "multicast::cluster" not in instruction.modifiers
     return instruction.opcode == "mbarrier" and instruction.modifiers[0] not in ("init", "inval")
 
 
