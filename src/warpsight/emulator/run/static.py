@@ -86,6 +86,8 @@ def _at_barrier(instruction: Instruction, access: MemoryAccess | None) -> bool:
         return "mbarrier" in instruction.modifiers
     if instruction.opcode == "tcgen05":  # a commit in several blocks says nothing of them
         return instruction.modifiers[0] == "commit" and "multicast::cluster" not in instruction.modifiers
+    if instruction.opcode == "clusterlaunchcontrol":
+        return True
     return instruction.opcode == "mbarrier" and instruction.modifiers[0] not in ("init", "inval")
 
 

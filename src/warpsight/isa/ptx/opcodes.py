@@ -10,7 +10,6 @@ from typing import Any
 
 REFUSED = {
     "multimem": "one address for the memories of several GPUs",
-    "clusterlaunchcontrol": "work stealing between clusters (sm_100 and later)",
 }
 
 CONTROL = "control"  # handler of opcodes that end a basic block: `emulator/codegen` emits them
@@ -148,6 +147,7 @@ OPCODES: dict[str, Opcode] = {
         *_rows("brkpt", "control", "no effect on data", "system.breakpoint_fault", writes=0),
         *_rows("pmevent", "control", "no effect on data", "system.no_effect", writes=0),
         *_rows("griddepcontrol", "control", "no effect on data", "fences.griddepcontrol", writes=0),
+        *_rows("clusterlaunchcontrol", "control", "work stealing between clusters (sm_100)", "launch_control.launch_control"),
         *_rows("setmaxnreg", "control", "no effect on data", "wgmma.setmaxnreg", writes=0),
         *_rows("wmma", "matrix", "warp matrix load, store and multiply", "wmma.wmma", rounding=_IEEE),
         *_rows("mma", "tensor", "warp matrix multiply", "mma.mma", rounding=_IEEE),

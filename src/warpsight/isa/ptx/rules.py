@@ -58,7 +58,7 @@ def _has_other_meaning(instruction: Instruction) -> bool:
     modifiers = instruction.modifiers
     if instruction.opcode == "cp":
         return "async" not in modifiers
-    if instruction.opcode == "fence":
+    if instruction.opcode in {"fence", "clusterlaunchcontrol"}:
         return False
     if instruction.opcode in {"st", "red"} and "async" in modifiers:
         return _COMPLETES not in modifiers or "bulk" in modifiers
@@ -78,6 +78,8 @@ def destination_count(instruction: Instruction) -> int:
         return int("ld" in instruction.modifiers)
     if row.rule == "mbarrier":
         return int(not isinstance(instruction.operands[0], Address)) if instruction.operands else 0
+    if instruction.opcode == "clusterlaunchcontrol":
+        return int("query_cancel" in instruction.modifiers)
     return row.writes
 
 
@@ -237,6 +239,8 @@ def memory_access(instruction: Instruction) -> MemoryAccess | None:
         return _mbarrier_access(instruction)
     if row.rule == "tensor_memory":
         return _tensor_memory_access(instruction)
+    if instruction.opcode == "clusterlaunchcontrol":
+        return MemoryAccess("shared", "store", 16) if "try_cancel" in instruction.modifiers else None
     if not row.access:
         return None
     if instruction.opcode in {"ldmatrix", "stmatrix"}:
