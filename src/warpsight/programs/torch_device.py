@@ -140,8 +140,11 @@ def _function_mode(torch: Any, share: Share) -> Any:
     """The CPU for each `cuda`; and of an address that the script itself asks for, that in device memory."""
     base = importlib.import_module("torch.overrides").TorchFunctionMode
     is_cuda, address_of, to_cuda = torch.Tensor.is_cuda.__get__, torch.Tensor.data_ptr, torch.Tensor.cuda
+    to_device = torch.Tensor.to
 
-    def on_cpu(value: Any) -> Any:
+    def on_cpu(value: Any, names_device: bool = False) -> Any:
+        if names_device and type(value) is int:  # a GPU by its number
+            return torch.device("cpu")
         kind = value if isinstance(value, str) else value.type if isinstance(value, torch.device) else ""
         return torch.device("cpu") if kind.partition(":")[0] == "cuda" else value
 
@@ -155,9 +158,9 @@ def _function_mode(torch: Any, share: Share) -> Any:
                 return args[0]
             if function is address_of and not _asked_by_triton():
                 return share(memory_of(args[0]))
-            named = {key: on_cpu(value) if key == "device" else value for key, value in (kwargs or {}).items()}
+            named = {key: on_cpu(value, True) if key == "device" else value for key, value in (kwargs or {}).items()}
             named.pop("pin_memory", None)
-            return function(*(on_cpu(value) for value in args), **named)
+            return function(*(on_cpu(value, function is to_device and k == 1) for k, value in enumerate(args)), **named)
 
     return CudaMeansCpu()
 
