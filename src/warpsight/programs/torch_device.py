@@ -55,11 +55,12 @@ class _CublasLt:
 
     def block_scaled_matmul_mxfp8(self, a: Any, b: Any, c: Any, a_scales: Any, b_scales: Any) -> None:
         """As `matmul`, of 8-bit floats with a scale, a power of two, for each 32 of a row."""
-        self.matmul(*(_scaled(each.float(), scales.float().sub(127).exp2()) for each, scales in ((a, a_scales), (b, b_scales))), c)
+        left, right = (_scaled(each.float(), scales.float().sub(127).exp2()) for each, scales in ((a, a_scales), (b, b_scales)))
+        self.matmul(left, right, c)
 
     def block_scaled_matmul_nvfp4(self, a: Any, b: Any, c: Any, a_scales: Any, b_scales: Any) -> None:
         """As `matmul`, of pairs of 4-bit floats with a scale for each 16 of a row."""
-        self.matmul(*(_scaled(_of_fp4(each), scales.float()) for each, scales in ((a, a_scales), (b, b_scales))), c)
+        self.matmul(_scaled(_of_fp4(a), a_scales.float()), _scaled(_of_fp4(b), b_scales.float()), c)
 
 
 def _of_fp4(packed: Any) -> Any:
