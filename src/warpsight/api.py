@@ -126,7 +126,7 @@ def _rest_of_launch(function: str, launch: Mapping[str, Any], known: Sequence[st
 
 def _tuple(value: Any) -> Any:
     # Anything else is refused, with its place, where the request is checked.
-    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else value
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)) else value
 
 
 def load_trace(folder: str | PathLike[str]) -> KernelTrace:

@@ -48,6 +48,7 @@ def prepare_tuned(request: KernelRequest, gpu: GpuSpec | None, run: Run, watch: 
 def _fastest(
     request: KernelRequest, listed: Sequence[Configuration], gpu: GpuSpec | None, run: Run, watch: Watch | None
 ) -> Configuration:
+    """The one of `listed` whose predicted time is the smallest."""
     refusals: list[WarpsightError] = []
     times: dict[int, float] = {}
     progress = stage(watch, "trying configurations")

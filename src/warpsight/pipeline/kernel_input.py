@@ -229,8 +229,9 @@ def _written(request: KernelRequest) -> LaunchSpec | PythonLaunch:
 def _python_launch(kernel: Any, constants: dict[str, Any], settings: dict[str, Any]) -> PythonLaunch:
     """The launch of an object; Triton's `kernel[grid]` is the kernel with a grid."""
     held = launched_kernel(kernel)
-    return PythonLaunch(kernel, constants, settings) if held is None else PythonLaunch(
-        held[0], constants, {"grid": held[1], **settings})
+    if held is None:
+        return PythonLaunch(kernel, constants, settings)
+    return PythonLaunch(held[0], constants, {"grid": held[1], **settings})
 
 
 def tuned_configurations(request: KernelRequest) -> tuple[dict[str, Any], ...]:
