@@ -73,9 +73,9 @@ class KernelRequest:
     `heap_bytes` are for the kernel's own `malloc`; its `printf` writes to `output` (None: standard output). `constants` are the
     compile-time values of a Triton kernel, by name or as texts (`BLOCK=128`); `config` is one of its configurations, by its number
     from 1 or its values (`BLOCK=128,num_warps=4`). `level` is what is executed and timed: `ptx`, `sass` (machine code assembled for
-    the GPU), or `auto` (None): `sass` for a GPU with a compute capability of 7.0 or later, else `ptx`. `check` makes what the checks
-    of `warpsight check` find a fault. Of a trace of another tool, `kernels` and `launches` choose launches (``a,b`` and ``1,3-5``)
-    and `isa_file` says what opcodes are.
+    the GPU), or `auto` (None): `sass` for a GPU with a compute capability of 7.0 or later, else `ptx`. `check` makes what the
+    checks of `warpsight check` find a fault. Of a trace of another tool, `kernels` and `launches` choose launches (``a,b`` and
+    ``1,3-5``) and `isa_file` says what opcodes are.
     """
 
     path: Any
