@@ -2,6 +2,7 @@
 
 >>> trace = warpsight.trace("saxpy.cu", grid=4096, block=256, args=[2.0, x, y])     # x, y: NumPy arrays, written back
 >>> print(warpsight.predict(trace, gpu="mdm-pascal").cpi_stack)
+>>> print(warpsight.predict("saxpy.cu", gpu="h100-sxm", grid=4096, block=256, args=[2.0, x, y]).seconds)      # both in one
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from warpsight.pipeline import files as store
 from warpsight.pipeline.cache_model import CacheOptions, accesses_of, cache_result, checked_changes
 from warpsight.pipeline.checking import check_kernel, check_program, parse_tools
 from warpsight.pipeline.evaluate import predict_trace, profile_trace
+from warpsight.pipeline.kernel_input import is_launch_file
 from warpsight.pipeline.request import DEFAULT_METHOD, DEFAULT_MODEL, Dimensions, KernelRequest, Method
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.tracing import import_one, obtain_trace
@@ -53,15 +55,16 @@ def trace(
     include_dirs: Sequence[str] | None = None, heap_bytes: int | None = None, stack_bytes: int | None = None,
     output: TextIO | None = None, check: bool | None = None, constants: Mapping[str, Any] | None = None,
     gpu: str | PathLike[str] | GpuSpec | None = None, level: str | None = None, maxrregcount: int | None = None,
-    opt_level: int | None = None, cluster: Dimensions | None = None,
+    opt_level: int | None = None, cluster: Dimensions | None = None, config: int | str | None = None,
 ) -> KernelTrace:
     """Run one launch of a kernel functionally and give its trace, kept in memory or, with `out`, in that new folder.
 
     `source` is a .cu, .ptx, .cubin or launch file, a program with kernels, source text, or a kernel of Numba, Triton or CuPy
-    (docs/reference/python-kernels.md; `constants` are the compile-time values of a Triton kernel); `kernel` its name, where there
-    are several. `grid` counts blocks, `cluster` those of a thread block cluster, `block` threads: one to three numbers. `args` in
-    order: NumPy arrays are device memory and written back; scalars; texts by rule such as ``f32[1024]:uniform`` (made with
-    `seed`). `shared` is dynamic shared memory in bytes; `registers` per thread replaces the assembler's count; past
+    (docs/reference/python-kernels.md; `constants` are the compile-time values of a Triton kernel, `config` is a configuration of an
+    autotuned one, by number or values); `kernel` its name, where there are several. `grid` counts blocks, `cluster` those of a
+    thread block cluster, `block` threads: one to three numbers. `args` in order: NumPy arrays are device memory and written back;
+    scalars; texts by rule such as ``f32[1024]:uniform`` (made with `seed`). `shared` is dynamic shared memory in bytes;
+    `registers` per thread replaces the assembler's count; past
     `max_instructions` warp instructions (10^10) the run stops. `heap_bytes` (8 MiB) are for the kernel's own ``malloc``,
     `stack_bytes` per thread (8 KiB) for recursion and calls through pointers; it prints to the text stream `output` (standard
     output). With `check`, wrong accesses, hazards, unwritten memory and misused barriers are a CheckFault, whose `findings` are
@@ -76,7 +79,7 @@ def trace(
         path=source, kernel=kernel, grid=grid, block=block, shared=shared, args=_tuple(args), seed=seed, registers=registers,
         max_instructions=max_instructions, threads=threads, sample=sample, arch=arch, defines=_tuple(defines),
         include_dirs=_tuple(include_dirs), heap_bytes=heap_bytes, stack_bytes=stack_bytes, output=output, check=check,
-        constants=constants, level=level, maxrregcount=maxrregcount, opt_level=opt_level, cluster=cluster,
+        constants=constants, level=level, maxrregcount=maxrregcount, opt_level=opt_level, cluster=cluster, config=config,
     )  # fmt: skip
     spec = None if gpu is None else load_gpu(gpu)
     return obtain_trace(request, gpu=spec) if out is None else store.trace_into(request, fspath(out), gpu=spec)
@@ -109,20 +112,21 @@ def check(
 
 
 _OF_LAUNCHES = ("seed", "registers", "max_instructions", "arch", "defines", "include_dirs", "heap_bytes", "stack_bytes",
-                "constants", "maxrregcount", "opt_level", "cluster")  # fmt: skip
+                "constants", "config", "maxrregcount", "opt_level", "cluster")  # fmt: skip
+_WHOLE_LAUNCHES = ("kernel", "grid", "block", "shared", "args", "level", "threads", "sample", *_OF_LAUNCHES)
 
 
-def _rest_of_launch(function: str, launch: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = next((name for name in launch if name not in _OF_LAUNCHES), None)
+def _rest_of_launch(function: str, launch: Mapping[str, Any], known: Sequence[str] = _OF_LAUNCHES) -> dict[str, Any]:
+    unknown = next((name for name in launch if name not in known), None)
     if unknown is not None:
-        what = f"is not an argument of {function}{suggestion(unknown, _OF_LAUNCHES)}"
-        raise UsageError(what, place=unknown, remedy=f"known: {', '.join(_OF_LAUNCHES)}")
+        what = f"is not an argument of {function}{suggestion(unknown, known)}"
+        raise UsageError(what, place=unknown, remedy=f"known: {', '.join(known)}")
     return {name: _tuple(value) for name, value in launch.items()}
 
 
 def _tuple(value: Any) -> Any:
     # Anything else is refused, with its place, where the request is checked.
-    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else value
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)) else value
 
 
 def load_trace(folder: str | PathLike[str]) -> KernelTrace:
@@ -135,55 +139,59 @@ def load_trace(folder: str | PathLike[str]) -> KernelTrace:
 
 
 def profile(
-    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, *, overrides: Sequence[str] = (),
+    trace: Any, gpu: str | PathLike[str] | GpuSpec | None = None, *, overrides: Sequence[str] = (),
     representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
-    order: str = DEFAULT_METHOD.order, caches_before: str = DEFAULT_METHOD.caches_before,
+    order: str = DEFAULT_METHOD.order, caches_before: str = DEFAULT_METHOD.caches_before, **launch: Any,
 ) -> IntervalProfile:
     """The interval profile of the representative warp on `gpu` (a name, a YAML file, a `GpuSpec`), after exact caches.
 
-    Without `gpu` it is for the default GPU: that of `WARPSIGHT_GPU`, else that of `warpsight gpus use`, else the A100.
-    `overrides` change keys, as ``sm_count=56``. `representative` is kmeans, max or min (GPUMech eqs. 5-6);
-    `interleaving` of accesses in the caches is clocked or round-robin; `order`: by the timing of the `reference` GPU, of which
-    `gpu` is a change, or by its `own`; `caches_before`: the L2 is `cold` at the start, or `warm` as the same launch leaves it.
+    `trace` may be a trace, the folder of one, or a kernel, whose launch is made for `gpu` from the other keywords as `trace()` has
+    them: `grid`, `block`, `args`, ... Without `gpu` it is for the default GPU: that of `WARPSIGHT_GPU`, else that of
+    `warpsight gpus use`, else the A100. `overrides` change keys, as ``sm_count=56``. `representative` is kmeans, max or min
+    (GPUMech eqs. 5-6); `interleaving` of accesses in the caches is clocked or round-robin; `order`: by the timing of the
+    `reference` GPU, of which `gpu` is a change, or by its `own`; `caches_before`: the L2 is `cold` at the start, or `warm` as the
+    same launch leaves it.
     """
+    spec = load_gpu(gpu, overrides=overrides)
     method = Method(representative, interleaving, order=order, caches_before=caches_before)
-    return profile_trace(_opened(trace), load_gpu(gpu, overrides=overrides), method).profile
+    return profile_trace(_opened("profile", trace, spec, launch), spec, method).profile
 
 
 def predict(
-    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL,
-    overrides: Sequence[str] = (), *, representative: str = DEFAULT_METHOD.representative,
-    interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order, caches: str = DEFAULT_METHOD.caches,
-    caches_before: str = DEFAULT_METHOD.caches_before,
+    trace: Any, gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL, overrides: Sequence[str] = (), *,
+    representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
+    order: str = DEFAULT_METHOD.order, caches: str = DEFAULT_METHOD.caches, caches_before: str = DEFAULT_METHOD.caches_before,
+    **launch: Any,
 ) -> Prediction:
-    """Cycles, IPC and the CPI stack of `trace` (or a trace folder) on `gpu` by one model; attributes as the JSON keys.
+    """Cycles, IPC and the CPI stack of `trace` (or a trace folder, or a kernel and its launch) on `gpu` by one model; attributes as
+    the JSON keys.
 
     The other arguments as for `profile`. Raises WarpsightError for what is not known or does not fit.
     """
     spec = load_gpu(gpu, overrides=overrides)
     method = Method(representative, interleaving, caches, order, caches_before)
-    return predict_trace(_opened(trace), spec, [model], method)[0]
+    return predict_trace(_opened("predict", trace, spec, launch), spec, [model], method)[0]
 
 
 def simulate(
-    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, overrides: Sequence[str] = (), *,
-    max_cycles: int | None = None, caches_before: str = DEFAULT_METHOD.caches_before,
+    trace: Any, gpu: str | PathLike[str] | GpuSpec | None = None, overrides: Sequence[str] = (), *,
+    max_cycles: int | None = None, caches_before: str = DEFAULT_METHOD.caches_before, **launch: Any,
 ) -> Prediction:
-    """`trace` (or a trace folder) on `gpu` cycle by cycle, by the simulator, the reference for the models; returns as `predict`.
+    """`trace` (as for `profile`) on `gpu` cycle by cycle, by the simulator, the reference for the models; returns as `predict`.
 
     What only a simulation knows (hit rates, where a miss spends its cycles, occupancy over time) is in ``provenance["model"]``.
     `caches_before` as for `profile`. Past `max_cycles` (10^10) the simulation stops with a LimitError. Raises WarpsightError for
     what cannot be simulated.
     """
     spec = load_gpu(gpu, overrides=overrides)
-    return simulate_trace(_opened(trace), spec, max_cycles=max_cycles, caches_before=caches_before).prediction
+    opened = _opened("simulate", trace, spec, launch)
+    return simulate_trace(opened, spec, max_cycles=max_cycles, caches_before=caches_before).prediction
 
 
 def explain(
-    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL,
-    overrides: Sequence[str] = (), *, by: str = "line", representative: str = DEFAULT_METHOD.representative,
-    interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order,
-    caches_before: str = DEFAULT_METHOD.caches_before,
+    trace: Any, gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL, overrides: Sequence[str] = (), *,
+    by: str = "line", representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
+    order: str = DEFAULT_METHOD.order, caches_before: str = DEFAULT_METHOD.caches_before, **launch: Any,
 ) -> Explanation:
     """Which lines the cycles of `predict` come from: its `rows` by PTX line (`line`), `source` line, basic `block`, or for
     a trace of machine code by instruction (`sass`).
@@ -192,44 +200,55 @@ def explain(
     """
     spec = load_gpu(gpu, overrides=overrides)
     method = Method(representative, interleaving, order=order, caches_before=caches_before)
-    return explain_profiled(profile_trace(_opened(trace), spec, method), spec, model, by)
+    return explain_profiled(profile_trace(_opened("explain", trace, spec, launch), spec, method), spec, model, by)
 
 
 def advise(
-    trace: KernelTrace | str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL,
-    overrides: Sequence[str] = (), *, representative: str = DEFAULT_METHOD.representative,
-    interleaving: str = DEFAULT_METHOD.interleaving, order: str = DEFAULT_METHOD.order,
-    caches_before: str = DEFAULT_METHOD.caches_before,
+    trace: Any, gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL, overrides: Sequence[str] = (), *,
+    representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
+    order: str = DEFAULT_METHOD.order, caches_before: str = DEFAULT_METHOD.caches_before, **launch: Any,
 ) -> Advice:
     """What would make `trace` faster: `changes`, each evaluated again, the largest gain first. Arguments as for `predict`."""
     spec = load_gpu(gpu, overrides=overrides)
     method = Method(representative, interleaving, order=order, caches_before=caches_before)
-    return advise_trace(_opened(trace), spec, model, method)
+    return advise_trace(_opened("advise", trace, spec, launch), spec, model, method)
 
 
 def report(
-    what: KernelTrace | Sweep | Prediction | Sequence[Prediction] | str | PathLike[str], out: str | PathLike[str],
-    gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL, overrides: Sequence[str] = (), *,
-    simulator: bool = False, what_if: str = "quick",
+    what: Any, out: str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL,
+    overrides: Sequence[str] = (), *, simulator: bool = False, what_if: str = "quick", **launch: Any,
 ) -> Path:
     """Write the report of a trace, a study, or predictions of one kernel on one GPU to the HTML file `out`, and give its path.
 
-    `what` may be the folder of a trace. `gpu`, `model` and `overrides` are for a trace, as for `predict`; `simulator` simulates it
-    cycle by cycle too; `what_if` is how many designs around the GPU its sliders have: quick, full or none.
+    `what` may be the folder of a trace, or a kernel with its launch, as for `profile`. `gpu`, `model` and `overrides` are for
+    these, as for `predict`; `simulator` simulates the launch cycle by cycle too; `what_if` is how many designs around the GPU its
+    sliders have: quick, full or none.
     Raises WarpsightError for what cannot be predicted or written.
     """
-    if isinstance(what, Sweep):
-        return write_report(out, page(study_report_data(what)))
     inputs = [what] if isinstance(what, Prediction) else what
+    if launch and isinstance(inputs, (Sweep, list)):
+        raise UsageError("applies to a kernel", place=next(iter(launch)), remedy="leave it out")
+    if isinstance(inputs, Sweep):
+        return write_report(out, page(study_report_data(inputs)))
     if isinstance(inputs, (list, tuple)):
         return write_report(out, page(predictions_report_data([prediction.to_json() for prediction in inputs])))
     spec = load_gpu(gpu, overrides=overrides)
-    document = advised_report_data(_opened(inputs), spec, model, parts=Parts(simulator, what_if))  # type: ignore[arg-type]
+    document = advised_report_data(_opened("report", inputs, spec, launch), spec, model, parts=Parts(simulator, what_if))
     return write_report(out, page(document))
 
 
-def _opened(trace: KernelTrace | str | PathLike[str]) -> KernelTrace:
-    return load_trace(trace) if isinstance(trace, (str, PathLike)) else trace
+def _opened(function: str, trace: Any, gpu: GpuSpec, launch: Mapping[str, Any]) -> KernelTrace:
+    """A trace as it is, or that in a folder; of a kernel the trace of its launch for `gpu`."""
+    stated = _rest_of_launch(function, launch, _WHOLE_LAUNCHES)
+    path = fspath(trace) if isinstance(trace, PathLike) else trace
+    if isinstance(path, KernelTrace):
+        if stated:
+            what = "applies to a kernel, and this is a trace, whose launch is over"
+            raise UsageError(what, place=next(iter(stated)), remedy="leave it out, or give the kernel")
+        return path
+    if isinstance(path, str) and not stated and not is_launch_file(path):
+        return load_trace(path)
+    return obtain_trace(KernelRequest(path=path, **stated), gpu=gpu)
 
 
 def sweep(

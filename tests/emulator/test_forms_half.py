@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 from float_rules import FORMATS, LETTERS, arithmetic, as_float, extreme, flushed, in_pairs, sign_rule
 from instruction_forms import Form, Judge, check_forms, form, near, words
 from scalar_interpreter_floats import Format
 
+import warpsight
 from warpsight.base.errors import UnsupportedError
 
 pytestmark = pytest.mark.unit
@@ -104,3 +106,24 @@ def test_half_precision_instruction_gives_what_the_ptx_isa_defines(family: Calla
 def test_half_precision_instruction_that_ptx_lacks_is_refused(text: str) -> None:
     with pytest.raises(UnsupportedError, match=text.split(maxsplit=1)[0]):
         check_forms([Form(text, "BBB", lambda a, b: 0)])
+
+
+def test_machine_code_of_sm_90_takes_the_largest_of_three_pairs() -> None:
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y)
+{
+    .reg .b64 %x, %y, %q; .reg .b32 %i, %a, %b, %c;
+    ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; mov.u32 %i, %tid.x; mul.wide.u32 %q, %i, 4;
+    add.u64 %x, %x, %q; add.u64 %y, %y, %q;
+    ld.global.b32 %a, [%x]; ld.global.b32 %b, [%x+128]; ld.global.b32 %c, [%x+256];
+    max.f16x2 %a, %a, %b; max.f16x2 %a, %a, %c; st.global.b32 [%y], %a;
+    ret;
+}
+"""
+    x, y = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float16), np.zeros(64, np.float16)
+    x[0, 3], x[1, 5], x[2, 7] = np.nan, np.inf, -0.0
+    trace = warpsight.trace(text, grid=1, block=32, args=[x, y], level="sass", arch="90")
+    assert "VHMNMX" in {instruction.opcode for instruction in trace.instructions}
+    assert np.array_equal(y, np.fmax.reduce(x))

@@ -15,7 +15,8 @@ from warpsight.base.errors import LaunchFault, UnsupportedError
 from warpsight.traces.events import EventReader
 
 LEVELS = pytest.mark.parametrize("level", ["ptx", "sass"])
-TYPES = {"u8": 0, "u16": 1, "u32": 2, "s32": 3, "u64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 9, "bf16": 10}
+TYPES = {"u8": 0, "u16": 1, "u32": 2, "s32": 3, "u64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 9, "bf16": 10,
+         "b4x16_p64": 14}
 SPANS = {0: 0, 1: 32, 2: 64, 3: 128}
 
 
@@ -192,6 +193,13 @@ def test_a_load_brings_the_box_with_zeros_outside_of_the_tensor(
     (number,) = np.flatnonzero((events.pc == copy.pc) & (events.sectors > 0))
     found = np.asarray(chunk.sectors)[events.first[number] : events.first[number] + events.sectors[number]].astype(np.int64)
     assert np.array_equal(np.sort(found) - found.min(), wanted - wanted.min())  # each once
+
+
+def test_packed_elements_get_gaps_in_shared_memory_that_are_no_bytes_of_the_mbarrier() -> None:
+    tensor, data = np.random.default_rng(1).integers(1, 256, (4, 64)).astype(np.uint8), np.zeros((4, 8, 16), np.uint8)
+    text = load_kernel(2, 512).replace("_, [%bar], 512", "_, [%bar], 256")
+    run(text, 512, tensor_map("b4x16_p64", (128, 4), (64,), (128, 4)), tensor, data, (0, 0), "ptx")
+    assert np.array_equal(data[..., :8], tensor.reshape(4, 8, 8))
 
 
 @LEVELS

@@ -20,6 +20,8 @@ import warpsight
 from warpsight.base.errors import LaunchFault, UnsupportedError
 from warpsight.isa.matrix_products import matrix_product
 from warpsight.kernels.sources import load_source
+from warpsight.traces.events import EventReader
+from warpsight.traces.schema import BARRIER_RECORD
 
 pytestmark = pytest.mark.unit
 
@@ -417,3 +419,9 @@ def test_the_shape_of_a_product_is_in_the_trace_and_gives_its_time() -> None:
     assert row.product == ("tensor_group", 128 * 16 * 16 / 2048 / 4), "a quarter on each of four tensor cores"
     with pytest.raises(UnsupportedError, match="several shapes"):
         matrix_product("tcgen05.mma.cta_group::1.kind::f16")
+    (chunk,) = trace.chunks
+    events = EventReader(trace).read(chunk)
+    commits = [k for k, pc in enumerate(events.pc.tolist()) if trace.instructions[pc].opcode.startswith("tcgen05.commit")]
+    end = int(events.byte[commits[0]]) + trace.instructions[int(events.pc[commits[0]])].event_bytes
+    record = np.frombuffer(chunk.events[end - BARRIER_RECORD.itemsize : end].tobytes(), BARRIER_RECORD)[0]
+    assert (int(record["amount"]), int(record["bytes"]), int(record["expected"])) == (1, 0, 1)

@@ -91,6 +91,9 @@ def test_op_class_of_an_instruction(text: str, expected: str) -> None:
         ("mbarrier.pending_count.b64 %r1, %rd1;", None),
         ("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%r1], {%r2, %r3}, [%r4];",
          MemoryAccess("shared", "store", 8)),
+        ("clusterlaunchcontrol.try_cancel.async.mbarrier::complete_tx::bytes.b128 [%r1], [%r2];",
+         MemoryAccess("shared", "atomic", 8)),
+        ("clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %rd1;", None),
         ("prefetch.global.L2 [%rd1];", None), ("add.s32 %r1, %r2, %r3;", None), ("bar.sync 0;", None),
     ],
 )  # fmt: skip

@@ -71,10 +71,37 @@ def test_heuristics_and_a_chosen_configuration_give_constants() -> None:
     traced(samples.guided, 1, [x, out, 100])
     assert out.tolist() == (x * 2).tolist()
     numbers = np.zeros(128, np.int32)
-    with pytest.raises(UsageError, match=r"2 configurations: \(BLOCK=64, num_warps=2"):
+    with pytest.raises(UsageError, match=r"2 configurations: 1 \(BLOCK=64, num_warps=2.*; 2 \(BLOCK=128"):
         prepare(KernelRequest(samples.tuned, grid=2, args=(numbers, 100)))
     traced(samples.tuned, 2, [numbers, 100], BLOCK=64, num_warps=2)
     assert numbers.tolist() == [k if k < 100 else 0 for k in range(128)]
+
+
+@pytest.mark.parametrize("config", [1, "1", "BLOCK=64", "num_warps=2 , num_stages=3"])
+def test_configuration_is_chosen_by_its_number_or_its_values(config: int | str) -> None:
+    ready = prepare(KernelRequest(samples.tuned[(2,)], args=(np.zeros(128, np.int32), 100), config=config))
+    assert (ready.launch.grid, ready.launch.block) == ((2, 1, 1), (64, 1, 1))
+
+
+def test_kernel_and_launch_are_predicted_in_one_call() -> None:
+    x, out = np.ones(64, F32), np.zeros(64, F32)
+    found = warpsight.predict(samples.add[(2,)], "mdm-pascal", args=[x, x, out, 64, 1.0], constants={"BLOCK": 32, "num_warps": 1})
+    trace = traced(samples.add, 2, [x, x, out, 64, 1.0], BLOCK=32, num_warps=1)
+    assert found.cycles == warpsight.predict(trace, "mdm-pascal").cycles
+    assert out.tolist() == [2.0] * 64
+
+
+def test_choice_of_a_configuration_that_is_not_there_lists_them() -> None:
+    args = (np.zeros(128, np.int32), 100)
+    for kernel, config, words in (
+        (samples.tuned, 3, r"no configuration 3; the kernel has 1 \(BLOCK=64.*; 2 \(BLOCK=128"),
+        (samples.tuned, 0, "no configuration 0"),
+        (samples.tuned, "num_warps=16", r"no configuration of the kernel has num_warps=16; it has 1 \(BLOCK=64"),
+        (samples.tuned, "BLOCK", '"BLOCK" is not NAME=VALUE'),
+        (samples.add, 1, "the kernel has no configurations"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            prepare(KernelRequest(kernel, grid=2, args=args, config=config))
 
 
 def test_option_that_is_also_a_parameter_reaches_both() -> None:
@@ -172,8 +199,11 @@ def test_autotuned_kernel_is_launched_with_the_configuration_that_tune_ranks_fir
     found = warpsight.tune(samples.tuned, gpu="a100", grid=grid, args=[numbers, 200], level="ptx", results=tmp_path)
     assert [row["results"] for row in found.rows] == ["default", "same"] or found.rows[1]["default"]
     assert found.best is not None
+    assert sorted(row["number"] for row in found.rows) == [1, 2]
     trace = warpsight.trace(samples.tuned, grid=grid, args=[numbers, 200], gpu="a100", level="ptx")
     assert list(trace.header.grid) == found.best["grid"]
+    assert list(prepare(KernelRequest(samples.tuned, grid=grid, args=(numbers, 200), config=found.best["number"])).launch.grid) \
+        == found.best["grid"]
     assert numbers.tolist() == [k if k < 200 else 0 for k in range(256)]
 
 

@@ -36,6 +36,7 @@ def through_addresses(addresses, n: tl.constexpr):
 device = triton.runtime.driver.active.get_active_torch_device()
 x = torch.rand(100, device="cuda")
 assert x.is_cuda and torch.cuda.get_device_capability() == (8, 0)
+assert torch.empty(1, device=torch.cuda.current_device()).to(0).device.type == "cpu"
 y = torch.zeros_like(x)[10:]
 ms = triton.testing.do_bench(lambda: scaled[lambda meta: (triton.cdiv(90, meta["BLOCK"]),)](x, y, 90))
 assert torch.equal(y, 2 * x[:90]) and 0 < ms < 1
@@ -54,6 +55,24 @@ def test_a_script_that_is_not_there_and_one_without_triton_are_named(tmp_path: P
         (tmp_path / "some.py").write_text("import triton\n")
         assert main(["run", str(tmp_path / "some.py")]) == 2
         assert "triton is not installed" in capsys.readouterr().err
+
+
+def test_a_module_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, place in ((["-m", "no_such_module.x", "-v"], "-m no_such_module.x: no such module"), (["-m"], "-m: no such module")):
+        assert main(["run", *words]) == 2
+        assert place in capsys.readouterr().err
+
+
+def test_a_module_runs_with_its_arguments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("triton")
+    (tmp_path / "shown").mkdir()
+    (tmp_path / "shown" / "__main__.py").write_text("import sys\nprint(sys.argv[1:], __name__)\nsys.exit(4)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    assert main(["run", "--gpu", "a100", "--level", "ptx", "-m", "shown", "-k", "x"]) == 4
+    assert "['-k', 'x'] __main__" in capsys.readouterr().out
 
 
 def test_a_script_sees_a_gpu_and_its_kernels_are_predicted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -172,11 +172,14 @@ def test_results_agree_in_half_of_their_digits(default: list[float], other: list
 def test_open_configurations_are_tried_and_the_fastest_is_launched(
     source: Path, found: Tuning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepare = autotune.prepare
+    prepare, listed, key = autotune.prepare, [{"TILE": "3"}, {"TILE": "1"}, {"TILE": "2"}], [200]
+
+    def tuner() -> None:
+        """Stands for Triton's object."""
 
     def as_autotuned(request: KernelRequest, gpu: Any) -> Any:
         if not request.constants:
-            raise OpenChoice("tuned at run time", [{"TILE": "3"}, {"TILE": "1"}, {"TILE": "2"}])
+            raise OpenChoice("tuned at run time", listed, tuner, tuple(key))
         (tile,) = dict(request.constants).values()  # type: ignore[arg-type]
         return prepare(KernelRequest(request.path, args=request.args, defines=(f"TILE={tile}",)), gpu)
 
@@ -191,6 +194,12 @@ def test_open_configurations_are_tried_and_the_fastest_is_launched(
     assert trace.header.grid == tuple(min((rows["64", "1"], rows["64", "2"]), key=lambda row: float(row["seconds"]))["grid"])
     assert len(notes) == 1
     assert "fastest of 3 configurations" in notes[0]
+    with listening(notes.append):
+        assert trace_kernel(request, gpu=gpu).header.grid == trace.header.grid
+        assert len(notes) == 1  # it is kept, as Triton does
+        key[0] = 201
+        trace_kernel(request, gpu=gpu)
+    assert len(notes) == 2
 
 
 def test_where_no_configuration_can_be_used_the_first_error_is_given(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,8 @@ def add_kernel(
     add_compiling(compiling)
     compiling.add_argument("--constant", metavar="NAME=VALUE", dest="constants", action="append", help="a compile-time value of a "
                            "Triton kernel, or num_warps, num_stages, num_ctas, maxnreg (repeatable)")
+    compiling.add_argument("--config", metavar="N|NAME=V,...", help="the configuration of an autotuned Triton kernel: its number "
+                           "in the table of `warpsight tune`, or its values, as BLOCK=128,num_warps=4")
     compiling.add_argument("--maxrregcount", metavar="N", type=whole, help="the most registers per thread that the assembler takes")
     compiling.add_argument("--opt-level", metavar="0..3", type=whole, help="how far the assembler optimizes (default 3)")
 

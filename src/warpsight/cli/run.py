@@ -16,6 +16,7 @@ from warpsight.pipeline.program_run import OUT_OF_BOUNDS, Selection
 from warpsight.pipeline.program_run import predict_program as run_program
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS
 from warpsight.pipeline.timeline import write_program_timeline
+from warpsight.programs.script import MODULE
 from warpsight.reports.findings import findings_text
 from warpsight.reports.next_step import line
 from warpsight.reports.prediction import program_text
@@ -26,15 +27,18 @@ examples:
   warpsight run ./saxpy 1000000
   warpsight run --gpu gpumech --kernels 'reduce|scan' --launches 1:10 -o traces -- ./program --its options
   warpsight run --gpu h100-sxm tutorial.py
+  warpsight run --gpu h100-sxm -m pytest test_kernels.py
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.usage = "warpsight run [options] [--] PROGRAM [ARGUMENT ...]"
+    parser.usage = "warpsight run [options] [--] PROGRAM [ARGUMENT ...]\n       warpsight run [options] -m MODULE [ARGUMENT ...]"
     parser.add_argument("program", metavar="PROGRAM", nargs=argparse.REMAINDER,
                         help="a program built with nvcc -cudart shared, or a Python script with Triton kernels (.py), and its "
                         "arguments")
+    parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a Python module, as "
+                        "`python -m`: -m pytest test_kernels.py")
     options.add_gpu(parser)
     options.add_models(parser)
     options.add_method(parser)
@@ -64,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     With --strict, 5 if a launch failed; with --check, 5 if checks have found errors.
     """
     command = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
+    if arguments.module is not None:
+        command = [MODULE, *arguments.module]
     if not command:
         raise UsageError("is missing", place="PROGRAM", remedy="`warpsight run ./program arguments`")
     document = run_program(
@@ -88,9 +94,10 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print()
         kept = next((row["trace"] for row in document["launches"] if row.get("trace")), None)
-        given = arguments.command_line[1 : len(arguments.command_line) - len(arguments.program)]  # the options of this command
+        words, again = (command, command) if arguments.module is not None else (arguments.program, ["--", *command])
+        given = arguments.command_line[1 : len(arguments.command_line) - len(words)]  # the options of this command
         following = line(["predict", kept], "one launch on its own") if kept else line(
-            ["run", *given, "-o", "traces", "--", *command], "keep each launch's trace for other GPUs and models")
+            ["run", *given, "-o", "traces", *again], "keep each launch's trace for other GPUs and models")
         print_answer(program_text(document, terminal_style()), following)
     code = int(document["exit_code"])
     if document["check"]:

@@ -7,6 +7,7 @@ kernel the configuration is chosen by the constants; what its tuner would try ar
 from __future__ import annotations
 
 import importlib
+import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -22,23 +23,33 @@ from warpsight.kernels.triton_driver import ARGUMENTS, Device, DeviceArray, Trit
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # of a configuration, beside the kernel's own parameters
 _MOST_LISTED = 8
+_CHOOSING = "choose one by its number or its values (--config, constants={...}); `warpsight tune` ranks them"
 # Bytes of shared memory that a block may have, by compute capability (CUDA C++ Programming Guide, "Technical Specifications").
 _SHARED_KIB = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227, 120: 99, 121: 99}
 _SCALARS = (bool, int, float, str, type(None))
 
 
 class OpenChoice(UsageError):
-    """The constants leave several `configurations` of an autotuned kernel open."""
+    """The constants leave several `configurations` of an autotuned kernel open; `tuner` keeps the fastest one by `key`."""
 
-    def __init__(self, what: str, configurations: Sequence[dict[str, Any]]) -> None:
-        remedy = "choose one by its values, constants={...}; `warpsight tune` ranks them"
-        super().__init__(what, place="constants", remedy=remedy)
-        self.configurations = tuple(configurations)
+    def __init__(
+        self, what: str, configurations: Sequence[dict[str, Any]], tuner: object = None, key: tuple[Any, ...] = ()
+    ) -> None:
+        super().__init__(what, place="constants", remedy=_CHOOSING)
+        self.configurations, self.tuner, self.key = tuple(configurations), tuner, key
 
 
 def is_triton_kernel(kernel: Any) -> bool:
     """A `@triton.jit` function, also below `@triton.autotune` and `@triton.heuristics`; not one that is compiled already."""
     return type(kernel).__module__.startswith("triton.") and hasattr(kernel, "arg_names") and hasattr(kernel, "fn")
+
+
+def launched_kernel(value: Any) -> tuple[Any, Any] | None:
+    """The kernel and the grid of `kernel[grid]`, a function that Triton makes; None for anything else."""
+    if not inspect.isfunction(value) or not value.__module__.startswith("triton."):
+        return None
+    held = inspect.getclosurevars(value).nonlocals
+    return (held["self"], held["grid"]) if {"self", "grid"} <= held.keys() and is_triton_kernel(held["self"]) else None
 
 
 def configurations(
@@ -54,6 +65,13 @@ def configurations(
         return ()
     call = _Call.of(_jit_function(kernel), args, constants or {}, seed)
     return tuple(_values(config) for config in _pruned(tuner, call))
+
+
+def listed(configurations: Sequence[Mapping[str, Any]]) -> str:
+    """Configurations as an error lists them: each with its number, from 1, and its values."""
+    shown = [", ".join(f"{name}={value}" for name, value in each.items()) for each in configurations[:_MOST_LISTED]]
+    more = f"; and {len(configurations) - _MOST_LISTED} more" if len(configurations) > _MOST_LISTED else ""
+    return "; ".join(f"{number} ({values})" for number, values in enumerate(shown, 1)) + more
 
 
 def compile_triton(kernel: Any, launch: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,7 +199,7 @@ def _pruned(tuner: Any, call: _Call) -> list[Any]:
 def _chosen(tuner: Any, call: _Call) -> Any:
     """The configuration that agrees with the constants, or where they give all meta-parameters the nearest one with their values.
 
-    Raises OpenChoice where several agree, or none.
+    Raises OpenChoice where several agree, and UsageError where none does.
     """
     settings = [_values(config) for config in tuner.configs]
     wanted = {key: value for key, value in call.constants.items() if any(key in values for values in settings)}
@@ -190,17 +208,24 @@ def _chosen(tuner: Any, call: _Call) -> Any:
     if complete:
         nearest = tuner.configs[agreement.index(max(agreement))]
         return nearest if max(agreement) == len(wanted) else _with(nearest, wanted)
-    if wanted:
-        among = [config for config, count in zip(tuner.configs, agreement, strict=True) if count == len(wanted)]
-    else:
-        among = _pruned(tuner, call)
+    agreeing = [config for config, count in zip(tuner.configs, agreement, strict=True) if count == len(wanted)]
+    if not agreeing:
+        values = ", ".join(f"{key}={value}" for key, value in wanted.items())
+        what = f"no configuration of the kernel has {values}; it has {listed(settings)}"
+        raise UsageError(what, place="constants", remedy="choose one of them, or give all meta-parameters")
+    among = [config for config in _pruned(tuner, call) if config in agreeing] or agreeing
     if len(among) == 1:
         return among[0]
-    among = among or tuner.configs
-    listed = "; ".join(f"({', '.join(f'{key}={value}' for key, value in _values(each).items())})" for each in among[:_MOST_LISTED])
-    more = f"; and {len(among) - _MOST_LISTED} more" if len(among) > _MOST_LISTED else ""
-    what = f"the kernel is tuned at run time, among {len(among)} configurations: {listed}{more}"
-    raise OpenChoice(what, [_values(each) for each in among])
+    found = [_values(config) for config in among]
+    what = f"the kernel is tuned at run time, among {len(among)} configurations: {listed(found)}"
+    raise OpenChoice(what, found, tuner, _tuning_key(tuner, call))
+
+
+def _tuning_key(tuner: Any, call: _Call) -> tuple[Any, ...]:
+    """What Triton keeps the fastest configuration by: the parameters that the tuner's `key` names, and the types of tensors."""
+    named = {name: value for name, value in call.named.items() if name in tuner.arg_names}
+    types = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
+    return (*(named[name] for name in tuner.keys if name in named), *types)
 
 
 def _with(config: Any, values: Mapping[str, Any]) -> Any:

@@ -22,7 +22,7 @@ from warpsight.kernels.python_kernels import as_launch
 from warpsight.kernels.registers import RegisterUse, register_use
 from warpsight.kernels.sources import check_source, has_only_machine_code, own_architecture
 from warpsight.kernels.toolkit import Architecture, parse_architecture
-from warpsight.kernels.triton_kernel import configurations, is_triton_kernel
+from warpsight.kernels.triton_kernel import configurations, is_triton_kernel, launched_kernel, listed
 from warpsight.kernels.values import check_kinds, parse_integer
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, LEVELS, KernelRequest
 from warpsight.pipeline.suites import MANIFEST, read_manifest
@@ -54,6 +54,7 @@ def ptx_of(kernel: Any) -> str:
 
 
 _LAUNCH_FILES = (".yaml", ".yml", ".py")
+_NEXT_VALUE = re.compile(r",(?=\s*[A-Za-z_]\w*\s*=)")  # the comma before a further NAME=
 MAX_THREADS = 1024
 _CHECKED = ("max_instructions", "threads", "sample", "heap_bytes", "stack_bytes", "check")
 _OVER_A_FILE = ("kernel", "grid", "block", "args", "shared", "arch", "defines", "include_dirs", "registers", "seed", "maxrregcount",
@@ -203,6 +204,11 @@ def launch_spec_of(request: KernelRequest, architecture: Architecture | None = N
 
 def written_launch(request: KernelRequest) -> LaunchSpec | PythonLaunch:
     """The launch with nothing compiled. Raises UsageError for compile-time values of what is no kernel of Python."""
+    written = _written(request)
+    return written if request.config is None else _configured(written, request.config)
+
+
+def _written(request: KernelRequest) -> LaunchSpec | PythonLaunch:
     settings: dict[str, Any] = {name: getattr(request, name) for name in _OVER_A_FILE if getattr(request, name) is not None}
     constants = constants_of(request)
     path = str(request.path) if hasattr(request.path, "__fspath__") else request.path
@@ -211,23 +217,51 @@ def written_launch(request: KernelRequest) -> LaunchSpec | PythonLaunch:
         spec = read_manifest(path).launch_spec() if is_manifest else read_launch_file(path)
         if is_kernel_object(spec.source):
             stated = {name: value for name in _OVER_A_FILE if (value := getattr(spec, name)) not in (None, (), 0)}
-            return PythonLaunch(spec.source, {**spec.constants, **constants}, {**stated, **settings, "path": path})
+            return _python_launch(spec.source, {**spec.constants, **constants}, {**stated, **settings, "path": path})
         _refuse_constants({**spec.constants, **constants})
         return replace(spec, **settings)
     if isinstance(path, (str, tuple)):
         _refuse_constants(constants)
         return _complete(path, settings)
-    return PythonLaunch(path, constants, settings)
+    return _python_launch(path, constants, settings)
+
+
+def _python_launch(kernel: Any, constants: dict[str, Any], settings: dict[str, Any]) -> PythonLaunch:
+    """The launch of an object; Triton's `kernel[grid]` is the kernel with a grid."""
+    held = launched_kernel(kernel)
+    if held is None:
+        return PythonLaunch(kernel, constants, settings)
+    return PythonLaunch(held[0], constants, {"grid": held[1], **settings})
 
 
 def tuned_configurations(request: KernelRequest) -> tuple[dict[str, Any], ...]:
     """What `@triton.autotune` lists for the launch and its constants leave open, each as constants; () where nothing is open."""
-    written = written_launch(request)
+    return _open_configurations(written_launch(request))
+
+
+def _open_configurations(written: LaunchSpec | PythonLaunch) -> tuple[dict[str, Any], ...]:
     if not isinstance(written, PythonLaunch) or not is_triton_kernel(written.kernel):
         return ()
     fixed, settings = written.constants, written.settings
-    listed = configurations(written.kernel, settings.get("args", ()), fixed, seed=int(settings.get("seed", 0)))
-    return tuple(each for each in listed if all(each[name] == value for name, value in fixed.items() if name in each))
+    found = configurations(written.kernel, settings.get("args", ()), fixed, seed=int(settings.get("seed", 0)))
+    return tuple(each for each in found if all(each[name] == value for name, value in fixed.items() if name in each))
+
+
+def _configured(written: LaunchSpec | PythonLaunch, config: int | str) -> PythonLaunch:
+    """The launch with one of the configurations that are open: by its number from 1, or by values as `BLOCK=128,num_warps=4`."""
+    found = _open_configurations(written)
+    if not found or not isinstance(written, PythonLaunch):
+        what = "the kernel has no configurations: only one that `@triton.autotune` tunes does"
+        raise UsageError(what, place="config", remedy="leave it out, or set values with `constants` (--constant NAME=VALUE)")
+    text = str(config).strip()
+    if not text.lstrip("-").isdecimal():
+        chosen = constants_of(KernelRequest(None, constants=tuple(part.strip() for part in _NEXT_VALUE.split(text))))
+    elif 1 <= int(text) <= len(found):
+        chosen = found[int(text) - 1]
+    else:
+        what = f"there is no configuration {text}; the kernel has {listed(found)}"
+        raise UsageError(what, place="config", remedy=f"give 1 to {len(found)}, or the values of one")
+    return replace(written, constants={**written.constants, **chosen})
 
 
 def constants_of(request: KernelRequest) -> dict[str, Any]:

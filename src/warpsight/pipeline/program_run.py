@@ -28,7 +28,7 @@ from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD,
 from warpsight.pipeline.timeline import timeline_document
 from warpsight.pipeline.tracing import ListingSink, launch_folder
 from warpsight.programs.host import describe_signal, run_program
-from warpsight.programs.script import SCRIPT, run_script
+from warpsight.programs.script import is_script, run_script
 from warpsight.programs.session import ExecutedLaunch, Observer, Span
 from warpsight.traces.schema import TraceSink
 from warpsight.traces.store import SpillingSink
@@ -208,7 +208,8 @@ def predict_program(
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS, level: str | None = None, out_of_bounds: str = "error",
     checks: frozenset[str] = frozenset(), stdout: IO[Any] | None = None,
 ) -> dict[str, Any]:
-    """Run a program built with `nvcc -cudart shared`, or a Python script; the result document, with `exit_code` as the program's.
+    """Run a program built with `nvcc -cudart shared`, or a Python script or module; the result document, with `exit_code` as the
+    program's.
 
     `level` is what is executed: the machine code that CUDA chooses for `gpu`, or makes of PTX for it; or PTX. Each launch is
     predicted by all `models`; the times that the program itself measures are those of the first. The L2 carries over from launch
@@ -219,8 +220,8 @@ def predict_program(
     they watch is the document of `pipeline.checking` under `check`; then PTX is executed where there is PTX.
     The program's output goes where this process's goes, or to `stdout`. Raises UsageError where the program cannot be started.
     """
-    is_script = command[0].endswith(SCRIPT)
-    _refuse_together(out_of_bounds, checks, is_script)
+    in_python = is_script(command)
+    _refuse_together(out_of_bounds, checks, in_python)
     known_models(models)
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise UsageError("the folder exists and is not empty", place=str(folder), remedy="name another folder")
@@ -231,7 +232,7 @@ def predict_program(
         gpu, tuple(models), in_order, selection or Selection(), folder, lets_through=out_of_bounds, check=checks,
         exact=exact,
     )
-    start = run_script if is_script else run_program
+    start = run_script if in_python else run_program
     run = start(command, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
     rows = predictor.rows
     target = "" if architecture is None else architecture.real

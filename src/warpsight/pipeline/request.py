@@ -71,10 +71,11 @@ class KernelRequest:
     memory; `registers` per thread, of which the assembler takes at most `maxrregcount`; `opt_level` (0 to 3) is how far it
     optimises; `threads` of this machine that run the blocks; `sample` blocks are recorded, as a number or a share (``5%``).
     `heap_bytes` are for the kernel's own `malloc`; its `printf` writes to `output` (None: standard output). `constants` are the
-    compile-time values of a Triton kernel, by name or as texts (`BLOCK=128`). `level` is what is executed and timed: `ptx`, `sass`
-    (machine code assembled for the GPU), or `auto` (None): `sass` for a GPU with a compute capability of 7.0 or later, else `ptx`.
-    `check` makes what the checks of `warpsight check` find a fault. Of a trace of another tool, `kernels` and `launches` choose
-    launches (``a,b`` and ``1,3-5``) and `isa_file` says what opcodes are.
+    compile-time values of a Triton kernel, by name or as texts (`BLOCK=128`); `config` is one of its configurations, by its number
+    from 1 or its values (`BLOCK=128,num_warps=4`). `level` is what is executed and timed: `ptx`, `sass` (machine code assembled for
+    the GPU), or `auto` (None): `sass` for a GPU with a compute capability of 7.0 or later, else `ptx`. `check` makes what the
+    checks of `warpsight check` find a fault. Of a trace of another tool, `kernels` and `launches` choose launches (``a,b`` and
+    ``1,3-5``) and `isa_file` says what opcodes are.
     """
 
     path: Any
@@ -100,6 +101,7 @@ class KernelRequest:
     output: TextIO | None = None
     check: bool | None = _of(bool)
     constants: Mapping[str, Any] | tuple[str, ...] | None = _of(list)
+    config: int | str | None = _of(int, str)
     kernels: str | None = _of(str)
     launches: str | None = _of(str)
     isa_file: str | None = _of(str, holds=PATHS)

@@ -7,6 +7,7 @@ address, and back when it has ended.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import mmap
 import os
@@ -38,7 +39,7 @@ from warpsight.programs.modules import MODULE_ZONE, Kernel
 from warpsight.programs.session import MEMORY_BYTES, ExecutedLaunch, Observer, Span, array_bytes
 from warpsight.programs.torch_device import as_cuda_device
 
-SCRIPT = ".py"
+_SCRIPT, MODULE = ".py", "-m"
 _NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux: memory is taken where it is written
 
 
@@ -194,44 +195,66 @@ def seen_by_scripts(device: ScriptDevice) -> Iterator[None]:
         yield
 
 
+def is_script(command: Sequence[str]) -> bool:
+    """Whether it is a Python script with its arguments, or `-m` with a module's name and its arguments."""
+    return command[0] == MODULE or command[0].endswith(_SCRIPT)
+
+
 def run_script(
     command: Sequence[str], gpu: GpuSpec, observer: Observer, *, architecture: Architecture | None = None, max_instructions: int,
     stdout: IO[Any] | None = None,
 ) -> EndedProgram:
-    """Run the Python script `command[0]` with the rest as its arguments; its launches as `run_program` runs those of a program.
+    """Run a Python script, or a module (`is_script`), in this process; its launches as `run_program` runs those of a program.
 
     Its tensors stay on the CPU, and `cuda` means that too. Raises UsageError where there is no such script, or no Triton.
     """
-    path = Path(command[0])
-    if not path.is_file():
-        raise UsageError("no such script", place=str(path), remedy="give a Python file with Triton kernels")
+    path = _found(command)
     device = ScriptDevice(gpu, architecture, observer, max_instructions)
-    with _as_program(command, stdout):
+    arguments = command[2:] if command[0] == MODULE else command[1:]
+    with _as_program([path, *arguments], "" if command[0] == MODULE else str(Path(path).resolve().parent), stdout):
         try:
             with seen_by_scripts(device):
-                code = _main(str(path))
+                code = _main(path, command)
         except ModuleNotFoundError as error:
             what = f"{error.name} is not installed"
-            raise UsageError(what, place=str(path), remedy="pip install 'warpsight[triton]' torch") from error
+            raise UsageError(what, place=path, remedy="pip install 'warpsight[triton]' torch") from error
     return EndedProgram(code, True, device.launches)
 
 
+def _found(command: Sequence[str]) -> str:
+    """The file that is run. Raises UsageError where there is none."""
+    if command[0] != MODULE:
+        if not Path(command[0]).is_file():
+            raise UsageError("no such script", place=command[0], remedy="give a Python file with Triton kernels")
+        return command[0]
+    names = [command[1], f"{command[1]}.__main__"] if len(command) > 1 else []
+    for name in reversed(names):
+        with contextlib.suppress(ImportError, ValueError):
+            spec = importlib.util.find_spec(name)
+            if spec is not None and spec.origin is not None:
+                return spec.origin
+    raise UsageError("no such module", place=" ".join(command[:2]), remedy="give the name of a module, as `-m pytest`")
+
+
 @contextlib.contextmanager
-def _as_program(command: Sequence[str], stdout: IO[Any] | None) -> Iterator[None]:
-    """`sys` as the script would find it as a program of its own."""
+def _as_program(command: Sequence[str], folder: str, stdout: IO[Any] | None) -> Iterator[None]:
+    """`sys` as the script would find it as a program of its own, with modules of `folder`."""
     arguments, path, output = sys.argv, list(sys.path), sys.stdout
     sys.argv, sys.stdout = list(command), stdout or output
-    sys.path.insert(0, str(Path(command[0]).resolve().parent))
+    sys.path.insert(0, folder)
     try:
         yield
     finally:
         sys.argv, sys.path[:], sys.stdout = arguments, path, output
 
 
-def _main(path: str) -> int:
+def _main(path: str, command: Sequence[str]) -> int:
     """Run the script; its exit code. What it raises is shown as Python does, without the frames of this program."""
     try:
-        runpy.run_path(path, run_name="__main__")
+        if command[0] == MODULE:
+            runpy.run_module(command[1], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(path, run_name="__main__")
     except SystemExit as error:
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)

@@ -40,8 +40,11 @@ class _Event:
     wait = query = synchronize
 
 
+_FP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # of a 4-bit float, below its sign
+
+
 class _CublasLt:
-    """cuBLAS, as Triton has it to compare with: an operation of PyTorch."""
+    """cuBLAS, as Triton has it to compare with: operations of PyTorch."""
 
     def __init__(self, workspace: Any) -> None:
         """It needs no workspace."""
@@ -49,6 +52,30 @@ class _CublasLt:
     def matmul(self, a: Any, b: Any, c: Any) -> None:
         """The product of `a` and the transpose of `b` goes to `c`."""
         c.copy_(a.float() @ b.float().T)
+
+    def block_scaled_matmul_mxfp8(self, a: Any, b: Any, c: Any, a_scales: Any, b_scales: Any) -> None:
+        """As `matmul`, of 8-bit floats with a scale, a power of two, for each 32 of a row."""
+        left, right = (_scaled(each.float(), scales.float().sub(127).exp2()) for each, scales in ((a, a_scales), (b, b_scales)))
+        self.matmul(left, right, c)
+
+    def block_scaled_matmul_nvfp4(self, a: Any, b: Any, c: Any, a_scales: Any, b_scales: Any) -> None:
+        """As `matmul`, of pairs of 4-bit floats with a scale for each 16 of a row."""
+        self.matmul(_scaled(_of_fp4(a), a_scales.float()), _scaled(_of_fp4(b), b_scales.float()), c)
+
+
+def _of_fp4(packed: Any) -> Any:
+    """The numbers of a matrix of bytes, the lower four bits first."""
+    torch = importlib.import_module("torch")
+    table = torch.tensor([*_FP4, *(-value for value in _FP4)])
+    return table[torch.stack([packed & 15, packed >> 4], dim=-1).long()].flatten(1)
+
+
+def _scaled(matrix: Any, scales: Any) -> Any:
+    """A matrix times its scales, which cuBLAS has in tiles of 128 rows x 4: row 32 i + j of a tile is its row j, i-th four."""
+    rows, columns = matrix.shape
+    tiles = scales.reshape(rows // 128, -1, 32, 4, 4)
+    by_row = tiles.permute(0, 3, 2, 1, 4).reshape(rows, -1)
+    return matrix * by_row.repeat_interleave(columns // by_row.shape[1], dim=1)
 
 
 @contextlib.contextmanager
@@ -114,8 +141,11 @@ def _function_mode(torch: Any, share: Share) -> Any:
     """The CPU for each `cuda`; and of an address that the script itself asks for, that in device memory."""
     base = importlib.import_module("torch.overrides").TorchFunctionMode
     is_cuda, address_of, to_cuda = torch.Tensor.is_cuda.__get__, torch.Tensor.data_ptr, torch.Tensor.cuda
+    to_device = torch.Tensor.to
 
-    def on_cpu(value: Any) -> Any:
+    def on_cpu(value: Any, names_device: bool = False) -> Any:
+        if names_device and type(value) is int:  # a GPU by its number
+            return torch.device("cpu")
         kind = value if isinstance(value, str) else value.type if isinstance(value, torch.device) else ""
         return torch.device("cpu") if kind.partition(":")[0] == "cuda" else value
 
@@ -129,9 +159,9 @@ def _function_mode(torch: Any, share: Share) -> Any:
                 return args[0]
             if function is address_of and not _asked_by_triton():
                 return share(memory_of(args[0]))
-            named = {key: on_cpu(value) if key == "device" else value for key, value in (kwargs or {}).items()}
+            named = {key: on_cpu(value, True) if key == "device" else value for key, value in (kwargs or {}).items()}
             named.pop("pin_memory", None)
-            return function(*(on_cpu(value) for value in args), **named)
+            return function(*(on_cpu(value, function is to_device and k == 1) for k, value in enumerate(args)), **named)
 
     return CudaMeansCpu()
 

@@ -9,8 +9,8 @@ from warpsight.base.units import thousands
 from warpsight.reports.formats import csv_text
 from warpsight.reports.terminal import PLAIN, Column, Style, aligned, counted, wrapped
 
-_CSV = ("seconds", "cycles", "speedup", "bound_by", "occupancy", "occupancy_limiter", "registers", "shared_bytes", "results",
-        "failed")  # fmt: skip
+_CSV = ("number", "seconds", "cycles", "speedup", "bound_by", "occupancy", "occupancy_limiter", "registers", "shared_bytes",
+        "results", "failed")  # fmt: skip
 
 
 def tuning_text(document: dict[str, Any], style: Style = PLAIN, *, most: int = 20) -> str:
@@ -54,8 +54,10 @@ def _columns(document: dict[str, Any], shown: Sequence[tuple[int, dict[str, Any]
     rows = [row for _, row in shown]
     differing = [name for name in document["varied"] if len({row["configuration"].get(name) for row in document["rows"]}) > 1]
     varied = [Column(name, [_value(row, name) for row in rows]) for name in differing]
+    numbers = [Column("config", [str(row["number"]) for row in rows])] if any(row["number"] for row in rows) else []
     return [
         Column("rank", [f"{place} default" if row["default"] else str(place) for place, row in shown], left=True),
+        *numbers,
         *varied,
         *(Column(name, [_size(row[name]) for row in rows]) for name in ("grid", "block") if name not in differing),
         Column("time", [style.time(row["seconds"]) for row in rows]),

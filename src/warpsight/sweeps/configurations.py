@@ -42,7 +42,7 @@ class Space:
     """`choices` are the configurations to try, the default one first: values of what is varied, by name without `launch.`.
 
     `names` is what is varied. The axes have so many `combinations`, of which the conditions exclude some and the budget leaves
-    some out.
+    some out. `listed` are those that `@triton.autotune` lists, in its order.
     """
 
     names: tuple[str, ...]
@@ -50,11 +50,16 @@ class Space:
     combinations: int
     excluded: int
     left_out: int
+    listed: tuple[Choice, ...] = ()
 
     @property
     def default(self) -> Choice:
         """What the launch has where nothing is varied."""
         return self.choices[0]
+
+    def number(self, choice: Choice) -> int | None:
+        """The number by which `--config` chooses it, counted from 1; None where nothing is listed."""
+        return self.listed.index(choice) + 1 if choice in self.listed else None
 
 
 def shown_name(name: str) -> str:
@@ -82,7 +87,8 @@ def configurations(
     kept = _where(choices, names, where)
     others = [choice for choice in kept if choice != default]
     drawn = _drawn(others, budget)
-    return Space(names, (default, *drawn), len(choices), len(choices) - len(kept), len(others) - len(drawn))
+    numbered = () if axes else tuple(choices)
+    return Space(names, (default, *drawn), len(choices), len(choices) - len(kept), len(others) - len(drawn), numbered)
 
 
 def _listed(request: KernelRequest) -> tuple[Choice, list[Choice]]:

@@ -51,9 +51,10 @@ Differences = list[dict[str, Any]] | None
 class Tuning:
     """What tuning found: `rows`, the fastest first, of configurations whose results are the default's; then the others.
 
-    A row has its `configuration` (values by name), `default`, `failed` (why it was not predicted, or nothing), `results`
-    (`default`, `same`, `differs`, `not compared`) with the `differences`, and of a prediction `seconds`, `cycles`, `speedup` over
-    the default, `bound_by`, `occupancy`, `occupancy_limiter`, `registers`, `shared_bytes`, `grid`, `block` and `code`.
+    A row has its `configuration` (values by name), its `number` in the list of an autotuned kernel, `default`, `failed` (why it
+    was not predicted, or nothing), `results` (`default`, `same`, `differs`, `not compared`) with the `differences`, and of a
+    prediction `seconds`, `cycles`, `speedup` over the default, `bound_by`, `occupancy`, `occupancy_limiter`, `registers`,
+    `shared_bytes`, `grid`, `block` and `code`.
     """
 
     document: dict[str, Any]
@@ -123,7 +124,7 @@ def tune(
         task = partial(_task, store, answers, request, gpu, model, method)
         tried = run([task(space.default, None)])
         tried += run([task(choice, tried[0].get("key", "")) for choice in space.choices[1:]])
-    rows = [_row(choice, answer) for choice, answer in zip(space.choices, tried, strict=True)]
+    rows = [_row(choice, space.number(choice), answer) for choice, answer in zip(space.choices, tried, strict=True)]
     return Tuning(_document(request, gpu, model, space, budget, _with_default(rows)))
 
 
@@ -250,10 +251,11 @@ def _epsilon(dtype: np.dtype[Any]) -> float:
 
 # -- The ranking.
 
-def _row(choice: Choice, answer: Mapping[str, Any]) -> dict[str, Any]:
+def _row(choice: Choice, number: int | None, answer: Mapping[str, Any]) -> dict[str, Any]:
     differences = answer.get("differences")
     results = UNKNOWN if differences is None else DIFFERS if differences else SAME
-    return {"configuration": {shown_name(name): text for name, text in choice}, "default": False, "results": results, **answer}
+    named = {shown_name(name): text for name, text in choice}
+    return {"number": number, "configuration": named, "default": False, "results": results, **answer}
 
 
 def _with_default(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

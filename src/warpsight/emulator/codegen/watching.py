@@ -76,12 +76,12 @@ def note_access(
         return
     wide = addresses if addresses.type.element == I64 else frame.builder.zext(addresses, vector(I64))
     if INITCHECK in frame.checks:
-        _note_written(frame, space, host, wide, element_bytes, count, reads=reads and unwritten, writes=writes)
+        note_written(frame, space, host, wide, element_bytes, count, reads=reads and unwritten, writes=writes)
     if RACECHECK in frame.checks and space != "local":
         _note_order(frame, space, host, wide, element_bytes, count, reads=reads, writes=writes, values=values)
 
 
-def _note_written(
+def note_written(
     frame: Frame, space: str, host: Value, addresses: Value, element_bytes: int, count: int, *, reads: bool, writes: bool
 ) -> None:
     """Note lanes that read a byte that was never written, with its address; remember the bytes that are written."""

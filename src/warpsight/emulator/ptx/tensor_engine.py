@@ -36,7 +36,8 @@ numba = lazy.load("numba")
 
 # Words of a request. HOSTS points to host addresses of the shared memory of the blocks that a load reaches, of which the first is
 # the block's own for all else; BASE is the offset there and LIMIT its size. SHADOWS: distances to the shadows of device and shared
-# memory, 0 without. PLAN asks only for BYTES, the size of the box in shared memory, and ROOM, the most sectors that it touches.
+# memory, 0 without. PLAN asks only for BYTES, which complete on the mbarrier (of packed elements without the gaps that they get),
+# and ROOM, the most sectors that it touches.
 (WHAT, MAP, DELTA, ALLOCATIONS, ALLOCATION_COUNT, SECTORS, HOSTS, HOST_COUNT, BASE, LIMIT, RANK) = range(11)
 COORDINATES, OFFSETS, SHADOWS = 11, 16, 19
 FAILURE, ADDRESS, BYTES, COUNT, ROOM = range(21, 26)
@@ -400,7 +401,7 @@ def engine_function(sources: int = zlib.crc32(Path(__file__).read_bytes()) ^ tex
                 counts[d] = 4 if _mode(request) == ROWS else (geometry[2, d] + steps[d] - 1) // steps[d]
         rows = counts[1] * counts[2] * counts[3] * counts[4]
         if request[WHAT] & 15 == PLAN:
-            request[BYTES] = rows * counts[0] * length[1]
+            request[BYTES] = rows * counts[0] * length[0]
             request[ROOM] = rows * (counts[0] * length[0] // 32 + 2)
             return
         if request[BASE] % _ALIGN:

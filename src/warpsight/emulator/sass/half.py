@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 from llvmlite import ir
 
@@ -178,12 +179,14 @@ def _sum_in_single(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def hmnmx2(emitter: Emitter, instruction: Instruction) -> None:
-    """`HMNMX2 d, a, b, p`: the minimum where p holds, else the maximum. `.XORSIGN`: of magnitudes, the signs multiplied."""
+    """`HMNMX2 d, a, b, p`: the minimum where p holds, else the maximum; `VHMNMX d, a, b, c, p`: of three. `.XORSIGN`: of
+    magnitudes, the signs multiplied.
+    """
     native = native_of(instruction)
     words = _words(emitter, native, "FTZ", "NAN", "XORSIGN")
     builder, name = emitter.builder, _format(native)
     target, *rest, choice = native.operands
-    operands = _sources(emitter, rest, 2)
+    operands = _sources(emitter, rest, 3 if native.base == "VHMNMX" else 2)
     if "XORSIGN" in native.modifiers:
         operands = [_whole_sign(emitter, operand) for operand in operands]
         words += ("xorsign", "abs")
@@ -192,13 +195,17 @@ def hmnmx2(emitter: Emitter, instruction: Instruction) -> None:
 
     def chosen(opcode: str) -> Value:
         ptx = in_ptx(instruction, opcode, *words)
-        return flush_patterns(emitter, ptx, narrow(builder, extreme(emitter, ptx, *wide), name), name)
+        found = reduce(lambda first, second: extreme(emitter, ptx, first, second), wide)
+        return flush_patterns(emitter, ptx, narrow(builder, found, name), name)
 
     holds = predicate(emitter, choice)
     if isinstance(choice, NativeRegister) and choice.name in TRUE_PREDICATES:
         _write(emitter, target, chosen("max" if choice.inverted else "min"))
     else:
         _write(emitter, target, builder.select(builder.shuffle_vector(holds, holds, _TWICE), chosen("min"), chosen("max")))
+
+
+vhmnmx = hmnmx2
 
 
 def _whole_sign(emitter: Emitter, operand: NativeOperand) -> NativeOperand:
