@@ -80,7 +80,7 @@ extern "C" __global__ void gathers(const float* data, float* out, unsigned steps
 """
 
 
-def gathers_gib(threads: int, steps: int = 2400) -> float:
+def gathers_gib(threads: int, steps: int = 3600) -> float:
     """Peak memory, in GiB, of a process that records random gathers, 9 x 10^8 warp instructions, without a folder of its own."""
     import numpy as np
 
