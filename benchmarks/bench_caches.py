@@ -24,6 +24,7 @@ from reference_streams import row_sum, vector_add
 
 from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.occupancy import occupancy, with_own_l1
 from warpsight.traces.schema import KernelTrace
 
 ROUNDS = 5
@@ -51,9 +52,10 @@ def best_of(work: Callable[[], object]) -> float:
     return min(times)
 
 
-def measure(name: str, trace: KernelTrace, blocks_per_sm: int) -> None:
+def measure(name: str, trace: KernelTrace, blocks_per_sm: int, described: str) -> None:
     """Print one line per interleaving."""
-    gpu = load_gpu("mdm-pascal")
+    header, gpu = trace.header, load_gpu(described)
+    gpu = with_own_l1(gpu, occupancy(gpu, header.threads_per_block, header.registers_per_thread, 0))
     lines = np.concatenate([chunk.sectors for chunk in trace.chunks]).astype(np.int64) // 4
     tags = np.zeros(24_576, np.int64)
     baseline = best_of(lambda: _direct_mapped(lines, tags)) / len(lines)
@@ -62,7 +64,7 @@ def measure(name: str, trace: KernelTrace, blocks_per_sm: int) -> None:
         requests = totals["l1_reads"] + totals["l1_writes"]
         seconds = best_of(lambda way=interleaving: simulate_caches(trace, gpu, blocks_per_sm, interleaving=way)) / requests  # type: ignore[misc]
         print(
-            f"{name:<12} {interleaving:<12} {requests:>10,} requests   {1e-6 / seconds:6.1f} M/s   "
+            f"{name:<10} {described:<11} {interleaving:<12} {requests:>10,} requests   {1e-6 / seconds:6.1f} M/s   "
             f"{seconds * 1e9:6.1f} ns each   {seconds / baseline:6.1f} x baseline ({baseline * 1e9:.1f} ns)"
         )
 
@@ -71,5 +73,6 @@ if __name__ == "__main__":
     started = time.perf_counter()
     simulate_caches(vector_add(1 << 10), load_gpu("mdm-pascal"), 8)
     print(f"first simulation of the process {time.perf_counter() - started:.2f} s (compiles if nothing is kept on disk)")
-    measure("divergent", row_sum(), 5)
-    measure("coalesced", vector_add(1 << 21), 8)
+    for described in ("mdm-pascal", "a100"):  # an L1 of six ways a set, and of hundreds
+        measure("divergent", row_sum(), 5, described)
+        measure("coalesced", vector_add(1 << 21), 8, described)

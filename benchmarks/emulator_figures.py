@@ -69,6 +69,34 @@ def billion_gib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
 
 
+GATHERS = """
+extern "C" __global__ void gathers(const float* data, float* out, unsigned steps, unsigned mask)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x, x = i * 2654435761u + 12345u;
+    float sum = 0;
+    for (unsigned k = 0; k < steps; k++) { x = x * 1664525u + 1013904223u; sum += data[(x >> 6) & mask]; }
+    out[i] = sum;
+}
+"""
+
+
+def gathers_gib(threads: int, steps: int = 3600) -> float:
+    """Peak memory, in GiB, of a process that records random gathers, 9 x 10^8 warp instructions, without a folder of its own."""
+    import numpy as np
+
+    import warpsight
+
+    data, out = np.zeros(1 << 24, np.float32), np.zeros(1 << 20, np.float32)
+    with tempfile.NamedTemporaryFile("w", suffix=".cu") as file:
+        file.write(GATHERS)
+        file.flush()
+        args = [data, out, np.uint32(steps), np.uint32(len(data) - 1)]
+        trace = warpsight.trace(file.name, kernel="gathers", grid=len(out) // 256, block=256, args=args, threads=threads)
+    if trace.header.warp_instructions < 9e8:
+        raise ValueError(f"the launch has only {trace.header.warp_instructions} warp instructions")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
+
+
 def trace_bytes() -> float:
     """Bytes on disk per warp instruction, the mean over the reference kernels at their default sizes."""
     import warpsight

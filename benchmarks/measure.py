@@ -162,6 +162,8 @@ INSIDE: dict[str, Callable[[], float]] = {
     "ten": figures_of_emulator.ten_times,
     "two": figures_of_emulator.two_threads,
     "billion": figures_of_emulator.billion_gib,
+    "gathers-one": lambda: figures_of_emulator.gathers_gib(1),
+    "gathers-two": lambda: figures_of_emulator.gathers_gib(2),
     "bytes": figures_of_emulator.trace_bytes,
     "compile": figures_of_emulator.compile_seconds,
     "machine-mean": lambda: figures_of_machine_code.ratios()[0],
@@ -278,6 +280,8 @@ def measure(only: str) -> list[Figure]:
     add("assembling and decoding 2,000 instructions, cold", 1.5, "s", "less", lambda: _inside("machine-cold"))
     add("assembling and decoding 2,000 instructions, warm", 0.05, "s", "less", lambda: _inside("machine-warm"))
     add("memory of a recorded launch of 10^9 warp instructions", 2, "GiB", "less", lambda: _inside("billion"))
+    add("memory of recorded random gathers, 9 x 10^8 warp instructions", 1, "GiB", "less", lambda: _inside("gathers-one"))
+    add("the same on two threads", 1, "GiB", "less", lambda: _inside("gathers-two", cores=2))
     add("trace on disk", 2, "bytes/warp instruction", "less", lambda: _inside("bytes"))
     add("caches, row_sum (divergent)", 10, "M requests/s", "more", lambda: _inside("divergent"))
     add("caches, vector_add (coalesced)", 10, "M requests/s", "more", lambda: _inside("coalesced"))

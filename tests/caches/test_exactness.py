@@ -69,6 +69,8 @@ CACHES = st.sampled_from(
         ({"sector_bytes": 32}, {"sector_bytes": 32, "partial_writes": "mask", "far_latency_cycles": 50}),
         ({}, {"far_latency_cycles": 50}),
         ({"size_bytes": 768, "ways": 3}, {"size_bytes": 1152, "slices": 3, "ways": 3}),
+        ({"size_bytes": 5120, "ways": 40, "sector_bytes": 32}, {"size_bytes": 5120, "slices": 1, "ways": 20, "dirty_share": 0.5}),
+        ({"size_bytes": 128, "ways": 1}, {"size_bytes": 4352, "slices": 1, "ways": 17}),
     ]
 )
 FIELDS = [name for name in COUNTS if not name.startswith(("slowest", "shared"))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -81,14 +82,34 @@ def test_independent_blocks_do_run_on_several_threads(monkeypatch: pytest.Monkey
     seen = set()
     work = parallel.Apart._work
 
-    def note(self: parallel.Apart, worker: Any, block: int) -> Any:
+    def note(self: parallel.Apart, *arguments: Any) -> Any:
         seen.add(threading.current_thread().name)
-        return work(self, worker, block)
+        time.sleep(0.002)  # so that none has done all before another has begun
+        return work(self, *arguments)
 
     monkeypatch.setattr(parallel.Apart, "_work", note)
     data = np.zeros(64 * 300, np.float32)
     run("own", 2, 300, data.copy(), data, np.int32(len(data)))
     assert len(seen) == 3  # two workers, and the main thread for the first chunks
+
+
+def test_pieces_that_wait_are_bounded_by_their_bytes_and_their_order_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting: list[int] = []
+    take = parallel._Waiting._next
+
+    def note(self: parallel._Waiting, pieces: Any) -> Any:
+        time.sleep(0.001)  # slower than the workers
+        waiting.append(sum(piece is not None for each in self._pieces for piece in each))
+        return take(self, pieces)
+
+    monkeypatch.setattr(parallel, "MOST_WAITING", 1)
+    monkeypatch.setattr(parallel._Waiting, "_next", note)
+    data = np.random.default_rng(1).random(64 * 300, np.float32)
+    found = [np.zeros_like(data) for _ in range(2)]
+    traces = [run("own", n, 300, out, data, np.int32(len(data))) for n, out in zip((1, 3), found, strict=True)]
+    assert_same_trace(*traces)
+    assert len(waiting) > 20
+    assert max(waiting) <= 2  # one that was let in, and then one of the earliest chunk
 
 
 def test_blocks_that_read_what_others_wrote_run_in_order() -> None:

@@ -69,6 +69,7 @@ class PathStore:
         self._hashes = np.zeros(1 << 11, dtype=np.int64)
         self._offset = np.zeros((1 << 11) + 1, dtype=np.int64)
         self._known = np.zeros((1 << 12, 2), dtype=np.uint32)
+        self._warps = np.zeros(1 << 11, dtype=np.int64)
 
     def number(self, entries: npt.NDArray[np.uint32], offset: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         """Path numbers of warps whose entries are `entries[offset[w]:offset[w + 1]]` (uint32 [n, 2])."""
@@ -76,7 +77,13 @@ class PathStore:
         self._reserve(warps, len(entries))
         numbers = np.empty(warps, dtype=np.int32)
         self._count = number_paths(entries, offset, numbers, self._table, self._hashes, self._offset, self._known, self._count)
+        np.add.at(self._warps, numbers, 1)
         return numbers
+
+    @property
+    def warps(self) -> npt.NDArray[np.int64]:
+        """How many warps have taken each path so far."""
+        return self._warps[: self._count]
 
     def _reserve(self, warps: int, entries: int) -> None:
         paths = self._count + warps
@@ -84,6 +91,7 @@ class PathStore:
             grown = 1 << (2 * paths - 1).bit_length()
             self._hashes = np.resize(self._hashes, grown)
             self._offset = np.resize(self._offset, grown + 1)
+            self._warps = np.append(self._warps, np.zeros(grown - len(self._warps), np.int64))
             self._table = np.zeros(2 * grown, dtype=np.int64)
             for number in range(self._count):
                 slot = int(self._hashes[number]) & (len(self._table) - 1)

@@ -303,7 +303,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 # A trace takes about 3 bytes per warp instruction in memory, and well below 1 on disk: launches up to some 10^8 warp instructions
 # never touch the disk.
-MEMORY_LIMIT_BYTES = 512 << 20
+MEMORY_LIMIT_BYTES = 384 << 20
 
 
 class SpillingSink:
@@ -325,7 +325,8 @@ class SpillingSink:
             self._disk.add(chunk)
             return
         self._chunks.append(chunk)
-        self._bytes += chunk.events.nbytes + chunk.sectors.nbytes
+        columns = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
+        self._bytes += sum(column.nbytes for column in columns)
         if self._bytes > self._limit:
             self._folder = TemporaryFolder()
             self._disk = FolderSink(self._folder.path / "trace")

@@ -17,7 +17,7 @@ from warpsight.base.diskcache import content_key
 from warpsight.base.records import Address, Memory, dtype_of
 from warpsight.caches.exact.geometry import machine_of, most_dirty, sector_groups
 from warpsight.caches.exact.l2 import l2_read, l2_write
-from warpsight.caches.exact.state import Line, State
+from warpsight.caches.exact.state import NO_LINE, Line, State
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace
@@ -42,6 +42,24 @@ def l2_key(lines: L2Lines) -> str:
     """A hash of what the L2 holds, in which order of use."""
     there = (lines["valid"] != 0) | (lines["dirty"] != 0)
     return content_key(*(np.where(there, lines[name], 0).tobytes() for name in ("tag", "valid", "dirty")))
+
+
+def put_l2(memory: Memory, ways: int, lines: L2Lines | None) -> None:
+    """Let the L2 of a simulation's `memory` hold `lines`; with None nothing."""
+    rows = len(memory["l2_lines"]) // ways
+    if lines is not None:
+        memory["l2_lines"][:] = lines
+    held = memory["l2_lines"]
+    memory["l2_tags"][:] = np.where((held["valid"] != 0) | (held["dirty"] != 0), held["tag"], NO_LINE)
+    memory["l2_order"][:] = np.tile(np.arange(ways), rows)
+    memory["l2_dirty"][:] = np.count_nonzero(held["dirty"].reshape(rows, ways), axis=1)
+
+
+def lines_of(memory: Memory, ways: int) -> L2Lines:
+    """What the L2 of a simulation's `memory` holds at its end, at rest."""
+    order = memory["l2_order"].astype(np.int64).reshape(-1, ways)
+    first = ways * np.arange(len(order))[:, np.newaxis]
+    return at_rest(memory["l2_lines"][(order + first).reshape(-1)])
 
 
 def at_rest(lines: L2Lines) -> L2Lines:
@@ -221,10 +239,13 @@ def touch(lines: L2Lines, gpu: GpuSpec, rows: Longs) -> L2Lines:
     row, number of rows, and whether they are written.
     """
     machine = machine_of(gpu, 1, 1, 1, "round-robin")
-    slices = int(machine["slices"])
-    memory = Memory(State, counters=1, replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]))
+    slices, ways = int(machine["slices"]), gpu.l2.ways
+    memory = Memory(
+        State, counters=1, replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
+        l2_lines=len(lines), l2_tags=len(lines), l2_order=len(lines), l2_dirty=len(lines) // ways,
+    )
     memory.root["machine"] = machine
     memory.put("l2_groups", sector_groups(gpu.l2))
-    memory.put("l2_lines", lines.copy())
+    put_l2(memory, ways, lines)
     _touch_all(memory.address, np.ascontiguousarray(rows), _TIMES * gpu.l2.size_bytes // SECTOR_BYTES)
-    return at_rest(memory["l2_lines"])
+    return lines_of(memory, ways)

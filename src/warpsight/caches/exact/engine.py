@@ -10,7 +10,7 @@ from warpsight.base.compiled import compiled, inlined, kept_until_changed, refer
 from warpsight.base.records import Address
 from warpsight.caches.exact.l2 import close_launch, close_round
 from warpsight.caches.exact.lsu import issue, work
-from warpsight.caches.exact.scheduler import pick_all
+from warpsight.caches.exact.scheduler import pick, pick_all
 from warpsight.caches.exact.state import DO_EXIT, DO_MEMORY, GTO, NEVER, State
 from warpsight.caches.exact.warps import advance, arrive_or_end, break_barriers, launch_blocks
 
@@ -20,8 +20,8 @@ _state_at = reference_to(State)
 
 
 @inlined
-def _issue_turn(state: State, sm: int, number: int) -> None:
-    """The picked warp of scheduler `number` of `sm` does what it stands at."""
+def _issue_turn(state: State, sm: int, number: int) -> bool:
+    """The picked warp of scheduler `number` of `sm` does what it stands at. Whether no other warp can go on by it."""
     machine = state.machine
     scheduler = state.schedulers[sm * machine.schedulers + number]
     slot = sm * machine.warp_slots + scheduler.picked
@@ -34,9 +34,8 @@ def _issue_turn(state: State, sm: int, number: int) -> None:
         issue(state, sm, slot, now)
         state.warps[slot].gap = 0
         advance(state, slot, now)
-    else:
-        arrive_or_end(state, sm, slot, now)
-    pick_all(state, sm)
+        return True
+    return not arrive_or_end(state, sm, slot, now)
 
 
 @inlined
@@ -55,6 +54,7 @@ def _next_actor(state: State, sm: int) -> int:
 @compiled
 def _run_sm(state: State, sm: int, until: int) -> bool:
     """Let `sm` act until the time `until`; False if it first needs a block that is missing in the window."""
+    machine, lsu = state.machine, state.sms[sm].lsu
     while True:
         if not launch_blocks(state):
             return False
@@ -63,10 +63,16 @@ def _run_sm(state: State, sm: int, until: int) -> bool:
         if now >= until:
             return True
         state.turns += 1
-        if actor < state.machine.schedulers:
-            _issue_turn(state, sm, actor)
-        elif work(state, sm, now):
+        was_full, had_room_since = lsu.length == machine.access_queue, lsu.room_since
+        if actor < machine.schedulers:
+            concerned = actor if _issue_turn(state, sm, actor) else machine.schedulers
+        else:
+            passed = work(state, sm, now)
+            concerned = (passed - sm * machine.warp_slots) % machine.schedulers if passed >= 0 else -1
+        if concerned == machine.schedulers or lsu.room_since != had_room_since or (lsu.length == machine.access_queue) != was_full:
             pick_all(state, sm)
+        elif concerned >= 0:
+            pick(state, sm, concerned)
 
 
 @inlined

@@ -1,4 +1,8 @@
-"""The L1 of an SM: LRU, write-through, no write allocation, with MSHRs. One call is one line request."""
+"""The L1 of an SM: LRU, write-through, no write allocation, with MSHRs. One call is one line request.
+
+A set can have hundreds of ways (an L1 with all of the memory that it shares with shared memory), so none of the work depends on
+their number: the ways of a set are linked in the order of their use, and where they are many, lines are found by a hash.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ from warpsight.addressing.coalescing import part_of_line
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.mapping import set_index
 from warpsight.base.compiled import compiled, inlined
+from warpsight.base.records import Table
 from warpsight.caches.exact.l2 import l2_read, l2_write, latency_beyond_l1
-from warpsight.caches.exact.lru import find, to_front, victim
-from warpsight.caches.exact.state import LEVEL_L1, Machine, State
+from warpsight.caches.exact.state import LEVEL_L1, L1Line, L1Set, State
 
 # -- MSHRs: a miss holds one until its data is back. An SM keeps the times of return in order, in a window of twice as many entries.
 
@@ -19,6 +23,17 @@ def _mshr_free_at(state: State, sm: int, now: int) -> int:
     if unit.mshr_tail - unit.mshr_head < mshrs:
         return now
     return max(now, state.mshrs[2 * sm * mshrs + unit.mshr_head])
+
+
+@inlined
+def _first_after(times: Table[int], first: int, count: int, time: int) -> int:
+    """The first of `count` ordered entries that is later than `time`, or the one behind them. Its steps have no branches."""
+    while count > 0:
+        half = count >> 1
+        is_later = times[first + half] > time
+        first = first if is_later else first + half + 1
+        count = half if is_later else count - half - 1
+    return first
 
 
 @inlined
@@ -39,20 +54,115 @@ def _hold_mshr(state: State, sm: int, now: int, until: int) -> None:
     unit.mshr_tail = tail + 1
     state.in_flight += until - now
     place = first + tail
-    while place > first + head and returns[place - 1] > until:
-        returns[place] = returns[place - 1]
-        place -= 1
+    if tail > head and returns[place - 1] > until:
+        place = _first_after(returns, first + head, tail - head, until)
+        for entry in range(first + tail, place, -1):
+            returns[entry] = returns[entry - 1]
     returns[place] = until
 
 
-# -- Reads and writes.
+# -- Lines. Ways are numbered within the L1 of the SM.
+
+_FEW_WAYS = 8  # are compared one after the other, the most recently used first
 
 @inlined
-def _first_way(machine: Machine, sm: int, line: int) -> int:
-    """Where the set of `line` in the L1 of `sm` begins."""
-    cache = machine.l1
-    return (sm * cache.sets + set_index(line, cache.sets, cache.index_rule)) * cache.ways
+def _way(state: State, sm: int, way: int) -> L1Line:
+    """A way of the L1 of `sm`."""
+    return state.l1_lines[sm * state.machine.l1.sets * state.machine.l1.ways + way]
 
+
+@inlined
+def _set_of(state: State, sm: int, line: int) -> L1Set:
+    """The set of the L1 of `sm` to which `line` belongs."""
+    cache = state.machine.l1
+    return state.l1_sets[sm * cache.sets + set_index(line, cache.sets, cache.index_rule)]
+
+
+@inlined
+def _bucket(state: State, sm: int, line: int) -> int:
+    """Where the ways of the L1 of `sm` that may hold `line` are listed: Fibonacci hashing, neighbours side by side."""
+    buckets = state.machine.l1_buckets
+    group = (((line >> 4) * 0x9E3779B1) & 0xFFFFFFFF) >> 8 & (buckets - 1)
+    return sm * buckets + (group ^ (line & 15))
+
+
+@inlined
+def _find(state: State, sm: int, line: int) -> int:
+    """The way of the L1 of `sm` that holds `line`, or -1."""
+    if state.machine.l1.ways <= _FEW_WAYS:
+        way = _set_of(state, sm, line).newest
+        for _ in range(state.machine.l1.ways):
+            there = _way(state, sm, way)
+            if there.tag == line and there.valid != 0:
+                return way
+            way = there.older
+        return -1
+    number = state.l1_buckets[_bucket(state, sm, line)]
+    while number != 0 and _way(state, sm, number - 1).tag != line:
+        number = _way(state, sm, number - 1).following
+    return number - 1
+
+
+@inlined
+def _to_front(state: State, sm: int, line: int, way: int) -> None:
+    """Make `way` the most recently used of the set of `line`."""
+    ends = _set_of(state, sm, line)
+    if ends.newest == way:
+        return
+    moved, newest = _way(state, sm, way), ends.newest
+    _way(state, sm, moved.newer).older = moved.older
+    if ends.oldest == way:
+        ends.oldest = moved.newer
+    else:
+        _way(state, sm, moved.older).newer = moved.newer
+    moved.older = newest
+    _way(state, sm, newest).newer = way
+    ends.newest = way
+
+
+@inlined
+def _victim(state: State, sm: int, line: int, now: int) -> int:
+    """The way that gives place to `line`: the least recently used of those not in flight at `now`. If all are in flight: the
+    least recently used (allocation on fill: the line that was requested first is the first to be replaced) or the first to arrive.
+    """
+    ends = _set_of(state, sm, line)
+    way = earliest = ends.oldest
+    while _way(state, sm, way).ready > now:
+        if way == ends.newest:
+            return ends.oldest if state.machine.l1_on_fill else earliest
+        way = _way(state, sm, way).newer
+        if _way(state, sm, way).ready < _way(state, sm, earliest).ready:
+            earliest = way
+    return way
+
+
+@inlined
+def _leave_bucket(state: State, sm: int, way: int) -> None:
+    """Take `way` out of the list of its line's bucket."""
+    bucket, number, following = _bucket(state, sm, _way(state, sm, way).tag), way + 1, _way(state, sm, way).following
+    if state.l1_buckets[bucket] == number:
+        state.l1_buckets[bucket] = following
+        return
+    before = _way(state, sm, state.l1_buckets[bucket] - 1)
+    while before.following != number:
+        before = _way(state, sm, before.following - 1)
+    before.following = following
+
+
+@inlined
+def _replace(state: State, sm: int, way: int, line: int) -> None:
+    """Put `line`, still without a sector, in the place of what is in `way`."""
+    there = _way(state, sm, way)
+    if state.machine.l1.ways > _FEW_WAYS:
+        if there.valid != 0:
+            _leave_bucket(state, sm, way)
+        bucket = _bucket(state, sm, line)
+        there.following = state.l1_buckets[bucket]
+        state.l1_buckets[bucket] = way + 1
+    there.tag, there.valid, there.ready = line, 0, 0
+
+
+# -- Reads and writes.
 
 @compiled
 def _read_from_l2(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -> int:
@@ -78,31 +188,29 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
     A miss waits for an MSHR and, unless the L1 allocates on fill, for a line of its set that is not in flight. If that lasts
     beyond `patience`, nothing changes and the complement (~) of the time to try again is returned.
     """
-    machine, lines, count, lsu = state.machine, state.l1_lines, state.counters[pc], state.sms[sm].lsu
-    ways, needed = machine.l1.ways, state.l1_groups[sectors]
-    first, keeps = _first_way(machine, sm, line), not state.code[pc].bypasses_l1
-    way = find(lines, first, ways, line) if keeps else -1
-    valid, ready = 0, 0
+    machine, count, lsu = state.machine, state.counters[pc], state.sms[sm].lsu
+    needed, keeps = state.l1_groups[sectors], not state.code[pc].bypasses_l1
+    way = _find(state, sm, line) if keeps else -1
+    valid = 0
     if way >= 0:
-        valid, ready = lines[first + way].valid, lines[first + way].ready
+        found = _way(state, sm, way)
+        valid, ready = found.valid, found.ready
         if valid & needed == needed:
-            level = lines[first + way].level
             count.l1_reads += 1
-            to_front(lines, first, way, line, valid, level, 0, ready)
+            _to_front(state, sm, line, way)
             lsu.back = max(lsu.back, ready, now + machine.l1.latency)
             if ready <= now:
                 count.l1_hits += 1
             else:
                 count.l1_merges += 1
                 # What is left of the miss, without the waits that other requests cause: at most the latency of its level.
-                lsu.waited = max(lsu.waited, min(ready - now, latency_beyond_l1(machine, level)))
+                lsu.waited = max(lsu.waited, min(ready - now, latency_beyond_l1(machine, found.level)))
             return now
     now = _mshr_free_at(state, sm, now)
-    if way < 0 and keeps:
-        way = victim(lines, first, ways, now)
-        if machine.l1_on_fill and lines[first + way].ready > now:
-            way = ways - 1  # the line that was requested first is the first to be replaced
-        held_up = 0 if machine.l1_on_fill else max(0, lines[first + way].ready - now)
+    is_new = way < 0
+    if is_new and keeps:
+        way = _victim(state, sm, line, now)
+        held_up = 0 if machine.l1_on_fill else max(0, _way(state, sm, way).ready - now)
         state.held_up += held_up
         now += held_up
     if now > patience:
@@ -113,7 +221,11 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
     back, level = answer >> 2, answer & 3
     _hold_mshr(state, sm, now, back)
     if keeps:
-        to_front(lines, first, way, line, valid | needed, level, 0, max(ready, back))
+        if is_new:
+            _replace(state, sm, way, line)
+        _to_front(state, sm, line, way)
+        kept = _way(state, sm, way)
+        kept.valid, kept.level, kept.ready = valid | needed, level, max(kept.ready, back)
     lsu.back = max(lsu.back, back)
     lsu.level = max(lsu.level, level)
     return now
@@ -125,13 +237,11 @@ def l1_write(state: State, sm: int, line: int, sectors: int, whole: bool, pc: in
 
     Returns when it has left the SM.
     """
-    machine, lines = state.machine, state.l1_lines
+    machine = state.machine
     state.counters[pc].l1_writes += 1
-    first_way = _first_way(machine, sm, line)
-    way = find(lines, first_way, machine.l1.ways, line)
+    way = _find(state, sm, line)
     if way >= 0:
-        present = lines[first_way + way]
-        to_front(lines, first_way, way, line, present.valid, present.level, 0, present.ready)
+        _to_front(state, sm, line, way)
     per_line, per_l2_line = machine.l1.line_sectors, machine.l2.line_sectors
     first = quotient(line * per_line, per_l2_line)
     last = quotient(line * per_line + per_line - 1, per_l2_line)

@@ -19,8 +19,8 @@ from warpsight.addressing.integers import quotient, set_bits
 from warpsight.addressing.mapping import channel_of_slice, is_in_other_partition, line_in_slice, set_index, slice_of_line
 from warpsight.base.compiled import compiled, inlined
 from warpsight.base.records import Memory, Table
-from warpsight.caches.exact.lru import find, to_front, victim
-from warpsight.caches.exact.state import LEVEL_DRAM, LEVEL_FAR, LEVEL_L2, Machine, Port, Spread, State
+from warpsight.caches.exact.lru import age_of, find, to_back, to_front, victim
+from warpsight.caches.exact.state import LEVEL_DRAM, LEVEL_FAR, LEVEL_L2, NO_LINE, Machine, Port, Spread, State
 from warpsight.caches.miss_profile import SHARES
 
 # Rounds in a window: enough for some hundred accesses at each busy port, so that random imbalance stays small.
@@ -54,12 +54,12 @@ def latency_beyond_l1(machine: Machine, level: int) -> int:
 
 
 @inlined
-def _first_way(state: State, part: int, line: int) -> int:
-    """Where the set of L2 line `line` in slice `part` begins."""
+def _set_of(state: State, part: int, line: int) -> int:
+    """The number of the set of L2 line `line` in slice `part`."""
     machine = state.machine
     cache = machine.l2
     row = set_index(line_in_slice(line, machine.lines_per_piece, machine.slices), cache.sets, cache.index_rule)
-    return (part * cache.sets + row) * cache.ways
+    return part * cache.sets + row
 
 
 @inlined
@@ -72,14 +72,15 @@ def _transfer(state: State, channel: int, sectors: int, now: int) -> int:
 
 
 @inlined
-def _write_back(state: State, way: int, channel: int, pc: int, now: int) -> None:
-    """Write the line in `way` to memory if it is dirty; the write is charged to `pc`. The line stays, clean."""
-    line = state.l2_lines[way]
+def _write_back(state: State, row: int, way: int, channel: int, pc: int, now: int) -> None:
+    """Write the line in `way` of set `row` to memory if it is dirty; the write is charged to `pc`. The line stays, clean."""
+    line = state.l2_lines[row * state.machine.l2.ways + way]
     if line.dirty != 0:
         state.counters[pc].dram_writes += 1
         state.counters[pc].dram_write_sectors += set_bits(line.dirty)
         _transfer(state, channel, line.dirty, now)
         line.dirty = 0
+        state.l2_dirty[row] -= 1
 
 
 @inlined
@@ -92,31 +93,42 @@ def _fetch(state: State, channel: int, sectors: int, pc: int, now: int) -> int:
 
 
 @inlined
-def _room(state: State, first: int, channel: int, pc: int, now: int) -> int:
-    """The way of the set that a new line takes. The line that was there is written back."""
-    machine = state.machine
-    way = victim(state.l2_lines, first, machine.l2.ways, now)
-    if machine.random and state.l2_lines[first + way].valid | state.l2_lines[first + way].dirty != 0:
+def _room(state: State, row: int, new: int, channel: int, pc: int, now: int) -> int:
+    """The way of set `row` that line `new` takes, still without a sector. The line that was there is written back."""
+    machine, lines, order = state.machine, state.l2_lines, state.l2_order
+    first = row * machine.l2.ways
+    age = victim(lines, order, first, machine.l2.ways, now)
+    there = lines[first + order[first + age]]
+    if machine.random and there.valid | there.dirty != 0:
         state.chance = (state.chance * 1103515245 + 12345) & 0x7FFFFFFF  # the generator of the C standard
         other = (state.chance >> 12) % machine.l2.ways
-        way = other if state.l2_lines[first + other].ready <= now else way
-    _write_back(state, first + way, channel, pc, now)
+        age = other if lines[first + order[first + other]].ready <= now else age
+    way = order[first + age]
+    _write_back(state, row, way, channel, pc, now)
+    to_front(order, first, age)
+    state.l2_tags[first + way] = new
+    line = lines[first + way]
+    line.tag, line.valid, line.copied, line.ready, line.copy_ready = new, 0, 0, 0, 0
     return way
 
 
 @inlined
-def _limit_dirty(state: State, first: int, channel: int, pc: int, now: int) -> None:
+def _limit_dirty(state: State, row: int, channel: int, pc: int, now: int) -> None:
     """Write back the least recently used dirty line of a set that has too many; without a valid sector it leaves the set."""
-    lines, dirty, oldest, last = state.l2_lines, 0, first, first + state.machine.l2.ways - 1
-    for way in range(first, last + 1):
-        if lines[way].dirty != 0:
-            dirty, oldest = dirty + 1, way
-    if dirty > state.machine.most_dirty:
-        _write_back(state, oldest, channel, pc, now)
-        if lines[oldest].valid == 0:
-            for way in range(oldest, last):
-                lines[way] = lines[way + 1]
-            lines[last].valid = lines[last].dirty = lines[last].ready = 0
+    if state.l2_dirty[row] <= state.machine.most_dirty:
+        return
+    ways, order = state.machine.l2.ways, state.l2_order
+    first = row * ways
+    age = ways - 1
+    while state.l2_lines[first + order[first + age]].dirty == 0:
+        age -= 1
+    way = order[first + age]
+    _write_back(state, row, way, channel, pc, now)
+    line = state.l2_lines[first + way]
+    if line.valid == 0:
+        to_back(order, first, ways, age)
+        state.l2_tags[first + way] = NO_LINE
+        line.ready = 0
 
 
 @inlined
@@ -139,42 +151,40 @@ def l2_read(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -
     """Read `sectors` (mask) of L2 line `line`, requested by `sm` at `now`; returns `time << 2 | level`: when and from where it is
     back.
     """
-    machine, lines, count = state.machine, state.l2_lines, state.counters[pc]
+    machine, count = state.machine, state.counters[pc]
     ways, needed, pieces = machine.l2.ways, state.l2_groups[sectors], set_bits(sectors)
     part = slice_of_line(line, machine.lines_per_piece, machine.slices, machine.slice_rule)
-    first = _first_way(state, part, line)
+    row = _set_of(state, part, line)
+    first = row * ways
     count.l2_reads += 1
     _count_load(state.replies[part], state.reply_spread, pieces)
     queued = _wait_for(state, state.replies[part], now, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
-    way = find(lines, first, ways, line)
-    valid, dirty, ready, copied, copy_ready = 0, 0, 0, 0, 0
+    channel = channel_of_slice(part, machine.slices, machine.channels)
+    way = find(state.l2_tags, first, ways, line)
     if way >= 0:
-        valid, dirty, ready = lines[first + way].valid, lines[first + way].dirty, lines[first + way].ready
-        copied, copy_ready = lines[first + way].copied, lines[first + way].copy_ready
+        to_front(state.l2_order, first, age_of(state.l2_order, first, way))
+    else:
+        way = _room(state, row, line, channel, pc, now)
+    found = state.l2_lines[first + way]
     level, further = LEVEL_L2, 0
     if machine.partitions > 1 and is_in_other_partition(part, machine.slices, sm):
-        if needed & ~copied != 0:
-            level, copied, copy_ready = LEVEL_FAR, copied | needed, now + machine.far_latency
-        further = max(0, copy_ready - now)
+        if needed & ~found.copied != 0:
+            level = LEVEL_FAR
+            found.copied, found.copy_ready = found.copied | needed, now + machine.far_latency
+        further = max(0, found.copy_ready - now)
         if 2 * further > machine.far_latency:
             level = LEVEL_FAR  # it waits for most of the way of a copy
-    if way >= 0 and valid & needed == needed:
-        to_front(lines, first, way, line, valid, 0, dirty, ready)
-        lines[first].copied, lines[first].copy_ready = copied, copy_ready
+    if found.valid & needed == needed:
         back = now + machine.l2.latency + further
-        if ready <= back:
+        if found.ready <= back:
             count.l2_read_hits += 1
             count.l2_far_hits += 1 if level == LEVEL_FAR else 0
             return (back + queued) << 2 | level
         count.l2_read_merges += 1
-        return (ready + queued) << 2 | LEVEL_DRAM
+        return (found.ready + queued) << 2 | LEVEL_DRAM
     count.l2_read_misses += 1
-    channel = channel_of_slice(part, machine.slices, machine.channels)
-    if way < 0:
-        way = _room(state, first, channel, pc, now)
-    back = _fetch(state, channel, needed & ~valid, pc, now)
-    to_front(lines, first, way, line, valid | needed, 0, dirty, max(ready, back))
-    lines[first].copied, lines[first].copy_ready = copied, copy_ready
+    back = _fetch(state, channel, needed & ~found.valid, pc, now)
+    found.valid, found.ready = found.valid | needed, max(found.ready, back)
     return (back + queued) << 2 | LEVEL_DRAM
 
 
@@ -184,39 +194,41 @@ def l2_write(state: State, line: int, sectors: int, whole: bool, pc: int, now: i
 
     `whole`: all bytes of the sectors are written, so that a miss need not fetch what it overwrites.
     """
-    machine, lines, count = state.machine, state.l2_lines, state.counters[pc]
+    machine, count = state.machine, state.counters[pc]
     ways, needed, pieces = machine.l2.ways, state.l2_groups[sectors], set_bits(sectors)
     part = slice_of_line(line, machine.lines_per_piece, machine.slices, machine.slice_rule)
-    first = _first_way(state, part, line)
+    row = _set_of(state, part, line)
+    first = row * ways
     count.l2_writes += 1
     _count_load(state.stores[part], state.store_spread, pieces)
     service = max(machine.store_ticks, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
     gone = now + max(0, _wait_for(state, state.stores[part], now, service) - machine.store_backlog)
-    way = find(lines, first, ways, line)
-    valid, dirty, ready, copied, copy_ready = 0, 0, 0, 0, 0
-    if way >= 0:
-        valid, dirty, ready = lines[first + way].valid, lines[first + way].dirty, lines[first + way].ready
-        copied, copy_ready = lines[first + way].copied & ~needed, lines[first + way].copy_ready
     channel = channel_of_slice(part, machine.slices, machine.channels)
+    way = find(state.l2_tags, first, ways, line)
+    if way >= 0:
+        to_front(state.l2_order, first, age_of(state.l2_order, first, way))
+    else:
+        way = _room(state, row, line, channel, pc, now)
+    found = state.l2_lines[first + way]
+    found.copied &= ~needed
     written = needed
-    if (valid | dirty) & needed == needed:
+    if (found.valid | found.dirty) & needed == needed:
         count.l2_write_hits += 1
-        written = needed if whole and sectors == needed else needed & valid
+        written = needed if whole and sectors == needed else needed & found.valid
     else:
         count.l2_write_misses += 1
-        if way < 0:
-            way = _room(state, first, channel, pc, now)
         if not (whole and sectors == needed):
             if machine.masks:
-                written = needed & valid
+                written = needed & found.valid
             else:
-                back = _fetch(state, channel, needed & ~valid, pc, now)
-                ready = max(ready, back)
+                back = _fetch(state, channel, needed & ~found.valid, pc, now)
+                found.ready = max(found.ready, back)
                 gone = max(gone, back - machine.fetch_backlog)
-    to_front(lines, first, way, line, valid | written, 0, dirty | needed, ready)
-    lines[first].copied, lines[first].copy_ready = copied, copy_ready
+    found.valid |= written
+    state.l2_dirty[row] += 1 if found.dirty == 0 else 0
+    found.dirty |= needed
     if machine.most_dirty < ways:
-        _limit_dirty(state, first, channel, pc, now)
+        _limit_dirty(state, row, channel, pc, now)
     return gone
 
 

@@ -1,41 +1,61 @@
-"""One set of a cache. Its lines are kept in the order of their last use, the most recent first, so that LRU needs no time stamps.
+"""One set of the L2: where a line is, and the order of use of its ways, the most recent first, so that LRU needs no time stamps.
 
-The set is `ways` rows of `lines` from row `first` on.
+Its `ways` rows begin at row `first` of the tables. What is searched (tags) and what is moved (numbers of ways) lie apart from the
+lines: a look-up touches few of the host's cache lines. An *age* is a place in the order of use.
 """
 
 from __future__ import annotations
 
 from warpsight.base.compiled import inlined
-from warpsight.base.records import Table
+from warpsight.base.records import Table, UInt16, UInt32
 from warpsight.caches.exact.state import Line
 
 
 @inlined
-def find(lines: Table[Line], first: int, ways: int, tag: int) -> int:
-    """The way of the set that holds line `tag`, or -1."""
+def find(tags: Table[UInt32], first: int, ways: int, tag: int) -> int:
+    """The way of the set that holds line `tag`, or -1. Free of branches, so that the compiler compares several at a time."""
+    found = -1
     for way in range(ways):
-        if lines[first + way].tag == tag and lines[first + way].valid | lines[first + way].dirty != 0:
-            return way
-    return -1
+        found = way if tags[first + way] == tag else found
+    return found
 
 
 @inlined
-def victim(lines: Table[Line], first: int, ways: int, now: int) -> int:
-    """The way to evict: the least recently used of those not in flight at `now`; if all are, the one that arrives first."""
+def age_of(order: Table[UInt16], first: int, way: int) -> int:
+    """The place of the way in the order of use."""
+    age = 0
+    while order[first + age] != way:
+        age += 1
+    return age
+
+
+@inlined
+def victim(lines: Table[Line], order: Table[UInt16], first: int, ways: int, now: int) -> int:
+    """The age to evict: the least recently used of those not in flight at `now`; if all are, the one that arrives first."""
     earliest = ways - 1
-    for way in range(ways - 1, -1, -1):
-        ready = lines[first + way].ready
+    soonest = lines[first + order[first + earliest]].ready
+    for age in range(ways - 1, -1, -1):
+        ready = lines[first + order[first + age]].ready
         if ready <= now:
-            return way
-        if ready < lines[first + earliest].ready:
-            earliest = way
+            return age
+        if ready < soonest:
+            earliest, soonest = age, ready
     return earliest
 
 
 @inlined
-def to_front(lines: Table[Line], first: int, way: int, tag: int, valid: int, level: int, dirty: int, ready: int) -> None:
-    """Make `way` the most recently used, with this content."""
-    for row in range(first + way, first, -1):
-        lines[row] = lines[row - 1]
-    line = lines[first]
-    line.tag, line.valid, line.level, line.dirty, line.ready = tag, valid, level, dirty, ready
+def to_front(order: Table[UInt16], first: int, age: int) -> None:
+    """Make the way of that age the most recently used."""
+    way = order[first + age]
+    for place in range(first + age, first, -1):
+        order[place] = order[place - 1]
+    order[first] = way
+
+
+@inlined
+def to_back(order: Table[UInt16], first: int, ways: int, age: int) -> None:
+    """Make the way of that age the least recently used."""
+    way = order[first + age]
+    for place in range(first + age, first + ways - 1):
+        order[place] = order[place + 1]
+    order[first + ways - 1] = way

@@ -118,21 +118,20 @@ def _count_slowest(state: State, pc: int, level: int, waited: int) -> None:
 
 
 @compiled
-def work(state: State, sm: int, now: int) -> bool:
-    """Let the load-store unit do its next access, or continue with one; False if that changes nothing for the schedulers."""
+def work(state: State, sm: int, now: int) -> int:
+    """Let the load-store unit do its next access, or continue with one; the slot of the warp whose access has passed, or -1."""
     lsu = state.sms[sm].lsu
-    in_work = lsu.slot >= 0
-    is_load = in_work or _begin(state, sm, now)
+    is_load = lsu.slot >= 0 or _begin(state, sm, now)
     if is_load and not _load(state, sm, lsu.pc, now):
         lsu.next_event = lsu.free_at
-        return not in_work
+        return -1
     slot, pc = lsu.slot, lsu.pc
     lsu.slot = -1
     if state.code[pc].access != IS_STORE:
         _count_slowest(state, pc, lsu.level, lsu.waited)
     lsu.next_event = lsu.free_at if lsu.length > 0 else NEVER
     access_passed(state, slot, state.code[pc].load, lsu.back, now)
-    return True
+    return slot
 
 
 @inlined

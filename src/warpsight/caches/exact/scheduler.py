@@ -70,8 +70,8 @@ def _choose(state: State, sm: int, scheduler: int, horizon: int) -> int:
 
 
 @compiled
-def _pick(state: State, sm: int, number: int) -> None:
-    """Choose the warp that scheduler `number` of `sm` runs next, and when."""
+def pick(state: State, sm: int, number: int) -> None:
+    """Choose the warp that scheduler `number` of `sm` runs next, and when. Needed after a change of its warps or its clock."""
     machine, lsu = state.machine, state.sms[sm].lsu
     scheduler = state.schedulers[sm * machine.schedulers + number]
     clock, room_since = scheduler.clock, lsu.room_since
@@ -91,4 +91,4 @@ def _pick(state: State, sm: int, number: int) -> None:
 def pick_all(state: State, sm: int) -> None:
     """Let every scheduler of `sm` choose again, after a change that concerns them all."""
     for scheduler in range(state.machine.schedulers):
-        _pick(state, sm, scheduler)
+        pick(state, sm, scheduler)

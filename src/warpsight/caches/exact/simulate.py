@@ -23,7 +23,7 @@ import numpy as np
 
 from warpsight.addressing.mapping import first_wave
 from warpsight.base.records import Memory
-from warpsight.caches.exact.between import L2Lines, at_rest, lines_left
+from warpsight.caches.exact.between import L2Lines, lines_left, lines_of, put_l2
 from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, run
 from warpsight.caches.exact.geometry import machine_of, sector_groups
 from warpsight.caches.exact.l2 import traffic_shares
@@ -64,14 +64,13 @@ class CacheSimulation:
         gpu = self._gpu
         memory = _initial_memory(self._machine, self._program, gpu)
         memory.put("block_order", self._order)
-        if before is not None:
-            memory["l2_lines"][:] = before
+        put_l2(memory, gpu.l2.ways, before)
         _run_launch(memory, self._trace, self._progress)
         found = _profile(memory)
         if self._is_clocked:
             near, far, dram = gpu.l2.latency_cycles, gpu.l2.far_latency_cycles, gpu.dram.latency_cycles
             found = replace(found, l2_latency_cycles=near, far_latency_cycles=far, dram_latency_cycles=dram)
-        return found, at_rest(memory["l2_lines"].copy())
+        return found, lines_of(memory, gpu.l2.ways)
 
     def left(self) -> L2Lines:
         """What the launch leaves in an empty L2. Where no line is evicted, it need not be simulated."""
@@ -120,13 +119,15 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     machine["loads"] = program.loads
     sms, slices = int(machine["sm_count"]), int(machine["slices"])
     places, slots, schedulers = (sms * int(machine[name]) for name in ("blocks_per_sm", "warp_slots", "schedulers"))
+    l1_sets, l2_sets = sms * int(machine["l1"]["sets"]), slices * int(machine["l2"]["sets"])
+    l2_lines = l2_sets * int(machine["l2"]["ways"])
     memory = Memory(
         State, counters=len(program.code), free_places=places, gpcs=int(machine["gpcs"]), sms=sms, schedulers=schedulers,
         places=places, age_order=places, warps=slots, eligible=slots, load_ready=slots * program.loads,
         waiting_accesses=sms * int(machine["access_queue"]), requests=sms * 2 * int(machine["most_requests"]),
-        l1_lines=sms * int(machine["l1"]["sets"] * machine["l1"]["ways"]), mshrs=sms * 2 * int(machine["l1_mshrs"]),
-        l2_lines=slices * int(machine["l2"]["sets"] * machine["l2"]["ways"]), replies=slices, stores=slices, atomics=slices,
-        channels=int(machine["channels"]),
+        l1_lines=l1_sets * int(machine["l1"]["ways"]), l1_sets=l1_sets, l1_buckets=sms * int(machine["l1_buckets"]),
+        mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=l2_lines, l2_tags=l2_lines, l2_order=l2_lines, l2_dirty=l2_sets,
+        replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
     )
     state = memory.root
     state["machine"] = machine
@@ -139,6 +140,7 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     memory["schedulers"]["next_event"] = memory["sms"]["lsu"]["next_event"] = NEVER
     memory["sms"]["lsu"]["slot"] = -1
     _free_all_places(memory, machine)
+    _link_l1_ways(memory, machine)
     state["bad_warp"], state["next_sm"] = -1, sms
     return memory
 
@@ -154,6 +156,15 @@ def _free_all_places(memory: Memory, machine: Any) -> None:
         queue["sm"], queue["place"] = sms[first_wave(room, len(sms), per_sm)], np.arange(room) // len(sms)
         ring["first"], ring["room"], ring["tail"] = first, room, room
         first += room
+
+
+def _link_l1_ways(memory: Memory, machine: Any) -> None:
+    """All ways are empty: in each set they are in use in the order of their numbers, of which the last is the oldest."""
+    sets, ways = int(machine["l1"]["sets"]), int(machine["l1"]["ways"])
+    numbers = np.tile(np.arange(sets * ways), int(machine["sm_count"]))
+    memory["l1_lines"]["newer"], memory["l1_lines"]["older"] = numbers - 1, numbers + 1  # those at the ends are not used
+    memory["l1_sets"]["newest"] = numbers[::ways]
+    memory["l1_sets"]["oldest"] = numbers[::ways] + ways - 1
 
 
 def _profile(memory: Memory) -> MissProfile:

@@ -12,6 +12,7 @@ from warpsight.traces.window import WindowWarp
 
 TICKS = 1024
 NEVER = 1 << 62
+NO_LINE = 0xFFFFFFFF  # no line of 32 bytes or more has this number below 128 GiB, which is as far as sectors are numbered
 
 # Warp scheduler policies.
 GTO, LRR = 0, 1
@@ -22,7 +23,6 @@ WAIT, SECTORS, SHARED, BARRIER = range(4)
 IS_LOAD, IS_STORE, IS_ATOMIC = range(3)
 # Where a request was served; FAR: in the partition of the L2 that is not the SM's own.
 LEVEL_L1, LEVEL_L2, LEVEL_FAR, LEVEL_DRAM = range(4)
-
 
 
 class Cache(Record):
@@ -56,6 +56,7 @@ class Machine(Record):
     patience: int  # how far one access may run ahead before the other SMs take their turns
     l1: Cache
     l1_mshrs: int
+    l1_buckets: int  # of an L1's table of lines, a power of two
     l1_on_fill: bool  # a line in flight holds no way of its set
     l2: Cache
     slices: int
@@ -164,10 +165,6 @@ class Warp(Record):
     """A warp slot and the warp in it."""
 
     id: int  # -1: the slot is free
-    path_entry: int
-    path_end: int
-    repeat: int  # executions left of the basic block
-    next_stop: int
     event: int
     event_end: int
     sector: int
@@ -175,11 +172,15 @@ class Warp(Record):
     taken: int  # sectors up to here belong to events that were read
     gap: int  # instructions since its last turn
     arrival: int  # when it reached the stop where it stands
-    kind: int  # what it does at that stop
-    pc: int
-    sectors_here: int  # of the access at which it stands
-    repeats_here: int
-    pending: int  # accesses that it issued and that have not passed the load-store unit
+    path_entry: UInt32
+    path_end: UInt32
+    repeat: UInt32  # executions left of the basic block
+    next_stop: UInt32
+    sectors_here: UInt32  # of the access at which it stands
+    repeats_here: UInt32
+    pc: UInt32
+    kind: UInt8  # what it does at that stop
+    pending: UInt8  # accesses that it issued and that have not passed the load-store unit
 
 
 class Place(Record):
@@ -253,14 +254,32 @@ class Sm(Record):
     lsu: LoadStoreUnit
 
 
+class L1Line(Record):
+    """A way of a set of an L1, and the line in it. Ways are numbered within their L1."""
+
+    tag: UInt32
+    valid: UInt16  # mask of the sectors that can be read; 0: an empty way
+    level: UInt8  # that served the last of them
+    newer: UInt32  # the way of its set that was used next after this one
+    older: UInt32
+    following: UInt32  # number + 1 of the next way of its bucket; 0: none
+    ready: int  # when it is, or was, there
+
+
+class L1Set(Record):
+    """The ends of the order of use of a set of an L1."""
+
+    newest: UInt32
+    oldest: UInt32
+
+
 class Line(Record):
-    """A way of a set, and the line in it."""
+    """A way of a set of the L2, and the line in it."""
 
     tag: UInt32
     valid: UInt16  # mask of the sectors that can be read
     dirty: UInt16  # mask of the sectors that memory does not have; one that is not valid was written in part. Both 0: an empty way
-    copied: UInt16  # of an L2: mask of the sectors that the other partition has a copy of
-    level: UInt8  # of an L1
+    copied: UInt16  # mask of the sectors that the other partition has a copy of
     ready: int  # when it is, or was, there
     copy_ready: int  # when the latest copy is, or was, there
 
@@ -320,13 +339,18 @@ class State(Record):
     load_ready: Table[int]  # [SM, slot, load] when the data is there
     waiting_accesses: Table[WaitingAccess]  # [SM, entry of the queue]
     requests: Table[int]  # [SM, 2, most requests] line numbers and masks of the access being processed
-    l1_lines: Table[Line]  # [SM, set, way]
+    l1_lines: Table[L1Line]  # [SM, set, way]
+    l1_sets: Table[L1Set]  # [SM, set]
+    l1_buckets: Table[UInt32]  # [SM, bucket] number + 1 of the first way of each bucket; 0: none
     mshrs: Table[int]  # [SM, 2 MSHRs] when misses in flight return, in order
     in_flight: int  # time of all misses in flight
     held_up: int  # time for which L1s waited for a way
     chance: int  # the state of the generator by which the L2 chooses a line
     # The L2 and the memory.
     l2_lines: Table[Line]  # [slice, set, way]
+    l2_tags: Table[UInt32]  # [slice, set, way] `Line.tag`, or `NO_LINE`: where a line is looked for
+    l2_order: Table[UInt16]  # [slice, set, age] the ways of each set, the most recently used first
+    l2_dirty: Table[UInt16]  # [slice, set] dirty lines
     replies: Table[Port]  # [slice] to the SMs
     stores: Table[Port]  # [slice] from the SMs
     atomics: Table[Port]  # [slice] repeats of atomics

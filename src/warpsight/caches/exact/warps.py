@@ -253,8 +253,8 @@ def _open_barrier(state: State, sm: int, number: int, now: int) -> None:
 
 
 @compiled
-def arrive_or_end(state: State, sm: int, slot: int, now: int) -> None:
-    """A warp reaches a barrier or its end; either can complete its block's barrier."""
+def arrive_or_end(state: State, sm: int, slot: int, now: int) -> bool:
+    """A warp reaches a barrier or its end; either can complete its block's barrier. Whether it did."""
     machine, warp = state.machine, state.warps[slot]
     number = quotient(slot - sm * machine.warp_slots, machine.warps_per_block)
     place = state.places[sm * machine.blocks_per_sm + number]
@@ -267,8 +267,11 @@ def arrive_or_end(state: State, sm: int, slot: int, now: int) -> None:
         state.live_warps -= 1
     if place.live == 0:
         _free_place(state, sm, number, now)
-    elif place.waiting == place.live:
-        _open_barrier(state, sm, number, now)
+        return False
+    if place.waiting < place.live:
+        return False
+    _open_barrier(state, sm, number, now)
+    return True
 
 
 @compiled

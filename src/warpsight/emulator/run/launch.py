@@ -335,7 +335,7 @@ class _Run:
             raise self._fault(stopped.worker, stopped.block) from None
 
     def _collect(self, streams: Iterable[Streams], sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
-        paths, taken = PathStore(), []
+        paths = PathStore()
         self.polls.instructions = 0  # this may be the second time
         for part in streams:
             if self.polls.any:
@@ -344,12 +344,10 @@ class _Run:
                 part = keep_blocks(part, self.chosen, self.workers[0].warps_per_block)  # noqa: PLW2901
             offsets = [np.ascontiguousarray(part.offsets[:, k]) for k in range(3)]
             numbers = paths.number(part.entries, offsets[0])
-            taken.append(numbers)
             sink.add(TraceChunk(part.first_warp, numbers, offsets[1], part.events, offsets[2], part.sectors))
             if self.progress is not None:
                 self.progress(part.end_block, self.launch.blocks)
-        table = paths.table()
-        return table, np.bincount(np.concatenate(taken), minlength=len(table))
+        return paths.table(), paths.warps
 
     def _tell_outside(self) -> None:
         """Tell `RunOptions.out_of_bounds` of the accesses that were let through: by instruction, that of the first block first."""

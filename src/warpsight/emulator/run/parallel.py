@@ -9,12 +9,12 @@ memory is in the trace.
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -106,12 +106,13 @@ def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):
 
 def conflict(tables: list[npt.NDArray[np.uint8]]) -> bool:
     """Was a sector that one worker wrote touched by another?"""
-    seen = tables[0].copy()
-    for table in tables[1:]:
-        both = (seen != 0) & (table != 0)
-        if bool(np.any((seen[both] | table[both]) & WRITTEN)):
-            return True
-        seen |= table
+    for first in range(0, len(tables[0]), _COMPARED):
+        seen, *others = (table[first : first + _COMPARED] for table in tables)
+        for table in others:
+            both = (seen != 0) & (table != 0)
+            if bool(np.any((seen[both] | table[both]) & WRITTEN)):
+                return True
+            seen = seen | table
     return False
 
 
@@ -121,8 +122,14 @@ def conflict(tables: list[npt.NDArray[np.uint8]]) -> bool:
 # remains to be seen is whether two workers touched a sector that one of them wrote: then the outcome might have been another, and
 # the launch is run again in order. The first two chunks run one after the other, so that a kernel whose blocks share sectors is
 # found out before anything is lost.
+#
+# What is recorded is handed on piece by piece, and the pieces of later chunks wait for those of earlier ones. Beyond `MOST_WAITING`
+# bytes of them the workers wait too, but for the one whose piece is the next to be taken: memory does not depend on the launch. A
+# chunk therefore has no more blocks than record a part of these bytes, by the first two chunks.
 
 MIN_BLOCKS = 16
+MOST_WAITING = 64 << 20
+_COMPARED = 1 << 20  # sectors at a time
 CHUNKS_PER_WORKER = 32
 # Consecutive blocks often write neighbouring words; eight 4-byte words are a sector.
 CHUNK_MULTIPLE = 8
@@ -146,62 +153,120 @@ class Apart:
     def streams(self) -> Iterator[Streams]:
         """What all blocks record, in order. Raises Conflict, at the latest at the end, and Stopped."""
         first, second, *_ = self._workers
-        started = time.perf_counter()
-        yield from self._work(first, 0)
-        yield from self._work(second, self._chunk)
-        per_block = (time.perf_counter() - started) / (2 * self._chunk)
+        started, recorded = time.perf_counter(), 0
+        for part in chain(self._work(first, 0, self._chunk), self._work(second, self._chunk, self._chunk)):
+            recorded += _size(part)
+            yield part
         done = 2 * self._chunk
+        per_block = (time.perf_counter() - started) / done
         left = self._blocks - done
         self._check()
         if left > 0 and per_block * left < MIN_SECONDS:
             yield from second.streams(done, self._blocks)
         elif left > 0:
-            yield from self._spread(done)
+            yield from self._spread(done, min(self._chunk, self._most_blocks(recorded / done)))
             self._check()
+
+    def _most_blocks(self, bytes_per_block: float) -> int:
+        """Blocks of a chunk of which every worker can have two waiting."""
+        blocks = int(MOST_WAITING / (2 * len(self._workers)) / max(1.0, bytes_per_block))
+        return max(CHUNK_MULTIPLE, blocks // CHUNK_MULTIPLE * CHUNK_MULTIPLE)
 
     def _check(self) -> None:
         if conflict(list(self._marks.values())):
             raise Conflict
 
-    def _work(self, worker: Worker, block: int) -> list[Streams]:
-        """One chunk on one worker."""
-        parts = list(worker.streams(block, min(block + self._chunk, self._blocks)))
+    def _work(self, worker: Worker, block: int, chunk: int) -> Iterator[Streams]:
+        """A chunk of so many blocks on one worker."""
         table, touched = self._table, self._marks[id(worker)]
-        for part in parts:
+        for part in worker.streams(block, min(block + chunk, self._blocks)):
             mark(part.entries, part.events, part.sectors, part.offsets, table.start, table.rows, touched, _FIRST_SECTOR)
-        return parts
+            yield part
 
-    def _spread(self, block: int) -> Iterator[Streams]:
-        """All chunks from `block` on; at most three per worker are begun and not yet taken."""
-        chunks = iter(range(block, self._blocks, self._chunk))
-        begun: queue.SimpleQueue[Future[list[Streams]] | None] = queue.SimpleQueue()
-        room, take = threading.Semaphore(3 * len(self._workers)), threading.Lock()
-        stop = threading.Event()
+    def _spread(self, block: int, chunk: int) -> Iterator[Streams]:
+        """All blocks from `block` on, in chunks of so many."""
+        starts = range(block, self._blocks, chunk)
+        waiting = _Waiting(len(starts))
+        left, take = iter(enumerate(starts)), threading.Lock()
 
         def serve(worker: Worker) -> None:
             while True:
-                room.acquire()
-                with take:  # chunk and place in the queue at once, so that a worker's chunks, and the results, are in order
-                    chunk = None if stop.is_set() else next(chunks, None)
-                    future: Future[list[Streams]] = Future()
-                    begun.put(None if chunk is None else future)
-                if chunk is None:
+                with take:  # a worker's chunks are in order
+                    number, start = next(left, (-1, -1))
+                if number < 0:
                     return
                 try:
-                    future.set_result(self._work(worker, chunk))
+                    for part in self._work(worker, start, chunk):
+                        if not waiting.put(number, part):
+                            return
+                    waiting.end(number)
                 except BaseException as error:  # raised again where the result is taken
-                    future.set_exception(error)
+                    waiting.end(number, error)
                     return
 
         threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in self._workers]
         for thread in threads:
             thread.start()
         try:
-            while (future := begun.get()) is not None:
-                yield from future.result()
-                room.release()
+            yield from waiting.in_order()
         finally:
-            stop.set()
-            room.release(len(threads))
+            waiting.close()
             for thread in threads:
                 thread.join()
+
+
+class _Waiting:
+    """What chunks have recorded and nobody has taken yet: queues of pieces, each closed by its end or an error."""
+
+    def __init__(self, chunks: int) -> None:
+        self._pieces: list[deque[Streams | BaseException | None]] = [deque() for _ in range(chunks)]
+        self._changed = threading.Condition()
+        self._bytes = self._earliest = 0
+        self._closed = False
+
+    def put(self, chunk: int, piece: Streams) -> bool:
+        """Add a piece of a chunk once there is room; False if no more are wanted."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._bytes < MOST_WAITING or self._is_wanted(chunk))
+            self._bytes += _size(piece)
+            self._pieces[chunk].append(piece)
+            self._changed.notify_all()
+            return not self._closed
+
+    def _is_wanted(self, chunk: int) -> bool:
+        return chunk == self._earliest and not self._pieces[chunk]
+
+    def end(self, chunk: int, error: BaseException | None = None) -> None:
+        """The chunk has no more pieces, because of an `error` or because it is done."""
+        with self._changed:
+            self._pieces[chunk].append(error)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """No more pieces are wanted."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def in_order(self) -> Iterator[Streams]:
+        """The pieces of all chunks. Raises the error that ended one."""
+        for pieces in self._pieces:
+            while (piece := self._next(pieces)) is not None:
+                if isinstance(piece, BaseException):
+                    raise piece
+                yield piece
+
+    def _next(self, pieces: deque[Streams | BaseException | None]) -> Streams | BaseException | None:
+        with self._changed:
+            self._changed.wait_for(lambda: len(pieces) > 0)
+            piece = pieces.popleft()
+            if piece is None:
+                self._earliest += 1
+            elif not isinstance(piece, BaseException):
+                self._bytes -= _size(piece)
+            self._changed.notify_all()
+            return piece
+
+
+def _size(piece: Streams) -> int:
+    return piece.offsets.nbytes + piece.entries.nbytes + piece.events.nbytes + piece.sectors.nbytes
