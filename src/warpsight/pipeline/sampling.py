@@ -44,12 +44,13 @@ class NotSampled(Exception):
 
 def trace_to_predict(
     request: KernelRequest, gpu: GpuSpec, model: str, method: Method, accuracy: float = DEFAULT_ACCURACY, *,
-    watch: Watch | None = None,
+    least_instructions: int = LEAST_INSTRUCTIONS, watch: Watch | None = None,
 ) -> KernelTrace:
     """A trace from which the prediction by `model` is as good as from the whole launch: sampled waves where the launch is long and
     its blocks are independent, else all of it.
 
-    The half-width of the 95 % confidence interval is at most `accuracy` of the cycles. Raises UsageError for an accuracy that is
+    The half-width of the 95 % confidence interval is at most `accuracy` of the cycles. A launch of fewer than `least_instructions`
+    warp instructions runs whole. Raises UsageError for an accuracy that is
     not above 0 and below 1, and as `obtain_trace`.
     """
     if not 0 < accuracy < 1:
@@ -60,7 +61,7 @@ def trace_to_predict(
     ready, prepared = launch_of(request, gpu, watch)
     try:
         with step("run sampled waves"):
-            return _Sampling(ready, prepared, gpu, model, method).grown(accuracy, watch)
+            return _Sampling(ready, prepared, gpu, model, method).grown(accuracy, least_instructions, watch)
     except NotSampled as reason:
         remark(f"all blocks run: {reason}")
         return trace_launch(ready, prepared, watch)
@@ -176,7 +177,7 @@ class _Sampling:
         self._ready, self._prepared, self._gpu, self._model, self._method = ready, prepared, gpu, model, method
         self._plan = Plan.of(ready, gpu)
 
-    def grown(self, accuracy: float, watch: Watch | None) -> KernelTrace:
+    def grown(self, accuracy: float, least_instructions: int, watch: Watch | None) -> KernelTrace:
         """The trace of a sample whose interval is within `accuracy`. Raises NotSampled."""
         ready = self._ready
         try:
@@ -184,15 +185,15 @@ class _Sampling:
                 self._prepared, ready.launch, registers=ready.registers, max_instructions=ready.max_instructions,
                 threads=ready.threads, progress=stage(watch, "running sampled waves"), options=ready.options,
             ) as run:
-                return self._grown(run, accuracy, watch)
+                return self._grown(run, accuracy, least_instructions, watch)
         except (emulator.Dependent, ScatteredReuse) as reason:
             raise NotSampled(str(reason)) from None
 
-    def _grown(self, run: SampledRun, accuracy: float, watch: Watch | None) -> KernelTrace:
+    def _grown(self, run: SampledRun, accuracy: float, least_instructions: int, watch: Watch | None) -> KernelTrace:
         plan = self._plan
         run.execute(plan.ranges[:1])
-        if run.trace().header.warp_instructions < LEAST_INSTRUCTIONS:
-            raise NotSampled(f"the launch has fewer than {LEAST_INSTRUCTIONS:,} warp instructions")
+        if run.trace().header.warp_instructions < least_instructions:
+            raise NotSampled(f"the launch has fewer than {least_instructions:,} warp instructions")
         while True:
             run.execute([each for each in plan.ranges if each not in run.ranges])
             trace = _measured(run.trace(), plan)

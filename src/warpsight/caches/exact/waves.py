@@ -75,7 +75,7 @@ def wave_misses(
         before = simulated(executed).left()
     elif warm:
         tail = np.arange(len(sample.label)) >= sample.start[-1]
-        before = _aged(simulated(part_of(executed, tail)).left(), gpu, room)
+        before = _aged(simulated(part_of(executed, tail)).run()[1], gpu, room)  # in the order of use
     trace = labelled(sample)
     opening = np.arange(len(sample.label)) < sample.start[1]
     first, left = simulated(part_of(trace, opening)).run(before)

@@ -123,7 +123,7 @@ def _look(paths, chunk, first_block, per_block, table, writer, guarded, seen, ch
                             if marks & READ and not marks & WRITTEN and guarded[place] and writer[place] != block:
                                 return row
                         elif marks & WRITTEN:
-                            is_first = writer[place] == 0 or writer[place] == block  # noqa: PLR1714  Numba has no tuple of two types
+                            is_first = writer[place] == 0 or writer[place] == block
                             writer[place] = block if is_first else _SEVERAL
                     sector += count
     return -1
