@@ -58,7 +58,11 @@ class SampledRun:
         self._paths, self._parts = PathStore(), dict[Blocks, _Part]()
         self._run = Run(prepared, launch, None, max_instructions, None, options)
         self._per_block = -(-launch.threads_per_block // 32)
-        reason = why_whole(prepared.function, prepared.native, launch, self._run.code)
+        # of machine code the PTX that it was made from: there, a division is no call of a function
+        source = prepared.source
+        ptx = prepared.function if source.cubin else inline_calls(source.module, source.module.functions[launch.kernel])
+        self._ptx = None if source.cubin else ptx
+        reason = why_whole(ptx, prepared.native, launch, self._run.code)
         if reason or not isinstance(self._run.memory, DeviceMemory):
             self._run.memory.close()
             raise Dependent(reason)
@@ -171,12 +175,10 @@ class SampledRun:
         unseen = self._independence.unseen_stores()
         if not unseen:
             return []
-        source, found = self._prepared.source, list[Allocation]()
-        if source.cubin:
+        if self._ptx is None:
             raise Dependent(f'no sampled block has executed "{unseen[0].opcode}", which may write anywhere')
-        function = inline_calls(source.module, source.module.functions[self._launch.kernel])
-        pointers = PointerSources(function)
-        places = dict(zip((p.name for p in function.parameters), self._parameters(), strict=True))
+        pointers, found = PointerSources(self._ptx), list[Allocation]()
+        places = dict(zip((p.name for p in self._ptx.parameters), self._parameters(), strict=True))
         known = self._prepared.native.symbols.addresses
         for instruction in unseen:
             names = pointers.of_accesses(instruction.ptx_line)
