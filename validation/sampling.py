@@ -1,7 +1,8 @@
 """Sampled waves compared with whole launches: the page validation/sampling.md.
 
-Every kernel of the suite whose size is in its manifest, at its size and at 16 times its work, on a GPU of few SMs, so that the launches are
-many waves. `python validation/sampling.py KERNEL ...` prints rows of these kernels; with `--write` all kernels run and the page is written.
+Every kernel of the suite whose size is in its manifest, at its size and at 16 times its work, on a GPU of few SMs, so that the launches
+are many waves. `python validation/sampling.py KERNEL ...` prints rows of these kernels; with `--write` all kernels run and the page is
+written.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from pathlib import Path
 from time import perf_counter
 
 from marked_page import put
-
 from warpsight.gpu.loader import load_gpu
 from warpsight.kernels.launch_file import LaunchSpec
-from warpsight.pipeline.evaluate import predict_trace, profile_trace
+from warpsight.pipeline.evaluate import predict_trace
 from warpsight.pipeline.request import DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest
 from warpsight.pipeline.sampling import trace_to_predict
 from warpsight.pipeline.suites import load_suite
@@ -127,8 +127,8 @@ def line(each: Row) -> str:
     if each.executed == 1:
         return f"{start} whole | | | | |"
     return (
-        f"{start} {100 * each.executed:.0f} % of {each.waves:.0f} waves | {100 * each.error:+.2f} % | {100 * each.half_width:.2f} % | "
-        f"{'yes' if each.holds else 'no'} | {each.exact_seconds / each.sampled_seconds:.1f} |"
+        f"{start} {100 * each.executed:.0f} % of {each.waves:.0f} waves | {100 * each.error:+.2f} % | "
+        f"{100 * each.half_width:.2f} % | {'yes' if each.holds else 'no'} | {each.exact_seconds / each.sampled_seconds:.1f} |"
     )
 
 
@@ -137,10 +137,11 @@ def summary(rows: Sequence[Row]) -> str:
     sampled = [each for each in rows if each.executed < 1]
     errors = [abs(each.error) for each in sampled]
     exact, own = (sum(getattr(each, name) for each in sampled) for name in ("exact_seconds", "sampled_seconds"))
+    held = sum(each.holds for each in sampled)
     return (
         f"{len(sampled)} of {len(rows)} launches were sampled. Error of the cycles: mean {100 * sum(errors) / len(errors):.2f} %, "
-        f"worst {100 * max(errors):.2f} %. The interval holds the whole launch's cycles in {sum(each.holds for each in sampled)} of "
-        f"{len(sampled)}. All of them together take {exact / own:.1f} times as long whole as sampled."
+        f"worst {100 * max(errors):.2f} %. The interval holds the cycles of the whole launch in {held} of {len(sampled)}. "
+        f"All of them together take {exact / own:.1f} times as long whole as sampled."
     )
 
 
@@ -153,7 +154,8 @@ def main(arguments: Sequence[str]) -> None:
             rows.append(row(name, times))
             print(line(rows[-1]), flush=True)
     if "--write" in arguments:
-        head = "| kernel | work | cycles, whole | executed | error | interval | holds | speed-up |\n|---|---:|---:|---:|---:|---:|---|---:|"
+        head = "| kernel | work | cycles, whole | executed | error | interval | holds | speed-up |"
+        head += "\n|---|---:|---:|---:|---:|---:|---|---:|"
         put(PAGE, COMMAND, {"launches": "\n".join([head, *map(line, rows), "", summary(rows)])})
 
 

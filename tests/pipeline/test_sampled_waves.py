@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -135,13 +136,14 @@ def test_short_launches_run_whole() -> None:
 def test_doubled_plans_keep_their_waves_and_blocks_run_once() -> None:
     ready, _ = launch_of(request("longer", FLOATS), GPU)
     first = replace(Plan.of(ready, GPU), blocks=20_000)
-    plan = replace(first, parts=tuple(replace(part, low=part.low * 30, high=part.high * 30, wave=part.wave * 30) for part in first.parts))
+    apart = (replace(part, low=part.low * 30, high=part.high * 30, wave=part.wave * 30) for part in first.parts)
+    plan = replace(first, parts=tuple(apart))
     for _ in range(3):
         doubled = plan.doubled()
         assert set(plan.waves) <= set(doubled.waves) and len(doubled.parts) == 2 * len(plan.parts)
         plan = doubled
         ranges = plan.ranges
-        assert all(end <= following for (_, end), (following, _) in zip(ranges, ranges[1:], strict=False))
+        assert all(end <= following for (_, end), (following, _) in pairwise(ranges))
         assert ranges[0][0] == 0 and ranges[-1][1] == plan.blocks
         assert len(plan.labels()) == plan.executed == sum(end - start for start, end in ranges)
 
