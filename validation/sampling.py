@@ -1,8 +1,8 @@
 """Sampled waves compared with whole launches: the page validation/sampling.md.
 
-Every kernel of the suite whose size is in its manifest, at its size and at 16 times its work, on a GPU of few SMs, so that the launches
-are many waves. `python validation/sampling.py KERNEL ...` prints rows of these kernels; with `--write` all kernels run and the page is
-written.
+Every kernel of the suite whose size is in its manifest, at its size and at 16 times its work, on a GPU of few SMs, so that the
+launches are many waves. `python validation/sampling.py KERNEL ...` prints rows of these kernels; with `--write` all kernels run
+and the page is written.
 """
 
 from __future__ import annotations

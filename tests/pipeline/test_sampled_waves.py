@@ -158,7 +158,7 @@ def sample_of(trace: KernelTrace) -> WaveSample:
 def test_instructions_of_their_own_count_each_wave_and_change_nothing(scaled: KernelTrace) -> None:
     sample, resident = sample_of(scaled), trace_occupancy(scaled, GPU).blocks_per_sm
     together, _ = CacheSimulation(sample.executed, GPU, resident).run()
-    apart, _ = CacheSimulation(labelled(sample), GPU, resident).run()
+    apart, _ = CacheSimulation(labelled(sample.executed, sample.label), GPU, resident).run()
     for name in COUNTS:
         assert (np.sum(np.split(getattr(apart, name), sample.measured + 1), axis=0) == getattr(together, name)).all(), name
     assert [getattr(apart, f.name) for f in fields(apart) if f.name not in COUNTS] == [

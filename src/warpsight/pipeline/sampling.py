@@ -102,7 +102,7 @@ class Plan:
         shared = use.static_shared_bytes + launch.shared_bytes
         resident = occupancy(gpu, launch.threads_per_block, use.registers, shared, launch.cluster_blocks).blocks_per_sm
         wave, row = resident * gpu.sm_count, launch.grid[0]
-        before = max(wave, row) if row < launch.blocks and row <= _MOST_ROWS * wave else wave
+        before = wave + row if row < launch.blocks and row <= _MOST_ROWS * wave else wave
         plan = cls(launch.blocks, wave, before, ())
         if plan.executed + _FIRST_PARTS * (before + wave) > _MOST_SHARE * launch.blocks:
             raise NotSampled(f"the launch is {launch.blocks / wave:.3g} waves")

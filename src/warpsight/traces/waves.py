@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk, WaveSample
+from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk
 
 
 def part_of(trace: KernelTrace, kept: npt.NDArray[np.bool_]) -> KernelTrace:
@@ -61,18 +61,17 @@ def _only(chunk: TraceChunk, kept: npt.NDArray[np.bool_]) -> TraceChunk:
 
 # -- Counts of each wave apart.
 
-def labelled(sample: WaveSample) -> KernelTrace:
-    """The executed blocks, those with label k with instructions of their own: pc n k + pc of n, on registers of their own.
-
-    So whatever counts by instruction counts each wave apart.
+def labelled(trace: KernelTrace, label: npt.NDArray[np.int64]) -> KernelTrace:
+    """The trace with instructions of its own for each label from 0 on: of label k pc n k + pc, n being their number, on registers of
+    their own. int64 [recorded blocks]. So whatever counts by instruction counts the blocks of each label apart.
     """
-    trace, labels = sample.executed, sample.measured + 1
+    labels = int(label.max()) + 1
     code, table = trace.instructions, trace.paths
     registers = 1 + max((r for i in code for r in i.sources + i.destinations), default=0)
     instructions = tuple(_moved(i, k * len(code), k * registers) for k in range(labels) for i in code)
     starts = np.asarray(trace.block_start)
     block_start = np.concatenate([*(starts[:-1] + k * len(code) for k in range(labels)), starts[-1:] + (labels - 1) * len(code)])
-    chunks = _Labelled(trace, np.repeat(sample.label, trace.header.warps_per_block))
+    chunks = _Labelled(trace, np.repeat(label, trace.header.warps_per_block))
     number, path = np.divmod(chunks.pairs, len(table))
     lengths = np.diff(table.offset)[path]
     runs = np.repeat(table.offset[path] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())

@@ -27,11 +27,14 @@ class ScatteredReuse(Exception):
 
 @dataclass(frozen=True)
 class Footprint:
-    """Lines of the L2 that stretches of blocks touch: of one stretch alone (`single`), of some and of all of them."""
+    """Lines of the L2 that stretches of blocks touch: of one stretch alone (`single`), of some and of all of them; and which ones
+    the `first` touches.
+    """
 
     single: int
     some: int
     every: int
+    first: npt.NDArray[np.uint32]
 
     def of_launch(self, scale: float) -> float:
         """Lines that the whole launch touches, `scale` times as many blocks as there are in the sample."""
@@ -54,7 +57,7 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
     lines = [np.unique(np.concatenate(each)) for each in touched if each]
     _, times = np.unique(np.concatenate(lines), return_counts=True) if lines else (None, np.zeros(0, np.int64))
     single, every = int((times == 1).sum()), int((times == len(sample.start)).sum())
-    return Footprint(single, len(times) - single - every, every)
+    return Footprint(single, len(times) - single - every, every, lines[0] if touched[0] else np.zeros(0, np.uint32))
 
 
 def wave_misses(
@@ -76,23 +79,37 @@ def wave_misses(
     elif warm:
         tail = np.arange(len(sample.label)) >= sample.start[-1]
         before = _aged(simulated(part_of(executed, tail)).run()[1], gpu, room)  # in the order of use
-    trace = labelled(sample)
-    opening = np.arange(len(sample.label)) < sample.start[1]
+    stretch = np.searchsorted(sample.start, np.arange(len(sample.label)), side="right") - 1
+    trace = labelled(executed, np.where(sample.label > 0, sample.label - 1, sample.measured + stretch))
+    opening = stretch == 0
     first, left = simulated(part_of(trace, opening)).run(before)
+    if lines > room:  # what only the launch before has touched does not last until the launch comes to it
+        _forget(left, ~np.isin(left["tag"], found.first), gpu)
     # half of the launch has run before the block in its middle
     following, _ = simulated(part_of(trace, ~opening), progress=progress).run(_aged(left, gpu, room if warm else lines / 2))
-    return _each_wave(first, following, sample.measured + 1)[1:]
+    return _each_wave(first, following, sample.measured)
 
 
-def _each_wave(first: MissProfile, following: MissProfile, labels: int) -> list[MissProfile]:
-    """The counts of each label; what has no counts is that of the second simulation."""
-    counts = {name: np.split(getattr(first, name) + getattr(following, name), labels) for name in COUNTS}
+_WRITE_BACKS = ("dram_writes", "dram_write_sectors")
+
+
+def _each_wave(first: MissProfile, following: MissProfile, waves: int) -> list[MissProfile]:
+    """The counts of each wave, before those of the other blocks of each stretch; what has no counts is that of the second simulation.
+
+    A wave evicts lines that others have written before, so its own write-backs say little of it. It has its share, by writes to the L2, of
+    those of its stretch.
+    """
+    counts = {name: np.split(getattr(first, name) + getattr(following, name), 2 * waves) for name in COUNTS}
 
     def wave(number: int) -> MissProfile:
         own: dict[str, Any] = {name: parts[number] for name, parts in counts.items()}
+        writes, others = (float(counts["l2_writes"][k].sum()) for k in (number, waves + number))
+        for name in _WRITE_BACKS if writes else ():
+            of_stretch = counts[name][number] + counts[name][waves + number]
+            own[name] = np.rint(of_stretch * (writes / (writes + others))).astype(np.int64)
         return replace(following, **own)
 
-    return [wave(number) for number in range(labels)]
+    return [wave(number) for number in range(waves)]
 
 
 def total(waves: list[MissProfile]) -> MissProfile:
@@ -113,10 +130,17 @@ def _aged(lines: L2Lines, gpu: GpuSpec, wanted: float) -> L2Lines:
         return aged
     chance = np.random.default_rng(0)
     added = ~there & (chance.random(sets.shape) < missing / free)
-    dirty = added & (chance.random(sets.shape) < float((sets["dirty"] != 0).sum()) / float(there.sum()))
+    share = float((sets["dirty"] != 0).sum()) / float(there.sum())
+    number = np.cumsum(added, axis=1) * share + chance.random(len(sets))[:, None]  # evenly among those of a set
+    dirty = added & (np.floor(number) > np.floor(number - share))
     room = most_dirty(gpu.l2) - (sets["dirty"] != 0).sum(axis=1)
     dirty &= np.cumsum(dirty, axis=1) <= room[:, None]
     whole = (1 << gpu.l2.line_bytes // SECTOR_BYTES) - 1
-    sets["tag"][added] = (_NOBODY - np.broadcast_to(np.arange(gpu.l2.ways), sets.shape))[added]
     sets["valid"][added], sets["dirty"][dirty] = whole, whole
+    _forget(aged, added.ravel(), gpu)
     return aged
+
+
+def _forget(lines: L2Lines, chosen: npt.NDArray[np.bool_], gpu: GpuSpec) -> None:
+    """Let no access find the `chosen` lines."""
+    lines["tag"][chosen] = (_NOBODY - np.arange(len(lines)) % gpu.l2.ways)[chosen]

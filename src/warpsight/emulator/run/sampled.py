@@ -29,7 +29,7 @@ from warpsight.traces.waves import part_of
 Blocks = tuple[int, int]
 """Blocks from the first to before the second."""
 
-_PIECE = 32  # blocks that a worker runs before it takes others
+_PIECES = 16  # of a range of blocks, which workers take in turn
 _RANGES_IN_MEMORY = 16  # what is beyond their share of the memory for traces goes to disk
 
 
@@ -119,17 +119,19 @@ class SampledRun:
         for worker in self._run.workers:
             free.put(worker)
 
+        size = -(-(blocks[1] - blocks[0]) // _PIECES)
+
         def work(first: int) -> list[Streams]:
             worker = free.get()
             try:
-                return list(worker.streams(first, min(first + _PIECE, blocks[1])))
+                return list(worker.streams(first, min(first + size, blocks[1])))
             finally:
                 free.put(worker)
 
         begun: deque[Future[list[Streams]]] = deque()
         try:
             with ThreadPoolExecutor(self._threads) as pool:
-                for first in range(*blocks, _PIECE):
+                for first in range(*blocks, size):
                     begun.append(pool.submit(work, first))
                     if len(begun) > 2 * self._threads:
                         yield from begun.popleft().result()
