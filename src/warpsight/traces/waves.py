@@ -62,8 +62,8 @@ def _only(chunk: TraceChunk, kept: npt.NDArray[np.bool_]) -> TraceChunk:
 # -- Counts of each wave apart.
 
 def labelled(trace: KernelTrace, label: npt.NDArray[np.int64]) -> KernelTrace:
-    """The trace with instructions of its own for each label from 0 on: of label k pc n k + pc, n being their number, on registers of
-    their own. int64 [recorded blocks]. So whatever counts by instruction counts the blocks of each label apart.
+    """The trace with instructions of its own for each label from 0 on: of label k pc n k + pc, n being their number, on registers
+    of their own. int64 [recorded blocks]. So whatever counts by instruction counts the blocks of each label apart.
     """
     labels = int(label.max()) + 1
     code, table = trace.instructions, trace.paths
