@@ -18,7 +18,7 @@ from warpsight.models.base import get_model
 from warpsight.pipeline.caches_before import resolved
 from warpsight.pipeline.evaluate import profile_of_wave
 from warpsight.pipeline.request import COLD, WARM, KernelRequest, Method
-from warpsight.pipeline.tracing import launch_of, obtain_trace, trace_launch
+from warpsight.pipeline.tracing import launch_of, listing, obtain_trace, trace_launch
 from warpsight.traces.schema import KernelTrace, WaveSample
 from warpsight.traces.waves import part_of
 
@@ -201,7 +201,8 @@ class _Sampling:
                 half_width = self._half_width(trace, plan, watch)
             remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * half_width:.2g} %")
             if half_width <= accuracy:
-                return replace(trace, notes=self._ready.notes, extra={"sampling": _document(plan, half_width)})
+                texts = listing(self._prepared, trace.instructions)
+                return replace(trace, notes=self._ready.notes, extra=texts | {"sampling": _document(plan, half_width)})
             plan = plan.doubled()
 
     def _half_width(self, trace: KernelTrace, plan: Plan, watch: Watch | None) -> float:

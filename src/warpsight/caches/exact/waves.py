@@ -94,8 +94,8 @@ _WRITE_BACKS = ("dram_writes", "dram_write_sectors")
 
 
 def _each_wave(first: MissProfile, following: MissProfile, waves: int) -> list[MissProfile]:
-    """The counts of each wave, which come before those of the other blocks of each stretch; what has no counts is that of the second
-    simulation.
+    """The counts of each wave, which come before those of the other blocks of each stretch; what has no counts is that of the
+    second simulation.
 
     A wave evicts lines that others have written before, so its own write-backs say little of it. It has its share, by writes to the
     L2, of those of its stretch.
