@@ -93,11 +93,12 @@ def test_command_line_says_how_the_launch_found_the_caches(capsys: pytest.Captur
 
 
 def test_state_by_default_is_that_of_the_gpu_and_of_a_sample_cold() -> None:
-    header = touching(LOADS, 4).header
-    assert at_start("auto", load_gpu("a100"), header) == "warm"
-    assert at_start("auto", load_gpu("mdm-pascal"), header) == "cold"
-    assert at_start("cold", load_gpu("a100"), header) == "cold"
-    assert at_start("auto", load_gpu("a100"), dataclasses.replace(header, sampled_blocks=1)) == "cold"
+    trace = touching(LOADS, 4)
+    assert at_start("auto", load_gpu("a100"), trace) == "warm"
+    assert at_start("auto", load_gpu("mdm-pascal"), trace) == "cold"
+    assert at_start("cold", load_gpu("a100"), trace) == "cold"
+    sample = dataclasses.replace(trace, header=dataclasses.replace(trace.header, sampled_blocks=1))
+    assert at_start("auto", load_gpu("a100"), sample) == "cold"
 
 
 @pytest.mark.parametrize(("code", "lines"), [(LOADS, 64), (STORES, 64), (LOADS, 2 * L2_LINES), (STORES, L2_LINES + 5)])

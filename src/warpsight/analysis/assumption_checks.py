@@ -248,7 +248,7 @@ def _divergence(case: CheckInput) -> Figure:
 def _sampled(case: CheckInput) -> Figure | None:
     trace = case.profiled.trace
     header = trace.header
-    if not header.sampled_blocks:
+    if not header.sampled_blocks or trace.waves is not None:  # sampled waves have an interval of their own
         return None
     counts = instructions_of_paths(trace)
     blocks = np.concatenate([counts[chunk.path] for chunk in trace.chunks]).reshape(-1, header.warps_per_block).sum(axis=1)

@@ -208,6 +208,22 @@ def add_repeat(parser: argparse.ArgumentParser) -> None:
                         "launch itself leaves it, and the total")
 
 
+def add_sampling(parser: argparse.ArgumentParser) -> None:
+    """--accuracy and --exact."""
+    group = parser.add_argument_group("long launches", "of independent blocks are predicted from sampled waves")
+    group.add_argument("--accuracy", metavar="SHARE", type=share, help="the sample grows until the 95 %% confidence interval of "
+                       "the cycles is within this share of them, as 0.01 or 1%% (default 2%%)")
+    group.add_argument("--exact", action="store_true", help="run every block")
+
+
+def share(text: str) -> float:
+    """A share as 0.02, or in percent as 2%."""
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a share such as 0.02 or 2%') from None
+
+
 def method(arguments: argparse.Namespace) -> Method:
     """What `add_method` collected."""
     one = DEFAULT_METHOD.representative if arguments.representative == ALL else arguments.representative

@@ -17,6 +17,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import known_models, predict_profiled, predict_trace, profile_trace
 from warpsight.pipeline.predict import over_repeats, over_representatives, over_warps, predict_launches
 from warpsight.pipeline.request import PAPERS_MODELS, Method
+from warpsight.pipeline.sampling import DEFAULT_ACCURACY, trace_to_predict
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.tracing import launches_of, obtain_trace
 from warpsight.reports.first_screen import first_screen
@@ -51,6 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--warps", metavar="LEAST:MOST", type=options.span, help="a row for each number of resident blocks in "
                         "this range of warps per SM; caches are simulated again for each")
     options.add_repeat(parser)
+    options.add_sampling(parser)
     options.add_static(parser)
     options.add_json(parser)
     parser.add_argument("--csv", action="store_true", help="print one CSV row per prediction")
@@ -75,7 +77,11 @@ def run(arguments: argparse.Namespace) -> int:
                 raise UsageError(what, place="--simulator", remedy="choose one with --launches N")
             predictions = predict_launches(request, gpu, models, method, watch=bar.watch)
         else:
-            trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
+            if varied or arguments.exact or arguments.simulator:
+                trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
+            else:
+                accuracy = DEFAULT_ACCURACY if arguments.accuracy is None else arguments.accuracy
+                trace = trace_to_predict(request, gpu, models[0], method, accuracy, watch=bar.watch)
             if arguments.repeat is not None:
                 predictions = over_repeats(trace, gpu, models, arguments.repeat, method, watch=bar.watch)
             elif arguments.warps:
@@ -105,6 +111,9 @@ def _refuse_contradictions(arguments: argparse.Namespace) -> None:
     if arguments.repeat is not None and (arguments.warps or arguments.representative == options.ALL or arguments.static):
         what = "cannot be combined with --warps, --representative all or --static"
         raise UsageError(what, place="--repeat", remedy="run once for each")
+    if arguments.accuracy is not None and (arguments.exact or arguments.simulator or _varied(arguments)):
+        what = "cannot be combined with --exact, --simulator, --warps, --representative all or --repeat, which run every block"
+        raise UsageError(what, place="--accuracy", remedy="leave out one of them")
     if arguments.simulator and (_varied(arguments) or arguments.static or arguments.csv):
         what = "cannot be combined with --warps, --representative all, --repeat, --static or --csv"
         raise UsageError(what, place="--simulator", remedy="leave out one of them")

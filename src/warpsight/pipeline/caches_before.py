@@ -25,7 +25,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import OLDEST_GPU
 from warpsight.kernels.toolkit import parse_architecture
 from warpsight.pipeline.request import AUTO, CACHES_BEFORE, CARRIED, COLD, WARM, KernelRequest
-from warpsight.traces.schema import KernelTrace, StaticInstruction, TraceHeader
+from warpsight.traces.schema import KernelTrace, StaticInstruction
 
 tracing: Any = lazy.load("warpsight.pipeline.tracing", suppress_warning=True)  # for the launch of a file alone
 
@@ -46,13 +46,13 @@ def resolved(caches_before: str, gpu: GpuSpec) -> str:
     return caches_before
 
 
-def at_start(caches_before: str, gpu: GpuSpec, header: TraceHeader) -> str:
-    """The state in which the launch begins: the resolved one, but `cold` in place of `warm` for a sample of the blocks.
+def at_start(caches_before: str, gpu: GpuSpec, trace: KernelTrace) -> str:
+    """The state in which the launch begins: the resolved one, but `cold` in place of `warm` for a random sample of the blocks.
 
-    The recorded blocks would find all that they left, and what the others evict is not known.
+    The recorded blocks would find all that they left, and what the others evict is not known. Of sampled waves it is estimated.
     """
     state = resolved(caches_before, gpu)
-    return COLD if state == WARM and header.sampled_blocks else state
+    return COLD if state == WARM and trace.header.sampled_blocks and trace.waves is None else state
 
 
 def check_carried(state: str, carried: object | None) -> None:
@@ -62,9 +62,9 @@ def check_carried(state: str, carried: object | None) -> None:
         raise UsageError(what, place="caches_before", remedy="use `warpsight run`, or the file of the launch before")
 
 
-def notes_on(caches_before: str, gpu: GpuSpec, header: TraceHeader) -> list[str]:
+def notes_on(caches_before: str, gpu: GpuSpec, trace: KernelTrace) -> list[str]:
     """What a reader has to know about the state."""
-    if resolved(caches_before, gpu) == at_start(caches_before, gpu, header):
+    if resolved(caches_before, gpu) == at_start(caches_before, gpu, trace):
         return []
     return ["the L2 begins cold: what a whole launch leaves in it is not known from a sample of its blocks"]
 

@@ -19,6 +19,7 @@ from warpsight.base.errors import FormatError, NotKept, UsageError, WarpsightErr
 from warpsight.base.progress import Watch, stage, step
 from warpsight.caches.exact.between import L2Lines
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
+from warpsight.caches.exact.waves import total, wave_misses
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy, occupancy, with_own_l1
@@ -32,7 +33,8 @@ from warpsight.pipeline.provenance import merged_provenance, profile_provenance,
 from warpsight.pipeline.request import CACHES, COLD, DEFAULT_METHOD, WARM, Method
 from warpsight.pipeline.rows import Columns, Rows, failed_rows, model_rows, number_columns
 from warpsight.result.prediction import Prediction
-from warpsight.traces.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace, WaveSample
+from warpsight.traces.waves import part_of
 
 reuse: Any = lazy.load("warpsight.caches.reuse.miss_source", suppress_warning=True)  # for `caches="reuse-distance"` alone
 
@@ -206,7 +208,7 @@ def miss_profile(
     def machine(resident: Occupancy) -> GpuSpec:
         return ordered(with_own_l1(gpu, resident), method.order)
 
-    state = at_start(method.caches_before, gpu, trace.header)
+    state = at_start(method.caches_before, gpu, trace)
     check_carried(state, carried)
     if method.caches == "reuse-distance":
         if state not in (COLD, WARM):
@@ -216,6 +218,8 @@ def miss_profile(
             trace, machine(resident), resident.blocks_per_sm, progress=progress, warm=state == WARM
         )
         return approximate, None
+    if trace.waves is not None:
+        return total(_misses_of_waves(trace.waves, machine(resident), resident, method, state, progress)), own
     simulated = partial(CacheSimulation, interleaving=method.interleaving, progress=progress)
     simulation = simulated(trace, machine(resident), resident.blocks_per_sm)
     if carried is not None:
@@ -227,6 +231,33 @@ def miss_profile(
         return simulation.run(own)[0], own
     of_before = trace_occupancy(before, gpu)
     return simulation.run(simulated(before, machine(of_before), of_before.blocks_per_sm).left())[0], own
+
+
+def _misses_of_waves(
+    sample: WaveSample, gpu: GpuSpec, resident: Occupancy, method: Method, state: str, progress: Progress | None
+) -> list[MissProfile]:
+    """What the caches make of each measured wave, kept with the sample. Raises UsageError after another launch."""
+    if state not in (COLD, WARM):
+        what = "sampled waves begin with cold or warm caches, not after other launches"
+        raise UsageError(what, place="caches_before", remedy="give cold or warm, or run all blocks with `--exact`")
+    key = content_key(view_hash(cache_view(gpu, method.order)), str(resident.blocks_per_sm), method.interleaving, state)
+    if key not in sample.kept:
+        sample.kept[key] = wave_misses(
+            sample, gpu, resident.blocks_per_sm, interleaving=method.interleaving, progress=progress, warm=state == WARM
+        )
+    kept: list[MissProfile] = sample.kept[key]
+    return kept
+
+
+def profile_of_wave(trace: KernelTrace, number: int, gpu: GpuSpec, method: Method, watch: Watch | None = None) -> IntervalProfile:
+    """The interval profile of a launch all of whose waves are like the measured one of that number. `trace` is of sampled waves."""
+    sample, resident = trace.waves, trace_occupancy(trace, gpu)
+    assert sample is not None
+    progress, state = stage(watch, "simulating the caches"), at_start(method.caches_before, gpu, trace)
+    machine = ordered(with_own_l1(gpu, resident), method.order)
+    misses = _misses_of_waves(sample, machine, resident, method, state, progress)[number - 1]
+    wave = part_of(sample.executed, sample.label == number)
+    return build_profile(wave, misses, gpu, resident, representative=method.representative, counts=False)
 
 
 # -- From designs to rows and predictions.

@@ -20,8 +20,11 @@ TOOL = f"warpsight {__version__}"
 def trace_provenance(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_notes: tuple[str, ...]) -> dict[str, Any]:
     """The provenance of a prediction made from `trace`: JSON values. `notes` are for every reader."""
     header = trace.header
-    notes = [*trace.notes, *notes_on(method.caches_before, gpu, header)]
-    if header.sampled_blocks and "accelsim" not in trace.extra:
+    notes = [*trace.notes, *notes_on(method.caches_before, gpu, trace)]
+    sampling = trace.extra.get("sampling")
+    if sampling is not None:
+        notes.append(sampling_note(sampling))
+    elif header.sampled_blocks and "accelsim" not in trace.extra:
         sample = f"{header.sampled_blocks:,} of {header.blocks:,} blocks ({100 * header.sampled_blocks / header.blocks:.2g} %)"
         notes.append(f"made from {sample}, chosen at random; all were executed")
     return {
@@ -38,13 +41,24 @@ def trace_provenance(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_n
         "kernel_hash": header.kernel_hash,
         "input_hash": header.input_hash,
         "trace": {"origin": trace.origin or "emulated", "tool_version": header.tool_version, "schema": header.schema},
+        **({"sampling": sampling} if sampling is not None else {}),
         "method": {
-            **asdict(method), "caches_before": at_start(method.caches_before, gpu, header),
+            **asdict(method), "caches_before": at_start(method.caches_before, gpu, trace),
             "order_timing": order_document(gpu, method.order),
         },
         "profile_notes": list(profile_notes),
         "notes": notes,
     }
+
+
+def sampling_note(sampling: dict[str, Any]) -> str:
+    """What was sampled, and how far the cycles can be off because of it."""
+    share = 100 * sampling["executed_blocks"] / sampling["blocks"]
+    return (
+        f"sampled: {sampling['waves']} of {sampling['of_waves']:,.0f} waves were measured, and {sampling['executed_blocks']:,} of "
+        f"{sampling['blocks']:,} blocks executed ({share:.2g} %); 95 % confidence interval of the cycles: "
+        f"+-{100 * sampling['half_width']:.2g} %; --exact runs every block"
+    )
 
 
 def cluster_of(launch: LaunchShape) -> dict[str, Any]:

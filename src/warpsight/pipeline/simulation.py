@@ -45,7 +45,7 @@ def simulate_trace(
 
     Errors as `simulate_launch`, and UsageError for an unknown state of the caches.
     """
-    state = at_start(caches_before, gpu, trace.header)
+    state = at_start(caches_before, gpu, trace)
     check_carried(state, l2_before)
     before = launch_before(caches_before, gpu, watch)
     occupancy = resident or trace_occupancy(trace, gpu)
@@ -64,7 +64,7 @@ def simulate_trace(
         )
     prediction = _as_prediction(trace, machine, occupancy, simulation, perf_counter() - started)
     prediction.provenance["method"]["caches_before"] = state
-    prediction.provenance["notes"][:0] = notes_on(caches_before, gpu, trace.header)
+    prediction.provenance["notes"][:0] = notes_on(caches_before, gpu, trace)
     return SimulatedLaunch(simulation, prediction)
 
 

@@ -89,10 +89,20 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
     A `gpu`, if given, says beforehand whether a block fits an SM, and whose machine code is executed at level `sass`.
     Raises UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, and LimitError past `max_instructions`.
     """
+    return trace_launch(*launch_of(request, gpu, watch), watch)
+
+
+def launch_of(request: KernelRequest, gpu: GpuSpec | None, watch: Watch | None = None) -> tuple[ReadyLaunch, PreparedKernel]:
+    """The launch of `request` and its kernel, ready to run. Raises as `trace_kernel`."""
+    request.refuse_import_options()
     ready = autotune.prepare_tuned(request, gpu, run_ready, watch)
     if gpu is not None:
         ready.check_fit(gpu)
-    prepared = _compiled(ready)
+    return ready, _compiled(ready)
+
+
+def trace_launch(ready: ReadyLaunch, prepared: PreparedKernel, watch: Watch | None = None) -> KernelTrace:
+    """Run all blocks of a launch, and keep their trace in memory. Raises as `trace_kernel`."""
     trace = _run(ready, prepared, None, watch)
     return replace(trace, notes=ready.notes, extra=listing(prepared, trace.instructions))
 

@@ -310,7 +310,8 @@ class KernelTrace:
     """One launch: header, static instructions, basic blocks, paths, and the warps' streams in chunks.
 
     `block_start` int32 [basic blocks + 1]: basic block b holds pcs `block_start[b]` .. `block_start[b + 1]`.
-    Iterate `chunks` as often as needed; a stored trace is read from disk each time.
+    Iterate `chunks` as often as needed; a stored trace is read from disk each time. `waves`: what was executed for a trace of
+    sampled waves, which has the measured blocks alone.
     """
 
     header: TraceHeader
@@ -321,6 +322,7 @@ class KernelTrace:
     origin: str = ""
     notes: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict, repr=False)
+    waves: WaveSample | None = field(default=None, repr=False)
 
     def is_remote(self, instruction: StaticInstruction) -> bool:
         """Whether what it accesses in shared memory is that of another block of the cluster.
@@ -332,6 +334,26 @@ class KernelTrace:
 
     def _repr_html_(self) -> str | None:
         return DISPLAY.html(self)
+
+
+@dataclass(frozen=True)
+class WaveSample:
+    """Sampled waves of a launch: the trace of all blocks that were `executed`, in their order, and what they are there for.
+
+    `label` int64 [executed blocks]: 0 of a block that only warms the caches up; else the number of the measured wave, of which 1 is
+    the launch's first and the largest its last. `start` int64: where, among the executed blocks, those that follow each other in
+    the launch begin. `kept` has results that are expensive to make again.
+    """
+
+    executed: KernelTrace
+    label: npt.NDArray[np.int64]
+    start: npt.NDArray[np.int64]
+    kept: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def measured(self) -> int:
+        """How many waves are measured."""
+        return int(self.label.max())
 
 
 # -- Where a producer stores a trace.

@@ -167,7 +167,7 @@ def execute(
     `memory` is device memory that exists; with None the launch gets its own, and its arrays stay as they are. `inspect` is shown
     the memory that it leaves.
     """
-    with _Run(prepared, launch, memory, max_instructions, progress, options) as run, run.interruption:
+    with Run(prepared, launch, memory, max_instructions, progress, options) as run, run.interruption:
         count = run.execute_unrecorded()
         if inspect is not None:
             inspect(run.memory)
@@ -192,7 +192,7 @@ def lane_addresses(
     if prepared.native.graph.waits.spinning:
         return [None] * len(accesses)
     probes = Probes(len(prepared.function.instructions), accesses)
-    with _Run(prepared, launch, None, max_instructions, progress, options) as run, run.interruption:
+    with Run(prepared, launch, None, max_instructions, progress, options) as run, run.interruption:
         run.execute_unrecorded(probes)
     return probes.results()
 
@@ -209,7 +209,7 @@ def _own_memory(prepared: PreparedKernel, launch: Launch, options: RunOptions) -
     )  # fmt: skip
 
 
-class _Run:
+class Run:
     """One launch in progress."""
 
     def __init__(
@@ -242,7 +242,7 @@ class _Run:
         if self.memory.watch is not None:
             self.memory.watch.begin(function, launch, native.graph, lanes_apart=prepared.level == "ptx")
 
-    def __enter__(self) -> _Run:
+    def __enter__(self) -> Run:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -262,7 +262,8 @@ class _Run:
         """Warp instructions so far."""
         return sum(worker.instructions for worker in self.workers)
 
-    def _new_worker(self) -> Worker:
+    def new_worker(self) -> Worker:
+        """A further worker of the launch. Raises LimitError where there is no memory for it."""
         try:
             worker = Worker(
                 self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll,
@@ -296,7 +297,7 @@ class _Run:
 
     def execute_unrecorded(self, probes: Probes | None = None) -> int:
         """Run all blocks, or those that `probes` need, and throw away what they record; the number of warp instructions."""
-        worker = self._new_worker()
+        worker = self.new_worker()
         if probes is not None:
             worker.context[Slot.PROBE_PTR] = probes.pointer
         band = band_of(self.launch)
@@ -306,7 +307,7 @@ class _Run:
                 if self.progress is not None:
                     self.progress(done, self.launch.blocks)
         except Stopped as stopped:
-            raise self._fault(stopped.worker, stopped.block) from None
+            raise self.fault(stopped.worker, stopped.block) from None
         return self.instructions
 
     def execute(self, sink: TraceSink, threads: int) -> tuple[PathTable, npt.NDArray[np.int64]]:
@@ -317,7 +318,7 @@ class _Run:
         if may_split and isinstance(self.memory, DeviceMemory) and not why_in_order(self.function):
             table = AccessTable.of(self.code, self.native.graph)
             workers = min(threads, -(-self.launch.blocks // CHUNK_MULTIPLE))  # more would find no chunk
-            apart = Apart([self._new_worker() for _ in range(workers)], table, self.memory.size, self.launch.blocks)
+            apart = Apart([self.new_worker() for _ in range(workers)], table, self.memory.size, self.launch.blocks)
             try:
                 return self._collect(apart.streams(), sink)
             except Stopped as stopped:
@@ -330,9 +331,9 @@ class _Run:
             self.memory.fill()
             sink.restart()
         try:
-            return self._collect(self._new_worker().streams(0, self.launch.blocks), sink)
+            return self._collect(self.new_worker().streams(0, self.launch.blocks), sink)
         except Stopped as stopped:
-            raise self._fault(stopped.worker, stopped.block) from None
+            raise self.fault(stopped.worker, stopped.block) from None
 
     def _collect(self, streams: Iterable[Streams], sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
         paths = PathStore()
@@ -379,7 +380,8 @@ class _Run:
         elif (error is None or isinstance(error, LaunchFault)) and any(each.severity == "error" for each in found):
             raise CheckFault.of(found) from None
 
-    def _fault(self, worker: Worker, block: int) -> BaseException:
+    def fault(self, worker: Worker, block: int) -> BaseException:
+        """Why a worker has stopped at a block, as the error to raise."""
         c = worker.context
         if c[Slot.FAULT_KIND] in (0, Fault.INTERRUPTED):
             return worker.stopped_by or KeyboardInterrupt()
@@ -427,7 +429,7 @@ def emulate(
     native = prepared.native
     sink = sink if sink is not None else SpillingSink()
     inputs = input_hash(launch)
-    with _Run(prepared, launch, memory, max_instructions, progress, options) as run:
+    with Run(prepared, launch, memory, max_instructions, progress, options) as run:
         if sample:
             run.chosen = choose_blocks(launch.blocks, sample, seed, launch.cluster or (1, 1, 1))
         started = time.perf_counter()
@@ -436,20 +438,21 @@ def emulate(
         seconds = time.perf_counter() - started
         if options.found is not None or run.memory.watch is None or not run.memory.watch.found:
             run.memory.write_back()
-        header = _header(prepared, run, registers, paths, warps_of_path, inputs, seconds)
+        recorded = 0 if run.chosen is None else int(run.chosen.sum())
+        header = trace_header(prepared, run, registers, paths, warps_of_path, inputs, seconds, recorded)
     return sink.finish(header, run.code, native.graph.block_start.astype(np.int32), paths)
 
 
-def _header(
-    prepared: PreparedKernel, run: _Run, registers: RegisterUse, paths: PathTable, warps_of_path: npt.NDArray[np.int64], inputs:
-    str, seconds: float,
+def trace_header(
+    prepared: PreparedKernel, run: Run, registers: RegisterUse, paths: PathTable, warps_of_path: npt.NDArray[np.int64], inputs:
+    str, seconds: float, sampled: int,
 ) -> TraceHeader:
+    """The header of what `run` has recorded: warps on each path, of `sampled` blocks (0: of all)."""
     source, launch, native = run.source, run.launch, run.native
     # what the system keeps of a block's shared memory is in the description of the GPU
     static = native.symbols.static_shared_bytes - native.symbols.system_shared_bytes
     recorded, threads_in_step = _recorded(native, paths, warps_of_path)
     executed = run.instructions - run.polls.instructions
-    sampled = 0 if run.chosen is None else int(run.chosen.sum())
     return TraceHeader(
         kernel=run.name, mangled=launch.kernel, source=source.path, grid=launch.grid, block=launch.block,
         cluster=launch.cluster or (1, 1, 1),

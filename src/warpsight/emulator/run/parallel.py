@@ -38,10 +38,15 @@ _ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "s
 _COUNTERS = ("%clock", "%globaltimer", "%gridid", "%smid")
 
 
-def why_in_order(function: Function) -> str:
-    """Why the blocks of a kernel must run one after the other; empty if it does not say that they must."""
+def why_in_order(function: Function, *, sums: bool = False) -> str:
+    """Why the blocks of a kernel must run one after the other; empty if it does not say that they must.
+
+    With `sums`, atomics are no reason: whether their results are used is known otherwise.
+    """
     for instruction in function.instructions:
         modifiers = set(instruction.modifiers)
+        if sums and instruction.opcode in ("atom", "red"):
+            continue
         if instruction.opcode == "call" and all(getattr(o, "name", "") != ASSERTION for o in instruction.operands[1:2]):
             return f'"{instruction.text}" may print, allocate or exchange data between blocks'
         on_chip = bool(modifiers & {"shared", "shared::cta", "local", "param", "param::func", "const"})

@@ -1,0 +1,147 @@
+"""The caches under sampled waves of a launch, each wave counted apart, with an L2 as the blocks between them leave it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.caches.exact.between import L2Lines
+from warpsight.caches.exact.geometry import most_dirty
+from warpsight.caches.exact.simulate import CacheSimulation, Progress
+from warpsight.caches.miss_profile import COUNTS, MissProfile
+from warpsight.gpu.spec import GpuSpec
+from warpsight.traces.schema import SECTOR_BYTES, WaveSample
+from warpsight.traces.waves import labelled, part_of
+
+_NOBODY = 0xFFFFFFFF  # the tag of a line that no access finds, less its place in the set
+_MOST_SCATTERED = 0.05  # of the lines
+
+
+class ScatteredReuse(Exception):
+    """Blocks that lie far apart share lines at random, so that only the whole launch knows what the L2 holds."""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Lines of the L2 that stretches of blocks touch: of one stretch alone (`single`), of some and of all of them; and which ones
+    the `first` touches.
+    """
+
+    single: int
+    some: int
+    every: int
+    first: npt.NDArray[np.uint32]
+
+    def of_launch(self, scale: float) -> float:
+        """Lines that the whole launch touches, `scale` times as many blocks as there are in the sample."""
+        return self.single * scale + self.some + self.every
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether a part of the lines is shared by some stretches and not by others."""
+        return self.some > _MOST_SCATTERED * (self.single + self.some + self.every)
+
+
+def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
+    """What the stretches of blocks that follow each other touch. Lines of local memory, which no block shares, count for each."""
+    trace, shift = sample.executed, (line_bytes // SECTOR_BYTES).bit_length() - 1
+    first_warps = sample.start * trace.header.warps_per_block
+    touched: list[list[npt.NDArray[np.uint32]]] = [[] for _ in first_warps]
+    for chunk in trace.chunks:
+        stretch = int(np.searchsorted(first_warps, chunk.first_warp, side="right")) - 1
+        touched[stretch].append(np.unique(np.asarray(chunk.sectors) >> np.uint32(shift)))
+    lines = [np.unique(np.concatenate(each)) for each in touched if each]
+    _, times = np.unique(np.concatenate(lines), return_counts=True) if lines else (None, np.zeros(0, np.int64))
+    single, every = int((times == 1).sum()), int((times == len(sample.start)).sum())
+    return Footprint(single, len(times) - single - every, every, lines[0] if touched[0] else np.zeros(0, np.uint32))
+
+
+def wave_misses(
+    sample: WaveSample, gpu: GpuSpec, blocks_per_sm: int, *, interleaving: str, progress: Progress | None = None, warm: bool
+) -> list[MissProfile]:
+    """What the caches of `gpu` make of each measured wave, the launch's first one first.
+
+    `warm`: the L2 begins as the launch itself leaves it; else it begins empty. Raises ScatteredReuse, and as `simulate_caches`.
+    """
+    simulated = partial(CacheSimulation, gpu=gpu, blocks_per_sm=blocks_per_sm, interleaving=interleaving)
+    executed, room = sample.executed, gpu.l2.size_bytes // gpu.l2.line_bytes
+    found = footprint(sample, gpu.l2.line_bytes)
+    lines = found.of_launch(executed.header.blocks / executed.header.recorded_blocks)
+    if found.is_scattered and not (warm and lines <= room):
+        raise ScatteredReuse("blocks that lie far apart share data at random")
+    before = None
+    if warm and lines <= room:
+        before = simulated(executed).left()
+    elif warm:
+        tail = np.arange(len(sample.label)) >= sample.start[-1]
+        before = _aged(simulated(part_of(executed, tail)).run()[1], gpu, room)  # in the order of use
+    stretch = np.searchsorted(sample.start, np.arange(len(sample.label)), side="right") - 1
+    trace = labelled(executed, np.where(sample.label > 0, sample.label - 1, sample.measured + stretch))
+    opening = stretch == 0
+    first, left = simulated(part_of(trace, opening)).run(before)
+    if lines > room:  # what only the launch before has touched does not last until the launch comes to it
+        _forget(left, ~np.isin(left["tag"], found.first), gpu)
+    # half of the launch has run before the block in its middle
+    following, _ = simulated(part_of(trace, ~opening), progress=progress).run(_aged(left, gpu, room if warm else lines / 2))
+    return _each_wave(first, following, sample.measured)
+
+
+_WRITE_BACKS = ("dram_writes", "dram_write_sectors")
+
+
+def _each_wave(first: MissProfile, following: MissProfile, waves: int) -> list[MissProfile]:
+    """The counts of each wave, which come before those of the other blocks of each stretch; what has no counts is that of the
+    second simulation.
+
+    A wave evicts lines that others have written before, so its own write-backs say little of it. It has its share, by writes to the
+    L2, of those of its stretch.
+    """
+    counts = {name: np.split(getattr(first, name) + getattr(following, name), 2 * waves) for name in COUNTS}
+
+    def wave(number: int) -> MissProfile:
+        own: dict[str, Any] = {name: parts[number] for name, parts in counts.items()}
+        writes, others = (float(counts["l2_writes"][k].sum()) for k in (number, waves + number))
+        for name in _WRITE_BACKS if writes else ():
+            of_stretch = counts[name][number] + counts[name][waves + number]
+            own[name] = np.rint(of_stretch * (writes / (writes + others))).astype(np.int64)
+        return replace(following, **own)
+
+    return [wave(number) for number in range(waves)]
+
+
+def total(waves: list[MissProfile]) -> MissProfile:
+    """The counts of several waves together."""
+    sums: dict[str, Any] = {name: np.sum([getattr(each, name) for each in waves], axis=0) for name in COUNTS}
+    return replace(waves[0], **sums)
+
+
+def _aged(lines: L2Lines, gpu: GpuSpec, wanted: float) -> L2Lines:
+    """The L2 with `wanted` lines in it, as far as it has room: beside those that are there such as nobody finds, with as many dirty
+    ones among them. They are what blocks between the samples have left.
+    """
+    aged = lines.copy()
+    sets = aged.reshape(-1, gpu.l2.ways)
+    there = (sets["valid"] != 0) | (sets["dirty"] != 0)
+    missing, free = max(0.0, wanted - float(there.sum())), int((~there).sum())
+    if not missing or not free or not there.any():
+        return aged
+    chance = np.random.default_rng(0)
+    added = ~there & (chance.random(sets.shape) < missing / free)
+    share = float((sets["dirty"] != 0).sum()) / float(there.sum())
+    number = np.cumsum(added, axis=1) * share + chance.random(len(sets))[:, None]  # evenly among those of a set
+    dirty = added & (np.floor(number) > np.floor(number - share))
+    room = most_dirty(gpu.l2) - (sets["dirty"] != 0).sum(axis=1)
+    dirty &= np.cumsum(dirty, axis=1) <= room[:, None]
+    whole = (1 << gpu.l2.line_bytes // SECTOR_BYTES) - 1
+    sets["valid"][added], sets["dirty"][dirty] = whole, whole
+    _forget(aged, added.ravel(), gpu)
+    return aged
+
+
+def _forget(lines: L2Lines, chosen: npt.NDArray[np.bool_], gpu: GpuSpec) -> None:
+    """Let no access find the `chosen` lines."""
+    lines["tag"][chosen] = (_NOBODY - np.arange(len(lines)) % gpu.l2.ways)[chosen]

@@ -1,0 +1,171 @@
+"""May some blocks of a launch run without the others? Only if none of them reads what another block writes.
+
+What the kernel says of itself is seen before (`why_whole`). The rest is seen from what the blocks that ran have recorded: an array
+that one of them writes may be read only where the block itself has written, and no other. A store that none of them has executed
+may write to every array that its address can come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.addressing.coalescing import SECTOR_BYTES
+from warpsight.base.compiled import jit
+from warpsight.emulator.codegen.layout import ARENA_BASE
+from warpsight.emulator.codegen.native import NativeKernel
+from warpsight.emulator.run.memory import Allocation
+from warpsight.emulator.run.parallel import READ, WRITTEN, AccessTable, why_in_order
+from warpsight.isa.ptx.program import Address, Function, Instruction, Symbol
+from warpsight.isa.ptx.rules import memory_access, reads, register_names, writes
+from warpsight.kernels.launch import Launch
+from warpsight.traces.events import sectors_of_event
+from warpsight.traces.schema import ATOMIC, LOAD, PathTable, StaticInstruction, TraceChunk
+
+_FIRST_SECTOR = ARENA_BASE // SECTOR_BYTES
+_SEVERAL = -1  # blocks have written a sector
+
+
+def why_whole(function: Function, native: NativeKernel, launch: Launch, code: Sequence[StaticInstruction]) -> str:
+    """Why all blocks of a launch have to run, from its kernel alone; empty if nothing says so."""
+    if launch.cluster_blocks > 1:
+        return "its blocks are in clusters"
+    if native.graph.waits.spinning:
+        return "its threads wait for other threads"
+    read = {register for instruction in code for register in instruction.sources}
+    for instruction in code:
+        if instruction.access == ATOMIC and instruction.has_sectors and read.intersection(instruction.destinations):
+            return f'it uses the result of "{instruction.opcode}"'
+    return why_in_order(function, sums=True)
+
+
+# -- Where the address of an access can come from, by the PTX.
+
+class PointerSources:
+    """The parameters and variables that each register of a kernel in PTX can have its value from. Order of execution is left out.
+
+    What 64-bit loads from memory bring may be a pointer to anything.
+    """
+
+    ANYTHING = "?"
+
+    def __init__(self, function: Function) -> None:
+        self._of: dict[str, frozenset[str]] = {}
+        self._by_line: dict[int, list[Instruction]] = {}
+        for instruction in function.instructions:
+            self._by_line.setdefault(instruction.ptx_line, []).append(instruction)
+        changed = True
+        while changed:
+            changed = False
+            for instruction in function.instructions:
+                found = self._value(instruction)
+                for name in writes(instruction) if found else ():
+                    known = self._of.get(name, frozenset())
+                    if not found <= known:
+                        self._of[name], changed = known | found, True
+
+    def _value(self, instruction: Instruction) -> frozenset[str]:
+        if instruction.opcode in ("ld", "ldu", "atom") and "param" not in instruction.modifiers:
+            wide = {"u64", "s64", "b64"} & set(instruction.modifiers)
+            return frozenset({self.ANYTHING} if wide else ())
+        return self._names(instruction.operands, reads(instruction))
+
+    def _names(self, operands: Iterable[object], registers: Iterable[str]) -> frozenset[str]:
+        symbols = [o.base if isinstance(o, Address) else o for o in operands]
+        named = {o.name for o in symbols if isinstance(o, Symbol)}
+        return frozenset(named).union(*(self._of.get(name, frozenset()) for name in registers))
+
+    def of_accesses(self, line: int) -> frozenset[str]:
+        """What the addresses of the stores and atomics in a line of the PTX can come from; nothing where there are none."""
+        found: frozenset[str] = frozenset()
+        for instruction in self._by_line.get(line, ()):
+            access = memory_access(instruction)
+            if access is not None and access.access != LOAD:
+                addresses = [o for o in instruction.operands if isinstance(o, Address)]
+                found |= self._names(addresses, register_names(addresses))
+        return found
+
+
+# -- What the blocks did.
+
+_SIGNATURE = (
+    "int64(Tuple((int64[::1], int32[::1], int32[::1])), Tuple((int32[::1], int64[::1], uint8[::1], int64[::1], uint32[::1])), "
+    "int64, int64, Tuple((int64[::1], int64[:, ::1])), int32[::1], boolean[::1], boolean[::1], boolean)"
+)
+
+
+@jit(_SIGNATURE, sources=("traces/events.py",), cache=True, nogil=True)
+def _look(paths, chunk, first_block, per_block, table, writer, guarded, seen, checks):  # type: ignore[no-untyped-def]
+    """Note who writes each sector in `writer` (a block's number + 1), and which rows of the table have accessed anything in `seen`;
+    or, where it `checks`, return the first row that reads a `guarded` sector which its block alone has not written, else -1.
+
+    `paths`: offset, basic block, repetitions; `chunk`: as in `TraceChunk`, its first warp that of block `first_block`.
+    """
+    offset, blocks, repeat = paths
+    path, event_offset, events, sector_offset, sectors = chunk
+    start, rows = table
+    for warp in range(len(path)):
+        event, sector, block = event_offset[warp], sector_offset[warp], np.int32(first_block + warp // per_block + 1)
+        for entry in range(offset[path[warp]], offset[path[warp] + 1]):
+            low, high = start[blocks[entry]], start[blocks[entry] + 1]
+            for _ in range(repeat[entry] if low < high else 0):
+                for row in range(low, high):
+                    marks, count = rows[row, 0], sectors_of_event(events, event, rows[row, 1])
+                    event += rows[row, 2]
+                    seen[row] |= count > 0
+                    for s in range(sector, sector + count):
+                        place = np.int64(sectors[s]) - _FIRST_SECTOR
+                        if place < 0 or place >= len(writer):
+                            continue
+                        if checks:
+                            if marks & READ and not marks & WRITTEN and guarded[place] and writer[place] != block:
+                                return row
+                        elif marks & WRITTEN:
+                            is_first = writer[place] == 0 or writer[place] == block
+                            writer[place] = block if is_first else _SEVERAL
+                    sector += count
+    return -1
+
+
+class Independence:
+    """Whether the blocks of a launch that have run depend on others."""
+
+    def __init__(self, code: Sequence[StaticInstruction], native: NativeKernel, per_block: int, arena_bytes: int) -> None:
+        table = AccessTable.of(code, native.graph)
+        self._table, self._per_block = (table.start, table.rows), per_block
+        self._accesses = [instruction for instruction in code if instruction.event_bytes]
+        self._writer = np.zeros(-(-arena_bytes // SECTOR_BYTES), np.int32)
+        self._seen = np.zeros(len(self._accesses), np.bool_)
+
+    def note(self, paths: PathTable, chunk: TraceChunk, first_block: int) -> None:
+        """Note what the blocks of a chunk, from `first_block` on, have written."""
+        self._look(paths, chunk, first_block, np.zeros(0, np.bool_))
+
+    def first_dependent(self, paths: PathTable, chunk: TraceChunk, first_block: int, guarded: npt.NDArray[np.bool_]) -> str:
+        """The opcode of an access of the chunk that reads a `guarded` sector which its block alone has not written; else empty."""
+        row = self._look(paths, chunk, first_block, guarded)
+        return "" if row < 0 else self._accesses[row].opcode
+
+    def _look(self, paths: PathTable, chunk: TraceChunk, first_block: int, guarded: npt.NDArray[np.bool_]) -> int:
+        streams = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
+        return int(_look(
+            (paths.offset, paths.block, paths.repeat), tuple(np.ascontiguousarray(each) for each in streams), first_block,
+            self._per_block, self._table, self._writer, guarded, self._seen, len(guarded) > 0,
+        ))  # fmt: skip
+
+    def unseen_stores(self) -> list[StaticInstruction]:
+        """Stores and atomics to device memory that no block has executed."""
+        rows = zip(self._accesses, self._seen.tolist(), strict=True)
+        return [each for each, seen in rows if not seen and each.has_sectors and each.access != LOAD and each.space != "local"]
+
+    def guarded(self, allocations: Sequence[Allocation], named: Iterable[Allocation]) -> npt.NDArray[np.bool_]:
+        """The sectors of the `allocations` that blocks have written, and of those `named`; bool, empty if there are none."""
+        guarded = np.zeros(len(self._writer), np.bool_)
+        chosen = {each.address for each in named}
+        for each in allocations:
+            first, end = (each.address - ARENA_BASE) // SECTOR_BYTES, -(-(each.end - ARENA_BASE) // SECTOR_BYTES)
+            if each.writable and (each.address in chosen or self._writer[first:end].any()):
+                guarded[first:end] = True
+        return guarded if guarded.any() else np.zeros(0, np.bool_)

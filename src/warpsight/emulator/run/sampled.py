@@ -1,0 +1,214 @@
+"""Runs some blocks of a launch and no others, for predictions, which need no results; `independence` says when that is right."""
+
+from __future__ import annotations
+
+import queue
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from time import perf_counter
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.progress import Progress
+from warpsight.emulator.run.independence import Independence, PointerSources, why_whole
+from warpsight.emulator.run.launch import PreparedKernel, Run, trace_header
+from warpsight.emulator.run.memory import Allocation, DeviceMemory
+from warpsight.emulator.run.worker import Stopped, Streams, Worker
+from warpsight.isa.ptx.inlining import inline_calls
+from warpsight.kernels.launch import DEFAULT_OPTIONS, Launch, RunOptions, input_hash
+from warpsight.kernels.registers import RegisterUse
+from warpsight.traces.path_store import PathStore
+from warpsight.traces.schema import ChunkSource, KernelTrace, TraceChunk, TraceHeader
+from warpsight.traces.store import MEMORY_LIMIT_BYTES, SpillingSink
+from warpsight.traces.waves import part_of
+
+Blocks = tuple[int, int]
+"""Blocks from the first to before the second."""
+
+_PIECES = 16  # of a range of blocks, which workers take in turn
+_RANGES_IN_MEMORY = 16  # what is beyond their share of the memory for traces goes to disk
+
+
+class Dependent(Exception):
+    """The blocks that ran may depend on others; the text says why."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a range of blocks has recorded, its warps numbered from 0, and how many took each of the paths known by then."""
+
+    chunks: ChunkSource
+    taken: npt.NDArray[np.int64]
+
+
+class SampledRun:
+    """A launch of which the blocks run that `execute` is told of. Used in a `with` statement."""
+
+    def __init__(
+        self, prepared: PreparedKernel, launch: Launch, *, registers: RegisterUse, max_instructions: int, threads: int = 1,
+        progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        """Arguments as for `emulate`. Raises Dependent for a kernel whose blocks all have to run."""
+        self._prepared, self._launch, self._registers, self._inputs = prepared, launch, registers, input_hash(launch)
+        self._progress, self._threads, self._seconds = progress, threads, 0.0
+        self._paths, self._parts = PathStore(), dict[Blocks, _Part]()
+        self._run = Run(prepared, launch, None, max_instructions, None, options)
+        self._per_block = -(-launch.threads_per_block // 32)
+        # of machine code the PTX that it was made from: there, a division is no call of a function
+        source = prepared.source
+        ptx = prepared.function if source.cubin else inline_calls(source.module, source.module.functions[launch.kernel])
+        self._ptx = None if source.cubin else ptx
+        reason = why_whole(ptx, prepared.native, launch, self._run.code)
+        if reason or not isinstance(self._run.memory, DeviceMemory):
+            self._run.memory.close()
+            raise Dependent(reason)
+        self._memory = self._run.memory
+        self._independence = Independence(self._run.code, prepared.native, self._per_block, self._memory.size)
+
+    def __enter__(self) -> SampledRun:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._run.__exit__(kind, error, trace)
+
+    def execute(self, ranges: Sequence[Blocks]) -> None:
+        """Run these blocks too. Raises what `emulate` raises, and Dependent if blocks that ran may depend on others."""
+        started, run = perf_counter(), self._run
+        total, done = sum(end - first for first, end in ranges), 0
+        while len(run.workers) < self._threads:
+            run.new_worker()
+        with run.interruption:
+            for blocks in ranges:
+                sink, counts = SpillingSink(MEMORY_LIMIT_BYTES // _RANGES_IN_MEMORY), list[npt.NDArray[np.int32]]()
+                for part in self._streams(blocks):
+                    chunk = self._chunk(part, blocks[0])
+                    self._independence.note(self._paths.table(), chunk, part.first_warp // self._per_block)
+                    sink.add(chunk)
+                    counts.append(chunk.path)
+                    done += len(chunk.path) // self._per_block
+                    if self._progress is not None:
+                        self._progress(done, total)
+                self._parts[blocks] = self._kept(sink, counts, blocks)
+        self._seconds += perf_counter() - started
+        self._check()
+
+    def trace(self) -> KernelTrace:
+        """The trace of all blocks that have run, in their order; its counts of instructions are scaled to the launch."""
+        order = sorted(self._parts)
+        blocks, paths = sum(end - first for first, end in order), self._paths.table()
+        taken = np.zeros(len(paths), np.int64)
+        for part in self._parts.values():
+            taken[: len(part.taken)] += part.taken
+        header = self._header(taken, blocks)
+        chunks = _Joined([self._parts[each].chunks for each in order])
+        executed = KernelTrace(header, self._run.code, self._prepared.native.graph.block_start.astype(np.int32), paths, chunks)
+        return part_of(executed, np.ones(blocks, np.bool_))
+
+    @property
+    def ranges(self) -> list[Blocks]:
+        """The blocks that have run, in order."""
+        return sorted(self._parts)
+
+    def _streams(self, blocks: Blocks) -> Iterator[Streams]:
+        """What the blocks record, in order. A few pieces per worker are begun and not yet taken."""
+        free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        for worker in self._run.workers:
+            free.put(worker)
+
+        size = -(-(blocks[1] - blocks[0]) // _PIECES)
+
+        def work(first: int) -> list[Streams]:
+            worker = free.get()
+            try:
+                return list(worker.streams(first, min(first + size, blocks[1])))
+            finally:
+                free.put(worker)
+
+        begun: deque[Future[list[Streams]]] = deque()
+        try:
+            with ThreadPoolExecutor(self._threads) as pool:
+                for first in range(*blocks, size):
+                    begun.append(pool.submit(work, first))
+                    if len(begun) > 2 * self._threads:
+                        yield from begun.popleft().result()
+                while begun:
+                    yield from begun.popleft().result()
+        except Stopped as stopped:
+            raise self._run.fault(stopped.worker, stopped.block) from None
+
+    def _chunk(self, part: Streams, first_block: int) -> TraceChunk:
+        if self._run.polls.any:
+            part = self._run.polls.without_failed(part)
+        offsets = [np.ascontiguousarray(part.offsets[:, k]) for k in range(3)]
+        numbers = self._paths.number(part.entries, offsets[0])
+        return TraceChunk(
+            part.first_warp - first_block * self._per_block, numbers, offsets[1], part.events, offsets[2], part.sectors
+        )  # fmt: skip
+
+    def _kept(self, sink: SpillingSink, counts: list[npt.NDArray[np.int32]], blocks: Blocks) -> _Part:
+        """What a range of blocks has recorded, in memory or on disk."""
+        paths = self._paths.table()
+        taken = np.bincount(np.concatenate(counts), minlength=len(paths))
+        start = self._prepared.native.graph.block_start.astype(np.int32)
+        stored = sink.finish(self._header(taken, blocks[1] - blocks[0]), self._run.code, start, paths)
+        return _Part(stored.chunks, taken)
+
+    def _header(self, taken: npt.NDArray[np.int64], blocks: int) -> TraceHeader:
+        paths = self._paths.table()
+        return trace_header(self._prepared, self._run, self._registers, paths, taken, self._inputs, self._seconds, blocks)
+
+    # -- Do the blocks depend on each other?
+
+    def _check(self) -> None:
+        guarded = self._independence.guarded(self._memory.allocations, self._of_unseen_stores())
+        paths = self._paths.table()
+        for (first, _), part in self._parts.items() if len(guarded) else ():
+            for chunk in part.chunks:
+                first_block = first + chunk.first_warp // self._per_block
+                if opcode := self._independence.first_dependent(paths, chunk, first_block, guarded):
+                    raise Dependent(f'"{opcode}" reads an array that other blocks may write')
+
+    def _of_unseen_stores(self) -> list[Allocation]:
+        """The arrays and variables that stores which no block has executed may write to."""
+        unseen = self._independence.unseen_stores()
+        if not unseen:
+            return []
+        if self._ptx is None:
+            raise Dependent(f'no sampled block has executed "{unseen[0].opcode}", which may write anywhere')
+        pointers, found = PointerSources(self._ptx), list[Allocation]()
+        places = dict(zip((p.name for p in self._ptx.parameters), self._parameters(), strict=True))
+        known = self._prepared.native.symbols.addresses
+        for instruction in unseen:
+            names = pointers.of_accesses(instruction.ptx_line)
+            if not names or not names <= places.keys() | known.keys():
+                raise Dependent(f'no sampled block has executed "{instruction.opcode}", which may write anywhere')
+            addresses = {word for name in names for word in places.get(name, ())}
+            addresses |= {known[name] for name in names - set(places)}
+            found += [each for each in self._memory.allocations if any(each.address <= word < each.end for word in addresses)]
+        return found
+
+    def _parameters(self) -> list[list[int]]:
+        """The 64-bit words of each parameter: its pointers are among them."""
+        placed = [each for each in self._prepared.native.symbols.placed if each.space == "param"]
+        values = (bytes(self._memory.parameters[each.offset : each.offset + each.size]) for each in placed)
+        return [[int.from_bytes(value[k : k + 8], "little") for k in range(0, len(value) - 7, 8)] for value in values]
+
+
+class _Joined(ChunkSource):
+    """Chunks of several sources, one after the other; those of each are numbered from 0."""
+
+    def __init__(self, sources: Sequence[ChunkSource]) -> None:
+        self._sources = sources
+
+    def __iter__(self) -> Iterator[TraceChunk]:
+        first = 0
+        for source in self._sources:
+            end = first
+            for chunk in source:
+                end = first + chunk.first_warp + len(chunk.path)
+                yield replace(chunk, first_warp=first + chunk.first_warp)
+            first = end

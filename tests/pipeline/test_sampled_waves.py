@@ -1,0 +1,212 @@
+"""Do sampled waves give the whole launch's time, and does a launch run whole where they cannot?"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warpsight.base.errors import UsageError
+from warpsight.caches.exact.simulate import CacheSimulation
+from warpsight.caches.exact.waves import _aged, wave_misses
+from warpsight.caches.miss_profile import COUNTS
+from warpsight.cli.main import main
+from warpsight.emulator.run.sampled import Dependent, SampledRun
+from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.evaluate import predict_trace, trace_occupancy
+from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest
+from warpsight.pipeline.sampling import NotSampled, Plan, _student, trace_to_predict
+from warpsight.pipeline.tracing import launch_of, obtain_trace
+from warpsight.traces.schema import KernelTrace, WaveSample
+from warpsight.traces.waves import labelled, part_of
+
+pytestmark = pytest.mark.unit
+
+SOURCE = """
+extern "C" __global__ void scale(const float* in, float* out, int* rare)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (blockIdx.x == 333) rare[0] = 1;
+    out[i] += 2 * in[i];
+}
+extern "C" __global__ void longer(float* out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < blockIdx.x; k++) sum = sum * 0.5f + k;
+    out[i] = sum;
+}
+extern "C" __global__ void chain(float* out)
+{
+    out[blockIdx.x * 32] = blockIdx.x ? out[blockIdx.x * 32 - 32] : 1;
+}
+extern "C" __global__ void queue(int* next, int* out) { out[atomicAdd(next, 1) % 1024] = blockIdx.x; }
+extern "C" __global__ void count(const int* in, int* bins) { atomicAdd(&bins[in[blockIdx.x * blockDim.x + threadIdx.x]], 1); }
+"""
+BLOCKS, THREADS = 640, 64
+GPU = load_gpu("mdm-pascal", overrides=["sm_count=2", "sm.max_blocks=8"])
+FLOATS = f"f32[{BLOCKS * THREADS}]:zeros"
+INTS = f"i32[{BLOCKS * THREADS}]:randint(64)"
+
+
+def request(kernel: str, *args: Any, blocks: int = BLOCKS) -> KernelRequest:
+    return KernelRequest(SOURCE, kernel=kernel, grid=blocks, block=THREADS, args=args, threads=1)
+
+
+def sampled(asked: KernelRequest, accuracy: float = 0.02) -> KernelTrace:
+    return trace_to_predict(asked, GPU, "warpsight", DEFAULT_METHOD, accuracy, least_instructions=0)
+
+
+def run_blocks(kernel: str, *args: Any, ranges: tuple[tuple[int, int], ...] = ((0, 16), (304, 336))) -> KernelTrace:
+    ready, prepared = launch_of(request(kernel, *args), GPU)
+    with SampledRun(prepared, ready.launch, registers=ready.registers, max_instructions=10**9) as run:
+        run.execute(ranges)
+        return run.trace()
+
+
+@pytest.fixture(scope="module")
+def scaled() -> KernelTrace:
+    return sampled(request("scale", FLOATS, FLOATS, INTS))
+
+
+def cycles(trace: KernelTrace) -> float:
+    return predict_trace(trace, GPU, ["warpsight"])[0].cycles
+
+
+def test_waves_of_equal_blocks_give_the_time_of_the_launch(scaled: KernelTrace) -> None:
+    document = scaled.extra["sampling"]
+    assert document["executed_blocks"] < BLOCKS / 2
+    assert scaled.header.sampled_blocks == document["measured_blocks"] < document["executed_blocks"]
+    whole = obtain_trace(request("scale", FLOATS, FLOATS, INTS), gpu=GPU)
+    assert scaled.header.warp_instructions == pytest.approx(whole.header.warp_instructions, rel=0.001)
+    assert cycles(scaled) == pytest.approx(cycles(whole), rel=0.03)
+    assert document["half_width"] <= 0.02
+
+
+def test_prediction_says_what_was_sampled(scaled: KernelTrace) -> None:
+    (prediction,) = predict_trace(scaled, GPU, ["warpsight"])
+    assert prediction.provenance["sampling"] == scaled.extra["sampling"]
+    assert any("95 % confidence interval" in note for note in prediction.provenance["notes"])
+
+
+def test_trend_along_the_launch_widens_the_interval_until_all_blocks_run() -> None:
+    trace = sampled(request("longer", FLOATS), 0.001)
+    assert trace.waves is None and trace.header.sampled_blocks == 0
+    assert sampled(request("longer", FLOATS), 0.5).extra["sampling"]["half_width"] > 0.001
+
+
+@pytest.mark.parametrize(("kernel", "args"), [("chain", (FLOATS,)), ("queue", (INTS, INTS))])
+def test_blocks_that_depend_on_each_other_all_run(kernel: str, args: tuple[str, ...]) -> None:
+    with pytest.raises(Dependent, match=r"other blocks may write|uses the result"):
+        run_blocks(kernel, *args)
+    assert sampled(request(kernel, *args)).header.sampled_blocks == 0
+
+
+def test_store_that_no_sampled_block_executes_counts_for_its_array() -> None:
+    elsewhere = ((0, 16), (400, 432))  # without block 333, which writes to `rare`
+    assert run_blocks("scale", FLOATS, FLOATS, INTS, ranges=elsewhere).header.sampled_blocks == 48
+    shared = np.zeros(BLOCKS * THREADS, np.float32)
+    with pytest.raises(Dependent, match="other blocks may write"):
+        run_blocks("scale", shared, np.zeros_like(shared), shared.view(np.int32), ranges=elsewhere)
+
+
+def test_atomics_without_results_leave_blocks_independent() -> None:
+    assert run_blocks("count", INTS, INTS).header.sampled_blocks == 48
+
+
+def test_arrays_of_the_caller_are_written() -> None:
+    out = np.zeros(BLOCKS * THREADS, np.float32)
+    trace = sampled(request("longer", out))
+    assert trace.header.sampled_blocks == 0 and out.any()
+
+
+def test_short_launches_run_whole() -> None:
+    ready, _ = launch_of(request("longer", FLOATS, blocks=100), GPU)
+    with pytest.raises(NotSampled, match="waves"):
+        Plan.of(ready, GPU)
+    asked = request("scale", FLOATS, FLOATS, INTS)
+    assert trace_to_predict(asked, GPU, "warpsight", DEFAULT_METHOD).header == replace(
+        obtain_trace(asked, gpu=GPU).header, emulation_seconds=pytest.approx(0, abs=100)
+    )
+
+
+def test_doubled_plans_keep_their_waves_and_blocks_run_once() -> None:
+    ready, _ = launch_of(request("longer", FLOATS), GPU)
+    first = replace(Plan.of(ready, GPU), blocks=20_000)
+    apart = (replace(part, low=part.low * 30, high=part.high * 30, wave=part.wave * 30) for part in first.parts)
+    plan = replace(first, parts=tuple(apart))
+    for _ in range(3):
+        doubled = plan.doubled()
+        assert set(plan.waves) <= set(doubled.waves) and len(doubled.parts) == 2 * len(plan.parts)
+        plan = doubled
+        ranges = plan.ranges
+        assert all(end <= following for (_, end), (following, _) in pairwise(ranges))
+        assert ranges[0][0] == 0 and ranges[-1][1] == plan.blocks
+        assert len(plan.labels()) == plan.executed == sum(end - start for start, end in ranges)
+
+
+# -- The caches under sampled waves.
+
+def sample_of(trace: KernelTrace) -> WaveSample:
+    assert trace.waves is not None
+    return trace.waves
+
+
+def test_instructions_of_their_own_count_each_wave_and_change_nothing(scaled: KernelTrace) -> None:
+    sample, resident = sample_of(scaled), trace_occupancy(scaled, GPU).blocks_per_sm
+    together, _ = CacheSimulation(sample.executed, GPU, resident).run()
+    apart, _ = CacheSimulation(labelled(sample.executed, sample.label), GPU, resident).run()
+    for name in COUNTS:
+        assert (np.sum(np.split(getattr(apart, name), sample.measured + 1), axis=0) == getattr(together, name)).all(), name
+    assert [getattr(apart, f.name) for f in fields(apart) if f.name not in COUNTS] == [
+        getattr(together, f.name) for f in fields(together) if f.name not in COUNTS
+    ]
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_each_wave_has_the_accesses_of_its_blocks(scaled: KernelTrace, warm: bool) -> None:
+    sample, resident = sample_of(scaled), trace_occupancy(scaled, GPU).blocks_per_sm
+    waves = wave_misses(sample, GPU, resident, interleaving="clocked", warm=warm)
+    assert len(waves) == sample.measured
+    for number, wave in enumerate(waves, 1):
+        blocks = int((sample.label == number).sum())
+        assert wave.executions.sum() == blocks * (THREADS // 32) * 3 + (sample.label[333] == number if blocks > 333 else 0)
+
+
+def test_blocks_between_leave_lines_that_nobody_finds_and_that_have_to_be_written(scaled: KernelTrace) -> None:
+    sample, resident = sample_of(scaled), trace_occupancy(scaled, GPU).blocks_per_sm
+    _, left = CacheSimulation(sample.executed, GPU, resident).run()
+    there = (left["valid"] != 0) | (left["dirty"] != 0)
+    full = _aged(left, GPU, len(left))
+    assert (full[there] == left[there]).all() and (full["valid"] != 0).all()
+    share = (left["dirty"] != 0).sum() / there.sum()
+    assert (full["dirty"] != 0).mean() == pytest.approx(share, abs=0.05)
+    assert full["tag"][~there].min() > left["tag"].max()
+    assert (_aged(left, GPU, 0) == left).all()
+
+
+def test_part_of_a_trace_stands_for_the_launch(scaled: KernelTrace) -> None:
+    executed = sample_of(scaled).executed
+    kept = np.arange(executed.header.sampled_blocks) % 3 == 0
+    part = part_of(executed, kept)
+    assert sum(len(chunk.path) for chunk in part.chunks) == part.header.warps == int(kept.sum()) * THREADS // 32
+    assert part.header.warp_instructions == pytest.approx(scaled.header.warp_instructions, rel=0.01)
+
+
+# -- The interval, and what the user says.
+
+@pytest.mark.parametrize(("degrees", "quantile"), [(2, 4.3027), (3, 3.1824), (7, 2.3646), (30, 2.0423)])
+def test_quantiles_of_students_t(degrees: int, quantile: float) -> None:
+    assert _student(degrees) == pytest.approx(quantile, rel=0.035)
+
+
+def test_accuracy_that_is_no_share_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match="not a share"):
+        sampled(request("longer", FLOATS), 1.0)
+    assert main(["predict", "none.cu", "--accuracy", "much"]) == 2
+    assert "is not a share" in capsys.readouterr().err
+    assert main(["predict", "none.cu", "--accuracy", "1%", "--exact"]) == 2
+    assert "cannot be combined with --exact" in capsys.readouterr().err

@@ -1,0 +1,163 @@
+"""Sampled waves compared with whole launches: the page validation/sampling.md.
+
+Every kernel of the suite whose size is in its manifest, at its size and at 16 times its work, on a GPU of few SMs, so that the
+launches are many waves. `python validation/sampling.py KERNEL ...` prints rows of these kernels; with `--write` all kernels run
+and the page is written.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+
+from marked_page import put
+from warpsight.gpu.loader import load_gpu
+from warpsight.kernels.launch_file import LaunchSpec
+from warpsight.pipeline.evaluate import predict_trace
+from warpsight.pipeline.request import DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest
+from warpsight.pipeline.sampling import trace_to_predict
+from warpsight.pipeline.suites import load_suite
+from warpsight.pipeline.tracing import obtain_trace
+
+PAGE, COMMAND = Path(__file__).with_suffix(".md"), "python validation/sampling.py --write"
+GPU = "gtx1650"
+TIMES = 16
+
+# What grows with the work: the axis of the grid, and the sizes among the arguments (rows, elements) with their values at 16 times.
+GROWS: dict[str, tuple[int, dict[str, str]]] = {
+    "attention_scores": (0, {"5376": "86016"}),
+    "bilateral": (1, {"112": "1792"}),
+    "bitonic_step": (0, {"1<<20": "1<<24"}),
+    "block_scan": (0, {"208": "3328"}),
+    "color_convert": (0, {"358400": "5734400"}),
+    "conv2d_shared": (1, {"224": "3584", "228": "3588"}),
+    "embedding_bag": (0, {"19712": "315392"}),
+    "fft_radix8": (0, {"71680": "1146880"}),
+    "fourier_features": (0, {"100000": "1600000"}),
+    "gemv_rows": (0, {"14336": "229376"}),
+    "group_by_sum": (0, {"114688": "1835008"}),
+    "haar_rows": (1, {"840": "13440"}),
+    "histogram_shared": (0, {"1<<19": "1<<23"}),
+    "im2col": (2, {"8": "128"}),
+    "integral_columns": (0, {"5376": "86016"}),
+    "integral_rows": (0, {"8960": "143360"}),
+    "kmeans_aos": (0, {"57344": "917504"}),
+    "kmeans_soa": (0, {"56000": "896000"}),
+    "knn_tile": (0, {"5376": "86016"}),
+    "label_propagation": (0, {"114000": "1824000"}),
+    "lattice_boltzmann": (1, {"200": "3200"}),
+    "layernorm_rows": (0, {"448": "7168"}),
+    "mandelbrot": (1, {"192": "3072"}),
+    "mixture_assign": (0, {"28800": "460800"}),
+    "nbody_tile": (0, {"1792": "28672"}),
+    "softmax_rows": (0, {"1100": "17600"}),
+    "spmv_csr_scalar": (0, {"32769": "524289", "700000": "11200000", "32768": "524288"}),
+    "spmv_csr_vector": (0, {"7169": "114689", "420000": "6720000", "7168": "114688"}),
+    "transpose_shared": (1, {"960": "15360"}),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One launch both ways: `executed` is the share of its blocks, 1 where it ran whole; times in seconds of this machine."""
+
+    kernel: str
+    times: int
+    waves: float
+    executed: float
+    exact: float
+    sampled: float
+    half_width: float
+    exact_seconds: float
+    sampled_seconds: float
+
+    @property
+    def error(self) -> float:
+        """Of the sampled cycles, relative to those of the whole launch."""
+        return self.sampled / self.exact - 1
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval has the cycles of the whole launch in it."""
+        return abs(self.sampled - self.exact) <= self.half_width * self.sampled
+
+
+def grown(spec: LaunchSpec, axis: int, sizes: dict[str, str]) -> LaunchSpec:
+    """The launch at 16 times its work."""
+    grid = [int(size) for size in re.split("[x,]", str(spec.grid))]
+    grid[axis] *= TIMES
+    pattern = re.compile(r"(?<![\w<.])(" + "|".join(map(re.escape, sizes)) + r")(?![\w<.])")
+    args = tuple(pattern.sub(lambda match: sizes[match[0]], str(each)) for each in spec.args)
+    return replace(spec, grid="x".join(map(str, grid)), args=args)
+
+
+def row(name: str, times: int) -> Row:
+    """A kernel of the suite at its size, or at 16 times its work, sampled and whole."""
+    kernel, gpu = load_suite("warpsight").kernel(name), load_gpu(GPU)
+    spec = kernel.launch_spec()
+    spec = spec if times == 1 else grown(spec, *GROWS[name])
+    request = KernelRequest(
+        str(spec.source), kernel=spec.kernel, grid=str(spec.grid), block=str(spec.block), shared=spec.shared or None,
+        args=tuple(map(str, spec.args)), seed=spec.seed,
+    )  # fmt: skip
+    results = []
+    for trace_of in (
+        lambda: trace_to_predict(request, gpu, DEFAULT_MODEL, DEFAULT_METHOD, least_instructions=0),
+        lambda: obtain_trace(request, gpu=gpu),
+    ):
+        started = perf_counter()
+        trace = trace_of()
+        (prediction,) = predict_trace(trace, gpu, [DEFAULT_MODEL])
+        results.append((trace, prediction.cycles, perf_counter() - started))
+    (trace, sampled, sampled_seconds), (_, exact, exact_seconds) = results
+    found = trace.extra.get("sampling")
+    if found is None:
+        return Row(name, times, 0.0, 1.0, exact, sampled, 0.0, exact_seconds, sampled_seconds)
+    share = found["executed_blocks"] / found["blocks"]
+    return Row(name, times, found["of_waves"], share, exact, sampled, found["half_width"], exact_seconds, sampled_seconds)
+
+
+def line(each: Row) -> str:
+    """A row of the table."""
+    start = f"| {each.kernel} | {each.times} | {each.exact:,.0f} |"
+    if each.executed == 1:
+        return f"{start} whole | | | | |"
+    return (
+        f"{start} {100 * each.executed:.0f} % of {each.waves:.0f} waves | {100 * each.error:+.2f} % | "
+        f"{100 * each.half_width:.2f} % | {'yes' if each.holds else 'no'} | {each.exact_seconds / each.sampled_seconds:.1f} |"
+    )
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Errors, coverage and speed-up of the launches that were sampled."""
+    sampled = [each for each in rows if each.executed < 1]
+    errors = [abs(each.error) for each in sampled]
+    exact, own = (sum(getattr(each, name) for each in sampled) for name in ("exact_seconds", "sampled_seconds"))
+    held = sum(each.holds for each in sampled)
+    return (
+        f"{len(sampled)} of {len(rows)} launches were sampled. Error of the cycles: mean {100 * sum(errors) / len(errors):.2f} %, "
+        f"worst {100 * max(errors):.2f} %. The interval holds the cycles of the whole launch in {held} of {len(sampled)}. "
+        f"All of them together take {exact / own:.1f} times as long whole as sampled."
+    )
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the rows of some kernels, or write the page."""
+    names = [each for each in arguments if each != "--write"] or list(GROWS)
+    rows = []
+    for name in names:
+        for times in (1, TIMES):
+            rows.append(row(name, times))
+            print(line(rows[-1]), flush=True)
+    if "--write" in arguments:
+        head = "| kernel | work | cycles, whole | executed | error | interval | holds | speed-up |"
+        head += "\n|---|---:|---:|---:|---:|---:|---|---:|"
+        put(PAGE, COMMAND, {"launches": "\n".join([head, *map(line, rows), "", summary(rows)])})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
