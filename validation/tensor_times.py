@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, groupby
-from math import sqrt
+from math import prod, sqrt
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -37,7 +37,7 @@ HERE = Path(__file__).resolve().parent
 PAGE, KERNEL = HERE / "hardware" / "tensor.md", HERE / "hardware" / "gemm.cu"
 COMMAND = "python validation/tensor_times.py --sources FOLDER --write"
 LADDER = "blackwell-tensorcore-kernels"
-SIMULATED = 15_000_000  # warp instructions of a launch
+SIMULATED = 5_000_000  # warp instructions of a launch
 PARTS = ("development", "held out")
 
 # The workstation GPU is a larger GB202 than the catalogue's rtx5090. Its tensor cores have the same rate with 32- as with 16-bit
@@ -51,10 +51,12 @@ GPUS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # the catalogue's name, t
 }  # fmt: skip
 
 
-def predicted(trace: KernelTrace, gpu: str, *changes: str) -> float:
-    """Seconds of a launch as `warpsight` predicts them."""
+def predicted(trace: KernelTrace, gpu: str, *changes: str, before: str = "warm") -> float:
+    """Seconds of a launch as `warpsight` predicts them, with further changes of the GPU's description; `before`: the L2's state."""
     name, _, known = GPUS[gpu]
-    return warpsight.predict(trace, gpu=name, overrides=(*known, *changes)).seconds
+    values = dict(change.split("=") for change in (*known, *changes))
+    overrides = [f"{key}={value}" for key, value in values.items()]
+    return warpsight.predict(trace, gpu=name, overrides=overrides, caches_before=before).seconds
 
 
 def simulated(trace: KernelTrace, gpu: str) -> float | None:
@@ -119,8 +121,7 @@ STEPS = {
 SMALL, LARGE = Step("64, 64, 2", 512, 2, 64, "gemm_wmma"), Step("128, 128, 3", 512, 3, 128, "gemm_wmma", 64)  # to 1,535; from there
 TABLES = {"bench_mma_session.csv": "RTX PRO 6000 Max-Q", "mma_stage_sweep.csv": "RTX PRO 6000 Max-Q", "bench_sm90a.csv": "H100 SXM"}
 MOST = 1 << 33  # M N K of a product that is traced whole; an eighth of it where a thread loads one element at a time
-# Of larger ones a slice is, of as many blocks as fill 188 SMs evenly, at two depths. Between them time grows with the depth.
-SLICE, DEPTHS = (3072, 6016), (256, 512)
+SLICE = (2048, 6016, 1024)  # predicted in place of larger ones: 752 blocks fill 188 SMs evenly
 
 
 @dataclass(frozen=True)
@@ -180,13 +181,12 @@ def trace_of(row: Row, shape: tuple[int, int, int], sources: Path, folder: Path)
 
 
 def seconds_of(row: Row, sources: Path, folder: Path, *changes: str) -> tuple[float, float | None]:
-    """Seconds as `warpsight` and the simulator predict them; of a slice those of the whole product, by its depth and its blocks."""
-    if not row.sliced:
-        trace = trace_of(row, (row.size,) * 3, sources, folder)
-        return predicted(trace, row.gpu, *changes), simulated(trace, row.gpu)
-    short, long = (predicted(trace_of(row, (*SLICE, depth), sources, folder), row.gpu, *changes) for depth in DEPTHS)
-    slope = (long - short) / (DEPTHS[1] - DEPTHS[0])
-    return (short + slope * (row.size - DEPTHS[0])) * row.size**2 / (SLICE[0] * SLICE[1]), None
+    """Seconds as `warpsight` and the simulator predict them; of a slice those of the whole product, by its work."""
+    shape = SLICE if row.sliced else (row.size,) * 3
+    trace = trace_of(row, shape, sources, folder)
+    share = row.size**3 / prod(shape)
+    reference = simulated(trace, row.gpu)
+    return predicted(trace, row.gpu, *changes) * share, reference and reference * share
 
 
 def kendall(first: list[float], second: list[float]) -> float:
@@ -312,7 +312,10 @@ TILINGS = (Tiling(128, 256, 64, 2, 4, 3), Tiling(128, 128, 32, 2, 2, 4), Tiling(
 
 @dataclass(frozen=True)
 class Tuned:
-    """Published rates of tuned kernels for one M = N = K, by their name. `line` of a printed table, whose first size is line 2."""
+    """Published rates of tuned kernels for one M = N = K, by their name. `line` of a printed table, whose first size is line 2.
+
+    `before`: Triton's benchmark overwrites the L2 before each launch.
+    """
 
     size: int
     published: dict[str, float]
@@ -320,6 +323,7 @@ class Tuned:
     line: int = 2
     tilings: tuple[Tiling, ...] = TILINGS
     gpu: str = "A100"
+    before: str = "cold"
 
     @property
     def part(self) -> str:
@@ -337,7 +341,13 @@ TUNED = [
     Tuned(4096, {"Triton": 220.0, "cuBLAS": 219.7}, TUTORIAL, 32, TILINGS[:1]),
     Tuned(1024, {"Triton 3.2": 97.54, "cuBLAS": 99.86}, "issue 7085 of `triton-lang/triton`"),
     Tuned(2048, {"Triton 3.5": 101.07, "cuBLAS": 143.40}, "issue 6523 of `triton-lang/triton`"),
-    Tuned(4096, {"cuBLAS": 230.0}, "README of `mli/transformers-benchmarks`, largest of several sizes", tilings=TILINGS[:1]),
+    Tuned(
+        4096,
+        {"cuBLAS": 230.0},
+        "README of `mli/transformers-benchmarks`, largest of several sizes",
+        tilings=TILINGS[:1],
+        before="warm",
+    ),
 ]
 
 
@@ -349,7 +359,7 @@ def rate_of(each: Tuned, tiling: Tiling, folder: Path) -> float:
         folder, name, shape, each.gpu, np.float16, source=KERNEL, kernel="gemm", block=32 * tiling.warps_m * tiling.warps_n,
         grid=each.size // tiling.m * (each.size // tiling.n), shared=tiling.shared_bytes, defines=tiling.defines,
     )  # fmt: skip
-    return 2e-12 * each.size**3 / predicted(trace, each.gpu)
+    return 2e-12 * each.size**3 / predicted(trace, each.gpu, before=each.before)
 
 
 def tuned(folder: Path) -> str:
