@@ -40,12 +40,15 @@ LADDER = "blackwell-tensorcore-kernels"
 SIMULATED = 5_000_000  # warp instructions of a launch
 PARTS = ("development", "held out")
 
+
+def at_clock(ghz: float) -> tuple[str, str]:
+    """The clock of the RTX PRO 6000, and the bandwidth of its L2, of which a slice passes 32 B a clock, as on rtx5090."""
+    return f"core_clock={ghz}GHz", f"noc.bandwidth={128 * 32 * ghz:.0f}GB/s"
+
+
 # The workstation GPU is a larger GB202 than the catalogue's rtx5090. Its tensor cores have the same rate with 32- as with 16-bit
-# sums, 1,024 operations a clock and SM, at 2.22 GHz: results/mma_rate_probe.csv. Slices of the L2 are as wide as on rtx5090.
-PRO_6000 = (
-    "core_clock=2.22GHz", "sm_count=188", "l2.size=128MiB", "l2.slices=128", "noc.bandwidth=9093GB/s",
-    "initiation.tensor_fp32acc=16 cycles",
-)  # fmt: skip
+# sums, 1,024 operations a clock and SM, at 2.22 GHz: results/mma_rate_probe.csv.
+PRO_6000 = ("sm_count=188", "l2.size=128MiB", "l2.slices=128", "initiation.tensor_fp32acc=16 cycles", *at_clock(2.22))
 GPUS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # the catalogue's name, the architecture, what is changed
     "A100": ("a100", "sm_80", ()), "RTX PRO 6000 Max-Q": ("rtx5090", "sm_120", PRO_6000), "H100 SXM": ("h100-sxm", "sm_90", ()),
 }  # fmt: skip
@@ -268,9 +271,7 @@ def profiled(sources: Path, folder: Path) -> str:
         text = (sources / LADDER / "results" / file).read_text()
         counted, clock = (float(re.findall(rf"{name} +\w+ +([\d.]+)", text)[0]) for name in ("Elapsed Cycles", "SM Frequency"))
         row = next(row for row in rows(sources) if row.kernel == kernel)
-        # the L2 and its network follow the SM's clock
-        slow = (f"core_clock={clock}GHz", f"noc.bandwidth={9093 * clock / 2.22:.0f}GB/s")
-        cycles = seconds_of(row, sources, folder, *slow)[0] * clock * 1e9
+        cycles = seconds_of(row, sources, folder, *at_clock(clock))[0] * clock * 1e9
         error = f"{100 * relative_error(cycles, counted):+.0f} %"
         lines.append(f"| `{file}` | `{kernel}` | {clock:.2f} GHz | {counted:,.0f} | {cycles:,.0f} | {error} |")
     return "\n".join(lines)
