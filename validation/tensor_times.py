@@ -1,19 +1,27 @@
 """Predicts products of matrices on tensor cores, and compares their rates with those that others measured and published.
 
-    python validation/tensor_times.py [--traces FOLDER] [--write]     # prints the tables, writes the page
+    python validation/tensor_times.py --sources FOLDER [--traces FOLDER] [--write]     # prints the tables, writes the page
 
-The kernel is `validation/hardware/gemm.cu`, with the tiles, warps and stages of the one that was measured. FOLDER keeps traces, of
-which one takes up to a minute to make. The simulator runs where a launch has at most 10 million warp instructions.
+FOLDER of `--sources` holds a checkout of `blackwell-tensorcore-kernels` (waynehacking8), whose kernels are predicted for the sizes
+of its tables of results. Kernels that were tuned, in Triton and cuBLAS, are compared with `validation/hardware/gemm.cu` in the best
+of some tilings. FOLDER of `--traces` keeps traces, of which one takes up to a minute to make.
+
+Rows at even lines of a table are for development, those at odd lines are held out, as in `published_times.py`.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import re
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
-from math import sqrt
+from itertools import combinations, groupby
+from math import prod, sqrt
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
 import numpy as np
 
@@ -27,15 +35,249 @@ from warpsight.traces.store import save_trace
 
 HERE = Path(__file__).resolve().parent
 PAGE, KERNEL = HERE / "hardware" / "tensor.md", HERE / "hardware" / "gemm.cu"
-COMMAND = "python validation/tensor_times.py --write"
-SIMULATED = 10_000_000  # warp instructions of a launch
+COMMAND = "python validation/tensor_times.py --sources FOLDER --write"
+LADDER = "blackwell-tensorcore-kernels"
+SIMULATED = 5_000_000  # warp instructions of a launch
+PARTS = ("development", "held out")
 
-# The workstation GPU of the second table is a larger GB202 than the catalogue's rtx5090. Its tensor cores have the same rate with
-# 32- as with 16-bit sums, 1,024 operations a clock and SM, at 2.22 GHz: results/mma_rate_probe.csv of its repository.
-PRO_6000 = ("core_clock=2.22GHz", "sm_count=188", "l2.size=128MiB", "l2.slices=128", "initiation.tensor_fp32acc=16 cycles")
-GPUS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "A100": ("a100", "sm_80", ()), "RTX PRO 6000 Max-Q": ("rtx5090", "sm_120", PRO_6000), "RTX 4090": ("rtx4090", "sm_89", ()),
+
+def at_clock(ghz: float) -> tuple[str, str]:
+    """The clock of the RTX PRO 6000, and the bandwidth of its L2, of which a slice passes 32 B a clock, as on rtx5090."""
+    return f"core_clock={ghz}GHz", f"noc.bandwidth={128 * 32 * ghz:.0f}GB/s"
+
+
+# The workstation GPU is a larger GB202 than the catalogue's rtx5090. Its tensor cores have the same rate with 32- as with 16-bit
+# sums, 1,024 operations a clock and SM, at 2.22 GHz: results/mma_rate_probe.csv.
+PRO_6000 = ("sm_count=188", "l2.size=128MiB", "l2.slices=128", "initiation.tensor_fp32acc=16 cycles", *at_clock(2.22))
+GPUS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # the catalogue's name, the architecture, what is changed
+    "A100": ("a100", "sm_80", ()), "RTX PRO 6000 Max-Q": ("rtx5090", "sm_120", PRO_6000), "H100 SXM": ("h100-sxm", "sm_90", ()),
 }  # fmt: skip
+
+
+def predicted(trace: KernelTrace, gpu: str, *changes: str, before: str = "warm") -> float:
+    """Seconds of a launch as `warpsight` predicts them, with further changes of the GPU's description; `before`: the L2's state."""
+    name, _, known = GPUS[gpu]
+    values = dict(change.split("=") for change in (*known, *changes))
+    overrides = [f"{key}={value}" for key, value in values.items()]
+    return warpsight.predict(trace, gpu=name, overrides=overrides, caches_before=before).seconds
+
+
+def simulated(trace: KernelTrace, gpu: str) -> float | None:
+    """Seconds in the simulator; None for a launch that is too large."""
+    name, _, known = GPUS[gpu]
+    small = trace.header.warp_instructions <= SIMULATED
+    return warpsight.simulate(trace, gpu=name, overrides=known).seconds if small else None
+
+
+def peak(gpu: str) -> float:
+    """TFLOPS of the tensor cores in FP16 with 32-bit sums."""
+    name, _, changes = GPUS[gpu]
+    spec = load_gpu(name, changes)
+    kind = "tensor_fp32acc" if "tensor_fp32acc" in spec.initiation_cycles else "tensor"
+    return peak_flops(spec, "tensor") * spec.initiation_cycles["tensor"] / spec.initiation_cycles[kind] * 1e-12
+
+
+def kept(folder: Path, name: str, shape: tuple[int, int, int], gpu: str, result: type[np.generic], **launch: Any) -> KernelTrace:
+    """The trace of a product of `shape` M, N, K, from `folder` if it is there. Raises AssertionError if the product is wrong."""
+    device, arch, _ = GPUS[gpu]
+    if (folder / name).is_dir():
+        return warpsight.load_trace(folder / name)
+    m, n, k = shape
+    random = np.random.default_rng(1)
+    a, b = (random.integers(-1, 2, size).astype(np.float16) for size in ((m, k), (k, n)))
+    c = np.zeros((m, n), result)
+    trace = warpsight.trace(args=[a, b, c, m, n, k], gpu=device, level="sass", arch=arch, **launch)
+    assert np.array_equal(c[:2].astype(np.float32), a[:2].astype(np.float32) @ b.astype(np.float32)), f"{name}: wrong product"
+    return save_trace(trace, folder / name)
+
+
+# -- The kernels of a repository, for its own tables.
+
+
+@dataclass(frozen=True)
+class Step:
+    """A kernel of the ladder: its template, with a tile of `side` x `side` a block and 32 deep, `threads`, and buffers."""
+
+    template: str
+    threads: int
+    stages: int
+    side: int = 128
+    source: str = "gemm_mma"
+    registers: int | None = None  # those that Nsight Compute showed, where the assembler used here takes others
+
+    @property
+    def shared_bytes(self) -> int:
+        """The ring of buffers."""
+        return 2 * self.stages * 2 * self.side * 32
+
+
+def _mma(warp: int, stages: int, features: str = "true, true") -> Step:
+    return Step(f"128, 128, 32, {warp}, {warp}, {stages}, {features}", 32 * (128 // warp) ** 2, stages)
+
+
+STEPS = {
+    "mma_base": _mma(32, 1, "false, false"), "mma_swizzle": _mma(32, 1, "false, true"), "mma_vec": _mma(32, 1),
+    "mma_pipe": _mma(32, 2), "mma_warptile": _mma(64, 2),
+    **{f"mma_pipe@s{stages}": _mma(32, stages) for stages in (2, 3, 4)},
+    **{f"mma_warptile@s{stages}": _mma(64, stages) for stages in (2, 3, 4)},
+}  # fmt: skip
+SMALL, LARGE = Step("64, 64, 2", 512, 2, 64, "gemm_wmma"), Step("128, 128, 3", 512, 3, 128, "gemm_wmma", 64)  # to 1,535; from there
+TABLES = {"bench_mma_session.csv": "RTX PRO 6000 Max-Q", "mma_stage_sweep.csv": "RTX PRO 6000 Max-Q", "bench_sm90a.csv": "H100 SXM"}
+MOST = 1 << 33  # M N K of a product that is traced whole; an eighth of it where a thread loads one element at a time
+SLICE = (2048, 6016, 1024)  # predicted in place of larger ones: 752 blocks fill 188 SMs evenly
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table of the repository, of which the first is 1."""
+
+    table: str
+    line: int
+    gpu: str
+    kernel: str
+    step: Step
+    size: int
+    tflops: float
+
+    @property
+    def part(self) -> str:
+        """Development or held out."""
+        return PARTS[self.line % 2]
+
+    @property
+    def sliced(self) -> bool:
+        """Whether a slice is predicted."""
+        return self.size**3 > MOST
+
+
+def rows(sources: Path) -> Iterator[Row]:
+    """The rows whose kernels are known here and can be traced; of larger ones those of the sweep alone, as slices."""
+    for table, gpu in TABLES.items():
+        for line, each in enumerate(csv.DictReader((sources / LADDER / "results" / table).read_text().splitlines()), 2):
+            size, kernel = int(each["M"]), each["kernel"]
+            step = (LARGE if size >= 1536 else SMALL) if kernel == "wmma" else STEPS.get(kernel)
+            if step is None:
+                continue
+            most = MOST // 8 if "false" in step.template else MOST
+            if size**3 <= most or "@" in kernel:
+                yield Row(table, line, gpu, kernel, step, size, float(each["tflops"]))
+
+
+def _code(sources: Path, step: Step) -> str:
+    """The kernel alone, without what launches it, instantiated."""
+    folder = sources / LADDER
+    text = (folder / "src" / f"{step.source}.cu").read_text()
+    text = re.sub(r'#include (<cstdlib>|"util.cuh")', "", text.split("// FP16 staging")[0].split("__global__ void f2h")[0])
+    helpers = re.sub(r"#pragma once|#include <cstdint>", "", (folder / "include" / "mma_ptx.cuh").read_text())
+    text = text.replace('#include "mma_ptx.cuh"', "typedef unsigned char uint8_t;\n" + helpers)
+    return f"{text}\ntemplate __global__ void {step.source}_t<{step.template}>(const half*, const half*, float*, int, int, int);\n"
+
+
+def trace_of(row: Row, shape: tuple[int, int, int], sources: Path, folder: Path) -> KernelTrace:
+    """The trace of the row's kernel for M, N, K."""
+    step = row.step
+    name = "_".join(map(str, (GPUS[row.gpu][1], step.source, *step.template.split(", "), *shape)))
+    return kept(
+        folder, name, shape, row.gpu, np.float32, source=_code(sources, step), kernel=f"{step.source}_t", block=step.threads,
+        grid=(shape[1] // step.side, shape[0] // step.side), shared=step.shared_bytes, registers=step.registers,
+    )  # fmt: skip
+
+
+def seconds_of(row: Row, sources: Path, folder: Path, *changes: str) -> tuple[float, float | None]:
+    """Seconds as `warpsight` and the simulator predict them; of a slice those of the whole product, by its work."""
+    shape = SLICE if row.sliced else (row.size,) * 3
+    trace = trace_of(row, shape, sources, folder)
+    share = row.size**3 / prod(shape)
+    reference = simulated(trace, row.gpu)
+    return predicted(trace, row.gpu, *changes) * share, reference and reference * share
+
+
+def kendall(first: list[float], second: list[float]) -> float:
+    """Kendall's tau-b of two lists of equal length."""
+    pairs = list(combinations(zip(first, second, strict=True), 2))
+    ordered = [((a[0] > b[0]) - (a[0] < b[0])) * ((a[1] > b[1]) - (a[1] < b[1])) for a, b in pairs]
+    untied = [sum(a[i] != b[i] for a, b in pairs) for i in range(2)]
+    return sum(ordered) / sqrt(untied[0] * untied[1])
+
+
+def _errors(values: list[float | None], published: float) -> str:
+    """A cell for each value, and one for its error."""
+    shown = [(f"{v:.1f}", f"{100 * relative_error(v, published):+.0f} %") if v is not None else ("", "") for v in values]
+    return " | ".join(cell for pair in shown for cell in pair)
+
+
+Rates = list[tuple[Row, list[float | None]]]  # TFLOPS of each row by `warpsight`, and by the simulator
+
+
+def rates_of(sources: Path, folder: Path) -> Rates:
+    """Every row. Raises AssertionError for a rate above the peak of the GPU."""
+    found = [
+        (row, [2e-12 * row.size**3 / each if each else None for each in seconds_of(row, sources, folder)]) for row in rows(sources)
+    ]
+    assert all(rate is None or rate <= peak(row.gpu) for row, rates in found for rate in rates)
+    return found
+
+
+def ladder(found: Rates) -> str:
+    """A line for each row."""
+    lines = [
+        "| table, line | part | GPU | kernel | M = N = K | TFLOPS | `warpsight` | error | simulator | error |",
+        "|---|---|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row, rates in found:
+        size = f"{row.size}{', slice' if row.sliced else ''}"
+        lines.append(
+            f"| `{row.table}`, {row.line} | {row.part} | {row.gpu} | `{row.kernel}` | {size} | {row.tflops:.1f} | "
+            f"{_errors(rates, row.tflops)} |"
+        )
+    return "\n".join(lines)
+
+
+def taus(found: Rates) -> str:
+    """Kendall's tau over the kernels of each table and size."""
+    lines = ["| table | M = N = K | kernels | tau of `warpsight` | tau of the simulator |", "|---|---:|---:|---:|---:|"]
+    for (table, size), group in groupby(found, lambda each: (each[0].table, each[0].size)):
+        members = list(group)
+        if len(members) < 2:
+            continue
+        published, cells = [row.tflops for row, _ in members], []
+        for column in range(2):
+            rates = [rate for _, each in members if (rate := each[column]) is not None]
+            cells.append(f"{kendall(published, rates):+.2f}" if len(rates) == len(members) else "")
+        lines.append(f"| `{table}` | {size} | {len(members)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def means(found: Rates) -> str:
+    """The mean error of each part."""
+    lines = ["| part | rows | mean error of `warpsight` | rows | mean error of the simulator |", "|---|---:|---:|---:|---:|"]
+    for part in PARTS:
+        cells = []
+        for column in range(2):
+            of_part = [(row.tflops, rates[column]) for row, rates in found if row.part == part]
+            errors = [abs(relative_error(rate, published)) for published, rate in of_part if rate is not None]
+            cells.append(f"{len(errors)} | {100 * mean(errors):.0f} %")
+        lines.append(f"| {part} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+PROFILES = {"ncu_sm120_mma_warptile_8192.txt": "mma_warptile@s2"}  # the kernel's name in the sweep
+
+
+def profiled(sources: Path, folder: Path) -> str:
+    """Cycles that Nsight Compute counted, at the clock that it locked, and those predicted for that clock."""
+    lines = ["| profile | kernel | clock | cycles | `warpsight` | error |", "|---|---|---:|---:|---:|---:|"]
+    for file, kernel in PROFILES.items():
+        text = (sources / LADDER / "results" / file).read_text()
+        counted, clock = (float(re.findall(rf"{name} +\w+ +([\d.]+)", text)[0]) for name in ("Elapsed Cycles", "SM Frequency"))
+        row = next(row for row in rows(sources) if row.kernel == kernel)
+        cycles = seconds_of(row, sources, folder, *at_clock(clock))[0] * clock * 1e9
+        error = f"{100 * relative_error(cycles, counted):+.0f} %"
+        lines.append(f"| `{file}` | `{kernel}` | {clock:.2f} GHz | {counted:,.0f} | {cycles:,.0f} | {error} |")
+    return "\n".join(lines)
+
+
+# -- Kernels that were tuned.
 
 
 @dataclass(frozen=True)
@@ -65,154 +307,76 @@ class Tiling:
         return f"{self.m} x {self.n} x {self.k}, {self.warps_m} x {self.warps_n} warps, {self.stages} stages"
 
 
-@dataclass(frozen=True)
-class Row:
-    """A published rate. `predicted_size`: M, N, K of the launch that is predicted, where that of `size` is too large to trace."""
-
-    gpu: str
-    size: tuple[int, int, int]
-    tiling: Tiling
-    tflops: float
-    source: str
-    half_sums: bool = False
-    predicted_size: tuple[int, int, int] | None = None
-
-    @property
-    def launched(self) -> tuple[int, int, int]:
-        """M, N, K of the launch that is predicted."""
-        return self.predicted_size or self.size
-
-
-def cube(n: int) -> tuple[int, int, int]:
-    """All three sizes are `n`."""
-    return n, n, n
-
-
-# Of repository `waynehacking8/blackwell-tensorcore-kernels`: blocks of 128 x 128 x 32, warps of 32 x 32 or 64 x 64.
-SWEEP, LADDER = "`results/mma_stage_sweep.csv`", "`results/bench_mma_session.csv`"
-SLICE = (4096, 4096, 1024)
-ROWS = [
-    *(Row("RTX PRO 6000 Max-Q", cube(8192), Tiling(128, 128, 32, 4, 4, s), rate, SWEEP, predicted_size=SLICE)
-      for s, rate in ((2, 178.78), (3, 172.72), (4, 151.68))),
-    *(Row("RTX PRO 6000 Max-Q", cube(8192), Tiling(128, 128, 32, 2, 2, s), rate, SWEEP, predicted_size=SLICE)
-      for s, rate in ((2, 243.73), (3, 238.37), (4, 180.28))),
-    Row("RTX PRO 6000 Max-Q", cube(2048), Tiling(128, 128, 32, 4, 4, 2), 141.93, LADDER),
-    Row("RTX PRO 6000 Max-Q", cube(2048), Tiling(128, 128, 32, 2, 2, 2), 207.01, LADDER),
-]  # fmt: skip
-
 # Kernels that were tuned: the best of these tilings is compared. Whether cuBLAS was asked for 16- or 32-bit sums is not said.
 TILINGS = (Tiling(128, 256, 64, 2, 4, 3), Tiling(128, 128, 32, 2, 2, 4), Tiling(64, 128, 32, 2, 2, 4), Tiling(64, 64, 32, 2, 2, 5))
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """Published rates of tuned kernels for one size, by their name."""
+    """Published rates of tuned kernels for one M = N = K, by their name. `line` of a printed table, whose first size is line 2.
 
-    gpu: str
-    size: tuple[int, int, int]
+    `before`: Triton's benchmark overwrites the L2 before each launch.
+    """
+
+    size: int
     published: dict[str, float]
     source: str
+    line: int = 2
     tilings: tuple[Tiling, ...] = TILINGS
+    gpu: str = "A100"
+    before: str = "cold"
+
+    @property
+    def part(self) -> str:
+        """Development or held out."""
+        return PARTS[self.line % 2]
 
 
+TUTORIAL = "documentation of Triton, tutorial 03"
 TUNED = [
-    Tuned("A100", cube(1024), {"Triton 3.2": 97.54, "cuBLAS": 99.86}, "issue 7085 of `triton-lang/triton`"),
-    Tuned("A100", cube(2048), {"Triton 3.5": 101.07, "cuBLAS": 143.40}, "issue 6523 of `triton-lang/triton`"),
-    Tuned("A100", cube(4096), {"cuBLAS": 230.0}, "README of `mli/transformers-benchmarks`, largest of several sizes", TILINGS[:1]),
+    Tuned(512, {"Triton": 26.2, "cuBLAS": 26.2}, TUTORIAL, 4),
+    Tuned(640, {"Triton": 42.7, "cuBLAS": 42.7}, TUTORIAL, 5),
+    Tuned(1024, {"Triton": 99.9, "cuBLAS": 110.4}, TUTORIAL, 8),
+    Tuned(1152, {"Triton": 129.8, "cuBLAS": 135.7}, TUTORIAL, 9),
+    Tuned(2048, {"Triton": 190.7, "cuBLAS": 223.7}, TUTORIAL, 16),
+    Tuned(4096, {"Triton": 220.0, "cuBLAS": 219.7}, TUTORIAL, 32, TILINGS[:1]),
+    Tuned(1024, {"Triton 3.2": 97.54, "cuBLAS": 99.86}, "issue 7085 of `triton-lang/triton`"),
+    Tuned(2048, {"Triton 3.5": 101.07, "cuBLAS": 143.40}, "issue 6523 of `triton-lang/triton`"),
+    Tuned(
+        4096,
+        {"cuBLAS": 230.0},
+        "README of `mli/transformers-benchmarks`, largest of several sizes",
+        tilings=TILINGS[:1],
+        before="warm",
+    ),
 ]
 
 
-def trace_of(row: Row, folder: Path) -> KernelTrace:
-    """The trace of the row's launch, from `folder` if it is there. Raises AssertionError if its product is wrong."""
-    _, arch, _ = GPUS[row.gpu]
-    m, n, k = row.launched
-    tile, name = row.tiling, "_".join(map(str, (arch, *row.launched, *row.tiling.defines, row.half_sums)))
-    if (folder / name).is_dir():
-        return warpsight.load_trace(folder / name)
-    random = np.random.default_rng(1)
-    a, b = (random.integers(-1, 2, shape).astype(np.float16) for shape in ((m, k), (k, n)))
-    c = np.zeros((m, n), np.float16)
-    defines = tile.defines + (["HALF_SUMS"] if row.half_sums else [])
-    trace = warpsight.trace(
-        KERNEL, "gemm", grid=m // tile.m * (n // tile.n), block=32 * tile.warps_m * tile.warps_n, args=[a, b, c, m, n, k],
-        gpu=GPUS[row.gpu][0], level="sass", arch=arch, shared=tile.shared_bytes, defines=defines,
+def rate_of(each: Tuned, tiling: Tiling, folder: Path) -> float:
+    """TFLOPS of our own kernel as `warpsight` predicts them."""
+    shape = (each.size,) * 3
+    name = "_".join(map(str, (GPUS[each.gpu][1], *shape, *tiling.defines)))
+    trace = kept(
+        folder, name, shape, each.gpu, np.float16, source=KERNEL, kernel="gemm", block=32 * tiling.warps_m * tiling.warps_n,
+        grid=each.size // tiling.m * (each.size // tiling.n), shared=tiling.shared_bytes, defines=tiling.defines,
     )  # fmt: skip
-    assert np.array_equal(c[:2].astype(np.float32), a[:2].astype(np.float32) @ b.astype(np.float32)), f"{row}: wrong product"
-    return save_trace(trace, folder / name)
-
-
-def rates_of(row: Row, folder: Path, *, simulator: bool = True) -> dict[str, float | None]:
-    """TFLOPS of the row as `warpsight` and the simulator predict them, and the peak; None where the launch is not simulated."""
-    gpu, _, changes = GPUS[row.gpu]
-    trace = trace_of(row, folder)
-    m, n, k = row.launched
-
-    def rate(seconds: float) -> float:
-        return 2.0 * m * n * k / seconds * 1e-12
-
-    model = warpsight.predict(trace, gpu=gpu, overrides=changes)
-    simulated = simulator and trace.header.warp_instructions <= SIMULATED
-    reference = warpsight.simulate(trace, gpu=gpu, overrides=changes) if simulated else None
-    kind = "tensor" if row.half_sums or "tensor_fp32acc" not in load_gpu(gpu).initiation_cycles else "tensor_fp32acc"
-    spec = load_gpu(gpu, changes)
-    peak = peak_flops(spec, "tensor") * spec.initiation_cycles["tensor"] / spec.initiation_cycles[kind] * 1e-12
-    return {"warpsight": rate(model.seconds), "simulator": rate(reference.seconds) if reference else None, "peak": peak}
-
-
-def kendall(first: list[float], second: list[float]) -> float:
-    """Kendall's tau-b of two lists of equal length."""
-    pairs = list(combinations(zip(first, second, strict=True), 2))
-    ordered = [((a[0] > b[0]) - (a[0] < b[0])) * ((a[1] > b[1]) - (a[1] < b[1])) for a, b in pairs]
-    untied = [sum(a[i] != b[i] for a, b in pairs) for i in range(2)]
-    return sum(ordered) / sqrt(untied[0] * untied[1])
-
-
-def _cells(values: list[float | None], published: float) -> str:
-    shown = [(f"{v:.1f}", f"{100 * relative_error(v, published):+.0f} %") if v is not None else ("", "") for v in values]
-    return " | ".join(cell for pair in shown for cell in pair)
-
-
-def configurations(folder: Path) -> tuple[str, str]:
-    """A line for each published configuration, and a line of Kendall's tau for each GPU and size."""
-    lines = [
-        "| GPU | published for | predicted for | tile, warps, stages | TFLOPS | `warpsight` | error | simulator | error | peak |",
-        "|---|---|---|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    found: dict[tuple[str, tuple[int, int, int]], list[tuple[float, ...]]] = {}
-    for row in ROWS:
-        rates = rates_of(row, folder)
-        sizes = " | ".join(" x ".join(map(str, size)) for size in (row.size, row.launched))
-        values = [rates["warpsight"], rates["simulator"]]
-        lines.append(
-            f"| {row.gpu} | {sizes} | {row.tiling} | {row.tflops:.1f} | {_cells(values, row.tflops)} | {rates['peak']:.0f} |"
-        )
-        complete = (row.tflops, *(value for value in values if value is not None))
-        found.setdefault((row.gpu, row.size), []).append(complete)
-    taus = ["| GPU | size | configurations | tau of `warpsight` | tau of the simulator |", "|---|---|---:|---:|---:|"]
-    for (gpu, size), rows in found.items():
-        published, *predicted = (list(column) for column in zip(*rows, strict=True))
-        cells = " | ".join([f"{kendall(published, each):+.2f}" for each in predicted] + [""] * (2 - len(predicted)))
-        taus.append(f"| {gpu} | {' x '.join(map(str, size))} | {len(rows)} | {cells} |")
-    return "\n".join(lines), "\n".join(taus)
+    return 2e-12 * each.size**3 / predicted(trace, each.gpu, before=each.before)
 
 
 def tuned(folder: Path) -> str:
     """A line for each published rate of a tuned kernel, beside that of the tiling with the shortest predicted time."""
     lines = [
-        "| GPU | size | kernel | published | best tiling | `warpsight` | error | source |",
-        "|---|---|---|---:|---|---:|---:|---|",
+        "| GPU | M = N = K | part | kernel | published | best tiling | `warpsight` | error | source |",
+        "|---|---:|---|---|---:|---|---:|---:|---|",
     ]
     for each in TUNED:
-        rates = {}
-        for tiling in each.tilings:
-            found = rates_of(Row(each.gpu, each.size, tiling, 0.0, each.source), folder, simulator=False)["warpsight"]
-            assert found is not None
-            rates[tiling] = found
-        best, rate = max(rates.items(), key=lambda item: item[1])
+        fitting = [tiling for tiling in each.tilings if each.size % tiling.m == 0 == each.size % tiling.n]
+        rate, best = max(((rate_of(each, tiling, folder), tiling) for tiling in fitting), key=lambda pair: pair[0])
+        assert rate <= peak(each.gpu), f"{each}: above the peak"
         for kernel, published in each.published.items():
             lines.append(
-                f"| {each.gpu} | {' x '.join(map(str, each.size))} | {kernel} | {published:.1f} | {best} | "
-                f"{_cells([rate], published)} | {each.source} |"
+                f"| {each.gpu} | {each.size} | {each.part} | {kernel} | {published:.1f} | {best} | {_errors([rate], published)} | "
+                f"{each.source} |"
             )
     return "\n".join(lines)
 
@@ -220,16 +384,18 @@ def tuned(folder: Path) -> str:
 def main() -> None:
     """Print the tables; with --write also keep them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sources", type=Path, required=True, help=f"folder with a checkout of {LADDER}")
     parser.add_argument("--traces", type=Path, help="folder that keeps the traces")
     parser.add_argument("--write", action="store_true", help=f"rewrite the tables in {PAGE.name}")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.traces or Path(scratch)
-        rows, taus = configurations(folder)
-        best = tuned(folder)
-    print(rows, taus, best, sep="\n\n")
+        found = rates_of(arguments.sources, folder)
+        tables = {"ladder": ladder(found), "tau": taus(found), "means": means(found)}
+        tables |= {"profiled": profiled(arguments.sources, folder), "tuned": tuned(folder)}
+    print(*tables.values(), sep="\n\n")
     if arguments.write:
-        put(PAGE, COMMAND, {"configurations": rows, "tau": taus, "tuned": best})
+        put(PAGE, COMMAND, tables)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,50 @@
+"""Does the page on tensor cores keep what is claimed of it, and does its script read the tables of others as it says?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from marked_page import get
+from tensor_times import COMMAND, LADDER, LARGE, PAGE, SMALL, STEPS, TABLES, kendall, peak, rows
+
+pytestmark = pytest.mark.oracle
+
+
+def published(name: str) -> list[list[str]]:
+    """The cells of a table of the page, without its head."""
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in get(PAGE, COMMAND, name).splitlines()[2:]]
+
+
+def test_rows_have_the_kernel_of_their_name_and_the_part_of_their_line(tmp_path: Path) -> None:
+    results = tmp_path / LADDER / "results"
+    results.mkdir(parents=True)
+    for table in TABLES:
+        (results / table).write_text("M,kernel,tflops\n")
+    text = "M,kernel,tflops\n512,wmma,1\n2048,wmma,2\n2048,mma_base,3\n4096,mma_pipe,4\n8192,mma_pipe@s3,5\n2048,naive,6\n"
+    (results / "mma_stage_sweep.csv").write_text(text)
+    small, large, deep = rows(tmp_path)
+    assert (small.line, small.part, small.step, small.tflops) == (2, "development", SMALL, 1.0)
+    assert (large.line, large.part, large.step, large.sliced) == (3, "held out", LARGE, False)
+    assert (deep.line, deep.part, deep.step, deep.sliced) == (6, "development", STEPS["mma_pipe@s3"], True)
+
+
+@pytest.mark.parametrize(("gpu", "tflops"), [("A100", 312), ("RTX PRO 6000 Max-Q", 427), ("H100 SXM", 1071)])
+def test_peaks_are_those_of_the_tensor_cores_at_the_clock_of_the_description(gpu: str, tflops: float) -> None:
+    """Multiply-adds of an SM in a clock: 1,024 on an A100, 512 in a GB202, 2,048 on an H100, at 1.98 GHz."""
+    assert peak(gpu) == pytest.approx(tflops, rel=0.02)
+
+
+def test_kernels_of_a_size_are_in_the_order_measured() -> None:
+    taus = {(row[0].strip("`"), row[1]): float(row[3]) for row in published("tau")}
+    assert taus.pop(("bench_mma_session.csv", "512")) > 0  # four of these six differ by less than 12 %
+    assert len(taus) == 3 and min(taus.values()) >= 0.8
+    assert kendall([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0]) == pytest.approx(4 / 6)
+
+
+def test_no_predicted_rate_exceeds_the_peak_and_errors_are_those_of_the_rates() -> None:
+    for _, _, gpu, *_, measured, model, error, _, _ in published("ladder"):
+        assert 0 < float(model) <= peak(gpu)
+        rounded = 0.5 + 100 * 0.05 * (float(model) + float(measured)) / float(measured) ** 2
+        assert abs(100 * (float(model) / float(measured) - 1) - float(error.removesuffix(" %"))) <= rounded
