@@ -11,7 +11,8 @@ from small_programs import LATENCIES, gpu, load, misses, op, trace
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import path_stats, steps
 from warpsight.intervals.blocks import blocks_alone
-from warpsight.intervals.demands import busiest_on_path, cycles_alone, demands_of, l1_cycles
+from warpsight.intervals.demands import busiest_on_path, cycles_alone, demands_of
+from warpsight.intervals.usage import l1_cycles
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit

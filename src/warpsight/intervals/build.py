@@ -27,9 +27,19 @@ from warpsight.intervals.algorithm import (
     steps,
 )
 from warpsight.intervals.blocks import BlocksAlone, blocks_alone, overlap_in_blocks
-from warpsight.intervals.demands import bulk_cycles, cycles_alone, demands_of, l1_cycles, stall_in_step
+from warpsight.intervals.demands import cycles_alone, demands_of, stall_in_step
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
-from warpsight.intervals.usage import bulk_copies, conflict_passes, leaving, occurrences, path_use, trace_counts, without_conflicts
+from warpsight.intervals.usage import (
+    bulk_copies,
+    bulk_cycles,
+    conflict_passes,
+    l1_cycles,
+    leaving,
+    occurrences,
+    path_use,
+    trace_counts,
+    without_conflicts,
+)
 from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
 
 LEVELS = ("l1", "l2", "dram")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warpsight.base.compiled import jit, kept_until_changed
 from warpsight.caches.miss_profile import SHARES, MissProfile
-from warpsight.gpu.spec import GpuSpec, occupied, pass_cycles, remote_pass_cycles
+from warpsight.gpu.spec import GpuSpec, occupied
 from warpsight.intervals.algorithm import (
     ISSUE,
     OPERANDS,
@@ -35,12 +35,13 @@ from warpsight.intervals.usage import (
     atomics,
     bulk_copies,
     dram_bytes,
+    l1_cycles,
     multicast_sectors,
     requests,
     touched_bytes,
     without_conflicts,
 )
-from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction, products_are_awaited
+from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace, StaticInstruction, products_are_awaited
 
 LOAD_STORE, BULK_COPIES = 0, 1  # units of an SM; the others are of its schedulers
 
@@ -303,55 +304,6 @@ def _pace(
 
 
 # -- The demands.
-
-def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
-    """Cycles of the load-store unit for all executions of each pc together, float64 [instructions].
-
-    A request or a pass takes a cycle, a pass in another block's shared memory as long as `sm.cluster_width` says, and each further
-    lane of an atomic on shared memory at the same address `sm.atomic_lane`. Of machine code, an instruction takes at least
-    `sm.access_interval`, and data as long as `sm.access_width` says; a request then moves what the requests of its pc touch on
-    average.
-
-    The unit has two stages, tags and data path. A copy to shared memory has the tags for its requests, and the data path when its
-    data come, 128 B a cycle; any other access of global memory has both at a time. The cycles are those of the busier stage.
-    """
-    lines = np.where(bulk_copies(trace.instructions), 0, requests(trace.instructions, misses))
-    repeats = misses.shared_repeats * float(gpu.sm.atomic_lane_cycles)
-    own = pass_cycles(gpu) if trace.header.level == "sass" else 1
-    remote = max(own, remote_pass_cycles(gpu))
-    passes = misses.shared_passes * np.array([remote if trace.is_remote(i) else own for i in trace.instructions], dtype=np.int64)
-    if trace.header.level != "sass":
-        tags, least = lines.astype(np.float64), np.zeros(len(lines))
-    else:
-        width = gpu.sm.access_width_bytes or gpu.l1.line_bytes
-        moved = np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
-        tags = np.asarray(lines * moved, dtype=np.float64)
-        interval = float(gpu.sm.access_interval_cycles)
-        least = np.asarray(np.maximum(misses.executions, misses.shared_executions) * interval, dtype=np.float64)
-    both = np.maximum(tags + passes + repeats, least)
-    copies = np.array([instruction.is_async_copy for instruction in trace.instructions], dtype=np.bool_)
-    if not copies.any():
-        return np.asarray(both)
-    data = np.where(copies, misses.sectors / _SECTORS_A_PASS * pass_cycles(gpu), both)
-    at_tags = np.where(copies, np.maximum(tags, least), np.where(lines > 0, both, 0.0))
-    return np.asarray(data if data.sum() >= at_tags.sum() else at_tags)
-
-
-_SECTORS_A_PASS = 4  # 128 bytes
-
-
-def bulk_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
-    """Cycles of the SM's unit for bulk and tensor copies for all executions of each pc together, float64 [instructions].
-
-    It sends a request for a line of the L2 a cycle, and the SM's port passes the data at its bandwidth, stores with their overhead.
-    """
-    bulk = bulk_copies(trace.instructions)
-    a_cycle = gpu.noc.bandwidth_bytes_per_s / gpu.l2.slices / gpu.core_clock_hz
-    data = SECTOR_BYTES * misses.sectors / a_cycle
-    lines = requests(trace.instructions, misses)
-    stores = np.array([instruction.access != LOAD for instruction in trace.instructions], dtype=np.bool_)
-    return np.where(bulk, np.maximum(lines, data + np.where(stores, lines * gpu.noc.store_overhead_cycles, 0)), 0.0)
-
 
 def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Floats, warps: int, slots: int = 1) -> float:
     """Stall cycles that `warps` warps in step do not hide from each other; all arrays [intervals] of one of them.

@@ -1,4 +1,6 @@
-"""Counts of a launch: warps on each path, executions and requests of each instruction, and the counts of the MWP-CWP model."""
+"""Counts of a launch: warps on each path, executions and requests of each instruction and how long the SM takes for them, and the
+counts of the MWP-CWP model.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ import numpy.typing as npt
 from warpsight.addressing.coalescing import segment_bytes, transaction_rule_number, transactions_of_sectors
 from warpsight.base.compiled import kept_until_changed
 from warpsight.caches.miss_profile import Counts, MissProfile
-from warpsight.gpu.spec import CacheSpec, GpuSpec
+from warpsight.gpu.spec import CacheSpec, GpuSpec, pass_cycles, remote_pass_cycles
 from warpsight.intervals.algorithm import Longs, plain
 from warpsight.intervals.interval_profile import Floats, KernelCounts, LaunchTotals
 from warpsight.traces.events import EventReader, sectors_of_event
-from warpsight.traces.schema import ATOMIC, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
+from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
 
 
 def path_use(trace: KernelTrace) -> tuple[Longs, Longs]:
@@ -132,6 +134,57 @@ def touched_bytes(sectors: npt.ArrayLike, requests: npt.ArrayLike, cache: CacheS
 def dram_bytes(misses: MissProfile) -> tuple[float, float]:
     """Bytes read and written at DRAM by the whole trace."""
     return SECTOR_BYTES * float(misses.dram_read_sectors.sum()), SECTOR_BYTES * float(misses.dram_write_sectors.sum())
+
+
+# -- How long these requests take.
+
+def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
+    """Cycles of the load-store unit for all executions of each pc together, float64 [instructions].
+
+    A request or a pass takes a cycle, a pass in another block's shared memory as long as `sm.cluster_width` says, and each further
+    lane of an atomic on shared memory at the same address `sm.atomic_lane`. Of machine code, an instruction takes at least
+    `sm.access_interval`, and data as long as `sm.access_width` says; a request then moves what the requests of its pc touch on
+    average.
+
+    The unit has two stages, tags and data path. A copy to shared memory has the tags for its requests, and the data path when its
+    data come, 128 B a cycle; any other access of global memory has both at a time. The cycles are those of the busier stage.
+    """
+    lines = np.where(bulk_copies(trace.instructions), 0, requests(trace.instructions, misses))
+    repeats = misses.shared_repeats * float(gpu.sm.atomic_lane_cycles)
+    own = pass_cycles(gpu) if trace.header.level == "sass" else 1
+    remote = max(own, remote_pass_cycles(gpu))
+    passes = misses.shared_passes * np.array([remote if trace.is_remote(i) else own for i in trace.instructions], dtype=np.int64)
+    if trace.header.level != "sass":
+        tags, least = lines.astype(np.float64), np.zeros(len(lines))
+    else:
+        width = gpu.sm.access_width_bytes or gpu.l1.line_bytes
+        moved = np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
+        tags = np.asarray(lines * moved, dtype=np.float64)
+        interval = float(gpu.sm.access_interval_cycles)
+        least = np.asarray(np.maximum(misses.executions, misses.shared_executions) * interval, dtype=np.float64)
+    both = np.maximum(tags + passes + repeats, least)
+    copies = np.array([instruction.is_async_copy for instruction in trace.instructions], dtype=np.bool_)
+    if not copies.any():
+        return np.asarray(both)
+    data = np.where(copies, misses.sectors / _SECTORS_A_PASS * pass_cycles(gpu), both)
+    at_tags = np.where(copies, np.maximum(tags, least), np.where(lines > 0, both, 0.0))
+    return np.asarray(data if data.sum() >= at_tags.sum() else at_tags)
+
+
+_SECTORS_A_PASS = 4  # 128 bytes
+
+
+def bulk_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
+    """Cycles of the SM's unit for bulk and tensor copies for all executions of each pc together, float64 [instructions].
+
+    It sends a request for a line of the L2 a cycle, and the SM's port passes the data at its bandwidth, stores with their overhead.
+    """
+    bulk = bulk_copies(trace.instructions)
+    a_cycle = gpu.noc.bandwidth_bytes_per_s / gpu.l2.slices / gpu.core_clock_hz
+    data = SECTOR_BYTES * misses.sectors / a_cycle
+    lines = requests(trace.instructions, misses)
+    stores = np.array([instruction.access != LOAD for instruction in trace.instructions], dtype=np.bool_)
+    return np.where(bulk, np.maximum(lines, data + np.where(stores, lines * gpu.noc.store_overhead_cycles, 0)), 0.0)
 
 
 # -- The counts of the MWP-CWP model: exact executions, coalescing by the GPU's rule.

@@ -14,8 +14,7 @@ import numpy as np
 from warpsight.analysis.report_data.resources import Need
 from warpsight.gpu.occupancy import with_own_l1
 from warpsight.gpu.spec import GpuSpec
-from warpsight.intervals.demands import l1_cycles
-from warpsight.intervals.usage import conflict_passes, dram_bytes, hit_rates, requests
+from warpsight.intervals.usage import conflict_passes, dram_bytes, hit_rates, l1_cycles, requests
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import ACCESSES, LOAD, SECTOR_BYTES

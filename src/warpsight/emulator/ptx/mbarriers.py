@@ -17,7 +17,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpsight.base.findings import SYNCCHECK
+from warpsight.base.findings import INITCHECK, SYNCCHECK
 from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.access import Access, each_block, shared_access, shared_host, stop_on
 from warpsight.emulator.codegen.cluster_addresses import at_rank
@@ -46,7 +46,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import SHARED_WINDOW, Fault, Slot
 from warpsight.emulator.codegen.recording import emit_barrier_record, internal_function
-from warpsight.emulator.codegen.watching import note, note_access
+from warpsight.emulator.codegen.watching import note, note_written
 from warpsight.emulator.ptx import memory
 from warpsight.emulator.ptx.atomics import Shape, atomic, operation_of, shared_place
 from warpsight.emulator.ptx.common import operands
@@ -439,7 +439,9 @@ def refuse_work(
         def in_block(part: Frame, rank: Value) -> None:
             place = at_rank(part, where, rank)
             host = shared_host(part, place, _ANSWER_BYTES)
-            note_access(part, "shared", host, place, 8, 2, reads=False, writes=True)
+            if INITCHECK in part.checks:  # the mbarrier orders what is written here, as with bulk copies
+                wide = part.builder.zext(place, vector(I64))
+                note_written(part, "shared", host, wide, 8, 2, reads=False, writes=True)
             for half in range(2):
                 pointers = part.builder.inttoptr(part.builder.add(host, splat_constant(I64, 8 * half)), vector(PTR))
                 scatter(part.builder, zero, pointers, part.active)
