@@ -139,15 +139,21 @@ def dram_bytes(misses: MissProfile) -> tuple[float, float]:
 # -- How long these requests take.
 
 def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
-    """Cycles of the load-store unit for all executions of each pc together, float64 [instructions].
+    """Cycles of the busier stage of the load-store unit for all executions of each pc together, float64 [instructions]."""
+    tags, data = l1_stages(trace, misses, gpu)
+    return data if data.sum() >= tags.sum() else tags
+
+
+def l1_stages(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> tuple[Floats, Floats]:
+    """Cycles of the tags and of the data path of the load-store unit, each float64 [instructions] as `l1_cycles`.
 
     A request or a pass takes a cycle, a pass in another block's shared memory as long as `sm.cluster_width` says, and each further
     lane of an atomic on shared memory at the same address `sm.atomic_lane`. Of machine code, an instruction takes at least
     `sm.access_interval`, and data as long as `sm.access_width` says; a request then moves what the requests of its pc touch on
     average.
 
-    The unit has two stages, tags and data path. A copy to shared memory has the tags for its requests, and the data path when its
-    data come, 128 B a cycle; any other access of global memory has both at a time. The cycles are those of the busier stage.
+    A copy to shared memory has the tags for its requests, and the data path when its data come, 128 B a cycle; any other access of
+    global memory has both at a time.
     """
     lines = np.where(bulk_copies(trace.instructions), 0, requests(trace.instructions, misses))
     repeats = misses.shared_repeats * float(gpu.sm.atomic_lane_cycles)
@@ -164,11 +170,8 @@ def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
         least = np.asarray(np.maximum(misses.executions, misses.shared_executions) * interval, dtype=np.float64)
     both = np.maximum(tags + passes + repeats, least)
     copies = np.array([instruction.is_async_copy for instruction in trace.instructions], dtype=np.bool_)
-    if not copies.any():
-        return np.asarray(both)
     data = np.where(copies, misses.sectors / _SECTORS_A_PASS * pass_cycles(gpu), both)
-    at_tags = np.where(copies, np.maximum(tags, least), np.where(lines > 0, both, 0.0))
-    return np.asarray(data if data.sum() >= at_tags.sum() else at_tags)
+    return np.where(copies, np.maximum(tags, least), np.where(lines > 0, both, 0.0)), data
 
 
 _SECTORS_A_PASS = 4  # 128 bytes

@@ -16,7 +16,7 @@ from warpsight.base.units import percent, three_digits
 from warpsight.gpu.spec import occupied
 from warpsight.intervals.demands import unit_cycles
 from warpsight.intervals.interval_profile import IntervalProfile, ResourceDemands
-from warpsight.intervals.usage import l1_cycles, occurrences, path_use, without_conflicts
+from warpsight.intervals.usage import l1_cycles, l1_stages, occurrences, path_use, without_conflicts
 from warpsight.isa.matrix_products import matrix_product, multiply_adds
 from warpsight.traces.schema import LOAD, STORE, WARP_SIZE, KernelTrace, StaticInstruction
 
@@ -220,11 +220,12 @@ class WarpTiles:
             if trace.instructions[pc].space == "shared"
         })  # fmt: skip
         products = float(tensor.sum()) / gpu.sm.schedulers
-        port = l1_cycles(trace, without_conflicts(trace.instructions, case.profiled.misses), gpu)
+        ideal = without_conflicts(trace.instructions, case.profiled.misses)
+        port, data = l1_cycles(trace, ideal, gpu), l1_stages(trace, ideal, gpu)[1]
         busy = products / trace.header.recorded_blocks * trace.header.blocks / gpu.sm_count / case.prediction.cycles
-        if not loads or busy > _BUSY or float(port[loads].sum()) < products:
+        if not loads or busy > _BUSY or float(data[loads].sum()) < products:
             return
-        _, row, _ = heaviest_lines(case, lambda pc: pc in loads, port.astype(np.int64))[0]
+        _, row, _ = heaviest_lines(case, lambda pc: pc in loads, data.astype(np.int64))[0]
         part = float(port[loads].sum()) / float(port.sum())
         less = 1 - _SAVED * float(times[loads].sum()) / float(times.sum())
         fewer = replace(
@@ -235,7 +236,7 @@ class WarpTiles:
             title=f"larger tiles of a warp: loads of {line_name(row)} for twice as many columns",
             place=place_of(row),
             reason=f"tensor cores are busy {percent(busy)} of the time; loads of their operands from shared memory take the "
-            f"load-store unit {three_digits(float(port[loads].sum()) / products)} times as long as products the tensor cores",
+            f"load-store unit {three_digits(float(data[loads].sum()) / products)} times as long as products the tensor cores",
             cost="twice the accumulators in each thread, and fewer warps or larger tiles of a block",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_profile(_with_instructions(case.profiled.profile, less, fewer)),
