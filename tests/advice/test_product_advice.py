@@ -237,7 +237,7 @@ def test_tensor_cores_are_advised_for_products_of_matrices_alone(run: Run) -> No
     assert not _proposed(TensorCores(), run("columns", 1, N))  # each number of the matrix is used once
     assert not _proposed(TensorCores(), run("smooth", 16, 256, 32))  # a product with a matrix of one column
     assert not _proposed(TensorCores(), run("lengths", 8, 128))
-    assert not list(TensorCores().propose(_case(run("stages_2", (1, 4), 256))))
+    assert not list(TensorCores().propose(_case(run("stages_2", (1, 2), 256))))
 
 
 @pytest.mark.parametrize("name", ["gtx1080", "v100"])  # without tensor cores, and without tf32
@@ -249,7 +249,8 @@ def test_gpu_whose_tensor_cores_lack_the_type_is_not_advised_to_use_them(run: Ru
 
 
 def test_one_more_stage_of_copies_is_predicted_as_the_kernel_that_has_it(run: Run) -> None:
-    two, three = run("stages_2", (1, 4), 256), run("stages_3", (1, 4), 256)
+    """With one block on an SM, so that its waits are its time."""
+    two, three = run("stages_2", (1, 2), 256), run("stages_3", (1, 2), 256)
     (change,) = _proposed(Pipelining(), two)
     assert "wait_group 1 instead of 0" in change.title
     assert "a block copies 8,192 bytes in a round" in change.reason
@@ -266,7 +267,7 @@ def test_loads_that_are_staged_through_registers_are_advised_a_tile_ahead(run: R
 
 
 def test_idle_tensor_cores_behind_loads_of_their_operands_are_advised_larger_tiles(run: Run) -> None:
-    trace = run("stages_2", (1, 4), 256)
+    trace = run("stages_2", (1, 2), 256)
     (change,) = _proposed(WarpTiles(), trace)
     # six passes of 128 bytes through the banks for a product that takes 8 cycles of one of two tensor cores
     assert "1.50 times as long" in change.reason

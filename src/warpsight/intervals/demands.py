@@ -343,8 +343,8 @@ def demands_of(
     store = np.array([instruction.access == STORE for instruction in trace.instructions], dtype=np.bool_)
     barrier = np.array([instruction.op_class == "barrier" for instruction in trace.instructions], dtype=np.bool_)
     # an L1 miss fetches whole sectors of the L1, as many of a line as its requests touch on average
-    beside = bulk_copies(trace.instructions)
-    reads, single = ~atomic, ~atomic & ~beside
+    reads, single = ~atomic, ~atomic & ~bulk_copies(trace.instructions)
+    beside = np.array([instruction.is_bulk or instruction.is_async_copy for instruction in trace.instructions], dtype=np.bool_)
     fetched = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
     atomic_bytes = SECTOR_BYTES * float(misses.l2_reads[atomic].sum())
     beyond = float(misses.l2_read_misses.sum() + misses.l2_read_merges.sum())

@@ -38,7 +38,7 @@ WARPSIGHT_PARTS = {
     "overlap": "requests of one access are in the load-store unit and in the memory system at the same time",
     "atomics": "an L2 slice reads and writes each sector of an atomic, and serves lanes that share an address one after the other",
     "spread": "traffic that goes to few slices or channels at a time has only their bandwidth",
-    "asynchronous": "where warps wait on mbarriers or copy asynchronously the block is the customer; bulk copies go beside it",
+    "asynchronous": "where warps wait on mbarriers or copy asynchronously the block is the customer; copies go beside it",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "barriers": "under gto barriers hold the warps of a block together: the block is the customer, the more so the more there are",
     "last-warp": "the launch ends with its last warp, whose stalls no other warp hides",
