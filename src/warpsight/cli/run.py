@@ -10,12 +10,12 @@ from pathlib import Path
 from warpsight.base.errors import LaunchFault, UnsupportedError, UsageError
 from warpsight.base.findings import WATCHING
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.cli.output import print_answer, print_json, terminal_style, write_output
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.program_run import OUT_OF_BOUNDS, Selection
 from warpsight.pipeline.program_run import predict_program as run_program
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS
-from warpsight.pipeline.timeline import write_program_timeline
+from warpsight.pipeline.timeline import trace_events
 from warpsight.programs.script import MODULE
 from warpsight.reports.findings import findings_text
 from warpsight.reports.next_step import line
@@ -87,8 +87,6 @@ def run(arguments: argparse.Namespace) -> int:
         # With --json, stdout is the document and nothing else.
         stdout=sys.stderr if arguments.json else None,
     )
-    if arguments.timeline:
-        write_program_timeline(arguments.timeline, document["timeline"])
     if arguments.json:
         print_json([document])
     else:
@@ -99,6 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
         following = line(["predict", kept], "one launch on its own") if kept else line(
             ["run", *given, "-o", "traces", *again], "keep each launch's trace for other GPUs and models")
         print_answer(program_text(document, terminal_style()), following)
+    if arguments.timeline:
+        write_output(arguments.timeline, trace_events(document["timeline"]), "--timeline")
     code = int(document["exit_code"])
     if document["check"]:
         print(findings_text(document["check"], root=os.getcwd()), file=sys.stderr)

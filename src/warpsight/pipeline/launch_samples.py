@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
+from warpsight.kernels.launch import Launch
 from warpsight.programs.session import ExecutedLaunch
 
 LEAST = 16  # launches in a window
@@ -51,6 +52,11 @@ class Pace:
 
 
 Paces = Mapping[str, Pace]  # by model
+
+
+def kind_of(launch: Launch, arrays: tuple[int, ...]) -> Hashable:
+    """What launches of one kind have in common; `arrays` are the sizes of what it points to."""
+    return (launch.kernel, launch.grid, launch.block, launch.cluster, launch.shared_bytes, arrays)
 
 
 @dataclass
@@ -117,14 +123,14 @@ class LaunchSamples:
         """A launch has been recorded and predicted, with `paces` of the models that could."""
         window, model = self._window, next(iter(paces), "")
         expected = self.foretold(kind, launch, model) if kind in self._samples else None
-        warms = kind not in window.kinds
+        only_warms, is_first = self.only_warms(kind), kind not in window.kinds
         window.launches += 1
         window.kinds.add(kind)
-        if warms and self._gap > 0:
+        if only_warms:
             return
         samples = self._samples.setdefault(kind, {})
         if paces:
-            if expected is not None and not warms:
+            if expected is not None and not is_first:
                 actual = paces[model].seconds_of(launch)
                 window.judged += actual
                 window.wrong += abs(expected - actual)

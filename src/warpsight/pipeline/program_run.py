@@ -21,7 +21,7 @@ from warpsight.kernels.machine_code import native_architecture
 from warpsight.pipeline.checking import findings_document
 from warpsight.pipeline.evaluate import known_models
 from warpsight.pipeline.kernel_input import level_of, wanted_architecture
-from warpsight.pipeline.launch_samples import LaunchSamples, Pace
+from warpsight.pipeline.launch_samples import LaunchSamples, Pace, kind_of
 from warpsight.pipeline.predict import LaunchesInOrder
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
@@ -95,7 +95,6 @@ class _LaunchPredictor(Observer):
     spans: list[Span] = field(default_factory=list)
     exact: bool = False
     _count: dict[str, int] = field(default_factory=dict)
-    _kind_of: dict[int, Hashable] = field(default_factory=dict)  # by the number of a launch that is under way
     _folder_of: dict[int, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -106,8 +105,7 @@ class _LaunchPredictor(Observer):
     ) -> TraceSink | None:
         """Where the trace of this launch goes."""
         self._count[kernel] = self._count.get(kernel, 0) + 1
-        self._kind_of[number] = kind = (launch.kernel, launch.grid, launch.block, launch.cluster, launch.shared_bytes, arrays)
-        if not self.selection.includes(kernel, self._count[kernel]) or not self.samples.wants(kind):
+        if not self.selection.includes(kernel, self._count[kernel]) or not self.samples.wants(kind_of(launch, arrays)):
             return None
         if self.folder is None:
             return SpillingSink()
@@ -118,7 +116,7 @@ class _LaunchPredictor(Observer):
 
     def ran(self, launch: ExecutedLaunch) -> float:
         """Predict, or scale from a prediction of such a launch; the time in seconds by the first model."""
-        kind = self._kind_of.pop(launch.number)
+        kind = kind_of(launch.launch, launch.arrays)
         columns = self._predicted(kind, launch) if launch.trace is not None else self._foretold(kind, launch)
         if launch.trace is None:
             self.samples.skipped(kind, launch)
@@ -175,7 +173,6 @@ class _LaunchPredictor(Observer):
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
         """A launch, or with number 0 the loading of a module, has failed."""
-        self._kind_of.pop(number, None)
         self.refused_something |= not number or isinstance(error, UnsupportedError)
         if number:
             self.rows.append({"number": number, "kernel": kernel, "time": UNKNOWN, "error": str(error)})

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from warpsight.base.errors import UsageError
-from warpsight.base.outputs import write_whole
 from warpsight.programs.session import DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE, Span
 
 KERNEL = "kernel"
@@ -57,11 +55,8 @@ def _length(intervals: Sequence[_Interval]) -> float:
     return sum(end - start for start, end in intervals)
 
 
-def write_program_timeline(path: str, timeline: dict[str, Any]) -> None:
-    """Write it for Perfetto (Chrome's trace event format, microseconds): a process for each, with a row for each stream.
-
-    Raises UsageError if the file cannot be written.
-    """
+def trace_events(timeline: dict[str, Any]) -> str:
+    """The same for Perfetto (JSON text in Chrome's trace event format, microseconds): a row for each stream of each process."""
     events: list[dict[str, Any]] = []
     for row in timeline.get("streams", ()):
         place = {"pid": row["process"], "tid": row["stream"]}
@@ -71,7 +66,4 @@ def write_program_timeline(path: str, timeline: dict[str, Any]) -> None:
             name = span.get("kernel") or span["what"]
             events.append({**place, "ph": "X", "name": name, "ts": 1e6 * span["from"], "dur": 1e6 * (span["to"] - span["from"]),
                            "args": args})  # fmt: skip
-    try:
-        write_whole(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
-    except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="give another file") from error
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})

@@ -97,7 +97,8 @@ class ScriptDevice(Device):
         memory = ResidentMemory(table, self.memory.delta, kernel.bank(_packed(kernel, data), prepared), names)
         printed = io.StringIO()
         options = RunOptions(output=printed, check=self._observer.check, out_of_bounds=self._observer.out_of_bounds)
-        sink, trace = self._observer.sink(self.launches, made.name, prepared, launch, array_bytes(launch, table)), None
+        sizes = array_bytes(launch, table)
+        sink, trace = self._observer.sink(self.launches, made.name, prepared, launch, sizes), None
         try:
             if sink is None:
                 count = execute(prepared, launch, memory, max_instructions=self._limit, options=options)
@@ -110,7 +111,7 @@ class ScriptDevice(Device):
         finally:
             print(printed.getvalue(), end="", flush=True)
             self.memory.copy_out()
-        return self._observer.ran(ExecutedLaunch(self.launches, made.name, launch, count, use, trace))
+        return self._observer.ran(ExecutedLaunch(self.launches, made.name, launch, count, use, sizes, trace))
 
     def time_ms(self, call: Callable[[], Any]) -> float:
         """What the launches of one call take; not a number for a call without launches, of which no time is known."""

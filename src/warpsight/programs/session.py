@@ -105,13 +105,16 @@ _OF_FAULT = {
 
 @dataclass(frozen=True)
 class ExecutedLaunch:
-    """A launch that has been executed. `number` counts from 1 over the whole run; `trace` is None where none was wanted."""
+    """A launch that has been executed. `number` counts from 1 over the whole run; `arrays` are the sizes of what it points to, in
+    bytes; `trace` is None where none was wanted.
+    """
 
     number: int
     kernel: str
     launch: Launch
     warp_instructions: int
     registers: RegisterUse
+    arrays: tuple[int, ...]
     trace: KernelTrace | None
 
 
@@ -344,11 +347,12 @@ class Session:
         names = self._modules.names
         parameters = kernel.bank(parameters, prepared)
         memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace, watch)
-        sink = self._observer.sink(self._counter[0], kernel.name, prepared, launch, array_bytes(launch, table))
+        number, arrays = self._counter[0], array_bytes(launch, table)
+        sink = self._observer.sink(number, kernel.name, prepared, launch, arrays)
         if sink is None:
             count = execute(
                 prepared, launch, memory, max_instructions=self._limit, options=options,
-                inspect=lambda left: self._observer.inspect(self._counter[0], kernel.name, left),
+                inspect=lambda left: self._observer.inspect(number, kernel.name, left),
             )
             trace = None
         else:
@@ -359,7 +363,7 @@ class Session:
             count = trace.header.warp_instructions
         if self._checked is not None:
             self._checked.launched(prepared.function, self._objects)
-        return self._observer.ran(ExecutedLaunch(self._counter[0], kernel.name, launch, count, kernel.registers, trace))
+        return self._observer.ran(ExecutedLaunch(number, kernel.name, launch, count, kernel.registers, arrays, trace))
 
     def _refuse(self, number: int, kernel: str, error: WarpsightError) -> None:
         """Everything about a failure goes to the observer and to stderr; the program learns only the code."""

@@ -20,7 +20,7 @@ from warpsight.addressing.mapping import channel_of_slice, is_in_other_partition
 from warpsight.base.compiled import compiled, inlined
 from warpsight.base.records import Memory, Table
 from warpsight.caches.exact.lru import age_of, find, to_back, to_front, victim
-from warpsight.caches.exact.state import LEVEL_DRAM, LEVEL_FAR, LEVEL_L2, NO_LINE, Machine, Port, Spread, State
+from warpsight.caches.exact.state import LEVEL_DRAM, LEVEL_FAR, LEVEL_L2, NO_LINE, Line, Machine, Port, Spread, State
 from warpsight.caches.miss_profile import SHARES
 
 # Rounds in a window: enough for some hundred accesses at each busy port, so that random imbalance stays small.
@@ -113,6 +113,18 @@ def _room(state: State, row: int, new: int, channel: int, pc: int, now: int) -> 
 
 
 @inlined
+def _taken(state: State, row: int, line: int, channel: int, pc: int, now: int) -> Line:
+    """The place of `line` in set `row`, from now on the most recently used one; if it has none, what it takes."""
+    first, ways = row * state.machine.l2.ways, state.machine.l2.ways
+    way = find(state.l2_tags, first, ways, line)
+    if way >= 0:
+        to_front(state.l2_order, first, age_of(state.l2_order, first, way))
+    else:
+        way = _room(state, row, line, channel, pc, now)
+    return state.l2_lines[first + way]
+
+
+@inlined
 def _limit_dirty(state: State, row: int, channel: int, pc: int, now: int) -> None:
     """Write back the least recently used dirty line of a set that has too many; without a valid sector it leaves the set."""
     if state.l2_dirty[row] <= state.machine.most_dirty:
@@ -152,20 +164,14 @@ def l2_read(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -
     back.
     """
     machine, count = state.machine, state.counters[pc]
-    ways, needed, pieces = machine.l2.ways, state.l2_groups[sectors], set_bits(sectors)
+    needed, pieces = state.l2_groups[sectors], set_bits(sectors)
     part = slice_of_line(line, machine.lines_per_piece, machine.slices, machine.slice_rule)
     row = _set_of(state, part, line)
-    first = row * ways
     count.l2_reads += 1
     _count_load(state.replies[part], state.reply_spread, pieces)
     queued = _wait_for(state, state.replies[part], now, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
     channel = channel_of_slice(part, machine.slices, machine.channels)
-    way = find(state.l2_tags, first, ways, line)
-    if way >= 0:
-        to_front(state.l2_order, first, age_of(state.l2_order, first, way))
-    else:
-        way = _room(state, row, line, channel, pc, now)
-    found = state.l2_lines[first + way]
+    found = _taken(state, row, line, channel, pc, now)
     level, further = LEVEL_L2, 0
     if machine.partitions > 1 and is_in_other_partition(part, machine.slices, sm):
         if needed & ~found.copied != 0:
@@ -195,21 +201,15 @@ def l2_write(state: State, line: int, sectors: int, whole: bool, pc: int, now: i
     `whole`: all bytes of the sectors are written, so that a miss need not fetch what it overwrites.
     """
     machine, count = state.machine, state.counters[pc]
-    ways, needed, pieces = machine.l2.ways, state.l2_groups[sectors], set_bits(sectors)
+    needed, pieces = state.l2_groups[sectors], set_bits(sectors)
     part = slice_of_line(line, machine.lines_per_piece, machine.slices, machine.slice_rule)
     row = _set_of(state, part, line)
-    first = row * ways
     count.l2_writes += 1
     _count_load(state.stores[part], state.store_spread, pieces)
     service = max(machine.store_ticks, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
     gone = now + max(0, _wait_for(state, state.stores[part], now, service) - machine.store_backlog)
     channel = channel_of_slice(part, machine.slices, machine.channels)
-    way = find(state.l2_tags, first, ways, line)
-    if way >= 0:
-        to_front(state.l2_order, first, age_of(state.l2_order, first, way))
-    else:
-        way = _room(state, row, line, channel, pc, now)
-    found = state.l2_lines[first + way]
+    found = _taken(state, row, line, channel, pc, now)
     found.copied &= ~needed
     written = needed
     if (found.valid | found.dirty) & needed == needed:
@@ -227,7 +227,7 @@ def l2_write(state: State, line: int, sectors: int, whole: bool, pc: int, now: i
     found.valid |= written
     state.l2_dirty[row] += 1 if found.dirty == 0 else 0
     found.dirty |= needed
-    if machine.most_dirty < ways:
+    if machine.most_dirty < machine.l2.ways:
         _limit_dirty(state, row, channel, pc, now)
     return gone
 

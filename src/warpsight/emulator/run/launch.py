@@ -339,16 +339,20 @@ class Run:
         paths = PathStore()
         self.polls.instructions = 0  # this may be the second time
         for part in streams:
-            if self.polls.any:
-                part = self.polls.without_failed(part)  # noqa: PLW2901
-            if self.chosen is not None:
-                part = keep_blocks(part, self.chosen, self.workers[0].warps_per_block)  # noqa: PLW2901
-            offsets = [np.ascontiguousarray(part.offsets[:, k]) for k in range(3)]
-            numbers = paths.number(part.entries, offsets[0])
-            sink.add(TraceChunk(part.first_warp, numbers, offsets[1], part.events, offsets[2], part.sectors))
+            sink.add(self.chunk(part, paths))
             if self.progress is not None:
                 self.progress(part.end_block, self.launch.blocks)
         return paths.table(), paths.warps
+
+    def chunk(self, part: Streams, paths: PathStore, first_warp: int = 0) -> TraceChunk:
+        """What `part` has recorded for the trace, its paths in `paths`, its warps numbered from `first_warp` of the launch on."""
+        if self.polls.any:
+            part = self.polls.without_failed(part)
+        if self.chosen is not None:
+            part = keep_blocks(part, self.chosen, self.workers[0].warps_per_block)
+        offsets = [np.ascontiguousarray(part.offsets[:, k]) for k in range(3)]
+        numbers = paths.number(part.entries, offsets[0])
+        return TraceChunk(part.first_warp - first_warp, numbers, offsets[1], part.events, offsets[2], part.sectors)
 
     def _tell_outside(self) -> None:
         """Tell `RunOptions.out_of_bounds` of the accesses that were let through: by instruction, that of the first block first."""

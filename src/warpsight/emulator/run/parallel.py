@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -169,7 +169,9 @@ class Apart:
         if left > 0 and per_block * left < MIN_SECONDS:
             yield from second.streams(done, self._blocks)
         elif left > 0:
-            yield from self._spread(done, min(self._chunk, self._most_blocks(recorded / done)))
+            chunk = min(self._chunk, self._most_blocks(recorded / done))
+            starts = range(done, self._blocks, chunk)
+            yield from spread(self._workers, starts, lambda worker, block: self._work(worker, block, chunk))
             self._check()
 
     def _most_blocks(self, bytes_per_block: float) -> int:
@@ -188,36 +190,36 @@ class Apart:
             mark(part.entries, part.events, part.sectors, part.offsets, table.start, table.rows, touched, _FIRST_SECTOR)
             yield part
 
-    def _spread(self, block: int, chunk: int) -> Iterator[Streams]:
-        """All blocks from `block` on, in chunks of so many."""
-        starts = range(block, self._blocks, chunk)
-        waiting = _Waiting(len(starts))
-        left, take = iter(enumerate(starts)), threading.Lock()
 
-        def serve(worker: Worker) -> None:
-            while True:
-                with take:  # a worker's chunks are in order
-                    number, start = next(left, (-1, -1))
-                if number < 0:
-                    return
-                try:
-                    for part in self._work(worker, start, chunk):
-                        if not waiting.put(number, part):
-                            return
-                    waiting.end(number)
-                except BaseException as error:  # raised again where the result is taken
-                    waiting.end(number, error)
-                    return
+def spread(workers: Sequence[Worker], starts: range, work: Callable[[Worker, int], Iterator[Streams]]) -> Iterator[Streams]:
+    """What `work` records on the workers, from each of `starts` on, in their order. Raises what `work` raises."""
+    waiting = _Waiting(len(starts))
+    left, take = iter(enumerate(starts)), threading.Lock()
 
-        threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in self._workers]
+    def serve(worker: Worker) -> None:
+        while True:
+            with take:  # a worker's chunks are in order
+                number, start = next(left, (-1, -1))
+            if number < 0:
+                return
+            try:
+                for part in work(worker, start):
+                    if not waiting.put(number, part):
+                        return
+                waiting.end(number)
+            except BaseException as error:  # raised again where the result is taken
+                waiting.end(number, error)
+                return
+
+    threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in workers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield from waiting.in_order()
+    finally:
+        waiting.close()
         for thread in threads:
-            thread.start()
-        try:
-            yield from waiting.in_order()
-        finally:
-            waiting.close()
-            for thread in threads:
-                thread.join()
+            thread.join()
 
 
 class _Waiting:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import queue
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from types import TracebackType
 
@@ -17,7 +14,8 @@ from warpsight.base.progress import Progress
 from warpsight.emulator.run.independence import Independence, PointerSources, why_whole
 from warpsight.emulator.run.launch import PreparedKernel, Run, trace_header
 from warpsight.emulator.run.memory import Allocation, DeviceMemory
-from warpsight.emulator.run.worker import Stopped, Streams, Worker
+from warpsight.emulator.run.parallel import spread
+from warpsight.emulator.run.worker import Stopped, Streams
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.kernels.launch import DEFAULT_OPTIONS, Launch, RunOptions, input_hash
 from warpsight.kernels.registers import RegisterUse
@@ -37,14 +35,6 @@ class Dependent(Exception):
     """The blocks that ran may depend on others; the text says why."""
 
 
-@dataclass(frozen=True)
-class _Part:
-    """What a range of blocks has recorded, its warps numbered from 0, and how many took each of the paths known by then."""
-
-    chunks: ChunkSource
-    taken: npt.NDArray[np.int64]
-
-
 class SampledRun:
     """A launch of which the blocks run that `execute` is told of. Used in a `with` statement."""
 
@@ -55,7 +45,7 @@ class SampledRun:
         """Arguments as for `emulate`. Raises Dependent for a kernel whose blocks all have to run."""
         self._prepared, self._launch, self._registers, self._inputs = prepared, launch, registers, input_hash(launch)
         self._progress, self._threads, self._seconds = progress, threads, 0.0
-        self._paths, self._parts = PathStore(), dict[Blocks, _Part]()
+        self._paths, self._parts = PathStore(), dict[Blocks, ChunkSource]()  # the warps of each part are numbered from 0
         self._run = Run(prepared, launch, None, max_instructions, None, options)
         self._per_block = -(-launch.threads_per_block // 32)
         # of machine code the PTX that it was made from: there, a division is no call of a function
@@ -83,16 +73,17 @@ class SampledRun:
             run.new_worker()
         with run.interruption:
             for blocks in ranges:
-                sink, counts = SpillingSink(MEMORY_LIMIT_BYTES // _RANGES_IN_MEMORY), list[npt.NDArray[np.int32]]()
+                sink, before = SpillingSink(MEMORY_LIMIT_BYTES // _RANGES_IN_MEMORY), self._paths.warps.copy()
                 for part in self._streams(blocks):
-                    chunk = self._chunk(part, blocks[0])
+                    chunk = run.chunk(part, self._paths, blocks[0] * self._per_block)
                     self._independence.note(self._paths.table(), chunk, part.first_warp // self._per_block)
                     sink.add(chunk)
-                    counts.append(chunk.path)
                     done += len(chunk.path) // self._per_block
                     if self._progress is not None:
                         self._progress(done, total)
-                self._parts[blocks] = self._kept(sink, counts, blocks)
+                taken = self._paths.warps.copy()
+                taken[: len(before)] -= before
+                self._parts[blocks] = self._kept(sink, taken, blocks)
         self._seconds += perf_counter() - started
         self._check()
 
@@ -100,11 +91,8 @@ class SampledRun:
         """The trace of all blocks that have run, in their order; its counts of instructions are scaled to the launch."""
         order = sorted(self._parts)
         blocks, paths = sum(end - first for first, end in order), self._paths.table()
-        taken = np.zeros(len(paths), np.int64)
-        for part in self._parts.values():
-            taken[: len(part.taken)] += part.taken
-        header = self._header(taken, blocks)
-        chunks = _Joined([self._parts[each].chunks for each in order])
+        header = self._header(self._paths.warps, blocks)
+        chunks = _Joined([self._parts[each] for each in order])
         executed = KernelTrace(header, self._run.code, self._prepared.native.graph.block_start.astype(np.int32), paths, chunks)
         return part_of(executed, np.ones(blocks, np.bool_))
 
@@ -114,48 +102,21 @@ class SampledRun:
         return sorted(self._parts)
 
     def _streams(self, blocks: Blocks) -> Iterator[Streams]:
-        """What the blocks record, in order. A few pieces per worker are begun and not yet taken."""
-        free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-        for worker in self._run.workers:
-            free.put(worker)
-
-        size = -(-(blocks[1] - blocks[0]) // _PIECES)
-
-        def work(first: int) -> list[Streams]:
-            worker = free.get()
-            try:
-                return list(worker.streams(first, min(first + size, blocks[1])))
-            finally:
-                free.put(worker)
-
-        begun: deque[Future[list[Streams]]] = deque()
+        """What the blocks record, in order."""
+        first, end = blocks
+        size = -(-(end - first) // _PIECES)
         try:
-            with ThreadPoolExecutor(self._threads) as pool:
-                for first in range(*blocks, size):
-                    begun.append(pool.submit(work, first))
-                    if len(begun) > 2 * self._threads:
-                        yield from begun.popleft().result()
-                while begun:
-                    yield from begun.popleft().result()
+            yield from spread(
+                self._run.workers, range(first, end, size), lambda worker, block: worker.streams(block, min(block + size, end))
+            )
         except Stopped as stopped:
             raise self._run.fault(stopped.worker, stopped.block) from None
 
-    def _chunk(self, part: Streams, first_block: int) -> TraceChunk:
-        if self._run.polls.any:
-            part = self._run.polls.without_failed(part)
-        offsets = [np.ascontiguousarray(part.offsets[:, k]) for k in range(3)]
-        numbers = self._paths.number(part.entries, offsets[0])
-        return TraceChunk(
-            part.first_warp - first_block * self._per_block, numbers, offsets[1], part.events, offsets[2], part.sectors
-        )  # fmt: skip
-
-    def _kept(self, sink: SpillingSink, counts: list[npt.NDArray[np.int32]], blocks: Blocks) -> _Part:
-        """What a range of blocks has recorded, in memory or on disk."""
-        paths = self._paths.table()
-        taken = np.bincount(np.concatenate(counts), minlength=len(paths))
+    def _kept(self, sink: SpillingSink, taken: npt.NDArray[np.int64], blocks: Blocks) -> ChunkSource:
+        """What a range of blocks has recorded, in memory or on disk; `taken` by so many warps is each path."""
         start = self._prepared.native.graph.block_start.astype(np.int32)
-        stored = sink.finish(self._header(taken, blocks[1] - blocks[0]), self._run.code, start, paths)
-        return _Part(stored.chunks, taken)
+        header = self._header(taken, blocks[1] - blocks[0])
+        return sink.finish(header, self._run.code, start, self._paths.table()).chunks
 
     def _header(self, taken: npt.NDArray[np.int64], blocks: int) -> TraceHeader:
         paths = self._paths.table()
@@ -167,7 +128,7 @@ class SampledRun:
         guarded = self._independence.guarded(self._memory.allocations, self._of_unseen_stores())
         paths = self._paths.table()
         for (first, _), part in self._parts.items() if len(guarded) else ():
-            for chunk in part.chunks:
+            for chunk in part:
                 first_block = first + chunk.first_warp // self._per_block
                 if opcode := self._independence.first_dependent(paths, chunk, first_block, guarded):
                     raise Dependent(f'"{opcode}" reads an array that other blocks may write')
