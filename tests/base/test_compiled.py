@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 
 from warpsight.base import compiled, diskcache
+from warpsight.emulator.textures.texels import load
 
 pytestmark = pytest.mark.unit
 
@@ -87,6 +90,59 @@ def test_code_for_c_is_kept_too(cache: Path) -> None:
         assert made.ctypes(4) == 8
         assert made.cache_hits == hits
     assert len(_files(cache)) == 1
+
+
+@compiled.compiled
+def _bytes_at(place: Any, first: Any, more: Any) -> Any:
+    found = load(place + first // 8, 1)
+    if more:
+        found += load(place + first // 8, 2) << 16
+    return found
+
+
+def _bytes_at_the_start(place: Any, more: Any) -> Any:
+    return _bytes_at(place, more - more, more)
+
+
+def test_an_address_with_a_part_that_becomes_0_in_a_caller_is_still_read() -> None:
+    """LLVM takes that part for the pointer in the machine code of `_bytes_at`, which is not what its callers may link."""
+    data = np.array([0x35, 0x21], np.uint8)
+    for _ in range(2):
+        made = compiled.c_function(_bytes_at_the_start, "int64(int64, int64)")
+        assert [made.ctypes(data.ctypes.data, more) for more in (0, 1)] == [0x35, 0x21350035]
+
+
+def _adding(number: int) -> Callable[[int], int]:
+    def added(value: int) -> int:
+        return value + number
+
+    return added
+
+
+def _in_another_process(work: Callable[[], Any]) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_closures_that_two_processes_have_kept_are_told_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each of the processes compiles one, as its function of the same number."""
+    signature, found = "int64(int64)", []
+    compiled.c_function(_twice, signature)  # from here on Numba's counter is the same in all
+    for number in (1, 2):
+        monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path / str(number)))
+        _in_another_process(lambda number=number: compiled.c_function(_adding(number), signature))  # type: ignore[misc]
+    for number in (1, 2):
+        monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path / str(number)))
+        made = compiled.c_function(_adding(number), signature)
+        assert made.cache_hits == 1
+        found.append(made.ctypes(10))
+    assert found == [11, 12]
 
 
 def test_where_nothing_can_be_written_it_compiles_without_keeping(monkeypatch: pytest.MonkeyPatch) -> None:
