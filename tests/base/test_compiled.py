@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,11 +114,21 @@ def test_an_address_with_a_part_that_becomes_0_in_a_caller_is_still_read() -> No
         assert [made.ctypes(data.ctypes.data, more) for more in (0, 1)] == [0x35, 0x21350035]
 
 
-def _adding(number: int) -> Callable[[int], int]:
-    def added(value: int) -> int:
-        return value + number
+def _sum_of(number: int) -> Any:
+    """LLVM cannot expand all its calls where it is called."""
+
+    @compiled.compiled
+    def added(value: Any) -> Any:
+        return number if value < 2 else added(value - 1) + added(value - 2)
 
     return added
+
+
+_added = _sum_of(0)
+
+
+def _calls_it(value: int) -> int:
+    return _added(value)  # type: ignore[no-any-return]
 
 
 def _in_another_process(work: Callable[[], Any]) -> None:
@@ -130,19 +142,21 @@ def _in_another_process(work: Callable[[], Any]) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_closures_that_two_processes_have_kept_are_told_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Each of the processes compiles one, as its function of the same number."""
-    signature, found = "int64(int64)", []
-    compiled.c_function(_twice, signature)  # from here on Numba's counter is the same in all
-    for number in (1, 2):
+def test_functions_of_one_name_that_two_processes_have_kept_are_told_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The children are copies of this process: Numba's counter of functions starts at the same number in both."""
+    compiled.c_function(_twice, "int64(int64)")  # Numba is ready
+    made = []
+
+    def use(number: int) -> None:
         monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path / str(number)))
-        _in_another_process(lambda number=number: compiled.c_function(_adding(number), signature))  # type: ignore[misc]
+        monkeypatch.setattr(sys.modules[__name__], "_added", _sum_of(number))
+        made.append(compiled.c_function(_calls_it, "int64(int64)"))
+
     for number in (1, 2):
-        monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path / str(number)))
-        made = compiled.c_function(_adding(number), signature)
-        assert made.cache_hits == 1
-        found.append(made.ctypes(10))
-    assert found == [11, 12]
+        _in_another_process(partial(use, number))
+    for number in (1, 2):
+        use(number)
+    assert [(each.cache_hits, each.ctypes(10)) for each in made] == [(1, 89), (1, 178)]
 
 
 def test_where_nothing_can_be_written_it_compiles_without_keeping(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,8 @@ class _Library(codegen.JITCodeLibrary):  # type: ignore[misc, unused-ignore]
     `a`. The optimiser takes that for a use of a null pointer where `a` becomes 0 in a caller, and deletes the access.
     """
 
+    _final_module: Any
+
     def _finalize_final_module(self) -> None:
         optimized = self._final_module.clone()
         super()._finalize_final_module()
@@ -40,8 +42,8 @@ class _Library(codegen.JITCodeLibrary):  # type: ignore[misc, unused-ignore]
 def prepare_numba() -> None:
     """Before the first function is compiled: libraries as above, and symbols that no other process has.
 
-    Numba numbers the functions of a process from 1. Two closures of one function that two processes have kept could have one
-    symbol, and a process that loads both would call the first for the second.
+    Numba numbers the functions of a process from 1. Two functions of one name that two processes have kept could have one symbol,
+    and a process that loads both would call the first for the second.
     """
     codegen.JITCPUCodegen._library_class = _Library
     bytecode.FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 64), -1)  # of the system, so after a fork too
