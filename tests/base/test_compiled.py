@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 
 from warpsight.base import compiled, diskcache
+from warpsight.emulator.textures.texels import load
 
 pytestmark = pytest.mark.unit
 
@@ -87,6 +92,71 @@ def test_code_for_c_is_kept_too(cache: Path) -> None:
         assert made.ctypes(4) == 8
         assert made.cache_hits == hits
     assert len(_files(cache)) == 1
+
+
+@compiled.compiled
+def _bytes_at(place: Any, first: Any, more: Any) -> Any:
+    found = load(place + first // 8, 1)
+    if more:
+        found += load(place + first // 8, 2) << 16
+    return found
+
+
+def _bytes_at_the_start(place: Any, more: Any) -> Any:
+    return _bytes_at(place, more - more, more)
+
+
+def test_an_address_with_a_part_that_becomes_0_in_a_caller_is_still_read() -> None:
+    """LLVM takes that part for the pointer in the machine code of `_bytes_at`, which is not what its callers may link."""
+    data = np.array([0x35, 0x21], np.uint8)
+    for _ in range(2):
+        made = compiled.c_function(_bytes_at_the_start, "int64(int64, int64)")
+        assert [made.ctypes(data.ctypes.data, more) for more in (0, 1)] == [0x35, 0x21350035]
+
+
+def _sum_of(number: int) -> Any:
+    """LLVM cannot expand all its calls where it is called."""
+
+    @compiled.compiled
+    def added(value: Any) -> Any:
+        return number if value < 2 else added(value - 1) + added(value - 2)
+
+    return added
+
+
+_added = _sum_of(0)
+
+
+def _calls_it(value: int) -> int:
+    return _added(value)  # type: ignore[no-any-return]
+
+
+def _in_another_process(work: Callable[[], Any]) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_functions_of_one_name_that_two_processes_have_kept_are_told_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The children are copies of this process: Numba's counter of functions starts at the same number in both."""
+    compiled.c_function(_twice, "int64(int64)")  # Numba is ready
+    made = []
+
+    def use(number: int) -> None:
+        monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path / str(number)))
+        monkeypatch.setattr(sys.modules[__name__], "_added", _sum_of(number))
+        made.append(compiled.c_function(_calls_it, "int64(int64)"))
+
+    for number in (1, 2):
+        _in_another_process(partial(use, number))
+    for number in (1, 2):
+        use(number)
+    assert [(each.cache_hits, each.ctypes(10)) for each in made] == [(1, 89), (1, 178)]
 
 
 def test_where_nothing_can_be_written_it_compiles_without_keeping(monkeypatch: pytest.MonkeyPatch) -> None:

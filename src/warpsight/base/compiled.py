@@ -81,7 +81,8 @@ class Intrinsic:
 
 @cache
 def _introduce_to_numba() -> None:
-    """Teach Numba to take `Compiled` and `Intrinsic` objects for what they stand for."""
+    """Teach Numba to take `Compiled` and `Intrinsic` objects for what they stand for, before anything is compiled."""
+    kept_code.prepare_numba()
     record_types.register(Compiled, "dispatcher")
     record_types.register(Intrinsic, "function_type")
 

@@ -1,4 +1,4 @@
-"""What Numba has compiled, kept in the cache folder with a checksum: one entry for each function and signature.
+"""What Numba compiles: how it is linked, and kept in the cache folder with a checksum, one entry for each function and signature.
 
 Other modules load this one lazily: it imports Numba.
 """
@@ -7,17 +7,46 @@ from __future__ import annotations
 
 import os
 import pickle
+import secrets
 import sys
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import caching, ccallback, serialize, sigutils, typeinfer
+from numba.core import bytecode, caching, ccallback, codegen, serialize, sigutils, typeinfer
 
 from warpsight._version import __version__
 from warpsight.base import diskcache
 
-_VERSIONS = (numba.__version__, __version__, sys.version)
+# What an older form of this file has linked may be wrong (see `_Library`), so it is not loaded.
+_VERSIONS = (numba.__version__, __version__, sys.version, Path(__file__).read_bytes())
+
+
+class _Library(codegen.JITCodeLibrary):  # type: ignore[misc, unused-ignore]
+    """Numba's library of a function, which callers link as it was before machine code was made of it.
+
+    LLVM changes a module while it makes machine code of it. It may write an address `a + b` as `b` bytes behind a pointer made of
+    `a`. The optimiser takes that for a use of a null pointer where `a` becomes 0 in a caller, and deletes the access.
+    """
+
+    _final_module: Any
+
+    def _finalize_final_module(self) -> None:
+        optimized = self._final_module.clone()
+        super()._finalize_final_module()
+        self._final_module = optimized
+
+
+def prepare_numba() -> None:
+    """Before the first function is compiled: libraries as above, and symbols that no other process has.
+
+    Numba numbers the functions of a process from 1. Two functions of one name that two processes have kept could have one symbol,
+    and a process that loads both would call the first for the second.
+    """
+    codegen.JITCPUCodegen._library_class = _Library
+    bytecode.FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 64), -1)  # of the system, so after a fork too
 
 
 class _Entries:
