@@ -64,8 +64,10 @@ wait:
 ARRIVE, COMMIT = "mbarrier.arrive.shared.b64 _,", "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64"
 
 
-@pytest.mark.parametrize("level", ["ptx", "sass"])
-@pytest.mark.parametrize(("gpu", "target", "signal"), [("h100-sxm", "sm_90a", ARRIVE), ("b200", "sm_100a", COMMIT)])
+@pytest.mark.parametrize(
+    ("gpu", "target", "signal", "level"),
+    [("h100-sxm", "sm_90a", ARRIVE, "ptx"), ("h100-sxm", "sm_90a", ARRIVE, "sass"), ("b200", "sm_100a", COMMIT, "sass")],
+)
 def test_phases_that_one_lane_completes_in_straight_code_are_seen_too(gpu: str, target: str, signal: str, level: str) -> None:
     """As where a lane commits products, waits for them, and starts a copy: two objects, of which the parities repeat."""
     names = [("first", k) if half == 0 else ("second", k) for k in range(4) for half in range(2)]
