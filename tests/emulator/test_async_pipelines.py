@@ -61,8 +61,14 @@ wait:
     assert (out == 6).all()
 
 
-@pytest.mark.parametrize("level", ["ptx", "sass"])
-def test_phases_that_one_lane_completes_in_straight_code_are_seen_too(level: str) -> None:
+ARRIVE, COMMIT = "mbarrier.arrive.shared.b64 _,", "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "target", "signal", "level"),
+    [("h100-sxm", "sm_90a", ARRIVE, "ptx"), ("h100-sxm", "sm_90a", ARRIVE, "sass"), ("b200", "sm_100a", COMMIT, "sass")],
+)
+def test_phases_that_one_lane_completes_in_straight_code_are_seen_too(gpu: str, target: str, signal: str, level: str) -> None:
     """As where a lane commits products, waits for them, and starts a copy: two objects, of which the parities repeat."""
     names = [("first", k) if half == 0 else ("second", k) for k in range(4) for half in range(2)]
 
@@ -70,9 +76,9 @@ def test_phases_that_one_lane_completes_in_straight_code_are_seen_too(level: str
         label = f"{who}_{name}_{k}"
         return f"{label}: mbarrier.try_wait.parity.shared.b64 %p, [{name}], {k % 2}; @!%p bra {label};"
 
-    signals = "\n".join(f"mbarrier.arrive.shared.b64 _, [{name}]; {wait('makes', name, k)}" for name, k in names)
+    signals = "\n".join(f"{signal} [{name}]; {wait('makes', name, k)}" for name, k in names)
     text = f""".version 8.6
-.target sm_90a
+.target {target}
 .address_size 64
 .visible .entry k(.param .u64 out)
 {{
@@ -90,5 +96,5 @@ meet:
 }}
 """
     out = np.zeros(128, np.uint32)
-    warpsight.trace(text, "k", grid=1, block=128, args=[out], gpu="h100-sxm", level=level, max_instructions=100_000)
+    warpsight.trace(text, "k", grid=1, block=128, args=[out], gpu=gpu, level=level, max_instructions=100_000)
     assert (out == 1).all()

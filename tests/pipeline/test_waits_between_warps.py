@@ -253,6 +253,34 @@ def test_all_blocks_of_an_sm_share_its_tensor_cores() -> None:
     assert (two > 8 * PRODUCT).all() and (two < 8 * PRODUCT + 120).all()
 
 
+def committed_in_a_pair(*, waits: bool) -> KernelTrace:
+    """Two blocks commit to both of them, and work. The first one may wait for both commits before it works."""
+    wait = "wait: mbarrier.try_wait.parity.shared.b64 %p, [done], 0; @!%p bra wait;"
+    text = f""".version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k()
+{{
+    .reg .pred %p, %one; .reg .b32 %r<3>; .reg .b16 %both; .shared .align 8 .b64 done;
+    mov.u32 %r0, %tid.x; setp.eq.u32 %one, %r0, 0; mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, 300; mov.b16 %both, 3;
+    @%one mbarrier.init.shared.b64 [done], 2;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    @%one tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], %both;
+    setp.ne.u32 %p, %r1, 0; @%p bra work;
+    {wait if waits else ""}
+work:
+    sub.u32 %r2, %r2, 1; setp.ne.u32 %p, %r2, 0; @%p bra work;
+    ret;
+}}
+"""
+    return warpsight.trace(text, "k", grid=2, block=32, cluster=2, gpu="b200", level="ptx")
+
+
+def test_a_commit_arrives_in_all_blocks_that_its_multicast_reaches() -> None:
+    waits, works = (cycles_of_products(committed_in_a_pair(waits=waits)) for waits in (True, False))
+    assert (works > 300 * 4).all() and (waits > works).all() and (waits < works + 2 * TEST).all()
+
+
 def cycles_of_products(trace: KernelTrace, *overrides: str) -> np.ndarray:
     gpu = {"gpu": "b200", "overrides": ["dispatch.grid=0 cycles", *overrides], "caches_before": "cold"}
     return np.array([answer(trace, **gpu).cycles for answer in (warpsight.predict, warpsight.simulate)])

@@ -164,15 +164,15 @@ def _number(events: Bytes, place: int, size: int) -> Any:
 
 
 @inlined
-def _come(phases: Longs, events: Bytes, record: int, time: int, pc: int, arrives_here: bool) -> bool:
-    """An arrival, or the end of a copy, at `time`. Returns whether the phase is over."""
+def _come(phases: Longs, events: Bytes, record: int, time: int, pc: int, does: int) -> bool:
+    """An arrival, or the end of a copy, at `time`, as `does` says. Returns whether the phase is over."""
     row = phases[_number(events, record, 2)]
     amount, data, expected = _number(events, record + 2, 2), _number(events, record + 4, 4), _number(events, record + 8, 2)
     data -= (data >> 31) << 32  # is signed
-    if arrives_here and row[_PENDING] < 0:
+    if does != _COPIES and row[_PENDING] < 0:
         row[_PENDING] = expected
-    row[_PENDING] -= amount if arrives_here else 0
-    row[_DATA] += data
+    row[_PENDING] -= amount if does != _COPIES else 0
+    row[_DATA] += data if does != _COMMITS else 0  # of which it is the mask of a multicast
     if time >= row[_LATEST]:
         row[_LATEST], row[_CAUSE] = time, pc
     if row[_PENDING] != 0 or row[_DATA] != 0:
@@ -357,10 +357,10 @@ def _take(code: _Code, times: StepTimes, shared: bool, warps: _Warps, block: _Bl
 
 
 @inlined
-def _signal(code: _Code, warps: _Warps, block: _Block, record: int, time: int, pc: Any, arrives_here: bool) -> None:
+def _signal(code: _Code, warps: _Warps, block: _Block, record: int, time: int, pc: Any, does: int) -> None:
     """An arrival or the end of a copy at an mbarrier."""
     number = _number(code.events, record, 2)
-    if number != NO_OBJECT and _come(block.phases, code.events, record, time, pc, arrives_here):
+    if number != NO_OBJECT and _come(block.phases, code.events, record, time, pc, does):
         _wake(warps, number)
 
 
@@ -395,12 +395,12 @@ def _walk_block(code: _Code, times: StepTimes, shared: bool, warps: _Warps, bloc
             warps.status[warp] = _AT_BARRIER
             _open_if_all_are_there(warps)
         elif does == _ARRIVES:
-            _signal(code, warps, block, record, issue + block.arrival, code.pc[step], True)
+            _signal(code, warps, block, record, issue + block.arrival, code.pc[step], does)
         elif does == _COPIES:
-            _signal(code, warps, block, record, begun + times.result[step], code.pc[step], False)
+            _signal(code, warps, block, record, begun + times.result[step], code.pc[step], does)
         elif does == _PRODUCT:
             warps.products[warp], warps.product_pc[warp] = begun + times.result[step], code.pc[step]
         elif does == _COMMITS:
             here = issue + block.arrival
             pc = warps.product_pc[warp] if warps.products[warp] > here else np.int64(code.pc[step])
-            _signal(code, warps, block, record, max(here, warps.products[warp]), pc, True)
+            _signal(code, warps, block, record, max(here, warps.products[warp]), pc, does)

@@ -36,7 +36,7 @@ def amount(state: State, record: int) -> int:
 
 @inlined
 def data(state: State, record: int) -> int:
-    """Bytes to wait for, or below 0 those that have come."""
+    """Bytes to wait for, or below 0 those that have come; of a commit the mask of the blocks of its multicast, or 0."""
     value = _field(state, record, 4, 4)
     return value - ((value >> 31) << 32)
 
@@ -72,12 +72,12 @@ def _is_over(phase: Phase, when: int) -> bool:
 
 
 @inlined
-def arrive(state: State, phase: Phase, record: int, when: int) -> bool:
-    """The arrivals that an event has are there at `when`. Returns whether the phase is over."""
+def arrive(state: State, phase: Phase, record: int, moved: int, when: int) -> bool:
+    """The arrivals that an event has are there at `when`, with `moved` bytes to wait for. Returns whether the phase is over."""
     if phase.pending < 0:
         phase.pending = _field(state, record, 8, 2)
     phase.pending -= amount(state, record)
-    phase.data += data(state, record)
+    phase.data += moved
     phase.total = 0
     return _is_over(phase, when)
 

@@ -229,15 +229,33 @@ def arrive(state: State, sm: Sm, warp: Warp, instruction: Instruction, now: int)
     number = phases.find(state, warp.place, record)
     if number < 0:
         return
-    when = now + state.machine.address_cycles
+    when, data = now + state.machine.address_cycles, phases.data(state, record)
     if instruction.at_barrier == codes.COMMITS:
-        when = max(when, warp.products)
-    if instruction.at_barrier == codes.COMPLETES:
-        over = phases.complete(sm.phases[number], phases.data(state, record), when, 1, 0, 0)
-    else:
-        over = phases.arrive(state, sm.phases[number], record, when)
-    if over:
+        _commit(state, sm, warp, number, record, max(when, warp.products), now)
+    elif instruction.at_barrier == codes.COMPLETES:
+        if phases.complete(sm.phases[number], data, when, 1, 0, 0):
+            wake_at(state, sm, number, now)
+    elif phases.arrive(state, sm.phases[number], record, data, when):
         wake_at(state, sm, number, now)
+
+
+@inlined
+def _commit(state: State, sm: Sm, warp: Warp, number: int, record: int, when: int, now: int) -> None:
+    """Arrive behind products, which are done at `when`; with a multicast at the same mbarrier of each block that it reaches."""
+    reached, blocks = phases.data(state, record), state.machine.cluster_blocks
+    if reached == 0 or blocks == 1:
+        if phases.arrive(state, sm.phases[number], record, 0, when):
+            wake_at(state, sm, number, now)
+        return
+    order, among = sm.places[warp.place].order, number % state.machine.phases
+    first = order - order % blocks
+    for rank in range(blocks):
+        residence = state.residences[first + rank]
+        there, place = state.sms[residence // state.machine.places], residence % state.machine.places
+        if reached >> rank & 1 and there.places[place].order == first + rank:  # it has not ended
+            at = place * state.machine.phases + among
+            if phases.arrive(state, there.phases[at], record, 0, when):
+                wake_at(state, there, at, now)
 
 
 @compiled

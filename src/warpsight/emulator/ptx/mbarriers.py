@@ -317,7 +317,7 @@ def arrive_in_blocks(
     frame: Frame, site: int, offsets: Value, blocks: Value, step: Step = step_function,
     expected: Callable[[Builder, Value], Value] = _expected,
 ) -> None:
-    """Arrive on the objects at the same place (<32 x i32>) in each block of a mask (<32 x i32>); record the block's own.
+    """Arrive on the objects at the same place (<32 x i32>) in each block of a mask (<32 x i32>); record its own and the mask.
 
     `step` makes a change of an object in the form that objects have, and `expected` reads from them what they expect.
     """
@@ -336,7 +336,10 @@ def arrive_in_blocks(
 
         each_block(helper, mask, signal)
         recorded = builder.select(reached, own, splat_constant(I32, 8 * NO_OBJECT))
-        emit_barrier_record(helper, recorded, one, zero, expected(builder, objects))
+        active = helper.active_mask
+        first = mask_to_lanes(builder, builder.and_(active, builder.sub(I32(0), active)))  # the record has the sum over the lanes
+        reaches = builder.select(first, builder.zext(mask, vector(I64)), zero)
+        emit_barrier_record(helper, recorded, one, reaches, expected(builder, objects))
         return []
 
     call_helper(frame, "mbarrier_arrive_in_blocks", site, [offsets, blocks], [], body)

@@ -203,7 +203,7 @@ def waits_for_group(instruction: Instruction) -> bool:
     return instruction.opcode == "wgmma" and not {"fence", "wait_group"}.isdisjoint(instruction.modifiers)
 
 
-_SIGNALS = frozenset({"SYNCS", "ARRIVES", "UTMALDG", "UBLKCP", "STAS", "REDAS", "UGETNEXTWORKID"})
+_SIGNALS = frozenset({"SYNCS", "ARRIVES", "UTMALDG", "UBLKCP", "UBLKRED", "UTCBAR", "STAS", "REDAS", "UGETNEXTWORKID"})
 
 
 def may_signal(instruction: Instruction) -> bool:
