@@ -86,8 +86,8 @@ def simulate_caches(
 
     `progress` is called from time to time with the warps that have ended and the warps of the launch. `interleaving` is `clocked`
     or `round-robin` (see the module). All caches are empty at the start; with `warm` the L2 is as an earlier launch of the same
-    trace has left it, its dirty lines included, and the L1s are empty. Memory is bounded by the resident warps' streams and the
-    trace's largest chunk.
+    trace has left it, its dirty lines included, and the L1s are empty. Memory is bounded by the chunks of the resident warps and
+    the one that follows.
     Raises SpecError for a hierarchy that cannot be simulated, UsageError for `blocks_per_sm` below 1 or an unknown interleaving,
     FormatError for a trace that contradicts itself.
     """
