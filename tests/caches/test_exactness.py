@@ -71,6 +71,8 @@ CACHES = st.sampled_from(
         ({"size_bytes": 768, "ways": 3}, {"size_bytes": 1152, "slices": 3, "ways": 3}),
         ({"size_bytes": 5120, "ways": 40, "sector_bytes": 32}, {"size_bytes": 5120, "slices": 1, "ways": 20, "dirty_share": 0.5}),
         ({"size_bytes": 128, "ways": 1}, {"size_bytes": 4352, "slices": 1, "ways": 17}),
+        ({}, {"size_bytes": 2048, "slices": 1, "ways": 16, "partial_writes": "mask", "dirty_share": 0.5}),
+        ({"size_bytes": 1024, "ways": 8}, {"size_bytes": 38400, "slices": 1, "ways": 300}),
     ]
 )
 FIELDS = [name for name in COUNTS if not name.startswith(("slowest", "shared"))]

@@ -180,6 +180,8 @@ def simulate_launch(
 def _run_launch(memory: LaunchMemory, trace: KernelTrace, max_cycles: int, progress: Progress | None) -> list[Sample]:
     """From the initial state of a launch to its end."""
     header, state, launch, window = trace.header, memory.state, memory.state.root, TraceWindow(trace)
+    state.put("events", window.events)
+    state.put("sectors", window.sectors)
     samples = _Samples()
     outcome = NEED_BLOCK
     while outcome != DONE:
@@ -189,8 +191,7 @@ def _run_launch(memory: LaunchMemory, trace: KernelTrace, max_cycles: int, progr
             # behind it are all blocks that have not started: those of a cluster start together
             window.extend(memory.warps, int(header.block_at(launch["next_block"])) * header.warps_per_block)
             launch["first_warp"], launch["last_warp"] = window.first, window.end
-            for name, table in (("window", window.warps), ("events", window.events), ("sectors", window.sectors)):
-                state.put(name, table)
+            state.put("window", window.warps)
             continue
         live = int(launch["live_warps"])
         _check(outcome, trace, int(launch["bad_warp"]), max_cycles, launched - live)

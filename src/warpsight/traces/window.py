@@ -1,12 +1,13 @@
-"""A sliding window over a trace: what resident warps have yet to consume, and the chunks whose blocks are still to be launched.
+"""A sliding window over a trace: the chunks that resident warps have yet to consume, or whose blocks are still to be launched.
 
-Simulations that keep the place of each resident warp in its streams read a trace of any size through it in bounded memory.
+Simulations that keep the place of each resident warp in its streams read a trace of any size through it in bounded memory. Chunks
+stay where they are: a warp is never moved, and a chunk is dropped once none of its warps is resident.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,10 @@ from warpsight.base.records import Record, dtype_of
 from warpsight.traces.schema import KernelTrace, TraceChunk, TraceHeader
 
 Rows = npt.NDArray[Any]
-Number = TypeVar("Number", bound=np.generic)
 
 
 class WindowWarp(Record):
-    """The pieces of its streams that a warp of the window has yet to consume."""
+    """The path and the streams of a warp of the window."""
 
     entry: int  # of its path
     end: int
@@ -35,20 +35,30 @@ def block_order(header: TraceHeader) -> npt.NDArray[np.int64]:
     return np.asarray(header.block_at(np.arange(0 if header.starts_in_order else header.recorded_blocks)), np.int64)
 
 
+class _HeldChunk(NamedTuple):
+    """A chunk of which warps up to `end` are resident or not launched."""
+
+    end: int
+    events: npt.NDArray[np.uint8]
+    sectors: npt.NDArray[np.uint32]
+
+
 class TraceWindow:
     """`warps` (structured as `WindowWarp`), `events` and `sectors` are what a simulation reads.
 
     The first row is that of warp `first`, the first not launched when the window was last moved; warps before `end` are in it.
+    `events` and `sectors` are only origins: an index is the distance in memory to an item of some chunk, and can be negative.
     """
 
     def __init__(self, trace: KernelTrace) -> None:
         self._trace = trace
         self._chunks: Iterator[TraceChunk] = iter(trace.chunks)
+        self._held: list[_HeldChunk] = []
         self._path_offset = np.asarray(trace.paths.offset, np.int64)
         self.first = self.end = 0
         self.warps: Rows = np.zeros(0, dtype_of(WindowWarp))
-        self.events = np.zeros(0, np.uint8)
-        self.sectors = np.zeros(0, np.uint32)
+        self.events = np.zeros(1, np.uint8)
+        self.sectors = np.zeros(1, np.uint32)
 
     def _next_chunk(self) -> TraceChunk:
         chunk = next(self._chunks, None)
@@ -60,26 +70,25 @@ class TraceWindow:
         raise FormatError(f"the trace {what}", place=self._trace.origin or self._trace.header.kernel, remedy="make the trace again")
 
     def extend(self, slots: Rows, next_warp: int) -> None:
-        """Drop what is consumed and add the next chunk; `next_warp` is the first not yet launched.
+        """Add the next chunk and drop those that no warp needs; `next_warp` is the first not yet launched.
 
-        `slots` is the simulation's table of warp slots, structured, with int64 fields `id` (-1: free), `event`, `event_end`,
-        `sector`, `sector_end` and `taken` (a place in the sectors too: how far the events have been read). The resident warps are
-        changed to point to where their streams continue. Raises FormatError if the trace has no more warps, or skips some.
+        `slots` is the simulation's table of warp slots, structured, with the field `id` (-1: free).
+        Raises FormatError if the trace has no more warps, or skips some.
         """
         chunk = self._next_chunk()
-        kept = self.warps[next_warp - self.first :].copy()
-        resident = slots[slots["id"] >= 0]
+        events = np.require(chunk.events, np.uint8, ["C"])
+        sectors = np.require(chunk.sectors, np.uint32, ["C", "A"])
         added = np.zeros(len(chunk.path), dtype_of(WindowWarp))
         added["entry"], added["end"] = self._path_offset[chunk.path], self._path_offset[chunk.path + 1]
-        self.events, before = _move(self.events, chunk.events, resident, kept, "event")
-        added["event"], added["event_end"] = chunk.event_offset[:-1] + before, chunk.event_offset[1:] + before
-        read = resident["taken"] - resident["sector"]
-        self.sectors, before = _move(self.sectors, chunk.sectors, resident, kept, "sector")
-        added["sector"], added["sector_end"] = chunk.sector_offset[:-1] + before, chunk.sector_offset[1:] + before
-        resident["taken"] = resident["sector"] + read
-        slots[slots["id"] >= 0] = resident
-        self.warps = np.concatenate([kept, added])
+        event, sector = chunk.event_offset + _distance(self.events, events), chunk.sector_offset + _distance(self.sectors, sectors)
+        added["event"], added["event_end"] = event[:-1], event[1:]
+        added["sector"], added["sector_end"] = sector[:-1], sector[1:]
+        self.warps = np.concatenate([self.warps[next_warp - self.first :], added])
         self.first, self.end = next_warp, self.end + len(added)
+        self._held.append(_HeldChunk(self.end, events, sectors))
+        ends = [held.end for held in self._held]
+        needed = set(np.searchsorted(ends, slots["id"][slots["id"] >= 0], side="right").tolist())
+        self._held = [held for number, held in enumerate(self._held) if number in needed or held.end > next_warp]
 
 
 def contradiction(trace: KernelTrace, warp: int) -> FormatError:
@@ -88,17 +97,6 @@ def contradiction(trace: KernelTrace, warp: int) -> FormatError:
     return FormatError(what, place=trace.origin or trace.header.kernel, remedy="make the trace again")
 
 
-def _move(
-    old: npt.NDArray[Number], added: npt.NDArray[Number], resident: Rows, kept: Rows, stream: str
-) -> tuple[npt.NDArray[Number], int]:
-    """A new buffer, and where `added` begins in it: what `resident` and `kept` have of `old`, then `added`. Updates both."""
-    ends = f"{stream}_end"
-    lengths = resident[ends] - resident[stream]
-    parts = [old[first:end] for first, end in zip(resident[stream].tolist(), resident[ends].tolist(), strict=True)]
-    resident[stream] = np.cumsum(lengths) - lengths
-    resident[ends] = resident[stream] + lengths
-    carried = int(lengths.sum())
-    first = int(kept[stream][0]) if len(kept) else len(old)
-    kept[stream] += carried - first
-    kept[ends] += carried - first
-    return np.concatenate([*parts, old[first:], added]), carried + len(old) - first
+def _distance(origin: Rows, stream: Rows) -> int:
+    """Where in `origin` the first item of `stream` is, if memory is one array."""
+    return int(stream.ctypes.data - origin.ctypes.data) // origin.itemsize

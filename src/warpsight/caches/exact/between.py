@@ -17,6 +17,7 @@ from warpsight.base.diskcache import content_key
 from warpsight.base.records import Address, Memory, dtype_of
 from warpsight.caches.exact.geometry import machine_of, most_dirty, sector_groups
 from warpsight.caches.exact.l2 import l2_read, l2_write
+from warpsight.caches.exact.lru import packed, unpacked
 from warpsight.caches.exact.state import NO_LINE, Line, State
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import sectors_of_event
@@ -51,13 +52,13 @@ def put_l2(memory: Memory, ways: int, lines: L2Lines | None) -> None:
         memory["l2_lines"][:] = lines
     held = memory["l2_lines"]
     memory["l2_tags"][:] = np.where((held["valid"] != 0) | (held["dirty"] != 0), held["tag"], NO_LINE)
-    memory["l2_order"][:] = np.tile(np.arange(ways), rows)
+    memory["l2_order"][:] = np.tile(packed(ways), rows)
     memory["l2_dirty"][:] = np.count_nonzero(held["dirty"].reshape(rows, ways), axis=1)
 
 
 def lines_of(memory: Memory, ways: int) -> L2Lines:
     """What the L2 of a simulation's `memory` holds at its end, at rest."""
-    order = memory["l2_order"].astype(np.int64).reshape(-1, ways)
+    order = unpacked(memory["l2_order"], ways)
     first = ways * np.arange(len(order))[:, np.newaxis]
     return at_rest(memory["l2_lines"][(order + first).reshape(-1)])
 
@@ -239,10 +240,10 @@ def touch(lines: L2Lines, gpu: GpuSpec, rows: Longs) -> L2Lines:
     row, number of rows, and whether they are written.
     """
     machine = machine_of(gpu, 1, 1, 1, "round-robin")
-    slices, ways = int(machine["slices"]), gpu.l2.ways
+    slices, ways, sets = int(machine["slices"]), gpu.l2.ways, len(lines) // gpu.l2.ways
     memory = Memory(
         State, counters=1, replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
-        l2_lines=len(lines), l2_tags=len(lines), l2_order=len(lines), l2_dirty=len(lines) // ways,
+        l2_lines=len(lines), l2_tags=len(lines), l2_dirty=sets, l2_order=sets * int(machine["l2_order_words"]),
     )
     memory.root["machine"] = machine
     memory.put("l2_groups", sector_groups(gpu.l2))

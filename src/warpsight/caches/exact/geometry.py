@@ -11,6 +11,7 @@ import numpy.typing as npt
 from warpsight.addressing.mapping import MODULO, SET_INDEX_RULES, SLICE_INDEX_RULES
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.base.records import dtype_of
+from warpsight.caches.exact.lru import packed, way_bits
 from warpsight.caches.exact.state import GTO, LRR, TICKS, Machine
 from warpsight.gpu.spec import CacheSpec, GpuSpec, L2Spec
 from warpsight.traces.schema import SECTOR_BYTES
@@ -103,6 +104,7 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
     machine["l1_mshrs"] = min(l1.mshrs, l1.sets * l1.ways * (l1.line_bytes // l1.sector_bytes))
     machine["l1_buckets"] = 4 << max(2, (l1.sets * l1.ways - 1).bit_length())  # few share one
     machine["l1_on_fill"], machine["atomic_cycles"] = l1.allocation == "on-fill", l2.atomic_interval_cycles
+    machine["l2_way_bits"], machine["l2_order_words"] = way_bits(l2.ways), len(packed(l2.ways))
     machine["slices"], machine["channels"] = l2.slices, gpu.dram.channels
     machine["lines_per_piece"] = l2.slice_interleave_bytes // l2.line_bytes
     machine["slice_rule"] = SLICE_INDEX_RULES[l2.slice_index]

@@ -1,7 +1,8 @@
 """The L1 of an SM: LRU, write-through, no write allocation, with MSHRs. One call is one line request.
 
 A set can have hundreds of ways (an L1 with all of the memory that it shares with shared memory), so none of the work depends on
-their number: the ways of a set are linked in the order of their use, and where they are many, lines are found by a hash.
+their number: the ways of a set are linked in the order of their use, and lines are found by a hash. Up to `FEW_WAYS` ways are
+compared one after the other, the most recently used first, and their order is one word.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from warpsight.addressing.mapping import set_index
 from warpsight.base.compiled import compiled, inlined
 from warpsight.base.records import Table
 from warpsight.caches.exact.l2 import l2_read, l2_write, latency_beyond_l1
-from warpsight.caches.exact.state import LEVEL_L1, L1Line, L1Set, State
+from warpsight.caches.exact.lru import with_first
+from warpsight.caches.exact.state import FEW_WAYS, LEVEL_L1, L1Line, L1Set, State
 
 # -- MSHRs: a miss holds one until its data is back. An SM keeps the times of return in order, in a window of twice as many entries.
 
@@ -63,8 +65,6 @@ def _hold_mshr(state: State, sm: int, now: int, until: int) -> None:
 
 # -- Lines. Ways are numbered within the L1 of the SM.
 
-_FEW_WAYS = 8  # are compared one after the other, the most recently used first
-
 @inlined
 def _way(state: State, sm: int, way: int) -> L1Line:
     """A way of the L1 of `sm`."""
@@ -87,15 +87,16 @@ def _bucket(state: State, sm: int, line: int) -> int:
 
 
 @inlined
-def _find(state: State, sm: int, line: int) -> int:
+def _find(state: State, sm: int, ways: L1Set, line: int) -> int:
     """The way of the L1 of `sm` that holds `line`, or -1."""
-    if state.machine.l1.ways <= _FEW_WAYS:
-        way = _set_of(state, sm, line).newest
+    if state.machine.l1.ways <= FEW_WAYS:
+        order = ways.order
         for _ in range(state.machine.l1.ways):
+            way = ways.first + (order & 15)
             there = _way(state, sm, way)
             if there.tag == line and there.valid != 0:
                 return way
-            way = there.older
+            order >>= 4
         return -1
     number = state.l1_buckets[_bucket(state, sm, line)]
     while number != 0 and _way(state, sm, number - 1).tag != line:
@@ -104,32 +105,51 @@ def _find(state: State, sm: int, line: int) -> int:
 
 
 @inlined
-def _to_front(state: State, sm: int, line: int, way: int) -> None:
-    """Make `way` the most recently used of the set of `line`."""
-    ends = _set_of(state, sm, line)
-    if ends.newest == way:
+def _to_front(state: State, sm: int, ways: L1Set, way: int) -> None:
+    """Make `way` the most recently used of its set."""
+    if state.machine.l1.ways <= FEW_WAYS:
+        ways.order = with_first(ways.order, way - ways.first)
         return
-    moved, newest = _way(state, sm, way), ends.newest
+    if ways.newest == way:
+        return
+    moved, newest = _way(state, sm, way), ways.newest
     _way(state, sm, moved.newer).older = moved.older
-    if ends.oldest == way:
-        ends.oldest = moved.newer
+    if ways.oldest == way:
+        ways.oldest = moved.newer
     else:
         _way(state, sm, moved.older).newer = moved.newer
     moved.older = newest
     _way(state, sm, newest).newer = way
-    ends.newest = way
+    ways.newest = way
 
 
 @inlined
-def _victim(state: State, sm: int, line: int, now: int) -> int:
-    """The way that gives place to `line`: the least recently used of those not in flight at `now`. If all are in flight: the
+def _victim_of_few(state: State, sm: int, ways: L1Set, now: int) -> int:
+    """`_victim`, where the order of use is a word."""
+    place = 4 * state.machine.l1.ways - 4
+    oldest = ways.first + (ways.order >> place)
+    way = earliest = oldest
+    while _way(state, sm, way).ready > now:
+        if place == 0:
+            return oldest if state.machine.l1_on_fill else earliest
+        place -= 4
+        way = ways.first + (ways.order >> place & 15)
+        if _way(state, sm, way).ready < _way(state, sm, earliest).ready:
+            earliest = way
+    return way
+
+
+@inlined
+def _victim(state: State, sm: int, ways: L1Set, now: int) -> int:
+    """The way that gives place to a new line: the least recently used of those not in flight at `now`. If all are in flight: the
     least recently used (allocation on fill: the line that was requested first is the first to be replaced) or the first to arrive.
     """
-    ends = _set_of(state, sm, line)
-    way = earliest = ends.oldest
+    if state.machine.l1.ways <= FEW_WAYS:
+        return _victim_of_few(state, sm, ways, now)
+    way = earliest = ways.oldest
     while _way(state, sm, way).ready > now:
-        if way == ends.newest:
-            return ends.oldest if state.machine.l1_on_fill else earliest
+        if way == ways.newest:
+            return ways.oldest if state.machine.l1_on_fill else earliest
         way = _way(state, sm, way).newer
         if _way(state, sm, way).ready < _way(state, sm, earliest).ready:
             earliest = way
@@ -153,7 +173,7 @@ def _leave_bucket(state: State, sm: int, way: int) -> None:
 def _replace(state: State, sm: int, way: int, line: int) -> None:
     """Put `line`, still without a sector, in the place of what is in `way`."""
     there = _way(state, sm, way)
-    if state.machine.l1.ways > _FEW_WAYS:
+    if state.machine.l1.ways > FEW_WAYS:
         if there.valid != 0:
             _leave_bucket(state, sm, way)
         bucket = _bucket(state, sm, line)
@@ -190,14 +210,15 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
     """
     machine, count, lsu = state.machine, state.counters[pc], state.sms[sm].lsu
     needed, keeps = state.l1_groups[sectors], not state.code[pc].bypasses_l1
-    way = _find(state, sm, line) if keeps else -1
+    ways = _set_of(state, sm, line)
+    way = _find(state, sm, ways, line) if keeps else -1
     valid = 0
     if way >= 0:
         found = _way(state, sm, way)
         valid, ready = found.valid, found.ready
         if valid & needed == needed:
             count.l1_reads += 1
-            _to_front(state, sm, line, way)
+            _to_front(state, sm, ways, way)
             lsu.back = max(lsu.back, ready, now + machine.l1.latency)
             if ready <= now:
                 count.l1_hits += 1
@@ -209,7 +230,7 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
     now = _mshr_free_at(state, sm, now)
     is_new = way < 0
     if is_new and keeps:
-        way = _victim(state, sm, line, now)
+        way = _victim(state, sm, ways, now)
         held_up = 0 if machine.l1_on_fill else max(0, _way(state, sm, way).ready - now)
         state.held_up += held_up
         now += held_up
@@ -223,7 +244,7 @@ def l1_read(state: State, sm: int, line: int, sectors: int, pc: int, now: int, p
     if keeps:
         if is_new:
             _replace(state, sm, way, line)
-        _to_front(state, sm, line, way)
+        _to_front(state, sm, ways, way)
         kept = _way(state, sm, way)
         kept.valid, kept.level, kept.ready = valid | needed, level, max(kept.ready, back)
     lsu.back = max(lsu.back, back)
@@ -239,9 +260,10 @@ def l1_write(state: State, sm: int, line: int, sectors: int, whole: bool, pc: in
     """
     machine = state.machine
     state.counters[pc].l1_writes += 1
-    way = _find(state, sm, line)
+    ways = _set_of(state, sm, line)
+    way = _find(state, sm, ways, line)
     if way >= 0:
-        _to_front(state, sm, line, way)
+        _to_front(state, sm, ways, way)
     per_line, per_l2_line = machine.l1.line_sectors, machine.l2.line_sectors
     first = quotient(line * per_line, per_l2_line)
     last = quotient(line * per_line + per_line - 1, per_l2_line)

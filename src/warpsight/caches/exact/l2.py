@@ -19,7 +19,7 @@ from warpsight.addressing.integers import quotient, set_bits
 from warpsight.addressing.mapping import channel_of_slice, is_in_other_partition, line_in_slice, set_index, slice_of_line
 from warpsight.base.compiled import compiled, inlined
 from warpsight.base.records import Memory, Table
-from warpsight.caches.exact.lru import age_of, find, to_back, to_front, victim
+from warpsight.caches.exact.lru import age_of, find, to_back, to_front, victim, way_at
 from warpsight.caches.exact.state import LEVEL_DRAM, LEVEL_FAR, LEVEL_L2, NO_LINE, Line, Machine, Port, Spread, State
 from warpsight.caches.miss_profile import SHARES
 
@@ -95,17 +95,16 @@ def _fetch(state: State, channel: int, sectors: int, pc: int, now: int) -> int:
 @inlined
 def _room(state: State, row: int, new: int, channel: int, pc: int, now: int) -> int:
     """The way of set `row` that line `new` takes, still without a sector. The line that was there is written back."""
-    machine, lines, order = state.machine, state.l2_lines, state.l2_order
-    first = row * machine.l2.ways
-    age = victim(lines, order, first, machine.l2.ways, now)
-    there = lines[first + order[first + age]]
+    machine, lines, first = state.machine, state.l2_lines, row * state.machine.l2.ways
+    age = victim(state, row, now)
+    there = lines[first + way_at(state, row, age)]
     if machine.random and there.valid | there.dirty != 0:
         state.chance = (state.chance * 1103515245 + 12345) & 0x7FFFFFFF  # the generator of the C standard
         other = (state.chance >> 12) % machine.l2.ways
-        age = other if lines[first + order[first + other]].ready <= now else age
-    way = order[first + age]
+        age = other if lines[first + way_at(state, row, other)].ready <= now else age
+    way = way_at(state, row, age)
     _write_back(state, row, way, channel, pc, now)
-    to_front(order, first, age)
+    to_front(state, row, age)
     state.l2_tags[first + way] = new
     line = lines[first + way]
     line.tag, line.valid, line.copied, line.ready, line.copy_ready = new, 0, 0, 0, 0
@@ -115,13 +114,12 @@ def _room(state: State, row: int, new: int, channel: int, pc: int, now: int) -> 
 @inlined
 def _taken(state: State, row: int, line: int, channel: int, pc: int, now: int) -> Line:
     """The place of `line` in set `row`, from now on the most recently used one; if it has none, what it takes."""
-    first, ways = row * state.machine.l2.ways, state.machine.l2.ways
-    way = find(state.l2_tags, first, ways, line)
+    way = find(state, row, line)
     if way >= 0:
-        to_front(state.l2_order, first, age_of(state.l2_order, first, way))
+        to_front(state, row, age_of(state, row, way))
     else:
         way = _room(state, row, line, channel, pc, now)
-    return state.l2_lines[first + way]
+    return state.l2_lines[row * state.machine.l2.ways + way]
 
 
 @inlined
@@ -129,16 +127,14 @@ def _limit_dirty(state: State, row: int, channel: int, pc: int, now: int) -> Non
     """Write back the least recently used dirty line of a set that has too many; without a valid sector it leaves the set."""
     if state.l2_dirty[row] <= state.machine.most_dirty:
         return
-    ways, order = state.machine.l2.ways, state.l2_order
-    first = row * ways
-    age = ways - 1
-    while state.l2_lines[first + order[first + age]].dirty == 0:
+    first, age = row * state.machine.l2.ways, state.machine.l2.ways - 1
+    while state.l2_lines[first + way_at(state, row, age)].dirty == 0:
         age -= 1
-    way = order[first + age]
+    way = way_at(state, row, age)
     _write_back(state, row, way, channel, pc, now)
     line = state.l2_lines[first + way]
     if line.valid == 0:
-        to_back(order, first, ways, age)
+        to_back(state, row, age)
         state.l2_tags[first + way] = NO_LINE
         line.ready = 0
 

@@ -28,7 +28,7 @@ from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, run
 from warpsight.caches.exact.geometry import machine_of, sector_groups
 from warpsight.caches.exact.l2 import traffic_shares
 from warpsight.caches.exact.program import Program, program_of
-from warpsight.caches.exact.state import NEVER, TICKS, State
+from warpsight.caches.exact.state import FEW_WAYS, NEVER, TICKS, State
 from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.occupancy import gpc_of_sms, resident_clusters
 from warpsight.gpu.spec import GpuSpec
@@ -86,8 +86,8 @@ def simulate_caches(
 
     `progress` is called from time to time with the warps that have ended and the warps of the launch. `interleaving` is `clocked`
     or `round-robin` (see the module). All caches are empty at the start; with `warm` the L2 is as an earlier launch of the same
-    trace has left it, its dirty lines included, and the L1s are empty. Memory is bounded by the resident warps' streams and the
-    trace's largest chunk.
+    trace has left it, its dirty lines included, and the L1s are empty. Memory is bounded by the chunks of the resident warps and
+    the one that follows.
     Raises SpecError for a hierarchy that cannot be simulated, UsageError for `blocks_per_sm` below 1 or an unknown interleaving,
     FormatError for a trace that contradicts itself.
     """
@@ -98,10 +98,11 @@ def simulate_caches(
 def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None) -> None:
     """From the initial state of a launch to its end."""
     header, window, state = trace.header, TraceWindow(trace), memory.root
+    memory.put("events", window.events)
+    memory.put("sectors", window.sectors)
     outcome = NEED_BLOCK
     while outcome != DONE:
-        for name, table in (("window", window.warps), ("events", window.events), ("sectors", window.sectors)):
-            memory.put(name, table)
+        memory.put("window", window.warps)
         outcome = run(memory.address, TURNS_PER_REPORT)
         launched = int(state["next_block"]) * header.warps_per_block
         if outcome == NEED_BLOCK:
@@ -120,13 +121,13 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     sms, slices = int(machine["sm_count"]), int(machine["slices"])
     places, slots, schedulers = (sms * int(machine[name]) for name in ("blocks_per_sm", "warp_slots", "schedulers"))
     l1_sets, l2_sets = sms * int(machine["l1"]["sets"]), slices * int(machine["l2"]["sets"])
-    l2_lines = l2_sets * int(machine["l2"]["ways"])
+    l2_lines, l2_words = l2_sets * int(machine["l2"]["ways"]), l2_sets * int(machine["l2_order_words"])
     memory = Memory(
         State, counters=len(program.code), free_places=places, gpcs=int(machine["gpcs"]), sms=sms, schedulers=schedulers,
         places=places, age_order=places, warps=slots, eligible=slots, load_ready=slots * program.loads,
         waiting_accesses=sms * int(machine["access_queue"]), requests=sms * 2 * int(machine["most_requests"]),
         l1_lines=l1_sets * int(machine["l1"]["ways"]), l1_sets=l1_sets, l1_buckets=sms * int(machine["l1_buckets"]),
-        mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=l2_lines, l2_tags=l2_lines, l2_order=l2_lines, l2_dirty=l2_sets,
+        mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=l2_lines, l2_tags=l2_lines, l2_order=l2_words, l2_dirty=l2_sets,
         replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
     )
     state = memory.root
@@ -163,8 +164,10 @@ def _link_l1_ways(memory: Memory, machine: Any) -> None:
     sets, ways = int(machine["l1"]["sets"]), int(machine["l1"]["ways"])
     numbers = np.tile(np.arange(sets * ways), int(machine["sm_count"]))
     memory["l1_lines"]["newer"], memory["l1_lines"]["older"] = numbers - 1, numbers + 1  # those at the ends are not used
-    memory["l1_sets"]["newest"] = numbers[::ways]
-    memory["l1_sets"]["oldest"] = numbers[::ways] + ways - 1
+    each = memory["l1_sets"]
+    each["first"] = each["newest"] = numbers[::ways]
+    each["oldest"] = numbers[::ways] + ways - 1
+    each["order"] = sum(way << 4 * way for way in range(min(ways, FEW_WAYS)))
 
 
 def _profile(memory: Memory) -> MissProfile:

@@ -13,6 +13,7 @@ from warpsight.traces.window import WindowWarp
 TICKS = 1024
 NEVER = 1 << 62
 NO_LINE = 0xFFFFFFFF  # no line of 32 bytes or more has this number below 128 GiB, which is as far as sectors are numbered
+FEW_WAYS = 8  # of a set of an L1: their order of use fits into a word
 
 # Warp scheduler policies.
 GTO, LRR = 0, 1
@@ -59,6 +60,8 @@ class Machine(Record):
     l1_buckets: int  # of an L1's table of lines, a power of two
     l1_on_fill: bool  # a line in flight holds no way of its set
     l2: Cache
+    l2_way_bits: int  # of a way in the order of use of its set
+    l2_order_words: int  # of a set
     slices: int
     lines_per_piece: int  # L2 lines in a row that belong to one slice
     slice_rule: int  # of `addressing.mapping.SLICE_INDEX_RULES`
@@ -267,9 +270,11 @@ class L1Line(Record):
 
 
 class L1Set(Record):
-    """The ends of the order of use of a set of an L1."""
+    """A set of an L1, and the order of use of its ways."""
 
-    newest: UInt32
+    first: UInt32  # of its ways
+    order: UInt32  # of up to FEW_WAYS ways: four bits for each, the lowest for the most recently used; counted from the first
+    newest: UInt32  # of more ways: the ends of the list of ways
     oldest: UInt32
 
 
@@ -349,7 +354,7 @@ class State(Record):
     # The L2 and the memory.
     l2_lines: Table[Line]  # [slice, set, way]
     l2_tags: Table[UInt32]  # [slice, set, way] `Line.tag`, or `NO_LINE`: where a line is looked for
-    l2_order: Table[UInt16]  # [slice, set, age] the ways of each set, the most recently used first
+    l2_order: Table[int]  # [slice, set, word] the ways of each set, the most recently used first, `l2_way_bits` each
     l2_dirty: Table[UInt16]  # [slice, set] dirty lines
     replies: Table[Port]  # [slice] to the SMs
     stores: Table[Port]  # [slice] from the SMs
