@@ -64,8 +64,8 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
 
 @dataclass(frozen=True)
 class WaveMisses:
-    """What the caches make of each measured wave, the launch's first one first, and the traffic of each stretch of blocks,
-    int64 [waves, kinds, 2]: each has one wave. The first stretch, a single wave, has none.
+    """What the caches make of each measured wave, the launch's first one first, and the traffic of the stretch of blocks that it is
+    in, int64 [waves, kinds, 2]. The first stretch, which is a wave alone, has none.
     """
 
     waves: list[MissProfile]
@@ -75,9 +75,9 @@ class WaveMisses:
         """The counts of all waves with the traffic of all stretches, or of those of these numbers, from 1 on."""
         every = range(1, len(self.waves) + 1)
         counted = [self.waves[number - 1] for number in (every if waves is None else waves)]
-        sums: dict[str, Any] = {name: np.sum([getattr(each, name) for each in counted], axis=0) for name in COUNTS}
-        traffic = self.traffic[np.array(every if stretches is None else stretches) - 1].sum(axis=0)
-        return replace(counted[0], **sums, **traffic_measures(traffic))
+        found: dict[str, Any] = {name: np.sum([getattr(each, name) for each in counted], axis=0) for name in COUNTS}
+        found |= traffic_measures(self.traffic[np.array(every if stretches is None else stretches) - 1].sum(axis=0))
+        return replace(counted[0], **found)
 
 
 def wave_misses(
