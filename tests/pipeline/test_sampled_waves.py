@@ -18,7 +18,7 @@ from warpsight.emulator.run.sampled import Dependent, SampledRun
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_trace, trace_occupancy
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest
-from warpsight.pipeline.sampling import NotSampled, Plan, _student, trace_to_predict
+from warpsight.pipeline.sampling import NotSampled, Plan, _Sampling, _student, trace_to_predict
 from warpsight.pipeline.tracing import launch_of, obtain_trace
 from warpsight.traces.schema import KernelTrace, WaveSample
 from warpsight.traces.waves import labelled, part_of
@@ -95,7 +95,7 @@ def test_prediction_says_what_was_sampled(scaled: KernelTrace) -> None:
 def test_trend_along_the_launch_widens_the_interval_until_all_blocks_run() -> None:
     trace = sampled(request("longer", FLOATS), 0.001)
     assert trace.waves is None and trace.header.sampled_blocks == 0
-    assert sampled(request("longer", FLOATS), 0.5).extra["sampling"]["half_width"] > 0.001
+    assert sampled(request("longer", FLOATS), 0.9).extra["sampling"]["half_width"] > 0.001
 
 
 @pytest.mark.parametrize(("kernel", "args"), [("chain", (FLOATS,)), ("queue", (INTS, INTS))])
@@ -143,6 +143,8 @@ def test_doubled_plans_keep_their_waves_and_blocks_run_once() -> None:
         assert set(plan.waves) <= set(doubled.waves) and len(doubled.parts) == 2 * len(plan.parts)
         plan = doubled
         ranges = plan.ranges
+        for wave in plan.waves[1:-1]:  # blocks before it warm up, those of a wave behind it take their share of the misses
+            assert (wave - plan.before, wave + 2 * plan.wave) in ranges
         assert all(end <= following for (_, end), (following, _) in pairwise(ranges))
         assert ranges[0][0] == 0 and ranges[-1][1] == plan.blocks
         assert len(plan.labels()) == plan.executed == sum(end - start for start, end in ranges)
@@ -169,11 +171,23 @@ def test_instructions_of_their_own_count_each_wave_and_change_nothing(scaled: Ke
 @pytest.mark.parametrize("warm", [False, True])
 def test_each_wave_has_the_accesses_of_its_blocks(scaled: KernelTrace, warm: bool) -> None:
     sample, resident = sample_of(scaled), trace_occupancy(scaled, GPU).blocks_per_sm
-    waves = wave_misses(sample, GPU, resident, interleaving="clocked", warm=warm)
+    waves = wave_misses(sample, GPU, resident, interleaving="clocked", warm=warm).waves
     assert len(waves) == sample.measured
     for number, wave in enumerate(waves, 1):
         blocks = int((sample.label == number).sum())
         assert wave.executions.sum() == blocks * (THREADS // 32) * 3 + (sample.label[333] == number if blocks > 333 else 0)
+
+
+def test_wave_that_is_left_out_takes_its_counts_and_its_traffic_with_it(scaled: KernelTrace) -> None:
+    sample, resident = sample_of(scaled), trace_occupancy(scaled, GPU).blocks_per_sm
+    found = wave_misses(sample, GPU, resident, interleaving="clocked", warm=False)
+    assert found.traffic.shape == (sample.measured, 5, 2) and not found.traffic[0].any()
+    even, uneven = np.array([[[60, 60]] * 5, [[60, 180]] * 5])
+    found = replace(found, traffic=np.array([even, uneven, *[even] * (sample.measured - 2)]))
+    rest = [number for number in range(1, sample.measured + 1) if number != 2]
+    every, without = found.together(), found.together(rest, rest)
+    assert every.l2_reads.sum() - without.l2_reads.sum() == found.waves[1].l2_reads.sum() > 0
+    assert every.reply_share == sample.measured / (sample.measured + 2) and without.reply_share == 1
 
 
 def test_blocks_between_leave_lines_that_nobody_finds_and_that_have_to_be_written(scaled: KernelTrace) -> None:
@@ -201,6 +215,23 @@ def test_part_of_a_trace_stands_for_the_launch(scaled: KernelTrace) -> None:
 @pytest.mark.parametrize(("degrees", "quantile"), [(2, 4.3027), (3, 3.1824), (7, 2.3646), (30, 2.0423)])
 def test_quantiles_of_students_t(degrees: int, quantile: float) -> None:
     assert _student(degrees) == pytest.approx(quantile, rel=0.035)
+
+
+def test_interval_has_the_uncertainty_of_the_load_of_slices_and_channels(scaled: KernelTrace) -> None:
+    ready, prepared = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
+    sampling, sample, plan = _Sampling(ready, prepared, GPU, "warpsight", DEFAULT_METHOD), sample_of(scaled), Plan.of(ready, GPU)
+    assert sample.measured == len(plan.waves)
+
+    def half_width(*busiest: int) -> float:
+        """With a load of 60 at all ports, and `busiest` times ports at the busiest one, in each stretch."""
+        (key, found), *_ = sample.kept.items()
+        traffic = np.array([[[60, each]] * 4 + [[0, 60]] for each in busiest])
+        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: replace(found, traffic=traffic)})), plan, None)
+
+    even, some, all_uneven = half_width(*[60] * 6), half_width(60, 60, 60, 6000, 60, 60), half_width(*[6000] * 6)
+    assert some > 2 * even and some > 2 * all_uneven
+    in_step_at_first = half_width(6000, 6000, 6000, 60, 60, 60)
+    assert in_step_at_first > 0.05 > all_uneven
 
 
 def test_accuracy_that_is_no_share_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from warpsight.base.errors import FormatError, NotKept, UsageError, WarpsightErr
 from warpsight.base.progress import Watch, stage, step
 from warpsight.caches.exact.between import L2Lines
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
-from warpsight.caches.exact.waves import total, wave_misses
+from warpsight.caches.exact.waves import WaveMisses, wave_misses
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy, occupancy, with_own_l1
@@ -219,7 +219,7 @@ def miss_profile(
         )
         return approximate, None
     if trace.waves is not None:
-        return total(_misses_of_waves(trace.waves, machine(resident), resident, method, state, progress)), own
+        return _misses_of_waves(trace.waves, machine(resident), resident, method, state, progress).together(), own
     simulated = partial(CacheSimulation, interleaving=method.interleaving, progress=progress)
     simulation = simulated(trace, machine(resident), resident.blocks_per_sm)
     if carried is not None:
@@ -235,8 +235,8 @@ def miss_profile(
 
 def _misses_of_waves(
     sample: WaveSample, gpu: GpuSpec, resident: Occupancy, method: Method, state: str, progress: Progress | None
-) -> list[MissProfile]:
-    """What the caches make of each measured wave, kept with the sample. Raises UsageError after another launch."""
+) -> WaveMisses:
+    """What the caches make of the measured waves, kept with the sample. Raises UsageError after another launch."""
     if state not in (COLD, WARM):
         what = "sampled waves begin with cold or warm caches, not after other launches"
         raise UsageError(what, place="caches_before", remedy="give cold or warm, or run all blocks with `--exact`")
@@ -245,19 +245,21 @@ def _misses_of_waves(
         sample.kept[key] = wave_misses(
             sample, gpu, resident.blocks_per_sm, interleaving=method.interleaving, progress=progress, warm=state == WARM
         )
-    kept: list[MissProfile] = sample.kept[key]
+    kept: WaveMisses = sample.kept[key]
     return kept
 
 
-def profile_of_wave(trace: KernelTrace, number: int, gpu: GpuSpec, method: Method, watch: Watch | None = None) -> IntervalProfile:
-    """The interval profile of a launch all of whose waves are like the measured one of that number. `trace` is of sampled waves."""
+def profile_of_waves(
+    trace: KernelTrace, waves: Sequence[int], stretches: Sequence[int], gpu: GpuSpec, method: Method, watch: Watch | None = None
+) -> IntervalProfile:
+    """The interval profile that measured waves of a sampled `trace` give, with the traffic of the `stretches` of these numbers."""
     sample, resident = trace.waves, trace_occupancy(trace, gpu)
     assert sample is not None
     progress, state = stage(watch, "simulating the caches"), at_start(method.caches_before, gpu, trace)
     machine = ordered(with_own_l1(gpu, resident), method.order)
-    misses = _misses_of_waves(sample, machine, resident, method, state, progress)[number - 1]
-    wave = part_of(sample.executed, sample.label == number)
-    return build_profile(wave, misses, gpu, resident, representative=method.representative, counts=False)
+    misses = _misses_of_waves(sample, machine, resident, method, state, progress).together(waves, stretches)
+    chosen = part_of(sample.executed, np.isin(sample.label, waves))
+    return build_profile(chosen, misses, gpu, resident, representative=method.representative, counts=False)
 
 
 # -- From designs to rows and predictions.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model
 from warpsight.pipeline.caches_before import resolved
-from warpsight.pipeline.evaluate import profile_of_wave
+from warpsight.pipeline.evaluate import profile_of_waves
 from warpsight.pipeline.request import COLD, WARM, KernelRequest, Method
 from warpsight.pipeline.tracing import launch_of, listing, obtain_trace, trace_launch
 from warpsight.traces.schema import KernelTrace, WaveSample
@@ -88,7 +89,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Plan:
-    """Waves of `wave` blocks of a launch of `blocks`, each but the first after `before` blocks that warm the caches up."""
+    """Waves of `wave` blocks of a launch of `blocks`, each but the first after `before` blocks that warm the caches up.
+
+    Behind each but the last comes another wave: blocks that start where others end share the caches with them.
+    """
 
     blocks: int
     wave: int
@@ -104,7 +108,7 @@ class Plan:
         wave, row = resident * gpu.sm_count, launch.grid[0]
         before = wave + row if row < launch.blocks and row <= _MOST_ROWS * wave else wave
         plan = cls(launch.blocks, wave, before, ())
-        if plan.executed + _FIRST_PARTS * (before + wave) > _MOST_SHARE * launch.blocks:
+        if plan.executed + _FIRST_PARTS * plan.stretch > _MOST_SHARE * launch.blocks:
             raise NotSampled(f"the launch is {launch.blocks / wave:.3g} waves")
         low, high = wave, launch.blocks - wave - before
         bounds = [low + (high - low) * k // _FIRST_PARTS for k in range(_FIRST_PARTS + 1)]
@@ -114,15 +118,20 @@ class Plan:
     def _placed(self, low: int, high: int, number: int, room: Blocks | None = None) -> Part:
         """A part with a wave in it, within `room`, at a place that differs from part to part: no period of the grid meets all."""
         first, end = room or (low, high)
-        free = end - first - self.before - self.wave
+        free = end - first - self.stretch
         if free < 0:
             raise NotSampled("its waves are too unlike for a sample of half of them")
         return Part(low, high, first + self.before + int(free * ((number + 1) * _GOLDEN % 1)))
 
     @property
+    def stretch(self) -> int:
+        """Blocks that run in a part."""
+        return self.before + 2 * self.wave
+
+    @property
     def executed(self) -> int:
         """Blocks that run."""
-        return self.wave + (len(self.parts) + 1) * (self.before + self.wave)
+        return self.wave + len(self.parts) * self.stretch + self.before + self.wave
 
     def doubled(self) -> Plan:
         """Twice as many parts; the waves measured before stay. Raises NotSampled where that is too much of the launch."""
@@ -134,7 +143,7 @@ class Plan:
 
     def _halves(self, part: Part, number: int) -> tuple[Part, Part]:
         middle = (part.low + part.high) // 2
-        first, end = part.wave - self.before, part.wave + self.wave
+        first, end = part.wave - self.before, part.wave + 2 * self.wave
         if first + end < 2 * middle:
             return replace(part, high=middle), self._placed(middle, part.high, number, (max(middle, end), part.high))
         return self._placed(part.low, middle, number, (part.low, min(middle, first))), replace(part, low=middle)
@@ -147,7 +156,9 @@ class Plan:
     @property
     def ranges(self) -> list[Blocks]:
         """The blocks that run."""
-        return [(0, self.wave), *((first - self.before, first + self.wave) for first in self.waves[1:])]
+        _, *between, last = self.waves
+        stretches = [(first - self.before, first + 2 * self.wave) for first in between]
+        return [(0, self.wave), *stretches, (last - self.before, self.blocks)]
 
     @property
     def each_stands_for(self) -> float:
@@ -158,12 +169,10 @@ class Plan:
         """`WaveSample.label` of the blocks that run. Of the first and the last wave as many are measured as stand for it."""
         labels = []
         few = max(1, round(self.wave / self.each_stands_for))
-        for number, (first, end) in enumerate(self.ranges, 1):
+        some = (2 * np.arange(few) + 1) * self.wave // (2 * few)
+        for number, ((first, end), wave) in enumerate(zip(self.ranges, self.waves, strict=True), 1):
             label = np.zeros(end - first, np.int64)
-            label[-self.wave :] = number
-            if number in (1, len(self.ranges)):
-                label[-self.wave :] = 0
-                label[len(label) - self.wave + (2 * np.arange(few) + 1) * self.wave // (2 * few)] = number
+            label[wave - first + (some if number in (1, len(self.ranges)) else np.arange(self.wave))] = number
             labels.append(label)
         return np.concatenate(labels)
 
@@ -206,21 +215,27 @@ class _Sampling:
             plan = plan.doubled()
 
     def _half_width(self, trace: KernelTrace, plan: Plan, watch: Watch | None) -> float:
-        """Half of the 95 % confidence interval, relative to the cycles, from the spread of the waves.
+        """Half of the 95 % confidence interval, relative to the cycles.
 
-        There is one wave in each part, so that the variance is that of successive differences: a trend along the launch, which the
-        parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, section 8.2).
+        By the jackknife: how the prediction changes when a wave is left out, with all that its stretch of blocks tells about the
+        launch. There is one wave in each part, so that the variance is that of successive differences: a trend along the launch,
+        which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
+        What samples cannot show is added: blocks begin in step, get out of it, and load slices and channels more evenly then. A
+        launch has more time for that than a sample, so the change within the sample is taken for what the launch differs by.
         """
         model, count = get_model(self._model), len(plan.parts)
-        cycles = np.array([
-            model.predict(profile_of_wave(trace, number, self._gpu, self._method, watch), self._gpu).cycles
-            for number in range(2, count + 2)
-        ])  # fmt: skip
-        between = plan.blocks - 2 * plan.wave
-        unseen = math.sqrt(max(0.0, 1 - count * plan.wave / between)) * between / plan.blocks
-        variance = float((np.diff(cycles) ** 2).mean()) / 2
+        every = range(1, count + 3)
+
+        def cycles(waves: Sequence[int], stretches: Sequence[int]) -> float:
+            return model.predict(profile_of_waves(trace, waves, stretches, self._gpu, self._method, watch), self._gpu).cycles
+
+        whole, later = cycles(every, every), cycles(every, every[len(every) // 2 :])
+        rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
+        pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])
+        variance = float((np.diff(pseudo_values) ** 2).mean()) / 2
+        unseen = math.sqrt(max(0.0, 1 - count * plan.wave / (plan.blocks - 2 * plan.wave)))
         degrees = 2 * (count - 1) ** 2 / (3 * count - 4)
-        return _student(degrees) * math.sqrt(variance / count) / float(cycles.mean()) * unseen
+        return (_student(degrees) * math.sqrt(variance / count) * unseen + abs(later - whole)) / whole
 
 
 def _student(degrees: float) -> float:

@@ -13,7 +13,9 @@ It also measures how evenly traffic spreads over the ports of the slices, their 
 from __future__ import annotations
 
 import math
-from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from warpsight.addressing.integers import quotient, set_bits
 from warpsight.addressing.mapping import channel_of_slice, is_in_other_partition, line_in_slice, set_index, slice_of_line
@@ -268,11 +270,23 @@ def close_launch(state: State) -> None:
         _close_window(state.atomics, state.machine.slices, state.atomic_spread)
 
 
-def traffic_shares(memory: Memory) -> dict[str, float]:
-    """Mean over busiest load (above 0, at most 1) of each kind of port, under the names of `MissProfile`."""
+Traffic = npt.NDArray[np.int64]
+"""Measures of the traffic of a simulation, or of a stretch of it, as sums of two numbers: int64 [kinds, 2]. Of each of `SHARES` the
+load of all ports and that of the busiest times ports, over all windows; last the times of `way_wait`.
+"""
 
-    def share(spread: Any) -> float:
-        return int(spread["total"]) / int(spread["busiest"]) if spread["busiest"] else 1.0
+_SPREADS = ("reply_spread", "store_spread", "channel_spread", "atomic_spread")
 
-    spreads = ("reply_spread", "store_spread", "channel_spread", "atomic_spread")
-    return {name: share(memory.root[spread]) for name, spread in zip(SHARES, spreads, strict=True)}
+
+def traffic_of(memory: Memory) -> Traffic:
+    """What the simulation has measured so far."""
+    state = memory.root
+    spreads = [(int(state[each]["total"]), int(state[each]["busiest"])) for each in _SPREADS]
+    return np.array([*spreads, (int(state["held_up"]), int(state["in_flight"]))], np.int64)
+
+
+def traffic_measures(traffic: Traffic) -> dict[str, float]:
+    """Mean over busiest load (above 0, at most 1) of each kind of port and `way_wait`, under the names of `MissProfile`."""
+    *spreads, (held_up, in_flight) = traffic.tolist()
+    shares = {name: total / busiest if busiest else 1.0 for name, (total, busiest) in zip(SHARES, spreads, strict=True)}
+    return {**shares, "way_wait": min(1.0, held_up / in_flight) if in_flight else 0.0}

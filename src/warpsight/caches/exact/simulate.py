@@ -26,7 +26,7 @@ from warpsight.base.records import Memory
 from warpsight.caches.exact.between import L2Lines, lines_left, lines_of, put_l2
 from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, run
 from warpsight.caches.exact.geometry import machine_of, sector_groups
-from warpsight.caches.exact.l2 import traffic_shares
+from warpsight.caches.exact.l2 import Traffic, traffic_measures, traffic_of
 from warpsight.caches.exact.program import Program, program_of
 from warpsight.caches.exact.state import FEW_WAYS, NEVER, TICKS, State
 from warpsight.caches.miss_profile import COUNTS, MissProfile
@@ -39,6 +39,8 @@ from warpsight.traces.window import TraceWindow, block_order, contradiction
 TURNS_PER_REPORT = 1_000_000
 
 Progress = Callable[[int, int], None]
+Observer = Callable[[int, Traffic], None]
+"""Is called with the number of blocks that have started, and the traffic up to here."""
 
 
 class CacheSimulation:
@@ -46,11 +48,12 @@ class CacheSimulation:
 
     def __init__(
         self, trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, interleaving: str = "clocked",
-        progress: Progress | None = None,
+        progress: Progress | None = None, observer: Observer | None = None,
     ) -> None:
-        """Arguments and errors as for `simulate_caches`."""
+        """Arguments and errors as for `simulate_caches`. `observer` is called before each chunk of the trace, and at the end."""
         header = trace.header
-        self._trace, self._gpu, self._progress, self._is_clocked = trace, gpu, progress, interleaving == "clocked"
+        self._trace, self._gpu, self._is_clocked = trace, gpu, interleaving == "clocked"
+        self._progress, self._observer = progress, observer
         self._machine = machine_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm, interleaving)
         resident_clusters(gpu, blocks_per_sm, header.cluster_blocks)  # else no block would ever start
         self._machine["most_requests"] = most_sectors(trace) + 1
@@ -65,7 +68,7 @@ class CacheSimulation:
         memory = _initial_memory(self._machine, self._program, gpu)
         memory.put("block_order", self._order)
         put_l2(memory, gpu.l2.ways, before)
-        _run_launch(memory, self._trace, self._progress)
+        _run_launch(memory, self._trace, self._progress, self._observer)
         found = _profile(memory)
         if self._is_clocked:
             near, far, dram = gpu.l2.latency_cycles, gpu.l2.far_latency_cycles, gpu.dram.latency_cycles
@@ -95,7 +98,7 @@ def simulate_caches(
     return simulation.run(simulation.left() if warm else None)[0]
 
 
-def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None) -> None:
+def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None, observer: Observer | None) -> None:
     """From the initial state of a launch to its end."""
     header, window, state = trace.header, TraceWindow(trace), memory.root
     memory.put("events", window.events)
@@ -105,6 +108,8 @@ def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None) -
         memory.put("window", window.warps)
         outcome = run(memory.address, TURNS_PER_REPORT)
         launched = int(state["next_block"]) * header.warps_per_block
+        if observer is not None and outcome in (NEED_BLOCK, DONE):
+            observer(int(state["next_block"]), traffic_of(memory))
         if outcome == NEED_BLOCK:
             # behind it are all blocks that have not started: those of a cluster start together
             window.extend(memory["warps"], int(header.block_at(state["next_block"])) * header.warps_per_block)
@@ -171,9 +176,7 @@ def _link_l1_ways(memory: Memory, machine: Any) -> None:
 
 
 def _profile(memory: Memory) -> MissProfile:
-    counters, state = memory["counters"], memory.root
+    counters = memory["counters"]
     counts: dict[str, Any] = {name: counters[name].copy() for name in COUNTS}
     counts["merged_wait_cycles"] //= TICKS
-    in_flight, held_up = int(state["in_flight"]), int(state["held_up"])
-    way_wait = min(1.0, held_up / in_flight) if in_flight else 0.0
-    return MissProfile(**counts | traffic_shares(memory), way_wait=way_wait)
+    return MissProfile(**counts | traffic_measures(traffic_of(memory)))

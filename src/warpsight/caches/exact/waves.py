@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from warpsight.caches.exact.between import L2Lines
 from warpsight.caches.exact.geometry import most_dirty
+from warpsight.caches.exact.l2 import Traffic, traffic_measures
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
 from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.spec import GpuSpec
@@ -60,10 +62,28 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
     return Footprint(single, len(times) - single - every, every, lines[0] if touched[0] else np.zeros(0, np.uint32))
 
 
+@dataclass(frozen=True)
+class WaveMisses:
+    """What the caches make of each measured wave, the launch's first one first, and the traffic of the stretch of blocks that it is
+    in, int64 [waves, kinds, 2]. The first stretch, which is a wave alone, has none.
+    """
+
+    waves: list[MissProfile]
+    traffic: Traffic
+
+    def together(self, waves: Sequence[int] | None = None, stretches: Sequence[int] | None = None) -> MissProfile:
+        """The counts of all waves with the traffic of all stretches, or of those of these numbers, from 1 on."""
+        every = range(1, len(self.waves) + 1)
+        counted = [self.waves[number - 1] for number in (every if waves is None else waves)]
+        found: dict[str, Any] = {name: np.sum([getattr(each, name) for each in counted], axis=0) for name in COUNTS}
+        found |= traffic_measures(self.traffic[np.array(every if stretches is None else stretches) - 1].sum(axis=0))
+        return replace(counted[0], **found)
+
+
 def wave_misses(
     sample: WaveSample, gpu: GpuSpec, blocks_per_sm: int, *, interleaving: str, progress: Progress | None = None, warm: bool
-) -> list[MissProfile]:
-    """What the caches of `gpu` make of each measured wave, the launch's first one first.
+) -> WaveMisses:
+    """What the caches of `gpu` make of the measured waves.
 
     `warm`: the L2 begins as the launch itself leaves it; else it begins empty. Raises ScatteredReuse, and as `simulate_caches`.
     """
@@ -86,8 +106,23 @@ def wave_misses(
     if lines > room:  # what only the launch before has touched does not last until the launch comes to it
         _forget(left, ~np.isin(left["tag"], found.first), gpu)
     # half of the launch has run before the block in its middle
-    following, _ = simulated(part_of(trace, ~opening), progress=progress).run(_aged(left, gpu, room if warm else lines / 2))
-    return _each_wave(first, following, sample.measured)
+    seen: dict[int, Traffic] = {}
+    rest = simulated(part_of(trace, ~opening), progress=progress, observer=seen.__setitem__)
+    following, _ = rest.run(_aged(left, gpu, room if warm else lines / 2))
+    return WaveMisses(_each_wave(first, following, sample.measured), _each_traffic(seen, sample))
+
+
+def _each_traffic(seen: dict[int, Traffic], sample: WaveSample) -> Traffic:
+    """`WaveMisses.traffic`, from that up to some of the blocks that follow the first stretch.
+
+    At first these blocks fill an idle GPU and are in step, as in the launch only its first ones are. What is measured before
+    the first of their waves does not count.
+    """
+    before, blocks = int(sample.start[1]), len(sample.label)
+    first_wave = int(np.flatnonzero(sample.label == 2)[0])
+    marks = [each - before for each in (first_wave, *sample.start[2:].tolist(), blocks)]
+    up_to = [seen[min(each for each in seen if each >= mark)] for mark in marks]
+    return np.diff([up_to[0], *up_to], axis=0)
 
 
 _WRITE_BACKS = ("dram_writes", "dram_write_sectors")
@@ -111,12 +146,6 @@ def _each_wave(first: MissProfile, following: MissProfile, waves: int) -> list[M
         return replace(following, **own)
 
     return [wave(number) for number in range(waves)]
-
-
-def total(waves: list[MissProfile]) -> MissProfile:
-    """The counts of several waves together."""
-    sums: dict[str, Any] = {name: np.sum([getattr(each, name) for each in waves], axis=0) for name in COUNTS}
-    return replace(waves[0], **sums)
 
 
 def _aged(lines: L2Lines, gpu: GpuSpec, wanted: float) -> L2Lines:
