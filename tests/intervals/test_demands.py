@@ -23,11 +23,11 @@ ATOMIC = op(4, (3,), (2,), "memory", opcode="atom.add.u32", space="global", acce
 PROGRAM = (op(0, (1,)), load(1, (2,), (1,)), op(2, (2,), (2,)), STORE, ATOMIC, op(5, (), (), "barrier"))
 
 
-def _demands() -> ResourceDemands:
+def _demands(stored_sectors: int = 24) -> ResourceDemands:
     """Four warps in blocks of two, each past the load, the store, the atomic and the barrier twice."""
     launched = trace(PROGRAM, [0, 6], [[(0, 2)]], [0, 0, 0, 0], warps_per_block=2)
     counts = {
-        "executions": {1: 8, 3: 8, 4: 8}, "slowest_l2": {1: 8}, "sectors": {1: 64, 3: 24, 4: 40},
+        "executions": {1: 8, 3: 8, 4: 8}, "slowest_l2": {1: 8}, "sectors": {1: 64, 3: stored_sectors, 4: 40},
         "l1_reads": {1: 20}, "l1_misses": {1: 12}, "l1_writes": {3: 10}, "l2_reads": {1: 12, 4: 40}, "l2_writes": {3: 10, 4: 40},
         "l2_read_misses": {1: 9, 4: 4}, "dram_reads": {1: 9, 4: 4}, "dram_writes": {3: 3},
         "dram_read_sectors": {1: 36, 4: 16}, "dram_write_sectors": {3: 12},
@@ -52,6 +52,12 @@ def test_demands_are_the_launchs_counts_over_its_warps() -> None:
     assert found.barriers == 2
     assert found.work_imbalance == 1
     assert found.longest_warp == 1
+
+
+def test_a_store_has_a_mask_of_bytes_unless_it_fills_its_sectors() -> None:
+    """Ten requests of 8 x 32 lanes, 4 B each: 32 sectors if they fill them. A sector of an atomic always has header and mask."""
+    assert _demands(32).sent_flits == (10 + 32 + 3 * 40) / 4
+    assert _demands(33).sent_flits == (2 * 10 + 33 + 3 * 40) / 4
 
 
 def test_conflicts_are_passes_beyond_those_of_the_bytes_and_lengthen_a_warp_alone() -> None:

@@ -47,7 +47,8 @@ def demands(columns: Any, **changes: float) -> ResourceDemands:
     reads, writes, dram = columns[4].sum(), columns[5].sum(), columns[6].sum() + columns[7].sum()
     found = {
         "unit_cycles": 0.0, "l1_cycles": reads + writes, "read_misses": reads, "fetched_bytes": 128.0 * reads,
-        "sent_bytes": 128.0 * writes, "sent_requests": writes, "dram_bytes": 128.0 * dram, "slice_accesses": reads + writes,
+        "sent_bytes": 128.0 * writes, "sent_requests": writes, "sent_flits": 5.0 * writes, "dram_bytes": 128.0 * dram,
+        "slice_accesses": reads + writes,
         "dram_alternating": min(columns[6].sum(), columns[7].sum()),
         "atomic_repeats": 0.0, "dram_share": 0.5,
         **dict.fromkeys(SHARES, 1.0), "barriers": 0.0, "stall_cycles": columns[1].sum(), "stall_in_step": 0.5 * columns[1].sum(),
@@ -59,8 +60,8 @@ def demands(columns: Any, **changes: float) -> ResourceDemands:
 def without_traffic(profile: IntervalProfile) -> IntervalProfile:
     """The same with requests that all hit, or none."""
     assert profile.demands is not None
-    names = ("read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes", "dram_alternating", "slice_accesses",
-             "atomic_repeats")
+    names = ("read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "sent_flits", "dram_bytes", "dram_alternating",
+             "slice_accesses", "atomic_repeats")
     quiet = dict.fromkeys(("read_misses", "write_misses", "dram_reads", "dram_writes"), np.zeros(len(profile.instructions)))
     return replace(profile, **quiet, demands=replace(profile.demands, **dict.fromkeys(names, 0.0)))  # type: ignore[arg-type]
 

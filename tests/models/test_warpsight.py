@@ -265,7 +265,7 @@ BINDING = {
     "dram": ({}, gpu(dram=1e9)),
     "dram-efficiency": ({}, dram(gpu(dram=1e9), efficiency=0.5)),
     "turnaround": ({"dram_alternating": 64.0}, dram(gpu(dram=1e9), turnaround_cycles=20_000)),
-    "store-port": ({"sent_requests": 1e4}, noc(gpu(), store_overhead_cycles=6)),
+    "store-port": ({"sent_flits": 1e4}, noc(gpu(), store_time_cycles=6)),
     "stores": ({"l1_cycles": 300.0, "sent_bytes": 1e5}, gpu()),
     "own-time": ({"l1_cycles": 200.0, "stall_cycles": 3000.0}, gpu()),
     "overlap": ({"l1_cycles": 60.0, "stall_cycles": 3000.0}, gpu()),
@@ -322,10 +322,11 @@ def test_copy_turns_the_bus_around_twice_for_a_queue_of_writes() -> None:
     assert cycles(reads, dram(slow, turnaround_cycles=1000)) == cycles(reads, slow)
 
 
-def test_stores_of_few_bytes_take_their_overhead_at_the_port() -> None:
-    """64 blocks of 8 warps an SM, each with 16 stores of 32 B on a port of 31.25 B a cycle, and 6 cycles for each."""
-    scattered = launched([(1, 0, 2, 1, 0, 16, 0, 0)], LaunchShape(28 * 64, 8, 8), sent_bytes=512.0)
-    assert cycles(scattered, noc(gpu(), store_overhead_cycles=6)) == pytest.approx(64 * 8 * 16 * (6 + 32 / 31.25), rel=1e-2)
+@pytest.mark.parametrize("flits", [2, 3])
+def test_stores_of_few_bytes_take_a_third_of_the_store_s_time_at_the_port_for_each_flit(flits: int) -> None:
+    """64 blocks of 8 warps an SM, each with 16 stores of 32 B, with and without a mask of bytes."""
+    scattered = launched([(1, 0, 2, 1, 0, 16, 0, 0)], LaunchShape(28 * 64, 8, 8), sent_bytes=512.0, sent_flits=16.0 * flits)
+    assert cycles(scattered, noc(gpu(), store_time_cycles=6)) == pytest.approx(64 * 8 * 16 * 2 * flits, rel=1e-2)
 
 
 @pytest.mark.property

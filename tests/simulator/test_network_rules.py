@@ -49,12 +49,15 @@ def test_does_a_store_take_a_flit_for_each_sector() -> None:
     assert load_behind([0] * 32) == [2 + MISS]
 
 
-@pytest.mark.parametrize("overhead", [0, 6])
-def test_does_a_store_hold_the_sm_s_port_beyond_its_data(overhead: int) -> None:
-    """A store of a word is one flit. The load behind it is at the port a cycle later, and leaves after the overhead."""
-    trace = build_trace(["store.global.4 <- q0\nload.global.4 r0 <- q1\nint r1 <- r0"], [Warp(((0, 1, 1),), [word(0), word(2)])])
-    spec = gpu(noc={"bandwidth_bytes_per_s": 128e9, "flit_bytes": 32, "store_overhead_cycles": overhead}, dram=FAST)
-    assert cycles_of(2, trace, spec) == [2 + MISS + overhead]
+@pytest.mark.parametrize(("lanes", "time", "busy"), [(1, 0, 1), (1, 6, 6), (8, 6, 4), (16, 6, 6), (32, 6, 10), (9, 6, 8)])
+def test_does_a_store_hold_the_sm_s_port_for_its_header_its_mask_and_its_sectors(lanes: int, time: int, busy: int) -> None:
+    """Each takes 2 of 6 cycles, and sectors that 8 lanes fill have no mask. The load behind it is at the port a cycle later."""
+    addresses = [4 * lane for lane in range(lanes)]
+    trace = build_trace(
+        ["store.global.4 <- q0\nload.global.4 r0 <- q1\nint r1 <- r0"], [Warp(((0, lanes, 1),), [addresses, [256] * lanes])]
+    )
+    spec = gpu(noc={"bandwidth_bytes_per_s": 128e9, "flit_bytes": 32, "store_time_cycles": time}, dram=FAST)
+    assert cycles_of(2, trace, spec) == [2 + MISS + busy - 1]
 
 
 def test_does_an_acknowledgement_take_one_flit() -> None:

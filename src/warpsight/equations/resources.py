@@ -52,13 +52,13 @@ def noc_cycles(demands: ResourceDemands, design: Design) -> Floats:
 
 
 def port_cycles(demands: ResourceDemands, design: Design) -> Floats:
-    """The SM's port to the network, in each direction as wide as that of a slice. A store takes more than its data does.
+    """The SM's port to the network, in each direction as wide as that of a slice. A store has a header, and a mask of its bytes.
 
     A slice sends the data of a multicast once, and they pass the port of each SM that they are for.
     """
     byte = design.core_clock_hz * design.l2_slices / design.noc_bandwidth_bytes_per_s
-    stores = demands.sent_bytes * byte + demands.sent_requests * design.noc_store_overhead_cycles
-    return np.asarray(np.maximum((demands.fetched_bytes + demands.multicast_bytes) * byte, stores))
+    arriving, leaving = (demands.fetched_bytes + demands.multicast_bytes) * byte, demands.sent_bytes * byte
+    return np.asarray(np.max([arriving, leaving, demands.sent_flits * design.noc_store_time_cycles / 3], axis=0))
 
 
 def held_by_stores(demands: ResourceDemands, design: Design) -> Floats:

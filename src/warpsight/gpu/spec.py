@@ -187,9 +187,9 @@ class NocSpec:
     flit_bytes: Annotated[int, size(
         "data that a port passes as one piece; a packet is at least one, in the simulator", SIMULATOR,
         reason="default: one sector")] = 32
-    store_overhead_cycles: Annotated[int, cycles(
-        "of an SM's port for a store of a line or a sector of an atomic, beyond its data: the header and the mask of bytes", MODEL,
-        least=0, most=1024, reason="default: nothing")] = 0
+    store_time_cycles: Annotated[int, cycles(
+        "of an SM's port for a store of a part of a sector or a sector of an atomic: a third each for header, mask of bytes, data",
+        MODEL, least=0, most=1024, reason="default: its data's time at the bandwidth")] = 0
     buffer: Annotated[int, count(
         "packets that wait at each slice and each SM, in the simulator", SIMULATOR, reason=_LIKE_SIMULATORS, most=4096)] = 64
 

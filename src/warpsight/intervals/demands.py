@@ -38,6 +38,7 @@ from warpsight.intervals.usage import (
     l1_cycles,
     multicast_sectors,
     requests,
+    store_flits,
     touched_bytes,
     without_conflicts,
 )
@@ -359,6 +360,7 @@ def demands_of(
         fetched_bytes=(float((misses.l1_misses[reads] * fetched).sum()) + atomic_bytes) / count,
         sent_bytes=(SECTOR_BYTES * float(misses.sectors[store].sum()) + atomic_bytes) / count,
         sent_requests=float(requests(trace.instructions, misses)[store | atomic].sum()) / count,
+        sent_flits=float(store_flits(trace, misses, times, warps).sum()) / count,
         dram_bytes=sum(dram_bytes(misses)) / count,
         dram_alternating=float(min(misses.dram_reads.sum(), misses.dram_writes.sum())) / count,
         slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[reads].sum()) / count,

@@ -108,7 +108,8 @@ class ResourceDemands:
     `unit` is its op class ("": unknown).
     `l1_cycles`: cycles of the SM's load-store unit: one per line request, per pass through the shared-memory banks, and per
     sector of an atomic. `read_misses`: lines that take an MSHR. `fetched_bytes` arrive over the NoC, `sent_bytes` (stores,
-    atomics) leave over it, in `sent_requests` of the load-store unit. `dram_bytes` cross the DRAM channels; of the reads and
+    atomics) leave over it, in `sent_requests` of the load-store unit and `sent_flits` at the SM's port: headers, masks of bytes
+    and sectors. `dram_bytes` cross the DRAM channels; of the reads and
     writes that do, `dram_alternating` is the smaller number. `slice_accesses` of the L2: one per line that a request reads or
     writes, or per sector of an atomic. `atomic_repeats`: cycles for which an L2 slice executes atomics beyond one for each
     sector, such as for lanes of a warp at the same address. `dram_share` (0 to 1) of the read misses goes on to DRAM,
@@ -156,12 +157,13 @@ class ResourceDemands:
     block_cycles: float = 0.0
     asynchronous: float = 0.0
     multicast_bytes: float = 0.0
+    sent_flits: float = 0.0
 
 
 # The demands that are amounts per warp; the others are shares and ratios.
 AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes",
            "dram_alternating", "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step",
-           "block_cycles", "multicast_bytes")  # fmt: skip
+           "block_cycles", "multicast_bytes", "sent_flits")  # fmt: skip
 
 
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:

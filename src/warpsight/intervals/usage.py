@@ -33,10 +33,13 @@ def path_use(trace: KernelTrace) -> tuple[Longs, Longs]:
     return warps, first
 
 
-def occurrences(trace: KernelTrace, warps: Longs) -> Longs:
-    """How often all warps together executed each pc, int64 [instructions]; `warps` is the number of warps on each path."""
+def occurrences(trace: KernelTrace, warps: Longs, *, of_lanes: bool = False) -> Longs:
+    """How often all warps together, or their lanes, executed each pc, int64 [instructions]; `warps` is the number on each path.
+
+    Of lanes those count that were active where the basic block began.
+    """
     paths = trace.paths
-    runs = np.repeat(warps, np.diff(paths.offset)) * paths.repeat
+    runs = np.repeat(warps, np.diff(paths.offset)) * paths.repeat * (paths.lanes.astype(np.int64) if of_lanes else 1)
     per_block = np.zeros(len(trace.block_start) - 1, dtype=np.int64)
     np.add.at(per_block, paths.block, runs)
     return np.repeat(per_block, np.diff(trace.block_start))
@@ -83,6 +86,22 @@ def leaving(instructions: Sequence[StaticInstruction], misses: MissProfile) -> t
     """
     atomic = atomics(instructions)
     return np.where(atomic, 0, misses.l1_misses), misses.l1_writes + np.where(atomic, misses.l2_reads, 0)
+
+
+def store_flits(trace: KernelTrace, misses: MissProfile, executed: Longs, warps: Longs) -> Counts:
+    """Flits of the stores and atomics of each pc at the SM's port, int64 [instructions]: header, mask of bytes, and the sectors.
+
+    A store that fills its sectors on average needs no mask; which lanes execute it is known where its basic block begins.
+    """
+    sent = np.array([instruction.access in (STORE, ATOMIC) for instruction in trace.instructions], dtype=np.bool_)
+    atomic, lines = atomics(trace.instructions), requests(trace.instructions, misses)
+    size = np.array([instruction.access_bytes for instruction in trace.instructions], dtype=np.int64)
+    lanes = occurrences(trace, warps, of_lanes=True)
+    written = size * lanes * misses.executions / np.maximum(executed, 1)
+    bulk = bulk_copies(trace.instructions)
+    masked = atomic | ~bulk & (written < SECTOR_BYTES * misses.sectors)
+    sectors = np.where(atomic, misses.l2_reads, misses.sectors)
+    return np.where(sent, lines * (1 + masked) + sectors, 0)
 
 
 def conflict_passes(instructions: Sequence[StaticInstruction], misses: MissProfile) -> Counts:
@@ -180,14 +199,15 @@ _SECTORS_A_PASS = 4  # 128 bytes
 def bulk_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
     """Cycles of the SM's unit for bulk and tensor copies for all executions of each pc together, float64 [instructions].
 
-    It sends a request for a line of the L2 a cycle, and the SM's port passes the data at its bandwidth, stores with their overhead.
+    It sends a request for a line of the L2 a cycle, and the SM's port passes the data at its bandwidth, and stores in their flits.
     """
     bulk = bulk_copies(trace.instructions)
     a_cycle = gpu.noc.bandwidth_bytes_per_s / gpu.l2.slices / gpu.core_clock_hz
     data = SECTOR_BYTES * misses.sectors / a_cycle
     lines = requests(trace.instructions, misses)
     stores = np.array([instruction.access != LOAD for instruction in trace.instructions], dtype=np.bool_)
-    return np.where(bulk, np.maximum(lines, data + np.where(stores, lines * gpu.noc.store_overhead_cycles, 0)), 0.0)
+    flits = np.where(stores, lines + misses.sectors, 0)  # of whole sectors
+    return np.where(bulk, np.maximum(np.maximum(lines, data), flits * gpu.noc.store_time_cycles / 3), 0.0)
 
 
 # -- The counts of the MWP-CWP model: exact executions, coalescing by the GPU's rule.

@@ -292,7 +292,7 @@ class Warpsight(Model):
             parts = np.stack([latency, waits[:, 0], waits[:, 1]], axis=1)
         carried = np.max([noc, dram, resources.slice_cycles(demands, design)], axis=0)
         queues = np.max([held, noc, dram], axis=0)
-        sending = demands if self._has("noc") and self._has("store-port") else replace(demands, sent_requests=0.0)
+        sending = demands if self._has("noc") and self._has("store-port") else replace(demands, sent_flits=0.0)
         cycles = np.max([queues, carried, resources.port_cycles(sending, design)], axis=0)
         whole = parts.sum(axis=1, keepdims=True)
         queued = np.divide(queues, cycles, out=np.zeros_like(cycles), where=cycles > 0)

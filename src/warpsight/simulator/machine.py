@@ -34,7 +34,7 @@ class Machine(Record):
     cluster_pass_cycles: int  # of a pass through its banks
     flit_bytes: int
     flit_ticks: int
-    store_ticks: int  # that the SM's port takes for a store beyond its flits
+    store_ticks: int  # that the SM's port takes for a store of a part of a sector
     slices: int
     lines_per_piece: int
     slice_rule: int

@@ -185,7 +185,7 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         "shared_cycles": max(1, shared_latency(gpu, remote=False) - address),
         "cluster_cycles": max(1, shared_latency(gpu, remote=True) - address),
         "flit_bytes": flit_bytes, "flit_ticks": flit,
-        "store_ticks": codes.TICKS * gpu.noc.store_overhead_cycles, "l2_cycles": l2 - fixed,
+        "store_ticks": codes.TICKS * gpu.noc.store_time_cycles, "l2_cycles": l2 - fixed,
         "far_cycles": gpu.l2.far_latency_cycles,
         "atomic_cycles": gpu.l2.atomic_interval_cycles,
     }  # fmt: skip

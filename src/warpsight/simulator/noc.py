@@ -1,9 +1,10 @@
 """The network between SMs and L2 slices: a crossbar with a port at every SM and slice, one network in each direction.
 
-A packet is a header and its data in flits of `noc.flit` bytes, at least one; a port passes `noc.bandwidth / slices`, and that of
-an SM is busy for `noc.store_overhead` longer with a store or an atomic. A packet leaves its SM's port when the slice has room for
-it, and the slice's port takes packets one after the other. Replies travel back in the same way; one from the other partition of the
-L2 arrives later, and others pass it. Where several ports wait for room at one end, they get it in turn.
+A packet is a header and its data in flits of `noc.flit` bytes, at least one; a port passes `noc.bandwidth / slices`, and that
+of an SM takes a third of `noc.store_time` for the header of a store or an atomic, for the mask of its bytes and for each sector;
+a store of whole sectors has no mask. A packet leaves its SM's port when the slice has room for it, and the slice's port takes
+packets one after the other. Replies travel back in the same way; one from the other partition of the L2 arrives later, and
+others pass it. Where several ports wait for room at one end, they get it in turn.
 """
 
 from __future__ import annotations
@@ -48,11 +49,18 @@ def _reserve(end: Slice | Sm, others: Table[Sm] | Table[Slice], count: int) -> i
 # -- From the SMs to the slices.
 
 @inlined
+def _store_ticks(state: State, packet: Packet) -> int:
+    """How long a store or an atomic occupies the SM's port."""
+    header_and_mask = 1 if packet.kind == codes.WRITE and packet.whole else 2
+    return quotient((header_and_mask + set_bits(packet.mask)) * state.machine.store_ticks, 3)
+
+
+@inlined
 def _deliver(state: State, sm: Sm, part: Slice, packet: Packet, now: int) -> None:
     """Pass the packet through both ports into the slice's queue."""
     service = (1 if packet.kind == codes.READ else flits_of(state, set_bits(packet.mask))) * state.machine.flit_ticks
     start = max(sm.port_free, now * codes.TICKS)
-    sm.port_free = start + service + (0 if packet.kind == codes.READ else state.machine.store_ticks)
+    sm.port_free = start + (service if packet.kind == codes.READ else max(service, _store_ticks(state, packet)))
     part.inbox_free = max(part.inbox_free, start) + service
     place = end_of(part.inbox)
     part.packets[place] = packet
