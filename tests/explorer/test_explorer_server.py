@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.cli.main import main
 from warpsight.explorer.examples import examples
 from warpsight.explorer.project import Project
 from warpsight.explorer.question import Question, question_of
@@ -163,3 +164,15 @@ def test_page_can_begin_with_the_gpus_the_models_and_the_examples(client: TestCl
     assert {"name": "t4", "title": "NVIDIA T4"} in start["gpus"]
     assert "warpsight" in start["models"]
     assert [question_of(each["question"]) for each in start["examples"]] == [each.question for each in examples()]
+
+
+def test_command_refuses_what_the_explorer_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    for words, said in (
+        (["--seconds", "5"], "--seconds: needs --explore"), (["--explore", "--seconds", "0"], "--seconds: 0 is out of range"),
+        (["--explore", "--port", "70000"], "--port: 70000 is out of range"),
+    ):  # fmt: skip
+        assert main(["serve", str(tmp_path), *words]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["serve", str(tmp_path / "file"), "--explore", "--port", "0"]) == 2
+    assert "file: cannot be used" in capsys.readouterr().err
