@@ -1,0 +1,74 @@
+// The editor: the kernel's text, errors under their lines, and beside each line its share of the time.
+
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { cpp } from "@codemirror/lang-cpp";
+import { bracketMatching, defaultHighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
+import { EditorState, RangeSet, StateEffect, StateField } from "@codemirror/state";
+import { EditorView, GutterMarker, gutter, keymap, lineNumbers } from "@codemirror/view";
+import type { LineMessage, SourceRow } from "./protocol";
+
+class Heat extends GutterMarker {
+  constructor(readonly row: SourceRow) {
+    super();
+  }
+  override eq(other: Heat): boolean {
+    return this.row.share === other.row.share && this.row.cause === other.row.cause;
+  }
+  override toDOM(): Node {
+    const mark = document.createElement("span");
+    mark.textContent = `${(100 * this.row.share).toFixed(0)} %`;
+    mark.title = `${mark.textContent} of the cycles: ${this.row.cause}`;
+    mark.style.setProperty("--share", String(this.row.share));
+    return mark;
+  }
+}
+
+const setHeat = StateEffect.define<SourceRow[]>();
+
+const heat = StateField.define<RangeSet<Heat>>({
+  create: () => RangeSet.empty,
+  update(marks, change) {
+    for (const effect of change.effects) {
+      if (!effect.is(setHeat)) continue;
+      const lines = effect.value.filter((row) => row.line >= 1 && row.line <= change.state.doc.lines && row.share >= 0.005);
+      const ranges = lines.map((row) => new Heat(row).range(change.state.doc.line(row.line).from));
+      return RangeSet.of(ranges, true);
+    }
+    return marks.map(change.changes);
+  },
+});
+
+export class Editor {
+  private readonly view: EditorView;
+
+  constructor(parent: HTMLElement, changed: (text: string) => void) {
+    const extensions = [
+      lineNumbers(), history(), indentOnInput(), bracketMatching(), syntaxHighlighting(defaultHighlightStyle), lintGutter(), cpp(),
+      heat, gutter({ class: "heat", markers: (view) => view.state.field(heat) }),
+      keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
+      EditorView.contentAttributes.of({ "aria-label": "Kernel" }),
+      EditorView.updateListener.of((update) => update.docChanged && changed(update.state.doc.toString())),
+    ];
+    this.view = new EditorView({ parent, state: EditorState.create({ extensions }) });
+  }
+
+  set text(text: string) {
+    if (text === this.view.state.doc.toString()) return;
+    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
+  }
+
+  set messages(messages: LineMessage[]) {
+    const { doc } = this.view.state;
+    const found = messages.filter((each) => each.line >= 1 && each.line <= doc.lines);
+    const diagnostics = found.map((each): Diagnostic => {
+      const line = doc.line(each.line);
+      return { from: line.from + /^\s*/.exec(line.text)![0].length, to: line.to, severity: each.severity, message: each.message };
+    });
+    this.view.dispatch(setDiagnostics(this.view.state, diagnostics));
+  }
+
+  set rows(rows: SourceRow[]) {
+    this.view.dispatch({ effects: setHeat.of(rows) });
+  }
+}

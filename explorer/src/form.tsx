@@ -1,0 +1,49 @@
+// The launch form: what the kernel's signature asks for. A value that nobody has given is shown as a suggestion.
+
+import type { Field, LaunchForm, Question, Start } from "./protocol";
+
+type Change = (part: Partial<Question>) => void;
+
+export function Form({ form, question, start, change }: { form: LaunchForm | null; question: Question; start: Start; change: Change }) {
+  const dimension = (field: Field) => (
+    <Value key={field.name} field={field} text={question[field.name as "grid"]} change={(text) => change({ [field.name]: text })} />
+  );
+  const argument = (field: Field) => (
+    <Value key={field.name} field={field} text={question.args[field.name] ?? ""}
+      change={(text) => change({ args: { ...question.args, [field.name]: text } })} />
+  );
+  return (
+    <form onSubmit={(event) => event.preventDefault()}>
+      <Choice label="GPU" value={question.gpu} choices={start.gpus.map((gpu) => [gpu.name, gpu.title])} change={(gpu) => change({ gpu })} />
+      <Choice label="Model" value={question.model} choices={start.models.map((name) => [name, name])} change={(model) => change({ model })} />
+      {form && form.kernels.length > 1 && (
+        <Choice label="Kernel" value={form.kernel} choices={form.kernels.map((name) => [name, name])} change={(kernel) => change({ kernel })} />
+      )}
+      {form?.dimensions.map(dimension)}
+      {form?.parameters.map(argument)}
+      {form && form.unused.length > 0 && <p>Not a parameter any more: {form.unused.join(", ")}</p>}
+    </form>
+  );
+}
+
+function Choice({ label, value, choices, change }: {
+  label: string; value: string; choices: [string, string][]; change: (value: string) => void;
+}) {
+  return (
+    <label>
+      {label}
+      <select value={value} onChange={(event) => change(event.currentTarget.value)}>
+        {choices.map(([name, title]) => <option key={name} value={name}>{title}</option>)}
+      </select>
+    </label>
+  );
+}
+
+function Value({ field, text, change }: { field: Field; text: string; change: (text: string) => void }) {
+  return (
+    <label title={field.about}>
+      {field.name} <small>{field.type}</small>
+      <input value={text} placeholder={field.value} spellcheck={false} onInput={(event) => change(event.currentTarget.value)} />
+    </label>
+  );
+}

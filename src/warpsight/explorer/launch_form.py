@@ -1,0 +1,82 @@
+"""The launch of a question as a form: what the kernel's signature asks for, with the values given and those suggested."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from warpsight.explorer.question import Question
+from warpsight.gpu.spec import GpuSpec
+from warpsight.kernels.launch import Dim3, KernelSource
+from warpsight.kernels.launch_template import LaunchTemplate, launch_template
+from warpsight.kernels.machine_code import native_architecture
+from warpsight.kernels.mangling import display_name
+from warpsight.kernels.sources import find_kernel, load_source, source_texts
+from warpsight.pipeline.kernel_input import level_of, wanted_architecture
+from warpsight.pipeline.request import KernelRequest
+
+
+@dataclass(frozen=True)
+class Field:
+    """A value of the form: its `name` and `type`, `value`, whether it was `given` or is suggested, and what it is `about`."""
+
+    name: str
+    type: str
+    value: str
+    given: bool
+    about: str
+
+
+@dataclass(frozen=True)
+class LaunchForm:
+    """The launch of one of `kernels`. `unused` are arguments of the question that the kernel has no parameter for."""
+
+    kernels: tuple[str, ...]
+    kernel: str
+    dimensions: tuple[Field, ...]
+    parameters: tuple[Field, ...]
+    unused: tuple[str, ...]
+
+    def request(self, path: str, **more: Any) -> KernelRequest:
+        """The launch of the form, of the kernel in the file `path`."""
+        values: dict[str, Any] = {each.name: each.value for each in self.dimensions}
+        args = tuple(each.value for each in self.parameters)
+        return KernelRequest(path, kernel=self.kernel, args=args, **values, **more)
+
+
+def launch_form(question: Question, gpu: GpuSpec) -> LaunchForm:
+    """The form of a question whose text lies in its file, in the current folder. Raises what `load_source` raises."""
+    machine_code = level_of(KernelRequest(question.file), gpu) == "sass"
+    native = native_architecture(wanted_architecture(gpu))[0] if machine_code else None
+    source = load_source(question.file, kernel_expressions=(question.kernel,) if question.kernel else (), native=native)
+    kernels = tuple(display_name(name) for name in source.module.kernels)
+    template = _template(source, question, kernels)
+    names = [each.name or f"argument {number}" for number, each in enumerate(template.parameters, 1)]
+    parameters = tuple(
+        _field(name, each.type, question.args.get(name, ""), each.value, each.why)
+        for name, each in zip(names, template.parameters, strict=True)
+    )
+    dimensions = (
+        _field("grid", "blocks", question.grid, _dimensions(template.grid), "blocks of the grid"),
+        _field("block", "threads", question.block, _dimensions(template.block), "threads of a block"),
+        _field("shared", "bytes", question.shared, str(template.shared), "dynamic shared memory of a block"),
+    )
+    return LaunchForm(kernels, template.kernel, dimensions, parameters, tuple(name for name in question.args if name not in names))
+
+
+def _template(source: KernelSource, question: Question, kernels: tuple[str, ...]) -> LaunchTemplate:
+    """A launch of the question's kernel; of the first one where it names none. The form shows which one that is."""
+    wanted = question.kernel or (kernels[0] if kernels else None)
+    return launch_template(source, find_kernel(source, wanted), source_texts(question.file))
+
+
+def _field(name: str, type: str, given: str, suggested: str, about: str) -> Field:
+    return Field(name, type, given.strip() or suggested, bool(given.strip()), about)
+
+
+def _dimensions(dims: Dim3) -> str:
+    """`4096`, `64x64`."""
+    kept = list(dims)
+    while len(kept) > 1 and kept[-1] == 1:
+        kept.pop()
+    return "x".join(map(str, kept))

@@ -1,0 +1,152 @@
+"""Questions on their way to answers: the last one of a browser's tab wins, events can be read from the beginning, again."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from warpsight.base.errors import LimitError, WarpsightError
+from warpsight.explorer.faults import error_document
+from warpsight.explorer.project import Project
+from warpsight.explorer.question import Question
+from warpsight.explorer.worker import Limits, Worker
+
+_AT_ONCE = 2
+_KEPT = 16
+_REPORT = "make the launch smaller, or use `warpsight report`"
+_LAST = frozenset({"result", "error", "cancelled"})
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a run: its `kind`, and `data` of plain values. The last one is a result, an error, or that it was cancelled."""
+
+    kind: str
+    data: Any
+
+
+@dataclass
+class Run:
+    """A question of a `session`, which is one tab of a browser, and its events so far."""
+
+    ident: str
+    session: str
+    question: Question
+    events: list[Event] = field(default_factory=list)
+    task: asyncio.Task[None] | None = None
+    _more: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its last event has been told."""
+        return bool(self.events) and self.events[-1].kind in _LAST
+
+    def tell(self, kind: str, data: Any) -> None:
+        """Add an event, unless the last one has been told."""
+        if not self.has_ended:
+            self.events.append(Event(kind, data))
+            self._more.set()
+            self._more = asyncio.Event()
+
+    async def follow(self, after: int = 0) -> AsyncIterator[tuple[int, Event]]:
+        """The events from number `after` on, each with the number of the next one, to the last one."""
+        while True:
+            more = self._more
+            while after < len(self.events):
+                after += 1
+                yield after, self.events[after - 1]
+            if self.has_ended:
+                return
+            await more.wait()
+
+
+class Runs:
+    """The runs of a server. `start` makes a worker; answers are kept as versions of `project`, where there is one."""
+
+    def __init__(
+        self, project: Project | None, limits: Limits, start: Callable[[Question, Limits], Worker] = Worker, at_once: int = _AT_ONCE
+    ) -> None:
+        self._project, self._limits, self._start = project, limits, start
+        self._places = asyncio.Semaphore(at_once)
+        self._runs: dict[str, Run] = {}
+
+    def ask(self, session: str, question: Question) -> Run:
+        """Begin to answer. What the same session asked before is cancelled."""
+        for other in self._runs.values():
+            if other.session == session:
+                self._cancel(other)
+        run = Run(secrets.token_hex(8), session, question)
+        self._runs[run.ident] = run
+        run.task = asyncio.create_task(self._answer(run))
+        for ident in [each.ident for each in self._runs.values() if each.has_ended][:-_KEPT]:
+            del self._runs[ident]
+        return run
+
+    def find(self, ident: str) -> Run | None:
+        """The run of that name; None if there is none (any more)."""
+        return self._runs.get(ident)
+
+    def cancel(self, ident: str) -> None:
+        """End a run, if it has not ended."""
+        if run := self.find(ident):
+            self._cancel(run)
+
+    async def close(self) -> None:
+        """Cancel all runs, and wait until their processes have ended."""
+        tasks = [run.task for run in self._runs.values() if run.task is not None]
+        for run in self._runs.values():
+            self._cancel(run)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _cancel(self, run: Run) -> None:
+        run.tell("cancelled", {})
+        if run.task is not None:
+            run.task.cancel()
+
+    async def _answer(self, run: Run) -> None:
+        """Run a worker for the question, and tell what it tells. The clock runs from when the warm process has forked it."""
+        async with self._places:
+            run.tell("progress", {"stage": "starting", "done": 0, "total": 0})
+            starting = asyncio.create_task(asyncio.to_thread(self._start, run.question, self._limits))
+            try:
+                worker = await asyncio.shield(starting)
+            except asyncio.CancelledError:
+                await asyncio.to_thread((await starting).end)  # a process that has begun must be ended
+                raise
+            except Exception as error:
+                run.tell("error", error_document(LimitError(f"its process cannot be started: {error}", remedy=_REPORT)))
+                return
+            try:
+                async with asyncio.timeout(self._limits.seconds):
+                    await asyncio.to_thread(self._pass_on, run, worker, asyncio.get_running_loop())
+            except TimeoutError:
+                what = f"takes longer than the {self._limits.seconds:g} s that an answer may take"
+                remedy = "make the launch smaller, or start the server with a larger --seconds"
+                run.tell("error", error_document(LimitError(what, remedy=remedy)))
+            finally:
+                await asyncio.shield(asyncio.to_thread(worker.end))
+
+    def _pass_on(self, run: Run, worker: Worker, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread: the events of `worker`. A process that ends without a last one is an error, too."""
+        form: Any = None
+        last = ""
+        for kind, data in worker.events():
+            if kind == "form":
+                form = data
+            is_kept = kind == "result" and self._project is not None
+            loop.call_soon_threadsafe(run.tell, kind, self._kept(run.question, form, data) if is_kept else data)
+            last = kind
+        if last not in _LAST:
+            error = LimitError("its process ended without an answer; it may have run out of memory or time", remedy=_REPORT)
+            loop.call_soon_threadsafe(run.tell, "error", error_document(error))
+
+    def _kept(self, question: Question, form: Any, data: dict[str, Any]) -> dict[str, Any]:
+        """The result with the number of its version, or why it could not be kept."""
+        assert self._project is not None
+        try:
+            return data | {"version": self._project.keep(question, form, data["document"])}
+        except WarpsightError as error:
+            return data | {"not_kept": str(error)}

@@ -1,0 +1,232 @@
+"""The explorer's server: its page, and what the page asks for, on localhost, for who has the token of the URL."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from warpsight._version import __version__
+from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.explorer.examples import examples
+from warpsight.explorer.faults import error_document
+from warpsight.explorer.project import Project
+from warpsight.explorer.question import MOST_TEXT, Question, question_of
+from warpsight.explorer.runs import Event, Runs
+from warpsight.explorer.worker import Limits, Worker, warm
+from warpsight.gpu.catalog import catalog_names, product_name
+from warpsight.models.base import model_names
+from warpsight.reports.html.page import checked_page
+from warpsight.reports.html.parts import paints
+
+_MOST_BODY = 4 * MOST_TEXT
+_API = "/api/"
+_PING_S = 15.0
+_POLICY = ("default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
+           "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")  # fmt: skip
+_HEADERS = {
+    "Cache-Control": "no-store", "Content-Security-Policy": _POLICY, "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+}  # fmt: skip
+_BUILT = "built"
+ADDRESS = "127.0.0.1"
+
+
+class Explorer:
+    """The explorer of the project in `folder`, on this machine's `port` (0: any free one). `url` has the token.
+
+    Raises UsageError for a folder or a port that cannot be used.
+    """
+
+    def __init__(self, folder: str | Path, port: int, limits: Limits) -> None:
+        token = secrets.token_urlsafe(16)
+        project = Project(folder)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((ADDRESS, port))
+        except OSError as error:
+            self._socket.close()
+            what = f"port {port} is not available: {error.strerror or error}"
+            raise UsageError(what, place="port", remedy="give another one, or 0 for any free port") from None
+        port = self._socket.getsockname()[1]
+        hosts = frozenset(f"{name}:{port}" for name in (ADDRESS, "localhost"))
+        self.url = f"http://{ADDRESS}:{port}/#{token}"
+        self._application = application(project, hosts, token, limits)
+
+    def serve(self) -> None:
+        """Answer until interrupted."""
+        warm()
+        config = uvicorn.Config(self._application, log_level="error", access_log=False, timeout_graceful_shutdown=1)
+        uvicorn.Server(config).run(sockets=[self._socket])
+
+
+def application(
+    project: Project, hosts: frozenset[str], token: str, limits: Limits, start: Callable[[Question, Limits], Worker] = Worker
+) -> ASGIApp:
+    """The explorer of `project`, for requests to one of `hosts` (with their port) that have the `token`.
+
+    `start` makes the worker of a question.
+    """
+    api = _Api(project, Runs(project, limits, start))
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        await api.runs.close()
+
+    routes = [
+        Route("/api/start", api.start),
+        Route("/api/runs", api.ask, methods=["POST"]),
+        Route("/api/runs/{run}", api.cancel, methods=["DELETE"]),
+        Route("/api/runs/{run}/events", api.events),
+        Route("/api/versions", api.versions),
+        Route("/api/versions/{number:int}", api.version),
+        Route("/api/versions/{number:int}/report", api.report),
+        Mount("/", StaticFiles(directory=Path(str(files(__package__))) / _BUILT, html=True)),
+    ]
+    handlers: Any = {WarpsightError: _refused}
+    return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers), hosts, token)
+
+
+class Guard:
+    """In front of the application: whose requests are answered, how long they may be, and the headers of all answers.
+
+    The name of the host keeps out pages of other sites whose names resolve to this machine; the origin and the token, which no
+    other site knows and no cookie carries, keep out requests that other sites send.
+    """
+
+    def __init__(self, inner: ASGIApp, hosts: frozenset[str], token: str) -> None:
+        self._inner, self._hosts, self._token = inner, hosts, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or refuse it."""
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *((k.lower().encode(), v.encode()) for k, v in _HEADERS.items())]
+            await send(message)
+
+        refusal = self._refusal(Request(scope))
+        answering: ASGIApp = self._inner if refusal is None else refusal
+        await answering(scope, receive, send_with_headers)
+
+    def _refusal(self, request: Request) -> Response | None:
+        host, origin = request.headers.get("host", "").lower(), request.headers.get("origin")
+        if host not in self._hosts:
+            return _error(403, "requests to other hosts are refused")
+        if origin is not None and origin.lower() != f"http://{host}":
+            return _error(403, "requests of other origins are refused")
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if request.url.path.startswith(_API) and not secrets.compare_digest(given.encode(), self._token.encode()):
+            return _error(401, "the token is missing or wrong: open the URL that `warpsight serve` has printed")
+        return None
+
+
+def _error(status: int, what: str) -> JSONResponse:
+    return JSONResponse({"error": error_document(UsageError(what))}, status)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, WarpsightError)
+    return JSONResponse({"error": error_document(error)}, 422)
+
+
+class _Api:
+    """What the page asks for."""
+
+    def __init__(self, project: Project, runs: Runs) -> None:
+        self.project, self.runs = project, runs
+
+    async def start(self, request: Request) -> Response:
+        """What a page needs to begin: GPUs, models, examples, and the colours of components as in reports."""
+        known = [{"name": each.name, "title": each.title, "question": each.question.to_json()} for each in examples()]
+        gpus = [{"name": name, "title": product_name(name)} for name in catalog_names()]
+        return JSONResponse(
+            {"version": __version__, "project": str(self.project.folder), "gpus": gpus, "models": model_names(),
+             "paints": paints(()), "examples": known}
+        )  # fmt: skip
+
+    async def ask(self, request: Request) -> Response:
+        """Begin to answer a question: {"session": TEXT, "question": {...}} gives {"run": TEXT}."""
+        document = await _body(request)
+        session = document.get("session") if isinstance(document, dict) else None
+        if not isinstance(session, str) or not session:
+            raise UsageError("is missing", place="session", remedy="send a text that is the same for all questions of a page")
+        return JSONResponse({"run": self.runs.ask(session, question_of(document.get("question"))).ident}, 202)
+
+    async def cancel(self, request: Request) -> Response:
+        """End a run. One that has ended stays as it is."""
+        self.runs.cancel(request.path_params["run"])
+        return Response(status_code=204)
+
+    async def events(self, request: Request) -> Response:
+        """The events of a run from the beginning, or after `Last-Event-ID`, as server-sent events."""
+        run = self.runs.find(request.path_params["run"])
+        if run is None:
+            return _error(404, "there is no such run (any more)")
+        last = request.headers.get("last-event-id", "0")
+        return StreamingResponse(_sent(run.follow(int(last) if last.isdecimal() else 0)), media_type="text/event-stream")
+
+    async def versions(self, request: Request) -> Response:
+        """The rows of all versions."""
+        return JSONResponse([asdict(each) for each in self.project.versions()])
+
+    async def version(self, request: Request) -> Response:
+        """The question and the document of a version."""
+        number = request.path_params["number"]
+        question, document = self.project.question(number), await asyncio.to_thread(self.project.document, number)
+        return JSONResponse({"question": question.to_json(), "document": document})
+
+    async def report(self, request: Request) -> Response:
+        """The report of a version: one file, which needs no server."""
+        number = request.path_params["number"]
+        document = await asyncio.to_thread(self.project.document, number)
+        return HTMLResponse(await asyncio.to_thread(checked_page, document, f"version {number}"))
+
+
+async def _body(request: Request) -> Any:
+    """The JSON of a request's body. Raises UsageError for what is no JSON, and what is too long, before it is all read."""
+    data = b""
+    async for part in request.stream():
+        data += part
+        if len(data) > _MOST_BODY:
+            raise UsageError(f"has more than {_MOST_BODY:,} bytes", place="request", remedy="ask about a shorter kernel")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise UsageError("is not JSON", place="request", remedy="send a question as JSON") from None
+
+
+async def _sent(events: AsyncIterator[tuple[int, Event]]) -> AsyncIterator[str]:
+    """Server-sent events; a comment now and then tells whether the browser is still there."""
+    waiting = asyncio.ensure_future(anext(events, None))
+    while True:
+        done, _ = await asyncio.wait([waiting], timeout=_PING_S)
+        if not done:
+            yield ": waiting\n\n"
+            continue
+        found = waiting.result()
+        if found is None:
+            return
+        number, event = found
+        yield f"id: {number}\nevent: {event.kind}\ndata: {json.dumps(event.data)}\n\n"
+        waiting = asyncio.ensure_future(anext(events, None))

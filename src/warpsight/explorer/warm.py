@@ -1,0 +1,26 @@
+"""Imported once by the process that answers are forked from: it loads the GPUs and answers an example.
+
+What it has loaded, its forks need not load: Numba, LLVM and the compiled simulators take seconds, and the first time compiling them
+takes a minute or more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpsight.explorer.answer import answer, gpu_of
+from warpsight.explorer.examples import examples
+from warpsight.gpu.catalog import catalog_names
+
+
+def _told(kind: str, data: Any) -> None:
+    """Nobody listens: what fails here fails again, and is told, where a user asks."""
+
+
+def _warm() -> None:
+    for name in catalog_names():
+        gpu_of(name)
+    answer(examples()[0].question, _told)
+
+
+_warm()

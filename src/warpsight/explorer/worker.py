@@ -1,0 +1,123 @@
+"""A process for each answer: forked from a warm one, within limits, and ended when nobody wants the answer any more."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from warpsight.base.errors import LimitError
+from warpsight.base.units import SIZE, format_quantity
+from warpsight.explorer.faults import error_document
+from warpsight.explorer.question import Question
+
+_WARM = "warpsight.explorer.warm"
+_ANSWER = "warpsight.explorer.answer"
+_LOOK_S = 0.05
+_MOST_FILE = 1 << 30  # bytes of a file that an answer may write, as for the cache
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an answer may take: `seconds` on the clock, and `memory_bytes` on top of what a warm process has."""
+
+    seconds: float = 60.0
+    memory_bytes: int = 4 << 30
+
+
+def warm() -> None:
+    """Begin to load the process that answers are forked from, and do not wait for it."""
+    _context()
+    forkserver.ensure_running()
+
+
+def _context() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([_WARM])
+    return context
+
+
+class Worker:
+    """The process that answers one question. `events` gives what it tells; `end` ends it at once, with all that it has started.
+
+    Starting it waits for the warm process, which the first one starts.
+    """
+
+    def __init__(self, question: Question, limits: Limits) -> None:
+        context = _context()
+        self._events, told = context.Pipe(duplex=False)
+        self._process: BaseProcess = context.Process(
+            target=_work, args=(question, limits, told), name="answer", daemon=True
+        )
+        self._process.start()
+        told.close()  # the process has the only one, so that its end is the end of the events
+
+    def events(self) -> Iterator[tuple[str, Any]]:
+        """Kind and data of each event, until the process ends."""
+        with suppress(EOFError, OSError):
+            while True:
+                # JSON, and not a pickle: what comes from a process that runs a stranger's kernel must not be able to run anything
+                kind, data = json.loads(self._events.recv_bytes())
+                yield kind, data
+
+    def end(self) -> None:
+        """End the process."""
+        pid = self._process.pid
+        if pid is not None and self._process.is_alive():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)  # with the compilers that it runs
+            self._process.kill()  # it may not have had a group of its own yet
+        self._process.join()
+
+
+def _work(question: Question, limits: Limits, told: Connection) -> None:
+    """In the new process: answer within the limits."""
+    os.setsid()
+    telling = threading.Lock()
+
+    def tell(kind: str, data: Any) -> None:
+        with telling:
+            told.send_bytes(json.dumps([kind, data], allow_nan=False).encode())
+
+    threading.Thread(target=_watch, args=(_resident() + limits.memory_bytes, limits, tell), daemon=True).start()
+    _limit(limits)
+    module: Any = importlib.import_module(_ANSWER)  # loaded already in a process that is forked
+    module.answer(question, tell)
+    os._exit(0)  # what lies in memory need not be taken apart
+
+
+def _limit(limits: Limits) -> None:
+    """Limits of this process and of those that it starts, which compilers may replace by their own. The clock is the server's."""
+    processor = int(limits.seconds * (os.cpu_count() or 1)) + 1
+    for kind, most in ((resource.RLIMIT_CPU, processor), (resource.RLIMIT_FSIZE, _MOST_FILE), (resource.RLIMIT_CORE, 0)):
+        _, hard = resource.getrlimit(kind)
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def _resident() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def _watch(most_resident: int, limits: Limits, tell: Callable[[str, Any], None]) -> None:
+    """End this process with the server, and past its memory: a limit of addresses would count what is only reserved."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    while parent.is_alive() and _resident() <= most_resident:
+        parent.join(_LOOK_S)
+    if parent.is_alive():
+        what = f"needs more than the {format_quantity(limits.memory_bytes, SIZE)} of memory that an answer may take"
+        tell("error", error_document(LimitError(what, remedy="make the launch or the arrays smaller, or use `warpsight report`")))
+    os.killpg(0, signal.SIGKILL)

@@ -1,0 +1,63 @@
+"""Does a kernel's text become a form, a prediction, or an error at its line?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warpsight.explorer.answer import answer
+from warpsight.explorer.question import Question
+
+pytestmark = pytest.mark.unit
+
+SCALE = """\
+__global__ void scale(float* x, int n, float factor) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= factor;
+}
+"""
+QUESTION = Question(
+    SCALE, grid="ceil(n / 64)", block="64", args={"x": "f32[256]:zeros", "n": "256", "old": "1"}, gpu="mdm-pascal", model="mdm"
+)
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What an answer tells, by kind; the last event of each."""
+    monkeypatch.chdir(tmp_path)  # and back at the end
+
+    def ask(question: Question) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        answer(question, lambda kind, data: found.update({kind: data}))
+        return found
+
+    return ask
+
+
+def test_kernel_has_a_form_of_its_signature_a_first_and_a_whole_answer(told: Any) -> None:
+    events = told(QUESTION)
+    form = events["form"]
+    assert (form["kernels"], form["kernel"], form["unused"]) == (("scale",), "scale", ("old",))
+    assert [(each["name"], each["type"], each["value"], each["given"]) for each in form["parameters"]] == [
+        ("x", "float*", "f32[256]:zeros", True), ("n", "int", "256", True), ("factor", "float", "f32:1.0", False),
+    ]  # fmt: skip
+    assert [each["value"] for each in form["dimensions"]] == ["ceil(n / 64)", "64", "0"]
+    first, whole = events["first"]["document"], events["result"]["document"]
+    assert first["predictions"][0]["cycles"] == whole["predictions"][0]["cycles"] > 0
+    assert "advice" not in first and "advice" in whole
+    hottest = max(first["code"]["source"]["rows"], key=lambda row: row["cpi"])
+    assert (Path(hottest["file"]).name, hottest["line"]) == ("kernel.cu", 3)
+    assert first["code"]["source"]["missing_sources"] == []
+
+
+def test_error_of_the_compiler_and_fault_of_the_kernel_name_their_lines(told: Any) -> None:
+    wrong = told(replace(QUESTION, source=SCALE.replace("factor;", "facto;")))["error"]
+    assert wrong["kind"] == "CompileError"
+    assert [(each["line"], each["severity"]) for each in wrong["lines"]] == [(3, "error")]
+    assert '"facto" is undefined' in wrong["lines"][0]["message"]
+    fault = told(replace(QUESTION, args=QUESTION.args | {"x": "f32[128]:zeros"}))["error"]
+    assert fault["kind"] == "LaunchFault"
+    assert [each["line"] for each in fault["lines"]] == [3]

@@ -1,0 +1,178 @@
+"""Does the explorer answer questions, keep answers, let the last question win, and refuse everybody else?"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from warpsight.base.errors import FormatError, UsageError
+from warpsight.cli.main import main
+from warpsight.explorer.examples import examples
+from warpsight.explorer.project import Project
+from warpsight.explorer.question import Question, question_of
+from warpsight.explorer.server import application
+from warpsight.explorer.worker import Limits
+
+pytestmark = pytest.mark.unit
+
+HOST, TOKEN = "127.0.0.1:8765", "the-token"
+FORM = {"kernel": "k", "dimensions": [{"name": "grid", "value": "4"}, {"name": "block", "value": "64"}],
+        "parameters": [{"name": "x", "value": "f32[256]:zeros"}]}  # fmt: skip
+DOCUMENT = {
+    "predictions": [{"kernel": "k", "gpu": "a100", "model": "warpsight", "seconds": 2e-6, "cycles": 2820.0, "bound_by": "DRAM"}]
+}
+
+
+class Told:
+    """A worker that tells what a test gives it, and then, for a text with `while`, nothing more until it is ended."""
+
+    ended: list[str] = []
+
+    def __init__(self, question: Question, limits: Limits) -> None:
+        self.question, self.running = question, True
+
+    def events(self) -> Iterator[tuple[str, Any]]:
+        yield "form", FORM
+        while self.running and "while" in self.question.source:
+            time.sleep(0.005)
+        if "abort" not in self.question.source and self.running:
+            yield "result", {"document": DOCUMENT, "printed": ""}
+
+    def end(self) -> None:
+        self.running = False
+        self.ended.append(self.question.source)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    Told.ended = []
+    served = application(Project(tmp_path), frozenset({HOST}), TOKEN, Limits(0.5), Told)  # type: ignore[arg-type]
+    with TestClient(served, base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+        yield client
+
+
+def ask(client: TestClient, source: str, session: str = "tab", **more: Any) -> str:
+    answer = client.post("/api/runs", json={"session": session, "question": {"source": source, **more}})
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["run"])
+
+
+def events(client: TestClient, run: str, after: int = 0) -> list[tuple[str, Any]]:
+    text = client.get(f"/api/runs/{run}/events", headers={"Last-Event-ID": str(after)}).text
+    found = [dict(line.split(": ", 1) for line in part.splitlines()) for part in text.split("\n\n") if part]
+    return [(each["event"], json.loads(each["data"])) for each in found if "event" in each]
+
+
+def test_question_is_answered_by_events_that_can_be_read_again_from_any_of_them(client: TestClient) -> None:
+    run = ask(client, "kernel")
+    told = events(client, run)
+    assert [kind for kind, _ in told] == ["progress", "form", "result"]
+    assert told[-1][1] == {"document": DOCUMENT, "printed": "", "version": 1}
+    assert events(client, run, 2) == told[2:]
+
+
+def test_last_question_of_a_tab_wins_and_other_tabs_keep_theirs(client: TestClient) -> None:
+    first, other = ask(client, "while first"), ask(client, "while other", "another tab")
+    second = ask(client, "second")
+    assert events(client, first)[-1][0] == "cancelled"
+    assert events(client, second)[-1][0] == "result"
+    assert client.delete(f"/api/runs/{other}").status_code == 204
+    assert events(client, other)[-1][0] == "cancelled"
+    assert {"while first", "while other"} <= set(Told.ended)
+
+
+def test_answer_that_takes_too_long_is_ended_and_says_so(client: TestClient) -> None:
+    kind, error = events(client, ask(client, "while"))[-1]
+    assert (kind, error["kind"]) == ("error", "LimitError")
+    assert error["what"] == "takes longer than the 0.5 s that an answer may take"
+    assert Told.ended == ["while"]
+
+
+def test_process_that_dies_is_an_error_of_its_question(client: TestClient) -> None:
+    kind, error = events(client, ask(client, "abort"))[-1]
+    assert kind == "error" and "ended without an answer" in error["what"]
+
+
+def test_answers_are_versions_that_a_new_server_finds_and_the_command_line_can_launch(client: TestClient, tmp_path: Path) -> None:
+    for source in ("one", "two", "one"):
+        events(client, ask(client, source))
+    rows = client.get("/api/versions").json()
+    assert [(row["number"], row["seconds"]) for row in rows] == [(1, 2e-6), (2, 2e-6)]
+    again = Project(tmp_path)
+    assert [each.number for each in again.versions()] == [1, 2]
+    assert again.question(2).source == "two"
+    assert client.get("/api/versions/2").json()["document"] == DOCUMENT
+    launch = (tmp_path / "versions" / "0002" / "launch.yaml").read_text()
+    assert launch.splitlines()[1:] == ['source: "kernel.cu"', 'kernel: "k"', 'grid: "4"', 'block: "64"', 'args: ["f32[256]:zeros"]']
+    assert client.get("/api/versions/3").status_code == 422
+
+
+def test_version_that_is_damaged_is_named(tmp_path: Path) -> None:
+    Project(tmp_path).keep(Question("text"), FORM, DOCUMENT)
+    (tmp_path / "versions" / "0001" / "version.json").write_text('{"schema": 9}')
+    with pytest.raises(FormatError, match=r"0001/version.json: is not a version of a project"):
+        Project(tmp_path)
+
+
+def test_only_the_page_with_the_token_on_its_own_host_is_answered(client: TestClient) -> None:
+    question = {"session": "tab", "question": {"source": "kernel"}}
+    for headers, status in (
+        ({"Authorization": "Bearer wrong"}, 401), ({"Authorization": ""}, 401), ({"Host": "evil.example"}, 403),
+        ({"Origin": "http://evil.example"}, 403), ({"Origin": "null"}, 403), ({"Origin": f"http://{HOST}"}, 202),
+    ):  # fmt: skip
+        answer = client.post("/api/runs", json=question, headers=headers)
+        assert answer.status_code == status, headers
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    for path in ("/api/start", "/api/versions", "/api/versions/1", "/api/versions/1/report", "/api/runs/x/events"):
+        assert client.get(path, headers={"Authorization": ""}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ({}, "source: is empty"),
+        ({"source": "x" * (1 << 20) + "y"}, "source: has 1,048,577 characters"),
+        ({"source": "x", "gpu": "/etc/passwd"}, "is not a GPU of the catalogue"),
+        ({"source": "x", "args": {"a": " @/etc/passwd"}}, "the explorer reads no files"),
+        ({"source": "x", "args": {"a": "secret.npy"}}, "the explorer reads no files"),
+        ({"source": "x", "args": ["a"]}, "args: is not an object of texts"),
+        ({"source": "x", "language": "python"}, '"python" is not a language'),
+        ({"source": "x", "gird": "1"}, 'gird: is not a key of a question; did you mean "grid"'),
+        ([], "question: is not an object"),
+    ],
+)
+def test_question_that_cannot_be_meant_is_refused(question: Any, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        question_of(question)
+    assert said in str(refused.value)
+
+
+def test_body_that_is_no_question_is_refused(client: TestClient) -> None:
+    for body in (b"{", b"[" * 100_000, b"17", b'{"session": "tab"}', b'{"question": {}}', b" " * (5 << 20)):
+        answer = client.post("/api/runs", content=body)
+        assert answer.status_code == 422 and answer.json()["error"]["remedy"], body[:20]
+
+
+def test_page_can_begin_with_the_gpus_the_models_and_the_examples(client: TestClient) -> None:
+    start = client.get("/api/start").json()
+    assert {"name": "t4", "title": "NVIDIA T4"} in start["gpus"]
+    assert "warpsight" in start["models"]
+    assert [question_of(each["question"]) for each in start["examples"]] == [each.question for each in examples()]
+
+
+def test_command_refuses_what_the_explorer_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    for words, said in (
+        (["--seconds", "5"], "--seconds: needs --explore"), (["--explore", "--seconds", "0"], "--seconds: 0 is out of range"),
+        (["--explore", "--port", "70000"], "--port: 70000 is out of range"),
+    ):  # fmt: skip
+        assert main(["serve", str(tmp_path), *words]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["serve", str(tmp_path / "file"), "--explore", "--port", "0"]) == 2
+    assert "file: cannot be used" in capsys.readouterr().err
