@@ -119,7 +119,7 @@ template <int STAGES> __device__ void staged(const __half* a, const __half* b, f
                  : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
   }
   float* own = &c[(blockIdx.y * 16 + lane / 4) * n + blockIdx.x * 64 + warp * 8 + lane % 4 * 2];
-  for (int k = 0; k < 4; k++) own[k / 2 * 8 * n + k % 2] = sum[k];
+  for (int k = 0; k < 4; k += 2) *(float2*)&own[k / 2 * 8 * n] = {sum[k], sum[k + 1]};  // whole sectors
 }
 __global__ void stages_2(const __half* a, const __half* b, float* c, int n) { staged<2>(a, b, c, n); }
 __global__ void stages_3(const __half* a, const __half* b, float* c, int n) { staged<3>(a, b, c, n); }

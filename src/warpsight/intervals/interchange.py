@@ -14,7 +14,7 @@ from warpsight.addressing.coalescing import TRANSACTION_RULES
 from warpsight.base.errors import FormatError, suggestion
 from warpsight.caches.miss_profile import SHARES
 from warpsight.gpu.spec import OP_CLASSES
-from warpsight.intervals.interval_profile import CAUSES, IntervalProfile, KernelCounts, LaunchShape, ResourceDemands
+from warpsight.intervals.interval_profile import AMOUNTS, CAUSES, IntervalProfile, KernelCounts, LaunchShape, ResourceDemands
 
 _MOST = 2**63 - 1
 _PROFILE = "see docs/reference/interval-profile.md"
@@ -298,7 +298,7 @@ def _demands(top: Fields) -> ResourceDemands | None:
     if values["stall_in_step"] > values["stall_cycles"]:
         inside.fail("stall_in_step", "is more than stall_cycles, of which it is a part", "correct one of the two")
     for name in DEMAND_OPTIONAL_KEYS:
-        values[name] = inside.number(name, most=_MOST if name == "block_cycles" else 1.0) if inside.has(name) else 0.0
+        values[name] = inside.number(name, most=_MOST if name in AMOUNTS else 1.0) if inside.has(name) else 0.0
     return ResourceDemands(**values, unit=inside.choice(_UNIT, ("", *OP_CLASSES)) if inside.has(_UNIT) else "")
 
 
