@@ -271,5 +271,5 @@ def test_idle_tensor_cores_behind_loads_of_their_operands_are_advised_larger_til
     (change,) = _proposed(WarpTiles(), trace)
     # six passes of 128 bytes through the banks for a product that takes 8 cycles of one of two tensor cores
     assert "1.50 times as long" in change.reason
-    assert change.evaluate().cycles <= _case(trace).prediction.cycles
+    assert change.evaluate().cycles <= _case(trace).prediction.cycles + 1e-6  # sums of other terms
     assert not _proposed(WarpTiles(), run("tiled_1", (4, 4), (16, 16)))
