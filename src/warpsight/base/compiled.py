@@ -37,7 +37,7 @@ class Compiled:
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's dispatcher of the function, made at the first use."""
-        leave_if_asked()  # compiling them all takes a minute
+        leave_if_asked()  # compiling them all takes half a minute
         _introduce_to_numba()
         options = dict(self._options)
         if options.pop("cache", False):
@@ -47,6 +47,13 @@ class Compiled:
             dispatcher = numba.njit(*() if self._signature is None else (self._signature,), **options)(self.py_func)
         _used.append(dispatcher)
         return dispatcher
+
+    @cached_property
+    def callee(self) -> Any:
+        """Numba's dispatcher for callers that are compiled themselves: it cannot be called from Python, and is not kept."""
+        _introduce_to_numba()
+        options = {name: value for name, value in self._options.items() if name != "cache"}
+        return numba.njit(**options, no_cpython_wrapper=True, no_cfunc_wrapper=True)(self.py_func)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the native code."""
@@ -83,7 +90,7 @@ class Intrinsic:
 def _introduce_to_numba() -> None:
     """Teach Numba to take `Compiled` and `Intrinsic` objects for what they stand for, before anything is compiled."""
     kept_code.prepare_numba()
-    record_types.register(Compiled, "dispatcher")
+    record_types.register(Compiled, "callee")
     record_types.register(Intrinsic, "function_type")
 
 

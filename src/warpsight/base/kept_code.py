@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from llvmlite import binding
 from numba.core import bytecode, caching, ccallback, codegen, serialize, sigutils, typeinfer
 
 from warpsight._version import __version__
@@ -25,18 +26,71 @@ _VERSIONS = (numba.__version__, __version__, sys.version, Path(__file__).read_by
 
 
 class _Library(codegen.JITCodeLibrary):  # type: ignore[misc, unused-ignore]
-    """Numba's library of a function, which callers link as it was before machine code was made of it.
+    """Numba's library of a function, which callers link as it was written: it is optimised as a part of those that Python calls.
 
-    LLVM changes a module while it makes machine code of it. It may write an address `a + b` as `b` bytes behind a pointer made of
-    `a`. The optimiser takes that for a use of a null pointer where `a` becomes 0 in a caller, and deletes the access.
+    Numba itself optimises each function with all that it calls, makes machine code of it, and then links it into its callers, where
+    all this is done again: that takes twice the time. It is wrong, too. LLVM changes a module while it makes machine code of it.
+    It may write an address `a + b` as `b` bytes behind a pointer made of `a`. The optimiser takes that for a use of a null pointer
+    where `a` becomes 0 in a caller, and deletes the access.
     """
 
     _final_module: Any
+    _shared_module: Any
+    _linking_libraries: list[Any]
 
-    def _finalize_final_module(self) -> None:
-        optimized = self._final_module.clone()
-        super()._finalize_final_module()
-        self._final_module = optimized
+    def add_linking_library(self, library: Any) -> None:
+        """Add a callee."""
+        self._linking_libraries.append(library)
+
+    def _get_module_for_linking(self) -> Any:
+        """The function alone, without its callees, for a module that may have it already."""
+        if self._shared_module is None:
+            self._shared_module = self._final_module.clone()
+            for function in self._shared_module.functions:
+                if not function.is_declaration and function.linkage == binding.Linkage.external:
+                    function.linkage = binding.Linkage.linkonce_odr
+        return self._shared_module
+
+    def finalize(self) -> None:
+        """Link all callees, optimise, and make machine code."""
+        self._raise_if_finalized()
+        self._get_module_for_linking()
+        for library in _callees(self):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._optimize_final_module()
+        self._final_module.verify()
+        self._finalize_final_module()
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """The address of machine code; 0 if there is no function of this `name`, such as a wrapper for calls from Python."""
+        if not self._finalized and name not in [function.name for function in self._final_module.functions]:
+            return 0
+        return int(super().get_pointer_to_function(name))
+
+
+def _callees(library: Any) -> list[Any]:
+    """The libraries of all functions that a function calls, directly or not. Callers come first: LLVM links what is called."""
+    seen, found = {library}, list[Any]()
+
+    def visit(caller: Any) -> None:
+        for each in caller._linking_libraries:
+            if each not in seen:
+                seen.add(each)
+                visit(each)
+                found.append(each)
+
+    visit(library)
+    return found[::-1]
+
+
+def _set_environment(generator: Any, name: str, environment: Any) -> None:
+    """As Numba's own, for a function of which there is machine code."""
+    if generator._engine.is_symbol_defined(name):
+        _numbas_own_set_env(generator, name, environment)
+
+
+_numbas_own_set_env = codegen.JITCPUCodegen.set_env
 
 
 def prepare_numba() -> None:
@@ -46,6 +100,7 @@ def prepare_numba() -> None:
     and a process that loads both would call the first for the second.
     """
     codegen.JITCPUCodegen._library_class = _Library
+    codegen.JITCPUCodegen.set_env = _set_environment
     bytecode.FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 64), -1)  # of the system, so after a fork too
 
 
