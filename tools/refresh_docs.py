@@ -3,7 +3,7 @@
 A fenced block after `<!-- file: NAME -->` is written to NAME in an empty folder. In a ```console block each line that begins with
 `$ ` is run there, in order, and the lines up to the next command are replaced by its output. Outputs show the folder as /tmp/study.
 `--check` only lists the documents that would change (exit code 1); figures that differ in every run, such as times of this machine,
-are not compared.
+are not compared. The tutorial on programs needs nvcc, the one on Triton `pip install triton torch`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (
-    "README.md", "docs/tutorial.md", "docs/explanation/interval-family.md", "docs/explanation/explain.md",
+    "README.md", "docs/tutorial.md", "docs/tutorials/sgemm.md", "docs/tutorials/designs.md", "docs/tutorials/figure.md",
+    "docs/tutorials/program.md", "docs/tutorials/triton.md", "docs/explanation/interval-family.md", "docs/explanation/explain.md",
     "docs/explanation/advise.md", "docs/explanation/warpsight-model.md", "docs/explanation/reuse-distance.md",
     "docs/explanation/simulator.md", "docs/explanation/machine-code.md",
     "docs/explanation/synccheck.md",

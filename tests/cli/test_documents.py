@@ -16,6 +16,11 @@ pytestmark = pytest.mark.unit
 DOCUMENTS = {
     "README.md": 5,
     "docs/tutorial.md": 5,
+    "docs/tutorials/sgemm.md": 7,
+    "docs/tutorials/designs.md": 4,
+    "docs/tutorials/figure.md": 2,
+    "docs/tutorials/program.md": 3,
+    "docs/tutorials/triton.md": 3,
     "docs/explanation/explain.md": 2,
     "docs/explanation/advise.md": 3,
     "docs/explanation/warpsight-model.md": 4,
@@ -36,7 +41,7 @@ def _commands(text: str) -> list[list[str]]:
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     found = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines if re.match(r"(\$ )?warpsight ", line)]
     # outputs begin with the tool's version, which is no command; what a shell does with the output is not ours
-    ours = [list(takewhile(lambda word: word not in ("|", ">"), words)) for words in found]
+    ours = [list(takewhile(lambda word: word not in ("|", ">", "2>"), words)) for words in found]
     return [words[1:] for words in ours if not re.match(r"\d+\.\d+", words[1])]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,14 @@ def test_python_file_with_names_at_its_top_level_is_a_launch(folder: Path) -> No
     _, launch = prepare(read_launch_file(_write(folder, "launch.py", text)))
     assert launch.block == (64, 1, 1)
     assert launch.kernel == "_Z4fillPfPKii"
+
+
+def test_python_file_imports_what_lies_beside_it_and_changes_no_path(folder: Path) -> None:
+    (folder / "sizes_of_mine.py").write_text("BLOCKS = 7\n")
+    (folder / "l.py").write_text("from sizes_of_mine import BLOCKS\nsource, grid, block, args = 'k.cu', BLOCKS, 32, [1]\n")
+    before = list(sys.path)
+    assert read_launch_file(folder / "l.py").grid == 7
+    assert sys.path == before
 
 
 def test_python_file_with_a_function_is_a_launch(folder: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -221,6 +222,8 @@ def _user_code_failed(error: BaseException, path: str) -> NoReturn:
 
 
 def _read_python(path: str) -> LaunchSpec:
+    before = list(sys.path)
+    sys.path.insert(0, str(Path(path).resolve().parent))  # as of a script: kernels may lie beside the launch file
     try:
         names = runpy.run_path(path, run_name="warpsight_launch")
         has_function = callable(names.get("launch"))
@@ -229,6 +232,8 @@ def _read_python(path: str) -> LaunchSpec:
         raise
     except (Exception, SystemExit) as error:
         _user_code_failed(error, path)
+    finally:
+        sys.path[:] = before
     if isinstance(result, LaunchSpec):
         return replace(result, source=_relative(result.source, Path(path).parent), path=path)
     if has_function:

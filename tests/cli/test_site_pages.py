@@ -1,0 +1,49 @@
+"""Is every page in the list of the site, and does every link of a page lead somewhere? Needs no MkDocs."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(scope="module")
+def site(root: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("site_pages", root / "tools" / "site.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_page_is_listed_once(site: ModuleType, root: Path) -> None:
+    # as YAML without the tags of Python objects that MkDocs gives to its extensions
+    listed = re.search(r"^nav:\n(.*)", (root / "mkdocs.yml").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    assert listed is not None
+    patterns = re.findall(r"[\w./*-]+\.md", listed[1])
+    pages = sorted(str(path.relative_to(root)) for pattern in site.PAGES for path in root.glob(pattern) if path.suffix == ".md")
+    listed_pages = list(site.names(site.written_out(patterns, pages)))
+    assert sorted(set(pages) - set(listed_pages)) == []
+    assert len(listed_pages) == len(set(listed_pages)) > 150
+
+
+def test_links_between_pages_lead_to_files(site: ModuleType, root: Path) -> None:
+    dead = [
+        f"{path.relative_to(root)}: {link}"
+        for pattern in site.PAGES for path in root.glob(pattern) if path.suffix == ".md"
+        for link in site.LINK.findall(re.sub(r"^```.*?^```$|`[^`]*`", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE))
+        if not (path.parent / link).exists()
+    ]  # fmt: skip
+    assert dead == []
+
+
+def test_pages_of_commands_and_notebooks_have_their_text(site: ModuleType) -> None:
+    assert "usage: warpsight sweep pareto" in site.command_page("sweep pareto")
+    notebook = {"cells": [{"cell_type": "code", "source": ["1 + 1"], "outputs": [{"data": {"text/plain": ["2"]}}]}]}
+    assert site.notebook_page(notebook) == "```python\n1 + 1\n```\n\n```text\n2\n```\n"
+    assert "::: warpsight.api.predict" in site.python_page()
