@@ -57,6 +57,7 @@ __getattr__, __dir__, _ = lazy.attach(
         "gpu.spec": ["GpuSpec"],
         "intervals.interval_profile": ["IntervalProfile"],
         "kernels.images": ["Surface", "Texture"],
+        "notebook": ["load_ipython_extension"],
         "result.prediction": ["Prediction"],
         "sweeps.result": ["Question", "Sweep"],
         "sweeps.tuning": ["Tuning"],

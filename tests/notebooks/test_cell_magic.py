@@ -1,0 +1,53 @@
+"""`%%cuda`: does a cell run on the notebook's arrays, and show its prediction?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from IPython.testing.globalipapp import start_ipython
+
+pytestmark = pytest.mark.unit
+
+CELL = """__global__ void scale(float factor, const float* from, float* to, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) to[i] = factor * from[i];
+}"""
+
+
+@pytest.fixture(scope="module")
+def shell() -> Any:
+    shell = start_ipython()
+    shell.run_line_magic("load_ext", "warpsight")
+    return shell
+
+
+def test_cell_runs_on_variables_called_like_its_parameters_and_writes_their_arrays(shell: Any) -> None:
+    start = np.arange(300, dtype=np.float32)
+    shell.user_ns.update(factor=2.0, to=np.zeros(300, np.float32), n=300)
+    shell.user_ns["from"] = start
+    answer = shell.run_cell_magic("cuda", "--grid 'ceil(n / block.x)' --block 128 --gpu a100", CELL)
+    assert np.array_equal(shell.user_ns["to"], 2 * start)
+    assert set(answer.arrays) == {"from", "to"}
+    assert answer.trace.header.grid == (3, 1, 1)
+    assert answer.prediction.cycles > 0
+    assert f"({answer.prediction.cycles:,.0f} cycles)" in repr(answer)
+
+
+def test_arguments_are_expressions_of_the_notebook(shell: Any) -> None:
+    shell.user_ns.update(x=np.ones(64, np.float32), y=np.zeros(64, np.float32))
+    answer = shell.run_cell_magic("cuda", "--grid 1 --block 64 --gpu a100 --args '3, x, y, len(x) // 2'", CELL)
+    assert shell.user_ns["y"].sum() == 96
+    assert set(answer.arrays) == {"x", "y"}
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [("--grid 1 --block 64 --gpu a100 --args 'missing, 1'", "argument missing: NameError"), ("--block 64", "--grid"),
+     ("--grid 1 --block 64 --gpu no-such-gpu", "no-such-gpu")],
+)
+def test_what_is_wrong_is_one_message(shell: Any, capsys: pytest.CaptureFixture[str], line: str, complaint: str) -> None:
+    assert shell.run_cell_magic("cuda", line, CELL) is None
+    said = "".join(capsys.readouterr())
+    assert said.startswith("error: ") and complaint in said and "Traceback" not in said
