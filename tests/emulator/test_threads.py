@@ -167,4 +167,5 @@ def test_conflict_is_a_sector_that_one_wrote_and_another_touched(one: int, other
     tables = [np.zeros(9, np.uint8) for _ in range(3)]
     tables[0][4], tables[2][4] = one, other
     tables[1][5] = WRITTEN
-    assert conflict(tables) is wrong
+    assert conflict(tables, [slice(0, 3), slice(3, 9)]) is wrong
+    assert not conflict(tables, [slice(0, 4)])

@@ -70,8 +70,7 @@ def add_kernel(
     group.add_argument("--heap", metavar="BYTES", help="device heap for malloc in the kernel (default 8Mi)")
     group.add_argument("--stack", metavar="BYTES", type=whole, help="call stack per thread, for recursion and calls through "
                        "pointers (default 8192)")
-    group.add_argument("--threads", metavar="N", type=whole, help="CPU threads that execute the blocks (default: all cores); "
-                       "the results and the trace do not depend on it")
+    add_threads(group)
     group.add_argument("--sample", metavar="N|P%", help="record only N blocks, or P percent of them, chosen at random "
                        "(by --seed); all blocks are executed")
     if check:
@@ -98,6 +97,12 @@ def add_compiling(group: argparse._ActionsContainer) -> None:
     group.add_argument("--arch", metavar="ARCH", help="target architecture (default compute_75)")
     group.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro (repeatable)")
     group.add_argument("-I", "--include", metavar="DIR", dest="include_dirs", action="append", help="an include folder")
+
+
+def add_threads(group: argparse._ActionsContainer) -> None:
+    """--threads."""
+    group.add_argument("--threads", metavar="N", type=whole, help="CPU threads that execute the blocks (default: all cores); "
+                       "the results and the trace do not depend on it")
 
 
 def add_level(group: argparse._ActionsContainer) -> None:

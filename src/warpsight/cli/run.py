@@ -53,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "chrome://tracing")
     parser.add_argument("--max-instructions", metavar="N", type=options.whole, help="stop a launch (as a time-out) after this "
                         "many warp instructions (default 10,000,000,000)")
+    options.add_threads(parser)
     parser.add_argument("--out-of-bounds", choices=OUT_OF_BOUNDS, default="error", help="what a load, store or atomic just past an "
                         "array does: end the launch with an error, or read zeros and write nothing, with a warning for each place "
                         "(warn) or without (ignore); further than the 2 MiB page of an array it is always an error (default error)")
@@ -84,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         level=arguments.level,
         out_of_bounds=arguments.out_of_bounds,
         checks=WATCHING if arguments.check else frozenset(),
+        threads=arguments.threads,
         # With --json, stdout is the document and nothing else.
         stdout=sys.stderr if arguments.json else None,
     )

@@ -93,11 +93,7 @@ def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
     if limit < 1:
         remedy = "give 1 or more, or leave it out"
         raise UsageError("a limit of 0 instructions executes nothing", place="max_instructions", remedy=remedy)
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = processors if request.threads is None else request.threads
-    if not 0 < threads <= MAX_THREADS:
-        remedy = f"give 1 to {MAX_THREADS:,}, or leave it out"
-        raise UsageError(f"blocks cannot run on {threads} threads", place="threads", remedy=remedy)
+    threads = threads_of(request.threads)
     level = level_of(request, gpu)
     wanted = wanted_architecture(gpu) if level == "sass" and gpu is not None else None
     own = wanted if gpu is None else _stated_architecture(gpu)
@@ -113,6 +109,16 @@ def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
     notes = tuple(text.strip() for text in (source.warnings, registers.note, note) if text.strip())
     sample = sample_size(request.sample, launch.blocks)
     return ReadyLaunch(source, launch, registers, limit, threads, sample, spec.seed, notes, _run_options(request), architecture)
+
+
+def threads_of(wanted: int | None) -> int:
+    """How many threads of this machine blocks run on: as many as `wanted`, or by default one on each core. Raises UsageError."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = processors if wanted is None else wanted
+    if not 0 < threads <= MAX_THREADS:
+        remedy = f"give 1 to {MAX_THREADS:,}, or leave it out"
+        raise UsageError(f"blocks cannot run on {threads} threads", place="threads", remedy=remedy)
+    return threads
 
 
 def level_of(request: KernelRequest, gpu: GpuSpec | None) -> str:

@@ -20,7 +20,7 @@ from warpsight.kernels.launch import Launch
 from warpsight.kernels.machine_code import native_architecture
 from warpsight.pipeline.checking import findings_document
 from warpsight.pipeline.evaluate import known_models
-from warpsight.pipeline.kernel_input import level_of, wanted_architecture
+from warpsight.pipeline.kernel_input import level_of, threads_of, wanted_architecture
 from warpsight.pipeline.launch_samples import LaunchSamples, Pace, kind_of
 from warpsight.pipeline.predict import LaunchesInOrder
 from warpsight.pipeline.provenance import TOOL
@@ -94,6 +94,7 @@ class _LaunchPredictor(Observer):
     findings: list[Finding] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     exact: bool = False
+    threads: int = 1
     _count: dict[str, int] = field(default_factory=dict)
     _folder_of: dict[int, Path] = field(default_factory=dict)
 
@@ -203,7 +204,7 @@ def predict_program(
     command: Sequence[str], gpu: GpuSpec, *, models: Sequence[str] = (DEFAULT_MODEL,), method: Method = DEFAULT_METHOD,
     selection: Selection | None = None, exact: bool = False, folder: Path | None = None,
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS, level: str | None = None, out_of_bounds: str = "error",
-    checks: frozenset[str] = frozenset(), stdout: IO[Any] | None = None,
+    checks: frozenset[str] = frozenset(), threads: int | None = None, stdout: IO[Any] | None = None,
 ) -> dict[str, Any]:
     """Run a program built with `nvcc -cudart shared`, or a Python script or module; the result document, with `exit_code` as the
     program's.
@@ -214,7 +215,8 @@ def predict_program(
     (`launch_samples`) unless `exact`, or some are selected, or traces are kept: they go into folders under `folder` if given.
     `out_of_bounds` says what loads, stores and atomics past an array do: end the launch with an `error`, as a GPU does when they
     leave the mapped page, or read zeros and write nothing, reported (`warn`) or only counted (`ignore`). What `checks` find while
-    they watch is the document of `pipeline.checking` under `check`; then PTX is executed where there is PTX.
+    they watch is the document of `pipeline.checking` under `check`; then PTX is executed where there is PTX. The blocks of a
+    launch are spread over `threads` of this machine (None: all cores) where that changes nothing.
     The program's output goes where this process's goes, or to `stdout`. Raises UsageError where the program cannot be started.
     """
     in_python = is_script(command)
@@ -227,7 +229,7 @@ def predict_program(
     in_order = LaunchesInOrder(gpu, method)
     predictor = _LaunchPredictor(
         gpu, tuple(models), in_order, selection or Selection(), folder, lets_through=out_of_bounds, check=checks,
-        exact=exact,
+        exact=exact, threads=threads_of(threads),
     )
     start = run_script if in_python else run_program
     run = start(command, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)

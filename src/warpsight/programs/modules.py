@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -34,6 +35,25 @@ HEAP_START = ARENA_BASE + MODULE_ZONE // 2
 HEAP_MOST_BYTES = WORKSPACE - GLOBAL_ALIGN - HEAP_START
 
 
+@dataclass
+class History:
+    """What the launches of a kernel have shown: the warp instructions of a block, and whether blocks share what they write."""
+
+    per_block: float = math.inf
+    shares: bool = False
+
+    def threads(self, launch: Launch, most: int) -> int:
+        """How many of `most` threads are worth while for this one."""
+        return 1 if self.shares or self.per_block * launch.blocks < _WORTH_THREADS else most
+
+    def ran(self, launch: Launch, instructions: int, *, undone: bool) -> None:
+        """A launch has executed so many; `undone`: at first on several threads, in vain."""
+        self.per_block, self.shares = instructions / launch.blocks, self.shares or undone
+
+
+_WORTH_THREADS = 1 << 20  # warp instructions, which take some 50 ms
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A kernel of a loaded module. `base` is where its module's variables lie; `architecture` whose machine code is executed, None
@@ -45,6 +65,7 @@ class Kernel:
     base: int
     architecture: Architecture | None = None
     checks: frozenset[str] = frozenset()
+    history: History = field(default_factory=History, compare=False)
 
     @property
     def name(self) -> str:

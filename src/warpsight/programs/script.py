@@ -26,7 +26,8 @@ from warpsight.base.errors import LimitError, UsageError, WarpsightError
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, align_up
 from warpsight.emulator.run.launch import emulate, execute
-from warpsight.emulator.run.memory import ResidentMemory
+from warpsight.emulator.run.memory import Arena, ResidentMemory
+from warpsight.emulator.run.watch import NO_RESERVE
 from warpsight.gpu.occupancy import WARP_SIZE, occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import ArrayArgument, Launch, RunOptions, ScalarArgument
@@ -40,7 +41,6 @@ from warpsight.programs.session import MEMORY_BYTES, ExecutedLaunch, Observer, S
 from warpsight.programs.torch_device import as_cuda_device
 
 _SCRIPT, MODULE = ".py", "-m"
-_NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux: memory is taken where it is written
 
 
 class ScriptDevice(Device):
@@ -94,20 +94,22 @@ class ScriptDevice(Device):
         )
         table, names = self.memory.table()
         prepared = kernel.prepared_for(launch)
-        memory = ResidentMemory(table, self.memory.delta, kernel.bank(_packed(kernel, data), prepared), names)
+        memory = ResidentMemory(table, self.memory, kernel.bank(_packed(kernel, data), prepared), names)
         printed = io.StringIO()
         options = RunOptions(output=printed, check=self._observer.check, out_of_bounds=self._observer.out_of_bounds)
         sizes = array_bytes(launch, table)
         sink, trace = self._observer.sink(self.launches, made.name, prepared, launch, sizes), None
+        threads = kernel.history.threads(launch, self._observer.threads)
         try:
             if sink is None:
-                count = execute(prepared, launch, memory, max_instructions=self._limit, options=options)
+                count = execute(prepared, launch, memory, max_instructions=self._limit, options=options, threads=threads)
             else:
                 trace = emulate(
                     kernel.source, launch, registers=use, sink=sink, max_instructions=self._limit, options=options,
-                    prepared=prepared, memory=memory,
+                    prepared=prepared, memory=memory, threads=threads,
                 )  # fmt: skip
                 count = trace.header.warp_instructions
+            kernel.history.ran(launch, count, undone=memory.undone)
         finally:
             print(printed.getvalue(), end="", flush=True)
             self.memory.copy_out()
@@ -129,11 +131,11 @@ def _packed(kernel: Kernel, data: Sequence[bytes]) -> bytes:
     return bytes(packed)
 
 
-class ScriptMemory:
+class ScriptMemory(Arena):
     """Device memory of a script. Memory of the host has one address in it as long as it is known; `delta` is host minus device."""
 
     def __init__(self) -> None:
-        self._map = mmap.mmap(-1, MEMORY_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+        self._map = mmap.mmap(-1, MEMORY_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
         self._bytes: npt.NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
         self.delta = int(self._bytes.ctypes.data) - ARENA_BASE
         self._known: dict[tuple[int, int], int] = {}  # addresses by the host's address and size
@@ -164,9 +166,20 @@ class ScriptMemory:
         """The addresses of the arguments' memory, after their contents have been copied there."""
         places = [self._place(argument) for argument in arguments]
         self._live = dict(zip(places, arguments, strict=True)) | self._shared
+        self._fill()
+        return [self._known[place] for place in places]
+
+    def _fill(self) -> None:
         for place, argument in self._live.items():
             self._view(place)[:] = argument.array.reshape(-1).view(np.uint8)
-        return [self._known[place] for place in places]
+
+    def attempt(self) -> int:
+        """The memory itself: all that kernels can reach is a copy."""
+        return self.delta
+
+    def undo(self) -> None:
+        """Copy again."""
+        self._fill()
 
     def copy_out(self) -> None:
         """Results go to where the script sees them."""

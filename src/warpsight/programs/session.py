@@ -139,11 +139,13 @@ class Span(NamedTuple):
 class Observer:
     """Who follows a program: what is traced, how long a launch takes, what watches it. This one traces nothing and asks nothing.
 
-    `check` are the checks that watch the program, of `findings.WATCHING`; `order` is that of `RunOptions`.
+    `check` are the checks that watch the program, of `findings.WATCHING`; `order` is that of `RunOptions`. The blocks of a launch
+    are spread over `threads` where that changes nothing.
     """
 
     check: frozenset[str] = frozenset()
     order: int = 0
+    threads: int = 1
 
     def sink(
         self, number: int, kernel: str, prepared: PreparedKernel, launch: Launch, arrays: tuple[int, ...]
@@ -346,21 +348,23 @@ class Session:
                 watch.set_written(workspace, GLOBAL_ALIGN)
         names = self._modules.names
         parameters = kernel.bank(parameters, prepared)
-        memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace, watch)
+        memory = ResidentMemory(table, self._memory, parameters, names, self._objects, self._heap, workspace, watch)
         number, arrays = self._counter[0], array_bytes(launch, table)
         sink = self._observer.sink(number, kernel.name, prepared, launch, arrays)
+        threads = kernel.history.threads(launch, self._observer.threads)
         if sink is None:
             count = execute(
-                prepared, launch, memory, max_instructions=self._limit, options=options,
+                prepared, launch, memory, max_instructions=self._limit, options=options, threads=threads,
                 inspect=lambda left: self._observer.inspect(number, kernel.name, left),
             )
             trace = None
         else:
             trace = emulate(
                 kernel.source, launch, registers=kernel.registers, sink=sink, max_instructions=self._limit, options=options,
-                prepared=prepared, memory=memory,
+                prepared=prepared, memory=memory, threads=threads,
             )
             count = trace.header.warp_instructions
+        kernel.history.ran(launch, count, undone=memory.undone)
         if self._checked is not None:
             self._checked.launched(prepared.function, self._objects)
         return self._observer.ran(ExecutedLaunch(number, kernel.name, launch, count, kernel.registers, arrays, trace))

@@ -6,12 +6,17 @@ import mmap
 import os
 import socket
 import struct
+from collections.abc import Iterable
+from contextlib import suppress
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.addressing.coalescing import SECTOR_BYTES
 from warpsight.emulator.codegen.layout import ARENA_BASE
+from warpsight.emulator.run.memory import Arena, Written
+from warpsight.emulator.run.watch import NO_RESERVE
 
 PROTOCOL = 3
 TABLE_BYTES = 0x4000000
@@ -102,14 +107,39 @@ class Wire:
         return b"".join(parts)
 
 
-class SharedMemory:
-    """The table of live allocations and the arena of device memory behind it, shared with one program."""
+class SharedMemory(Arena):
+    """The table of live allocations and the arena of device memory behind it, shared with one program.
+
+    Attempts write to a second mapping of the same file, a private one: the system copies each page of it that is written.
+    """
 
     def __init__(self, file: int, size: int) -> None:
         self._map = mmap.mmap(file, size)
         self._bytes: npt.NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
-        self.delta = int(self._bytes.ctypes.data) + TABLE_BYTES - ARENA_BASE
-        """Host minus device address."""
+        self.delta = _delta(self._bytes)
+        self._copy: mmap.mmap | None = None
+        with suppress(OSError):  # a system that promises no more memory than it has
+            self._copy = mmap.mmap(file, size, flags=mmap.MAP_PRIVATE | NO_RESERVE)
+
+    def attempt(self) -> int | None:
+        """The private mapping's."""
+        return None if self._copy is None else _delta(np.frombuffer(self._copy, np.uint8))
+
+    def keep(self, written: Iterable[Written]) -> None:
+        """Copy these sectors into the memory that the program sees."""
+        assert self._copy is not None
+        source, target = (_sectors(each) for each in (self._copy, self._map))
+        for part, which in written:
+            if which.all():
+                target[part] = source[part]
+            else:
+                target[part][which] = source[part][which]
+        self._copy.madvise(mmap.MADV_DONTNEED)
+
+    def undo(self) -> None:
+        """Drop the pages that were copied."""
+        assert self._copy is not None
+        self._copy.madvise(mmap.MADV_DONTNEED)
 
     def table(self, count: int) -> npt.NDArray[np.int64]:
         """The first `count` live allocations: int64 [count, 3] of (start, end, writable)."""
@@ -120,3 +150,13 @@ class SharedMemory:
         """Put bytes at a device address."""
         start = TABLE_BYTES + address - ARENA_BASE
         self._bytes[start : start + len(content)] = np.frombuffer(content, dtype=np.uint8)
+
+
+def _delta(mapping: npt.NDArray[np.uint8]) -> int:
+    """Host minus device address."""
+    return int(mapping.ctypes.data) + TABLE_BYTES - ARENA_BASE
+
+
+def _sectors(mapping: mmap.mmap) -> npt.NDArray[np.uint64]:
+    """The sectors of the arena."""
+    return np.frombuffer(mapping, np.uint64, offset=TABLE_BYTES).reshape(-1, SECTOR_BYTES // 8)

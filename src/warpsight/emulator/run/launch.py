@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -107,6 +108,7 @@ def keep_blocks(part: Streams, chosen: npt.NDArray[np.bool_], warps_per_block: i
 
 # -- A launch.
 
+T = TypeVar("T")
 DEFAULT_MAX_INSTRUCTIONS = 10**10
 
 
@@ -161,14 +163,15 @@ def prepare_kernel(
 def execute(
     prepared: PreparedKernel, launch: Launch, memory: Memory | None, *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS, inspect: Callable[[Memory], None] | None = None,
+    threads: int = 1,
 ) -> int:
     """Execute `launch` with no trace; the number of warp instructions. Raises as `emulate` does.
 
     `memory` is device memory that exists; with None the launch gets its own, and its arrays stay as they are. `inspect` is shown
-    the memory that it leaves.
+    the memory that it leaves. Blocks are spread over `threads` as by `emulate`.
     """
     with Run(prepared, launch, memory, max_instructions, progress, options) as run, run.interruption:
-        count = run.execute_unrecorded()
+        count = run.execute_unrecorded(threads=threads)
         if inspect is not None:
             inspect(run.memory)
         return count
@@ -295,8 +298,10 @@ class Run:
         if self.progress is not None and len(self.workers) == 1:
             self.progress(worker.block, self.launch.blocks)
 
-    def execute_unrecorded(self, probes: Probes | None = None) -> int:
+    def execute_unrecorded(self, probes: Probes | None = None, threads: int = 1) -> int:
         """Run all blocks, or those that `probes` need, and throw away what they record; the number of warp instructions."""
+        if self._on_threads(threads, self._discard) is not None:
+            return self.instructions
         worker = self.new_worker()
         if probes is not None:
             worker.context[Slot.PROBE_PTR] = probes.pointer
@@ -312,28 +317,46 @@ class Run:
 
     def execute(self, sink: TraceSink, threads: int) -> tuple[PathTable, npt.NDArray[np.int64]]:
         """Run all blocks, draining into the sink; returns the paths and how many warps took each."""
-        may_split = threads > 1 and self.launch.blocks >= MIN_BLOCKS and not self.native.graph.waits.spinning
-        may_split = may_split and not self.options.check and not self.native.clustered
-        # Memory that is the launch's own can be filled again, should the blocks have to run in order.
-        if may_split and isinstance(self.memory, DeviceMemory) and not why_in_order(self.function):
-            table = AccessTable.of(self.code, self.native.graph)
-            workers = min(threads, -(-self.launch.blocks // CHUNK_MULTIPLE))  # more would find no chunk
-            apart = Apart([self.new_worker() for _ in range(workers)], table, self.memory.size, self.launch.blocks)
-            try:
-                return self._collect(apart.streams(), sink)
-            except Stopped as stopped:
-                if stopped.worker.stopped_by is not None:
-                    raise stopped.worker.stopped_by from None
-            except Conflict:
-                pass
-            # In order every fault is the first, and every race has the outcome that it always has.
-            self.workers.clear()
-            self.memory.fill()
-            sink.restart()
+        collected = self._on_threads(threads, lambda streams: self._collect(streams, sink), sink.restart)
+        if collected is not None:
+            return collected
         try:
             return self._collect(self.new_worker().streams(0, self.launch.blocks), sink)
         except Stopped as stopped:
             raise self.fault(stopped.worker, stopped.block) from None
+
+    def _on_threads(
+        self, threads: int, take: Callable[[Iterable[Streams]], T], forget: Callable[[], None] = lambda: None
+    ) -> T | None:
+        """What `take` makes of the records of blocks on several threads; None, and `forget` it, if they have to run in order."""
+        blocks, in_order = self.launch.blocks, self.native.graph.waits.spinning or self.native.clustered
+        if threads == 1 or blocks < MIN_BLOCKS or in_order or self.options.check or self.options.order:
+            return None
+        if why_in_order(self.function) or not self.memory.attempt():
+            return None
+        table, workers = AccessTable.of(self.code, self.native.graph), min(threads, -(-blocks // CHUNK_MULTIPLE))
+        try:
+            apart = Apart([self.new_worker() for _ in range(workers)], table, self.memory.table.rows(), blocks)
+            taken = take(apart.streams())
+            self.memory.keep(apart.written())
+            return taken
+        except Stopped as stopped:
+            if stopped.worker.stopped_by is not None:
+                self.memory.undo()
+                raise stopped.worker.stopped_by from None
+        except Conflict:
+            pass
+        # In order every fault is the first, and every race has the outcome that it always has.
+        self.workers.clear()
+        self.memory.undo()
+        forget()
+        return None
+
+    def _discard(self, streams: Iterable[Streams]) -> int:
+        for part in streams:
+            if self.progress is not None:
+                self.progress(part.end_block, self.launch.blocks)
+        return self.launch.blocks
 
     def _collect(self, streams: Iterable[Streams], sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
         paths = PathStore()
@@ -424,7 +447,7 @@ def emulate(
 
     `registers` goes into the header. Blocks are spread over `threads` where that changes nothing. With `sample` so many blocks,
     chosen by `seed`, are recorded; all are executed. `prepared` is the kernel where it has been compiled before, `memory` device
-    memory that exists already: blocks then run on one thread.
+    memory that exists already.
     `progress(blocks done, blocks)` is called now and then. `options` are of the device runtime: heap, stack and `printf`.
     Raises UnsupportedError (exit 3) for an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past
     `max_instructions` warp instructions.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,6 +187,10 @@ class DeviceHeap:
 
 # -- The memory of a launch.
 
+Written = tuple[slice, npt.NDArray[np.bool_]]
+"""A part of the arena, in sectors, and which of them were written."""
+
+
 class Memory:
     """Device memory of a launch. `delta` is host minus device address; `parameters` are the bytes of the kernel's parameters.
 
@@ -223,6 +227,16 @@ class Memory:
                 found = self.nearest(start)
                 allocation = found[0] if found and found[0].address == start else Allocation(start, end - start, True, "memory")
                 yield allocation, np.ctypeslib.as_array((ctypes.c_uint8 * (end - start)).from_address(start + self.delta))
+
+    def attempt(self) -> bool:
+        """Begin to write what `keep` will keep, or `undo` will undo; False if memory cannot be as it was before."""
+        return False
+
+    def keep(self, written: Iterable[Written]) -> None:
+        """The attempt has succeeded: blocks have written these sectors."""
+
+    def undo(self) -> None:
+        """The attempt has failed: memory is as before it."""
 
     def write_back(self) -> None:
         """The launch has succeeded: let the caller see its results."""
@@ -293,6 +307,14 @@ class DeviceMemory(Memory):
         """Bytes of the arena."""
         return len(self._bytes)
 
+    def attempt(self) -> bool:
+        """It can be filled again."""
+        return True
+
+    def undo(self) -> None:
+        """Fill it again."""
+        self.fill()
+
     def fill(self) -> None:
         """Write the initial contents: the module's data and the caller's arrays."""
         for address, size, content in self._initial:
@@ -359,19 +381,36 @@ class DeviceMemory(Memory):
         self._map.close()
 
 
+class Arena:
+    """Device memory that outlives a launch. `delta` is host minus device address."""
+
+    delta: int
+
+    def attempt(self) -> int | None:
+        """Host minus device address of memory with the same contents, for an attempt; None without such memory."""
+        return None
+
+    def keep(self, written: Iterable[Written]) -> None:
+        """The attempt has succeeded: these sectors go where `delta` says."""
+
+    def undo(self) -> None:
+        """The attempt has failed: what it has written is forgotten."""
+
+
 class ResidentMemory(Memory):
-    """Memory that outlives a launch: an arena that is mapped already, and someone else's table of live allocations.
+    """Memory of one launch in an arena that outlives it, with someone else's table of live allocations.
 
     `table` are int64 [n, 3] (start, end, writable), sorted; `names` are the names of addresses, for messages; `heap` outlives the
     launch too, and so does `watch`. Results are where the caller sees them, so `write_back` and `close` have nothing to do.
+    `undone` says that an attempt has failed.
     """
 
     def __init__(
-        self, table: npt.NDArray[np.int64], delta: int, parameters: bytes, names: Mapping[int, str],
+        self, table: npt.NDArray[np.int64], arena: Arena, parameters: bytes, names: Mapping[int, str],
         objects: DescriptorTable | None = None, heap: DeviceHeap | None = None, workspace: int = 0,
         watch: LaunchWatch | None = None,
     ) -> None:
-        self.delta = delta
+        self._arena, self.delta, self.undone = arena, arena.delta, False
         self.parameters = bytearray(parameters or b"\0")
         self._table, self._names = table, names
         self.table = LiveTable.of_rows(table)
@@ -381,6 +420,22 @@ class ResidentMemory(Memory):
             self.table.add(allocation)
         if workspace:
             self.table.add(Allocation(workspace, GLOBAL_ALIGN, True, "workspace of the grid's barrier"))
+
+    def attempt(self) -> bool:
+        """In memory that the arena has for it."""
+        delta = self._arena.attempt()
+        self.delta = self._arena.delta if delta is None else delta
+        return delta is not None
+
+    def keep(self, written: Iterable[Written]) -> None:
+        """What was written goes into the arena."""
+        self._arena.keep(written)
+        self.delta = self._arena.delta
+
+    def undo(self) -> None:
+        """The arena is as it was."""
+        self._arena.undo()
+        self.delta, self.undone = self._arena.delta, True
 
     def nearest(self, address: int) -> tuple[Allocation, int] | None:
         """The allocation nearest to an address, and how far past its end (positive) or before its start (negative)."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -109,16 +109,27 @@ def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):
                     event += rows[row, 2]
 
 
-def conflict(tables: list[npt.NDArray[np.uint8]]) -> bool:
-    """Was a sector that one worker wrote touched by another?"""
-    for first in range(0, len(tables[0]), _COMPARED):
-        seen, *others = (table[first : first + _COMPARED] for table in tables)
+def conflict(tables: Sequence[npt.NDArray[np.uint8]], parts: Iterable[slice]) -> bool:
+    """Was a sector of one of the `parts` that one worker wrote touched by another?"""
+    for part in parts:
+        seen, *others = (table[part] for table in tables)
         for table in others:
             both = (seen != 0) & (table != 0)
             if bool(np.any((seen[both] | table[both]) & WRITTEN)):
                 return True
             seen = seen | table
     return False
+
+
+def live_sectors(rows: npt.NDArray[np.int64]) -> list[slice]:
+    """The sectors of the arena that allocations lie in, in parts of at most `_COMPARED`; `rows` as in `LiveTable`."""
+    first, end = (rows[:, 0] - ARENA_BASE) // SECTOR_BYTES, -((ARENA_BASE - rows[:, 1]) // SECTOR_BYTES)
+    apart = np.flatnonzero(first[1:] > end[:-1] + _COMPARED // 16)  # what is close together is one stretch
+    starts, ends = first[[0, *(apart + 1)]].tolist(), end[[*apart, -1]].tolist()
+    return [
+        slice(k, min(k + _COMPARED, stretch_end)) for start, stretch_end in zip(starts, ends, strict=True)
+        for k in range(start, stretch_end, _COMPARED)
+    ]  # fmt: skip
 
 
 # -- Blocks on several threads, with the outcome of blocks in order. Native code holds no interpreter lock.
@@ -146,12 +157,13 @@ class Conflict(Exception):
 
 
 class Apart:
-    """The blocks of a launch on several workers. `arena_bytes` is the size of device memory."""
+    """The blocks of a launch on several workers. `live` are the allocations in device memory, as rows of its `LiveTable`."""
 
-    def __init__(self, workers: list[Worker], table: AccessTable, arena_bytes: int, blocks: int) -> None:
+    def __init__(self, workers: list[Worker], table: AccessTable, live: npt.NDArray[np.int64], blocks: int) -> None:
         self._workers, self._table, self._blocks = workers, table, blocks
-        sectors = -(-arena_bytes // SECTOR_BYTES)
-        self._marks = {id(worker): np.zeros(sectors, np.uint8) for worker in workers}
+        self._parts = live_sectors(live) if len(live) else []
+        sectors = self._parts[-1].stop if self._parts else 0
+        self._marks = {id(worker): np.zeros(sectors, np.uint8) for worker in workers}  # takes memory where it is touched
         share = -(-blocks // (len(workers) * CHUNKS_PER_WORKER))
         self._chunk = -(-share // CHUNK_MULTIPLE) * CHUNK_MULTIPLE
 
@@ -167,7 +179,7 @@ class Apart:
         left = self._blocks - done
         self._check()
         if left > 0 and per_block * left < MIN_SECONDS:
-            yield from second.streams(done, self._blocks)
+            yield from self._work(second, done, left)
         elif left > 0:
             chunk = min(self._chunk, self._most_blocks(recorded / done))
             starts = range(done, self._blocks, chunk)
@@ -180,8 +192,13 @@ class Apart:
         return max(CHUNK_MULTIPLE, blocks // CHUNK_MULTIPLE * CHUNK_MULTIPLE)
 
     def _check(self) -> None:
-        if conflict(list(self._marks.values())):
+        if conflict(list(self._marks.values()), self._parts):
             raise Conflict
+
+    def written(self) -> Iterator[tuple[slice, npt.NDArray[np.bool_]]]:
+        """Which sectors of each part of the arena the blocks have written."""
+        for part in self._parts:
+            yield part, np.bitwise_or.reduce([marks[part] for marks in self._marks.values()]) & WRITTEN != 0
 
     def _work(self, worker: Worker, block: int, chunk: int) -> Iterator[Streams]:
         """A chunk of so many blocks on one worker."""

@@ -105,13 +105,13 @@ def _reserve(size: int) -> npt.NDArray[np.uint8]:
     if not size:
         return np.zeros(0, np.uint8)
     try:
-        return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE), dtype=np.uint8)
+        return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE), dtype=np.uint8)
     except (OSError, ValueError) as error:
         what = f"{size:,} bytes of address space for the checks are not available: {error}"
         raise LimitError(what, remedy="use fewer checks (`--tool memcheck`), or raise the limit (`ulimit -v`)") from error
 
 
-_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 
 def _blocks(function: Function, graph: ControlFlowGraph) -> list[int]:
