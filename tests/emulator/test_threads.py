@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import struct
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pytest
 from emulator_launch import PTX_HEAD, launch, whole
 
+import warpsight
+from warpsight.addressing.coalescing import SECTOR_BYTES
 from warpsight.base.errors import LaunchFault, LimitError
+from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.run import parallel
+from warpsight.emulator.run.launch import execute, prepare_kernel
+from warpsight.emulator.run.memory import DeviceMemory, ResidentMemory, Written
 from warpsight.emulator.run.parallel import READ, WRITTEN, conflict, why_in_order
 from warpsight.isa.ptx.parser import parse_module
+from warpsight.kernels.launch import Launch
 from warpsight.kernels.sources import load_source
+from warpsight.kernels.toolkit import Architecture, parse_architecture
+from warpsight.programs.wire import TABLE_BYTES, SharedMemory
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -44,6 +55,31 @@ extern "C" __global__ void astray(int* out, int n)
 {
     int block = blockIdx.x;
     out[block % 2 == 1 && block > 40 ? n + block : block * 32] = 1;
+}
+extern "C" __global__ void surface(cudaSurfaceObject_t image)
+{
+    int x = threadIdx.x, y = blockIdx.x;
+    asm volatile("sust.b.2d.b32.trap [%0, {%1, %2}], {%3};" :: "l"(image), "r"(x * 4), "r"(y), "r"(x + 9) : "memory");
+}
+extern "C" __global__ void stores(unsigned* out)
+{
+    // Every way to store that may run on threads. Each block has 16 sectors of its own, and 16 for a matrix.
+    __shared__ __align__(128) unsigned tile[32];
+    int lane = threadIdx.x;
+    unsigned* own = out + blockIdx.x * 128;
+    if (lane % 3 == 0) own[lane] = lane + 1;
+    else if (lane < 20) ((unsigned char*)(own + 32))[lane] = lane;
+    if (lane < 2) ((uint4*)(own + 48))[lane] = make_uint4(lane, 5, 6, 7);
+    tile[lane] = lane * 3 + 1;
+    __syncthreads();
+    unsigned from = (unsigned)__cvta_generic_to_shared(tile);
+    if (lane == 0) {
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 64;" :: "l"(own + 64), "r"(from) : "memory");
+        asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+    unsigned fragment = 0x3c003c00;  // f16 ones
+    asm volatile("wmma.store.d.sync.aligned.row.m8n32k16.global.f16 [%0], {%1, %1, %1, %1}, 32;"
+                 :: "l"(out + gridDim.x * 128 + blockIdx.x * 128), "r"(fragment) : "memory");
 }
 extern "C" __global__ void forever(volatile int* out) { while (true) out[0] = 1; }
 extern "C" __global__ void endless(int* out) { int k = 0; while (k >= 0) { k = k ^ (threadIdx.x & 1); if (k < 0) out[0] = k; } }
@@ -137,6 +173,54 @@ def test_fault_on_threads_names_the_first_block_in_order_and_leaves_the_array() 
 def test_limit_on_threads_is_the_limit_of_all_together() -> None:
     with pytest.raises(LimitError, match="1,000,000"):
         run("endless", 2, 64, np.zeros(1, np.int32), max_instructions=1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "architecture", "sectors"),
+    [("stores", None, 24), ("stores", parse_architecture("sm_90"), 24), ("surface", None, 4)],
+)
+def test_every_store_is_among_the_sectors_that_are_kept(
+    monkeypatch: pytest.MonkeyPatch, kernel: str, architecture: Architecture | None, sectors: int
+) -> None:
+    """Of programs, sectors that are not would be lost: they are copied from the mapping that an attempt writes to."""
+    kept: list[int] = []
+
+    def attempt(self: DeviceMemory) -> bool:
+        self.before = self._bytes.copy()  # type: ignore[attr-defined]
+        return True
+
+    def keep(self: DeviceMemory, written: Iterable[Written]) -> None:
+        changed = (self._bytes != self.before).reshape(-1, SECTOR_BYTES).any(axis=1)  # type: ignore[attr-defined]
+        assert changed.sum() == sum(changed[part][which].sum() for part, which in written)
+        kept.append(int(changed.sum()))
+
+    monkeypatch.setattr(DeviceMemory, "attempt", attempt)
+    monkeypatch.setattr(DeviceMemory, "keep", keep)
+    source = load_source(SOURCE, name="threads.cu", arch=90)
+    prepared = prepare_kernel(source, kernel, architecture=architecture)
+    out = np.zeros((64, 32, 1) if kernel == "surface" else 2 * 64 * 128, np.uint32)
+    argument = warpsight.Surface(out) if kernel == "surface" else out
+    launch(source, kernel, 64, 32, [argument], threads=2, prepared=prepared)
+    assert kept == [64 * sectors]
+
+
+@pytest.mark.parametrize(("kernel", "undone"), [("own", False), ("chain", True)])
+def test_memory_that_a_program_shares_has_the_outcome_of_blocks_in_order(kernel: str, undone: bool) -> None:
+    size, prepared, outcomes = 300 * 64 * 4, prepare_kernel(load_source(SOURCE, name="threads.cu"), kernel), []
+    for threads in (1, 2):
+        file = os.memfd_create("arena")
+        os.ftruncate(file, TABLE_BYTES + (1 << 20))
+        shared = SharedMemory(file, TABLE_BYTES + (1 << 20))
+        rows = [(ARENA_BASE + k * size, ARENA_BASE + (k + 1) * size, 1) for k in range(2)]
+        shared.write(rows[1][0], np.random.default_rng(1).random(size // 4, np.float32).tobytes())
+        parameters = struct.pack("<QQi", *(start for start, *_ in rows), size // 4)
+        memory = ResidentMemory(np.array(rows, np.int64), shared, parameters, {})
+        execute(prepared, Launch(kernel, (300, 1, 1), (64, 1, 1), ()), memory, threads=threads)
+        assert memory.undone is (undone and threads == 2)
+        outcomes.append(os.pread(file, 2 * size, TABLE_BYTES))
+        os.close(file)
+    assert outcomes[0] == outcomes[1]
+    assert any(outcomes[0][:size])
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.run.worker import Streams, Worker
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.linking import ASSERTION
-from warpsight.isa.ptx.program import Function, SpecialRegister
+from warpsight.isa.ptx.program import Function, SpecialRegister, Symbol
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.path_store import LANES_SHIFT
 from warpsight.traces.schema import ATOMIC, LOAD, STORE, StaticInstruction
@@ -43,11 +43,13 @@ def why_in_order(function: Function, *, sums: bool = False) -> str:
 
     With `sums`, atomics are no reason: whether their results are used is known otherwise.
     """
+    here = {ASSERTION, *function.callables}
     for instruction in function.instructions:
         modifiers = set(instruction.modifiers)
         if sums and instruction.opcode in ("atom", "red"):
             continue
-        if instruction.opcode == "call" and all(getattr(o, "name", "") != ASSERTION for o in instruction.operands[1:2]):
+        called = {operand.name for operand in instruction.operands if isinstance(operand, Symbol)}
+        if instruction.opcode == "call" and not called & here:  # bodies that are here are looked at themselves
             return f'"{instruction.text}" may print, allocate or exchange data between blocks'
         on_chip = bool(modifiers & {"shared", "shared::cta", "local", "param", "param::func", "const"})
         if (instruction.opcode in _TALKS or "reduce" in modifiers) and not on_chip and "cta" not in modifiers:
