@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.analysis.report_data.comparison import comparison_report_data, names_of_sides
-from warpsight.analysis.report_data.kernel import COMPARISON_REPORT, KERNEL_REPORT, SCHEMA, STUDY_REPORT, predictions_report_data
+from warpsight.analysis.report_data.kernel import (
+    COMPARISON_REPORT,
+    KERNEL_REPORT,
+    PROGRAM_REPORT,
+    SCHEMA,
+    STUDY_REPORT,
+    predictions_report_data,
+)
+from warpsight.analysis.report_data.program import program_report_data
 from warpsight.analysis.report_data.study import study_report_data
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
 from warpsight.base.inputs import read_input
@@ -29,7 +37,7 @@ _NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "cpi", "warp_instructions", "occ
 # Exceptions of the renderer for a damaged document.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
 _DEEPEST, _LARGEST = 50, 1e300  # limits of nesting and of numbers: no result exceeds them
-_REMEDY = "give the output of `warpsight predict --json`, `simulate --json` or `report --json`"
+_REMEDY = "give the output of `warpsight predict --json`, `simulate --json`, `run --json` or `report --json`"
 
 
 def is_result(path: str) -> bool:
@@ -41,12 +49,19 @@ def report_data_of_file(path: str) -> dict[str, Any]:
     """The report data of a file: as stored, or built from the predictions in it. Raises UsageError and FormatError."""
     document = _read(path)
     if isinstance(document, dict) and "kind" in document:
-        if document.get("schema") != SCHEMA or document["kind"] not in (KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT):
+        kinds = (KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT, PROGRAM_REPORT)
+        if document.get("schema") != SCHEMA or document["kind"] not in kinds:
             what = f"is not report data of schema {SCHEMA}"
             raise FormatError(what, place=path, remedy="create it again with `warpsight report --json`")
         if document["kind"] == KERNEL_REPORT:
             _predictions(document.get("predictions"), f"{path}: predictions")
         return document
+    if isinstance(document, dict) and "launches" in document:
+        try:
+            return program_report_data(document)
+        except DAMAGE as error:
+            what = f"is not a result of `warpsight run --json` ({type(error).__name__}: {error})"
+            raise FormatError(what, place=path, remedy=_REMEDY) from error
     return predictions_report_data(_predictions(document, path))
 
 
@@ -211,7 +226,7 @@ class ResultFolder:
             document, changed = report_data_of_file(str(path)), _changed(path)
             if document["kind"] != KERNEL_REPORT:
                 sides = document.get("sides", ())
-                gpus = dict.fromkeys(side["predictions"][0]["gpu"] for side in sides)
+                gpus = dict.fromkeys([side["predictions"][0]["gpu"] for side in sides] or [document.get("gpu", "")])
                 return ResultSummary(item, changed, f"{document['kind']} {document['title']}", ", ".join(gpus))
             first = document["predictions"][0]
             figures = first["model"], first["seconds"], first["bound_by"]

@@ -119,7 +119,7 @@ def _errors(documents: list[dict[str, Any]], reference: dict[str, Any]) -> dict[
 # -- The report data of one launch on one GPU.
 
 SCHEMA = 1
-KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT = "kernel", "study", "comparison"
+KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT, PROGRAM_REPORT = "kernel", "study", "comparison", "program"
 
 
 def report_head(kind: str, title: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Bars: by group, side by side or stacked; horizontal stacks on one scale, and meters of a share each."""
+"""Bars: by group, side by side or stacked; horizontal stacks on one scale, meters of a share each, and spans of time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from math import isfinite
 
 from warpsight.reports.drawing import frame
 from warpsight.reports.drawing.canvas import FAINT, FONT, INK, PAPER, Canvas, Style, shortened, style_of, text_width
-from warpsight.reports.drawing.charts import Bars, Meters, Series, Stacks, Value
-from warpsight.reports.drawing.frame import GAP, LABEL_LETTERS, ROW, SMALL, TITLE_ROOM, Entry, Plot, number_text
+from warpsight.reports.drawing.charts import LINEAR, Bars, Meters, Series, Spans, Stacks, Value
+from warpsight.reports.drawing.frame import GAP, LABEL_LETTERS, ROW, SMALL, TITLE_ROOM, Entry, Plot, Scale, number_text
 
 _RIGHT = 16.0
 _LEAST_WIDTH, _MOST_WIDTH = 380.0, 1800.0
@@ -180,6 +180,33 @@ def draw_meters(canvas: Canvas, top: float, chart: Meters) -> tuple[float, float
     canvas.text(left + whole, low + height + FONT, "100 %", anchor="end")
     widest = max((text_width(meter.text) for meter in chart.meters), default=0.0)
     return left + max(_WIDTH + GAP + widest, frame.title_width(chart.title)) + GAP, TITLE_ROOM + height + ROW
+
+
+_SPANS_WIDTH, _SEEN, _EDGED = 900.0, 0.5, 4.0  # with the least width of a span, and that from which it has an edge
+
+
+def draw_spans(canvas: Canvas, top: float, chart: Spans) -> tuple[float, float]:
+    """Draw `chart` with its upper edge at `top`; its width and height."""
+    styles = [style_of(number) for number in range(len(chart.names))]
+    scale, left, low = Scale(LINEAR, 0.0, chart.end), _names_room(chart.rows), top + TITLE_ROOM
+    height = _SLOT * len(chart.rows)
+    frame.draw_title(canvas, left, top, chart.title)
+    for tick in scale.ticks():
+        x = left + scale.at(tick) * _SPANS_WIDTH
+        canvas.path(f"M{x:.1f} {low:.1f}v{height:.1f}", INK if tick == 0 else FAINT)
+        canvas.text(x, low + height + GAP + FONT, frame.label_of(tick), anchor="middle")
+    for row, (name, spans) in enumerate(zip(chart.rows, chart.spans, strict=True)):
+        y = low + row * _SLOT + (_SLOT - _BAR) / 2
+        canvas.text(left - GAP, y + _BAR - 5, shortened(name, LABEL_LETTERS + 10), anchor="end")
+        for span in spans:
+            begin, end = (scale.at(each) * _SPANS_WIDTH for each in (span.begin, span.end))
+            edge, fill = INK if end - begin >= _EDGED else "", canvas.fill(styles[span.name])
+            canvas.rect(left + begin, y, max(end - begin, _SEEN), _BAR, fill, tip=span.tip, edge=edge)
+    low += height + GAP + ROW
+    canvas.text(left + _SPANS_WIDTH / 2, low + FONT, chart.axis.heading, anchor="middle")
+    low += ROW + GAP
+    low += frame.draw_legend(canvas, left, low, _SPANS_WIDTH, [Entry(*each) for each in zip(chart.names, styles, strict=True)])
+    return left + max(_SPANS_WIDTH, frame.title_width(chart.title)) + _RIGHT, low - top
 
 
 def _size(series: Series, row: int) -> float:

@@ -196,6 +196,28 @@ class Strips:
 
 
 @dataclass(frozen=True)
+class Span:
+    """What is in a row from `begin` to `end`: `name` is the number of its name, `tip` is shown on hover."""
+
+    begin: float
+    end: float
+    name: int
+    tip: str
+
+
+@dataclass(frozen=True)
+class Spans:
+    """A row for each of `rows` with its `spans` on an axis from 0 to `end`; each of `names` has its own colour."""
+
+    title: str
+    axis: Axis
+    end: float
+    rows: Sequence[str]
+    names: Sequence[str]
+    spans: Sequence[Sequence[Span]]
+
+
+@dataclass(frozen=True)
 class Lanes:
     """The lanes of a warp above the lines and sectors that they access, joined.
 
@@ -264,4 +286,4 @@ class MemoryChart:
     upright: bool = False
 
 
-Chart = Bars | Lines | Scatter | HeatMap | Stacks | Meters | Roofline | Strips | Lanes | StepCurve | MemoryChart
+Chart = Bars | Lines | Scatter | HeatMap | Stacks | Meters | Roofline | Strips | Spans | Lanes | StepCurve | MemoryChart

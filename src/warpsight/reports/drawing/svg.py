@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from warpsight.reports.drawing.bars import draw_bars, draw_meters, draw_stacks
+from warpsight.reports.drawing.bars import draw_bars, draw_meters, draw_spans, draw_stacks
 from warpsight.reports.drawing.canvas import Canvas
 from warpsight.reports.drawing.cells import draw_heat_map, draw_lanes, draw_strips
 from warpsight.reports.drawing.charts import (
@@ -19,6 +19,7 @@ from warpsight.reports.drawing.charts import (
     Meters,
     Roofline,
     Scatter,
+    Spans,
     Stacks,
     StepCurve,
     Strips,
@@ -29,8 +30,8 @@ from warpsight.reports.drawing.memory import draw_memory_chart
 _BETWEEN = 14.0
 _DRAW: dict[type, Callable[[Canvas, float, Any], tuple[float, float]]] = {
     Bars: draw_bars, Lines: draw_lines, Scatter: draw_scatter, HeatMap: draw_heat_map, Stacks: draw_stacks, Meters: draw_meters,
-    Roofline: draw_roofline, Strips: draw_strips, Lanes: draw_lanes, StepCurve: draw_step_curve,
-    MemoryChart: draw_memory_chart,
+    Roofline: draw_roofline, Strips: draw_strips, Spans: draw_spans, Lanes: draw_lanes,
+    StepCurve: draw_step_curve, MemoryChart: draw_memory_chart,
 }  # fmt: skip
 
 

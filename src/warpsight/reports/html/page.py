@@ -24,7 +24,7 @@ from warpsight.base.errors import FormatError
 from warpsight.base.units import duration, percent, thousands, three_digits
 from warpsight.reports.comparison import signed_percent
 from warpsight.reports.formats import plain
-from warpsight.reports.html import study
+from warpsight.reports.html import program, study
 from warpsight.reports.html.advice import advice
 from warpsight.reports.html.code import code, shows_ptx
 from warpsight.reports.html.comparison import differences
@@ -74,6 +74,10 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         Section("differences", "Differences", differences, "differences.jinja"),
         Section("before", "Before", _side(0), "overview.jinja", styles=_OVERVIEW_STYLES),  # their titles are the names of the two
         Section("after", "After", _side(1), "overview.jinja", styles=_OVERVIEW_STYLES),
+    ),
+    "program": (
+        Section("timeline", "Timeline", program.timeline, "program_timeline.jinja"),
+        Section("kernels", "Kernels", program.kernels, "program_kernels.jinja"),
     ),
     "study": (
         Section("summary", "Summary", study.summary, "study_summary.jinja"),
