@@ -44,7 +44,7 @@ CASES = (
     Case("hecbench", "bitonic-sort", ("14", "2")),
     Case("hecbench", "floydwarshall", ("128", "2", "16")),
     Case("hecbench", "gaussian", ("-q", "-t", "-s", "256")),
-    Case("hecbench", "nw", ("1024", "10", "4")),
+    Case("hecbench", "nw", ("256", "10", "4")),
     Case("polybench", "GRAMSCHM", ()),
     Case("polybench", "LU", ()),
 )

@@ -33,7 +33,8 @@ def result() -> dict[str, Any]:
     totals = {"launches": 4001, "predicted": 4000, "scaled": 1, "scaled_error": 0.0123, "failed": 0, "seconds": 140e-6}
     streams = [{"process": 9, "stream": 1, "spans": [*spans, copy]}, {"process": 9, "stream": 7, "spans": [long]}]
     return {
-        "tool": "warpsight", "command": ["./program", "4000"], "gpu": "a100", "model": "warpsight", "level": "sass", "target": "sm_80",
+        "tool": "warpsight", "command": ["./program", "4000"], "gpu": "a100", "model": "warpsight", "level": "sass",
+        "target": "sm_80",
         "caches_before": "program", "launches": [], "kernels": kernels, "totals": totals,
         "timeline": {"seconds": 120e-6, "kernel_seconds": 90e-6, "copy_seconds": 20e-6, "idle_seconds": 10e-6, "streams": streams},
     }  # fmt: skip

@@ -51,7 +51,7 @@ class History:
         self.per_block, self.shares = instructions / launch.blocks, self.shares or undone
 
 
-_WORTH_THREADS = 1 << 20  # warp instructions, which take some 50 ms
+_WORTH_THREADS = 1 << 20  # warp instructions, which take up to 50 ms
 
 
 @dataclass(frozen=True)

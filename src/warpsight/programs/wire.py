@@ -122,8 +122,11 @@ class SharedMemory(Arena):
             self._copy = mmap.mmap(file, size, flags=mmap.MAP_PRIVATE | NO_RESERVE)
 
     def attempt(self) -> int | None:
-        """The private mapping's."""
-        return None if self._copy is None else _delta(np.frombuffer(self._copy, np.uint8))
+        """The private mapping's, without pages that an attempt may have left that was broken off."""
+        if self._copy is None:
+            return None
+        self.undo()
+        return _delta(np.frombuffer(self._copy, np.uint8))
 
     def keep(self, written: Iterable[Written]) -> None:
         """Copy these sectors into the memory that the program sees."""
@@ -134,7 +137,7 @@ class SharedMemory(Arena):
                 target[part] = source[part]
             else:
                 target[part][which] = source[part][which]
-        self._copy.madvise(mmap.MADV_DONTNEED)
+        self.undo()
 
     def undo(self) -> None:
         """Drop the pages that were copied."""

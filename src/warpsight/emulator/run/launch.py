@@ -340,15 +340,11 @@ class Run:
             taken = take(apart.streams())
             self.memory.keep(apart.written())
             return taken
-        except Stopped as stopped:
-            if stopped.worker.stopped_by is not None:
-                self.memory.undo()
-                raise stopped.worker.stopped_by from None
-        except Conflict:
-            pass
-        # In order every fault is the first, and every race has the outcome that it always has.
+        except (Stopped, Conflict) as ended:  # in order every fault is the first, and every race has the outcome it always has
+            self.memory.undo()
+            if isinstance(ended, Stopped) and ended.worker.stopped_by is not None:
+                raise ended.worker.stopped_by from None
         self.workers.clear()
-        self.memory.undo()
         forget()
         return None
 
