@@ -1,4 +1,4 @@
-"""`warpsight report`: an HTML file with a kernel, a result or a study, or with two kernels or results side by side."""
+"""`warpsight report`: an HTML file with a kernel, a result, a program or a study, or with two kernels or results side by side."""
 
 from __future__ import annotations
 
@@ -180,6 +180,7 @@ examples:
   warpsight report launch.yaml --other-gpu v100          # one kernel on two GPUs
   warpsight report launch.yaml --against ncu.csv         # compare with measurements
   warpsight predict launch.yaml --json > result.json && warpsight report result.json
+  warpsight run --json -- ./program > run.json && warpsight report run.json        # the timeline of a program
   warpsight report study.sweep --cost 'sm_count * l1.size'
 """
 
