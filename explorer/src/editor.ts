@@ -2,10 +2,11 @@
 
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { cpp } from "@codemirror/lang-cpp";
-import { bracketMatching, defaultHighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { HighlightStyle, bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { EditorState, RangeSet, StateEffect, StateField } from "@codemirror/state";
 import { EditorView, GutterMarker, gutter, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
 import type { LineMessage, SourceRow } from "./protocol";
 
 class Heat extends GutterMarker {
@@ -23,6 +24,14 @@ class Heat extends GutterMarker {
     return mark;
   }
 }
+
+const colours = HighlightStyle.define([
+  { tag: [tags.keyword, tags.modifier, tags.controlKeyword], color: "light-dark(#8250a8, #d2a8ff)" },
+  { tag: [tags.typeName, tags.standard(tags.name)], color: "light-dark(#0b5d8f, #79c0ff)" },
+  { tag: [tags.number, tags.bool], color: "light-dark(#0f6b3a, #7ee2a8)" },
+  { tag: tags.string, color: "light-dark(#9a3412, #ffb38a)" },
+  { tag: [tags.comment, tags.processingInstruction, tags.meta], color: "light-dark(#57606a, #a3adba)" },
+]);
 
 const setHeat = StateEffect.define<SourceRow[]>();
 
@@ -44,7 +53,7 @@ export class Editor {
 
   constructor(parent: HTMLElement, changed: (text: string) => void) {
     const extensions = [
-      lineNumbers(), history(), indentOnInput(), bracketMatching(), syntaxHighlighting(defaultHighlightStyle), lintGutter(), cpp(),
+      lineNumbers(), history(), indentOnInput(), bracketMatching(), syntaxHighlighting(colours), lintGutter(), cpp(),
       heat, gutter({ class: "heat", markers: (view) => view.state.field(heat) }),
       keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
       EditorView.contentAttributes.of({ "aria-label": "Kernel" }),

@@ -16,6 +16,12 @@ export function Form({ form, question, start, change }: { form: LaunchForm | nul
     <form onSubmit={(event) => event.preventDefault()}>
       <Choice label="GPU" value={question.gpu} choices={start.gpus.map((gpu) => [gpu.name, gpu.title])} change={(gpu) => change({ gpu })} />
       <Choice label="Model" value={question.model} choices={start.models.map((name) => [name, name])} change={(model) => change({ model })} />
+      {question.overrides.length > 0 && (
+        <p>
+          GPU changed: {question.overrides.join(", ")}{" "}
+          <button type="button" onClick={() => change({ overrides: [] })}>Undo the changes</button>
+        </p>
+      )}
       {form && form.kernels.length > 1 && (
         <Choice label="Kernel" value={form.kernel} choices={form.kernels.map((name) => [name, name])} change={(kernel) => change({ kernel })} />
       )}

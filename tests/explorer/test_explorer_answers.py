@@ -26,12 +26,12 @@ QUESTION = Question(
 
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What an answer tells, by kind; the last event of each."""
+    """What an answer tells, by kind, the last event of each; and its `bench`."""
     monkeypatch.chdir(tmp_path)  # and back at the end
 
     def ask(question: Question) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        answer(question, lambda kind, data: found.update({kind: data}))
+        found["bench"] = answer(question, lambda kind, data: found.update({kind: data}))
         return found
 
     return ask
@@ -51,6 +51,12 @@ def test_kernel_has_a_form_of_its_signature_a_first_and_a_whole_answer(told: Any
     hottest = max(first["code"]["source"]["rows"], key=lambda row: row["cpi"])
     assert (Path(hottest["file"]).name, hottest["line"]) == ("kernel.cu", 3)
     assert first["code"]["source"]["missing_sources"] == []
+    own, fewer, slower, wrong = events["bench"].answers([
+        {"gpu": "mdm-pascal", "overrides": overrides} for overrides in ([], ["sm_count=1"], ["noc.bandwidth=1GB/s"], ["sm_count=0"])
+    ])  # fmt: skip
+    assert own["cycles"] == whole["predictions"][0]["cycles"] < fewer["cycles"]
+    assert own["cpi_stack"]["noc"] < slower["cpi_stack"]["noc"]
+    assert wrong["error"]["place"] == "--set sm_count=0"
 
 
 def test_error_of_the_compiler_and_fault_of_the_kernel_name_their_lines(told: Any) -> None:

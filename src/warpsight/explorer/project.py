@@ -18,6 +18,7 @@ from typing import Any
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.base.outputs import folder_beside, put_in_place
 from warpsight.explorer.question import Question, question_of
+from warpsight.pipeline.simulation import NAME as SIMULATOR
 from warpsight.reports.formats import json_text
 
 SCHEMA = 1
@@ -27,7 +28,10 @@ _FIGURES = ("kernel", "gpu", "model", "seconds", "cycles", "bound_by")
 
 @dataclass(frozen=True)
 class Version:
-    """An answer that was kept: its `number` from 1, the time as ISO 8601, and the figures of a row of a list."""
+    """An answer that was kept: its `number` from 1, the time as ISO 8601, and the figures of a row of a list.
+
+    `simulated` are the seconds of the cycle-level simulator, where it was asked.
+    """
 
     number: int
     created: str
@@ -37,6 +41,7 @@ class Version:
     seconds: float
     cycles: float
     bound_by: str
+    simulated: float | None = None
 
 
 class Project:
@@ -67,7 +72,9 @@ class Project:
         with self._writing:
             number = self._numbers.get(question.key) or max(self._known, default=0) + 1
             figures = {name: document["predictions"][0][name] for name in _FIGURES}
-            version = Version(number, datetime.now(UTC).isoformat(timespec="seconds"), **figures)
+            figures["gpu"] = " with ".join([figures["gpu"], *filter(None, [", ".join(question.overrides)])])
+            simulated = next((each["seconds"] for each in document["predictions"] if each["model"] == SIMULATOR), None)
+            version = Version(number, datetime.now(UTC).isoformat(timespec="seconds"), **figures, simulated=simulated)
             texts = {
                 question.file: question.source,
                 _LAUNCH: _launch_text(question, form),
