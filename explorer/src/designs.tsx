@@ -1,7 +1,7 @@
 // GPUs side by side: other GPUs, and the question's own with other values of its keys, predicted as a slider moves.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Design, type KeyRow, type Prediction, Refused, type Settings, type Start, keys, predict, settings } from "./protocol";
+import { type Design, type KeyRow, type Prediction, type Settings, type Start, keys, lookUp, predict, problemOf, settings } from "./protocol";
 import { type Side, Stacks } from "./stack";
 
 interface Props {
@@ -30,8 +30,8 @@ export function Designs({ run, gpu, overrides, own, start, adopt }: Props) {
   useEffect(() => {
     let current = true;
     const shown = sliders.length > 0 ? sliders.map((each) => each.key) : start.sliders;
-    void settings(gpu, overrides, shown).then((found) => current && setSliders(found));
-    void keys(gpu, overrides).then((found) => current && setKnown(found));
+    lookUp(settings(gpu, overrides, shown), (found) => current && setSliders(found));
+    lookUp(keys(gpu, overrides), (found) => current && setKnown(found));
     setChosen({});
     return () => {
       current = false;
@@ -64,7 +64,7 @@ export function Designs({ run, gpu, overrides, own, start, adopt }: Props) {
       });
       if (waiting.current === null) setSides(sides);
     } catch (error) {
-      const problem = error instanceof Refused ? error.problem.what : "the server does not answer";
+      const problem = problemOf(error).what;
       if (waiting.current === null) setSides(next.asked.map(({ label }) => ({ label, prediction: null, problem })));
     } finally {
       busy.current = false;
@@ -76,7 +76,7 @@ export function Designs({ run, gpu, overrides, own, start, adopt }: Props) {
     const { [each.key]: _, ...rest } = chosen;
     setChosen(value === each.settings[each.own] || value.trim() === "" ? rest : { ...rest, [each.key]: value });
   };
-  const add = (key: string) => void settings(gpu, overrides, [key]).then((found) => setSliders((before) => [...before, ...found]));
+  const add = (key: string) => lookUp(settings(gpu, overrides, [key]), (found) => setSliders((before) => [...before, ...found]));
   const unused = known.filter((row) => !sliders.some((each) => each.key === row.key));
 
   return (

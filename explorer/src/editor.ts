@@ -2,12 +2,13 @@
 
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { cpp } from "@codemirror/lang-cpp";
-import { HighlightStyle, bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { HighlightStyle, LRLanguage, bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
-import { EditorState, RangeSet, StateEffect, StateField } from "@codemirror/state";
+import { Compartment, EditorState, RangeSet, StateEffect, StateField } from "@codemirror/state";
 import { EditorView, GutterMarker, gutter, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import type { LineMessage, SourceRow } from "./protocol";
+import { parser } from "@lezer/python";
+import type { Language, LineMessage, SourceRow } from "./protocol";
 
 class Heat extends GutterMarker {
   constructor(readonly row: SourceRow) {
@@ -24,6 +25,8 @@ class Heat extends GutterMarker {
     return mark;
   }
 }
+
+const python = LRLanguage.define({ parser, languageData: { commentTokens: { line: "#" } } });
 
 const colours = HighlightStyle.define([
   { tag: [tags.keyword, tags.modifier, tags.controlKeyword], color: "light-dark(#8250a8, #d2a8ff)" },
@@ -50,11 +53,12 @@ const heat = StateField.define<RangeSet<Heat>>({
 
 export class Editor {
   private readonly view: EditorView;
+  private readonly syntax = new Compartment();
 
   constructor(parent: HTMLElement, changed: (text: string) => void) {
     const extensions = [
-      lineNumbers(), history(), indentOnInput(), bracketMatching(), syntaxHighlighting(colours), lintGutter(), cpp(),
-      heat, gutter({ class: "heat", markers: (view) => view.state.field(heat) }),
+      lineNumbers(), history(), indentOnInput(), bracketMatching(), syntaxHighlighting(colours), lintGutter(),
+      this.syntax.of(cpp()), heat, gutter({ class: "heat", markers: (view) => view.state.field(heat) }),
       keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
       EditorView.contentAttributes.of({ "aria-label": "Kernel" }),
       EditorView.updateListener.of((update) => update.docChanged && changed(update.state.doc.toString())),
@@ -65,6 +69,10 @@ export class Editor {
   set text(text: string) {
     if (text === this.view.state.doc.toString()) return;
     this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
+  }
+
+  set language(language: Language) {
+    this.view.dispatch({ effects: this.syntax.reconfigure(language === "cuda" ? cpp() : language === "python" ? python : []) });
   }
 
   set messages(messages: LineMessage[]) {

@@ -1,8 +1,10 @@
 // What the server says and takes (src/warpsight/explorer/server.py), and the calls. No other file knows a URL.
 
+export type Language = "cuda" | "ptx" | "python";
+
 export interface Question {
   source: string;
-  language: "cuda" | "ptx";
+  language: Language;
   kernel: string;
   grid: string;
   block: string;
@@ -109,6 +111,7 @@ export interface Start {
   models: string[];
   paints: string;
   examples: { name: string; title: string; question: Question }[];
+  languages: Language[];
   sliders: string[]; // the keys that have one from the beginning
 }
 
@@ -156,6 +159,24 @@ export interface Version {
   page: string; // the path of its report, for a frame
 }
 
+export interface FoundResult {
+  ident: string;
+  name: string;
+  stamp: string; // another one when the file has changed
+  changed: number; // seconds since 1970
+  kernel: string;
+  gpu: string;
+  model: string;
+  seconds: number | null;
+  bound_by: string;
+  comparable: boolean;
+}
+
+export interface Found {
+  results: FoundResult[];
+  others: { name: string; why: string }[];
+}
+
 // The token is behind the # of the URL that the server has printed, which no browser sends anywhere.
 const token = location.hash.slice(1);
 const session = crypto.randomUUID();
@@ -164,6 +185,18 @@ export class Refused extends Error {
   constructor(readonly problem: Problem) {
     super(problem.what);
   }
+}
+
+export const lost: Problem = {
+  kind: "Lost", what: "the server does not answer", place: "",
+  remedy: "start `warpsight serve` again, and open its new URL: the versions and the text are kept", lines: [],
+};
+
+export const problemOf = (error: unknown): Problem => (error instanceof Refused ? error.problem : lost);
+
+// What the page looks up by itself: a server that has ended is told by what somebody asks.
+export function lookUp<T>(asked: Promise<T>, found: (answer: T) => void): void {
+  asked.then(found, () => {});
 }
 
 async function call(path: string, init: RequestInit = {}): Promise<Response> {
@@ -181,6 +214,9 @@ export const versions = (): Promise<Version[]> => json<Version[]>("versions");
 export const version = (number: number): Promise<{ question: Question; document: ReportData }> => json(`versions/${number}`);
 export const report = async (number: number): Promise<Blob> => (await call(`versions/${number}/report`)).blob();
 
+export const results = (): Promise<Found> => json<Found>("results");
+// The path of the report of one result, or of two compared.
+export const resultPage = async (idents: string[]): Promise<string> => (await json<{ page: string }>(`results/${idents.join("+")}`)).page;
 export const changes = (before: number, after: number): Promise<Changes> => json(`changes/${before}/${after}`);
 export const keys = (gpu: string, overrides: string[]): Promise<KeyRow[]> => json(`gpus/${gpu}/keys?${query("set", overrides)}`);
 export const settings = (gpu: string, overrides: string[], wanted: string[]): Promise<Settings[]> =>

@@ -2,11 +2,12 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { duration } from "./figures";
-import { type Changes, type ChangedRow, Refused, type Version, changes, report } from "./protocol";
+import { type Changes, type ChangedRow, type Version, changes, problemOf, report } from "./protocol";
 import { Stacks } from "./stack";
 
 export function Versions({ kept, open }: { kept: Version[]; open: (number: number) => void }) {
   const [ticked, setTicked] = useState<number[]>([]);
+  const [problem, setProblem] = useState("");
   if (kept.length === 0) return <p>No version yet: every answer is kept as one.</p>;
   const tick = (number: number, on: boolean) => setTicked(on ? [...ticked, number].slice(-2) : ticked.filter((each) => each !== number));
   const pair = ticked.length === 2 ? [...ticked].sort((first, second) => first - second) : null;
@@ -34,12 +35,13 @@ export function Versions({ kept, open }: { kept: Version[]; open: (number: numbe
                 <td>{each.simulated === null ? "" : duration(each.simulated)}</td>
                 <td>{each.bound_by}</td>
                 <td><time dateTime={each.created}>{new Date(each.created).toLocaleString()}</time></td>
-                <td><button type="button" onClick={() => void save(each.number)}>Save the report of {each.number}</button></td>
+                <td><button type="button" onClick={() => save(each.number).then(() => setProblem(""), (error: unknown) => setProblem(problemOf(error).what))}>Save the report of {each.number}</button></td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
+      {problem && <p role="alert">The report is not saved: {problem}</p>}
       {pair && <Comparison before={pair[0]!} after={pair[1]!} />}
     </>
   );
@@ -53,7 +55,7 @@ function Comparison({ before, after }: { before: number; after: number }) {
     setProblem("");
     changes(before, after).then(
       (answer) => current && setFound(answer),
-      (error: unknown) => current && setProblem(error instanceof Refused ? error.problem.what : "the server does not answer"),
+      (error: unknown) => current && setProblem(problemOf(error).what),
     );
     return () => {
       current = false;

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from warpsight.explorer import launch_form
 from warpsight.explorer.answer import answer
 from warpsight.explorer.question import Question
 
@@ -67,3 +68,14 @@ def test_error_of_the_compiler_and_fault_of_the_kernel_name_their_lines(told: An
     fault = told(replace(QUESTION, args=QUESTION.args | {"x": "f32[128]:zeros"}))["error"]
     assert fault["kind"] == "LaunchFault"
     assert [each["line"] for each in fault["lines"]] == [3]
+
+
+def test_text_in_python_is_a_launch_file_and_says_when_triton_is_missing(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"source = {SCALE!r}\ngrid, block, args = 4, 64, ['f32[256]:zeros', 256, 'f32:1']\n"
+    events = told(replace(QUESTION, source=text, language="python", grid="", block="", args={}))
+    assert (events["form"]["kernels"], events["form"]["dimensions"], events["form"]["parameters"]) == ((), (), ())
+    assert events["first"]["document"]["predictions"][0]["kernel"] == "scale"
+    monkeypatch.setattr(launch_form, "find_spec", lambda name: None)
+    missing = told(replace(QUESTION, source="import os\nfrom triton import jit\n", language="python"))["error"]
+    assert (missing["what"], missing["place"]) == ("Triton is not installed", "kernel.py:2")
+    assert "warpsight[triton]" in missing["remedy"]

@@ -16,7 +16,9 @@ from warpsight.cli.main import main
 from warpsight.explorer.examples import examples
 from warpsight.explorer.project import Project
 from warpsight.explorer.question import Question, question_of
-from warpsight.explorer.server import application
+from warpsight.explorer.results import Results
+from warpsight.explorer.runs import Runs
+from warpsight.explorer.server import Api, application
 from warpsight.explorer.worker import Limits
 
 pytestmark = pytest.mark.unit
@@ -61,9 +63,14 @@ class Told:
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[TestClient]:
     Told.ended = []
-    served = application(Project(tmp_path), frozenset({HOST}), TOKEN, Limits(0.5), Told)  # type: ignore[arg-type]
-    with TestClient(served, base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+    with serving(tmp_path, Limits(0.5)) as client:
         yield client
+
+
+def serving(folder: Path, limits: Limits) -> TestClient:
+    project = Project(folder)
+    served = application(Api(Results(folder), project, Runs(project, limits, Told), TOKEN), frozenset({HOST}))  # type: ignore[arg-type]
+    return TestClient(served, base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"})
 
 
 def ask(client: TestClient, source: str, session: str = "tab", **more: Any) -> str:
@@ -216,7 +223,8 @@ def test_only_the_page_with_the_token_on_its_own_host_is_answered(client: TestCl
         ({"source": "x", "args": {"a": " @/etc/passwd"}}, "the explorer reads no files"),
         ({"source": "x", "args": {"a": "secret.npy"}}, "the explorer reads no files"),
         ({"source": "x", "args": ["a"]}, "args: is not an object of texts"),
-        ({"source": "x", "language": "python"}, '"python" is not a language'),
+        ({"source": "x", "language": "basic"}, '"basic" is not a language'),
+        ({"source": "x", "simulator": "yes"}, "simulator: is not true or false"),
         ({"source": "x", "gird": "1"}, 'gird: is not a key of a question; did you mean "grid"'),
         ([], "question: is not an object"),
     ],
@@ -225,6 +233,14 @@ def test_question_that_cannot_be_meant_is_refused(question: Any, said: str) -> N
     with pytest.raises(UsageError) as refused:
         question_of(question)
     assert said in str(refused.value)
+
+
+def test_text_in_python_is_run_only_by_a_server_that_may(client: TestClient, tmp_path: Path) -> None:
+    question = {"session": "tab", "question": {"source": "import os", "language": "python"}}
+    refused = client.post("/api/runs", json=question)
+    assert refused.status_code == 422 and "warpsight serve --python" in refused.json()["error"]["remedy"]
+    with serving(tmp_path, Limits(0.5, python=True)) as trusting:
+        assert trusting.post("/api/runs", json=question).status_code == 202
 
 
 def test_body_that_is_no_question_is_refused(client: TestClient) -> None:
@@ -243,10 +259,9 @@ def test_page_can_begin_with_the_gpus_the_models_and_the_examples(client: TestCl
 def test_command_refuses_what_the_explorer_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     for words, said in (
-        (["--seconds", "5"], "--seconds: needs --explore"), (["--explore", "--seconds", "0"], "--seconds: 0 is out of range"),
-        (["--explore", "--port", "70000"], "--port: 70000 is out of range"),
+        (["--seconds", "0"], "--seconds: 0 is out of range"), (["--port", "70000"], "--port: 70000 is out of range"),
     ):  # fmt: skip
         assert main(["serve", str(tmp_path), *words]) == 2
         assert said in capsys.readouterr().err
-    assert main(["serve", str(tmp_path / "file"), "--explore", "--port", "0"]) == 2
-    assert "file: cannot be used" in capsys.readouterr().err
+    assert main(["serve", str(tmp_path / "file"), "--port", "0"]) == 2
+    assert "file: is not a folder" in capsys.readouterr().err

@@ -1,7 +1,7 @@
 """A project: a folder in which every answer is kept as a version, with its kernel, its launch and its report's data.
 
     versions/0001/kernel.cu      the text
-    versions/0001/launch.yaml    its launch, for `warpsight predict`, `report` and all others
+    versions/0001/launch.yaml    its launch, for `warpsight predict`, `report` and all others; a text in Python is one itself
     versions/0001/version.json   schema, number, date, the question, and the row of a list
     versions/0001/result.json    the report's data, as `warpsight report --json` prints them
 """
@@ -22,7 +22,8 @@ from warpsight.pipeline.simulation import NAME as SIMULATOR
 from warpsight.reports.formats import json_text
 
 SCHEMA = 1
-_VERSIONS, _VERSION, _RESULT, _LAUNCH = "versions", "version.json", "result.json", "launch.yaml"
+VERSIONS = "versions"
+_VERSION, _RESULT, _LAUNCH = "version.json", "result.json", "launch.yaml"
 _FIGURES = ("kernel", "gpu", "model", "seconds", "cycles", "bound_by")
 
 
@@ -45,7 +46,7 @@ class Version:
 
 
 class Project:
-    """The versions in `folder`, which is made if it is not there. Raises UsageError where it cannot be read or written."""
+    """The versions in `folder`, in which nothing is written before there is one. Raises UsageError where it cannot be read."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -53,8 +54,7 @@ class Project:
         self._known: dict[int, Version] = {}
         self._writing = threading.Lock()
         try:
-            (self.folder / _VERSIONS).mkdir(parents=True, exist_ok=True)
-            paths = sorted((self.folder / _VERSIONS).glob(f"[0-9]*/{_VERSION}"))
+            paths = sorted((self.folder / VERSIONS).glob(f"[0-9]*/{_VERSION}"))
         except OSError as error:
             raise UsageError(f"cannot be used: {error.strerror}", place=str(folder), remedy="name a folder of your own") from None
         for path in paths:
@@ -77,12 +77,13 @@ class Project:
             version = Version(number, datetime.now(UTC).isoformat(timespec="seconds"), **figures, simulated=simulated)
             texts = {
                 question.file: question.source,
-                _LAUNCH: _launch_text(question, form),
+                **({_LAUNCH: _launch_text(question, form)} if form["kernel"] else {}),
                 _RESULT: json_text(document),
                 _VERSION: json_text({"schema": SCHEMA, "version": asdict(version), "question": question.to_json()}),
             }
             place = self._place(number)
             try:
+                place.parent.mkdir(exist_ok=True)
                 new = folder_beside(place)
                 for name, text in texts.items():
                     (new.path / name).write_text(text, "utf-8", "surrogatepass")
@@ -107,7 +108,7 @@ class Project:
         return self._place(number)
 
     def _place(self, number: int) -> Path:
-        return self.folder / _VERSIONS / f"{number:04d}"
+        return self.folder / VERSIONS / f"{number:04d}"
 
 
 def _launch_text(question: Question, form: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.gpu.catalog import catalog_path
 from warpsight.pipeline.request import DEFAULT_MODEL
 
-FILES = {"cuda": "kernel.cu", "ptx": "kernel.ptx"}
+FILES = {"cuda": "kernel.cu", "ptx": "kernel.ptx", "python": "kernel.py"}
 """What the text of each language is called in messages, in line information and in a project."""
 MOST_TEXT = 1 << 20
 
@@ -22,7 +22,8 @@ class Question:
     """A kernel to predict. An empty `kernel`, `grid`, `block` or `shared` and an argument that is left out are suggested.
 
     `args` are texts as of `--arg`, by the parameter's name in the source. `overrides` change the GPU, as `sm_count=56`. Files are
-    never named: neither the GPU nor an argument can be one. `simulator`: the cycle-level simulator answers as well.
+    never named: neither the GPU nor an argument can be one. A text in Python is a launch file, which names all but the GPU and the
+    model itself. `simulator`: the cycle-level simulator answers as well.
     """
 
     source: str

@@ -92,7 +92,11 @@ class Runs:
         self._runs: dict[str, Run] = {}
 
     def ask(self, session: str, question: Question) -> Run:
-        """Begin to answer. What the same session asked before is cancelled."""
+        """Begin to answer. What the same session asked before is cancelled. Raises UsageError for Python where it is not run."""
+        if question.language == "python" and not self._limits.python:
+            what = "a kernel in Python is a program that can do all that you can, so that this server does not run it"
+            remedy = "start `warpsight serve --python` if you trust all texts of this folder"
+            raise UsageError(what, place=question.file, remedy=remedy)
         for other in self._runs.values():
             if other.session == session:
                 self._cancel(other)

@@ -7,7 +7,7 @@ import hmac
 import json
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from importlib.resources import files
@@ -30,9 +30,10 @@ from warpsight.explorer.designs import checked_designs, gpu_of, key_rows, key_se
 from warpsight.explorer.examples import examples
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.project import Project
-from warpsight.explorer.question import MOST_TEXT, Question, known_gpu, question_of
+from warpsight.explorer.question import FILES, MOST_TEXT, known_gpu, question_of
+from warpsight.explorer.results import Results
 from warpsight.explorer.runs import Event, Runs
-from warpsight.explorer.worker import Limits, Worker, warm
+from warpsight.explorer.worker import Limits, warm
 from warpsight.gpu.catalog import catalog_names, product_name
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import STACK_PREFIX, model_names
@@ -63,7 +64,7 @@ class Explorer:
 
     def __init__(self, folder: str | Path, port: int, limits: Limits) -> None:
         token = secrets.token_urlsafe(16)
-        project = Project(folder)
+        results, project = Results(folder), Project(folder)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -75,7 +76,7 @@ class Explorer:
         port = self._socket.getsockname()[1]
         hosts = frozenset(f"{name}:{port}" for name in (ADDRESS, "localhost"))
         self.url = f"http://{ADDRESS}:{port}/#{token}"
-        self._application = application(project, hosts, token, limits)
+        self._application = application(Api(results, project, Runs(project, limits), token), hosts)
 
     def serve(self) -> None:
         """Answer until interrupted."""
@@ -84,14 +85,8 @@ class Explorer:
         uvicorn.Server(config).run(sockets=[self._socket])
 
 
-def application(
-    project: Project, hosts: frozenset[str], token: str, limits: Limits, start: Callable[[Question, Limits], Worker] = Worker
-) -> ASGIApp:
-    """The explorer of `project`, for requests to one of `hosts` (with their port) that have the `token`.
-
-    `start` makes the worker of a question.
-    """
-    api = _Api(project, Runs(project, limits, start), token)
+def application(api: Api, hosts: frozenset[str]) -> ASGIApp:
+    """The explorer that `api` answers for, for requests to one of `hosts` (with their port) that have its token."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -110,11 +105,13 @@ def application(
         Route("/api/versions/{number:int}", api.version),
         Route("/api/versions/{number:int}/report", api.report),
         Route("/api/changes/{before:int}/{after:int}", api.changes),
-        Route("/pages/{key}/versions/{number:int}", api.page),
+        Route("/api/results", api.found),
+        Route("/api/results/{idents}", api.found_page),
+        Route("/pages/{key}/{kind}/{ident}", api.page),
         Mount("/", StaticFiles(directory=Path(str(files(__package__))) / _BUILT, html=True)),
     ]
     handlers: Any = {WarpsightError: _refused}
-    return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers), hosts, token)
+    return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers), hosts, api.token)
 
 
 class Guard:
@@ -167,18 +164,18 @@ async def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": error_document(error)}, 422)
 
 
-class _Api:
-    """What the page asks for."""
+class Api:
+    """What the page asks for: about the results and the versions of a folder, and what is running. `token` lets in."""
 
-    def __init__(self, project: Project, runs: Runs, token: str) -> None:
-        self.project, self.runs, self._token = project, runs, token
+    def __init__(self, results: Results, project: Project, runs: Runs, token: str) -> None:
+        self.results, self.project, self.runs, self.token = results, project, runs, token
 
-    def _page(self, name: str) -> str:
+    def path_of(self, kind: str, ident: str) -> str:
         """The path of a report that a frame shows. A frame sends no token: its path has a key that follows from it."""
-        return f"pages/{self._key(name)}/{name}"
+        return f"pages/{self._key(f'{kind}/{ident}')}/{kind}/{ident}"
 
     def _key(self, name: str) -> str:
-        return hmac.new(self._token.encode(), name.encode(), "sha256").hexdigest()[:32]
+        return hmac.new(self.token.encode(), name.encode(), "sha256").hexdigest()[:32]
 
     async def start(self, request: Request) -> Response:
         """What a page needs to begin: GPUs, models, examples, and the colours of components as in reports."""
@@ -186,7 +183,8 @@ class _Api:
         gpus = [{"name": name, "title": product_name(name)} for name in catalog_names()]
         return JSONResponse(
             {"version": __version__, "project": str(self.project.folder.resolve()), "gpus": gpus, "models": model_names(),
-             "paints": paints(_components()), "examples": known, "sliders": [key for key, _, _ in SLIDERS]}
+             "paints": paints(_components()), "examples": known, "languages": list(FILES),
+             "sliders": [key for key, _, _ in SLIDERS]}
         )  # fmt: skip
 
     async def ask(self, request: Request) -> Response:
@@ -229,7 +227,7 @@ class _Api:
 
     async def versions(self, request: Request) -> Response:
         """The rows of all versions."""
-        rows = [asdict(each) | {"page": self._page(f"versions/{each.number}")} for each in self.project.versions()]
+        rows = [asdict(each) | {"page": self.path_of("versions", str(each.number))} for each in self.project.versions()]
         return JSONResponse(rows)
 
     async def changes(self, request: Request) -> Response:
@@ -237,12 +235,23 @@ class _Api:
         numbers = request.path_params["before"], request.path_params["after"]
         return JSONResponse(await asyncio.to_thread(changes, self.project, *numbers))
 
+    async def found(self, request: Request) -> Response:
+        """The results of the folder, and the other files."""
+        rows, others = await asyncio.to_thread(lambda: (self.results.rows(), self.results.others()))
+        return JSONResponse({"results": rows, "others": others})
+
+    async def found_page(self, request: Request) -> Response:
+        """The path of the report of a result, or of two compared, `IDENT+IDENT`."""
+        idents = request.path_params["idents"]
+        await asyncio.to_thread(self.results.page, idents)  # what cannot be shown is said here
+        return JSONResponse({"page": self.path_of("results", idents)})
+
     async def page(self, request: Request) -> Response:
-        """The report of a version, for a frame that has its key."""
-        name = f"versions/{request.path_params['number']}"
-        if not secrets.compare_digest(request.path_params["key"].encode(), self._key(name).encode()):
+        """A report, for a frame that has its key."""
+        key, kind, ident = (request.path_params[name] for name in ("key", "kind", "ident"))
+        if not secrets.compare_digest(key.encode(), self._key(f"{kind}/{ident}").encode()):
             return _error(401, "the key of this report is wrong: open it from the explorer")
-        return await self.report(request)
+        return HTMLResponse(await asyncio.to_thread(self.results.page if kind == "results" else self._report, ident))
 
     async def version(self, request: Request) -> Response:
         """The question and the document of a version."""
@@ -252,9 +261,10 @@ class _Api:
 
     async def report(self, request: Request) -> Response:
         """The report of a version: one file, which needs no server."""
-        number = request.path_params["number"]
-        document = await asyncio.to_thread(self.project.document, number)
-        return HTMLResponse(await asyncio.to_thread(checked_page, document, f"version {number}"))
+        return HTMLResponse(await asyncio.to_thread(self._report, str(request.path_params["number"])))
+
+    def _report(self, number: str) -> str:
+        return checked_page(self.project.document(int(number)), f"version {number}")
 
 
 def _components() -> list[str]:

@@ -34,10 +34,13 @@ _MOST_FILE = 1 << 30  # bytes of a file that an answer may write, as for the cac
 
 @dataclass(frozen=True)
 class Limits:
-    """What an answer may take: `seconds` on the clock, and `memory_bytes` on top of what a warm process has."""
+    """What an answer may take and do: `seconds` on the clock, `memory_bytes` on top of what a warm process has, and whether a text
+    in `python` is run, which can do all that its user can.
+    """
 
     seconds: float = 60.0
     memory_bytes: int = 4 << 30
+    python: bool = False
 
 
 def warm() -> None:
