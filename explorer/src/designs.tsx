@@ -118,14 +118,16 @@ function with_(overrides: string[], changed: string[]): string[] {
 
 function Slider({ slider, row, value, change }: { slider: Settings; row: KeyRow | undefined; value: string; change: (value: string) => void }) {
   const at = slider.settings.indexOf(value);
+  const [typed, setTyped] = useState(value); // what is being typed stays while an answer comes
+  useEffect(() => setTyped(value), [value]);
   return (
     <fieldset>
       <legend title={row?.meaning}>{slider.key}{row && !row.live && <small> caches simulated again</small>}</legend>
       <input type="range" aria-label={slider.key} min={0} max={slider.settings.length - 1} value={at < 0 ? slider.own : at}
         aria-valuetext={value} disabled={slider.settings.length < 2}
         onInput={(event) => change(slider.settings[Number(event.currentTarget.value)]!)} />
-      <input type="text" aria-label={`${slider.key}, exact value`} value={value} spellcheck={false}
-        onChange={(event) => change(event.currentTarget.value)} />
+      <input type="text" aria-label={`${slider.key}, exact value`} value={typed} spellcheck={false}
+        onInput={(event) => setTyped(event.currentTarget.value)} onChange={(event) => change(event.currentTarget.value)} />
     </fieldset>
   );
 }

@@ -157,7 +157,10 @@ function Explorer({ begin }: { begin: Begin }) {
         <h1>Warpsight explorer</h1>
         <label>
           Example{" "}
-          <select value="" onChange={(event) => bring(begin.examples[event.currentTarget.selectedIndex - 1]!.question)}>
+          <select value="" onChange={(event) => {
+            setShown(NOTHING);
+            bring(begin.examples[event.currentTarget.selectedIndex - 1]!.question);
+          }}>
             <option value="" disabled>begin with …</option>
             {begin.examples.map((each) => <option key={each.name} value={each.name}>{each.title}</option>)}
           </select>

@@ -35,13 +35,16 @@ QUESTION = Question(SCALE, grid="4", block="64", args={"x": "f32[256]:zeros", "n
 
 
 class Here:
-    """A worker without a process of its own: the engines that this process has loaded answer."""
+    """A worker without a process of its own: the engines that this process has loaded answer, one after another."""
+
+    turn = threading.Lock()  # an answer changes the folder
 
     def __init__(self, question: Question, limits: Limits) -> None:
         self.question, self.told, self.bench = question, queue.Queue[tuple[str, Any]](), None
 
     def events(self) -> Iterator[tuple[str, Any]]:
-        self.bench = answer(self.question, lambda kind, data: self.told.put((kind, data)))
+        with self.turn:
+            self.bench = answer(self.question, lambda kind, data: self.told.put((kind, data)))
         while not self.told.empty():
             kind, data = self.told.get()
             yield kind, json.loads(json.dumps(data))
@@ -74,8 +77,8 @@ def explorer(folder: Path, port: int = 0) -> Iterator[str]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for a project, and one example to begin with."""
-    monkeypatch.chdir(tmp_path)  # an answer changes the folder
-    monkeypatch.setattr(server, "examples", lambda: (Example("scale", "scale", QUESTION),))
+    monkeypatch.chdir(tmp_path)  # and back at the end
+    monkeypatch.setattr(server, "examples", lambda: (Example("scale", "Scale: " + "a long title, " * 9, QUESTION),))
     (tmp_path / "project").mkdir()
     return tmp_path / "project"
 

@@ -196,9 +196,10 @@ def test_report_is_asked_for_in_a_frame_by_its_key_alone_and_has_no_origin(clien
 
 def test_version_that_is_damaged_is_named(tmp_path: Path) -> None:
     Project(tmp_path).keep(Question("text"), FORM, DOCUMENT)
-    (tmp_path / "versions" / "0001" / "version.json").write_text('{"schema": 9}')
-    with pytest.raises(FormatError, match=r"0001/version.json: is not a version of a project"):
-        Project(tmp_path)
+    for text in ('{"schema": 9}', '{"schema": 1, "question": {"source": "x"}, "version": {"number": 1, "other": 2}}'):
+        (tmp_path / "versions" / "0001" / "version.json").write_text(text)
+        with pytest.raises(FormatError, match=r"0001/version.json: is not a version of a project"):
+            Project(tmp_path)
 
 
 def test_only_the_page_with_the_token_on_its_own_host_is_answered(client: TestClient) -> None:

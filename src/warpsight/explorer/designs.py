@@ -9,15 +9,14 @@ from typing import Any
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.question import checked_overrides, known_gpu
-from warpsight.gpu.document import flatten
-from warpsight.gpu.key import FLAG, MODEL, PROGRAM, SIMULATOR, WORD
+from warpsight.gpu.document import flatten, value_text
+from warpsight.gpu.key import FLAG, MODEL, PROGRAM, SIMULATOR, WORD, Key
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.spec import Content, GpuSpec
 from warpsight.pipeline.evaluate import MemoryStore, StageStore, predict_trace
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import obtain_trace
-from warpsight.sweeps.designs import key_text
 from warpsight.sweeps.names import WHOLE
 from warpsight.traces.schema import KernelTrace
 
@@ -85,7 +84,7 @@ def _checked_design(design: Any) -> dict[str, Any]:
 def key_rows(gpu: GpuSpec) -> list[dict[str, Any]]:
     """The keys of `gpu` that a prediction reads: `key`, what it means, its value as text, and whether the model alone reads it."""
     return [
-        {"key": name, "meaning": key_of(name).meaning, "value": key_text(name, value), "live": key_of(name).step == MODEL}
+        {"key": name, "meaning": key_of(name).meaning, "value": value_text(name, value), "live": key_of(name).step == MODEL}
         for name, value in flatten(gpu).items() if key_of(name).step not in (SIMULATOR, PROGRAM)
     ]  # fmt: skip
 
@@ -98,19 +97,19 @@ def key_settings(gpu: GpuSpec, name: str) -> dict[str, Any]:
     values = flatten(gpu)
     if name not in values:
         raise UsageError(f"{gpu.name} has no such key", place=name, remedy="choose one of the list")
-    key, own = key_of(name), values[name]
-    candidates: list[Any]
+    own = values[name]
+    possible = [value for value in _around(key_of(name), own) if value == own or _fits(gpu, f"{name}={value_text(name, value)}")]
+    return {"key": name, "settings": [value_text(name, value) for value in possible], "own": possible.index(own)}
+
+
+def _around(key: Key, own: Content) -> list[Any]:
+    """Values of a key around a GPU's own, ascending; of a word all choices. None of them need be one that the GPU can have."""
     if key.kind == WORD:
-        candidates = list(key.choices) or [own]
-    elif key.kind == FLAG:
-        candidates = [False, True]
-    else:
-        numbers = {float(own) * factor for factor in _FACTORS} | ({key.least} if own == 0 else set())
-        rounded = {round(number) for number in numbers} if key.kind in WHOLE else numbers
-        candidates = sorted({*rounded, own} if key.kind not in WHOLE else {*map(int, rounded), int(own)})
-    texts = {"true" if each is True else "false" if each is False else key_text(name, each): each for each in candidates}
-    settings = [text for text, value in texts.items() if value == own or _fits(gpu, f"{name}={text}")]
-    return {"key": name, "settings": settings, "own": next(k for k, text in enumerate(settings) if texts[text] == own)}
+        return list(key.choices) or [own]
+    if key.kind == FLAG:
+        return [False, True]
+    values = [float(own) * factor for factor in _FACTORS]
+    return sorted({int(own), *map(round, values)}) if key.kind in WHOLE else sorted({float(own), *values})
 
 
 def _fits(gpu: GpuSpec, override: str) -> bool:

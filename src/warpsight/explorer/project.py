@@ -59,7 +59,7 @@ class Project:
             raise UsageError(f"cannot be used: {error.strerror}", place=str(folder), remedy="name a folder of your own") from None
         for path in paths:
             document = _read(path)
-            version = Version(**document["version"])
+            version = _version(path, document)
             self._known[version.number] = version
             self._numbers[question_of(document["question"]).key] = version.number
 
@@ -121,6 +121,17 @@ def _launch_text(question: Question, form: dict[str, Any]) -> str:
     return "\n".join([head, *(f"{key}: {json.dumps(value)}" for key, value in values.items()), ""])
 
 
+def _version(path: Path, document: dict[str, Any]) -> Version:
+    try:
+        return Version(**document["version"])
+    except (KeyError, TypeError) as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> FormatError:
+    return FormatError(f"is not a version of a project: {error}", place=str(path), remedy="remove its folder, or restore it")
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text("utf-8"))
@@ -128,5 +139,4 @@ def _read(path: Path) -> dict[str, Any]:
             raise ValueError(f"its schema is not {SCHEMA}")
         return dict(document)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        what = f"is not a version of a project: {error}"
-        raise FormatError(what, place=str(path), remedy="remove its folder, or restore it") from None
+        raise _damaged(path, error) from None

@@ -157,13 +157,14 @@ class Runs:
                 await self._ask(worker, await asyncio.wait_for(run.asked.get(), _IDLE_S))
         except TimeoutError:
             run.tell("error", error_document(self._too_long()))
-        except (EOFError, OSError, RuntimeError) as error:
-            run.tell("error", error_document(LimitError(f"its process cannot be started: {error}", remedy=_REPORT)))
+        except Exception as error:
+            what = "its process cannot be started" if worker is None else "its process ended"
+            run.tell("error", error_document(LimitError(f"{what}: {error}", remedy=_REPORT)))
         finally:
-            while not run.asked.empty():
-                run.asked.get_nowait().reply.set_exception(_gone())
             if worker is not None:
                 await asyncio.shield(asyncio.to_thread(worker.end))
+            while not run.asked.empty():  # after the last wait, so that nobody asks a process that will not reply
+                run.asked.get_nowait().reply.set_exception(_gone())
 
     async def _started(self, question: Question) -> Worker:
         starting = asyncio.create_task(asyncio.to_thread(self._start, question, self._limits))
