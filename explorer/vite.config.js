@@ -8,6 +8,7 @@ export default defineConfig({
     outDir: "../src/warpsight/explorer/built",
     emptyOutDir: true,
     license: { fileName: "licenses.md" },
+    chunkSizeWarningLimit: 700,
     modulePreload: { polyfill: false },
     rollupOptions: {
       output: {

@@ -1,10 +1,12 @@
 // The answer: time, CPI stack, occupancy, advice, and what the kernel printed.
 
-import type { Advice, Answer, Prediction } from "./protocol";
+import { duration, percent } from "./figures";
+import type { Advice, Answer } from "./protocol";
+import { Stack } from "./stack";
 
-export function Result({ answer, complete }: { answer: Answer; complete: boolean }) {
+export function Result({ answer, complete, simulate }: { answer: Answer; complete: boolean; simulate: () => void }) {
   const prediction = answer.document.predictions[0];
-  const advice = answer.document.advice?.advice ?? [];
+  const simulated = answer.document.references?.find((each) => each.kind === "simulation");
   return (
     <article aria-busy={!complete}>
       <h2>{answer.document.title}</h2>
@@ -13,41 +15,26 @@ export function Result({ answer, complete }: { answer: Answer; complete: boolean
         {prediction.bound_by}
       </p>
       <Stack prediction={prediction} />
-      <p>
-        Occupancy {percent(prediction.occupancy)}, limited by {prediction.occupancy_limiter}
-      </p>
-      {complete ? <AdviceList advice={advice} /> : <p>advice follows …</p>}
+      <p>Occupancy {percent(prediction.occupancy)}, limited by {prediction.occupancy_limiter}</p>
+      {simulated ? (
+        <p>
+          The simulator takes {duration(simulated.seconds)}; the prediction differs by{" "}
+          {(100 * (prediction.seconds / simulated.seconds - 1)).toFixed(1)} %. The report has its timeline.
+        </p>
+      ) : (
+        complete && <p><button type="button" onClick={simulate}>Simulate it cycle by cycle</button></p>
+      )}
+      {complete ? <AdviceList advice={answer.document.advice?.advice ?? []} /> : <p>advice follows …</p>}
       {answer.printed && <pre aria-label="Printed by the kernel">{answer.printed}</pre>}
       {answer.not_kept && <p role="alert">This answer is not kept: {answer.not_kept}</p>}
     </article>
   );
 }
 
-function Stack({ prediction }: { prediction: Prediction }) {
-  const parts = Object.entries(prediction.cpi_stack).filter(([, size]) => size > 0);
-  const spoken = parts.map(([name, size]) => `${name} ${percent(size / prediction.cpi)}`).join(", ");
-  return (
-    <figure>
-      <div class="stack" role="img" aria-label={`CPI stack: ${spoken}`}>
-        {parts.map(([name, size]) => (
-          <span key={name} class={`paint-${name}`} style={{ flexGrow: size }} title={`${name}: ${percent(size / prediction.cpi)}`} />
-        ))}
-      </div>
-      <figcaption>
-        {parts.map(([name, size]) => (
-          <span key={name}>
-            <i class={`paint-${name}`} /> {name} {percent(size / prediction.cpi)}
-          </span>
-        ))}
-      </figcaption>
-    </figure>
-  );
-}
-
 function AdviceList({ advice }: { advice: Advice[] }) {
   if (advice.length === 0) return <p>No change that is known here would help.</p>;
   return (
-    <ul>
+    <ul aria-label="Advice">
       {advice.map((each) => (
         <li key={each.title}>
           {each.title}: {each.at_most ? "< " : ""}{percent(each.gain)}
@@ -55,13 +42,4 @@ function AdviceList({ advice }: { advice: Advice[] }) {
       ))}
     </ul>
   );
-}
-
-export function percent(share: number): string {
-  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
-}
-
-export function duration(seconds: number): string {
-  const [size, unit] = seconds < 1e-3 ? [1e6, "µs"] : seconds < 1 ? [1e3, "ms"] : [1, "s"];
-  return `${(seconds * size).toPrecision(4)} ${unit}`;
 }

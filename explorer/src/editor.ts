@@ -2,11 +2,13 @@
 
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { cpp } from "@codemirror/lang-cpp";
-import { bracketMatching, defaultHighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { HighlightStyle, LRLanguage, bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
-import { EditorState, RangeSet, StateEffect, StateField } from "@codemirror/state";
+import { Compartment, EditorState, RangeSet, StateEffect, StateField } from "@codemirror/state";
 import { EditorView, GutterMarker, gutter, keymap, lineNumbers } from "@codemirror/view";
-import type { LineMessage, SourceRow } from "./protocol";
+import { tags } from "@lezer/highlight";
+import { parser } from "@lezer/python";
+import type { Language, LineMessage, SourceRow } from "./protocol";
 
 class Heat extends GutterMarker {
   constructor(readonly row: SourceRow) {
@@ -23,6 +25,16 @@ class Heat extends GutterMarker {
     return mark;
   }
 }
+
+const python = LRLanguage.define({ parser, languageData: { commentTokens: { line: "#" } } });
+
+const colours = HighlightStyle.define([
+  { tag: [tags.keyword, tags.modifier, tags.controlKeyword], color: "light-dark(#8250a8, #d2a8ff)" },
+  { tag: [tags.typeName, tags.standard(tags.name)], color: "light-dark(#0b5d8f, #79c0ff)" },
+  { tag: [tags.number, tags.bool], color: "light-dark(#0f6b3a, #7ee2a8)" },
+  { tag: tags.string, color: "light-dark(#9a3412, #ffb38a)" },
+  { tag: [tags.comment, tags.processingInstruction, tags.meta], color: "light-dark(#57606a, #a3adba)" },
+]);
 
 const setHeat = StateEffect.define<SourceRow[]>();
 
@@ -41,11 +53,12 @@ const heat = StateField.define<RangeSet<Heat>>({
 
 export class Editor {
   private readonly view: EditorView;
+  private readonly syntax = new Compartment();
 
   constructor(parent: HTMLElement, changed: (text: string) => void) {
     const extensions = [
-      lineNumbers(), history(), indentOnInput(), bracketMatching(), syntaxHighlighting(defaultHighlightStyle), lintGutter(), cpp(),
-      heat, gutter({ class: "heat", markers: (view) => view.state.field(heat) }),
+      lineNumbers(), history(), indentOnInput(), bracketMatching(), syntaxHighlighting(colours), lintGutter(),
+      this.syntax.of(cpp()), heat, gutter({ class: "heat", markers: (view) => view.state.field(heat) }),
       keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
       EditorView.contentAttributes.of({ "aria-label": "Kernel" }),
       EditorView.updateListener.of((update) => update.docChanged && changed(update.state.doc.toString())),
@@ -56,6 +69,10 @@ export class Editor {
   set text(text: string) {
     if (text === this.view.state.doc.toString()) return;
     this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
+  }
+
+  set language(language: Language) {
+    this.view.dispatch({ effects: this.syntax.reconfigure(language === "cuda" ? cpp() : language === "python" ? python : []) });
   }
 
   set messages(messages: LineMessage[]) {

@@ -1,6 +1,8 @@
 // The launch form: what the kernel's signature asks for. A value that nobody has given is shown as a suggestion.
 
-import type { Field, LaunchForm, Question, Start } from "./protocol";
+import type { Field, Language, LaunchForm, Question, Start } from "./protocol";
+
+const LANGUAGES: Record<Language, string> = { cuda: "CUDA C++", ptx: "PTX", python: "Python (Triton, Numba)" };
 
 type Change = (part: Partial<Question>) => void;
 
@@ -14,8 +16,16 @@ export function Form({ form, question, start, change }: { form: LaunchForm | nul
   );
   return (
     <form onSubmit={(event) => event.preventDefault()}>
+      <Choice label="Language" value={question.language} choices={start.languages.map((name) => [name, LANGUAGES[name]])}
+        change={(language) => change({ language: language as Language })} />
       <Choice label="GPU" value={question.gpu} choices={start.gpus.map((gpu) => [gpu.name, gpu.title])} change={(gpu) => change({ gpu })} />
       <Choice label="Model" value={question.model} choices={start.models.map((name) => [name, name])} change={(model) => change({ model })} />
+      {question.overrides.length > 0 && (
+        <p>
+          GPU changed: {question.overrides.join(", ")}{" "}
+          <button type="button" onClick={() => change({ overrides: [] })}>Undo the changes</button>
+        </p>
+      )}
       {form && form.kernels.length > 1 && (
         <Choice label="Kernel" value={form.kernel} choices={form.kernels.map((name) => [name, name])} change={(kernel) => change({ kernel })} />
       )}

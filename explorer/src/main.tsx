@@ -2,18 +2,27 @@
 
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Result, duration } from "./answer";
+import { Result } from "./answer";
+import { Designs } from "./designs";
 import { Editor } from "./editor";
 import { Form } from "./form";
 import {
-  type Answer, type LaunchForm, type Problem, type Question, Refused, type Start, type Told, type Version, ask, report, start, version,
+  type Answer, type LaunchForm, type Problem, type Question, type Start, type Told, type Version, ask, lookUp, problemOf, results, start, version,
   versions,
 } from "./protocol";
+import { Results } from "./results";
+import { Tabs } from "./tabs";
+import { Versions } from "./versions";
 import "./style.css";
 
 const PAUSE_MS = 400;
 
+interface Begin extends Start {
+  page: string;
+}
+
 interface Shown {
+  run: string | null;
   form: LaunchForm | null;
   answer: Answer | null;
   complete: boolean;
@@ -21,10 +30,12 @@ interface Shown {
   doing: string;
 }
 
-const NOTHING: Shown = { form: null, answer: null, complete: false, problem: null, doing: "" };
+const NOTHING: Shown = { run: null, form: null, answer: null, complete: false, problem: null, doing: "" };
 
 function next(shown: Shown, { kind, data }: Told): Shown {
   switch (kind) {
+    case "run":
+      return { ...shown, run: data };
     case "form":
       return { ...shown, form: data, problem: null };
     case "progress":
@@ -33,57 +44,123 @@ function next(shown: Shown, { kind, data }: Told): Shown {
     case "result":
       return { ...shown, answer: data, complete: kind === "result", problem: null, doing: kind === "result" ? "" : "advice" };
     case "error":
-      return { ...shown, problem: data, doing: "" };
+      return { ...shown, run: null, problem: data, doing: "" };
     default:
       return shown;
   }
 }
 
-function Explorer({ begin }: { begin: Start }) {
-  const [question, setQuestion] = useState<Question>(begin.examples[0]!.question);
+// What is being written outlives the server and the page: the browser keeps it, for each project.
+function draft(begin: Start): Question | null {
+  try {
+    return { ...begin.examples[0]!.question, ...(JSON.parse(localStorage.getItem(begin.project) ?? "") as Partial<Question>) };
+  } catch {
+    return null;
+  }
+}
+
+function Explorer({ begin }: { begin: Begin }) {
+  const [question, setQuestion] = useState<Question>(() => draft(begin) ?? begin.examples[0]!.question);
   const [shown, setShown] = useState<Shown>(NOTHING);
   const [kept, setKept] = useState<Version[]>([]);
+  const [page, setPage] = useState(begin.page);
+  const [tab, setTab] = useState("GPUs");
+  const [visited, setVisited] = useState(begin.page === "Kernel"); // a folder of results is read without any question being asked
   const place = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
-  const change = (part: Partial<Question>) => setQuestion((before) => ({ ...before, ...part }));
+  // a change asks for the prediction alone; the simulator is asked again by its button
+  const change = (part: Partial<Question>) => setQuestion((before) => ({ ...before, simulator: false, ...part }));
 
   useEffect(() => {
-    // the text that an example or a version brings comes back from the editor as it is, and is no new question
-    editor.current = new Editor(place.current!, (source) => setQuestion((was) => (was.source === source ? was : { ...was, source })));
-    void versions().then(setKept);
+    editor.current = new Editor(place.current!, (source) => change({ source }));
+    editor.current.text = question.source;
+    lookUp(versions(), setKept);
   }, []);
 
   useEffect(() => {
-    editor.current!.text = question.source;
+    if (!visited) return;
+    localStorage.setItem(begin.project, JSON.stringify(question));
     const stop = new AbortController();
     const told = (event: Told) => {
       setShown((before) => next(before, event));
-      if (event.kind === "result") void versions().then(setKept);
+      if (event.kind === "result") lookUp(versions(), setKept);
     };
     const timer = setTimeout(() => {
+      setShown((before) => ({ ...before, run: null }));
       ask(question, stop.signal, told).catch((error: unknown) => {
-        if (stop.signal.aborted) return;
-        told({ kind: "error", data: error instanceof Refused ? error.problem : lost });
+        if (!stop.signal.aborted) told({ kind: "error", data: problemOf(error) });
       });
     }, PAUSE_MS);
     return () => {
       clearTimeout(timer);
       stop.abort();
     };
-  }, [question]);
+  }, [question, visited]);
+
+  useEffect(() => {
+    editor.current!.language = question.language;
+  }, [question.language]);
 
   useEffect(() => {
     editor.current!.messages = shown.problem?.lines ?? [];
     editor.current!.rows = shown.problem ? [] : (shown.answer?.document.code?.source?.rows ?? []);
   }, [shown.problem, shown.answer]);
 
+  const show = (name: string) => {
+    setPage(name);
+    if (name === "Kernel") setVisited(true);
+  };
+  // only what is brought goes into the editor: what is typed is there already, and further on than the question
+  const bring = (brought: Question) => {
+    show("Kernel");
+    editor.current!.text = brought.source;
+    setQuestion(brought);
+  };
+  const open = (number: number) =>
+    version(number).then((found) => {
+      setShown({ ...NOTHING, answer: { document: found.document, printed: "", version: number }, complete: true });
+      bring(found.question);
+    }, (error: unknown) => {
+      show("Kernel");
+      setShown((before) => next(before, { kind: "error", data: problemOf(error) }));
+    });
+  const report = shown.complete && !shown.problem ? kept.find((each) => each.number === shown.answer?.version) : undefined;
+
+  const kernel = (
+    <div class="kernel">
+      <section aria-label="Kernel" ref={place} />
+      <section aria-label="Answer">
+        {shown.problem && <Refusal problem={shown.problem} />}
+        {shown.answer && !shown.problem && (
+          <Result answer={shown.answer} complete={shown.complete} simulate={() => change({ simulator: true })} />
+        )}
+      </section>
+      <section aria-label="Launch">
+        <Form form={shown.form} question={question} start={begin} change={change} />
+      </section>
+      <div class="wide">
+        <Tabs label="More about the answer" shown={tab} show={setTab} tabs={[
+          { name: "GPUs", content: shown.answer && !shown.problem
+            ? <Designs run={shown.run} gpu={question.gpu} overrides={question.overrides} own={shown.answer.document.predictions[0]} start={begin}
+                adopt={(overrides) => change({ overrides })} />
+            : <p>There is no answer yet.</p> },
+          { name: "Report", content: report && tab === "Report"
+            ? <iframe key={`${report.number} ${report.created}`} title={`Report of version ${report.number}`} src={`${report.page}#code`} sandbox="allow-scripts" />
+            : <p>The report follows the whole answer.</p> },
+        ]} />
+      </div>
+    </div>
+  );
   return (
     <>
       <header>
         <h1>Warpsight explorer</h1>
         <label>
           Example{" "}
-          <select value="" onChange={(event) => setQuestion(begin.examples[event.currentTarget.selectedIndex - 1]!.question)}>
+          <select value="" onChange={(event) => {
+            setShown(NOTHING);
+            bring(begin.examples[event.currentTarget.selectedIndex - 1]!.question);
+          }}>
             <option value="" disabled>begin with …</option>
             {begin.examples.map((each) => <option key={each.name} value={each.name}>{each.title}</option>)}
           </select>
@@ -91,25 +168,15 @@ function Explorer({ begin }: { begin: Start }) {
         <output aria-live="polite">{shown.doing}</output>
       </header>
       <main>
-        <section aria-label="Kernel" ref={place} />
-        <section aria-label="Launch">
-          <Form form={shown.form} question={question} start={begin} change={change} />
-        </section>
-        <section aria-label="Answer">
-          {shown.problem && <Refusal problem={shown.problem} />}
-          {shown.answer && !shown.problem && <Result answer={shown.answer} complete={shown.complete} />}
-        </section>
-        <section aria-label="Versions">
-          <Versions kept={kept} open={(number) => void version(number).then((found) => setQuestion(found.question))} />
-        </section>
+        <Tabs label="Pages" shown={page} show={show} tabs={[
+          { name: "Kernel", content: kernel },
+          { name: "Versions", content: <Versions kept={kept} open={open} /> },
+          { name: "Results", content: <Results shown={page === "Results"} /> },
+        ]} />
       </main>
     </>
   );
 }
-
-const lost: Problem = {
-  kind: "Lost", what: "the server does not answer", place: "", remedy: "start `warpsight serve --explore` again, and open its new URL", lines: [],
-};
 
 function Refusal({ problem }: { problem: Problem }) {
   return (
@@ -120,42 +187,17 @@ function Refusal({ problem }: { problem: Problem }) {
   );
 }
 
-function Versions({ kept, open }: { kept: Version[]; open: (number: number) => void }) {
-  if (kept.length === 0) return null;
-  return (
-    <table>
-      <caption>Versions</caption>
-      <thead>
-        <tr>{["Version", "Kernel", "GPU", "Time", "Bound by", "Report"].map((title) => <th key={title} scope="col">{title}</th>)}</tr>
-      </thead>
-      <tbody>
-        {[...kept].reverse().map((each) => (
-          <tr key={each.number}>
-            <td><button onClick={() => open(each.number)}>{each.number}</button></td>
-            <td>{each.kernel}</td>
-            <td>{each.gpu}</td>
-            <td>{duration(each.seconds)}</td>
-            <td>{each.bound_by}</td>
-            <td><button onClick={() => void save(each.number)}>save</button></td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
+// A folder of results that has no kernel yet is opened at its results.
+async function beginning(): Promise<Begin> {
+  const [begin, kept, found] = await Promise.all([start(), versions(), results()]);
+  const isRead = found.results.length > 0 && kept.length === 0 && draft(begin) === null;
+  return { ...begin, page: isRead ? "Results" : "Kernel" };
 }
 
-async function save(number: number): Promise<void> {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(await report(number));
-  link.download = `version-${number}.html`;
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
-start().then(
+beginning().then(
   (begin) => {
     document.head.append(Object.assign(document.createElement("style"), { textContent: begin.paints }));
     render(<Explorer begin={begin} />, document.getElementById("page")!);
   },
-  (error: unknown) => render(<Refusal problem={error instanceof Refused ? error.problem : lost} />, document.getElementById("page")!),
+  (error: unknown) => render(<Refusal problem={problemOf(error)} />, document.getElementById("page")!),
 );

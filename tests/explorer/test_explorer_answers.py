@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from warpsight.explorer import launch_form
 from warpsight.explorer.answer import answer
 from warpsight.explorer.question import Question
 
@@ -26,12 +27,12 @@ QUESTION = Question(
 
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What an answer tells, by kind; the last event of each."""
+    """What an answer tells, by kind, the last event of each; and its `bench`."""
     monkeypatch.chdir(tmp_path)  # and back at the end
 
     def ask(question: Question) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        answer(question, lambda kind, data: found.update({kind: data}))
+        found["bench"] = answer(question, lambda kind, data: found.update({kind: data}))
         return found
 
     return ask
@@ -51,6 +52,12 @@ def test_kernel_has_a_form_of_its_signature_a_first_and_a_whole_answer(told: Any
     hottest = max(first["code"]["source"]["rows"], key=lambda row: row["cpi"])
     assert (Path(hottest["file"]).name, hottest["line"]) == ("kernel.cu", 3)
     assert first["code"]["source"]["missing_sources"] == []
+    own, fewer, slower, wrong = events["bench"].answers([
+        {"gpu": "mdm-pascal", "overrides": overrides} for overrides in ([], ["sm_count=1"], ["noc.bandwidth=1GB/s"], ["sm_count=0"])
+    ])  # fmt: skip
+    assert own["cycles"] == whole["predictions"][0]["cycles"] < fewer["cycles"]
+    assert own["cpi_stack"]["noc"] < slower["cpi_stack"]["noc"]
+    assert wrong["error"]["place"] == "--set sm_count=0"
 
 
 def test_error_of_the_compiler_and_fault_of_the_kernel_name_their_lines(told: Any) -> None:
@@ -61,3 +68,14 @@ def test_error_of_the_compiler_and_fault_of_the_kernel_name_their_lines(told: An
     fault = told(replace(QUESTION, args=QUESTION.args | {"x": "f32[128]:zeros"}))["error"]
     assert fault["kind"] == "LaunchFault"
     assert [each["line"] for each in fault["lines"]] == [3]
+
+
+def test_text_in_python_is_a_launch_file_and_says_when_triton_is_missing(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"source = {SCALE!r}\ngrid, block, args = 4, 64, ['f32[256]:zeros', 256, 'f32:1']\n"
+    events = told(replace(QUESTION, source=text, language="python", grid="", block="", args={}))
+    assert (events["form"]["kernels"], events["form"]["dimensions"], events["form"]["parameters"]) == ((), (), ())
+    assert events["first"]["document"]["predictions"][0]["kernel"] == "scale"
+    monkeypatch.setattr(launch_form, "find_spec", lambda name: None)
+    missing = told(replace(QUESTION, source="import os\nfrom triton import jit\n", language="python"))["error"]
+    assert (missing["what"], missing["place"]) == ("Triton is not installed", "kernel.py:2")
+    assert "warpsight[triton]" in missing["remedy"]

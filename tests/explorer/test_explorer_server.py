@@ -16,7 +16,9 @@ from warpsight.cli.main import main
 from warpsight.explorer.examples import examples
 from warpsight.explorer.project import Project
 from warpsight.explorer.question import Question, question_of
-from warpsight.explorer.server import application
+from warpsight.explorer.results import Results
+from warpsight.explorer.runs import Runs
+from warpsight.explorer.server import Api, application
 from warpsight.explorer.worker import Limits
 
 pytestmark = pytest.mark.unit
@@ -24,13 +26,15 @@ pytestmark = pytest.mark.unit
 HOST, TOKEN = "127.0.0.1:8765", "the-token"
 FORM = {"kernel": "k", "dimensions": [{"name": "grid", "value": "4"}, {"name": "block", "value": "64"}],
         "parameters": [{"name": "x", "value": "f32[256]:zeros"}]}  # fmt: skip
-DOCUMENT = {
-    "predictions": [{"kernel": "k", "gpu": "a100", "model": "warpsight", "seconds": 2e-6, "cycles": 2820.0, "bound_by": "DRAM"}]
-}
+PREDICTION = {"kernel": "k", "gpu": "a100", "model": "warpsight", "seconds": 2e-6, "cycles": 2820.0, "bound_by": "DRAM"}
+DOCUMENT = {"predictions": [PREDICTION]}
 
 
 class Told:
-    """A worker that tells what a test gives it, and then, for a text with `while`, nothing more until it is ended."""
+    """A worker that tells what a test gives it, and then, for a text with `while`, nothing more until it is ended.
+
+    On other GPUs the kernel is as long as the GPU's name; a GPU of the name `t4` ends the process.
+    """
 
     ended: list[str] = []
 
@@ -44,6 +48,13 @@ class Told:
         if "abort" not in self.question.source and self.running:
             yield "result", {"document": DOCUMENT, "printed": ""}
 
+    def designs(self, wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        while self.running and wanted[0]["gpu"] == "v100":
+            time.sleep(0.005)
+        if wanted[0]["gpu"] == "t4":
+            raise EOFError
+        return [{"seconds": len(each["gpu"]) * 1e-6} for each in wanted]
+
     def end(self) -> None:
         self.running = False
         self.ended.append(self.question.source)
@@ -52,9 +63,14 @@ class Told:
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[TestClient]:
     Told.ended = []
-    served = application(Project(tmp_path), frozenset({HOST}), TOKEN, Limits(0.5), Told)  # type: ignore[arg-type]
-    with TestClient(served, base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+    with serving(tmp_path, Limits(0.5)) as client:
         yield client
+
+
+def serving(folder: Path, limits: Limits) -> TestClient:
+    project = Project(folder)
+    served = application(Api(Results(folder), project, Runs(project, limits, Told), TOKEN), frozenset({HOST}))  # type: ignore[arg-type]
+    return TestClient(served, base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"})
 
 
 def ask(client: TestClient, source: str, session: str = "tab", **more: Any) -> str:
@@ -113,11 +129,77 @@ def test_answers_are_versions_that_a_new_server_finds_and_the_command_line_can_l
     assert client.get("/api/versions/3").status_code == 422
 
 
+def test_answered_kernel_is_predicted_on_other_gpus_until_the_tab_asks_again(client: TestClient) -> None:
+    run = ask(client, "kernel")
+
+    def predict(*gpus: str, overrides: Any = ()) -> Any:
+        designs = [{"gpu": gpu, "overrides": list(overrides)} for gpu in gpus]
+        return client.post(f"/api/runs/{run}/designs", json={"designs": designs})
+
+    assert predict("a100", "h100-sxm").json() == {"designs": [{"seconds": 4e-6}, {"seconds": 8e-6}]}  # it waits for the answer
+    assert Told.ended == []
+    for wrong in ([], ["a100"] * 25, ["/etc/passwd"]):
+        assert predict(*wrong).status_code == 422
+    assert predict("a100", overrides=[1]).status_code == 422
+    assert client.post("/api/runs/x/designs", json={"designs": [{"gpu": "a100", "overrides": []}]}).status_code == 404
+    ask(client, "another")
+    gone = predict("a100")
+    assert gone.status_code == 422 and "has ended" in gone.json()["error"]["what"]
+
+
+def test_other_gpus_that_take_too_long_or_end_the_process_are_an_error(client: TestClient) -> None:
+    for gpu, said in (("v100", "takes longer than the 0.5 s"), ("t4", "has ended")):
+        run = ask(client, gpu)
+        answer = client.post(f"/api/runs/{run}/designs", json={"designs": [{"gpu": gpu, "overrides": []}]})
+        assert answer.status_code == 422 and said in answer.json()["error"]["what"], answer.text
+        events(client, run)
+        assert gpu in Told.ended
+
+
+def test_slider_has_the_values_around_the_gpus_own_that_the_gpu_can_have(client: TestClient) -> None:
+    keys = {row["key"]: row for row in client.get("/api/gpus/a100/keys").json()}
+    assert (keys["sm_count"]["value"], keys["sm_count"]["live"], keys["dram.bandwidth"]["live"]) == ("108", False, True)
+    ways, policy = client.get("/api/gpus/a100/settings?key=l1.ways&key=sm.policy").json()
+    assert ways["settings"][ways["own"]] == "56" and all(28 * 1024 % (int(each) * 128) == 0 for each in ways["settings"])
+    assert policy["settings"][policy["own"]] == "lrr" and "gto" in policy["settings"]
+    (half,) = client.get("/api/gpus/a100/settings?key=sm_count&set=sm_count=54").json()
+    assert half["settings"][half["own"]] == "54"
+    assert client.get("/api/gpus/a100/settings?key=sms").status_code == 422
+
+
+def test_two_versions_are_compared_by_text_launch_and_time(client: TestClient) -> None:
+    text = "".join(f"line {k}\n" for k in range(20))
+    for source, overrides in ((text, []), (text.replace("line 9\n", "new\n"), ["sm_count=54"])):
+        events(client, ask(client, source, overrides=overrides))
+    found = client.get("/api/changes/1/2").json()
+    assert [each["seconds"] for each in found["predictions"]] == [2e-6, 2e-6]
+    assert found["question"] == [{"name": "sm_count", "before": "", "after": "54"}]
+    (part,) = found["text"]
+    changed = [row for row in part if row["kind"] != "equal"]
+    assert changed == [{"kind": "replace", "before": {"line": 10, "text": "line 9"}, "after": {"line": 10, "text": "new"}}]
+    assert [row["before"]["line"] for row in part] == list(range(7, 14))
+    assert client.get("/api/changes/1/1").json()["text"] == []
+    assert client.get("/api/changes/1/3").status_code == 422
+
+
+def test_report_is_asked_for_in_a_frame_by_its_key_alone_and_has_no_origin(client: TestClient) -> None:
+    events(client, ask(client, "kernel"))
+    (row,) = client.get("/api/versions").json()
+    shown = client.get(f"/{row['page']}", headers={"Authorization": ""})
+    assert shown.status_code == 422 and "is not report data" in shown.text  # the document above is no whole one
+    assert shown.headers["content-security-policy"].startswith("sandbox allow-scripts; ")
+    assert shown.headers["x-frame-options"] == "SAMEORIGIN"
+    other = row["page"].replace("versions/1", "versions/2")
+    assert client.get(f"/{other}").status_code == 401
+    assert client.get(f"/{row['page']}", headers={"Host": "evil.example"}).status_code == 403
+
+
 def test_version_that_is_damaged_is_named(tmp_path: Path) -> None:
     Project(tmp_path).keep(Question("text"), FORM, DOCUMENT)
-    (tmp_path / "versions" / "0001" / "version.json").write_text('{"schema": 9}')
-    with pytest.raises(FormatError, match=r"0001/version.json: is not a version of a project"):
-        Project(tmp_path)
+    for text in ('{"schema": 9}', '{"schema": 1, "question": {"source": "x"}, "version": {"number": 1, "other": 2}}'):
+        (tmp_path / "versions" / "0001" / "version.json").write_text(text)
+        with pytest.raises(FormatError, match=r"0001/version.json: is not a version of a project"):
+            Project(tmp_path)
 
 
 def test_only_the_page_with_the_token_on_its_own_host_is_answered(client: TestClient) -> None:
@@ -142,7 +224,8 @@ def test_only_the_page_with_the_token_on_its_own_host_is_answered(client: TestCl
         ({"source": "x", "args": {"a": " @/etc/passwd"}}, "the explorer reads no files"),
         ({"source": "x", "args": {"a": "secret.npy"}}, "the explorer reads no files"),
         ({"source": "x", "args": ["a"]}, "args: is not an object of texts"),
-        ({"source": "x", "language": "python"}, '"python" is not a language'),
+        ({"source": "x", "language": "basic"}, '"basic" is not a language'),
+        ({"source": "x", "simulator": "yes"}, "simulator: is not true or false"),
         ({"source": "x", "gird": "1"}, 'gird: is not a key of a question; did you mean "grid"'),
         ([], "question: is not an object"),
     ],
@@ -151,6 +234,14 @@ def test_question_that_cannot_be_meant_is_refused(question: Any, said: str) -> N
     with pytest.raises(UsageError) as refused:
         question_of(question)
     assert said in str(refused.value)
+
+
+def test_text_in_python_is_run_only_by_a_server_that_may(client: TestClient, tmp_path: Path) -> None:
+    question = {"session": "tab", "question": {"source": "import os", "language": "python"}}
+    refused = client.post("/api/runs", json=question)
+    assert refused.status_code == 422 and "warpsight serve --python" in refused.json()["error"]["remedy"]
+    with serving(tmp_path, Limits(0.5, python=True)) as trusting:
+        assert trusting.post("/api/runs", json=question).status_code == 202
 
 
 def test_body_that_is_no_question_is_refused(client: TestClient) -> None:
@@ -169,10 +260,9 @@ def test_page_can_begin_with_the_gpus_the_models_and_the_examples(client: TestCl
 def test_command_refuses_what_the_explorer_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     for words, said in (
-        (["--seconds", "5"], "--seconds: needs --explore"), (["--explore", "--seconds", "0"], "--seconds: 0 is out of range"),
-        (["--explore", "--port", "70000"], "--port: 70000 is out of range"),
+        (["--seconds", "0"], "--seconds: 0 is out of range"), (["--port", "70000"], "--port: 70000 is out of range"),
     ):  # fmt: skip
         assert main(["serve", str(tmp_path), *words]) == 2
         assert said in capsys.readouterr().err
-    assert main(["serve", str(tmp_path / "file"), "--explore", "--port", "0"]) == 2
-    assert "file: cannot be used" in capsys.readouterr().err
+    assert main(["serve", str(tmp_path / "file"), "--port", "0"]) == 2
+    assert "file: is not a folder" in capsys.readouterr().err

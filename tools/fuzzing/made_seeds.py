@@ -21,9 +21,10 @@ _TRACED = ("kernel-5.ptx", "bar-sync.ptx", "atomics.ptx", "ld-global-nc-u32.ptx"
 _REQUESTS = (
     b"GET / HTTP/1.1\r\nHost: localhost:PORT\r\n\r\n", b"HEAD / HTTP/1.0\r\nHost: 127.0.0.1:PORT\r\n\r\n", b"GET /\r\n",
     b"GET / HTTP/1.0\r\n\r\n",
-    b"GET /show/c9571d90d0c1dda4?x=1 HTTP/1.1\r\nHost: localhost:PORT\r\nConnection: keep-alive\r\nAccept: */*\r\n\r\n",
-    b"GET /stamp/c9571d90d0c1dda4 HTTP/1.1\r\nHost: LOCALHOST:PORT\r\n\r\nGET /stamp/ HTTP/1.1\r\nHost: localhost:PORT\r\n\r\n",
-    b"POST / HTTP/1.1\r\nHost: localhost:PORT\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
+    b"GET /api/results HTTP/1.1\r\nHost: localhost:PORT\r\nAuthorization: Bearer token\r\nConnection: keep-alive\r\n\r\n",
+    b"GET /api/results/c9571d90d0c1dda4 HTTP/1.1\r\nHost: LOCALHOST:PORT\r\nAuthorization: Bearer token\r\n\r\n"
+    b"GET /pages/x/results/c9571d90d0c1dda4 HTTP/1.1\r\nHost: localhost:PORT\r\n\r\n",
+    b"POST /api/runs HTTP/1.1\r\nHost: localhost:PORT\r\nAuthorization: Bearer token\r\nContent-Length: 5\r\n\r\nhello",
 )  # fmt: skip
 
 

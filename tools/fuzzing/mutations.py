@@ -413,8 +413,9 @@ _REQUEST_PIECES = (
     b" HTTP/9.9", b" HTTP/1.1.1", b" HTTP/-1.1", b" HTTP/1.99999999999999999999", b"\r\n", b"\n", b"\r", b"\r\n\r\n", b"Host: ",
     b"Host: localhost", b"Host:", b"Content-Length: 5", b"Content-Length: -1", b"Content-Length: 99999999999999999999",
     b"Transfer-Encoding: chunked", b"Expect: 100-continue", b"Connection: keep-alive", b"Connection: close",
-    b"Connection: Upgrade", b"Range: bytes=0-", b"//", b"/../", b"/%2e%2e/", b"/%00", b"%", b"%zz", b"?", b"#", b"/show/",
-    b"/stamp/", b"/" * 2000, b"A" * 70000, b"x: y\r\n" * 200, b" ", b"\t", b"\0", b"\xff\xfe", "\u2028é".encode(),
+    b"Connection: Upgrade", b"Range: bytes=0-", b"//", b"/../", b"/%2e%2e/", b"/%00", b"%", b"%zz", b"?", b"#", b"/pages/",
+    b"/api/", b"Authorization: Bearer token",
+    b"/" * 2000, b"A" * 70000, b"x: y\r\n" * 200, b" ", b"\t", b"\0", b"\xff\xfe", "\u2028é".encode(),
     b" folded: 1", b"Host: evil.example",
 )  # fmt: skip
 

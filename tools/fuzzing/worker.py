@@ -24,7 +24,7 @@ from warpsight.base import diskcache
 _CODE = ("warpsight.isa", "warpsight.emulator", "warpsight.kernels")
 PACKAGES = dict.fromkeys(cases.TARGETS, _CODE) | {
     "trace": ("warpsight.traces", "warpsight.isa.sass", "warpsight.intervals"),
-    "serve": ("warpsight.reports", "warpsight.analysis"),
+    "serve": ("warpsight.explorer", "warpsight.reports", "warpsight.analysis"),
 }  # whose branches are seen
 MEMORY_LIMIT = 8 << 30  # address space of the process
 GROWTH_LIMIT_KIB = 2 << 20  # resident memory that one case may add

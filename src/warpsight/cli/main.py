@@ -85,7 +85,7 @@ COMMANDS = (
             {part.name: part for part in _SWEEP_PARTS}),
     Command("dvfs", "warpsight.cli.dvfs", "predict time and energy over core clocks and memory bandwidths"),
     Command("validate", "warpsight.cli.validate", "reproduce the papers' figures with the simulator and the models on a suite"),
-    Command("serve", "warpsight.cli.serve", "serve the reports of a folder of results on localhost, reloaded on change"),
+    Command("serve", "warpsight.cli.serve", "write kernels and predict them in the browser; list and compare results"),
     Command("gpus", "warpsight.cli.gpus", "list, show, check and import GPU descriptions"),
     Command("config", "warpsight.cli.config", "show and keep the default GPU and model, the cache folder and the unit of times"),
     Command("completion", "warpsight.cli.completion", "print a script that completes commands, options and GPUs in your shell"),

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,10 @@ from warpsight.base.diskcache import content_key
 from warpsight.base.errors import LimitError, UsageError, WarpsightError
 from warpsight.base.outputs import write_whole
 from warpsight.base.progress import listening
+from warpsight.explorer.designs import Bench, gpu_of
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.launch_form import launch_form
 from warpsight.explorer.question import Question
-from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import profile_trace
 from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.formats import plain
@@ -36,8 +34,10 @@ _KIND = "explorer"  # of what is in the cache
 _NO_OTHERS: tuple[str, ...] = ()
 
 
-def answer(question: Question, tell: Tell) -> None:
-    """Answer `question`. The process changes into the folder of its text. Every WarpsightError is told; others are defects.
+def answer(question: Question, tell: Tell) -> Bench | None:
+    """Answer `question`, and keep what is needed to predict the kernel on other GPUs; None after an error.
+
+    The process changes into the folder of the question's text. Every WarpsightError is told; others are defects.
 
     Events: `form`, the launch form, as soon as the text compiles; `note`; `progress`, with `stage`, `done` and `total`; `first`,
     the `document` of `first_report_data` and the text that the kernel has `printed`; then `result`, the same with the whole
@@ -46,12 +46,13 @@ def answer(question: Question, tell: Tell) -> None:
     try:
         os.chdir(_folder_of(question))
         with listening(lambda text: tell("note", text)):
-            _answer(question, tell)
+            return _answer(question, tell)
     except WarpsightError as error:
         tell("error", error_document(error))
     except MemoryError:
         remedy = "make the launch or the arrays smaller, or use `warpsight report`, which has no such limit"
         tell("error", error_document(LimitError("needs more memory than an answer may take", remedy=remedy)))
+    return None
 
 
 def _folder_of(question: Question) -> Path:
@@ -68,7 +69,7 @@ def _folder_of(question: Question) -> Path:
     return folder
 
 
-def _answer(question: Question, tell: Tell) -> None:
+def _answer(question: Question, tell: Tell) -> Bench:
     gpu = gpu_of(question.gpu, question.overrides)
     form = launch_form(question, gpu)
     tell("form", asdict(form))
@@ -77,18 +78,15 @@ def _answer(question: Question, tell: Tell) -> None:
     trace = obtain_trace(request, gpu=gpu, watch=watch)
     profiled = profile_trace(trace, gpu, watch=watch)
     tell("first", {"document": plain(first_report_data(profiled, gpu, question.model)), "printed": printed.getvalue()})
-    parts = Parts(what_if=NONE)
+    parts = Parts(what_if=NONE, simulator=question.simulator)
     document = profiled_report_data(
         profiled, gpu, question.model, beside=_NO_OTHERS, parts=parts, request=request, watch=watch
     )
     document = with_advice(document, profiled, gpu, watch)
     tell("result", {"document": plain(document), "printed": printed.getvalue()})
-
-
-@cache
-def gpu_of(name: str, overrides: tuple[str, ...] = ()) -> GpuSpec:
-    """`load_gpu`, which takes a tenth of a second: a process that is forked finds those that were loaded before."""
-    return load_gpu(name, overrides)
+    bench = Bench(request, question.model)
+    bench.keep(gpu, trace, profiled.store)
+    return bench
 
 
 def _watch(tell: Tell) -> Callable[[str, int, int], None]:

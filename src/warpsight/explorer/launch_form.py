@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
+from warpsight.base.errors import UsageError
 from warpsight.explorer.question import Question
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import Dim3, KernelSource
@@ -14,6 +17,8 @@ from warpsight.kernels.mangling import display_name
 from warpsight.kernels.sources import find_kernel, load_source, source_texts
 from warpsight.pipeline.kernel_input import level_of, wanted_architecture
 from warpsight.pipeline.request import KernelRequest
+
+_TRITON = re.compile(r"^[ \t]*(?:import|from)[ \t]+triton\b", re.M)
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,10 @@ class Field:
 
 @dataclass(frozen=True)
 class LaunchForm:
-    """The launch of one of `kernels`. `unused` are arguments of the question that the kernel has no parameter for."""
+    """The launch of one of `kernels`; empty for a text in Python.
+
+    `unused` are arguments of the question that the kernel has no parameter for.
+    """
 
     kernels: tuple[str, ...]
     kernel: str
@@ -38,7 +46,9 @@ class LaunchForm:
     unused: tuple[str, ...]
 
     def request(self, path: str, **more: Any) -> KernelRequest:
-        """The launch of the form, of the kernel in the file `path`."""
+        """The launch of the form, of the kernel in the file `path`; a file in Python names its launch itself."""
+        if not self.kernel:
+            return KernelRequest(path, **more)
         values: dict[str, Any] = {each.name: each.value for each in self.dimensions}
         args = tuple(each.value for each in self.parameters)
         return KernelRequest(path, kernel=self.kernel, args=args, **values, **more)
@@ -46,6 +56,9 @@ class LaunchForm:
 
 def launch_form(question: Question, gpu: GpuSpec) -> LaunchForm:
     """The form of a question whose text lies in its file, in the current folder. Raises what `load_source` raises."""
+    if question.language == "python":
+        _check_installed(question)
+        return LaunchForm((), "", (), (), tuple(question.args))
     machine_code = level_of(KernelRequest(question.file), gpu) == "sass"
     native = native_architecture(wanted_architecture(gpu))[0] if machine_code else None
     source = load_source(question.file, kernel_expressions=(question.kernel,) if question.kernel else (), native=native)
@@ -62,6 +75,15 @@ def launch_form(question: Question, gpu: GpuSpec) -> LaunchForm:
         _field("shared", "bytes", question.shared, str(template.shared), "dynamic shared memory of a block"),
     )
     return LaunchForm(kernels, template.kernel, dimensions, parameters, tuple(name for name in question.args if name not in names))
+
+
+def _check_installed(question: Question) -> None:
+    """Raise UsageError for a text that needs Triton where there is none."""
+    needed = _TRITON.search(question.source)
+    if needed and find_spec("triton") is None:
+        line = question.source.count("\n", 0, needed.start()) + 1
+        remedy = "install it beside warpsight: pip install 'warpsight[triton]'"
+        raise UsageError("Triton is not installed", place=f"{question.file}:{line}", remedy=remedy)
 
 
 def _template(source: KernelSource, question: Question, kernels: tuple[str, ...]) -> LaunchTemplate:

@@ -1,7 +1,7 @@
 """A project: a folder in which every answer is kept as a version, with its kernel, its launch and its report's data.
 
     versions/0001/kernel.cu      the text
-    versions/0001/launch.yaml    its launch, for `warpsight predict`, `report` and all others
+    versions/0001/launch.yaml    its launch, for `warpsight predict`, `report` and all others; a text in Python is one itself
     versions/0001/version.json   schema, number, date, the question, and the row of a list
     versions/0001/result.json    the report's data, as `warpsight report --json` prints them
 """
@@ -18,16 +18,21 @@ from typing import Any
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.base.outputs import folder_beside, put_in_place
 from warpsight.explorer.question import Question, question_of
+from warpsight.pipeline.simulation import NAME as SIMULATOR
 from warpsight.reports.formats import json_text
 
 SCHEMA = 1
-_VERSIONS, _VERSION, _RESULT, _LAUNCH = "versions", "version.json", "result.json", "launch.yaml"
+VERSIONS = "versions"
+_VERSION, _RESULT, _LAUNCH = "version.json", "result.json", "launch.yaml"
 _FIGURES = ("kernel", "gpu", "model", "seconds", "cycles", "bound_by")
 
 
 @dataclass(frozen=True)
 class Version:
-    """An answer that was kept: its `number` from 1, the time as ISO 8601, and the figures of a row of a list."""
+    """An answer that was kept: its `number` from 1, the time as ISO 8601, and the figures of a row of a list.
+
+    `simulated` are the seconds of the cycle-level simulator, where it was asked.
+    """
 
     number: int
     created: str
@@ -37,10 +42,11 @@ class Version:
     seconds: float
     cycles: float
     bound_by: str
+    simulated: float | None = None
 
 
 class Project:
-    """The versions in `folder`, which is made if it is not there. Raises UsageError where it cannot be read or written."""
+    """The versions in `folder`, in which nothing is written before there is one. Raises UsageError where it cannot be read."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -48,13 +54,12 @@ class Project:
         self._known: dict[int, Version] = {}
         self._writing = threading.Lock()
         try:
-            (self.folder / _VERSIONS).mkdir(parents=True, exist_ok=True)
-            paths = sorted((self.folder / _VERSIONS).glob(f"[0-9]*/{_VERSION}"))
+            paths = sorted((self.folder / VERSIONS).glob(f"[0-9]*/{_VERSION}"))
         except OSError as error:
             raise UsageError(f"cannot be used: {error.strerror}", place=str(folder), remedy="name a folder of your own") from None
         for path in paths:
             document = _read(path)
-            version = Version(**document["version"])
+            version = _version(path, document)
             self._known[version.number] = version
             self._numbers[question_of(document["question"]).key] = version.number
 
@@ -67,15 +72,18 @@ class Project:
         with self._writing:
             number = self._numbers.get(question.key) or max(self._known, default=0) + 1
             figures = {name: document["predictions"][0][name] for name in _FIGURES}
-            version = Version(number, datetime.now(UTC).isoformat(timespec="seconds"), **figures)
+            figures["gpu"] = " with ".join([figures["gpu"], *filter(None, [", ".join(question.overrides)])])
+            simulated = next((each["seconds"] for each in document["predictions"] if each["model"] == SIMULATOR), None)
+            version = Version(number, datetime.now(UTC).isoformat(timespec="seconds"), **figures, simulated=simulated)
             texts = {
                 question.file: question.source,
-                _LAUNCH: _launch_text(question, form),
+                **({_LAUNCH: _launch_text(question, form)} if form["kernel"] else {}),
                 _RESULT: json_text(document),
                 _VERSION: json_text({"schema": SCHEMA, "version": asdict(version), "question": question.to_json()}),
             }
             place = self._place(number)
             try:
+                place.parent.mkdir(exist_ok=True)
                 new = folder_beside(place)
                 for name, text in texts.items():
                     (new.path / name).write_text(text, "utf-8", "surrogatepass")
@@ -100,7 +108,7 @@ class Project:
         return self._place(number)
 
     def _place(self, number: int) -> Path:
-        return self.folder / _VERSIONS / f"{number:04d}"
+        return self.folder / VERSIONS / f"{number:04d}"
 
 
 def _launch_text(question: Question, form: dict[str, Any]) -> str:
@@ -113,6 +121,17 @@ def _launch_text(question: Question, form: dict[str, Any]) -> str:
     return "\n".join([head, *(f"{key}: {json.dumps(value)}" for key, value in values.items()), ""])
 
 
+def _version(path: Path, document: dict[str, Any]) -> Version:
+    try:
+        return Version(**document["version"])
+    except (KeyError, TypeError) as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> FormatError:
+    return FormatError(f"is not a version of a project: {error}", place=str(path), remedy="remove its folder, or restore it")
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text("utf-8"))
@@ -120,5 +139,4 @@ def _read(path: Path) -> dict[str, Any]:
             raise ValueError(f"its schema is not {SCHEMA}")
         return dict(document)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        what = f"is not a version of a project: {error}"
-        raise FormatError(what, place=str(path), remedy="remove its folder, or restore it") from None
+        raise _damaged(path, error) from None

@@ -12,7 +12,7 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.gpu.catalog import catalog_path
 from warpsight.pipeline.request import DEFAULT_MODEL
 
-FILES = {"cuda": "kernel.cu", "ptx": "kernel.ptx"}
+FILES = {"cuda": "kernel.cu", "ptx": "kernel.ptx", "python": "kernel.py"}
 """What the text of each language is called in messages, in line information and in a project."""
 MOST_TEXT = 1 << 20
 
@@ -22,7 +22,8 @@ class Question:
     """A kernel to predict. An empty `kernel`, `grid`, `block` or `shared` and an argument that is left out are suggested.
 
     `args` are texts as of `--arg`, by the parameter's name in the source. `overrides` change the GPU, as `sm_count=56`. Files are
-    never named: neither the GPU nor an argument can be one.
+    never named: neither the GPU nor an argument can be one. A text in Python is a launch file, which names all but the GPU and the
+    model itself. `simulator`: the cycle-level simulator answers as well.
     """
 
     source: str
@@ -35,6 +36,7 @@ class Question:
     gpu: str = "a100"
     overrides: tuple[str, ...] = ()
     model: str = DEFAULT_MODEL
+    simulator: bool = False
 
     @property
     def file(self) -> str:
@@ -67,14 +69,15 @@ def question_of(document: Any) -> Question:
 
 
 def _check_kind(name: str, value: Any) -> None:
+    if name == "overrides":
+        checked_overrides(value)
+        return
     if name == "args":
         fits = isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
-    elif name == "overrides":
-        fits = isinstance(value, list) and all(isinstance(text, str) for text in value)
     else:
-        fits = isinstance(value, str)
+        fits = isinstance(value, bool if name == "simulator" else str)
     if not fits:
-        kind = {"args": "an object of texts", "overrides": "a list of texts"}.get(name, "a text")
+        kind = {"args": "an object of texts", "simulator": "true or false"}.get(name, "a text")
         raise UsageError(f"is not {kind}", place=name, remedy=f"send {kind}")
 
 
@@ -86,9 +89,22 @@ def _check_values(question: Question) -> None:
         raise UsageError(what, place="source", remedy="use `warpsight report` for it")
     if question.language not in FILES:
         raise UsageError(f'"{question.language}" is not a language', place="language", remedy=f"known: {', '.join(FILES)}")
-    if catalog_path(question.gpu) is None:
-        raise UsageError(f'"{question.gpu}" is not a GPU of the catalogue', place="gpu", remedy="choose one of the list")
+    known_gpu(question.gpu)
     for name, text in question.args.items():
         if text.strip().startswith("@") or text.strip().endswith(".npy"):
             what = "the explorer reads no files"
             raise UsageError(what, place=name, remedy="give a rule such as f32[1024]:uniform, or use `warpsight predict`")
+
+
+def known_gpu(name: Any) -> str:
+    """The name of a GPU of the catalogue. Raises UsageError for anything else, such as a file's name."""
+    if not isinstance(name, str) or catalog_path(name) is None:
+        raise UsageError(f'"{name}" is not a GPU of the catalogue', place="gpu", remedy="choose one of the list")
+    return name
+
+
+def checked_overrides(value: Any) -> tuple[str, ...]:
+    """Overrides as JSON has them. Raises UsageError for anything but a list of texts."""
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise UsageError("is not a list of texts", place="overrides", remedy="send a list of texts")
+    return tuple(value)

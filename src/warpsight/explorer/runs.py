@@ -8,16 +8,17 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from warpsight.base.errors import LimitError, WarpsightError
+from warpsight.base.errors import LimitError, UsageError, WarpsightError
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.project import Project
 from warpsight.explorer.question import Question
-from warpsight.explorer.worker import Limits, Worker
+from warpsight.explorer.worker import LAST, Limits, Worker
 
 _AT_ONCE = 2
 _KEPT = 16
+_ALIVE = 4  # processes that wait for what is asked about other GPUs
+_IDLE_S = 1800.0
 _REPORT = "make the launch smaller, or use `warpsight report`"
-_LAST = frozenset({"result", "error", "cancelled"})
 
 
 @dataclass(frozen=True)
@@ -28,21 +29,38 @@ class Event:
     data: Any
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """Designs to predict after the answer."""
+
+    designs: list[dict[str, Any]]
+    reply: asyncio.Future[list[dict[str, Any]]]
+
+
 @dataclass
 class Run:
-    """A question of a `session`, which is one tab of a browser, and its events so far."""
+    """A question of a `session`, which is one tab of a browser, and its events so far.
+
+    Its `task` has the process: first it answers, then it is `asked` about other GPUs.
+    """
 
     ident: str
     session: str
     question: Question
     events: list[Event] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
+    asked: asyncio.Queue[_Asked] = field(default_factory=asyncio.Queue)
     _more: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether there is a process, or will be one."""
+        return self.task is not None and not self.task.done()
 
     @property
     def has_ended(self) -> bool:
         """Whether its last event has been told."""
-        return bool(self.events) and self.events[-1].kind in _LAST
+        return bool(self.events) and self.events[-1].kind in LAST
 
     def tell(self, kind: str, data: Any) -> None:
         """Add an event, unless the last one has been told."""
@@ -74,16 +92,33 @@ class Runs:
         self._runs: dict[str, Run] = {}
 
     def ask(self, session: str, question: Question) -> Run:
-        """Begin to answer. What the same session asked before is cancelled."""
+        """Begin to answer. What the same session asked before is cancelled. Raises UsageError for Python where it is not run."""
+        if question.language == "python" and not self._limits.python:
+            what = "a kernel in Python is a program that can do all that you can, so that this server does not run it"
+            remedy = "start `warpsight serve --python` if you trust all texts of this folder"
+            raise UsageError(what, place=question.file, remedy=remedy)
         for other in self._runs.values():
             if other.session == session:
                 self._cancel(other)
         run = Run(secrets.token_hex(8), session, question)
         self._runs[run.ident] = run
         run.task = asyncio.create_task(self._answer(run))
-        for ident in [each.ident for each in self._runs.values() if each.has_ended][:-_KEPT]:
-            del self._runs[ident]
+        ended = [each for each in self._runs.values() if each.has_ended]
+        for each in [each for each in ended if each.is_alive][:-_ALIVE]:
+            self._cancel(each)
+        for each in ended[:-_KEPT]:
+            del self._runs[each.ident]
         return run
+
+    async def designs(self, run: Run, wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The predictions of an answered kernel for other designs (`Bench.answers`). Raises UsageError when its process has ended,
+        and LimitError when they take too long.
+        """
+        if not run.is_alive:
+            raise _gone()
+        asked = _Asked(wanted, asyncio.get_running_loop().create_future())
+        run.asked.put_nowait(asked)
+        return await asked.reply
 
     def find(self, ident: str) -> Run | None:
         """The run of that name; None if there is none (any more)."""
@@ -107,27 +142,54 @@ class Runs:
             run.task.cancel()
 
     async def _answer(self, run: Run) -> None:
-        """Run a worker for the question, and tell what it tells. The clock runs from when the warm process has forked it."""
-        async with self._places:
-            run.tell("progress", {"stage": "starting", "done": 0, "total": 0})
-            starting = asyncio.create_task(asyncio.to_thread(self._start, run.question, self._limits))
-            try:
-                worker = await asyncio.shield(starting)
-            except asyncio.CancelledError:
-                await asyncio.to_thread((await starting).end)  # a process that has begun must be ended
-                raise
-            except Exception as error:
-                run.tell("error", error_document(LimitError(f"its process cannot be started: {error}", remedy=_REPORT)))
-                return
-            try:
+        """Run a worker for the question, tell what it tells, and ask it about other GPUs until the run is cancelled.
+
+        The clock runs from when the warm process has forked it.
+        """
+        worker: Worker | None = None
+        try:
+            async with self._places:
+                run.tell("progress", {"stage": "starting", "done": 0, "total": 0})
+                worker = await self._started(run.question)
                 async with asyncio.timeout(self._limits.seconds):
                     await asyncio.to_thread(self._pass_on, run, worker, asyncio.get_running_loop())
-            except TimeoutError:
-                what = f"takes longer than the {self._limits.seconds:g} s that an answer may take"
-                remedy = "make the launch smaller, or start the server with a larger --seconds"
-                run.tell("error", error_document(LimitError(what, remedy=remedy)))
-            finally:
+            while run.events[-1].kind == "result":
+                await self._ask(worker, await asyncio.wait_for(run.asked.get(), _IDLE_S))
+        except TimeoutError:
+            run.tell("error", error_document(self._too_long()))
+        except Exception as error:
+            what = "its process cannot be started" if worker is None else "its process ended"
+            run.tell("error", error_document(LimitError(f"{what}: {error}", remedy=_REPORT)))
+        finally:
+            if worker is not None:
                 await asyncio.shield(asyncio.to_thread(worker.end))
+            while not run.asked.empty():  # after the last wait, so that nobody asks a process that will not reply
+                run.asked.get_nowait().reply.set_exception(_gone())
+
+    async def _started(self, question: Question) -> Worker:
+        starting = asyncio.create_task(asyncio.to_thread(self._start, question, self._limits))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.to_thread((await starting).end)  # a process that has begun must be ended
+            raise
+
+    async def _ask(self, worker: Worker, asked: _Asked) -> None:
+        """Reply to what is asked about other GPUs. What ends the process is an error of the reply."""
+        reply = asked.reply
+        try:
+            async with self._places, asyncio.timeout(self._limits.seconds):
+                found = await asyncio.to_thread(worker.designs, asked.designs)
+        except BaseException as error:
+            if not reply.done():
+                reply.set_exception(self._too_long() if isinstance(error, TimeoutError) else _gone())
+            raise
+        if not reply.done():  # whoever asked may have gone
+            reply.set_result(found)
+
+    def _too_long(self) -> LimitError:
+        what = f"takes longer than the {self._limits.seconds:g} s that an answer may take"
+        return LimitError(what, remedy="make the launch smaller, or start the server with a larger --seconds")
 
     def _pass_on(self, run: Run, worker: Worker, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: the events of `worker`. A process that ends without a last one is an error, too."""
@@ -139,7 +201,7 @@ class Runs:
             is_kept = kind == "result" and self._project is not None
             loop.call_soon_threadsafe(run.tell, kind, self._kept(run.question, form, data) if is_kept else data)
             last = kind
-        if last not in _LAST:
+        if last not in LAST:
             error = LimitError("its process ended without an answer; it may have run out of memory or time", remedy=_REPORT)
             loop.call_soon_threadsafe(run.tell, "error", error_document(error))
 
@@ -150,3 +212,7 @@ class Runs:
             return data | {"version": self._project.keep(question, form, data["document"])}
         except WarpsightError as error:
             return data | {"not_kept": str(error)}
+
+
+def _gone() -> UsageError:
+    return UsageError("the process of this answer has ended", place="designs", remedy="run the kernel again")

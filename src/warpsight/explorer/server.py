@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from importlib.resources import files
@@ -22,26 +23,34 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from warpsight._version import __version__
+from warpsight.analysis.what_if import SLIDERS
 from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.explorer.changes import changes
+from warpsight.explorer.designs import checked_designs, gpu_of, key_rows, key_settings
 from warpsight.explorer.examples import examples
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.project import Project
-from warpsight.explorer.question import MOST_TEXT, Question, question_of
+from warpsight.explorer.question import FILES, MOST_TEXT, known_gpu, question_of
+from warpsight.explorer.results import Results
 from warpsight.explorer.runs import Event, Runs
-from warpsight.explorer.worker import Limits, Worker, warm
+from warpsight.explorer.worker import Limits, warm
 from warpsight.gpu.catalog import catalog_names, product_name
-from warpsight.models.base import model_names
+from warpsight.gpu.spec import GpuSpec
+from warpsight.models.base import STACK_PREFIX, model_names
+from warpsight.pipeline.rows import number_columns
 from warpsight.reports.html.page import checked_page
 from warpsight.reports.html.parts import paints
 
 _MOST_BODY = 4 * MOST_TEXT
-_API = "/api/"
+_API, _PAGES = "/api/", "/pages/"
 _PING_S = 15.0
 _POLICY = ("default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
-           "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")  # fmt: skip
+           "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")  # fmt: skip
+# A report has a policy of its own, by the hash of its script; here it is a document of no origin, in a frame of the page.
+_PAGE_POLICY = "sandbox allow-scripts; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 _HEADERS = {
-    "Cache-Control": "no-store", "Content-Security-Policy": _POLICY, "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin", "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
 }  # fmt: skip
 _BUILT = "built"
 ADDRESS = "127.0.0.1"
@@ -55,7 +64,7 @@ class Explorer:
 
     def __init__(self, folder: str | Path, port: int, limits: Limits) -> None:
         token = secrets.token_urlsafe(16)
-        project = Project(folder)
+        results, project = Results(folder), Project(folder)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -67,7 +76,7 @@ class Explorer:
         port = self._socket.getsockname()[1]
         hosts = frozenset(f"{name}:{port}" for name in (ADDRESS, "localhost"))
         self.url = f"http://{ADDRESS}:{port}/#{token}"
-        self._application = application(project, hosts, token, limits)
+        self._application = application(Api(results, project, Runs(project, limits), token), hosts)
 
     def serve(self) -> None:
         """Answer until interrupted."""
@@ -76,14 +85,8 @@ class Explorer:
         uvicorn.Server(config).run(sockets=[self._socket])
 
 
-def application(
-    project: Project, hosts: frozenset[str], token: str, limits: Limits, start: Callable[[Question, Limits], Worker] = Worker
-) -> ASGIApp:
-    """The explorer of `project`, for requests to one of `hosts` (with their port) that have the `token`.
-
-    `start` makes the worker of a question.
-    """
-    api = _Api(project, Runs(project, limits, start))
+def application(api: Api, hosts: frozenset[str]) -> ASGIApp:
+    """The explorer that `api` answers for, for requests to one of `hosts` (with their port) that have its token."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -95,13 +98,20 @@ def application(
         Route("/api/runs", api.ask, methods=["POST"]),
         Route("/api/runs/{run}", api.cancel, methods=["DELETE"]),
         Route("/api/runs/{run}/events", api.events),
+        Route("/api/runs/{run}/designs", api.designs, methods=["POST"]),
+        Route("/api/gpus/{gpu}/keys", api.keys),
+        Route("/api/gpus/{gpu}/settings", api.settings),
         Route("/api/versions", api.versions),
         Route("/api/versions/{number:int}", api.version),
         Route("/api/versions/{number:int}/report", api.report),
+        Route("/api/changes/{before:int}/{after:int}", api.changes),
+        Route("/api/results", api.found),
+        Route("/api/results/{idents}", api.found_page),
+        Route("/pages/{key}/{kind}/{ident}", api.page),
         Mount("/", StaticFiles(directory=Path(str(files(__package__))) / _BUILT, html=True)),
     ]
     handlers: Any = {WarpsightError: _refused}
-    return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers), hosts, token)
+    return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers), hosts, api.token)
 
 
 class Guard:
@@ -120,9 +130,13 @@ class Guard:
             await self._inner(scope, receive, send)
             return
 
+        is_page = scope["path"].startswith(_PAGES)
+        headers = {**_HEADERS, "Content-Security-Policy": _PAGE_POLICY if is_page else _POLICY,
+                   "X-Frame-Options": "SAMEORIGIN" if is_page else "DENY"}  # fmt: skip
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *((k.lower().encode(), v.encode()) for k, v in _HEADERS.items())]
+                message["headers"] = [*message["headers"], *((k.lower().encode(), v.encode()) for k, v in headers.items())]
             await send(message)
 
         refusal = self._refusal(Request(scope))
@@ -150,19 +164,27 @@ async def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": error_document(error)}, 422)
 
 
-class _Api:
-    """What the page asks for."""
+class Api:
+    """What the page asks for: about the results and the versions of a folder, and what is running. `token` lets in."""
 
-    def __init__(self, project: Project, runs: Runs) -> None:
-        self.project, self.runs = project, runs
+    def __init__(self, results: Results, project: Project, runs: Runs, token: str) -> None:
+        self.results, self.project, self.runs, self.token = results, project, runs, token
+
+    def path_of(self, kind: str, ident: str) -> str:
+        """The path of a report that a frame shows. A frame sends no token: its path has a key that follows from it."""
+        return f"pages/{self._key(f'{kind}/{ident}')}/{kind}/{ident}"
+
+    def _key(self, name: str) -> str:
+        return hmac.new(self.token.encode(), name.encode(), "sha256").hexdigest()[:32]
 
     async def start(self, request: Request) -> Response:
         """What a page needs to begin: GPUs, models, examples, and the colours of components as in reports."""
         known = [{"name": each.name, "title": each.title, "question": each.question.to_json()} for each in examples()]
         gpus = [{"name": name, "title": product_name(name)} for name in catalog_names()]
         return JSONResponse(
-            {"version": __version__, "project": str(self.project.folder), "gpus": gpus, "models": model_names(),
-             "paints": paints(()), "examples": known}
+            {"version": __version__, "project": str(self.project.folder.resolve()), "gpus": gpus, "models": model_names(),
+             "paints": paints(_components()), "examples": known, "languages": list(FILES),
+             "sliders": [key for key, _, _ in SLIDERS]}
         )  # fmt: skip
 
     async def ask(self, request: Request) -> Response:
@@ -186,9 +208,50 @@ class _Api:
         last = request.headers.get("last-event-id", "0")
         return StreamingResponse(_sent(run.follow(int(last) if last.isdecimal() else 0)), media_type="text/event-stream")
 
+    async def designs(self, request: Request) -> Response:
+        """The kernel of an answer on other GPUs: {"designs": [{"gpu", "overrides"}]} gives a prediction or an `error` for each."""
+        wanted = checked_designs(await _body(request))
+        run = self.runs.find(request.path_params["run"])
+        if run is None:
+            return _error(404, "there is no such run (any more)")
+        return JSONResponse({"designs": await self.runs.designs(run, wanted)})
+
+    async def keys(self, request: Request) -> Response:
+        """The keys of a GPU with its own values; the query `set=key=value`, any number of times, changes the GPU."""
+        return JSONResponse(await asyncio.to_thread(lambda: key_rows(_gpu(request))))
+
+    async def settings(self, request: Request) -> Response:
+        """The values of sliders, for the keys of the query `key`."""
+        wanted = request.query_params.getlist("key")
+        return JSONResponse(await asyncio.to_thread(lambda: [key_settings(_gpu(request), key) for key in wanted]))
+
     async def versions(self, request: Request) -> Response:
         """The rows of all versions."""
-        return JSONResponse([asdict(each) for each in self.project.versions()])
+        rows = [asdict(each) | {"page": self.path_of("versions", str(each.number))} for each in self.project.versions()]
+        return JSONResponse(rows)
+
+    async def changes(self, request: Request) -> Response:
+        """Two versions side by side."""
+        numbers = request.path_params["before"], request.path_params["after"]
+        return JSONResponse(await asyncio.to_thread(changes, self.project, *numbers))
+
+    async def found(self, request: Request) -> Response:
+        """The results of the folder, and the other files."""
+        rows, others = await asyncio.to_thread(lambda: (self.results.rows(), self.results.others()))
+        return JSONResponse({"results": rows, "others": others})
+
+    async def found_page(self, request: Request) -> Response:
+        """The path of the report of a result, or of two compared, `IDENT+IDENT`."""
+        idents = request.path_params["idents"]
+        await asyncio.to_thread(self.results.page, idents)  # what cannot be shown is said here
+        return JSONResponse({"page": self.path_of("results", idents)})
+
+    async def page(self, request: Request) -> Response:
+        """A report, for a frame that has its key."""
+        key, kind, ident = (request.path_params[name] for name in ("key", "kind", "ident"))
+        if not secrets.compare_digest(key.encode(), self._key(f"{kind}/{ident}").encode()):
+            return _error(401, "the key of this report is wrong: open it from the explorer")
+        return HTMLResponse(await asyncio.to_thread(self.results.page if kind == "results" else self._report, ident))
 
     async def version(self, request: Request) -> Response:
         """The question and the document of a version."""
@@ -198,9 +261,19 @@ class _Api:
 
     async def report(self, request: Request) -> Response:
         """The report of a version: one file, which needs no server."""
-        number = request.path_params["number"]
-        document = await asyncio.to_thread(self.project.document, number)
-        return HTMLResponse(await asyncio.to_thread(checked_page, document, f"version {number}"))
+        return HTMLResponse(await asyncio.to_thread(self._report, str(request.path_params["number"])))
+
+    def _report(self, number: str) -> str:
+        return checked_page(self.project.document(int(number)), f"version {number}")
+
+
+def _components() -> list[str]:
+    """The components of all models' CPI stacks."""
+    return [name.removeprefix(STACK_PREFIX) for name in number_columns(model_names()) if name.startswith(STACK_PREFIX)]
+
+
+def _gpu(request: Request) -> GpuSpec:
+    return gpu_of(known_gpu(request.path_params["gpu"]), tuple(request.query_params.getlist("set")))
 
 
 async def _body(request: Request) -> Any:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpsight.explorer.answer import answer, gpu_of
+from warpsight.explorer.answer import answer
+from warpsight.explorer.designs import gpu_of
 from warpsight.explorer.examples import examples
 from warpsight.gpu.catalog import catalog_names
 

@@ -9,6 +9,7 @@ import os
 import resource
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from warpsight.base.units import SIZE, format_quantity
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.question import Question
 
+LAST = frozenset({"result", "error", "cancelled"})
+"""The kinds of the last event of an answer."""
 _WARM = "warpsight.explorer.warm"
 _ANSWER = "warpsight.explorer.answer"
 _LOOK_S = 0.05
@@ -31,10 +34,13 @@ _MOST_FILE = 1 << 30  # bytes of a file that an answer may write, as for the cac
 
 @dataclass(frozen=True)
 class Limits:
-    """What an answer may take: `seconds` on the clock, and `memory_bytes` on top of what a warm process has."""
+    """What an answer may take and do: `seconds` on the clock, `memory_bytes` on top of what a warm process has, and whether a text
+    in `python` is run, which can do all that its user can.
+    """
 
     seconds: float = 60.0
     memory_bytes: int = 4 << 30
+    python: bool = False
 
 
 def warm() -> None:
@@ -50,14 +56,15 @@ def _context() -> ForkServerContext:
 
 
 class Worker:
-    """The process that answers one question. `events` gives what it tells; `end` ends it at once, with all that it has started.
+    """The process that answers one question. `events` gives what it tells; after a result `designs` asks it about other GPUs;
+    `end` ends it at once, with all that it has started.
 
     Starting it waits for the warm process, which the first one starts.
     """
 
     def __init__(self, question: Question, limits: Limits) -> None:
         context = _context()
-        self._events, told = context.Pipe(duplex=False)
+        self._events, told = context.Pipe()
         self._process: BaseProcess = context.Process(
             target=_work, args=(question, limits, told), name="answer", daemon=True
         )
@@ -65,12 +72,24 @@ class Worker:
         told.close()  # the process has the only one, so that its end is the end of the events
 
     def events(self) -> Iterator[tuple[str, Any]]:
-        """Kind and data of each event, until the process ends."""
+        """Kind and data of each event, to the last one (`LAST`), or until the process ends."""
         with suppress(EOFError, OSError):
             while True:
-                # JSON, and not a pickle: what comes from a process that runs a stranger's kernel must not be able to run anything
-                kind, data = json.loads(self._events.recv_bytes())
+                kind, data = self._told()
                 yield kind, data
+                if kind in LAST:
+                    return
+
+    def designs(self, wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """`Bench.answers` of the kernel that was answered. Raises EOFError or OSError when the process has ended."""
+        self._events.send_bytes(json.dumps(wanted).encode())
+        found: list[dict[str, Any]] = self._told()[1]
+        return found
+
+    def _told(self) -> tuple[str, Any]:
+        # JSON, and not a pickle: what comes from a process that runs a stranger's kernel must not be able to run anything
+        kind, data = json.loads(self._events.recv_bytes())
+        return kind, data
 
     def end(self) -> None:
         """End the process."""
@@ -83,7 +102,7 @@ class Worker:
 
 
 def _work(question: Question, limits: Limits, told: Connection) -> None:
-    """In the new process: answer within the limits."""
+    """In the new process: answer within the limits, then tell about other GPUs, until it is ended."""
     os.setsid()
     telling = threading.Lock()
 
@@ -94,13 +113,20 @@ def _work(question: Question, limits: Limits, told: Connection) -> None:
     threading.Thread(target=_watch, args=(_resident() + limits.memory_bytes, limits, tell), daemon=True).start()
     _limit(limits)
     module: Any = importlib.import_module(_ANSWER)  # loaded already in a process that is forked
-    module.answer(question, tell)
+    bench = module.answer(question, tell)
+    with suppress(EOFError, OSError):
+        while bench is not None:
+            wanted = json.loads(told.recv_bytes())
+            _limit(limits)
+            tell("designs", bench.answers(wanted))
     os._exit(0)  # what lies in memory need not be taken apart
 
 
 def _limit(limits: Limits) -> None:
-    """Limits of this process and of those that it starts, which compilers may replace by their own. The clock is the server's."""
-    processor = int(limits.seconds * (os.cpu_count() or 1)) + 1
+    """Limits of this process for its next answer, and of those that it starts, which compilers may replace by their own. The clock
+    is the server's.
+    """
+    processor = int(time.process_time() + limits.seconds * (os.cpu_count() or 1)) + 1
     for kind, most in ((resource.RLIMIT_CPU, processor), (resource.RLIMIT_FSIZE, _MOST_FILE), (resource.RLIMIT_CORE, 0)):
         _, hard = resource.getrlimit(kind)
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))

@@ -1,4 +1,4 @@
-"""Kernels to begin with: each a `.cu` file, whose first comment is its title, beside the rest of its question as JSON."""
+"""Kernels to begin with: each a text, whose first comment is its title, beside the rest of its question as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from warpsight.explorer.question import Question, question_of
 
-NAMES = ("saxpy", "transpose", "matmul", "reduction")
+FILES = ("saxpy.cu", "transpose.cu", "matmul.cu", "reduction.cu", "triton.txt")
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Example:
 @cache
 def examples() -> tuple[Example, ...]:
     """The examples, the simplest first."""
-    return tuple(map(_example, NAMES))
+    return tuple(map(_example, FILES))
 
 
-def _example(name: str) -> Example:
-    folder = files(__package__)
-    source = folder.joinpath(f"{name}.cu").read_text("utf-8")
+def _example(file: str) -> Example:
+    folder, name = files(__package__), file.partition(".")[0]
+    source = folder.joinpath(file).read_text("utf-8")
     launch = json.loads(folder.joinpath(f"{name}.json").read_text("utf-8"))
-    title = source.partition("\n")[0].removeprefix("//").strip()
+    title = source.partition("\n")[0].lstrip("/#").strip()
     return Example(name, title, question_of({"source": source, **launch}))

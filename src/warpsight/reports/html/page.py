@@ -9,9 +9,8 @@ import base64
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
-from warpsight.analysis.report_data.files import DAMAGE, ResultFile, ResultSummary
+from warpsight.analysis.report_data.files import DAMAGE
 from warpsight.base.errors import FormatError
 from warpsight.base.units import duration, percent, thousands, three_digits
 from warpsight.reports.comparison import signed_percent
@@ -236,26 +235,25 @@ _STYLES = ("base.css", "layout.css", "parts.css")
 _SCRIPTS = ("core.js", "tabs.js", "keys.js")
 
 
-def checked_page(document: dict[str, Any], place: str, *, live: bool = False) -> str:
+def checked_page(document: dict[str, Any], place: str) -> str:
     """The page of a document read from the file `place`. Raises FormatError if the document is not report data."""
     try:
-        return page(document, live=live)
+        return page(document)
     except (TemplateError, *DAMAGE) as error:
         what = f"is not report data ({type(error).__name__}: {error})"
         raise FormatError(what, place=place, remedy="create it again with `warpsight report --json` of this version") from error
 
 
-def page(document: dict[str, Any], *, live: bool = False) -> str:
+def page(document: dict[str, Any]) -> str:
     """The HTML of `document`. The same document always gives the same text; every text in it is escaped, never executed.
 
-    `live` is for a server (`serving.py`): the page polls it and reloads when the result has changed.
     Raises KeyError or ValueError if the document is not report data or has NaN.
     """
     content = plain(document)
     shown = [(section, section.context(content)) for section in SECTIONS[content["kind"]]]
     present = [(section, context) for section, context in shown if context is not None]
     style = "\n".join([*(_asset(name) for name in (*_STYLES, *_extra(present, "styles"))), paints(_components(content))])
-    script = _bundle((*_SCRIPTS, *_extra(present, "scripts"), *(["live.js"] if live else [])))
+    script = _bundle((*_SCRIPTS, *_extra(present, "scripts")))
     titles = dict(zip(("before", "after"), content.get("names", ()), strict=False))
     bodies = [{"section": section, "title": titles.get(section.name, section.title), "html": render(section.template, **context)}
               for section, context in present]
@@ -265,7 +263,7 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
         sections=bodies,
         style=style,
         script=script,
-        policy=_policy(script, "form-action 'none'" + ("; connect-src 'self'" if live else "")),
+        policy=_policy(script, "form-action 'none'"),
         data=_data(embedded(content)),
     )
     # a plain str, so that text appended to it is not escaped; undecodable file names are replaced
@@ -279,14 +277,6 @@ def _components(document: dict[str, Any]) -> list[str]:
     stacks.append((document.get("designs") or {}).get("components", ()))
     rows = document["components"] if document["kind"] == "comparison" else ()
     return [*(name for stack in stacks for name in stack), *(row["name"] for row in rows)]
-
-
-def list_page(folder: str, results: Sequence[ResultSummary], others: Sequence[tuple[ResultFile, str]]) -> str:
-    """The page that lists results, sorted by any column, two to be compared; and files that are not results, with the reason."""
-    style, script = "\n".join(_asset(name) for name in (*_STYLES, "list.css")), _asset("list.js")
-    dates = [datetime.fromtimestamp(each.changed).astimezone() for each in results]
-    return render("list.jinja", folder=folder, results=list(zip(results, dates, strict=True)), others=others, style=style,
-                  script=script, policy=_policy(script, "form-action 'self'"))  # fmt: skip
 
 
 def _policy(script: str, more: str) -> str:

@@ -1,0 +1,145 @@
+// GPUs side by side: other GPUs, and the question's own with other values of its keys, predicted as a slider moves.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type Design, type KeyRow, type Prediction, type Settings, type Start, keys, lookUp, predict, problemOf, settings } from "./protocol";
+import { type Side, Stacks } from "./stack";
+
+interface Props {
+  run: string | null; // the answer whose process is asked; null while there is none
+  gpu: string;
+  overrides: string[];
+  own: Prediction;
+  start: Start;
+  adopt: (overrides: string[]) => void;
+}
+
+interface Asked {
+  label: string;
+  design: Design;
+}
+
+export function Designs({ run, gpu, overrides, own, start, adopt }: Props) {
+  const [sliders, setSliders] = useState<Settings[]>([]);
+  const [known, setKnown] = useState<KeyRow[]>([]);
+  const [chosen, setChosen] = useState<Record<string, string>>({}); // the values that differ from the GPU's own, by key
+  const [others, setOthers] = useState<string[]>([]);
+  const [sides, setSides] = useState<Side[]>([]);
+  const waiting = useRef<{ asked: Asked[]; run: string } | null>(null);
+  const busy = useRef(false);
+
+  useEffect(() => {
+    let current = true;
+    const shown = sliders.length > 0 ? sliders.map((each) => each.key) : start.sliders;
+    lookUp(settings(gpu, overrides, shown), (found) => current && setSliders(found));
+    lookUp(keys(gpu, overrides), (found) => current && setKnown(found));
+    setChosen({});
+    return () => {
+      current = false;
+    };
+  }, [gpu, overrides.join()]);
+
+  useEffect(() => {
+    const changed = Object.entries(chosen).map(([key, value]) => `${key}=${value}`);
+    const asked: Asked[] = [];
+    if (changed.length > 0) asked.push({ label: "changed", design: { gpu, overrides: with_(overrides, changed) } });
+    if (changed.length > 1)
+      asked.push(...changed.map((each) => ({ label: `only ${each}`, design: { gpu, overrides: with_(overrides, [each]) } })));
+    asked.push(...others.map((name) => ({ label: name, design: { gpu: name, overrides: [] } })));
+    setSides((before) => asked.map(({ label }) => before.find((side) => side.label === label) ?? { label, prediction: null }));
+    waiting.current = run === null || asked.length === 0 ? null : { asked, run };
+    void send();
+  }, [run, own, chosen, others]);
+
+  // One request at a time; of those that wait, the last one wins.
+  async function send(): Promise<void> {
+    const next = waiting.current;
+    if (busy.current || next === null) return;
+    busy.current = true;
+    waiting.current = null;
+    try {
+      const found = await predict(next.run, next.asked.map((each) => each.design));
+      const sides = next.asked.map(({ label }, at): Side => {
+        const answer = found[at]!;
+        return "error" in answer ? { label, prediction: null, problem: answer.error.what } : { label, prediction: answer };
+      });
+      if (waiting.current === null) setSides(sides);
+    } catch (error) {
+      const problem = problemOf(error).what;
+      if (waiting.current === null) setSides(next.asked.map(({ label }) => ({ label, prediction: null, problem })));
+    } finally {
+      busy.current = false;
+      void send();
+    }
+  }
+
+  const set = (each: Settings, value: string) => {
+    const { [each.key]: _, ...rest } = chosen;
+    setChosen(value === each.settings[each.own] || value.trim() === "" ? rest : { ...rest, [each.key]: value });
+  };
+  const add = (key: string) => lookUp(settings(gpu, overrides, [key]), (found) => setSliders((before) => [...before, ...found]));
+  const unused = known.filter((row) => !sliders.some((each) => each.key === row.key));
+
+  return (
+    <>
+      <Stacks caption="GPUs side by side" sides={[{ label: `${gpu}${overrides.length ? " (changed)" : ""}`, prediction: own }, ...sides]} />
+      <div class="sliders">
+        {sliders.map((each) => (
+          <Slider key={each.key} slider={each} row={known.find((row) => row.key === each.key)} value={chosen[each.key] ?? each.settings[each.own]!}
+            change={(value) => set(each, value)} />
+        ))}
+      </div>
+      <p class="tools">
+        <Adder label="Add a key" choices={unused.map((row) => [row.key, `${row.key}: ${row.meaning}`])} add={add} />
+        <Adder label="Add a GPU" choices={start.gpus.filter((each) => each.name !== gpu && !others.includes(each.name)).map((each) => [each.name, each.title])}
+          add={(name) => setOthers([...others, name])} />
+        {others.map((name) => (
+          <button key={name} type="button" onClick={() => setOthers(others.filter((each) => each !== name))}>Remove {name}</button>
+        ))}
+        {Object.keys(chosen).length > 0 && (
+          <>
+            <button type="button" onClick={() => setChosen({})}>Reset the sliders</button>
+            <button type="button" onClick={() => adopt(with_(overrides, Object.entries(chosen).map(([key, value]) => `${key}=${value}`)))}>
+              Predict this GPU as a version
+            </button>
+          </>
+        )}
+      </p>
+      {run === null && <p>The sliders wait until the kernel has been run.</p>}
+    </>
+  );
+}
+
+// `changed` over `overrides`: a key is set once.
+function with_(overrides: string[], changed: string[]): string[] {
+  const keyOf = (text: string) => text.split("=", 1)[0]!.trim();
+  const named = new Set(changed.map(keyOf));
+  return [...overrides.filter((text) => !named.has(keyOf(text))), ...changed];
+}
+
+function Slider({ slider, row, value, change }: { slider: Settings; row: KeyRow | undefined; value: string; change: (value: string) => void }) {
+  const at = slider.settings.indexOf(value);
+  const [typed, setTyped] = useState(value); // what is being typed stays while an answer comes
+  useEffect(() => setTyped(value), [value]);
+  return (
+    <fieldset>
+      <legend title={row?.meaning}>{slider.key}{row && !row.live && <small> caches simulated again</small>}</legend>
+      <input type="range" aria-label={slider.key} min={0} max={slider.settings.length - 1} value={at < 0 ? slider.own : at}
+        aria-valuetext={value} disabled={slider.settings.length < 2}
+        onInput={(event) => change(slider.settings[Number(event.currentTarget.value)]!)} />
+      <input type="text" aria-label={`${slider.key}, exact value`} value={typed} spellcheck={false}
+        onInput={(event) => setTyped(event.currentTarget.value)} onChange={(event) => change(event.currentTarget.value)} />
+    </fieldset>
+  );
+}
+
+function Adder({ label, choices, add }: { label: string; choices: [string, string][]; add: (name: string) => void }) {
+  return (
+    <label>
+      {label}{" "}
+      <select value="" onChange={(event) => { add(event.currentTarget.value); event.currentTarget.value = ""; }}>
+        <option value="" disabled>choose …</option>
+        {choices.map(([name, title]) => <option key={name} value={name}>{title}</option>)}
+      </select>
+    </label>
+  );
+}
