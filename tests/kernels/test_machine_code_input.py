@@ -108,6 +108,13 @@ def test_cubin_has_its_kernels_parameters_and_variables(path: str) -> None:
     assert module.variables["pointer"].initial_symbols == ((0, "counter", 0),)
 
 
+def test_cubin_with_parameters_that_the_driver_makes_is_refused(cubin: bytes) -> None:
+    """Such kernels list the parameters that a launch states in an attribute of its own (0x45 in place of 0x17)."""
+    stated = cubin.replace(b"\x04\x17\x0c\x00", b"\x04\x45\x0c\x00")
+    with pytest.raises(UnsupportedError, match=r"parameters that NVIDIA's driver makes.*tensor maps"):
+        read_module(stated, Architecture(80), "tiles.cubin")
+
+
 @pytest.mark.parametrize(
     ("code", "gpu", "runs"),
     [("80", "80", True), ("80", "86", True), ("86", "80", False), ("80", "90", False), ("75", "80", False), ("90a", "90", True),

@@ -27,16 +27,16 @@ from warpsight.programs.session import MEMORY_BYTES, Observer, Session
 from warpsight.programs.wire import CHECK_VARIABLE, MEMORY_VARIABLE, SOCKET_VARIABLE, Closed, Wire
 
 _SOURCES = Path(__file__).parent / "runtime"
-# Without sibling calls the function of the interface that a program has called is in the back trace. Its own calls stay in the library
-# (-Bsymbolic), also where a package of Python has loaded NVIDIA's runtime with the same names.
+# Without sibling calls the function of the interface that a program has called is in the back trace. With -Bsymbolic the library calls
+# its own functions, also where a package of Python has loaded NVIDIA's runtime with the same names.
 _FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread", "-fno-optimize-sibling-calls",
           "-Wl,-Bsymbolic")  # fmt: skip
 _KIND = "runtime"
 # The file name that programs ask for, by the major version of CUDA's interface; it is also the version of all symbols.
 SONAMES = {13: "libcudart.so.13", 12: "libcudart.so.12", 11: "libcudart.so.11.0"}
 DRIVER = "libcuda.so.1"
-# The driver's library asks for the file beside it, not for a name: a program may have loaded NVIDIA's library of that name by its path,
-# as packages of Python do that bring it along.
+# The driver's library needs the file beside it, by its place and not by its name: packages of Python bring NVIDIA's library of that
+# name along, and load it by its path.
 _BESIDE = f"$ORIGIN/{SONAMES[max(SONAMES)]}"
 
 
