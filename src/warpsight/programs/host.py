@@ -27,8 +27,8 @@ from warpsight.programs.session import MEMORY_BYTES, Observer, Session
 from warpsight.programs.wire import CHECK_VARIABLE, MEMORY_VARIABLE, SOCKET_VARIABLE, Closed, Wire
 
 _SOURCES = Path(__file__).parent / "runtime"
-# Without sibling calls the function of the interface that a program has called is in the back trace. With -Bsymbolic the library calls
-# its own functions, also where a package of Python has loaded NVIDIA's runtime with the same names.
+# Without sibling calls the function of the interface that a program has called is in the back trace. With -Bsymbolic the library
+# calls its own functions, also where a package of Python has loaded NVIDIA's runtime with the same names.
 _FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread", "-fno-optimize-sibling-calls",
           "-Wl,-Bsymbolic")  # fmt: skip
 _KIND = "runtime"
