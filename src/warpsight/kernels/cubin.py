@@ -3,8 +3,8 @@
 The layout has no public specification. Used here: `.nv.info` and `.nv.info.<kernel>` hold attributes as (format, attribute, size,
 payload), where 0x2f is a pair (symbol index, registers per thread), 0x11 a pair (symbol index, bytes of stack frame), 0x12 the
 same for the stack with all calls, and 0x0a the place of the parameters in constant bank 0 (symbol index, offset, size); 0x17 is a
-parameter (index, number, offset, and a word whose bits from 18 on are its size), 0x45 the same for a kernel with parameters that
-the driver makes, which it does not list (index, number, offset, size, flags), 0x0f the functions that the kernel calls and the
+parameter (index, number, offset, and a word whose bits from 18 on are its size), 0x45 the same as (index,
+number, offset, size, flags), which does not list those that the driver makes, 0x0f the functions that the kernel calls and the
 file does not contain, 0x05, 0x10 and 0x3d what `.maxntid`, `.reqntid` and `.reqnctapercluster` say.
 `.nv.constant<bank>[.<kernel>]` are constant banks, `.nv.global` and `.nv.global.init` the variables in device memory.
 `.nv.shared.<kernel>` has the size of the static shared memory, plus the 1 KiB that the system keeps for itself from sm_90 on
@@ -212,12 +212,14 @@ def read_module(data: bytes, architecture: Architecture, place: str) -> Module:
 def _function(elf: Cubin, symbol: Symbol) -> Function:
     section = elf.named(f".nv.info.{symbol.name}")
     attributes = elf.attributes(section) if symbol.other & _ENTRY and section is not None else []
-    rows = sorted(struct.unpack("<IHHI", payload)[1:] for kind, payload in attributes if kind == _PARAMETER)
+    rows = [(number, offset, word >> 18) for number, offset, word in
+            (struct.unpack("<IHHI", payload)[1:] for kind, payload in attributes if kind == _PARAMETER)]  # fmt: skip
+    stated = [struct.unpack("<IHHHH", payload)[1:4] for kind, payload in attributes if kind == _STATED_PARAMETER]
     limits = {kind: payload for kind, payload in attributes if kind in (_MAX_THREADS, _REQUIRED_THREADS, _CLUSTER)}
     start, needed = next((struct.unpack("<IHH", payload)[1:] for kind, payload in attributes if kind == _PARAMETERS), (0, 0))
     parameters, end = [], start
-    for number, offset, word in rows:
-        size, place = word >> 18, start + offset
+    for number, offset, size in sorted(rows + stated):
+        place = start + offset
         kind = f"b{8 * size}" if size in (1, 2, 4, 8) else "b8"
         align = next((1 << bits for bits in range(13) if -(-end >> bits) << bits == place), 0)
         if not align:
@@ -225,7 +227,7 @@ def _function(elf: Cubin, symbol: Symbol) -> Function:
         parameters.append(Variable(f"{symbol.name}_param_{number}", "param", kind, size, align))
         end = place + size
     end -= start
-    if any(kind == _STATED_PARAMETER for kind, _ in attributes):
+    if stated and end < needed:
         what = "it has parameters that NVIDIA's driver makes, as the tensor maps of kernels of CUDA Tile, which is not modelled"
         raise UnsupportedError(what, place=symbol.name, remedy="choose a GPU before compute capability 9.0, whose code needs none")
     if end != needed:
