@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -106,6 +107,20 @@ def test_cubin_has_its_kernels_parameters_and_variables(path: str) -> None:
     assert {name: variable.size for name, variable in module.variables.items()} == {"counter": 4, "table": 256, "pointer": 8}
     assert module.variables["counter"].initial == (7).to_bytes(4, "little")
     assert module.variables["pointer"].initial_symbols == ((0, "counter", 0),)
+
+
+def test_cubin_with_parameters_that_the_driver_makes_is_refused(cubin: bytes) -> None:
+    """Kernels of CUDA Tile list what a launch states in attribute 0x45; what the driver adds is only in the size of 0x0a."""
+    def stated(record: re.Match[bytes]) -> bytes:
+        return b"\x04\x45\x0c\x00" + record[1] + struct.pack("<HH", struct.unpack("<I", record[2])[0] >> 18, 0)
+
+    listed = re.sub(rb"\x04\x17\x0c\x00(.{8})(.{4})", stated, cubin, flags=re.DOTALL)
+    sizes = {name: [each.size for each in f.parameters] for name, f in read_module(cubin, Architecture(80), "a").kernels.items()}
+    assert listed != cubin and sorted(map(len, sizes.values())) == [1, 1, 4]
+    assert sizes == {n: [each.size for each in f.parameters] for n, f in read_module(listed, Architecture(80), "b").kernels.items()}
+    larger = re.sub(rb"(\x04\x0a\x08\x00.{6})(..)", lambda m: m[1] + struct.pack("<H", 512), listed, flags=re.DOTALL)
+    with pytest.raises(UnsupportedError, match=r"parameters that NVIDIA's driver makes.*tensor maps"):
+        read_module(larger, Architecture(80), "tiles.cubin")
 
 
 @pytest.mark.parametrize(

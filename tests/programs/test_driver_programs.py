@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 
 
 RUNTIME = {path.name: path.read_text() for path in (Path(host.__file__).parent / "runtime").glob("*.c")}
-DRIVER_FUNCTIONS = sorted(set(re.findall(r"^API \w+ (cu[A-Z]\w+)\(", "".join(RUNTIME.values()), re.MULTILINE)))
+DRIVER_FUNCTIONS = sorted(set(re.findall(r"(?:^API \w+ |\bSTUB\()(cu[A-Z]\w+)[()]", "".join(RUNTIME.values()), re.MULTILINE)))
 
 
 def stub(folder: Path) -> tuple[str, ...]:

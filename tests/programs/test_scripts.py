@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from warpsight.cli.main import main
+from warpsight.programs import host
 
 pytestmark = pytest.mark.unit
 SCRIPT = """
@@ -46,6 +48,76 @@ assert torch.equal(z, x[:64] + 1)
 print("all equal", sys.argv[1:])
 sys.exit(3)
 """
+# As Numba and cuTile call the driver; NVIDIA's runtime is loaded before, by its path, as cuda.pathfinder does it.
+OF_THE_DRIVER = """
+import ctypes, sys
+
+def uses():
+    import numba.cuda
+
+ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+driver = ctypes.CDLL("libcuda.so.1")
+wide, word = ctypes.c_uint64, ctypes.c_int
+
+def found(name, version):
+    function = ctypes.c_void_p()
+    assert driver.cuGetProcAddress_v2(name, ctypes.byref(function), version, wide(0), None) == 0, name
+    return ctypes.CFUNCTYPE(word)(function.value)
+
+assert driver.cuInit(0) == 0
+for name in (b"cuEventDestroy", b"cuStreamDestroy", b"cuIpcOpenMemHandle"):
+    found(name, 4010)
+context, number, memory, module, kernel = wide(), wide(), wide(), wide(), wide()
+assert driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+assert driver.cuCtxGetId(None, ctypes.byref(number)) == 0 and number.value > 1
+assert driver.cuGetExportTable(ctypes.byref(number), ctypes.byref(context)) == 500 and number.value == 0
+assert driver.cuMemAlloc_v2(ctypes.byref(memory), wide(4096)) == 0
+asked = (word * 4)(2, 4, 8, 9)  # kind of memory, address on the host, is it managed, device
+for pointer, expected in ((memory.value + 8, [2, 0, 0, 0]), (id(driver), [0, 0, 0, -2])):
+    answers = [word(7), wide(7), word(7), word(7)]
+    places = (ctypes.c_void_p * 4)(*(ctypes.addressof(each) for each in answers))
+    assert driver.cuPointerGetAttributes(4, asked, places, wide(pointer)) == 0
+    assert [each.value for each in answers] == expected
+assert driver.cuModuleLoadData(ctypes.byref(module), open(sys.argv[2], "rb").read() + bytes(1)) == 0
+assert driver.cuModuleGetFunction(ctypes.byref(kernel), module, b"fill") == 0
+parameters = (ctypes.c_void_p * 1)(ctypes.addressof(memory))
+assert driver.cuLaunchKernel(kernel, 2, 1, 1, 1, 1, 1, 0, None, parameters, None) == 0
+made = (word * 128)()
+assert driver.cuMemcpyDtoH_v2(made, memory, wide(512)) == 0
+assert list(made) == list(range(128))
+print("all as on a GPU")
+"""
+TILES = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .global .align 8 .b8 ___NV_TILE_LAUNCH_META_DATA___[64];
+.visible .entry fill(.param .u64 out) .reqntid 64 {
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %tid.x;
+  mad.lo.u32 %r3, %r1, 64, %r2;
+  mul.wide.u32 %rd2, %r3, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r3;
+  ret;
+}
+"""
+
+
+def test_a_script_that_calls_the_driver_runs_as_a_program(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its kernel is one of CUDA Tile: launched with one thread, it gets as many as it is compiled for."""
+    (tmp_path / "script.py").write_text(OF_THE_DRIVER)
+    (tmp_path / "tiles.ptx").write_text(TILES)
+    other, code = tmp_path / "libcudart.so.13", "int cudaGetDeviceCount(int *n) { *n = 0; return 35; }"
+    build = [host.compiler(), "-shared", "-fPIC", f"-Wl,-soname,{other.name}", "-x", "c", "-", "-o", str(other)]
+    subprocess.run(build, input=code, text=True, check=True)
+    words = ["--json", "--gpu", "a100", "--level", "ptx", "--kernels", "none"]
+    assert main(["run", *words, str(tmp_path / "script.py"), str(other), str(tmp_path / "tiles.ptx")]) == 0
+    document = json.loads(capfd.readouterr().out)
+    document = document[0] if isinstance(document, list) else document
+    assert [(row["grid"], row["block"]) for row in document["launches"]] == [([2, 1, 1], [64, 1, 1])]
 
 
 def test_a_script_that_is_not_there_and_one_without_triton_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

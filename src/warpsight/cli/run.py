@@ -35,8 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "warpsight run [options] [--] PROGRAM [ARGUMENT ...]\n       warpsight run [options] -m MODULE [ARGUMENT ...]"
     parser.add_argument("program", metavar="PROGRAM", nargs=argparse.REMAINDER,
-                        help="a program built with nvcc -cudart shared, or a Python script with Triton kernels (.py), and its "
-                        "arguments")
+                        help="a program built with nvcc -cudart shared, or a Python script (.py) with kernels of Triton, Numba, "
+                        "cuda.core or cuTile, and its arguments")
     parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a Python module, as "
                         "`python -m`: -m pytest test_kernels.py")
     options.add_gpu(parser)

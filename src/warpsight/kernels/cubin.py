@@ -3,7 +3,8 @@
 The layout has no public specification. Used here: `.nv.info` and `.nv.info.<kernel>` hold attributes as (format, attribute, size,
 payload), where 0x2f is a pair (symbol index, registers per thread), 0x11 a pair (symbol index, bytes of stack frame), 0x12 the
 same for the stack with all calls, and 0x0a the place of the parameters in constant bank 0 (symbol index, offset, size); 0x17 is a
-parameter (index, number, offset, and a word whose bits from 18 on are its size), 0x0f the functions that the kernel calls and the
+parameter (index, number, offset, and a word whose bits from 18 on are its size), 0x45 the same as (index,
+number, offset, size, flags), which does not list those that the driver makes, 0x0f the functions that the kernel calls and the
 file does not contain, 0x05, 0x10 and 0x3d what `.maxntid`, `.reqntid` and `.reqnctapercluster` say.
 `.nv.constant<bank>[.<kernel>]` are constant banks, `.nv.global` and `.nv.global.init` the variables in device memory.
 `.nv.shared.<kernel>` has the size of the static shared memory, plus the 1 KiB that the system keeps for itself from sm_90 on
@@ -25,7 +26,7 @@ from warpsight.kernels.elf import DAMAGE, FUNCTION, OBJECT, SECTION, Elf, Sectio
 from warpsight.kernels.toolkit import Architecture
 
 _PLACE = "cubin"
-_REGISTER_COUNT, _FRAME_SIZE, _MIN_STACK, _PARAMETERS, _PARAMETER = 0x2F, 0x11, 0x12, 0x0A, 0x17
+_REGISTER_COUNT, _FRAME_SIZE, _MIN_STACK, _PARAMETERS, _PARAMETER, _STATED_PARAMETER = 0x2F, 0x11, 0x12, 0x0A, 0x17, 0x45
 _CALLED, _MAX_THREADS, _REQUIRED_THREADS, _CLUSTER = 0x0F, 0x05, 0x10, 0x3D
 _SIZED_VALUE = 0x04
 _ENTRY = 0x10  # of a symbol: it is a kernel
@@ -211,12 +212,14 @@ def read_module(data: bytes, architecture: Architecture, place: str) -> Module:
 def _function(elf: Cubin, symbol: Symbol) -> Function:
     section = elf.named(f".nv.info.{symbol.name}")
     attributes = elf.attributes(section) if symbol.other & _ENTRY and section is not None else []
-    rows = sorted(struct.unpack("<IHHI", payload)[1:] for kind, payload in attributes if kind == _PARAMETER)
+    rows = [(number, offset, word >> 18) for number, offset, word in
+            (struct.unpack("<IHHI", payload)[1:] for kind, payload in attributes if kind == _PARAMETER)]  # fmt: skip
+    stated = [struct.unpack("<IHHHH", payload)[1:4] for kind, payload in attributes if kind == _STATED_PARAMETER]
     limits = {kind: payload for kind, payload in attributes if kind in (_MAX_THREADS, _REQUIRED_THREADS, _CLUSTER)}
     start, needed = next((struct.unpack("<IHH", payload)[1:] for kind, payload in attributes if kind == _PARAMETERS), (0, 0))
     parameters, end = [], start
-    for number, offset, word in rows:
-        size, place = word >> 18, start + offset
+    for number, offset, size in sorted(rows + stated):
+        place = start + offset
         kind = f"b{8 * size}" if size in (1, 2, 4, 8) else "b8"
         align = next((1 << bits for bits in range(13) if -(-end >> bits) << bits == place), 0)
         if not align:
@@ -224,6 +227,9 @@ def _function(elf: Cubin, symbol: Symbol) -> Function:
         parameters.append(Variable(f"{symbol.name}_param_{number}", "param", kind, size, align))
         end = place + size
     end -= start
+    if stated and end < needed:
+        what = "it has parameters that NVIDIA's driver makes, as the tensor maps of kernels of CUDA Tile, which is not modelled"
+        raise UnsupportedError(what, place=symbol.name, remedy="choose a GPU before compute capability 9.0, whose code needs none")
     if end != needed:
         raise ValueError(f"the parameters of {symbol.name} have {end} bytes, and {needed} are needed")
     threads = {kind: struct.unpack_from("<3I", payload) for kind, payload in limits.items()}

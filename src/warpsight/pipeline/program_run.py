@@ -28,7 +28,7 @@ from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD,
 from warpsight.pipeline.timeline import timeline_document
 from warpsight.pipeline.tracing import ListingSink, launch_folder
 from warpsight.programs.host import describe_signal, run_program
-from warpsight.programs.script import is_script, run_script
+from warpsight.programs.script import as_program, is_script, run_script
 from warpsight.programs.session import ExecutedLaunch, Observer, Span
 from warpsight.traces.schema import TraceSink
 from warpsight.traces.store import SpillingSink
@@ -231,8 +231,8 @@ def predict_program(
         gpu, tuple(models), in_order, selection or Selection(), folder, lets_through=out_of_bounds, check=checks,
         exact=exact, threads=threads_of(threads),
     )
-    start = run_script if in_python else run_program
-    run = start(command, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
+    start, started = (run_script, command) if in_python else (run_program, as_program(command))
+    run = start(started, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
     rows = predictor.rows
     target = "" if architecture is None else architecture.real
     found = None if not checks else findings_document(

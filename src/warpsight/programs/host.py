@@ -27,12 +27,17 @@ from warpsight.programs.session import MEMORY_BYTES, Observer, Session
 from warpsight.programs.wire import CHECK_VARIABLE, MEMORY_VARIABLE, SOCKET_VARIABLE, Closed, Wire
 
 _SOURCES = Path(__file__).parent / "runtime"
-# Without sibling calls the function of the interface that a program has called is in the back trace.
-_FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread", "-fno-optimize-sibling-calls")
+# Without sibling calls the function of the interface that a program has called is in the back trace. With -Bsymbolic the library
+# calls its own functions, also where a package of Python has loaded NVIDIA's runtime with the same names.
+_FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread", "-fno-optimize-sibling-calls",
+          "-Wl,-Bsymbolic")  # fmt: skip
 _KIND = "runtime"
 # The file name that programs ask for, by the major version of CUDA's interface; it is also the version of all symbols.
 SONAMES = {13: "libcudart.so.13", 12: "libcudart.so.12", 11: "libcudart.so.11.0"}
 DRIVER = "libcuda.so.1"
+# The driver's library needs the file beside it, by its place and not by its name: packages of Python bring NVIDIA's library of that
+# name along, and load it by its path.
+_BESIDE = f"$ORIGIN/{SONAMES[max(SONAMES)]}"
 
 
 def compiler() -> str:
@@ -52,7 +57,7 @@ def library_folder(scratch: Path) -> Path:
     it, where the cache folder cannot be written, or has a name that the loader cannot take. Raises UsageError.
     """
     files = sorted(f for f in _SOURCES.iterdir() if f.suffix in (".c", ".h", ".txt"))
-    content = diskcache.content_key(*_FLAGS, *(part for f in files for part in (f.name, f.read_bytes())))
+    content = diskcache.content_key(*_FLAGS, _BESIDE, *(part for f in files for part in (f.name, f.read_bytes())))
     names = [*SONAMES.values(), DRIVER]
     kept = [diskcache.library(_KIND, content, name) for name in names]
     if not all(kept):
@@ -92,7 +97,8 @@ def _build(command: str, version: int, folder: Path) -> None:
 
 def _build_driver(command: str, folder: Path) -> None:
     """The driver's library is empty and needs the runtime's, which has the functions of both: they have one memory."""
-    needs = ["-shared", "-nostdlib", f"-Wl,-soname,{DRIVER}", "-Wl,--no-as-needed", str(folder / SONAMES[max(SONAMES)])]
+    _link(command, ["-shared", "-nostdlib", f"-Wl,-soname,{_BESIDE}", "-x", "c", os.devnull], folder / "beside.so")
+    needs = ["-shared", "-nostdlib", f"-Wl,-soname,{DRIVER}", "-Wl,--no-as-needed", str(folder / "beside.so")]
     _link(command, needs, folder / DRIVER)
 
 

@@ -18,7 +18,7 @@ from warpsight.isa.ptx.program import Function
 from warpsight.kernels.assembler import cubin_of
 from warpsight.kernels.cubin import kernel_image
 from warpsight.kernels.fatbin import image_entries
-from warpsight.kernels.launch import KernelSource, Launch
+from warpsight.kernels.launch import Dim3, KernelSource, Launch
 from warpsight.kernels.machine_code import variant_of
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse, register_use
@@ -33,6 +33,7 @@ heap of the kernels' own `malloc`, and at the end the workspace of a cooperative
 WORKSPACE = ARENA_BASE + MODULE_ZONE - GLOBAL_ALIGN
 HEAP_START = ARENA_BASE + MODULE_ZONE // 2
 HEAP_MOST_BYTES = WORKSPACE - GLOBAL_ALIGN - HEAP_START
+_OF_TILES = "___NV_TILE_LAUNCH_META_DATA___"  # the compiler of CUDA Tile (cuTile) declares it in its modules
 
 
 @dataclass
@@ -134,6 +135,13 @@ class Kernel:
         """Threads that a block may have, by the kernel's own word (.maxntid, .reqntid), else CUDA's limit."""
         most = self.function.required_threads or self.function.max_threads
         return most[0] * most[1] * most[2] if most else 1024
+
+    def block(self, stated: Dim3) -> Dim3:
+        """The block of a launch. For a kernel of CUDA Tile programs state (1, 1, 1), and the driver starts the threads that it was
+        compiled for.
+        """
+        required = self.function.required_threads
+        return required if required is not None and _OF_TILES in self.source.module.variables else stated
 
 
 @dataclass(frozen=True)

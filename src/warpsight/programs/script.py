@@ -6,6 +6,7 @@ address, and back when it has ended.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.util
 import io
@@ -41,6 +42,8 @@ from warpsight.programs.session import MEMORY_BYTES, ExecutedLaunch, Observer, S
 from warpsight.programs.torch_device import as_cuda_device
 
 _SCRIPT, MODULE = ".py", "-m"
+_CALL_THE_DRIVER = {"numba", "cuda", "cupy", "pycuda"}  # packages that load libcuda.so.1, so that a program's host serves them
+_RUN_HERE = {"triton", "torch"}
 
 
 class ScriptDevice(Device):
@@ -210,8 +213,30 @@ def seen_by_scripts(device: ScriptDevice) -> Iterator[None]:
 
 
 def is_script(command: Sequence[str]) -> bool:
-    """Whether it is a Python script with its arguments, or `-m` with a module's name and its arguments."""
-    return command[0] == MODULE or command[0].endswith(_SCRIPT)
+    """Whether it runs in this process: a Python script with its arguments, or `-m` with a module's name and its arguments.
+
+    A script of Numba, `cuda.core` or cuTile, without Triton and PyTorch, does not: it calls the driver, as a program does.
+    """
+    if command[0] == MODULE or not command[0].endswith(_SCRIPT):
+        return command[0] == MODULE
+    packages = _imported(Path(command[0]))
+    return not packages & _CALL_THE_DRIVER or bool(packages & _RUN_HERE)
+
+
+def as_program(command: Sequence[str]) -> list[str]:
+    """The command that starts a program: for a script, Python with it."""
+    return [sys.executable, *command] if command[0].endswith(_SCRIPT) else list(command)
+
+
+def _imported(path: Path) -> set[str]:
+    """The packages that a script names in its imports; none where it cannot be read, which running it will say."""
+    try:
+        nodes = list(ast.walk(ast.parse(path.read_bytes())))
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    return {name.partition(".")[0] for name in names}
 
 
 def run_script(

@@ -310,7 +310,7 @@ class Session:
         number, gx, gy, gz, bx, by, bz, *shape, shared, allocations, cooperative, heap_bytes, size = LAUNCH.unpack_from(payload)
         kernel, parameters = self._modules.kernels[number], payload[LAUNCH.size : LAUNCH.size + size]
         launch = Launch(
-            kernel.function.name, (gx, gy, gz), (bx, by, bz),
+            kernel.function.name, (gx, gy, gz), kernel.block((bx, by, bz)),
             tuple(ScalarArgument(parameters[start : start + length]) for start, length in kernel.layout), shared,
             (shape[0], shape[1], shape[2]) if shape[0] else None,
         )

@@ -14,9 +14,10 @@ typedef uint64_t address_t;
 
 #define MOST_CONTEXTS 64
 
-struct context { unsigned flags; bool primary; };
+struct context { unsigned flags; bool primary; uint64_t id; };
 
-static struct context primary = {0, true};
+static struct context primary = {0, true, 1};
+static uint64_t last_id = 1;
 static int primary_users;
 static bool initialized;
 static __thread struct context *stack[MOST_CONTEXTS];
@@ -82,7 +83,7 @@ static error_t_ create(void **result, unsigned flags, int device)
     struct context *context = malloc(sizeof *context);
     if (!context)
         return MEMORY_ALLOCATION;
-    *context = (struct context){flags, false};
+    *context = (struct context){flags, false, __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED)};
     *result = context;
     return push(context);
 }
@@ -133,12 +134,22 @@ static error_t_ flags_of(unsigned *flags)
     return SUCCESS;
 }
 
+static error_t_ id_of(struct context *context, unsigned long long *id)
+{
+    context = context ? context : current();
+    if (!context || !id)
+        return context ? INVALID_VALUE : INVALID_CONTEXT;
+    *id = context->id;
+    return SUCCESS;
+}
+
 API error_t_ cuCtxDestroy_v2(void *context) { FORWARD_PLAIN(destroy(context)); }
 API error_t_ cuCtxPushCurrent_v2(void *context) { FORWARD_PLAIN(context ? push(context) : INVALID_CONTEXT); }
 API error_t_ cuCtxPopCurrent_v2(void **result) { FORWARD_PLAIN(pop(result)); }
 API error_t_ cuCtxSetCurrent(void *context) { FORWARD_PLAIN(set_current(context)); }
 API error_t_ cuCtxGetCurrent(void **result) { FORWARD_PLAIN(put(result, current())); }
 API error_t_ cuCtxGetDevice(int *device) { FORWARD(cudaGetDevice(device)); }
+API error_t_ cuCtxGetId(void *context, unsigned long long *id) { FORWARD_PLAIN(id_of(context, id)); }
 API error_t_ cuCtxGetFlags(unsigned *flags) { FORWARD(flags_of(flags)); }
 API error_t_ cuCtxSynchronize(void) { FORWARD(cudaDeviceSynchronize()); }
 API error_t_ cuCtxGetLimit(size_t *result, unsigned which) { FORWARD(cudaDeviceGetLimit(result, which)); }
@@ -227,9 +238,11 @@ API error_t_ cuDeviceGetByPCIBusId(int *device, const char *text) { FORWARD_PLAI
 
 /* -- Memory. */
 
+/* CUpointer_attribute. */
+enum { CONTEXT = 1, MEMORY_TYPE, DEVICE_POINTER, HOST_POINTER, IS_MANAGED = 8, ORDINAL, RANGE_START = 11, RANGE_SIZE, MAPPED };
+
 static error_t_ pointer_attribute(void *result, int which, const void *pointer)
 {
-    enum { CONTEXT = 1, MEMORY_TYPE, DEVICE_POINTER, HOST_POINTER, IS_MANAGED = 8, ORDINAL, RANGE_START = 11, RANGE_SIZE, MAPPED };
     uint64_t low, high;
     struct allocation *found = find_allocation((uint64_t)pointer, &low, &high);
     if (!result || !found)
@@ -246,6 +259,32 @@ static error_t_ pointer_attribute(void *result, int which, const void *pointer)
     case MAPPED: *(bool *)result = true; return SUCCESS;
     default: return NOT_SUPPORTED;
     }
+}
+
+/* What a pointer has not, in an answer to several questions at once: that is no error there. */
+static error_t_ no_attribute(void *result, int which)
+{
+    switch (which) {
+    case CONTEXT: case DEVICE_POINTER: case HOST_POINTER: case RANGE_START: case RANGE_SIZE: *(uint64_t *)result = 0; return SUCCESS;
+    case MEMORY_TYPE: case IS_MANAGED: *(unsigned *)result = 0; return SUCCESS;
+    case ORDINAL: *(int *)result = -2; return SUCCESS; /* CU_DEVICE_INVALID */
+    case MAPPED: *(bool *)result = false; return SUCCESS;
+    default: return NOT_SUPPORTED;
+    }
+}
+
+static error_t_ pointer_attributes(unsigned count, const int *which, void **results, const void *pointer)
+{
+    if (!count || !which || !results)
+        return INVALID_VALUE;
+    for (unsigned k = 0; k < count; k++) {
+        error_t_ status = pointer_attribute(results[k], which[k], pointer);
+        if (status == INVALID_VALUE && results[k])
+            status = no_attribute(results[k], which[k]);
+        if (status != SUCCESS)
+            return status;
+    }
+    return SUCCESS;
 }
 
 static error_t_ range_of(address_t *start, size_t *bytes, address_t pointer)
@@ -294,6 +333,10 @@ API error_t_ cuMemGetAddressRange_v2(address_t *start, size_t *bytes, address_t 
 API error_t_ cuPointerGetAttribute(void *result, int which, address_t pointer)
 {
     FORWARD(pointer_attribute(result, which, (void *)pointer));
+}
+API error_t_ cuPointerGetAttributes(unsigned count, const int *which, void **results, address_t pointer)
+{
+    FORWARD(pointer_attributes(count, which, results, (void *)pointer));
 }
 
 API error_t_ cuMemcpy(address_t to, address_t from, size_t n) { FORWARD(cudaMemcpyAsync(TO, FROM, n, DEFAULT, NULL)); }
@@ -344,6 +387,7 @@ API error_t_ cuStreamSynchronize(void *stream) { FORWARD(cudaStreamSynchronize(s
 API error_t_ cuStreamQuery(void *stream) { FORWARD(cudaStreamQuery(stream)); }
 API error_t_ cuStreamWaitEvent(void *stream, void *event, unsigned flags) { FORWARD(cudaStreamWaitEvent(stream, event, flags)); }
 API error_t_ cuStreamGetFlags(void *stream, unsigned *flags) { FORWARD(cudaStreamGetFlags(stream, flags)); }
+API error_t_ cuStreamGetId(void *stream, unsigned long long *id) { FORWARD(cudaStreamGetId(stream, id)); }
 API error_t_ cuStreamGetPriority(void *stream, int *priority) { FORWARD(cudaStreamGetPriority(stream, priority)); }
 API error_t_ cuStreamGetCtx(void *stream, void **context) { (void)stream; FORWARD(put(context, current())); }
 API error_t_ cuStreamAddCallback(void *stream, void (*call)(void *, error_t_, void *), void *data, unsigned flags)

@@ -58,6 +58,7 @@ API error_t_ cudaStreamAddCallback(void *stream, void (*call)(void *, error_t_, 
 API error_t_ cudaStreamCreateWithPriority(void **result, unsigned flags, int priority);
 API error_t_ cudaStreamDestroy(void *stream);
 API error_t_ cudaStreamGetFlags(void *stream, unsigned *flags);
+API error_t_ cudaStreamGetId(void *stream, unsigned long long *id);
 API error_t_ cudaStreamGetPriority(void *stream, int *priority);
 API error_t_ cudaStreamQuery(void *stream);
 API error_t_ cudaStreamSynchronize(void *stream);

@@ -13,6 +13,7 @@ API error_t_ cudaGraphAddHostNode(struct node **node, struct graph *graph, struc
 API error_t_ cudaGraphAddChildGraphNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
                                         struct graph *child);
 API error_t_ cudaGraphAddEmptyNode(struct node **node, struct graph *graph, struct node *const *before, size_t count);
+API error_t_ cudaGraphAddEventRecordNode(struct node **node, struct graph *graph, struct node *const *before, size_t count, void *event);
 API error_t_ cudaGraphInstantiateWithFlags(struct graph **made, struct graph *graph, unsigned long long flags);
 API error_t_ cudaGraphUpload(struct graph *executable, void *stream);
 API error_t_ cudaGraphLaunch(struct graph *executable, void *stream);
@@ -50,6 +51,10 @@ API error_t_ cuGraphAddChildGraphNode(struct node **node, struct graph *graph, s
 API error_t_ cuGraphAddEmptyNode(struct node **node, struct graph *graph, struct node *const *before, size_t count)
 {
     FORWARD(cudaGraphAddEmptyNode(node, graph, before, count));
+}
+API error_t_ cuGraphAddEventRecordNode(struct node **node, struct graph *graph, struct node *const *before, size_t count, void *event)
+{
+    FORWARD(cudaGraphAddEventRecordNode(node, graph, before, count, event));
 }
 API error_t_ cuGraphInstantiateWithFlags(struct graph **made, struct graph *graph, unsigned long long flags)
 {

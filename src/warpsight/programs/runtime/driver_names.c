@@ -5,7 +5,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* The names that are exported, the length of the names that programs ask for, and the version of CUDA since which that is meant. */
+/* The names that are exported, the length of the names that programs ask for, and the version of CUDA since which that is meant,
+   or a function with the same parameters. */
 static const struct { const char *exported; unsigned length; int since; } ENTRIES[] = {
     {"cuInit", 6, 2000}, {"cuDriverGetVersion", 18, 2020}, {"cuGetErrorString", 16, 6000}, {"cuGetErrorName", 14, 6000},
     {"cuGetProcAddress_v2", 16, 12000}, {"cuDeviceGet", 11, 2000}, {"cuDeviceGetCount", 16, 2000}, {"cuDeviceGetName", 15, 2000},
@@ -13,8 +14,8 @@ static const struct { const char *exported; unsigned length; int since; } ENTRIE
     {"cuDeviceGetPCIBusId", 19, 4010}, {"cuDeviceGetByPCIBusId", 21, 4010}, {"cuDevicePrimaryCtxRetain", 24, 7000},
     {"cuDevicePrimaryCtxRelease_v2", 25, 11000}, {"cuDevicePrimaryCtxSetFlags_v2", 26, 11000},
     {"cuDevicePrimaryCtxGetState", 26, 7000}, {"cuDevicePrimaryCtxReset_v2", 23, 11000}, {"cuCtxCreate_v2", 11, 3020},
-    {"cuCtxCreate_v3", 11, 11040}, {"cuCtxCreate_v4", 11, 12050}, {"cuCtxDestroy_v2", 12, 4000}, {"cuCtxPushCurrent_v2", 16, 4000},
-    {"cuCtxPopCurrent_v2", 15, 4000}, {"cuCtxSetCurrent", 15, 4000}, {"cuCtxGetCurrent", 15, 4000}, {"cuCtxGetDevice", 14, 2000},
+    {"cuCtxCreate_v3", 11, 11040}, {"cuCtxCreate_v4", 11, 12050}, {"cuCtxDestroy_v2", 12, 2000}, {"cuCtxPushCurrent_v2", 16, 2000},
+    {"cuCtxPopCurrent_v2", 15, 2000}, {"cuCtxSetCurrent", 15, 4000}, {"cuCtxGetCurrent", 15, 4000}, {"cuCtxGetDevice", 14, 2000},
     {"cuCtxGetFlags", 13, 7000}, {"cuCtxSynchronize", 16, 2000}, {"cuCtxGetLimit", 13, 3010}, {"cuCtxSetLimit", 13, 3010},
     {"cuCtxGetStreamPriorityRange", 27, 5050}, {"cuModuleLoad", 12, 2000}, {"cuModuleLoadData", 16, 2000},
     {"cuModuleLoadDataEx", 18, 2010}, {"cuModuleLoadFatBinary", 21, 2000}, {"cuModuleUnload", 14, 2000},
@@ -45,14 +46,17 @@ static const struct { const char *exported; unsigned length; int since; } ENTRIE
     {"cuMemcpyDtoHAsync_v2", 17, 3020}, {"cuMemcpyDtoDAsync_v2", 17, 3020}, {"cuMemsetD8_v2", 10, 3020},
     {"cuMemsetD16_v2", 11, 3020}, {"cuMemsetD32_v2", 11, 3020}, {"cuMemsetD8Async", 15, 3020}, {"cuMemsetD16Async", 16, 3020},
     {"cuMemsetD32Async", 16, 3020}, {"cuMemsetD2D8_v2", 12, 3020}, {"cuMemsetD2D32_v2", 13, 3020}, {"cuStreamCreate", 14, 2000},
-    {"cuStreamCreateWithPriority", 26, 5050}, {"cuStreamDestroy_v2", 15, 4000}, {"cuStreamSynchronize", 19, 2000},
+    {"cuStreamCreateWithPriority", 26, 5050}, {"cuStreamDestroy_v2", 15, 2000}, {"cuStreamSynchronize", 19, 2000},
     {"cuStreamQuery", 13, 2000}, {"cuStreamWaitEvent", 17, 3020}, {"cuStreamGetFlags", 16, 5050},
     {"cuStreamGetPriority", 19, 5050}, {"cuStreamGetCtx", 14, 9020}, {"cuStreamAddCallback", 19, 5000},
-    {"cuEventCreate", 13, 2000}, {"cuEventDestroy_v2", 14, 4000}, {"cuEventRecord", 13, 2000},
+    {"cuEventCreate", 13, 2000}, {"cuEventDestroy_v2", 14, 2000}, {"cuEventRecord", 13, 2000},
     {"cuEventRecordWithFlags", 22, 11010}, {"cuEventSynchronize", 18, 2000}, {"cuEventQuery", 12, 2000},
     {"cuEventElapsedTime", 18, 2000}, {"cuEventElapsedTime_v2", 18, 12080}, {"cuProfilerStart", 15, 4000},
     {"cuProfilerStop", 14, 4000}, {"cuTensorMapEncodeTiled", 22, 12000}, {"cuTensorMapEncodeIm2col", 23, 12000},
-    {"cuTensorMapReplaceAddress", 25, 12000},
+    {"cuTensorMapReplaceAddress", 25, 12000}, {"cuGetExportTable", 16, 3000},
+    {"cuPointerGetAttributes", 22, 7000}, {"cuCtxGetId", 10, 12000}, {"cuStreamGetId", 13, 12000},
+    {"cuGraphAddEventRecordNode", 25, 11010}, {"cuGraphAddMemAllocNode", 22, 11040}, {"cuGraphAddMemFreeNode", 21, 11040},
+    {"cuIpcGetMemHandle", 17, 4010}, {"cuIpcOpenMemHandle_v2", 18, 4010}, {"cuIpcCloseMemHandle", 19, 4010},
 };
 
 enum { FOUND, NOT_FOUND, TOO_OLD }; /* cudaDriverEntryPointQueryResult, CUdriverProcAddressQueryResult */
@@ -122,4 +126,14 @@ API error_t_ cuGetProcAddress_v2(const char *name, void **function, int version,
 API error_t_ cuGetProcAddress(const char *name, void **function, int version, uint64_t flags)
 {
     return cuGetProcAddress_v2(name, function, version, flags, NULL);
+}
+
+/* NVIDIA's libraries ask for tables of private functions, of which there are none here. Its runtime that is linked statically needs
+   them; NVRTC 13.5 does without, but reads a null pointer where this function does not exist. */
+API error_t_ cuGetExportTable(const void **table, const void *id)
+{
+    if (!table || !id)
+        return INVALID_VALUE;
+    *table = NULL;
+    return SYMBOL_NOT_FOUND;
 }

@@ -74,3 +74,6 @@ STUB(cudaStreamUpdateCaptureDependencies_v2) STUB(cudaStreamUpdateCaptureDepende
 STUB(cudaThreadGetLimit) STUB(cudaThreadSetLimit) STUB(cudaUserObjectCreate) STUB(cudaUserObjectRelease) STUB(cudaUserObjectRetain)
 STUB(cudaVDPAUGetDevice) STUB(cudaVDPAUSetVDPAUDevice) STUB(cudaWaitExternalSemaphoresAsync)
 STUB(cudaWaitExternalSemaphoresAsync_ptsz) STUB(cudaWaitExternalSemaphoresAsync_v2) STUB(cudaWaitExternalSemaphoresAsync_v2_ptsz)
+/* Functions of the driver do not exist where they are not provided, but for those that programs look up before they know whether they
+   need them. */
+STUB(cuGraphAddMemAllocNode) STUB(cuGraphAddMemFreeNode) STUB(cuIpcCloseMemHandle) STUB(cuIpcGetMemHandle) STUB(cuIpcOpenMemHandle_v2)
