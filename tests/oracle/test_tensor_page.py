@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
 from marked_page import get
-from tensor_times import COMMAND, LADDER, LARGE, PAGE, SMALL, STEPS, TABLES, kendall, peak, rows
+from tensor_times import COMMAND, LADDER, LARGE, PAGE, PARTS, SMALL, STEPS, TABLES, kendall, peak, rows
 
 pytestmark = pytest.mark.oracle
 
 
-def published(name: str) -> list[list[str]]:
+OF_TRITON = "python validation/triton_times.py --tutorials FOLDER --write"  # whose script needs Triton
+
+
+def published(name: str, command: str = COMMAND) -> list[list[str]]:
     """The cells of a table of the page, without its head."""
-    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in get(PAGE, COMMAND, name).splitlines()[2:]]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in get(PAGE, command, name).splitlines()[2:]]
 
 
 def test_rows_have_the_kernel_of_their_name_and_the_part_of_their_line(tmp_path: Path) -> None:
@@ -48,3 +52,14 @@ def test_no_predicted_rate_exceeds_the_peak_and_errors_are_those_of_the_rates() 
         assert 0 < float(model) <= peak(gpu)
         rounded = 0.5 + 100 * 0.05 * (float(model) + float(measured)) / float(measured) ** 2
         assert abs(100 * (float(model) / float(measured) - 1) - float(error.removesuffix(" %"))) <= rounded
+
+
+def test_triton_s_kernels_are_predicted_below_the_peak_and_within_the_errors_stated() -> None:
+    """Held out and development rows alike: products that do not overlap copies and multiplies, and those of tutorial 03."""
+    rows = published("tutorials", OF_TRITON)
+    assert len(rows) == 24 and all(0 < float(row[6]) <= (819 if "PCIe" in row[2] else peak("H100 SXM")) for row in rows)
+    for row in rows:
+        assert row[1] == PARTS[int(row[0].rpartition(" ")[2]) % 2]
+        assert abs(100 * (float(row[6]) / float(row[5]) - 1) - float(row[7].removesuffix(" %"))) < 0.6
+    errors = [abs(float(row[7].removesuffix(" %"))) for row in rows if row[3].startswith("03") or row[3].endswith("one buffer")]
+    assert len(errors) == 8 and mean(errors) <= 12
