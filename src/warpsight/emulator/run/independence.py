@@ -8,21 +8,25 @@ may write to every array that its address can come from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.coalescing import SECTOR_BYTES
 from warpsight.base.compiled import jit
+from warpsight.base.errors import UnsupportedError
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.native import NativeKernel
 from warpsight.emulator.run.memory import Allocation
 from warpsight.emulator.run.parallel import READ, WRITTEN, AccessTable, why_in_order
-from warpsight.isa.ptx.program import Address, Function, Instruction, Symbol
-from warpsight.isa.ptx.rules import memory_access, reads, register_names, writes
-from warpsight.kernels.launch import Launch
+from warpsight.isa.ptx.inlining import inline_calls
+from warpsight.isa.ptx.pointers import PointerSources
+from warpsight.isa.ptx.program import Function
+from warpsight.isa.ptx.slicing import Sources
+from warpsight.kernels.launch import KernelSource, Launch, ScalarArgument
 from warpsight.traces.events import sectors_of_event
-from warpsight.traces.schema import ATOMIC, LOAD, PathTable, StaticInstruction, TraceChunk
+from warpsight.traces.schema import ACCESSES, ATOMIC, LOAD, PathTable, StaticInstruction, TraceChunk
 
 _FIRST_SECTOR = ARENA_BASE // SECTOR_BYTES
 _SEVERAL = -1  # blocks have written a sector
@@ -43,49 +47,20 @@ def why_whole(function: Function, native: NativeKernel, launch: Launch, code: Se
 
 # -- Where the address of an access can come from, by the PTX.
 
-class PointerSources:
-    """The parameters and variables that each register of a kernel in PTX can have its value from. Order of execution is left out.
-
-    What 64-bit loads from memory bring may be a pointer to anything.
+def address_sources(source: KernelSource, launch: Launch) -> Sources:
+    """Which parameters and variables the address of an access can come from; nothing where the PTX does not say it, or where two
+    of them may be the same memory.
     """
-
-    ANYTHING = "?"
-
-    def __init__(self, function: Function) -> None:
-        self._of: dict[str, frozenset[str]] = {}
-        self._by_line: dict[int, list[Instruction]] = {}
-        for instruction in function.instructions:
-            self._by_line.setdefault(instruction.ptx_line, []).append(instruction)
-        changed = True
-        while changed:
-            changed = False
-            for instruction in function.instructions:
-                found = self._value(instruction)
-                for name in writes(instruction) if found else ():
-                    known = self._of.get(name, frozenset())
-                    if not found <= known:
-                        self._of[name], changed = known | found, True
-
-    def _value(self, instruction: Instruction) -> frozenset[str]:
-        if instruction.opcode in ("ld", "ldu", "atom") and "param" not in instruction.modifiers:
-            wide = {"u64", "s64", "b64"} & set(instruction.modifiers)
-            return frozenset({self.ANYTHING} if wide else ())
-        return self._names(instruction.operands, reads(instruction))
-
-    def _names(self, operands: Iterable[object], registers: Iterable[str]) -> frozenset[str]:
-        symbols = [o.base if isinstance(o, Address) else o for o in operands]
-        named = {o.name for o in symbols if isinstance(o, Symbol)}
-        return frozenset(named).union(*(self._of.get(name, frozenset()) for name in registers))
-
-    def of_accesses(self, line: int) -> frozenset[str]:
-        """What the addresses of the stores and atomics in a line of the PTX can come from; nothing where there are none."""
-        found: frozenset[str] = frozenset()
-        for instruction in self._by_line.get(line, ()):
-            access = memory_access(instruction)
-            if access is not None and access.access != LOAD:
-                addresses = [o for o in instruction.operands if isinstance(o, Address)]
-                found |= self._names(addresses, register_names(addresses))
-        return found
+    arrays = [a.array for a in launch.arguments if not isinstance(a, ScalarArgument)]
+    shared = any(np.may_share_memory(one, other) for one, other in combinations(arrays, 2))
+    try:
+        ptx = None if source.cubin or shared else inline_calls(source.module, source.module.functions[launch.kernel])
+    except UnsupportedError:  # machine code may do without what PTX cannot
+        ptx = None
+    if ptx is None:
+        return lambda instruction: frozenset()
+    pointers = PointerSources(ptx)
+    return lambda instruction: pointers.of_accesses(instruction.ptx_line, ACCESSES)
 
 
 # -- What the blocks did.
