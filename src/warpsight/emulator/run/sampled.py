@@ -127,8 +127,10 @@ class SampledRun:
 
     def _check(self) -> None:
         guarded = self._independence.guarded(self._memory.allocations, self._of_unseen_stores())
+        if not self._independence.depends(guarded):
+            return
         paths = self._paths.table()
-        for (first, _), part in self._parts.items() if len(guarded) else ():
+        for (first, _), part in self._parts.items():
             for chunk in part:
                 first_block = first + chunk.first_warp // self._per_block
                 if opcode := self._independence.first_dependent(paths, chunk, first_block, guarded):
