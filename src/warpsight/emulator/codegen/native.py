@@ -155,7 +155,9 @@ def compile_kernel(
         engine = _load(stored[start:], machine)
         run = RUN_TYPE(engine.get_function_address("run"))
     tensor_memory = any(instruction.opcode == "tcgen05" for instruction in function.instructions)
-    return NativeKernel(run, graph, symbols, site_count, state_stride, function.frame, engine, clustered, tensor_memory, part is None)
+    return NativeKernel(
+        run, graph, symbols, site_count, state_stride, function.frame, engine, clustered, tensor_memory, computes=part is None
+    )  # fmt: skip
 
 
 def _kept(build: Callable[[], bytes], host: str, *identity: str) -> bytes:

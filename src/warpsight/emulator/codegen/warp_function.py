@@ -54,7 +54,8 @@ class WarpFunction:
 
     `bodies` are the LLVM blocks of the basic blocks, `arrivals` those to jump to; diverged lanes wait for each other at the blocks
     `meets`. `mask` (the running lanes), `reconverge` (the block at which they wait for others) and `popped` are i32 stack slots.
-    `special(emitter, name)` emits a special register; `slice` is what is executed, None for all; `clustered`: the code is for launches in clusters of several blocks.
+    `special(emitter, name)` emits a special register; `slice` is what is executed, None for all;
+    `clustered`: the code is for launches in clusters of several blocks.
     """
 
     def __init__(

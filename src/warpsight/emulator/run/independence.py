@@ -19,7 +19,7 @@ from warpsight.base.errors import UnsupportedError
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.native import NativeKernel
 from warpsight.emulator.run.memory import Allocation
-from warpsight.emulator.run.parallel import READ, WRITTEN, AccessTable, why_in_order
+from warpsight.emulator.run.parallel import READ, AccessTable, why_in_order
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.pointers import PointerSources
 from warpsight.isa.ptx.program import Function
@@ -74,8 +74,8 @@ _SIGNATURE = (
 @jit(_SIGNATURE, sources=("traces/events.py",), cache=True, nogil=True)
 def _look(paths, chunk, first_block, per_block, table, users, guarded, seen):  # type: ignore[no-untyped-def]
     """Note who writes and who reads each sector in `users` (a block's number + 1, or several), and which rows of the table have
-    accessed anything in `seen`; or, of `guarded` sectors, return the first row that reads one which its block alone has not written,
-    else -1.
+    accessed anything in `seen`; or, of `guarded` sectors, return the first row that reads one which its block alone has not
+    written, else -1.
 
     `paths`: offset, basic block, repetitions; `chunk`: as in `TraceChunk`, its first warp that of block `first_block`.
     """

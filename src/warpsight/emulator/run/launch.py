@@ -430,7 +430,8 @@ def emulate(
     chosen by `seed`, are recorded; all are executed. `prepared` is the kernel where it has been compiled before, `memory` device
     memory that exists already: blocks then run on one thread.
     `progress(blocks done, blocks)` is called now and then. `options` are of the device runtime: heap, stack and `printf`.
-    Of a kernel prepared for its trace alone nothing is written back. Raises UnsupportedError (exit 3) for an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past
+    Of a kernel prepared for its trace alone nothing is written back.
+    Raises UnsupportedError (exit 3) for an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past
     `max_instructions` warp instructions.
     """
     prepared = prepared or prepare_kernel(source, launch.kernel, checks=options.check, clustered=launch.cluster_blocks > 1)
