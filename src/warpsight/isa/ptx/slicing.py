@@ -56,6 +56,7 @@ _IMPURE = frozenset({
 })  # fmt: skip
 _WARP_PRODUCTS = ("HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "OMMA")
 _EXCHANGES = frozenset({"shfl", "vote", "match", "redux", "elect", "movmatrix", "mma", "wmma", "ldmatrix", "stmatrix"})
+_NATIVE_EXCHANGES = ("R2UR", "MOVM", "LDSM", "STSM", *_WARP_PRODUCTS)
 _PLAIN = frozenset({"ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix"})
 _PLAIN_NATIVE = frozenset({
     "LD", "LDG", "LDL", "LDS", "LDSM", "ST", "STG", "STL", "STS", "STSM", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "LDGSTS",
@@ -97,7 +98,7 @@ def _address_registers(instruction: Instruction) -> list[str]:
 def _sees_lanes(instruction: Instruction) -> bool:
     """Whether a lane may get what others hold."""
     native = instruction.native
-    return instruction.opcode in _EXCHANGES or (native is not None and native.base in ("R2UR", "MOVM", *_WARP_PRODUCTS))
+    return instruction.opcode in _EXCHANGES or (native is not None and native.base in _NATIVE_EXCHANGES)
 
 
 def _copies(instruction: Instruction) -> bool:
