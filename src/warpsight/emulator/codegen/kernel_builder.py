@@ -137,7 +137,7 @@ class KernelBuilder(WarpFunction):
         for instruction in code:
             if not instruction.index & 255:
                 check("generating code")
-            if self._is_sliced(emitter, instruction):
+            if self._emit_left(emitter, instruction):
                 continue
             emitter.begin(instruction)
             if self.probes and (probed := self.instructions.addresses(emitter, instruction)) is not None:
@@ -154,8 +154,8 @@ class KernelBuilder(WarpFunction):
         emitter.leave_block(block)
         self.go_on(builder, block + 1)
 
-    def _is_sliced(self, emitter: Emitter, instruction: Instruction) -> bool:
-        """Whether the slice leaves nothing of an instruction, or its record alone, which is emitted."""
+    def _emit_left(self, emitter: Emitter, instruction: Instruction) -> bool:
+        """Emit what the slice leaves of an instruction: nothing, or its record alone. False where it leaves all of it."""
         if self.slice is None:
             return False
         needed = self.slice.recorded.get(instruction.index)
