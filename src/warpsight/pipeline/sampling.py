@@ -19,7 +19,7 @@ from warpsight.models.base import get_model
 from warpsight.pipeline.caches_before import resolved
 from warpsight.pipeline.evaluate import profile_of_waves
 from warpsight.pipeline.request import COLD, WARM, KernelRequest, Method
-from warpsight.pipeline.tracing import launch_of, listing, obtain_trace, trace_launch
+from warpsight.pipeline.tracing import launch_of, listing, obtain_trace, trace_launch, wants_results
 from warpsight.traces.schema import KernelTrace, WaveSample
 from warpsight.traces.waves import part_of
 
@@ -70,9 +70,8 @@ def trace_to_predict(
 
 def _needs_all(request: KernelRequest, gpu: GpuSpec, method: Method) -> bool:
     """Whether the request itself asks for all blocks: for results, checks, or what only the whole launch leaves."""
-    own = any(not isinstance(each, (str, int, float, np.generic)) for each in request.args or ())
     state = resolved(method.caches_before, gpu)
-    asked = own or request.sample is not None or bool(request.check)
+    asked = wants_results(request) or request.sample is not None
     return asked or request.is_trace or method.caches != "exact" or state not in (COLD, WARM)
 
 

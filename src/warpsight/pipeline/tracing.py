@@ -92,13 +92,21 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
     return trace_launch(*launch_of(request, gpu, watch), watch)
 
 
+def wants_results(request: KernelRequest) -> bool:
+    """Whether somebody sees what the kernel computes: the caller's arrays get it, or checks look at it."""
+    own = any(not isinstance(each, (str, int, float, np.generic)) for each in request.args or ())
+    return own or bool(request.check)
+
+
 def launch_of(request: KernelRequest, gpu: GpuSpec | None, watch: Watch | None = None) -> tuple[ReadyLaunch, PreparedKernel]:
-    """The launch of `request` and its kernel, ready to run. Raises as `trace_kernel`."""
+    """The launch of `request` and its kernel, ready to run: where nobody asks for results, that of it which decides the trace.
+    Raises as `trace_kernel`.
+    """
     request.refuse_import_options()
     ready = autotune.prepare_tuned(request, gpu, run_ready, watch)
     if gpu is not None:
         ready.check_fit(gpu)
-    return ready, _compiled(ready)
+    return ready, _compiled(ready, results=wants_results(request))
 
 
 def trace_launch(ready: ReadyLaunch, prepared: PreparedKernel, watch: Watch | None = None) -> KernelTrace:
@@ -107,9 +115,9 @@ def trace_launch(ready: ReadyLaunch, prepared: PreparedKernel, watch: Watch | No
     return replace(trace, notes=ready.notes, extra=listing(prepared, trace.instructions))
 
 
-def _compiled(ready: ReadyLaunch) -> Any:
+def _compiled(ready: ReadyLaunch, *, results: bool = True) -> Any:
     with step(f"translate {display_name(ready.launch.kernel)} to code of this machine"):
-        wanted = {"architecture": ready.architecture, "checks": ready.options.check}
+        wanted = {"architecture": ready.architecture, "checks": ready.options.check, "traced": None if results else ready.launch}
         clustered = ready.launch.cluster_blocks > 1
         return emulator.prepare_kernel(ready.source, ready.launch.kernel, clustered=clustered, **wanted)
 

@@ -65,6 +65,10 @@ class Access:
         """Is it a store?"""
         return self.values is not None
 
+    def nothing(self) -> list[Value]:
+        """What it gives where nothing is moved."""
+        return [] if self.writes else [ir.Constant(vector(self.element), None)] * self.count
+
     def outside(self, frame: Frame, space: str, site: Value, addresses: Value, body: Any) -> list[Value]:
         """Do this access in an out-of-line function of its shape; `body(frame, addresses, access)` emits it there."""
         shape = f"{'store' if self.writes else 'load'}_{self.count}{vector_suffix(vector(self.element))}"
@@ -408,6 +412,8 @@ def private_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Va
 def _move_straight(frame: Frame, pointer: Value, access: Access) -> list[Value]:
     """All lanes, consecutive: one wide load or store; several elements per lane are (de)interleaved."""
     builder, count = frame.builder, access.count
+    if not frame.moves:
+        return access.nothing()
     total = ir.VectorType(access.element, WARP * count)
     if access.values is None:
         whole = load_as(builder, pointer, total, 1)
@@ -435,6 +441,8 @@ def _shuffle(frame: Frame, value: Value, order: list[int]) -> Value:
 def _move_scattered(frame: Frame, space: str, host: Value, addresses: Value, access: Access) -> list[Value]:
     """Masked gather or scatter at <32 x i64> host addresses."""
     builder, reads = frame.builder, not access.writes
+    if not frame.moves:
+        return access.nothing()
     note_access(frame, space, host, addresses, access.element_bytes, access.count, reads=reads,
                 writes=access.writes, values=access.values or ())
     values = []

@@ -8,7 +8,7 @@ earlier.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from llvmlite import ir
@@ -40,6 +40,10 @@ from warpsight.isa.ptx.names import SINK
 from warpsight.isa.ptx.program import Address, Immediate, Instruction, Negated, Operand, Register, SpecialRegister, Symbol
 
 
+class NotComputed(Exception):
+    """An instruction that is executed reads a register that a slice leaves out: what it reads is not what the tables say."""
+
+
 class Emitter(Frame):
     """The state while one basic block is emitted: the builder, the mask, and the registers' current values."""
 
@@ -51,6 +55,8 @@ class Emitter(Frame):
         self.lanes = mask_to_lanes(builder, mask)
         self.values: dict[str, Value] = {}
         self.written: set[str] = set()
+        self.not_computed: set[str] = set()  # of a slice, the registers whose value here is not known
+        self._recorded: frozenset[str] | None = None
         self.instruction: Instruction | None = None
         self._guard(None)
 
@@ -94,8 +100,27 @@ class Emitter(Frame):
                 holds = self.builder.not_(holds)
             self._guard(self.builder.and_(self.lanes, holds))
 
+    def begin_recorded(self, instruction: Instruction, needed: frozenset[str]) -> None:
+        """`begin` of an access of which only the record is wanted, which follows from the registers `needed`."""
+        self.moves, self._recorded = False, needed
+        self.begin(instruction)
+
+    def end_recorded(self) -> None:
+        """Behind an access of which only the record was wanted."""
+        self.moves, self._recorded = True, None
+
+    def leave_out(self, names: Iterable[str]) -> None:
+        """What these registers hold from here on is not computed."""
+        for name in names:
+            self.values.pop(name, None)
+            self.not_computed.add(name)
+
     def register(self, name: str) -> Value:
-        """Current value of a register in its declared type."""
+        """Current value of a register in its declared type. Raises NotComputed where a slice has left it out."""
+        if name in self.not_computed:
+            if self._recorded is None or name in self._recorded:
+                raise NotComputed(name)
+            return self._nothing(name)
         if name not in self.values:
             slot = self.kernel.slot_of(name, self.instruction)
             value = load_as(self.builder, slot.pointer, slot.stored, 4)
@@ -104,12 +129,21 @@ class Emitter(Frame):
 
     def set_register(self, name: str, value: Value) -> None:
         """Give a register a value of its declared type; under a guard only the lanes where it holds change."""
+        if not self.moves:
+            self.leave_out([name])
+            return
         if self.guard_lanes is not None:
-            value = self.builder.select(self.guard_lanes, value, self.register(name))
+            old = self._nothing(name) if name in self.not_computed else self.register(name)
+            value = self.builder.select(self.guard_lanes, value, old)
         else:
             self.kernel.slot_of(name, self.instruction)
         self.values[name] = value
         self.written.add(name)
+        self.not_computed.discard(name)
+
+    def _nothing(self, name: str) -> Value:
+        """In place of a value that is not computed: lanes in which it counts do not read it."""
+        return ir.Constant(vector(self.kernel.slot_of(name, self.instruction).element), None)
 
     def write_unguarded(self, write: Callable[[], None]) -> None:
         """Let `write` set registers of all lanes of the block, whatever the guard; `active` stay the lanes whose guard holds."""

@@ -52,6 +52,7 @@ class Frame(ABC):
     pc: Value
     checks: frozenset[str] = frozenset()  # what watches the launch: see `watching.py`
     is_compact = False  # accesses call functions, rather than being in line
+    moves = True  # accesses move data; where not, they are checked and recorded, and give zeros
     clustered = False  # for launches in clusters of several blocks: addresses in shared memory have the rank of a block
 
     def keep_lanes(self, mask: Value) -> None:
@@ -163,13 +164,14 @@ def call_helper(
     `results` are the LLVM types it returns; `site` (a number, or an i64) is the memory instruction's, for its caches.
     """
     module = frame.builder.module
+    name += "" if frame.moves else "_recorded"
     function = module.globals.get(name)
     if function is None:
         function = ir.Function(module, helper_type([a.type for a in arguments], results), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
         helper = HelperFrame(function)
-        helper.checks, helper.clustered = frame.checks, frame.clustered
+        helper.checks, helper.clustered, helper.moves = frame.checks, frame.clustered, frame.moves
         helper.close(body(helper))
     return _call(frame, function, site, arguments, results)
 
@@ -203,7 +205,7 @@ class PartFrame(Frame):
     def __init__(self, whole: Frame, mask: Value) -> None:
         self._whole = whole
         self.builder, self.context, self.fault_block, self.pc = whole.builder, whole.context, whole.fault_block, whole.pc
-        self.checks, self.clustered = whole.checks, whole.clustered
+        self.checks, self.clustered, self.moves = whole.checks, whole.clustered, whole.moves
         self.keep_lanes(mask)
 
     def buffer(self, name: str, kind: Any) -> Value:

@@ -21,7 +21,8 @@ from warpsight.isa.ptx.program import Instruction
 class InstructionSet:
     """An instruction level: what is emitted for an instruction, and the functions that the emitted code calls.
 
-    `emit` emits one instruction that does not end its basic block; `addresses` gives the address of each lane of a plain access to
+    `executes` says whether an opcode is known; `emit` emits one instruction that does not end its basic block;
+    `addresses` gives the address of each lane of a plain access to
     memory (<32 x i64>) and the mask of the lanes that make it (i32), None for any other instruction; `special(emitter, name)` gives
     the 32 lanes of a special register; `branch_condition(emitter, instruction)` restricts a branch to the lanes that take it, where
     its guard does not say it all; `branch_index(emitter, instruction)` which entry of its list of targets each lane of an indexed
@@ -33,6 +34,7 @@ class InstructionSet:
     """
 
     level: str
+    executes: Callable[[Instruction], bool]
     emit: Callable[[Emitter, Instruction], None]
     addresses: Callable[[Emitter, Instruction], tuple[Value, Value] | None]
     special: Callable[[Emitter, str], Value]

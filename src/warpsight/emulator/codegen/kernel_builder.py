@@ -21,7 +21,8 @@ from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.emulator.codegen.watching import note_order
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Function, Instruction
-from warpsight.isa.ptx.rules import is_block_barrier, may_signal, memory_access, waits_for_group
+from warpsight.isa.ptx.rules import is_block_barrier, may_signal, memory_access, waits_for_group, writes
+from warpsight.isa.ptx.slicing import Slice
 
 # -- Which basic blocks get their bookkeeping and memory accesses in line, and which call the functions that do the same.
 #
@@ -46,15 +47,15 @@ def loop_depths(graph: ControlFlowGraph) -> list[int]:
     return [sum(head <= block <= end for head, end in ends.items()) for block in range(len(graph))]
 
 
-def is_quick(function: Function) -> bool:
-    """Whether the kernel is compiled quickly rather than well."""
-    return len(function.instructions) > QUICK_ABOVE
+def is_quick(function: Function, part: Slice | None = None) -> bool:
+    """Whether the kernel, or the part of it that is executed, is compiled quickly rather than well."""
+    return len(function.instructions) - (len(part.skipped) if part else 0) > QUICK_ABOVE
 
 
-def blocks_in_line(function: Function, graph: ControlFlowGraph) -> frozenset[int]:
+def blocks_in_line(function: Function, graph: ControlFlowGraph, part: Slice | None = None) -> frozenset[int]:
     """The blocks worth the compile time: the most deeply nested first, in program order, as long as the budget lasts."""
     depths = loop_depths(graph)
-    chosen, left = set(), QUICK_BUDGET if is_quick(function) else BUDGET
+    chosen, left = set(), QUICK_BUDGET if is_quick(function, part) else BUDGET
     for block in sorted(range(len(graph)), key=lambda b: (-depths[b], b)):
         code = function.instructions[int(graph.block_start[block]) : int(graph.block_start[block + 1])]
         cost = BLOCK_COST + ACCESS_COST * sum(memory_access(instruction) is not None for instruction in code)
@@ -82,8 +83,9 @@ class KernelBuilder(WarpFunction):
     def __init__(
         self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str,
         instructions: InstructionSet, checks: frozenset[str] = frozenset(), probes: bool = False, clustered: bool = False,
+        part: Slice | None = None,
     ) -> None:
-        super().__init__(module, function, graph, symbols, path, instructions.special)
+        super().__init__(module, function, graph, symbols, path, instructions.special, part)
         self.instructions, self.checks, self.probes, self.clustered = instructions, checks, probes, clustered
         self.barriers = branching.Barriers(self)
         self.calls = instructions.calls(self)
@@ -98,7 +100,7 @@ class KernelBuilder(WarpFunction):
     def build(self) -> None:
         """Emit the whole function."""
         self._in_memory = self.scheduling is not None or self._pressure() > MAX_PRESSURE
-        self._in_line = blocks_in_line(self.function, self.graph)
+        self._in_line = blocks_in_line(self.function, self.graph, self.slice)
         for block in range(len(self.bodies)):
             self._build_block(block)
         self._build_meets()
@@ -127,13 +129,17 @@ class KernelBuilder(WarpFunction):
             builder = self.scheduling.enter(block, builder)
         emitter = Emitter(self, builder, builder.load(self.mask, typ=I32))
         emitter.checks, emitter.is_compact = self.checks, block not in self._in_line
+        if self.slice is not None:
+            emitter.leave_out(self.slice.not_computed - self.live_in[block])
         code = self.instructions_of(block)
         emit_block_entry(emitter, block, code)
         check("generating code")
         for instruction in code:
-            emitter.begin(instruction)
             if not instruction.index & 255:
                 check("generating code")
+            if self._emit_left(emitter, instruction):
+                continue
+            emitter.begin(instruction)
             if self.probes and (probed := self.instructions.addresses(emitter, instruction)) is not None:
                 emit_probe(emitter, *probed)
             if self.checks:
@@ -147,6 +153,23 @@ class KernelBuilder(WarpFunction):
                 self.scheduling.note_signal(emitter)
         emitter.leave_block(block)
         self.go_on(builder, block + 1)
+
+    def _emit_left(self, emitter: Emitter, instruction: Instruction) -> bool:
+        """Emit what the slice leaves of an instruction: nothing, or its record alone. False where it leaves all of it."""
+        if self.slice is None:
+            return False
+        needed = self.slice.recorded.get(instruction.index)
+        if needed is not None:
+            emitter.begin_recorded(instruction, needed)
+            self.instructions.emit(emitter, instruction)
+            emitter.end_recorded()
+        elif instruction.index not in self.slice.skipped:
+            return False
+        elif not self.instructions.executes(instruction):
+            emitter.instruction = instruction
+            raise emitter.unsupported("it is not modelled")
+        emitter.leave_out(writes(instruction))
+        return True
 
     def _ends_block(self, emitter: Emitter, block: int, instruction: Instruction) -> bool:
         """Emit a block-ending control instruction; False when the last instruction is an ordinary one."""

@@ -28,6 +28,7 @@ from warpsight.base.findings import ORDER, SYNCCHECK
 from warpsight.emulator.codegen import kernel_builder as budget
 from warpsight.emulator.codegen import object_code
 from warpsight.emulator.codegen.driver import build_driver
+from warpsight.emulator.codegen.emitter import NotComputed
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.kernel_builder import KernelBuilder
 from warpsight.emulator.codegen.lane_scheduler import schedule_address
@@ -35,6 +36,7 @@ from warpsight.emulator.codegen.symbols import SymbolTable
 from warpsight.emulator.codegen.watcher import access_address, note_address, order_address
 from warpsight.isa.ptx.cfg import ControlFlowGraph, build_cfg
 from warpsight.isa.ptx.program import Function, Module
+from warpsight.isa.ptx.slicing import Sources, slice_of
 from warpsight.kernels.elf import MAGIC, Elf
 
 
@@ -103,21 +105,24 @@ class NativeKernel:
     engine: Any
     clustered: bool = False  # for launches in clusters, whose blocks run together
     tensor_memory: bool = False  # each block needs some
+    computes: bool = True  # what it leaves in memory are its results; else only what decides the trace is executed
 
 
 def compile_kernel(
     module: Module, function: Function, text: str, instructions: InstructionSet, symbols: SymbolTable,
-    checks: frozenset[str] = frozenset(), probes: bool = False, clustered: bool = False,
+    checks: frozenset[str] = frozenset(), probes: bool = False, clustered: bool = False, sources: Sources | None = None,
 ) -> NativeKernel:
     """Machine code for `function` of `module`, which was made from `text`: from the disk cache, or compiled now.
 
     With `checks`, the code tells them what it does (see `watching.py`). `symbols` says where variables lie. With `probes`, chosen
     accesses leave the addresses of their lanes (see `recording.py`). `clustered` code is for launches in clusters of several
-    blocks. Raises UnsupportedError for anything that is not modelled.
+    blocks. With `sources` no results are wanted: only the slice that decides the trace is executed, as far as it is known. Raises
+    UnsupportedError for anything that is not modelled.
     """
     _initialise()
     graph = build_cfg(function, apart=not checks.isdisjoint(_NEED_LANES_APART), together=clustered)
-    quickly = budget.is_quick(function)
+    part = None if sources is None else slice_of(function, graph, sources)
+    quickly = budget.is_quick(function, part)
     # Code from an assembler is long because it is unrolled: better registers make it 1.2 to 1.8 times as fast.
     effort = (1 if instructions.level == "sass" else 0) if quickly else 2
     machine, host = object_code.target_machine(effort)
@@ -125,7 +130,7 @@ def compile_kernel(
     def build() -> bytes:
         """A small head, the names of library functions, then the object file."""
         llvm_module = ir.Module(name="kernel")
-        builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, instructions, checks, probes, clustered)
+        builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, instructions, checks, probes, clustered, part)
         builder.build()
         build_driver(llvm_module, builder.llvm, graph.waits.independent, checks)
         code = _emit(llvm_module, effort, quickly, module.path)
@@ -135,9 +140,13 @@ def compile_kernel(
         names = " ".join(called).encode()
         return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
 
-    chosen = [name for name, given in (("probes", probes), ("clustered", clustered)) if given]
+    left_out = "" if part is None else f"without {sorted(part.skipped)} {sorted(part.recorded)}"
+    chosen = [name for name, given in (("probes", probes), ("clustered", clustered), (left_out, part)) if given]
     options = f"{symbols.global_base} {effort} {budget.BUDGET} {budget.QUICK_BUDGET} {' '.join([*sorted(checks), *chosen])}"
-    stored = _kept(build, host, instructions.level, options, function.name, text)
+    try:
+        stored = _kept(build, host, instructions.level, options, function.name, text)
+    except NotComputed:
+        return compile_kernel(module, function, text, instructions, symbols, checks, probes, clustered)
     site_count, state_stride, named = struct.unpack_from(_HEAD, stored)
     start = struct.calcsize(_HEAD) + named
     called = stored[struct.calcsize(_HEAD) : start].decode().split()
@@ -146,7 +155,9 @@ def compile_kernel(
         engine = _load(stored[start:], machine)
         run = RUN_TYPE(engine.get_function_address("run"))
     tensor_memory = any(instruction.opcode == "tcgen05" for instruction in function.instructions)
-    return NativeKernel(run, graph, symbols, site_count, state_stride, function.frame, engine, clustered, tensor_memory)
+    return NativeKernel(
+        run, graph, symbols, site_count, state_stride, function.frame, engine, clustered, tensor_memory, computes=part is None
+    )  # fmt: skip
 
 
 def _kept(build: Callable[[], bytes], host: str, *identity: str) -> bytes:

@@ -35,6 +35,7 @@ from warpsight.isa.ptx.cfg import ControlFlowGraph, with_calls
 from warpsight.isa.ptx.dataflow import live_in, live_out
 from warpsight.isa.ptx.program import Function, Instruction
 from warpsight.isa.ptx.rules import CARRY, is_plain_exit
+from warpsight.isa.ptx.slicing import Slice
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,16 @@ class WarpFunction:
 
     `bodies` are the LLVM blocks of the basic blocks, `arrivals` those to jump to; diverged lanes wait for each other at the blocks
     `meets`. `mask` (the running lanes), `reconverge` (the block at which they wait for others) and `popped` are i32 stack slots.
-    `special(emitter, name)` emits a special register; `clustered`: the code is for launches in clusters of several blocks.
+    `special(emitter, name)` emits a special register; `slice` is what is executed, None for all;
+    `clustered`: the code is for launches in clusters of several blocks.
     """
 
     def __init__(
         self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str,
-        special: Callable[[Any, str], Value],
+        special: Callable[[Any, str], Value], part: Slice | None = None,
     ) -> None:
         self.module, self.function, self.graph, self.symbols, self.path = module, function, graph, symbols, path
-        self.special = special
+        self.special, self.slice = special, part
         self.clustered = False
         self.llvm = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
         self.context, self.state = self.llvm.args
@@ -79,8 +81,11 @@ class WarpFunction:
         ir.IRBuilder(self.fault_block).ret(I32(layout.FAULTED))
         self.pop_block = self.llvm.append_basic_block("pop")
         self._dispatch = self.llvm.append_basic_block("dispatch")
-        flow = with_calls(function, graph)
-        self.live_in, self.live_out = live_in(function, flow), live_out(function, flow)
+        if part is not None:
+            self.live_in, self.live_out = part.live_in, part.live_out
+        else:
+            flow = with_calls(function, graph)
+            self.live_in, self.live_out = live_in(function, flow), live_out(function, flow)
         entries = layout.STACK_ENTRIES + (layout.CALL_ENTRIES if function.call_sites else 0)
         self._save_offset = align_up(layout.STATE_HEADER_BYTES + layout.STACK_ENTRY_BYTES * entries, 128)
 

@@ -207,6 +207,8 @@ class Shape:
         compared = (sources[0],) if self.operation == "cas" else ()
         size = self.bytes * self.count
         host, flush = locate(helper, self.space, addresses, size, unwritten=not self.overwrites, compared=compared)
+        if not helper.moves:
+            return [ir.Constant(vector(self.element), None)] * self.count
         builder = helper.builder
         places = helper.spill(host, "places")
         results = [helper.spill(ir.Constant(vector(self.element), None), f"result{k}") for k in range(self.count)]

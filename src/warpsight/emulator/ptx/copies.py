@@ -406,6 +406,8 @@ def _copy_body(helper: HelperFrame, size: int) -> list[Value]:
     _note_copies(helper, full, target, places, size)
     check_runs(helper, builder.and_(reads, builder.not_(whole)), source, sizes, size, writes=False)
     record_sectors(PartFrame(helper, reads), source)
+    if not helper.moves:
+        return []
     held = [helper.spill(v, f"copy{k}") for k, v in enumerate((places, target, sizes))]
     arena, shared = helper.slot(Slot.ARENA_DELTA), helper.slot(Slot.SHARED_PTR)
     element = ir.VectorType(I8, size)

@@ -110,6 +110,7 @@ def _branch_index(emitter: Emitter, instruction: Instruction) -> Value:
 
 PTX = InstructionSet(
     "ptx",
+    lambda instruction: instruction.opcode in HANDLERS,
     emit_operation,
     _addresses,
     emit_special,

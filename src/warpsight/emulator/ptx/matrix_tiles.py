@@ -50,6 +50,8 @@ def load_matrices(emitter: Emitter, count: int, turned: bool, offsets: Value) ->
 
     def body(helper: HelperFrame) -> list[Value]:
         pointers, whole = _rows(helper, count, helper.arguments[0], writes=False)
+        if not helper.moves:
+            return [ir.Constant(vector(I32), None)] * count
         loaded = [gather(helper.builder, p, whole, I32) for p in pointers]
         return [transposed(helper, v) for v in loaded] if turned else loaded
 
@@ -75,7 +77,7 @@ def store_matrices(emitter: Emitter, count: int, turned: bool, offsets: Value, v
 
     def body(helper: HelperFrame) -> list[Value]:
         pointers, whole = _rows(helper, count, helper.arguments[0], writes=True)
-        for pointer, value in zip(pointers, helper.arguments[1:], strict=True):
+        for pointer, value in zip(pointers, helper.arguments[1:], strict=True) if helper.moves else ():
             scatter(helper.builder, transposed(helper, value) if turned else value, pointer, whole)
         return []
 

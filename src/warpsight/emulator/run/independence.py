@@ -8,24 +8,28 @@ may write to every array that its address can come from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.coalescing import SECTOR_BYTES
 from warpsight.base.compiled import jit
+from warpsight.base.errors import UnsupportedError
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.native import NativeKernel
 from warpsight.emulator.run.memory import Allocation
-from warpsight.emulator.run.parallel import READ, WRITTEN, AccessTable, why_in_order
-from warpsight.isa.ptx.program import Address, Function, Instruction, Symbol
-from warpsight.isa.ptx.rules import memory_access, reads, register_names, writes
-from warpsight.kernels.launch import Launch
+from warpsight.emulator.run.parallel import READ, AccessTable, why_in_order
+from warpsight.isa.ptx.inlining import inline_calls
+from warpsight.isa.ptx.pointers import PointerSources
+from warpsight.isa.ptx.program import Function
+from warpsight.isa.ptx.slicing import Sources
+from warpsight.kernels.launch import KernelSource, Launch, ScalarArgument
 from warpsight.traces.events import sectors_of_event
-from warpsight.traces.schema import ATOMIC, LOAD, PathTable, StaticInstruction, TraceChunk
+from warpsight.traces.schema import ACCESSES, ATOMIC, LOAD, PathTable, StaticInstruction, TraceChunk
 
 _FIRST_SECTOR = ARENA_BASE // SECTOR_BYTES
-_SEVERAL = -1  # blocks have written a sector
+_SEVERAL = -1  # blocks have written a sector, or read it
 
 
 def why_whole(function: Function, native: NativeKernel, launch: Launch, code: Sequence[StaticInstruction]) -> str:
@@ -43,69 +47,42 @@ def why_whole(function: Function, native: NativeKernel, launch: Launch, code: Se
 
 # -- Where the address of an access can come from, by the PTX.
 
-class PointerSources:
-    """The parameters and variables that each register of a kernel in PTX can have its value from. Order of execution is left out.
-
-    What 64-bit loads from memory bring may be a pointer to anything.
+def address_sources(source: KernelSource, launch: Launch) -> Sources:
+    """Which parameters and variables the address of an access can come from; nothing where the PTX does not say it, or where two
+    of them may be the same memory.
     """
-
-    ANYTHING = "?"
-
-    def __init__(self, function: Function) -> None:
-        self._of: dict[str, frozenset[str]] = {}
-        self._by_line: dict[int, list[Instruction]] = {}
-        for instruction in function.instructions:
-            self._by_line.setdefault(instruction.ptx_line, []).append(instruction)
-        changed = True
-        while changed:
-            changed = False
-            for instruction in function.instructions:
-                found = self._value(instruction)
-                for name in writes(instruction) if found else ():
-                    known = self._of.get(name, frozenset())
-                    if not found <= known:
-                        self._of[name], changed = known | found, True
-
-    def _value(self, instruction: Instruction) -> frozenset[str]:
-        if instruction.opcode in ("ld", "ldu", "atom") and "param" not in instruction.modifiers:
-            wide = {"u64", "s64", "b64"} & set(instruction.modifiers)
-            return frozenset({self.ANYTHING} if wide else ())
-        return self._names(instruction.operands, reads(instruction))
-
-    def _names(self, operands: Iterable[object], registers: Iterable[str]) -> frozenset[str]:
-        symbols = [o.base if isinstance(o, Address) else o for o in operands]
-        named = {o.name for o in symbols if isinstance(o, Symbol)}
-        return frozenset(named).union(*(self._of.get(name, frozenset()) for name in registers))
-
-    def of_accesses(self, line: int) -> frozenset[str]:
-        """What the addresses of the stores and atomics in a line of the PTX can come from; nothing where there are none."""
-        found: frozenset[str] = frozenset()
-        for instruction in self._by_line.get(line, ()):
-            access = memory_access(instruction)
-            if access is not None and access.access != LOAD:
-                addresses = [o for o in instruction.operands if isinstance(o, Address)]
-                found |= self._names(addresses, register_names(addresses))
-        return found
+    arrays = [a.array for a in launch.arguments if not isinstance(a, ScalarArgument)]
+    shared = any(np.may_share_memory(one, other) for one, other in combinations(arrays, 2))
+    try:
+        ptx = None if source.cubin or shared else inline_calls(source.module, source.module.functions[launch.kernel])
+    except UnsupportedError:  # machine code may do without what PTX cannot
+        ptx = None
+    if ptx is None:
+        return lambda instruction: frozenset()
+    pointers = PointerSources(ptx)
+    return lambda instruction: pointers.of_accesses(instruction.ptx_line, ACCESSES)
 
 
 # -- What the blocks did.
 
 _SIGNATURE = (
     "int64(Tuple((int64[::1], int32[::1], int32[::1])), Tuple((int32[::1], int64[::1], uint8[::1], int64[::1], uint32[::1])), "
-    "int64, int64, Tuple((int64[::1], int64[:, ::1])), int32[::1], boolean[::1], boolean[::1], boolean)"
+    "int64, int64, Tuple((int64[::1], int64[:, ::1])), int32[:, ::1], boolean[::1], boolean[::1])"
 )
 
 
 @jit(_SIGNATURE, sources=("traces/events.py",), cache=True, nogil=True)
-def _look(paths, chunk, first_block, per_block, table, writer, guarded, seen, checks):  # type: ignore[no-untyped-def]
-    """Note who writes each sector in `writer` (a block's number + 1), and which rows of the table have accessed anything in `seen`;
-    or, where it `checks`, return the first row that reads a `guarded` sector which its block alone has not written, else -1.
+def _look(paths, chunk, first_block, per_block, table, users, guarded, seen):  # type: ignore[no-untyped-def]
+    """Note who writes and who reads each sector in `users` (a block's number + 1, or several), and which rows of the table have
+    accessed anything in `seen`; or, of `guarded` sectors, return the first row that reads one which its block alone has not
+    written, else -1.
 
     `paths`: offset, basic block, repetitions; `chunk`: as in `TraceChunk`, its first warp that of block `first_block`.
     """
     offset, blocks, repeat = paths
     path, event_offset, events, sector_offset, sectors = chunk
     start, rows = table
+    checks = len(guarded) > 0
     for warp in range(len(path)):
         event, sector, block = event_offset[warp], sector_offset[warp], np.int32(first_block + warp // per_block + 1)
         for entry in range(offset[path[warp]], offset[path[warp] + 1]):
@@ -117,14 +94,15 @@ def _look(paths, chunk, first_block, per_block, table, writer, guarded, seen, ch
                     seen[row] |= count > 0
                     for s in range(sector, sector + count):
                         place = np.int64(sectors[s]) - _FIRST_SECTOR
-                        if place < 0 or place >= len(writer):
+                        if place < 0 or place >= len(users):
                             continue
                         if checks:
-                            if marks & READ and not marks & WRITTEN and guarded[place] and writer[place] != block:
+                            if marks == READ and guarded[place] and users[place, 0] != block:
                                 return row
-                        elif marks & WRITTEN:
-                            is_first = writer[place] == 0 or writer[place] == block
-                            writer[place] = block if is_first else _SEVERAL
+                            continue
+                        use = 1 if marks == READ else 0
+                        if users[place, use] != block:
+                            users[place, use] = block if users[place, use] == 0 else _SEVERAL
                     sector += count
     return -1
 
@@ -136,12 +114,17 @@ class Independence:
         table = AccessTable.of(code, native.graph)
         self._table, self._per_block = (table.start, table.rows), per_block
         self._accesses = [instruction for instruction in code if instruction.event_bytes]
-        self._writer = np.zeros(-(-arena_bytes // SECTOR_BYTES), np.int32)
+        self._users = np.zeros((-(-arena_bytes // SECTOR_BYTES), 2), np.int32)  # who writes, who reads
         self._seen = np.zeros(len(self._accesses), np.bool_)
 
     def note(self, paths: PathTable, chunk: TraceChunk, first_block: int) -> None:
-        """Note what the blocks of a chunk, from `first_block` on, have written."""
+        """Note what the blocks of a chunk, from `first_block` on, have written and read."""
         self._look(paths, chunk, first_block, np.zeros(0, np.bool_))
+
+    def depends(self, guarded: npt.NDArray[np.bool_]) -> bool:
+        """Whether a block has read a `guarded` sector that it alone has not written."""
+        writer, reader = self._users[: len(guarded)].T
+        return bool((guarded & (reader != 0) & ((reader != writer) | (reader == _SEVERAL))).any())
 
     def first_dependent(self, paths: PathTable, chunk: TraceChunk, first_block: int, guarded: npt.NDArray[np.bool_]) -> str:
         """The opcode of an access of the chunk that reads a `guarded` sector which its block alone has not written; else empty."""
@@ -152,7 +135,7 @@ class Independence:
         streams = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
         return int(_look(
             (paths.offset, paths.block, paths.repeat), tuple(np.ascontiguousarray(each) for each in streams), first_block,
-            self._per_block, self._table, self._writer, guarded, self._seen, len(guarded) > 0,
+            self._per_block, self._table, self._users, guarded, self._seen,
         ))  # fmt: skip
 
     def unseen_stores(self) -> list[StaticInstruction]:
@@ -162,10 +145,10 @@ class Independence:
 
     def guarded(self, allocations: Sequence[Allocation], named: Iterable[Allocation]) -> npt.NDArray[np.bool_]:
         """The sectors of the `allocations` that blocks have written, and of those `named`; bool, empty if there are none."""
-        guarded = np.zeros(len(self._writer), np.bool_)
+        guarded = np.zeros(len(self._users), np.bool_)
         chosen = {each.address for each in named}
         for each in allocations:
             first, end = (each.address - ARENA_BASE) // SECTOR_BYTES, -(-(each.end - ARENA_BASE) // SECTOR_BYTES)
-            if each.writable and (each.address in chosen or self._writer[first:end].any()):
+            if each.writable and (each.address in chosen or self._users[first:end, 0].any()):
                 guarded[first:end] = True
         return guarded if guarded.any() else np.zeros(0, np.bool_)

@@ -35,6 +35,7 @@ from warpsight.emulator.run.faults import (
     findings,
     limit_error,
 )
+from warpsight.emulator.run.independence import address_sources
 from warpsight.emulator.run.memory import DeviceMemory, Memory
 from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, why_in_order
 from warpsight.emulator.run.polls import Polls
@@ -134,11 +135,13 @@ _OTHER_INPUT = "give the source or its PTX, and use `level='ptx'`"
 def prepare_kernel(
     source: KernelSource, kernel: str, *, architecture: Architecture | None = None, checks: frozenset[str] = frozenset(),
     global_base: int = ARENA_BASE, probes: bool = False, assembler: tuple[str, ...] = (), clustered: bool = False,
+    traced: Launch | None = None,
 ) -> PreparedKernel:
     """Compile `kernel` (mangled name), the module's variables from device address `global_base` on. Raises UnsupportedError.
 
     With an `architecture` its machine code is executed, made with the options `assembler`, else its PTX. `probes` are for
-    `lane_addresses`. `clustered`: for launches in clusters of several blocks, and no others.
+    `lane_addresses`. `clustered`: for launches in clusters of several blocks, and no others. `traced`: for this launch alone, of
+    which only the trace is wanted; what decides nothing in it is not computed (docs/adr/0039-address-slices.md).
     """
     module = source.module
     try:
@@ -152,7 +155,8 @@ def prepare_kernel(
                 function = code.function(kernel)
                 symbols = NativeSymbolTable(module, function, code.image(kernel), global_base)
                 text, instructions, target = f"{source.identity}\0{code.text}", SASS, code.architecture.real
-            native = compile_kernel(module, function, text, instructions, symbols, checks, probes, clustered)
+            sources = None if traced is None else address_sources(source, traced)
+            native = compile_kernel(module, function, text, instructions, symbols, checks, probes, clustered, sources)
     except UnsupportedError as error:
         if not source.cubin:
             raise
@@ -445,6 +449,7 @@ def emulate(
     chosen by `seed`, are recorded; all are executed. `prepared` is the kernel where it has been compiled before, `memory` device
     memory that exists already.
     `progress(blocks done, blocks)` is called now and then. `options` are of the device runtime: heap, stack and `printf`.
+    Of a kernel prepared for its trace alone nothing is written back.
     Raises UnsupportedError (exit 3) for an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past
     `max_instructions` warp instructions.
     """
@@ -459,7 +464,8 @@ def emulate(
         with run.interruption:
             paths, warps_of_path = run.execute(sink, threads)
         seconds = time.perf_counter() - started
-        if options.found is not None or run.memory.watch is None or not run.memory.watch.found:
+        sound = options.found is not None or run.memory.watch is None or not run.memory.watch.found
+        if sound and native.computes:
             run.memory.write_back()
         recorded = 0 if run.chosen is None else int(run.chosen.sum())
         header = trace_header(prepared, run, registers, paths, warps_of_path, inputs, seconds, recorded)

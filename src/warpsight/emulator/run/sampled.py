@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.progress import Progress
-from warpsight.emulator.run.independence import Independence, PointerSources, why_whole
+from warpsight.emulator.run.independence import Independence, why_whole
 from warpsight.emulator.run.launch import PreparedKernel, Run, trace_header
 from warpsight.emulator.run.memory import Allocation, DeviceMemory
 from warpsight.emulator.run.parallel import spread
 from warpsight.emulator.run.worker import Stopped, Streams
 from warpsight.isa.ptx.inlining import inline_calls
+from warpsight.isa.ptx.pointers import PointerSources
 from warpsight.kernels.launch import DEFAULT_OPTIONS, Launch, RunOptions, input_hash
 from warpsight.kernels.registers import RegisterUse
 from warpsight.traces.path_store import PathStore
-from warpsight.traces.schema import ChunkSource, KernelTrace, TraceChunk, TraceHeader
+from warpsight.traces.schema import ATOMIC, STORE, ChunkSource, KernelTrace, TraceChunk, TraceHeader
 from warpsight.traces.store import MEMORY_LIMIT_BYTES, SpillingSink
 from warpsight.traces.waves import part_of
 
@@ -126,8 +127,10 @@ class SampledRun:
 
     def _check(self) -> None:
         guarded = self._independence.guarded(self._memory.allocations, self._of_unseen_stores())
+        if not self._independence.depends(guarded):
+            return
         paths = self._paths.table()
-        for (first, _), part in self._parts.items() if len(guarded) else ():
+        for (first, _), part in self._parts.items():
             for chunk in part:
                 first_block = first + chunk.first_warp // self._per_block
                 if opcode := self._independence.first_dependent(paths, chunk, first_block, guarded):
@@ -144,7 +147,7 @@ class SampledRun:
         places = dict(zip((p.name for p in self._ptx.parameters), self._parameters(), strict=True))
         known = self._prepared.native.symbols.addresses
         for instruction in unseen:
-            names = pointers.of_accesses(instruction.ptx_line)
+            names = pointers.of_accesses(instruction.ptx_line, (STORE, ATOMIC))
             if not names or not names <= places.keys() | known.keys():
                 raise Dependent(f'no sampled block has executed "{instruction.opcode}", which may write anywhere')
             addresses = {word for name in names for word in places.get(name, ())}

@@ -95,6 +95,7 @@ def _special(emitter: Emitter, name: str) -> Value:
 
 
 SASS = InstructionSet(
-    "sass", _checked(emit_operation), _checked(memory.lane_addresses), _special, _checked(branch_condition), _checked(branch_index),
+    "sass", lambda instruction: is_executed(native_of(instruction).base),
+    _checked(emit_operation), _checked(memory.lane_addresses), _special, _checked(branch_condition), _checked(branch_index),
     NativeCalls, ptx.library_functions_of, ptx.build_library_function, ptx.PTX.callbacks
 )

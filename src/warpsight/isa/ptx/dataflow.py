@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from warpsight.base.compile_budget import check
@@ -32,19 +32,42 @@ def live_around(function: Function, cfg: ControlFlowGraph) -> Iterator[tuple[Ins
             live = before  # noqa: PLW2901  the walk goes backwards
 
 
+class RegisterBits:
+    """Sets of registers as integers: a bit for each name, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, int] = {}
+        self._names: list[str] = []
+
+    def of(self, registers: Iterable[str]) -> int:
+        """The set of these registers."""
+        bits = 0
+        for register in registers:
+            if register not in self._number:
+                self._number[register] = len(self._names)
+                self._names.append(register)
+            bits |= 1 << self._number[register]
+        return bits
+
+    def names(self, bits: int) -> frozenset[str]:
+        """The registers in a set."""
+        members = []
+        while bits:
+            lowest = bits & -bits
+            members.append(self._names[lowest.bit_length() - 1])
+            bits ^= lowest
+        return frozenset(members)
+
+
 def _named(function: Function, cfg: ControlFlowGraph, at_start: bool) -> list[frozenset[str]]:
-    number: dict[str, int] = {}
-    start, end = _solve(cfg, *_block_sets(function, cfg, number))
-    names = list(number)
-    return [frozenset(_members(bits, names)) for bits in (start if at_start else end)]
+    registers = RegisterBits()
+    start, end = _solve(cfg, *_block_sets(function, cfg, registers))
+    return [registers.names(bits) for bits in (start if at_start else end)]
 
 
-def _block_sets(function: Function, cfg: ControlFlowGraph, number: dict[str, int]) -> tuple[list[int], list[int]]:
-    """Bit sets per block: read before being surely written; surely written. `number` becomes the bit of each register."""
-
-    def bits(registers: tuple[str, ...]) -> int:
-        return sum(1 << number.setdefault(register, len(number)) for register in registers)
-
+def _block_sets(function: Function, cfg: ControlFlowGraph, registers: RegisterBits) -> tuple[list[int], list[int]]:
+    """Bit sets per block: read before being surely written; surely written."""
+    bits = registers.of
     used, killed = [], []
     for first, last in pairwise(cfg.block_start.tolist()):
         use = kill = 0
@@ -77,12 +100,3 @@ def _solve(cfg: ControlFlowGraph, used: list[int], killed: list[int]) -> tuple[l
             start[block] = live
             pending.update(dict.fromkeys(cfg.predecessors[block]))
     return start, end
-
-
-def _members(bits: int, names: list[str]) -> list[str]:
-    members = []
-    while bits:
-        lowest = bits & -bits
-        members.append(names[lowest.bit_length() - 1])
-        bits ^= lowest
-    return members
