@@ -16,7 +16,7 @@ import numpy.typing as npt
 from warpsight.base.compiled import jit
 from warpsight.base.records import Record, dtype_of
 from warpsight.traces.events import sectors_of_event
-from warpsight.traces.schema import ChunkSource, PathTable, StaticInstruction, TraceChunk
+from warpsight.traces.schema import SECTOR_BYTES, ChunkSource, PathTable, StaticInstruction, TraceChunk
 
 _LEAST_LAPS = 4  # fewer save nothing
 _MOST_ENTRIES = 16  # of a path that are an iteration
@@ -235,6 +235,55 @@ def unpacked(chunk: TraceChunk) -> TraceChunk:
     streams = (chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
     _unpack(tuple(map(np.ascontiguousarray, streams)), np.ascontiguousarray(chunk.loops), (to_events, to_sectors))
     return replace(chunk, event_offset=events, events=to_events, sector_offset=sectors, sectors=to_sectors, loops=None)
+
+
+# -- Which lines of the memory warps touch.
+
+_PAGE_BITS = 12  # of a line's number: lines lie in some regions, far apart
+
+
+@jit(cache=True, nogil=True)
+def _mark(sector_offset, sectors, loops, shift, place, marks):  # type: ignore[no-untyped-def]
+    """Mark the lines of ``1 << shift`` sectors that warps touch, those of page p from `place[p]` on."""
+    for warp in range(len(loops)):
+        start, count, laps = sector_offset[warp] + loops[warp, 2], loops[warp, 3], loops[warp, 4]
+        k = sector_offset[warp]
+        while k < sector_offset[warp + 1]:
+            in_loop = start <= k < start + count
+            sector, stride = np.int64(sectors[k]), np.int64(sectors[k + count] if in_loop else 0)
+            for _ in range(laps if in_loop else 1):
+                line = (sector & 0xFFFFFFFF) >> shift
+                marks[place[line >> _PAGE_BITS] + (line & ((1 << _PAGE_BITS) - 1))] = True
+                sector += stride
+            k += 1 + count if k == start + count - 1 else 1
+
+
+class Lines:
+    """Lines of so many bytes that the warps of a trace touch, as marks, in the order of their numbers."""
+
+    def __init__(self, chunks: ChunkSource, line_bytes: int) -> None:
+        self._shift = (line_bytes // SECTOR_BYTES).bit_length() - 1
+        pages = np.zeros(1 << 32 - self._shift - _PAGE_BITS, np.bool_)
+        of_pages = np.arange(0, len(pages), 1 << _PAGE_BITS)
+        for chunk in chunks.packed():
+            _mark(*_streams(chunk), self._shift + _PAGE_BITS, of_pages, pages)
+        self._pages = np.flatnonzero(pages)
+        self._place = np.cumsum(pages) - 1 << _PAGE_BITS
+        self.count = len(self._pages) << _PAGE_BITS
+
+    def mark(self, chunk: TraceChunk, marks: npt.NDArray[np.bool_]) -> None:
+        """Mark what a chunk touches; bool [count]."""
+        _mark(*_streams(chunk), self._shift, self._place, marks)
+
+    def numbers(self, marks: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
+        """The numbers of the marked lines."""
+        page, line = np.divmod(np.flatnonzero(marks), 1 << _PAGE_BITS)
+        return np.asarray((self._pages[page] << _PAGE_BITS) + line, np.uint32)
+
+
+def _streams(chunk: TraceChunk) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], Loops]:
+    loops = np.tile(np.array([0, 0, 0, 0, 1], np.int64), (len(chunk.path), 1)) if chunk.loops is None else chunk.loops
+    return np.ascontiguousarray(chunk.sector_offset), np.ascontiguousarray(chunk.sectors), np.ascontiguousarray(loops)
 
 
 class Packed(ChunkSource):

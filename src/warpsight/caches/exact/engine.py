@@ -110,10 +110,11 @@ def _run(state: State, turns: int) -> int:
             return NEED_BLOCK
         if state.turns >= stop:
             return PAUSED
-        if _start_round(state) == NEVER:
-            if state.bad_warp < 0 and state.live_warps == 0:
-                close_launch(state)
-                return DONE
+        start = _start_round(state)
+        if state.awaited == 0 and state.bad_warp < 0:
+            close_launch(state)
+            return DONE
+        if start == NEVER:
             state.next_sm = state.machine.sm_count
             break_barriers(state)
     return BAD_TRACE
