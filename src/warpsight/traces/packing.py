@@ -1,8 +1,8 @@
 """Streams of loops, packed: a loop whose accesses move by the same distance in each turn is recorded once, with the distances.
 
-A warp of a product of matrices loads from thousands of places, each as far from the one before as that from its predecessor. Its
-events and sectors are kept for one *period* of the loop, a few iterations, which is read again and again: `Loop.laps` times. In each
-lap a sector is so much farther on as the *stride* behind the period's sectors says. Nothing is lost: `unpacked` gives the streams back.
+In a product of matrices a warp loads from thousands of places, each as far from the place before as that from its predecessor. Of
+such a loop the events and sectors of one *period* are kept, a few iterations, which is read `Loop.laps` times. In each lap a sector is
+one *stride* farther on; the strides follow the period's sectors. Nothing is lost: `unpacked` gives the recorded streams back.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from warpsight.base.compiled import jit
 from warpsight.base.records import Record, dtype_of
 from warpsight.traces.events import sectors_of_event
-from warpsight.traces.schema import SECTOR_BYTES, ChunkSource, PathTable, StaticInstruction, TraceChunk
+from warpsight.traces.schema import SECTOR_BYTES, ChunkSource, InMemory, PathTable, StaticInstruction, TraceChunk
 
 _LEAST_LAPS = 4  # fewer save nothing
 _MOST_ENTRIES = 16  # of a path that are an iteration
@@ -24,9 +24,9 @@ _MOST_ITERATIONS = 32  # of a period: sectors of 32 B that bytes in a row lie in
 
 
 class Loop(Record):
-    """The loop in a warp's packed streams, in bytes of its events and in sectors from their beginnings; `laps` is 1 where it has none.
+    """The loop in a warp's packed streams, in bytes of its events and in sectors, from their beginnings on.
 
-    The period's sectors are followed by as many strides.
+    The period's sectors are followed by as many strides. Streams without a loop have one lap of nothing.
     """
 
     event: int
@@ -54,7 +54,8 @@ def _loop_of_path(blocks, lanes, repeat, weight):  # type: ignore[no-untyped-def
         first, held = 0, 0
         for entry in range(count - size + 1):
             other = entry + size
-            if entry < count - size and blocks[entry] == blocks[other] and lanes[entry] == lanes[other] and repeat[entry] == repeat[other]:
+            is_alike = other < count and blocks[entry] == blocks[other] and lanes[entry] == lanes[other]
+            if is_alike and repeat[entry] == repeat[other]:
                 held += weight[blocks[entry]] * repeat[entry]
                 continue
             if held > most and entry - first >= size:
@@ -65,11 +66,11 @@ def _loop_of_path(blocks, lanes, repeat, weight):  # type: ignore[no-untyped-def
 
 @jit(sources=("traces/events.py",), cache=True, nogil=True)
 def _marks(path, loop, memory, events, event, sector, marks):  # type: ignore[no-untyped-def]
-    """Fill `marks` [iterations + 1, 2]: where, in `events` and in the sectors, each iteration of the `loop` of a warp begins, and the
+    """Fill `marks` [iterations + 1, 2]: where, in `events` and in the sectors, each iteration of a warp's `loop` begins, and the
     last one ends. The warp's streams begin at `event` and `sector`.
 
-    `path`: blocks and repetitions of its entries; `memory`: where the memory instructions of each block begin, and of each the bytes
-    of its event and those that count sectors.
+    `path`: blocks and repetitions of its entries; `memory`: where the memory instructions of each block begin, and of each the
+    bytes of its event and those that count sectors.
     """
     blocks, repeat = path
     first, size, iterations = loop
@@ -109,6 +110,42 @@ def _laps(events, sectors, marks, iterations, period):  # type: ignore[no-untype
     return laps
 
 
+@jit(cache=True, nogil=True)
+def _best(events, sectors, marks, iterations):  # type: ignore[no-untyped-def]
+    """The laps and the iterations of the period that cover at least half of the loop, or else the most; one lap: none."""
+    laps, period, tried = 1, 1, 1
+    while tried <= _MOST_ITERATIONS and tried * _LEAST_LAPS <= iterations and laps * period * 2 < iterations:
+        found = _laps(events, sectors, marks, iterations, tried)
+        if found >= _LEAST_LAPS and found * tried > laps * period:
+            laps, period = found, tried
+        tried *= 2
+    return laps, period
+
+
+@jit(cache=True, nogil=True)
+def _put(events, sectors, bounds, marks, found, packed, at, loop):  # type: ignore[no-untyped-def]
+    """Put the streams of a warp, which lie within `bounds`, where `at` says in `packed`; returns where they end there."""
+    event, last_event, sector, last_sector = bounds
+    to_events, to_sectors = packed
+    at_event, at_sector = at
+    laps, period = found
+    loop[:] = (0, 0, 0, 0, 1)
+    if laps > 1:
+        end_event, end_sector = marks[period]
+        count = end_sector - marks[0, 1]
+        loop[:] = (marks[0, 0] - event, end_event - marks[0, 0], marks[0, 1] - sector, count, laps)
+        to_events[at_event : at_event + end_event - event] = events[event:end_event]
+        to_sectors[at_sector : at_sector + end_sector - sector] = sectors[sector:end_sector]
+        at_event, at_sector = at_event + end_event - event, at_sector + end_sector - sector
+        for k in range(count):
+            to_sectors[at_sector + k] = sectors[end_sector + k] - sectors[end_sector - count + k]
+        at_sector += count
+        event, sector = marks[laps * period]
+    to_events[at_event : at_event + last_event - event] = events[event:last_event]
+    to_sectors[at_sector : at_sector + last_sector - sector] = sectors[sector:last_sector]
+    return at_event + last_event - event, at_sector + last_sector - sector
+
+
 @jit(sources=("traces/events.py",), cache=True, nogil=True)
 def _pack(paths, memory, chunk, packed, offsets, loops):  # type: ignore[no-untyped-def]
     """Pack the streams of the warps of a `chunk` into `packed`; their `offsets` [warps + 1, 2] and `loops` are filled.
@@ -119,47 +156,22 @@ def _pack(paths, memory, chunk, packed, offsets, loops):  # type: ignore[no-unty
     offset, block, lanes, repeat = paths
     start, width, counts, weight = memory
     path, event_offset, events, sector_offset, sectors = chunk
-    to_events, to_sectors = packed
-    known = np.full((len(offset) - 1, 3), -1, np.int64)
-    marks = np.zeros((1024, 2), np.int64)
+    known, marks = np.full((len(offset) - 1, 3), -1, np.int64), np.zeros((1024, 2), np.int64)
     for warp in range(len(path)):
         number = path[warp]
         low, high = offset[number], offset[number + 1]
         if known[number, 2] < 0:
-            known[number, 0], known[number, 1], known[number, 2] = _loop_of_path(block[low:high], lanes[low:high], repeat[low:high], weight)
-        event, last_event = event_offset[warp], event_offset[warp + 1]
-        sector, last_sector = sector_offset[warp], sector_offset[warp + 1]
-        iterations, laps, period = known[number, 2], 1, 1
+            found = _loop_of_path(block[low:high], lanes[low:high], repeat[low:high], weight)
+            known[number, 0], known[number, 1], known[number, 2] = found
+        first, entries, iterations = known[number]
+        laps, period = 1, 1
         if iterations >= _LEAST_LAPS:
-            if iterations >= len(marks):
-                marks = np.zeros((2 * iterations, 2), np.int64)
-            loop = (known[number, 0], known[number, 1], iterations)
-            _marks((block[low:high], repeat[low:high]), loop, (start, width, counts), events, event, sector, marks)
-            tried = 1
-            while tried <= _MOST_ITERATIONS and tried * _LEAST_LAPS <= iterations and laps * period * 2 < iterations:
-                found = _laps(events, sectors, marks, iterations, tried)
-                if found >= _LEAST_LAPS and found * tried > laps * period:
-                    laps, period = found, tried
-                tried *= 2
-        at_event, at_sector = offsets[warp]
-        if laps > 1:
-            ends = marks[period], marks[laps * period]
-            size, count = ends[0][0] - marks[0, 0], ends[0][1] - marks[0, 1]
-            loops[warp] = (marks[0, 0] - event, size, marks[0, 1] - sector, count, laps)
-            to_events[at_event : at_event + ends[0][0] - event] = events[event : ends[0][0]]
-            at_event += ends[0][0] - event
-            event = ends[1][0]
-            to_sectors[at_sector : at_sector + ends[0][1] - sector] = sectors[sector : ends[0][1]]
-            at_sector += ends[0][1] - sector
-            for k in range(marks[0, 1], ends[0][1]):
-                to_sectors[at_sector] = sectors[k + count] - sectors[k]
-                at_sector += 1
-            sector = ends[1][1]
-        else:
-            loops[warp] = (0, 0, 0, 0, 1)
-        to_events[at_event : at_event + last_event - event] = events[event:last_event]
-        to_sectors[at_sector : at_sector + last_sector - sector] = sectors[sector:last_sector]
-        offsets[warp + 1] = (at_event + last_event - event, at_sector + last_sector - sector)
+            marks = marks if iterations < len(marks) else np.zeros((2 * iterations, 2), np.int64)
+            of_path, loop = (block[low:high], repeat[low:high]), (first, entries, iterations)
+            _marks(of_path, loop, (start, width, counts), events, event_offset[warp], sector_offset[warp], marks)
+            laps, period = _best(events, sectors, marks, iterations)
+        bounds = (event_offset[warp], event_offset[warp + 1], sector_offset[warp], sector_offset[warp + 1])
+        offsets[warp + 1] = _put(events, sectors, bounds, marks, (laps, period), packed, offsets[warp], loops[warp])
 
 
 @jit(cache=True, nogil=True)
@@ -286,15 +298,12 @@ def _streams(chunk: TraceChunk) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
     return np.ascontiguousarray(chunk.sector_offset), np.ascontiguousarray(chunk.sectors), np.ascontiguousarray(loops)
 
 
-class Packed(ChunkSource):
-    """Packed chunks, held in memory in warp order."""
-
-    def __init__(self, chunks: list[TraceChunk]) -> None:
-        self._chunks = chunks
+class Packed(InMemory):
+    """Chunks of which some are packed, held in memory in warp order."""
 
     def __iter__(self) -> Iterator[TraceChunk]:
-        return map(unpacked, self._chunks)
+        return map(unpacked, super().__iter__())
 
     def packed(self) -> Iterator[TraceChunk]:
         """As `ChunkSource.packed`."""
-        return iter(self._chunks)
+        return super().__iter__()

@@ -86,6 +86,7 @@ class TraceWindow:
         event, sector = chunk.event_offset + _distance(self.events, events), chunk.sector_offset + _distance(self.sectors, sectors)
         added["event"], added["event_end"] = event[:-1], event[1:]
         added["sector"], added["sector_end"] = sector[:-1], sector[:-1] + lengths(chunk)[1]
+        added["loop"]["laps"] = 1
         if chunk.loops is not None:
             for column, name in enumerate(added["loop"].dtype.names or ()):
                 added["loop"][name] = chunk.loops[:, column]
