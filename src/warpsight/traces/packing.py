@@ -1,8 +1,8 @@
 """Streams of loops, packed: a loop whose accesses move by the same distance in each turn is recorded once, with the distances.
 
 In a product of matrices a warp loads from thousands of places, each as far from the place before as that from its predecessor. Of
-such a loop the events and sectors of one *period* are kept, a few iterations, which is read `Loop.laps` times. In each lap a sector is
-one *stride* farther on; the strides follow the period's sectors. Nothing is lost: `unpacked` gives the recorded streams back.
+such a loop the events and sectors of one *period* are kept, a few iterations, which is read `Loop.laps` times. In each lap a sector
+is one *stride* farther on; the strides follow the period's sectors. Nothing is lost: `unpacked` gives the recorded streams back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.compiled import jit
-from warpsight.base.records import Record, dtype_of
+from warpsight.base.records import Record, fields_of
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.schema import SECTOR_BYTES, ChunkSource, InMemory, PathTable, StaticInstruction, TraceChunk
 
@@ -37,7 +37,7 @@ class Loop(Record):
 
 
 Loops = npt.NDArray[np.int64]  # [warps, fields of Loop]
-_FIELDS = len(dtype_of(Loop))
+_FIELDS = len(fields_of(Loop))
 
 
 @jit(cache=True, nogil=True)
