@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from warpsight.base.errors import UsageError
-from warpsight.caches.exact import waves
 from warpsight.caches.exact.simulate import CacheSimulation
 from warpsight.caches.exact.waves import _aged, wave_misses
 from warpsight.caches.miss_profile import COUNTS
@@ -209,26 +208,6 @@ def test_part_of_a_trace_stands_for_the_launch(scaled: KernelTrace) -> None:
     part = part_of(executed, kept)
     assert sum(len(chunk.path) for chunk in part.chunks) == part.header.warps == int(kept.sum()) * THREADS // 32
     assert part.header.warp_instructions == pytest.approx(scaled.header.warp_instructions, rel=0.01)
-
-
-def test_stretches_simulated_apart_are_the_same_on_any_number_of_threads(
-    scaled: KernelTrace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sample, resident = sample_of(scaled), trace_occupancy(scaled, GPU).blocks_per_sm
-    monkeypatch.setattr(waves, "_LONG_WAVE", 0)
-    found = []
-    for threads in (1, 3):
-        monkeypatch.setattr(waves, "_MOST_AT_ONCE", threads)
-        found.append(wave_misses(sample, GPU, resident, interleaving="clocked", warm=False))
-    assert (found[0].traffic == found[1].traffic).all() and found[0].traffic.shape == (sample.measured, 5, 2)
-    for one, other in zip(*(each.waves for each in found), strict=True):
-        assert all((getattr(one, name) == getattr(other, name)).all() for name in COUNTS)
-    for number, wave in enumerate(found[0].waves, 1):
-        assert wave.executions.sum() >= int((sample.label == number).sum()) * (THREADS // 32) * 3
-    monkeypatch.undo()
-    apart, in_one = found[0].together(), wave_misses(sample, GPU, resident, interleaving="clocked", warm=False).together()
-    assert apart.l1_reads.sum() == in_one.l1_reads.sum()
-    assert apart.l2_read_misses.sum() == pytest.approx(in_one.l2_read_misses.sum(), rel=0.05)
 
 
 # -- The interval, and what the user says.

@@ -110,11 +110,10 @@ def _run(state: State, turns: int) -> int:
             return NEED_BLOCK
         if state.turns >= stop:
             return PAUSED
-        start = _start_round(state)
-        if state.awaited == 0 and state.bad_warp < 0:
-            close_launch(state)
-            return DONE
-        if start == NEVER:
+        if _start_round(state) == NEVER:
+            if state.bad_warp < 0 and state.live_warps == 0:
+                close_launch(state)
+                return DONE
             state.next_sm = state.machine.sm_count
             break_barriers(state)
     return BAD_TRACE

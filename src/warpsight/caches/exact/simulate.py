@@ -62,18 +62,12 @@ class CacheSimulation:
         self._order = block_order(header)
         self._program = program_of(trace, gpu, self._is_clocked)
 
-    def run(self, before: L2Lines | None = None, blocks: int | None = None) -> tuple[MissProfile, L2Lines]:
-        """The misses of the launch, and the lines that it leaves in the L2, which holds `before` at its start (None: nothing).
-
-        It is simulated until its first `blocks` blocks have ended (None: all).
-        """
+    def run(self, before: L2Lines | None = None) -> tuple[MissProfile, L2Lines]:
+        """The misses of the launch, and the lines that it leaves in the L2, which holds `before` at its start (None: nothing)."""
         gpu = self._gpu
         memory = _initial_memory(self._machine, self._program, gpu)
         memory.put("block_order", self._order)
         put_l2(memory, gpu.l2.ways, before)
-        header = self._trace.header
-        memory.root["awaited"] = (header.recorded_blocks if blocks is None else blocks) * header.warps_per_block
-        memory.root["awaited_end"] = memory.root["awaited"]
         _run_launch(memory, self._trace, self._progress, self._observer)
         found = _profile(memory)
         if self._is_clocked:

@@ -333,8 +333,6 @@ class State(Record):
     # The launch.
     next_block: int
     live_warps: int
-    awaited: int  # warps that have not ended, of those below `awaited_end`: the simulation ends with them
-    awaited_end: int
     block_order: Table[int]  # the numbers of the blocks in the order in which they start; empty where they start in theirs
     free_places: Table[FreePlace]  # [GPC, place]
     gpcs: Table[Gpc]

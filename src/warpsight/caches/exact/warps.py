@@ -295,7 +295,6 @@ def arrive_or_end(state: State, sm: int, slot: int, now: int) -> bool:
     if warp.kind == DO_BARRIER:
         place.waiting += 1
     else:
-        state.awaited -= 1 if warp.id < state.awaited_end else 0
         warp.id = -1
         place.live -= 1
         state.live_warps -= 1

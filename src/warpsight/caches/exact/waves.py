@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -25,8 +22,6 @@ from warpsight.traces.waves import labelled, part_of
 
 _NOBODY = 0xFFFFFFFF  # the tag of a line that no access finds, less its place in the set
 _MOST_SCATTERED = 0.05  # of the lines
-_MOST_AT_ONCE = 4  # simulations: each takes tens of MB
-_LONG_WAVE = 1 << 19  # warp instructions of an SM: loops have drifted apart in a fraction of it (docs/adr/0037-sampled-launches.md)
 
 
 class ScatteredReuse(Exception):
@@ -109,98 +104,43 @@ def wave_misses(
     elif warm:
         tail = np.arange(len(sample.label)) >= sample.start[-1]
         before = _aged(simulated(part_of(executed, tail)).run()[1], gpu, room)  # in the order of use
-    opening, left = _Stretches(sample, range(1)).misses(simulated, before)
+    stretch = np.searchsorted(sample.start, np.arange(len(sample.label)), side="right") - 1
+    trace = labelled(executed, np.where(sample.label > 0, sample.label - 1, sample.measured + stretch))
+    opening = stretch == 0
+    first, left = simulated(part_of(trace, opening)).run(before)
     if lines > room:  # what only the launch before has touched does not last until the launch comes to it
         _forget(left, ~np.isin(left["tag"], found.first), gpu)
-    aged = _aged(left, gpu, room if warm else lines / 2)  # half of the launch has run before the block in its middle
-    parts = [_Stretches(sample, each) for each in _apart(sample, blocks_per_sm)]
-    report = _Report(progress, sum(each.warps for each in parts))
-    # native code holds no interpreter lock
-    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1, _MOST_AT_ONCE)) as threads, report:
-        work = [threads.submit(each.misses, partial(simulated, progress=report.of(k)), aged) for k, each in enumerate(parts)]
-        results = [opening, *(each.result()[0] for each in work)]
-    return WaveMisses([wave for each in results for wave in each.waves], np.concatenate([each.traffic for each in results]))
+    # half of the launch has run before the block in its middle
+    seen: dict[int, Traffic] = {}
+    rest = simulated(part_of(trace, ~opening), progress=progress, observer=seen.__setitem__)
+    following, _ = rest.run(_aged(left, gpu, room if warm else lines / 2))
+    return WaveMisses(_each_wave(first, following, sample.measured), _each_traffic(seen, sample))
 
 
-def _apart(sample: WaveSample, blocks_per_sm: int) -> list[range]:
-    """The stretches after the first, as they are simulated: one after the other in one simulation, or each in one of its own.
+def _each_traffic(seen: dict[int, Traffic], sample: WaveSample) -> Traffic:
+    """`WaveMisses.traffic`, from that up to some of the blocks that follow the first stretch.
 
-    In a simulation of its own, all blocks of a stretch begin in step. Those of long waves get out of it soon enough.
+    At first these blocks fill an idle GPU and are in step, as in the launch only its first ones are. What is measured before
+    the first of their waves does not count.
     """
-    header, count = sample.executed.header, len(sample.start)
-    if header.recorded_instructions * blocks_per_sm < _LONG_WAVE * header.recorded_blocks:
-        return [range(1, count)]
-    return [range(number, number + 1) for number in range(1, count)]
-
-
-class _Report:
-    """Reports the progress of several simulations as one, and stops them if the one that waits for them is interrupted."""
-
-    def __init__(self, progress: Progress | None, warps: int) -> None:
-        self._progress, self._warps, self._done, self._is_over = progress, warps, dict[int, int](), False
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._is_over = kind is not None
-
-    def of(self, number: int) -> Progress:
-        """The progress of simulation `number`."""
-
-        def report(done: int, _: int) -> None:
-            if self._is_over:
-                raise KeyboardInterrupt
-            self._done[number] = done
-            if self._progress is not None:
-                self._progress(sum(list(self._done.values())), self._warps)
-
-        return report
-
-
-class _Stretches:
-    """Stretches of a sample that are simulated one after the other, each wave counted apart."""
-
-    def __init__(self, sample: WaveSample, numbers: range) -> None:
-        bounds = np.append(sample.start, len(sample.label))
-        first, end = int(bounds[numbers[0]]), int(bounds[numbers[-1] + 1])
-        chosen = np.arange(len(sample.label))
-        self._is_opening = numbers[0] == 0
-        self._start, self._label = bounds[numbers] - first, sample.label[first:end]
-        self._count = len(numbers)
-        stretch = np.repeat(np.arange(self._count), np.diff(bounds[numbers[0] : numbers[-1] + 2]))
-        self._trace = labelled(
-            part_of(sample.executed, (chosen >= first) & (chosen < end)), np.where(self._label > 0, stretch, self._count + stretch)
-        )
-        self.warps = self._trace.header.warps
-
-    def misses(self, simulated: Callable[..., CacheSimulation], lines: L2Lines | None) -> tuple[WaveMisses, L2Lines]:
-        """What the caches make of the measured waves, from an L2 that holds `lines`, and what is in it at the end.
-
-        The simulation ends with the last measured block; of the opening wave, with the last block.
-        """
-        seen: dict[int, Traffic] = {}
-        measured = np.flatnonzero(self._label)
-        blocks = len(self._label) if self._is_opening else int(measured[-1]) + 1
-        found, left = simulated(self._trace, observer=seen.__setitem__).run(lines, blocks)
-        # At first these blocks fill an idle GPU and are in step, as in the launch only its first ones are. What is measured before
-        # the first measured wave does not count, and nothing of the opening wave.
-        marks = [int(measured[0]), *self._start[1:].tolist(), blocks]
-        up_to = [seen[min((each for each in seen if each >= mark), default=max(seen))] for mark in marks]
-        traffic = np.diff(up_to, axis=0) * (not self._is_opening)
-        return WaveMisses(_each_wave(found, self._count), traffic), left
+    before, blocks = int(sample.start[1]), len(sample.label)
+    first_wave = int(np.flatnonzero(sample.label == 2)[0])
+    marks = [each - before for each in (first_wave, *sample.start[2:].tolist(), blocks)]
+    up_to = [seen[min(each for each in seen if each >= mark)] for mark in marks]
+    return np.diff([up_to[0], *up_to], axis=0)
 
 
 _WRITE_BACKS = ("dram_writes", "dram_write_sectors")
 
 
-def _each_wave(found: MissProfile, waves: int) -> list[MissProfile]:
-    """The counts of each wave, which come before those of the other blocks of each stretch.
+def _each_wave(first: MissProfile, following: MissProfile, waves: int) -> list[MissProfile]:
+    """The counts of each wave, which come before those of the other blocks of each stretch; what has no counts is that of the
+    second simulation.
 
     A wave evicts lines that others have written before, so its own write-backs say little of it. It has its share, by writes to the
     L2, of those of its stretch.
     """
-    counts = {name: np.split(getattr(found, name), 2 * waves) for name in COUNTS}
+    counts = {name: np.split(getattr(first, name) + getattr(following, name), 2 * waves) for name in COUNTS}
 
     def wave(number: int) -> MissProfile:
         own: dict[str, Any] = {name: parts[number] for name, parts in counts.items()}
@@ -208,7 +148,7 @@ def _each_wave(found: MissProfile, waves: int) -> list[MissProfile]:
         for name in _WRITE_BACKS if writes else ():
             of_stretch = counts[name][number] + counts[name][waves + number]
             own[name] = np.rint(of_stretch * (writes / (writes + others))).astype(np.int64)
-        return replace(found, **own)
+        return replace(following, **own)
 
     return [wave(number) for number in range(waves)]
 
