@@ -251,7 +251,7 @@ def _sampled(case: CheckInput) -> Figure | None:
     if not header.sampled_blocks or trace.waves is not None:  # sampled waves have an interval of their own
         return None
     counts = instructions_of_paths(trace)
-    blocks = np.concatenate([counts[chunk.path] for chunk in trace.chunks]).reshape(-1, header.warps_per_block).sum(axis=1)
+    blocks = np.concatenate([counts[chunk.path] for chunk in trace.chunks.packed()]).reshape(-1, header.warps_per_block).sum(axis=1)
     unseen = 1 - header.recorded_blocks / header.blocks
     error = float(blocks.std()) / float(blocks.mean()) * sqrt(unseen / len(blocks))
     return Figure(error, f"{thousands(header.recorded_blocks)} of {thousands(header.blocks)} blocks are recorded")

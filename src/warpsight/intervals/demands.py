@@ -425,7 +425,7 @@ def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, parts:
     An SM has `places` for blocks. In a sampled trace, each block also represents its neighbours.
     """
     header, per_block = trace.header, trace.header.warps_per_block
-    path = np.concatenate([chunk.path for chunk in trace.chunks]).reshape(-1, per_block)
+    path = np.concatenate([chunk.path for chunk in trace.chunks.packed()]).reshape(-1, per_block)
     alone, demand = stats.cycles[path], np.minimum(busiest, stats.cycles)[path]
     if np.ptp(demand.sum(axis=1)) == 0 and np.ptp(alone.max(axis=1)) == 0:
         return 1.0

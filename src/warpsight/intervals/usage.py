@@ -25,7 +25,7 @@ def path_use(trace: KernelTrace) -> tuple[Longs, Longs]:
     """Warps on each path, and the first warp on it (-1: none), both int64 [paths]. Reads the chunks once."""
     warps = np.zeros(len(trace.paths), dtype=np.int64)
     first = np.full(len(trace.paths), -1, dtype=np.int64)
-    for chunk in trace.chunks:
+    for chunk in trace.chunks.packed():
         warps += np.bincount(chunk.path, minlength=len(warps))
         paths, places = np.unique(chunk.path, return_index=True)
         new = first[paths] < 0

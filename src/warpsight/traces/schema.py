@@ -229,6 +229,7 @@ class TraceChunk:
     """The dynamic part of consecutive warps (whole blocks): warps `first_warp` .. `first_warp + len(path)`.
 
     `path` int32 [n]; `event_offset`, `sector_offset` int64 [n + 1] into `events` uint8 and `sectors` uint32.
+    `loops`: of packed streams, int64 [n, 5] (`packing.Loop`).
     """
 
     first_warp: int
@@ -237,6 +238,7 @@ class TraceChunk:
     events: npt.NDArray[np.uint8]
     sector_offset: npt.NDArray[np.int64]
     sectors: npt.NDArray[np.uint32]
+    loops: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -295,6 +297,10 @@ class ChunkSource(ABC):
 
     @abstractmethod
     def __iter__(self) -> Iterator[TraceChunk]: ...
+
+    def packed(self) -> Iterator[TraceChunk]:
+        """The chunks with their loops packed, where the source has them so: for readers of paths, and of such streams."""
+        return iter(self)
 
 
 class InMemory(ChunkSource):

@@ -22,7 +22,8 @@ from warpsight.base.errors import FormatError, UsageError
 from warpsight.base.inputs import open_input
 from warpsight.base.outputs import folder_beside, put_in_place
 from warpsight.base.temporary import TemporaryFolder
-from warpsight.traces.schema import ChunkSource, InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
+from warpsight.traces.packing import Packed, unpacked
+from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 from warpsight.traces.store_format import (
     BLOCKS,
     FILES,
@@ -320,9 +321,9 @@ class SpillingSink:
         self._disk: FolderSink | None = None
 
     def add(self, chunk: TraceChunk) -> None:
-        """Take the next chunk."""
+        """Take the next chunk, packed or not."""
         if self._disk is not None:
-            self._disk.add(chunk)
+            self._disk.add(unpacked(chunk))
             return
         self._chunks.append(chunk)
         columns = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
@@ -331,7 +332,7 @@ class SpillingSink:
             self._folder = TemporaryFolder()
             self._disk = FolderSink(self._folder.path / "trace")
             for held in self._chunks:
-                self._disk.add(held)
+                self._disk.add(unpacked(held))
             self._chunks = []
 
     def restart(self) -> None:
@@ -345,7 +346,7 @@ class SpillingSink:
     ) -> KernelTrace:
         """Close the trace and return it."""
         if self._disk is None or self._folder is None:
-            return KernelTrace(header, instructions, block_start, paths, InMemory(self._chunks))
+            return KernelTrace(header, instructions, block_start, paths, Packed(self._chunks))
         stored = self._disk.finish(header, instructions, block_start, paths)
         return dataclasses.replace(stored, chunks=_Spilled(stored.chunks, self._folder), origin="")
 

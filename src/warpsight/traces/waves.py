@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.traces.packing import unpacked
 from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk
 
 
@@ -18,7 +19,7 @@ def part_of(trace: KernelTrace, kept: npt.NDArray[np.bool_]) -> KernelTrace:
     """
     chunks = _Kept(trace, kept)
     taken = np.zeros(len(trace.paths), np.int64)
-    for chunk in chunks:
+    for chunk in chunks.packed():
         taken += np.bincount(chunk.path, minlength=len(taken))
     table, sizes = trace.paths, np.diff(np.asarray(trace.block_start)).astype(np.int64)
     of_runs = np.concatenate([[0], np.cumsum(sizes[table.block] * table.repeat)])
@@ -40,8 +41,12 @@ class _Kept(ChunkSource):
         self._chunks, self._kept = trace.chunks, np.repeat(kept, trace.header.warps_per_block)
 
     def __iter__(self) -> Iterator[TraceChunk]:
+        return map(unpacked, self.packed())
+
+    def packed(self) -> Iterator[TraceChunk]:
+        """As `ChunkSource.packed`."""
         first = 0
-        for chunk in self._chunks:
+        for chunk in self._chunks.packed():
             kept = self._kept[chunk.first_warp : chunk.first_warp + len(chunk.path)]
             if not kept.any():
                 continue
@@ -56,6 +61,7 @@ def _only(chunk: TraceChunk, kept: npt.NDArray[np.bool_]) -> TraceChunk:
         chunk.first_warp, np.asarray(chunk.path)[kept],
         np.concatenate([[0], np.cumsum(events[kept])]), np.asarray(chunk.events)[low[0] : low[1]][np.repeat(kept, events)],
         np.concatenate([[0], np.cumsum(sectors[kept])]), np.asarray(chunk.sectors)[high[0] : high[1]][np.repeat(kept, sectors)],
+        None if chunk.loops is None else chunk.loops[kept],
     )  # fmt: skip
 
 
@@ -92,7 +98,7 @@ class _Labelled(ChunkSource):
 
     def __init__(self, trace: KernelTrace, label: npt.NDArray[np.int64]) -> None:
         self._chunks, self._label, self._paths = trace.chunks, label, len(trace.paths)
-        found = [np.unique(self._pairs(chunk)) for chunk in trace.chunks]
+        found = [np.unique(self._pairs(chunk)) for chunk in trace.chunks.packed()]
         self.pairs = np.unique(np.concatenate(found))
 
     def _pairs(self, chunk: TraceChunk) -> npt.NDArray[np.int64]:
@@ -100,5 +106,9 @@ class _Labelled(ChunkSource):
         return np.asarray(label * self._paths + chunk.path)
 
     def __iter__(self) -> Iterator[TraceChunk]:
-        for chunk in self._chunks:
+        return map(unpacked, self.packed())
+
+    def packed(self) -> Iterator[TraceChunk]:
+        """As `ChunkSource.packed`."""
+        for chunk in self._chunks.packed():
             yield replace(chunk, path=np.searchsorted(self.pairs, self._pairs(chunk)).astype(np.int32))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import FormatError
 from warpsight.base.records import Record, dtype_of
+from warpsight.traces.packing import Loop, lengths
 from warpsight.traces.schema import KernelTrace, TraceChunk, TraceHeader
 
 Rows = npt.NDArray[Any]
@@ -27,7 +28,8 @@ class WindowWarp(Record):
     event: int
     event_end: int
     sector: int
-    sector_end: int
+    sector_end: int  # as if its loop were not packed
+    loop: Loop  # of packed streams
 
 
 def block_order(header: TraceHeader) -> npt.NDArray[np.int64]:
@@ -48,11 +50,12 @@ class TraceWindow:
 
     The first row is that of warp `first`, the first not launched when the window was last moved; warps before `end` are in it.
     `events` and `sectors` are only origins: an index is the distance in memory to an item of some chunk, and can be negative.
+    A simulation that can read `packed` streams gets those.
     """
 
-    def __init__(self, trace: KernelTrace) -> None:
+    def __init__(self, trace: KernelTrace, *, packed: bool = False) -> None:
         self._trace = trace
-        self._chunks: Iterator[TraceChunk] = iter(trace.chunks)
+        self._chunks: Iterator[TraceChunk] = trace.chunks.packed() if packed else iter(trace.chunks)
         self._held: list[_HeldChunk] = []
         self._path_offset = np.asarray(trace.paths.offset, np.int64)
         self.first = self.end = 0
@@ -82,7 +85,11 @@ class TraceWindow:
         added["entry"], added["end"] = self._path_offset[chunk.path], self._path_offset[chunk.path + 1]
         event, sector = chunk.event_offset + _distance(self.events, events), chunk.sector_offset + _distance(self.sectors, sectors)
         added["event"], added["event_end"] = event[:-1], event[1:]
-        added["sector"], added["sector_end"] = sector[:-1], sector[1:]
+        added["sector"], added["sector_end"] = sector[:-1], sector[:-1] + lengths(chunk)[1]
+        added["loop"]["laps"] = 1
+        if chunk.loops is not None:
+            for column, name in enumerate(added["loop"].dtype.names or ()):
+                added["loop"][name] = chunk.loops[:, column]
         self.warps = np.concatenate([self.warps[next_warp - self.first :], added])
         self.first, self.end = next_warp, self.end + len(added)
         self._held.append(_HeldChunk(self.end, events, sectors))

@@ -8,7 +8,7 @@ from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.exact.l1 import l1_read, l1_write
 from warpsight.caches.exact.l2 import l2_atomic, l2_read, l2_write, latency_beyond_l1
 from warpsight.caches.exact.state import IS_ATOMIC, IS_LOAD, IS_STORE, LEVEL_DRAM, LEVEL_FAR, LEVEL_L1, NEVER, State
-from warpsight.caches.exact.warps import access_passed
+from warpsight.caches.exact.warps import access_passed, read_sectors
 
 
 @inlined
@@ -41,14 +41,14 @@ def _store(state: State, sm: int, requests: int, whole: bool, pc: int, now: int)
 
 
 @compiled
-def _atomic(state: State, sm: int, first: int, count: int, repeats: int, pc: int, now: int) -> None:
+def _atomic(state: State, sm: int, count: int, repeats: int, pc: int, now: int) -> None:
     """An atomic, done in the L2: each of its sectors is read and written there; its repeats are counted at the first one."""
     lsu, per_line = state.sms[sm].lsu, state.machine.l2.line_sectors
-    for k in range(first, first + count):
-        sector = state.sectors[k]
+    for k in range(count):
+        sector = state.current[k]
         line = quotient(sector, per_line)
         bit = 1 << (sector - line * per_line)
-        l2_atomic(state, line, repeats if k == first else 0, pc)
+        l2_atomic(state, line, repeats if k == 0 else 0, pc)
         answer = l2_read(state, line, bit, pc, now, sm)
         l2_write(state, line, bit, False, pc, now)
         lsu.back = max(lsu.back, answer >> 2)
@@ -58,7 +58,7 @@ def _atomic(state: State, sm: int, first: int, count: int, repeats: int, pc: int
 
 
 @inlined
-def _split(state: State, sm: int, first: int, count: int, pc: int) -> int:
+def _split(state: State, sm: int, count: int, pc: int) -> int:
     """Count the access and merge its sectors into line requests; returns their number."""
     code, counters, per_line = state.code[pc], state.counters[pc], state.machine.l1.line_sectors
     most = state.machine.most_requests
@@ -67,12 +67,12 @@ def _split(state: State, sm: int, first: int, count: int, pc: int) -> int:
     counters.sectors += count
     if code.access == IS_ATOMIC:
         return count
-    requests = merge_lines(state.sectors, first, count, per_line, state.requests, lines, masks)
+    requests = merge_lines(state.current, 0, count, per_line, state.requests, lines, masks)
     if code.access == IS_LOAD and count > code.packed_lines:
         touched = requests
         if per_line != LINE_128:
-            touched = merge_lines(state.sectors, first, count, LINE_128, state.requests, lines, masks)
-            merge_lines(state.sectors, first, count, per_line, state.requests, lines, masks)
+            touched = merge_lines(state.current, 0, count, LINE_128, state.requests, lines, masks)
+            merge_lines(state.current, 0, count, per_line, state.requests, lines, masks)
         counters.divergent += 1 if is_divergent(touched, code.packed_lines) else 0
     return requests
 
@@ -87,16 +87,15 @@ def _begin(state: State, sm: int, now: int) -> bool:
         lsu.room_since = now
     lsu.head = lsu.head + 1 if lsu.head + 1 < depth else 0
     lsu.length -= 1
-    first = state.warps[slot].sector
-    state.warps[slot].sector += count
-    requests = _split(state, sm, first, count, pc)
+    read_sectors(state, state.warps[slot], count)
+    requests = _split(state, sm, count, pc)
     lsu.slot, lsu.pc, lsu.requests, lsu.done = slot, pc, requests, 0
     lsu.back, lsu.level, lsu.waited = now, LEVEL_L1, 0
     kind = state.code[pc].access
     if kind == IS_STORE:
         _store(state, sm, requests, whole, pc, now)
     elif kind == IS_ATOMIC:
-        _atomic(state, sm, first, count, repeats, pc, now)
+        _atomic(state, sm, count, repeats, pc, now)
     return kind == IS_LOAD
 
 

@@ -100,7 +100,7 @@ def simulate_caches(
 
 def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None, observer: Observer | None) -> None:
     """From the initial state of a launch to its end."""
-    header, window, state = trace.header, TraceWindow(trace), memory.root
+    header, window, state = trace.header, TraceWindow(trace, packed=True), memory.root
     memory.put("events", window.events)
     memory.put("sectors", window.sectors)
     outcome = NEED_BLOCK
@@ -130,7 +130,8 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     memory = Memory(
         State, counters=len(program.code), free_places=places, gpcs=int(machine["gpcs"]), sms=sms, schedulers=schedulers,
         places=places, age_order=places, warps=slots, eligible=slots, load_ready=slots * program.loads,
-        waiting_accesses=sms * int(machine["access_queue"]), requests=sms * 2 * int(machine["most_requests"]),
+        waiting_accesses=sms * int(machine["access_queue"]), current=int(machine["most_requests"]),
+        requests=sms * 2 * int(machine["most_requests"]),
         l1_lines=l1_sets * int(machine["l1"]["ways"]), l1_sets=l1_sets, l1_buckets=sms * int(machine["l1_buckets"]),
         mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=l2_lines, l2_tags=l2_lines, l2_order=l2_words, l2_dirty=l2_sets,
         replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),

@@ -172,7 +172,14 @@ class Warp(Record):
     event_end: int
     sector: int
     sector_end: int
-    taken: int  # sectors up to here belong to events that were read
+    taken: int  # sectors up to here belong to events that were read, as if its loop were not packed
+    event_wrap: int  # where its loop's events begin again, as long as laps are left
+    event_period: int
+    event_laps: int  # left to be read
+    sector_wrap: int  # the same of its sectors; NEVER: nowhere any more
+    sector_period: int
+    lap: int  # from 0 on, of the sector that is read next
+    last_lap: int
     gap: int  # instructions since its last turn
     arrival: int  # when it reached the stop where it stands
     path_entry: UInt32
@@ -343,6 +350,7 @@ class State(Record):
     eligible: Table[int]  # [SM, slot] when the warp can be picked
     load_ready: Table[int]  # [SM, slot, load] when the data is there
     waiting_accesses: Table[WaitingAccess]  # [SM, entry of the queue]
+    current: Table[UInt32]  # [most requests] sectors of the access that begins
     requests: Table[int]  # [SM, 2, most requests] line numbers and masks of the access being processed
     l1_lines: Table[L1Line]  # [SM, set, way]
     l1_sets: Table[L1Set]  # [SM, set]

@@ -23,6 +23,7 @@ from warpsight.caches.exact.state import (
     Warp,
 )
 from warpsight.traces.events import sectors_of_event
+from warpsight.traces.window import WindowWarp
 
 
 @inlined
@@ -44,7 +45,41 @@ def _take_event(state: State, warp: Warp, pc: int) -> int:
         if sectors == 0 and not code.adds_lanes_up:
             state.counters[pc].shared_repeats += warp.repeats_here
     warp.taken += sectors
+    if warp.event == warp.event_wrap and warp.event_laps > 0:
+        warp.event -= warp.event_period
+        warp.event_laps -= 1
     return sectors if warp.taken <= warp.sector_end else -1
+
+
+@inlined
+def read_sectors(state: State, warp: Warp, count: int) -> None:
+    """Bring the next `count` sectors of the warp to `State.current`; in a later lap of its loop each is some strides farther on."""
+    first, strides = warp.sector, warp.sector + warp.sector_period
+    for k in range(count):
+        state.current[k] = (state.sectors[first + k] + warp.lap * state.sectors[strides + k]) & 0xFFFFFFFF
+    warp.sector = first + count
+    if warp.sector == warp.sector_wrap:
+        if warp.lap < warp.last_lap:
+            warp.sector -= warp.sector_period
+            warp.lap += 1
+        else:
+            warp.sector += warp.sector_period
+            warp.sector_wrap, warp.sector_period, warp.lap = NEVER, 0, 0
+
+
+@inlined
+def _start_streams(warp: Warp, streams: WindowWarp) -> None:
+    """Let the warp begin its path and its streams."""
+    loop = streams.loop
+    warp.path_entry, warp.path_end = streams.entry, streams.end
+    warp.event, warp.event_end = streams.event, streams.event_end
+    warp.sector, warp.sector_end, warp.taken = streams.sector, streams.sector_end, streams.sector
+    warp.event_wrap, warp.event_period = streams.event + loop.event + loop.event_period, loop.event_period
+    warp.event_laps = warp.last_lap = loop.laps - 1
+    warp.sector_wrap, warp.sector_period = streams.sector + loop.sector + loop.sector_period, loop.sector_period
+    warp.lap = 0
+    if loop.sector_period == 0:
+        warp.sector_wrap = NEVER
 
 
 @inlined
@@ -154,9 +189,7 @@ def _start_warp(state: State, slot: int, number: int, now: int) -> None:
     """Put warp `number` of the launch, which is in the window, into the slot and bring it to its first stop."""
     warp, streams = state.warps[slot], state.window[number - state.first_warp]
     warp.id = number
-    warp.path_entry, warp.path_end = streams.entry, streams.end
-    warp.event, warp.event_end = streams.event, streams.event_end
-    warp.sector, warp.sector_end, warp.taken = streams.sector, streams.sector_end, streams.sector
+    _start_streams(warp, streams)
     warp.pending = 0
     _enter_block(state, warp)
     for load in range(state.machine.loads):

@@ -16,6 +16,7 @@ from warpsight.caches.exact.l2 import Traffic, traffic_measures
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
 from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.spec import GpuSpec
+from warpsight.traces.packing import Lines
 from warpsight.traces.schema import SECTOR_BYTES, WaveSample
 from warpsight.traces.waves import labelled, part_of
 
@@ -50,16 +51,20 @@ class Footprint:
 
 def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
     """What the stretches of blocks that follow each other touch. Lines of local memory, which no block shares, count for each."""
-    trace, shift = sample.executed, (line_bytes // SECTOR_BYTES).bit_length() - 1
-    first_warps = sample.start * trace.header.warps_per_block
-    touched: list[list[npt.NDArray[np.uint32]]] = [[] for _ in first_warps]
-    for chunk in trace.chunks:
+    trace = sample.executed
+    lines, first_warps = Lines(trace.chunks, line_bytes), sample.start * trace.header.warps_per_block
+    times, first = np.zeros(lines.count, np.uint16), np.zeros(0, np.uint32)
+    touched, current = np.zeros(lines.count, np.bool_), 0
+    for chunk in trace.chunks.packed():
         stretch = int(np.searchsorted(first_warps, chunk.first_warp, side="right")) - 1
-        touched[stretch].append(np.unique(np.asarray(chunk.sectors) >> np.uint32(shift)))
-    lines = [np.unique(np.concatenate(each)) for each in touched if each]
-    _, times = np.unique(np.concatenate(lines), return_counts=True) if lines else (None, np.zeros(0, np.int64))
-    single, every = int((times == 1).sum()), int((times == len(sample.start)).sum())
-    return Footprint(single, len(times) - single - every, every, lines[0] if touched[0] else np.zeros(0, np.uint32))
+        if stretch != current:
+            first = first if current else lines.numbers(touched)
+            times += touched
+            touched[:], current = False, stretch
+        lines.mark(chunk, touched)
+    times += touched
+    single, every, some = (int(np.count_nonzero(each)) for each in (times == 1, times == len(sample.start), times))
+    return Footprint(single, some - single - every, every, first)
 
 
 @dataclass(frozen=True)

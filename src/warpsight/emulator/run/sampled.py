@@ -20,6 +20,7 @@ from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.pointers import PointerSources
 from warpsight.kernels.launch import DEFAULT_OPTIONS, Launch, RunOptions, input_hash
 from warpsight.kernels.registers import RegisterUse
+from warpsight.traces.packing import Packer, unpacked
 from warpsight.traces.path_store import PathStore
 from warpsight.traces.schema import ATOMIC, STORE, ChunkSource, KernelTrace, TraceChunk, TraceHeader
 from warpsight.traces.store import MEMORY_LIMIT_BYTES, SpillingSink
@@ -58,6 +59,7 @@ class SampledRun:
             self._run.memory.close()
             raise Dependent(reason)
         self._memory = self._run.memory
+        self._packer = Packer(self._run.code, prepared.native.graph.block_start.astype(np.int32))
         self._independence = Independence(self._run.code, prepared.native, self._per_block, self._memory.size)
 
     def __enter__(self) -> SampledRun:
@@ -77,8 +79,9 @@ class SampledRun:
                 sink, before = SpillingSink(MEMORY_LIMIT_BYTES // _RANGES_IN_MEMORY), self._paths.warps.copy()
                 for part in self._streams(blocks):
                     chunk = run.chunk(part, self._paths, blocks[0] * self._per_block)
-                    self._independence.note(self._paths.table(), chunk, part.first_warp // self._per_block)
-                    sink.add(chunk)
+                    paths = self._paths.table()
+                    self._independence.note(paths, chunk, part.first_warp // self._per_block)
+                    sink.add(self._packer.packed(chunk, paths))
                     done += len(chunk.path) // self._per_block
                     if self._progress is not None:
                         self._progress(done, total)
@@ -169,10 +172,14 @@ class _Joined(ChunkSource):
         self._sources = sources
 
     def __iter__(self) -> Iterator[TraceChunk]:
+        return map(unpacked, self.packed())
+
+    def packed(self) -> Iterator[TraceChunk]:
+        """As `ChunkSource.packed`."""
         first = 0
         for source in self._sources:
             end = first
-            for chunk in source:
+            for chunk in source.packed():
                 end = first + chunk.first_warp + len(chunk.path)
                 yield replace(chunk, first_warp=first + chunk.first_warp)
             first = end

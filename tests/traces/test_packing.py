@@ -1,0 +1,112 @@
+"""Are packed streams the recorded ones, does the cache simulation read them so, and are footprints those of all sectors?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from warpsight.caches.exact.simulate import CacheSimulation
+from warpsight.caches.exact.waves import footprint
+from warpsight.caches.miss_profile import COUNTS
+from warpsight.emulator.run.sampled import SampledRun
+from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import launch_of, trace_launch
+from warpsight.traces.packing import unpacked
+from warpsight.traces.schema import InMemory, KernelTrace, TraceChunk, WaveSample
+
+pytestmark = pytest.mark.unit
+
+SOURCE = """
+extern "C" __global__ void loops(int n, const float* a, const float* b, float* c, int* bins)
+{
+    __shared__ float tile[64];
+    int thread = threadIdx.x, i = blockIdx.x * 64 + thread;
+    float sum = 0;
+    #pragma unroll 1
+    for (int k = 0; k < n; ++k) sum += a[i * n + k] * b[(n - 1 - k) * 512 + i];
+    #pragma unroll 1
+    for (int k = 0; k < n / 4 + blockIdx.x; ++k) {
+        tile[thread] = b[k * 512 + i];
+        __syncthreads();
+        if (thread % (k + 1) == 0) sum += tile[63 - thread];
+        __syncthreads();
+        atomicAdd(&bins[k * 8 + thread % 8], 1);
+    }
+    c[i] = sum;
+}
+extern "C" __global__ void jumps(int n, const float* a, const float* b, float* c, int* bins)
+{
+    int i = blockIdx.x * 64 + threadIdx.x;
+    float sum = 0;
+    #pragma unroll 1
+    for (int k = 0; k < n; ++k) sum += a[(k * k * 977 + i) % 32768];
+    c[i] = sum;
+}
+"""
+BLOCKS, TURNS = 8, 64
+ARGS = (f"i32:{TURNS}", "f32[32768]:uniform", "f32[32768]:uniform", "f32[512]:zeros", "i32[1024]:zeros")
+GPU = load_gpu("mdm-pascal", overrides=["sm_count=2", "sm.max_blocks=2"])
+
+
+def traces(kernel: str) -> tuple[KernelTrace, KernelTrace]:
+    """What all blocks record, and the same as packed by a run of samples, in two ranges."""
+    request = KernelRequest(SOURCE, kernel=kernel, grid=BLOCKS, block=64, args=ARGS, threads=1)
+    ready, prepared = launch_of(request, GPU)
+    with SampledRun(prepared, ready.launch, registers=ready.registers, max_instructions=10**9) as run:
+        run.execute([(0, 3), (3, BLOCKS)])
+        return trace_launch(ready, prepared), run.trace()
+
+
+@pytest.fixture(scope="module")
+def regular() -> tuple[KernelTrace, KernelTrace]:
+    return traces("loops")
+
+
+def streams(chunks: list[TraceChunk]) -> list[tuple[bytes, bytes]]:
+    """The events and the sectors of each warp."""
+    return [
+        (each.events[each.event_offset[k] : each.event_offset[k + 1]].tobytes(),
+         each.sectors[each.sector_offset[k] : each.sector_offset[k + 1]].tobytes())
+        for each in chunks for k in range(len(each.path))
+    ]  # fmt: skip
+
+
+def size(chunks: list[TraceChunk]) -> int:
+    return sum(each.events.nbytes + each.sectors.nbytes for each in chunks)
+
+
+def test_packed_streams_are_the_recorded_ones(regular: tuple[KernelTrace, KernelTrace]) -> None:
+    whole, sampled = regular
+    assert streams(list(sampled.chunks)) == streams(list(whole.chunks))
+    packed = list(sampled.chunks.packed())
+    assert size(packed) < size(list(whole.chunks)) / 2
+    assert all((each.loops[:, 4] >= TURNS // 8 - 1).all() for each in packed if each.loops is not None)
+
+
+def test_loop_of_irregular_accesses_is_left_as_it_is() -> None:
+    whole, sampled = traces("jumps")
+    assert streams(list(sampled.chunks)) == streams(list(whole.chunks))
+    assert size(list(sampled.chunks.packed())) == size(list(whole.chunks))
+
+
+def test_caches_see_the_same_accesses(regular: tuple[KernelTrace, KernelTrace]) -> None:
+    _, sampled = regular
+    plain = replace(sampled, chunks=InMemory([unpacked(each) for each in sampled.chunks.packed()]))
+    of_plain, of_packed = (CacheSimulation(each, GPU, 2).run()[0] for each in (plain, sampled))
+    assert of_plain.l1_misses.sum() > 0 and of_plain.atomic_repeats.sum() > 0 and of_plain.shared_passes.sum() > 0
+    for name in COUNTS:
+        assert (getattr(of_plain, name) == getattr(of_packed, name)).all(), name
+
+
+def test_footprint_has_the_lines_of_every_lap(regular: tuple[KernelTrace, KernelTrace]) -> None:
+    whole, sampled = regular
+    found = footprint(WaveSample(sampled, np.zeros(BLOCKS, np.int64), np.array([0, 3])), 128)
+    (first, *others), warps = list(whole.chunks), 3 * whole.header.warps_per_block
+    assert not others
+    apart = [np.unique(part >> np.uint32(2)) for part in np.split(first.sectors, [int(first.sector_offset[warps])])]
+    both = np.intersect1d(apart[0], apart[1])
+    assert (found.first == apart[0]).all()
+    assert (found.every, found.some, found.single) == (len(both), 0, len(apart[0]) + len(apart[1]) - 2 * len(both))
