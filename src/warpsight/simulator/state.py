@@ -153,9 +153,10 @@ class Access(Record):
     whole: bool  # writes every byte of the sectors that it touches
     repeats: int  # of an atomic: further lanes at its most shared address
     time: int  # when it can be taken
-    phase: int  # of a bulk copy: the mbarrier on which it completes, as in `Copy`, its bytes, and the blocks of a multicast
+    phase: int  # of a bulk copy: the mbarrier on which it completes, as in `Copy`, its bytes, and the blocks that have it
     data: int
     blocks: int
+    reaches: int  # of a multicast: the blocks that get the data, which may signal fewer
 
 
 class Request(Record):
