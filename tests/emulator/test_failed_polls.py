@@ -123,7 +123,7 @@ def test_counts_of_several_bytes_are_read_whole() -> None:
 @pytest.mark.parametrize("column", [1, 2], ids=["events", "sectors"])
 @pytest.mark.parametrize("more", [-1, 1])
 def test_streams_that_do_not_fit_the_path_are_an_error_that_names_the_warp(column: int, more: int) -> None:
-    given = streams([(LOADS, 2)], [(TEST, 2), (LOADS, 2)], [(LOADS, 2)])
+    given = streams([(LOADS, 2)], [(TEST, 2), (LOADS, 2)])
     given.offsets[2, column] += more
     with pytest.raises(FormatError, match="kernel: warp 1 "):
         polls().without_failed(given)

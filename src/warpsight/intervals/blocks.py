@@ -4,7 +4,8 @@ Warps that bring data and warps that compute with them run at one pace: a produc
 it is full. Such waits are on mbarriers. A phase of one is over when all its arrivals have come, and all its bytes. The trace says
 what each instruction does there, so the warps of a block are walked together, in the order of time. They share the units of the SM
 and of their schedulers, and its issue slots. The unit for bulk copies makes them one after the other, and each is done when its
-last line has come. Where each warp copies for itself (LDGSTS), the copies of later tiles are on their way while it computes, so
+last line has come. The load-store unit does accesses in their order, and at most `sm.access_queue` of them wait: a warp with one
+more does not issue it. Where each warp copies for itself (LDGSTS), the copies of later tiles are on their way while it computes, so
 units that depend on nothing work at the same time within one block: such blocks are walked too, with their barriers.
 
 The blocks of a cluster, each on an SM of its own, are walked together, since they arrive on each other's mbarriers and copy to each
@@ -25,14 +26,14 @@ import numpy.typing as npt
 from warpsight.base.compiled import inlined, kept_until_changed
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import ISSUE, TICKS, Groups, Indices, Ints, Longs, Steps, Waits, arrives, plain
-from warpsight.intervals.demands import BULK_COPIES, StepTimes, step_times
+from warpsight.intervals.demands import BULK_COPIES, LOAD_STORE, StepTimes, step_times
 from warpsight.intervals.interval_profile import Floats
 from warpsight.traces.schema import BARRIER_RECORD, NO_OBJECT, KernelTrace
 
 Bytes = npt.NDArray[np.uint8]
 
-# What an instruction does at a barrier. A product is done when a commit behind it arrives.
-_NOTHING, _ARRIVES, _WAITS, _COPIES, _BLOCK, _PRODUCT, _COMMITS = range(7)
+# What an instruction does at a barrier. A product is done when a commit behind it arrives, and a fence waits for accesses.
+_NOTHING, _ARRIVES, _WAITS, _COPIES, _BLOCK, _PRODUCT, _COMMITS, _FENCE = range(8)
 _RUNS, _WAITS_FOR_PHASE, _AT_BARRIER, _DONE = range(4)
 _NEVER = np.iinfo(np.int64).max
 
@@ -113,14 +114,14 @@ def _kinds_of_clusters(trace: KernelTrace) -> list[tuple[_Streams, int]]:
             if block in wanted:
                 first = (block - before) * header.warps_per_block
                 offsets = chunk.event_offset[first : first + header.warps_per_block + 1].astype(np.int64)
-                wanted[block], starts[block] = plain(chunk.events[offsets[0] : offsets[-1]], np.uint8), offsets[:-1] - offsets[0]
+                wanted[block], starts[block] = np.array(chunk.events[offsets[0] : offsets[-1]], np.uint8), offsets[:-1] - offsets[0]
     kinds = []
     for place in np.argsort(chosen).tolist():
         blocks = members[chosen[place]].tolist()
-        before = np.cumsum([0, *(len(wanted[block]) for block in blocks)])
-        first = np.concatenate([starts[block] + begin for block, begin in zip(blocks, before[:-1].tolist(), strict=True)])
+        begins = np.cumsum([0, *(len(wanted[block]) for block in blocks[:-1])]).tolist()
+        places = np.concatenate([starts[block] + begin for block, begin in zip(blocks, begins, strict=True)])
         events = np.concatenate([wanted[block] for block in blocks])
-        kinds.append((_Streams(rows[blocks].ravel().astype(np.int64), first, events), int(counts[place])))
+        kinds.append((_Streams(rows[blocks].ravel().astype(np.int64), places, events), int(counts[place])))
     return kinds
 
 
@@ -129,7 +130,8 @@ def _codes(trace: KernelTrace, walked: Steps) -> tuple[Longs, Longs]:
     kind = np.array([
         _WAITS if i.waits_at_barrier else _COPIES if i.at_barrier and i.is_bulk
         else _PRODUCT if i.uses_tensor_memory else _COMMITS if i.commits_products
-        else _ARRIVES if i.at_barrier and not i.polls_mbarrier else _BLOCK if i.is_block_barrier else _NOTHING
+        else _ARRIVES if i.at_barrier and not i.polls_mbarrier else _BLOCK if i.is_block_barrier
+        else _FENCE if i.is_fence else _NOTHING
         for i in trace.instructions
     ], dtype=np.int64)  # fmt: skip
     events = np.array([i.event_bytes for i in trace.instructions], dtype=np.int64)
@@ -155,7 +157,7 @@ def _walk_one(
     warps = _Warps(
         plain(runs, np.int64), zero, zero.copy(), none, runs[:, 0].copy(), zero.copy(), none.copy(),
         streams.first.copy(), offset[:-1].copy(), zero.copy(),
-        np.zeros((count, walked.registers + 2), dtype=np.int64), zero.copy(), none.copy(),
+        np.zeros((count, walked.registers + 2), dtype=np.int64), zero.copy(), none.copy(), zero.copy(),
     )  # fmt: skip
     units = int(max(times.unit.max(initial=0), times.whole.max(initial=0))) + 1
     blocks = trace.header.cluster_blocks
@@ -165,6 +167,7 @@ def _walk_one(
     away = max(arrival, gpu.sm.cluster_latency_cycles // 2)  # half of a round trip
     cluster = _Cluster(
         np.zeros((blocks * schedulers, units), dtype=np.int64), np.zeros(blocks * schedulers, dtype=np.int64), phases,
+        np.zeros((blocks, gpu.sm.access_queue), dtype=np.int64), np.zeros(blocks, dtype=np.int64),
         trace.header.warps_per_block, schedulers, TICKS // gpu.sm.issue_width, TICKS * arrival, TICKS * away,
     )  # fmt: skip
     waits, causes = np.zeros(offset[-1], dtype=np.int64), np.full(offset[-1], -1, dtype=np.int32)
@@ -237,8 +240,8 @@ class _Warps(NamedTuple):
     """The warps of the blocks. `runs` [warps, 2]: the entries of their paths. `cycle`: the earliest time of the next step.
 
     `since` a test has waited, -1: not yet. `run`, `turn`, `step`: the place on the path. `wait`: which of the waits is next. It
-    waits for a phase of the mbarrier in row `waits_for`. `ready` [warps, registers]. Its latest product with tensor memory is done at
-    `products`, and is instruction `product_pc`.
+    waits for a phase of the mbarrier in row `waits_for`. `ready` [warps, registers]. Its latest product with tensor memory is done
+    at `products`, and is instruction `product_pc`; its accesses are done at `accessed`.
     """
 
     runs: Longs
@@ -254,16 +257,20 @@ class _Warps(NamedTuple):
     ready: Longs
     products: Longs
     product_pc: Longs
+    accessed: Longs
 
 
 class _Cluster(NamedTuple):
-    """What the warps share: when units are `free` [blocks x schedulers, units] and issue slots, the mbarriers; the warps of a block,
-    the schedulers of an SM, ticks of an issue slot, and ticks until an arrival is there, of the own block and of another one.
+    """What the warps share: when units are `free` [blocks x schedulers, units] and issue slots, the mbarriers; when the latest
+    accesses have `begun` [blocks, queue] in the load-store unit, used in turn, and how many there were; the warps of a block, the
+    schedulers of an SM, ticks of an issue slot, and ticks until an arrival is there, of the own block and of another one.
     """
 
     free: Longs
     issue_free: Longs
     phases: Longs
+    begun: Longs
+    accesses: Longs
     warps: int
     schedulers: int
     slot: int
@@ -352,6 +359,11 @@ def _earliest(code: _Code, times: StepTimes, warps: _Warps, cluster: _Cluster, w
     issue = max(warps.cycle[warp], ready[code.sources[step, 0]], ready[code.sources[step, 1]], ready[code.sources[step, 2]])
     if times.advance[step] > 0:
         issue = max(issue, cluster.issue_free[_scheduler(cluster, warp)])
+    if times.unit[step] == LOAD_STORE and times.queued[step]:  # the one that is as far ahead as the queue is long has left it
+        block = warp // cluster.warps
+        issue = max(issue, cluster.begun[block, cluster.accesses[block] % cluster.begun.shape[1]])
+    if code.does[step] == _FENCE:
+        issue = max(issue, warps.accessed[warp])
     if not times.queued[step]:
         issue = max(issue, cluster.free[place, times.unit[step]], cluster.free[place, times.whole[step]])
     return issue
@@ -387,6 +399,11 @@ def _take(code: _Code, times: StepTimes, shared: bool, warps: _Warps, cluster: _
     if not idle:
         cluster.free[place, unit] = begun + times.busy[step]
         cluster.free[place, whole] = begun + times.held[step]
+    if unit == LOAD_STORE and times.queued[step] and times.busy[step] > 0:
+        number = warp // cluster.warps
+        cluster.begun[number, cluster.accesses[number] % cluster.begun.shape[1]] = begun
+        cluster.accesses[number] += 1
+        warps.accessed[warp] = max(warps.accessed[warp], begun + max(times.busy[step], times.result[step]))
     done = (issue if code.kind[step] == ISSUE else begun) + times.after[step]
     arrives(warps.ready[warp], code.destination[step], done, shared, code.groups)
     warps.event[warp] += code.event_bytes[step]

@@ -1,8 +1,8 @@
 """The unit of an SM for bulk and tensor copies (TMA): it sends a request for a line of the L2 a cycle, past the L1, copy by copy.
 
 A copy is taken from the load-store unit's queue, where its only instruction has come to. When all its requests are answered, its
-bytes complete on its mbarrier, or on those of the blocks of the cluster that it names, or its group of writes is done. NVIDIA gives no
-rate or latency for the unit: a line a cycle is more than the SM's port passes, and a request takes as long as one of a load that
+bytes complete on its mbarrier, or on those of the blocks of the cluster that it names, or its group of writes is done. NVIDIA gives
+no rate or latency for the unit: a line a cycle is more than the SM's port passes, and a request takes as long as one of a load that
 misses in the L1.
 """
 
@@ -56,6 +56,7 @@ def take(state: State, sm: Sm, access: Access, now: int) -> None:
     copy.first = order - order % state.machine.cluster_blocks
     count = _requests(state, sm, warp.sector + access.first, access.sectors, pc)
     warp.outstanding += count
+    warp.copied += count
     copy.unsent = copy.remaining = count
     state.counters[pc].executions += 1
     for k in range(count):
@@ -127,6 +128,7 @@ def answered(state: State, sm: Sm, reply: Reply, now: int) -> int:
     copy, when = sm.copies[-1 - reply.handle], now + 1
     copy.remaining -= 1
     slot = copy.slot
+    sm.warps[slot].copied -= 1
     if copy.remaining == 0:
         if copy.group >= 0:
             _group_done(state, sm, copy, copy.group, when, now)

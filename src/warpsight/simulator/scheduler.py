@@ -219,7 +219,7 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
         _next_in_buffer(state, sm, warp, warp.pc == pc + 1, now)
     if kind == codes.BARRIER:
         arrive_at_barrier(state, sm, warp, now)
-    elif kind == codes.FENCE and warp.outstanding > 0:
+    elif kind == codes.FENCE and warp.outstanding > warp.copied:
         warp.state = codes.FENCED
     else:
         schedule(state, sm, warp, now + instruction.stall, now, codes.CAUSE_ALU)

@@ -104,6 +104,7 @@ class Warp(Record):
     registers_ready: Table[int]  # per register: when its value is there
     # its accesses, and the cycles of the latest load by what it waited for
     outstanding: int
+    copied: int  # of these the requests of bulk copies, for which a fence does not wait
     loads: Table[Load]  # by the number of the instruction, then the groups of copies, used in turn
     group: Table[int]  # by kind: the one that is open
     groups_ahead: int  # closed ones that it has not waited for, where waits are for the oldest of them

@@ -338,7 +338,7 @@ def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int, after: 
     warp.event, warp.event_end = window.event, window.event_end
     warp.sector, warp.sector_end = window.sector, window.sector_end
     warp.taken = warp.sector
-    warp.outstanding = warp.fetched_at = warp.groups_ahead = warp.products = 0
+    warp.outstanding = warp.copied = warp.fetched_at = warp.groups_ahead = warp.products = 0
     for register in range(state.machine.registers):
         warp.registers_ready[register] = 0
     if state.machine.fetch_width > 0:

@@ -196,6 +196,11 @@ class StaticInstruction:
         return self.opcode.startswith("ATOMS.POPC")
 
     @property
+    def is_fence(self) -> bool:
+        """It waits for the accesses that its warp has made before, but not for asynchronous copies."""
+        return self.opcode.lower().split(".")[0] in ("membar", "fence")
+
+    @property
     def is_block_barrier(self) -> bool:
         """The whole block waits here. At warp-wide and arrive-only barriers no other warp waits."""
         base, *modifiers = self.opcode.lower().split(".")

@@ -141,9 +141,9 @@ def emit_barrier_record(
 ) -> None:
     """Append a `BARRIER_RECORD`: what the active lanes do at the mbarrier of the first of them.
 
-    All are <32 x i64> but `offsets` and `blocks` <32 x i32>. `offsets` are as `shared_host` takes them. Amounts and bytes are summed
-    over the lanes, per block if lanes have mbarriers at one place in several blocks. `blocks`: the ranks that lanes reach, as masks,
-    where `offsets` do not say so; without a cluster bit 0 is the block itself.
+    All are <32 x i64> but `offsets`, which are as `shared_host` takes them, and `blocks` <32 x i32>. Amounts and bytes are summed
+    over the lanes; if these have mbarriers at one place in several blocks, over those of the first block. `blocks`: the ranks that
+    lanes reach, as masks, where `offsets` do not say so; without a cluster bit 0 is the block itself.
     """
     builder, mask = frame.builder, frame.active_mask
     first = builder.cttz(builder.and_(mask, builder.sub(I32(0), mask)), ir.Constant(ir.IntType(1), 0))

@@ -124,7 +124,7 @@ class BulkShape:
     def __init__(self, target: str, source: str, operation: str, kind: str, step: Step | None = None) -> None:
         self.target, self.source, self.operation, self.kind = target, source, operation, kind
         self.name = f"bulk_{target}_{source}{operation}{kind}"
-        self.step = {} if step is None else {"function": step}
+        self.step: dict[str, Any] = {} if step is None else {"function": step}
 
     def call(
         self, frame: Frame, site: int, places: list[Value], sizes: Value, barrier: Value | None = None, blocks: Value | None = None

@@ -69,7 +69,7 @@ class TensorCopy:
     ) -> None:
         self.operation, self.rank, self.mode, self.reduction, self.multicast = operation, rank, mode, reduction, multicast
         self.in_pairs = in_pairs
-        self.step = {} if step is None else {"function": step}
+        self.step: dict[str, Any] = {} if step is None else {"function": step}
         self.name = f"tensor_{operation}_{rank}_{mode}_{reduction}_{int(multicast)}_{int(in_pairs)}"
 
     def call(

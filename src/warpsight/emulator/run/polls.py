@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from warpsight.base.compiled import jit
+from warpsight.base.compiled import inlined, jit
 from warpsight.base.errors import FormatError
 from warpsight.emulator.run.worker import Streams
 from warpsight.isa.ptx.program import Function
@@ -65,7 +66,8 @@ class Polls:
         """The streams with one test of each loop of tests alone. Raises FormatError for events that do not fit a warp's path."""
         entries, events, sectors = part.entries.copy(), part.events.copy(), part.sectors.copy()
         offsets, blocks = part.offsets.copy(), (self._kinds, self._last, self._lengths)
-        dropped = int(_drop(entries, events, sectors, offsets, blocks, self._start, self._rows))
+        whole = (offsets[-1] <= (len(entries), len(events), len(sectors))).all()
+        dropped = int(_drop(entries, events, sectors, offsets, blocks, self._start, self._rows)) if whole else 1 - len(offsets)
         if dropped < 0:
             what = f"warp {part.first_warp - 1 - dropped} has recorded other events or sectors than its path requires"
             raise FormatError(what, place=self._kernel, remedy="please report this, with the kernel")
@@ -77,6 +79,26 @@ class Polls:
 def _has_effect(instruction: StaticInstruction) -> bool:
     """An access, a barrier, or something with asynchronous copies."""
     return bool(instruction.event_bytes) or instruction.is_block_barrier or bool(instruction.ends) or instruction.wait_groups >= 0
+
+
+@inlined
+def _keep(events: Any, sectors: Any, rows: Any, places: Any, ends: Any) -> Any:
+    """Move the events of a basic block (`rows`, as in `_drop`), and their sectors. `places`: the next event and sector, and where
+    they go. The next ones after them; past `ends` if there are not as many.
+    """
+    event, sector, event_out, sector_out = places
+    for row in range(len(rows)):
+        size = rows[row, 1]
+        count = sectors_of_event(events, event, rows[row, 0]) if event + size <= ends[0] else 0
+        if event + size > ends[0] or sector + count > ends[1]:
+            return ends[0] + 1, sector, event_out, sector_out
+        for _ in range(size):
+            events[event_out] = events[event]
+            event, event_out = event + 1, event_out + 1
+        for _ in range(count):
+            sectors[sector_out] = sectors[sector]
+            sector, sector_out = sector + 1, sector_out + 1
+    return event, sector, event_out, sector_out
 
 
 @jit(sources=("traces/events.py",), cache=True, nogil=True)
@@ -93,7 +115,7 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
     for warp in range(len(offsets) - 1):
         first, last = offsets[warp, 0], offsets[warp + 1, 0]
         event, sector = offsets[warp, 1], offsets[warp, 2]
-        event_end, sector_end = offsets[warp + 1, 1], offsets[warp + 1, 2]
+        ends = offsets[warp + 1, 1], offsets[warp + 1, 2]
         offsets[warp, 0], offsets[warp, 1], offsets[warp, 2] = out, event_out, sector_out
         begin = out
         for k in range(first, last):
@@ -118,19 +140,9 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
             entries[out, 0], entries[out, 1] = word, repeat
             out += 1
             for _ in range(repeat if start[block] < start[block + 1] else 0):
-                for row in range(start[block], start[block + 1]):
-                    if event + rows[row, 1] > event_end:
-                        return -1 - warp
-                    count = sectors_of_event(events, event, rows[row, 0])
-                    for _ in range(rows[row, 1]):
-                        events[event_out] = events[event]
-                        event, event_out = event + 1, event_out + 1
-                    if sector + count > sector_end:
-                        return -1 - warp
-                    for _ in range(count):
-                        sectors[sector_out] = sectors[sector]
-                        sector, sector_out = sector + 1, sector_out + 1
-        if event != event_end or sector != sector_end:
+                places = event, sector, event_out, sector_out
+                event, sector, event_out, sector_out = _keep(events, sectors, rows[start[block] : start[block + 1]], places, ends)
+        if event != ends[0] or sector != ends[1]:
             return -1 - warp
     offsets[len(offsets) - 1, 0], offsets[len(offsets) - 1, 1], offsets[len(offsets) - 1, 2] = out, event_out, sector_out
     return dropped
