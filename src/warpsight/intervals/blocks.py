@@ -353,13 +353,19 @@ def _has_step(code: _Code, warps: _Warps, warp: int) -> bool:
 
 
 @inlined
+def _waits_in_queue(times: StepTimes, step: int) -> bool:
+    """Whether it is an access in the queue of the load-store unit; copies to shared memory have one of their own."""
+    return bool(times.unit[step] == LOAD_STORE and times.queued[step] and times.busy[step] > 0)
+
+
+@inlined
 def _earliest(code: _Code, times: StepTimes, warps: _Warps, cluster: _Cluster, warp: int, place: int) -> Any:
     """When the warp's step can be, given its operands, its issue slot, and its unit."""
     step, ready = warps.step[warp], warps.ready[warp]
     issue = max(warps.cycle[warp], ready[code.sources[step, 0]], ready[code.sources[step, 1]], ready[code.sources[step, 2]])
     if times.advance[step] > 0:
         issue = max(issue, cluster.issue_free[_scheduler(cluster, warp)])
-    if times.unit[step] == LOAD_STORE and times.queued[step]:  # the one that is as far ahead as the queue is long has left it
+    if _waits_in_queue(times, step):  # the access that is as far ahead as the queue is long has left it
         block = warp // cluster.warps
         issue = max(issue, cluster.begun[block, cluster.accesses[block] % cluster.begun.shape[1]])
     if code.does[step] == _FENCE:
@@ -399,7 +405,7 @@ def _take(code: _Code, times: StepTimes, shared: bool, warps: _Warps, cluster: _
     if not idle:
         cluster.free[place, unit] = begun + times.busy[step]
         cluster.free[place, whole] = begun + times.held[step]
-    if unit == LOAD_STORE and times.queued[step] and times.busy[step] > 0:
+    if _waits_in_queue(times, step):
         number = warp // cluster.warps
         cluster.begun[number, cluster.accesses[number] % cluster.begun.shape[1]] = begun
         cluster.accesses[number] += 1

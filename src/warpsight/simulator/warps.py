@@ -267,7 +267,7 @@ def _arrive_at(state: State, sm: Sm, number: int, warp: Warp, instruction: Instr
 
 
 @compiled
-def end_all_phases(state: State, now: int) -> None:
+def end_awaited_phases(state: State, now: int) -> None:
     """No warp can continue: they wait for what the trace does not have. End in each block the phase that was waited for first."""
     for number in range(state.machine.sm_count):
         sm = state.sms[number]
