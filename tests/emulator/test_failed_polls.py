@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from trace_by_hand import static_code
 
+from warpsight.base.errors import FormatError
 from warpsight.emulator.run.polls import Polls
 from warpsight.emulator.run.worker import Streams
 from warpsight.traces.path_store import LANES_SHIFT
@@ -117,6 +118,15 @@ def test_counts_of_several_bytes_are_read_whole() -> None:
     found = Polls(code, ["one"] * len(code), starts.tolist()).without_failed(given)
     assert found.events.tolist() == [101, 600 & 255, 600 >> 8, 0, 104]
     assert found.sectors.tolist() == list(range(600))
+
+
+@pytest.mark.parametrize("column", [1, 2], ids=["events", "sectors"])
+@pytest.mark.parametrize("more", [-1, 1])
+def test_streams_that_do_not_fit_the_path_are_an_error_that_names_the_warp(column: int, more: int) -> None:
+    given = streams([(LOADS, 2)], [(TEST, 2), (LOADS, 2)])
+    given.offsets[2, column] += more
+    with pytest.raises(FormatError, match="kernel: warp 1 "):
+        polls().without_failed(given)
 
 
 def test_kernel_without_tests_in_blocks_of_their_own_has_none() -> None:

@@ -424,4 +424,4 @@ def test_the_shape_of_a_product_is_in_the_trace_and_gives_its_time() -> None:
     commits = [k for k, pc in enumerate(events.pc.tolist()) if trace.instructions[pc].opcode.startswith("tcgen05.commit")]
     end = int(events.byte[commits[0]]) + trace.instructions[int(events.pc[commits[0]])].event_bytes
     record = np.frombuffer(chunk.events[end - BARRIER_RECORD.itemsize : end].tobytes(), BARRIER_RECORD)[0]
-    assert (int(record["amount"]), int(record["bytes"]), int(record["expected"])) == (1, 0, 1)
+    assert [int(record[name]) for name in ("amount", "bytes", "expected", "blocks")] == [1, 0, 1, 0]

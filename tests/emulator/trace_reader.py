@@ -44,7 +44,7 @@ def accesses(trace: KernelTrace, warp: int = 0) -> list[Access]:
                     degree, event = int(chunk.events[event]), event + 1
                 if instruction.access == "atomic" and (sectors is not None or degree is not None):
                     sharing, event = int(chunk.events[event]), event + 1
-                event += 10 if instruction.at_barrier else 0  # object, amount, bytes, expected: 2, 2, 4 and 2 bytes
+                event += 12 if instruction.at_barrier else 0  # object, amount, bytes, expected, blocks: 2, 2, 4, 2 and 2 bytes
                 if sectors is not None or degree is not None:
                     found.append(Access(instruction.opcode, instruction.pc, sectors, degree, sharing))
     assert (event, sector) == (int(chunk.event_offset[warp + 1]), int(chunk.sector_offset[warp + 1]))

@@ -54,3 +54,32 @@ def test_copies_have_the_tags_first_and_the_data_path_when_their_data_come(
         run(rounds(times, shared, lines), gpu="a100", overrides=ONE_SM, caches_before="warm").cycles for times in (20, 40)
     )
     assert (long - short) / (20 * WARPS) == pytest.approx(cycles, rel=0.05)
+
+
+QUEUE, PASSES, WORK = 20, 32, 300  # `sm.access_queue`; of a store whose lanes share a bank; dependent instructions
+
+
+def stores_before_work(stores: int, *, fence: bool) -> KernelTrace:
+    """A warp copies, writes shared memory so often, may wait for that at a fence, and computes."""
+    copy = ["load.global.16 <- q0", "control <- q0"]
+    blocks = [copy, ["store.shared.4 <- r0"], ["control <- q0"], ["int r0 <- r0"], ["control <- q0"]]
+    accesses: list[Any] = [[16 * lane for lane in range(32)], *[PASSES] * stores]
+    path = [(0, 32, 1), (1, 32, stores), *([(2, 32, 1)] if fence else []), (3, 32, WORK), (4, 32, 1)]
+    made = build_trace(["\n".join(block) for block in blocks], [Warp(tuple(path), accesses)], 1)
+    named = [replace(each, opcode=OPCODES.get(each.opcode, each.opcode)) for each in made.instructions]
+    named[3] = replace(named[3], opcode="fence.proxy.async")
+    named[-1] = replace(named[-1], opcode="cp.async.wait_group", wait_groups=0)
+    count = 2 + stores + fence + WORK + 1
+    return replace(
+        made, header=replace(made.header, warp_instructions=count, thread_instructions=32 * count), instructions=tuple(named)
+    )
+
+
+@pytest.mark.parametrize("run", [warpsight.predict, warpsight.simulate])
+def test_a_warp_waits_for_room_in_the_queue_and_at_a_fence_for_all_that_it_has_written(run: Callable[..., Any]) -> None:
+    more, stores, fenced = (
+        run(stores_before_work(count, fence=fence), gpu="a100", overrides=ONE_SM, caches_before="warm").cycles
+        for count, fence in ((60, False), (40, False), (40, True))
+    )
+    assert more - stores == pytest.approx(20 * PASSES, rel=0.02)
+    assert fenced - stores == pytest.approx(QUEUE * PASSES, rel=0.1)

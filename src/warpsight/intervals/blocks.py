@@ -1,15 +1,17 @@
-"""A block alone on an SM, whose warps wait for each other, for copies and for products: the path of its slowest population.
+"""A block alone on its SM, whose warps wait for each other, for copies and for products: the path of its slowest population.
 
 Warps that bring data and warps that compute with them run at one pace: a producer waits until a buffer is empty, a consumer until
 it is full. Such waits are on mbarriers. A phase of one is over when all its arrivals have come, and all its bytes. The trace says
 what each instruction does there, so the warps of a block are walked together, in the order of time. They share the units of the SM
 and of their schedulers, and its issue slots. The unit for bulk copies makes them one after the other, and each is done when its
-last line has come. Where each warp copies for itself (LDGSTS), the copies of later tiles are on their way while it computes, so
+last line has come. The load-store unit does accesses in their order, and at most `sm.access_queue` of them wait: a warp with one
+more does not issue it. Where each warp copies for itself (LDGSTS), the copies of later tiles are on their way while it computes, so
 units that depend on nothing work at the same time within one block: such blocks are walked too, with their barriers.
 
-What other blocks of a cluster send is not known here. They are taken to be as fast as this one: when no warp can go on, the
-phases that warps wait for are over when what the block itself has sent to them is there. The trace does not tell barriers for a
-part of a block apart: such barriers open in the same way.
+The blocks of a cluster, each on an SM of its own, are walked together, since they arrive on each other's mbarriers and copy to each
+other. When no warp can go on, the phase that was waited for first is over: what ends it is not in the trace, which names one
+place and one number of arrivals for all lanes of a warp. Nor does it tell barriers for a part of a block apart: such barriers open
+in the same way.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ import numpy.typing as npt
 from warpsight.base.compiled import inlined, kept_until_changed
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import ISSUE, TICKS, Groups, Indices, Ints, Longs, Steps, Waits, arrives, plain
-from warpsight.intervals.demands import BULK_COPIES, StepTimes, step_times
+from warpsight.intervals.demands import BULK_COPIES, LOAD_STORE, StepTimes, step_times
 from warpsight.intervals.interval_profile import Floats
-from warpsight.traces.schema import BARRIER_RECORD, NO_OBJECT, KernelTrace, TraceChunk
+from warpsight.traces.schema import BARRIER_RECORD, NO_OBJECT, KernelTrace
 
 Bytes = npt.NDArray[np.uint8]
 
-# What an instruction does at a barrier. A product is done when a commit behind it arrives.
-_NOTHING, _ARRIVES, _WAITS, _COPIES, _BLOCK, _PRODUCT, _COMMITS = range(7)
+# What an instruction does at a barrier. A product is done when a commit behind it arrives, and a fence waits for accesses.
+_NOTHING, _ARRIVES, _WAITS, _COPIES, _BLOCK, _PRODUCT, _COMMITS, _FENCE = range(8)
 _RUNS, _WAITS_FOR_PHASE, _AT_BARRIER, _DONE = range(4)
 _NEVER = np.iinfo(np.int64).max
 
@@ -56,18 +58,21 @@ def overlap_in_blocks(trace: KernelTrace) -> bool:
 
 
 def blocks_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> BlocksAlone:
-    """Walk one block for each combination of paths that blocks have. `latency` and `port_cycles` as for `step_times`."""
+    """Walk one cluster for each combination of paths that the blocks of clusters have, or one block where there are no clusters.
+
+    `latency` and `port_cycles` as for `step_times`.
+    """
     times = step_times(trace, walked, latency, port_cycles, gpu)
     codes = _codes(trace, walked)
     ends, weights = np.zeros(len(trace.paths)), np.zeros(len(trace.paths))
     longest, blocks, waits = 0.0, 0, dict[int, Waits]()
-    for chunk, first, count in _kinds_of_blocks(trace):
-        paths = plain(chunk.path[first : first + trace.header.warps_per_block], np.int64)
-        end, found = _walk_one(trace, walked, times, gpu, codes, chunk, first)
-        np.add.at(ends, paths, count * end)
-        np.add.at(weights, paths, count)
-        longest, blocks = longest + count * float(end.max()), blocks + count
-        for warp, path in enumerate(paths.tolist()):
+    for streams, count in _kinds_of_clusters(trace):
+        end, found = _walk_one(trace, walked, times, gpu, codes, streams)
+        np.add.at(ends, streams.paths, count * end)
+        np.add.at(weights, streams.paths, count)
+        longest += count * float(end.reshape(-1, trace.header.warps_per_block).max(axis=1).sum())
+        blocks += count * trace.header.cluster_blocks
+        for warp, path in enumerate(streams.paths.tolist()):
             waits.setdefault(path, found[warp])
     warps = ends / np.maximum(weights, 1)
     if not any(instruction.waits_at_barrier for instruction in trace.instructions):
@@ -86,18 +91,38 @@ def _for_warps(trace: KernelTrace, waits: Waits) -> int:
     return int(ticks[~bulk[causes]].sum())
 
 
-def _kinds_of_blocks(trace: KernelTrace) -> list[tuple[TraceChunk, int, int]]:
-    """The first block with each combination of paths, as its chunk and its first warp there, and how many blocks have it."""
-    per_block, known = trace.header.warps_per_block, dict[bytes, list[int]]()
-    found: list[tuple[TraceChunk, int]] = []
+class _Streams(NamedTuple):
+    """The warps of the blocks of a cluster, by rank: their `paths`, and where the events of each begin in `events`."""
+
+    paths: Longs
+    first: Longs
+    events: Bytes
+
+
+def _kinds_of_clusters(trace: KernelTrace) -> list[tuple[_Streams, int]]:
+    """The first cluster with each combination of paths, and how many clusters have it."""
+    header = trace.header
+    size = header.cluster_blocks
+    rows = np.concatenate([plain(chunk.path, np.int32) for chunk in trace.chunks]).reshape(-1, header.warps_per_block)
+    members = np.asarray(header.block_at(np.arange(len(rows)))).reshape(-1, size)
+    _, chosen, counts = np.unique(rows[members].reshape(len(members), -1), axis=0, return_index=True, return_counts=True)
+    wanted = {int(block): np.zeros(0, np.uint8) for block in members[chosen].flat}
+    starts = dict[int, Longs]()
     for chunk in trace.chunks:
-        rows = plain(chunk.path, np.int32).reshape(-1, per_block)
-        for number, row in enumerate(rows):
-            entry = known.setdefault(row.tobytes(), [len(found), 0])
-            if not entry[1]:
-                found.append((chunk, number * per_block))
-            entry[1] += 1
-    return [(*found[number], count) for number, count in known.values()]
+        before = chunk.first_warp // header.warps_per_block
+        for block in range(before, before + len(chunk.path) // header.warps_per_block):
+            if block in wanted:
+                first = (block - before) * header.warps_per_block
+                offsets = chunk.event_offset[first : first + header.warps_per_block + 1].astype(np.int64)
+                wanted[block], starts[block] = np.array(chunk.events[offsets[0] : offsets[-1]], np.uint8), offsets[:-1] - offsets[0]
+    kinds = []
+    for place in np.argsort(chosen).tolist():
+        blocks = members[chosen[place]].tolist()
+        begins = np.cumsum([0, *(len(wanted[block]) for block in blocks[:-1])]).tolist()
+        places = np.concatenate([starts[block] + begin for block, begin in zip(blocks, begins, strict=True)])
+        events = np.concatenate([wanted[block] for block in blocks])
+        kinds.append((_Streams(rows[blocks].ravel().astype(np.int64), places, events), int(counts[place])))
+    return kinds
 
 
 def _codes(trace: KernelTrace, walked: Steps) -> tuple[Longs, Longs]:
@@ -105,7 +130,8 @@ def _codes(trace: KernelTrace, walked: Steps) -> tuple[Longs, Longs]:
     kind = np.array([
         _WAITS if i.waits_at_barrier else _COPIES if i.at_barrier and i.is_bulk
         else _PRODUCT if i.uses_tensor_memory else _COMMITS if i.commits_products
-        else _ARRIVES if i.at_barrier and not i.polls_mbarrier else _BLOCK if i.is_block_barrier else _NOTHING
+        else _ARRIVES if i.at_barrier and not i.polls_mbarrier else _BLOCK if i.is_block_barrier
+        else _FENCE if i.is_fence else _NOTHING
         for i in trace.instructions
     ], dtype=np.int64)  # fmt: skip
     events = np.array([i.event_bytes for i in trace.instructions], dtype=np.int64)
@@ -113,11 +139,10 @@ def _codes(trace: KernelTrace, walked: Steps) -> tuple[Longs, Longs]:
 
 
 def _walk_one(
-    trace: KernelTrace, walked: Steps, times: StepTimes, gpu: GpuSpec, codes: tuple[Longs, Longs], chunk: TraceChunk, first: int
+    trace: KernelTrace, walked: Steps, times: StepTimes, gpu: GpuSpec, codes: tuple[Longs, Longs], streams: _Streams
 ) -> tuple[Floats, list[Waits]]:
-    """Cycles until each warp of a block ends, and the waits of each."""
-    last = first + trace.header.warps_per_block
-    paths, table = plain(chunk.path[first:last], np.int64), trace.paths
+    """Cycles until each warp of a cluster's blocks ends, and the waits of each."""
+    paths, table = streams.paths, trace.paths
     runs = np.stack([table.offset[paths], table.offset[paths + 1]], axis=1).astype(np.int64)
     tests = np.append(codes[0] == _WAITS, False).astype(np.int64)
     in_block = np.add.reduceat(tests, walked.start[:-1]) * (np.diff(walked.start) > 0)
@@ -125,27 +150,34 @@ def _walk_one(
     offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     code = _Code(
         plain(table.block, np.int32), plain(table.repeat, np.int32), walked.start, walked.sources, walked.destination, walked.kind,
-        walked.pc, *codes, walked.groups, plain(chunk.events, np.uint8),
+        walked.pc, *codes, walked.groups, streams.events,
     )  # fmt: skip
     count = len(paths)
     zero, none = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
     warps = _Warps(
         plain(runs, np.int64), zero, zero.copy(), none, runs[:, 0].copy(), zero.copy(), none.copy(),
-        chunk.event_offset[first:last].astype(np.int64), offset[:-1].copy(), zero.copy(),
-        np.zeros((count, walked.registers + 2), dtype=np.int64), zero.copy(), none.copy(),
+        streams.first.copy(), offset[:-1].copy(), zero.copy(),
+        np.zeros((count, walked.registers + 2), dtype=np.int64), zero.copy(), none.copy(), zero.copy(),
     )  # fmt: skip
     units = int(max(times.unit.max(initial=0), times.whole.max(initial=0))) + 1
-    phases = np.zeros((NO_OBJECT + 1, _COLUMNS), dtype=np.int64)
+    blocks = trace.header.cluster_blocks
+    phases = np.zeros((blocks * _OBJECTS, _COLUMNS), dtype=np.int64)
     phases[:, [_PENDING, _CAUSE, _WHY]] = -1
-    schedulers, arrival = gpu.sm.schedulers, TICKS * gpu.latency_cycles["int"]
-    slot = TICKS // gpu.sm.issue_width
-    block = _Block(np.zeros((schedulers, units), dtype=np.int64), np.zeros(schedulers, dtype=np.int64), phases, slot, arrival)
+    schedulers, arrival = gpu.sm.schedulers, gpu.latency_cycles["int"]
+    away = max(arrival, gpu.sm.cluster_latency_cycles // 2)  # half of a round trip
+    cluster = _Cluster(
+        np.zeros((blocks * schedulers, units), dtype=np.int64), np.zeros(blocks * schedulers, dtype=np.int64), phases,
+        np.zeros((blocks, gpu.sm.access_queue), dtype=np.int64), np.zeros(blocks, dtype=np.int64),
+        trace.header.warps_per_block, schedulers, TICKS // gpu.sm.issue_width, TICKS * arrival, TICKS * away,
+    )  # fmt: skip
     waits, causes = np.zeros(offset[-1], dtype=np.int64), np.full(offset[-1], -1, dtype=np.int32)
-    _walk_block(code, times, walked.shared, warps, block, waits, causes)
+    _walk_cluster(code, times, walked.shared, warps, cluster, waits, causes)
     return warps.cycle / TICKS, [(waits[a:b], causes[a:b]) for a, b in pairwise(offset.tolist())]
 
 
-# -- The compiled walk. An mbarrier is a row of `phases`.
+# -- The compiled walk. An mbarrier is a row of `phases`, of which each block has `_OBJECTS`.
+
+_OBJECTS = NO_OBJECT + 1
 
 _PHASE, _PENDING, _DATA, _LATEST, _CAUSE, _OVER, _WHY = range(7)
 # Its phase's parity; arrivals still to come, -1 if not known yet; bytes still to come. When the latest arrival or copy of this
@@ -164,15 +196,14 @@ def _number(events: Bytes, place: int, size: int) -> Any:
 
 
 @inlined
-def _come(phases: Longs, events: Bytes, record: int, time: int, pc: int, does: int) -> bool:
+def _come(row: Longs, events: Bytes, record: int, time: int, pc: int, does: int) -> bool:
     """An arrival, or the end of a copy, at `time`, as `does` says. Returns whether the phase is over."""
-    row = phases[_number(events, record, 2)]
     amount, data, expected = _number(events, record + 2, 2), _number(events, record + 4, 4), _number(events, record + 8, 2)
     data -= (data >> 31) << 32  # is signed
-    if does != _COPIES and row[_PENDING] < 0:
+    if does != _COPIES and row[_PENDING] < 0 and expected > 0:  # what only brings bytes does not say how many arrivals
         row[_PENDING] = expected
     row[_PENDING] -= amount if does != _COPIES else 0
-    row[_DATA] += data if does != _COMMITS else 0  # of which it is the mask of a multicast
+    row[_DATA] += data
     if time >= row[_LATEST]:
         row[_LATEST], row[_CAUSE] = time, pc
     if row[_PENDING] != 0 or row[_DATA] != 0:
@@ -183,10 +214,10 @@ def _come(phases: Longs, events: Bytes, record: int, time: int, pc: int, does: i
 
 @inlined
 def _end(row: Longs) -> None:
-    """The phase of an mbarrier is over; the next one begins."""
+    """The phase of an mbarrier is over; the next one begins. Bytes that are still to come, or came too early, are not forgotten."""
     row[_PHASE] ^= 1
     row[_OVER], row[_WHY] = row[_LATEST], row[_CAUSE]
-    row[_PENDING], row[_DATA], row[_LATEST], row[_CAUSE] = -1, 0, 0, -1
+    row[_PENDING], row[_LATEST], row[_CAUSE] = -1, 0, -1
 
 
 class _Code(NamedTuple):
@@ -206,11 +237,11 @@ class _Code(NamedTuple):
 
 
 class _Warps(NamedTuple):
-    """The warps of the block. `runs` [warps, 2]: the entries of their paths. `cycle`: the earliest time of the next step.
+    """The warps of the blocks. `runs` [warps, 2]: the entries of their paths. `cycle`: the earliest time of the next step.
 
     `since` a test has waited, -1: not yet. `run`, `turn`, `step`: the place on the path. `wait`: which of the waits is next. It
-    waits for a phase of mbarrier `waits_for`. `ready` [warps, registers]. Its latest product with tensor memory is done at
-    `products`, and is instruction `product_pc`.
+    waits for a phase of the mbarrier in row `waits_for`. `ready` [warps, registers]. Its latest product with tensor memory is done
+    at `products`, and is instruction `product_pc`; its accesses are done at `accessed`.
     """
 
     runs: Longs
@@ -226,18 +257,32 @@ class _Warps(NamedTuple):
     ready: Longs
     products: Longs
     product_pc: Longs
+    accessed: Longs
 
 
-class _Block(NamedTuple):
-    """What the warps share: when units are `free` [schedulers, units] and issue slots, the mbarriers, ticks of an issue slot, and
-    ticks until an arrival is there.
+class _Cluster(NamedTuple):
+    """What the warps share: when units are `free` [blocks x schedulers, units] and issue slots, the mbarriers; when the latest
+    accesses have `begun` [blocks, queue] in the load-store unit, used in turn, and how many there were; the warps of a block, the
+    schedulers of an SM, ticks of an issue slot, and ticks until an arrival is there, of the own block and of another one.
     """
 
     free: Longs
     issue_free: Longs
     phases: Longs
+    begun: Longs
+    accesses: Longs
+    warps: int
+    schedulers: int
     slot: int
     arrival: int
+    away: int
+
+
+@inlined
+def _scheduler(cluster: _Cluster, warp: int) -> Any:
+    """The number of the warp's scheduler, through all SMs."""
+    block = warp // cluster.warps
+    return block * cluster.schedulers + (warp - block * cluster.warps) % cluster.schedulers
 
 
 @inlined
@@ -251,43 +296,45 @@ def _first(warps: _Warps) -> int:
 
 
 @inlined
-def _go_on(warps: _Warps, phases: Longs) -> bool:
-    """No warp can run: open barriers for a part of the block, else end the phases that warps wait for. False if none is left."""
-    if (warps.status == _AT_BARRIER).any():
-        _open(warps)
-        return True
-    found = False
+def _go_on(warps: _Warps, cluster: _Cluster) -> bool:
+    """No warp can run: open barriers for a part of a block, else end the phase that was waited for first. False if none is left."""
+    found = -1
     for warp in range(len(warps.status)):
-        if warps.status[warp] == _WAITS_FOR_PHASE:
-            _end(phases[warps.waits_for[warp]])
-            _wake(warps, warps.waits_for[warp])
-            found = True
-    return found
+        if warps.status[warp] == _AT_BARRIER:
+            _open(warps, cluster, warp // cluster.warps)
+            return True
+        if warps.status[warp] == _WAITS_FOR_PHASE and (found < 0 or warps.since[warp] < warps.since[found]):
+            found = warp
+    if found >= 0:
+        _end(cluster.phases[warps.waits_for[found]])
+        _wake(warps, warps.waits_for[found])
+    return found >= 0
 
 
 @inlined
-def _wake(warps: _Warps, number: int) -> None:
+def _wake(warps: _Warps, row: int) -> None:
     """A phase of the mbarrier is over: what waits for it goes on."""
     for warp in range(len(warps.status)):
-        if warps.status[warp] == _WAITS_FOR_PHASE and warps.waits_for[warp] == number:
+        if warps.status[warp] == _WAITS_FOR_PHASE and warps.waits_for[warp] == row:
             warps.status[warp] = _RUNS
 
 
 @inlined
-def _open(warps: _Warps) -> None:
-    """Let the warps at the barrier of the block go on, with the last of them."""
+def _open(warps: _Warps, cluster: _Cluster, block: int) -> None:
+    """Let the warps at the barrier of a block go on, with the last of them."""
     latest = np.int64(0)
-    for warp in range(len(warps.status)):
+    for warp in range(block * cluster.warps, (block + 1) * cluster.warps):
         latest = max(latest, warps.cycle[warp] if warps.status[warp] == _AT_BARRIER else np.int64(0))
-    for warp in range(len(warps.status)):
+    for warp in range(block * cluster.warps, (block + 1) * cluster.warps):
         if warps.status[warp] == _AT_BARRIER:
             warps.status[warp], warps.cycle[warp] = _RUNS, latest
 
 
 @inlined
-def _open_if_all_are_there(warps: _Warps) -> None:
-    if not ((warps.status == _RUNS) | (warps.status == _WAITS_FOR_PHASE)).any():
-        _open(warps)
+def _open_if_all_are_there(warps: _Warps, cluster: _Cluster, block: int) -> None:
+    status = warps.status[block * cluster.warps : (block + 1) * cluster.warps]
+    if not ((status == _RUNS) | (status == _WAITS_FOR_PHASE)).any():
+        _open(warps, cluster, block)
 
 
 @inlined
@@ -306,27 +353,39 @@ def _has_step(code: _Code, warps: _Warps, warp: int) -> bool:
 
 
 @inlined
-def _earliest(code: _Code, times: StepTimes, warps: _Warps, block: _Block, warp: int, place: int) -> Any:
+def _waits_in_queue(times: StepTimes, step: int) -> bool:
+    """Whether it is an access in the queue of the load-store unit; copies to shared memory have one of their own."""
+    return bool(times.unit[step] == LOAD_STORE and times.queued[step] and times.busy[step] > 0)
+
+
+@inlined
+def _earliest(code: _Code, times: StepTimes, warps: _Warps, cluster: _Cluster, warp: int, place: int) -> Any:
     """When the warp's step can be, given its operands, its issue slot, and its unit."""
     step, ready = warps.step[warp], warps.ready[warp]
     issue = max(warps.cycle[warp], ready[code.sources[step, 0]], ready[code.sources[step, 1]], ready[code.sources[step, 2]])
     if times.advance[step] > 0:
-        issue = max(issue, block.issue_free[warp % len(block.issue_free)])
+        issue = max(issue, cluster.issue_free[_scheduler(cluster, warp)])
+    if _waits_in_queue(times, step):  # the access that is as far ahead as the queue is long has left it
+        block = warp // cluster.warps
+        issue = max(issue, cluster.begun[block, cluster.accesses[block] % cluster.begun.shape[1]])
+    if code.does[step] == _FENCE:
+        issue = max(issue, warps.accessed[warp])
     if not times.queued[step]:
-        issue = max(issue, block.free[place, times.unit[step]], block.free[place, times.whole[step]])
+        issue = max(issue, cluster.free[place, times.unit[step]], cluster.free[place, times.whole[step]])
     return issue
 
 
 @inlined
-def _passes(code: _Code, warps: _Warps, phases: Longs, warp: int, record: int, waits: Longs, causes: Ints) -> bool:
+def _passes(code: _Code, warps: _Warps, cluster: _Cluster, warp: int, record: int, waits: Longs, causes: Ints) -> bool:
     """Whether the phase is over that the warp tests now. If not, the warp waits; if so, the wait is noted."""
     number, now = _number(code.events, record, 2), warps.cycle[warp]
-    phase = phases[number]
+    row = warp // cluster.warps * _OBJECTS + number
+    phase = cluster.phases[row]
     if warps.since[warp] < 0:
         warps.since[warp] = now
     if number != NO_OBJECT:
         if phase[_PHASE] == _number(code.events, record + 2, 2):
-            warps.status[warp], warps.waits_for[warp] = _WAITS_FOR_PHASE, number
+            warps.status[warp], warps.waits_for[warp] = _WAITS_FOR_PHASE, row
             return False
         if phase[_OVER] > now:
             warps.cycle[warp] = phase[_OVER]
@@ -338,69 +397,85 @@ def _passes(code: _Code, warps: _Warps, phases: Longs, warp: int, record: int, w
 
 
 @inlined
-def _take(code: _Code, times: StepTimes, shared: bool, warps: _Warps, block: _Block, warp: int, place: int, idle: bool) -> Any:
+def _take(code: _Code, times: StepTimes, shared: bool, warps: _Warps, cluster: _Cluster, warp: int, place: int, idle: bool) -> Any:
     """The warp's step is now; `idle`: it is a copy of nothing. Returns when its unit begins it."""
     step, issue = warps.step[warp], warps.cycle[warp]
     unit, whole = times.unit[step], times.whole[step]
-    begun = max(issue, block.free[place, unit], block.free[place, whole])
+    begun = max(issue, cluster.free[place, unit], cluster.free[place, whole])
     if not idle:
-        block.free[place, unit] = begun + times.busy[step]
-        block.free[place, whole] = begun + times.held[step]
+        cluster.free[place, unit] = begun + times.busy[step]
+        cluster.free[place, whole] = begun + times.held[step]
+    if _waits_in_queue(times, step):
+        number = warp // cluster.warps
+        cluster.begun[number, cluster.accesses[number] % cluster.begun.shape[1]] = begun
+        cluster.accesses[number] += 1
+        warps.accessed[warp] = max(warps.accessed[warp], begun + max(times.busy[step], times.result[step]))
     done = (issue if code.kind[step] == ISSUE else begun) + times.after[step]
     arrives(warps.ready[warp], code.destination[step], done, shared, code.groups)
     warps.event[warp] += code.event_bytes[step]
     warps.step[warp] += 1
     warps.cycle[warp] = issue + times.advance[step]
     if times.advance[step] > 0:
-        block.issue_free[warp % len(block.issue_free)] = issue + block.slot
+        cluster.issue_free[_scheduler(cluster, warp)] = issue + cluster.slot
     return begun
 
 
 @inlined
-def _signal(code: _Code, warps: _Warps, block: _Block, record: int, time: int, pc: Any, does: int) -> None:
-    """An arrival or the end of a copy at an mbarrier."""
-    number = _number(code.events, record, 2)
-    if number != NO_OBJECT and _come(block.phases, code.events, record, time, pc, does):
-        _wake(warps, number)
+def _signal(code: _Code, warps: _Warps, cluster: _Cluster, warp: int, record: int, time: int, pc: Any, does: int) -> None:
+    """An arrival that is sent, or a copy that ends, at `time`: at an mbarrier of the warp's block, or at those of others."""
+    number, reached, own = _number(code.events, record, 2), _number(code.events, record + 10, 2), warp // cluster.warps
+    if number == NO_OBJECT:
+        return
+    for rank in range(len(warps.cycle) // cluster.warps):
+        if (reached >> rank & 1) == 0 and (reached != 0 or rank != own):
+            continue
+        here = time if does == _COPIES else time + (cluster.arrival if rank == own else cluster.away)
+        row = rank * _OBJECTS + number
+        if _come(cluster.phases[row], code.events, record, here, pc, does):
+            _wake(warps, row)
 
 
 @kept_until_changed("intervals/algorithm.py")
-def _walk_block(code: _Code, times: StepTimes, shared: bool, warps: _Warps, block: _Block, waits: Longs, causes: Ints) -> None:
+def _walk_cluster(
+    code: _Code, times: StepTimes, shared: bool, warps: _Warps, cluster: _Cluster, waits: Longs, causes: Ints
+) -> None:
     """Walk the warps to their ends. `waits` int64 and `causes` int32: ticks of each wait on an mbarrier, and what it was for."""
     while True:
         warp = _first(warps)
         if warp < 0:
-            if not _go_on(warps, block.phases):
+            if not _go_on(warps, cluster):
                 return
             continue
+        block = warp // cluster.warps
         if not _has_step(code, warps, warp):
             warps.status[warp] = _DONE
-            _open_if_all_are_there(warps)
+            _open_if_all_are_there(warps, cluster, block)
             continue
         step = warps.step[warp]
         does = code.does[step]
         # all tensor cores make a part of a product with tensor memory, in the same time
         of_sm = times.unit[step] <= BULK_COPIES or does == _PRODUCT
-        place = 0 if of_sm else warp % len(block.issue_free)
-        issue = _earliest(code, times, warps, block, warp, place)
+        place = block * cluster.schedulers if of_sm else _scheduler(cluster, warp)
+        issue = _earliest(code, times, warps, cluster, warp, place)
         if issue > warps.cycle[warp]:  # others may go first
             warps.cycle[warp] = issue
             continue
         record = warps.event[warp] + code.event_bytes[step] - _RECORD
-        if does == _WAITS and not _passes(code, warps, block.phases, warp, record, waits, causes):
+        if does == _WAITS and not _passes(code, warps, cluster, warp, record, waits, causes):
             continue
         idle = does == _COPIES and _number(code.events, record, 2) == NO_OBJECT
-        begun = _take(code, times, shared, warps, block, warp, place, idle)
+        begun = _take(code, times, shared, warps, cluster, warp, place, idle)
+        pc = np.int64(code.pc[step])
         if does == _BLOCK:
             warps.status[warp] = _AT_BARRIER
-            _open_if_all_are_there(warps)
+            _open_if_all_are_there(warps, cluster, block)
         elif does == _ARRIVES:
-            _signal(code, warps, block, record, issue + block.arrival, code.pc[step], does)
+            _signal(code, warps, cluster, warp, record, issue, pc, does)
         elif does == _COPIES:
-            _signal(code, warps, block, record, begun + times.result[step], code.pc[step], does)
+            _signal(code, warps, cluster, warp, record, begun + times.result[step], pc, does)
         elif does == _PRODUCT:
-            warps.products[warp], warps.product_pc[warp] = begun + times.result[step], code.pc[step]
+            warps.products[warp], warps.product_pc[warp] = begun + times.result[step], pc
         elif does == _COMMITS:
-            here = issue + block.arrival
-            pc = warps.product_pc[warp] if warps.products[warp] > here else np.int64(code.pc[step])
-            _signal(code, warps, block, record, max(here, warps.products[warp]), pc, does)
+            sent = max(issue, warps.products[warp] - cluster.arrival)
+            pc = warps.product_pc[warp] if sent > issue else pc
+            _signal(code, warps, cluster, warp, record, sent, pc, does)

@@ -69,7 +69,7 @@ def multicast_sectors(trace: KernelTrace) -> float:
         read = reader.read(chunk)
         chosen = np.isin(read.pc, multicasts)
         end, events = (read.byte + width[read.pc])[chosen], np.asarray(chunk.events).astype(np.int64)
-        reached = np.bitwise_count(events[end - 2] | events[end - 1] << 8)  # the last field of a barrier record
+        reached = np.bitwise_count(events[end - 4] | events[end - 3] << 8)  # `expected` of a barrier record
         total += int((read.sectors[chosen] * np.maximum(reached.astype(np.int64) - 1, 0)).sum())
     return float(total)
 

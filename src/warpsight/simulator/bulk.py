@@ -1,8 +1,8 @@
 """The unit of an SM for bulk and tensor copies (TMA): it sends a request for a line of the L2 a cycle, past the L1, copy by copy.
 
 A copy is taken from the load-store unit's queue, where its only instruction has come to. When all its requests are answered, its
-bytes complete on its mbarrier, those of a multicast in all blocks that it reaches, or its group of writes is done. NVIDIA gives no
-rate or latency for the unit: a line a cycle is more than the SM's port passes, and a request takes as long as one of a load that
+bytes complete on its mbarrier, or on those of the blocks of the cluster that it names, or its group of writes is done. NVIDIA gives
+no rate or latency for the unit: a line a cycle is more than the SM's port passes, and a request takes as long as one of a load that
 misses in the L1.
 """
 
@@ -14,7 +14,7 @@ from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes, phases
 from warpsight.simulator.state import Access, Reply, Sm, State
 from warpsight.simulator.structures import Copy, end_of, remove_oldest
-from warpsight.simulator.warps import wake, wake_at
+from warpsight.simulator.warps import residence_of, wake, wake_at
 
 
 @inlined
@@ -51,11 +51,12 @@ def take(state: State, sm: Sm, access: Access, now: int) -> None:
     copy = sm.copies[number]
     copy.pc, copy.slot, copy.group = pc, access.slot, access.load
     copy.issued = access.time - state.machine.address_cycles
-    copy.phase, copy.data, copy.blocks = access.phase, access.data, access.blocks
+    copy.phase, copy.data, copy.blocks, copy.reaches = access.phase, access.data, access.blocks, access.reaches
     order = sm.places[warp.place].order
     copy.first = order - order % state.machine.cluster_blocks
     count = _requests(state, sm, warp.sector + access.first, access.sectors, pc)
     warp.outstanding += count
+    warp.copied += count
     copy.unsent = copy.remaining = count
     state.counters[pc].executions += 1
     for k in range(count):
@@ -112,12 +113,12 @@ def _complete(state: State, sm: Sm, number: int, copy: Copy, when: int, reply: R
 
 @inlined
 def _complete_everywhere(state: State, copy: Copy, when: int, reply: Reply, now: int) -> None:
-    """The bytes of a multicast are there: at the same mbarrier of each block that it reaches."""
+    """The bytes of a copy are there: at the same mbarrier of each block of its mask."""
     among = copy.phase % state.machine.phases
     for rank in range(state.machine.cluster_blocks):
-        residence = state.residences[copy.first + rank]
-        sm, place = state.sms[residence // state.machine.places], residence % state.machine.places
-        if copy.blocks >> rank & 1 and sm.places[place].order == copy.first + rank:  # it has not ended
+        residence = residence_of(state, copy.first, rank) if copy.blocks >> rank & 1 else -1
+        if residence >= 0:
+            sm, place = state.sms[residence // state.machine.places], residence % state.machine.places
             _complete(state, sm, place * state.machine.phases + among, copy, when, reply, now)
 
 
@@ -127,6 +128,7 @@ def answered(state: State, sm: Sm, reply: Reply, now: int) -> int:
     copy, when = sm.copies[-1 - reply.handle], now + 1
     copy.remaining -= 1
     slot = copy.slot
+    sm.warps[slot].copied -= 1
     if copy.remaining == 0:
         if copy.group >= 0:
             _group_done(state, sm, copy, copy.group, when, now)

@@ -12,7 +12,7 @@ from warpsight.simulator.noc import send_packet, send_reply
 from warpsight.simulator.scheduler import schedule_and_issue
 from warpsight.simulator.state import Channel, State
 from warpsight.simulator.structures import remove_oldest
-from warpsight.simulator.warps import distribute_blocks, distribute_clusters, end_all_phases, open_all_barriers
+from warpsight.simulator.warps import distribute_blocks, distribute_clusters, end_awaited_phases, open_all_barriers
 
 # -- Who acts in a cycle. Each step of a cycle has a table of the times at which its components act next.
 #
@@ -141,7 +141,7 @@ def _run(state: State, cycles: int) -> int:
             open_all_barriers(state, now)
             following = _earliest(state)
             if following >= codes.NEVER:
-                end_all_phases(state, now)
+                end_awaited_phases(state, now)
                 following = _earliest(state)
             if following >= codes.NEVER:
                 return STUCK

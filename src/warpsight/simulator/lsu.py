@@ -33,13 +33,12 @@ def load_of(state: State, handle: int) -> tuple[int, int]:
 def accesses_done(state: State, sm: Sm, warp: Warp, count: int, now: int) -> None:
     """`count` of the warp's requests are done; a warp that waited for the last of them, at a fence or at its end, continues."""
     warp.outstanding -= count
-    if warp.outstanding == 0:
-        if warp.state == codes.DRAINS:
-            end_warp(state, sm, warp, now)
-        elif warp.state == codes.FENCED:
-            warp.data_wait = 1
-            warp.unit_wait = warp.mshr_wait = warp.noc_wait = warp.dram_wait = 0
-            schedule(state, sm, warp, now + 1, now, codes.CAUSE_MEMORY)
+    if warp.state == codes.DRAINS and warp.outstanding == 0:
+        end_warp(state, sm, warp, now)
+    elif warp.state == codes.FENCED and warp.outstanding == warp.copied:
+        warp.data_wait = 1
+        warp.unit_wait = warp.mshr_wait = warp.noc_wait = warp.dram_wait = 0
+        schedule(state, sm, warp, now + 1, now, codes.CAUSE_MEMORY)
 
 
 @compiled

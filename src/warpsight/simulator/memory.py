@@ -194,7 +194,6 @@ def _latencies(gpu: GpuSpec) -> Numbers:
 # -- The kernel's instructions.
 
 _ACCESS = {LOAD: codes.IS_LOAD, STORE: codes.IS_STORE, ATOMIC: codes.IS_ATOMIC}
-_FENCES = ("membar", "fence")
 _ALWAYS_FREE = "asynchronous"  # a unit of products that wait for their pipe while the warp issues
 
 
@@ -219,7 +218,7 @@ def _kind(instruction: StaticInstruction) -> int:
         return codes.SHARED
     if instruction.is_block_barrier:
         return codes.BARRIER
-    return codes.FENCE if instruction.opcode.lower().split(".")[0] in _FENCES else codes.ALU
+    return codes.FENCE if instruction.is_fence else codes.ALU
 
 
 def _latency(instruction: StaticInstruction, gpu: GpuSpec) -> int:

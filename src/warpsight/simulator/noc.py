@@ -127,7 +127,7 @@ def _arrive(sm: Sm, reply: Reply, time: int) -> int:
 @inlined
 def _arrive_elsewhere(state: State, sm: Sm, copy: Copy, start: int, service: int) -> None:
     """A slice sends the data of a multicast once: they pass the ports of all SMs with blocks that it reaches at the same time."""
-    rank, blocks = 0, copy.blocks
+    rank, blocks = 0, copy.reaches
     while blocks > 0:
         other = state.sms[state.residences[copy.first + rank] // state.machine.places]
         if blocks & 1 and other.number != sm.number:

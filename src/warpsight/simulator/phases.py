@@ -9,8 +9,7 @@ from warpsight.base.compiled import inlined
 from warpsight.simulator.state import State
 from warpsight.simulator.structures import Phase
 
-RECORD_BYTES = 10
-_OBJECT, _AMOUNT, _DATA, _EXPECTED = (0, 2), (2, 2), (4, 4), (8, 2)  # first byte, and how many
+RECORD_BYTES = 12
 
 
 @inlined
@@ -23,7 +22,7 @@ def _field(state: State, record: int, first: int, size: int) -> int:
 
 @inlined
 def find(state: State, place: int, record: int) -> int:
-    """The number, among the SM's, of the mbarrier that the event of a warp of the block at `place` names; -1: none."""
+    """The number, among the SM's, of the mbarrier that the event of a warp of the block at `place` names there; -1: none."""
     number = state.objects[_field(state, record, 0, 2)]
     return number + place * state.machine.phases if number >= 0 else -1
 
@@ -36,14 +35,20 @@ def amount(state: State, record: int) -> int:
 
 @inlined
 def data(state: State, record: int) -> int:
-    """Bytes to wait for, or below 0 those that have come; of a commit the mask of the blocks of its multicast, or 0."""
+    """Bytes to wait for, or below 0 those that have come."""
     value = _field(state, record, 4, 4)
     return value - ((value >> 31) << 32)
 
 
 @inlined
 def blocks(state: State, record: int) -> int:
-    """The mask of the blocks that a copy reaches, if it is a multicast; else 0."""
+    """The ranks, as a mask, of the blocks of the cluster at whose mbarrier it acts; 0: at that of its own block."""
+    return _field(state, record, 10, 2)
+
+
+@inlined
+def reaches(state: State, record: int) -> int:
+    """Of a copy the ranks, as a mask, of the blocks that its data reach, if it is a multicast; else 0."""
     return _field(state, record, 8, 2)
 
 
@@ -56,10 +61,10 @@ def begin(phase: Phase) -> None:
 
 @inlined
 def end(phase: Phase, when: int) -> None:
-    """The phase is over; the next one begins."""
+    """The phase is over; the next one begins. Bytes that it has still to wait for, or that came too early, are not forgotten."""
     phase.parity ^= 1
     phase.over = max(phase.latest, when)
-    phase.pending, phase.data, phase.latest = -1, 0, 0
+    phase.pending, phase.latest = -1, 0
 
 
 @inlined
@@ -73,9 +78,13 @@ def _is_over(phase: Phase, when: int) -> bool:
 
 @inlined
 def arrive(state: State, phase: Phase, record: int, moved: int, when: int) -> bool:
-    """The arrivals that an event has are there at `when`, with `moved` bytes to wait for. Returns whether the phase is over."""
-    if phase.pending < 0:
-        phase.pending = _field(state, record, 8, 2)
+    """The arrivals that an event has are there at `when`, with `moved` bytes to wait for. Returns whether the phase is over.
+
+    What only brings bytes does not say how many arrivals a phase expects.
+    """
+    expected = _field(state, record, 8, 2)
+    if phase.pending < 0 and expected > 0:
+        phase.pending = expected
     phase.pending -= amount(state, record)
     phase.data += moved
     phase.total = 0

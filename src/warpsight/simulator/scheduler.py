@@ -111,7 +111,9 @@ def _to_load_store_unit(state: State, sm: Sm, warp: Warp, instruction: Instructi
         completes, record = instruction.at_barrier == codes.COMPLETES, warp.event - phases.RECORD_BYTES
         access.phase = phases.find(state, warp.place, record) if completes else -1
         access.data = phases.data(state, record) if completes else 0
-        access.blocks = phases.blocks(state, record) if completes and state.machine.cluster_blocks > 1 else 0
+        in_cluster = completes and state.machine.cluster_blocks > 1
+        access.blocks = phases.blocks(state, record) if in_cluster else 0
+        access.reaches = phases.reaches(state, record) if in_cluster else 0
     access.load = ring(state.machine, codes.COPIES) + warp.group[codes.COPIES] if instruction.copies else instruction.load
     if instruction.bulk and instruction.access != codes.IS_LOAD and state.machine.groups > 0:
         access.load = _join_writes(state.machine, warp)
@@ -217,7 +219,7 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
         _next_in_buffer(state, sm, warp, warp.pc == pc + 1, now)
     if kind == codes.BARRIER:
         arrive_at_barrier(state, sm, warp, now)
-    elif kind == codes.FENCE and warp.outstanding > 0:
+    elif kind == codes.FENCE and warp.outstanding > warp.copied:
         warp.state = codes.FENCED
     else:
         schedule(state, sm, warp, now + instruction.stall, now, codes.CAUSE_ALU)

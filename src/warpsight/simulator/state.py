@@ -104,6 +104,7 @@ class Warp(Record):
     registers_ready: Table[int]  # per register: when its value is there
     # its accesses, and the cycles of the latest load by what it waited for
     outstanding: int
+    copied: int  # of these the requests of bulk copies, for which a fence does not wait
     loads: Table[Load]  # by the number of the instruction, then the groups of copies, used in turn
     group: Table[int]  # by kind: the one that is open
     groups_ahead: int  # closed ones that it has not waited for, where waits are for the oldest of them
@@ -153,9 +154,10 @@ class Access(Record):
     whole: bool  # writes every byte of the sectors that it touches
     repeats: int  # of an atomic: further lanes at its most shared address
     time: int  # when it can be taken
-    phase: int  # of a bulk copy: the mbarrier on which it completes, as in `Copy`, its bytes, and the blocks of a multicast
+    phase: int  # of a bulk copy: the mbarrier on which it completes, as in `Copy`, its bytes, and the blocks that have it
     data: int
     blocks: int
+    reaches: int  # of a multicast: the blocks that get the data, which may signal fewer
 
 
 class Request(Record):

@@ -245,7 +245,8 @@ class Copy(Record):
     unsent: int
     remaining: int
     issued: int
-    blocks: int  # the ranks, as a mask, of the blocks that a multicast reaches; 0: its own alone
+    blocks: int  # the ranks, as a mask, of the blocks at whose mbarrier it completes; 0: its own alone
+    reaches: int  # those that get the data of a multicast; 0: its own
     first: int  # how many blocks have started before the first of its cluster
 
 

@@ -224,53 +224,73 @@ def wake_at(state: State, sm: Sm, number: int, now: int) -> None:
 
 @compiled
 def arrive(state: State, sm: Sm, warp: Warp, instruction: Instruction, now: int) -> None:
-    """The warp has issued an arrival on an mbarrier, which its latest event names."""
+    """The warp has issued an arrival on an mbarrier, which its latest event names, in its own block or in others of its cluster."""
     record = warp.event - phases.RECORD_BYTES
-    number = phases.find(state, warp.place, record)
+    number, reached, blocks = phases.find(state, warp.place, record), phases.blocks(state, record), state.machine.cluster_blocks
     if number < 0:
         return
-    when, data = now + state.machine.address_cycles, phases.data(state, record)
-    if instruction.at_barrier == codes.COMMITS:
-        _commit(state, sm, warp, number, record, max(when, warp.products), now)
-    elif instruction.at_barrier == codes.COMPLETES:
-        if phases.complete(sm.phases[number], data, when, 1, 0, 0):
-            wake_at(state, sm, number, now)
-    elif phases.arrive(state, sm.phases[number], record, data, when):
-        wake_at(state, sm, number, now)
+    when = now + state.machine.address_cycles
+    if reached == 0 or blocks == 1:
+        _arrive_at(state, sm, number, warp, instruction, when, now)
+        return
+    away = now + max(state.machine.address_cycles, state.machine.cluster_cycles // 2)  # half of a round trip
+    order = sm.places[warp.place].order
+    first = order - order % blocks
+    for rank in range(blocks):
+        residence = residence_of(state, first, rank) if reached >> rank & 1 else -1
+        if residence >= 0:
+            there, place = state.sms[residence // state.machine.places], residence % state.machine.places
+            at = place * state.machine.phases + number % state.machine.phases
+            _arrive_at(state, there, at, warp, instruction, when if first + rank == order else away, now)
 
 
 @inlined
-def _commit(state: State, sm: Sm, warp: Warp, number: int, record: int, when: int, now: int) -> None:
-    """Arrive behind products, which are done at `when`; with a multicast at the same mbarrier of each block that it reaches."""
-    reached, blocks = phases.data(state, record), state.machine.cluster_blocks
-    if reached == 0 or blocks == 1:
-        if phases.arrive(state, sm.phases[number], record, 0, when):
-            wake_at(state, sm, number, now)
-        return
-    order, among = sm.places[warp.place].order, number % state.machine.phases
-    first = order - order % blocks
-    for rank in range(blocks):
-        residence = state.residences[first + rank]
-        there, place = state.sms[residence // state.machine.places], residence % state.machine.places
-        if reached >> rank & 1 and there.places[place].order == first + rank:  # it has not ended
-            at = place * state.machine.phases + among
-            if phases.arrive(state, there.phases[at], record, 0, when):
-                wake_at(state, there, at, now)
+def residence_of(state: State, first: int, rank: int) -> int:
+    """Where a block of the cluster is that began with block `first` of the order: SM x places + place; -1: it is not there."""
+    residence = state.residences[first + rank]
+    place = state.sms[residence // state.machine.places].places[residence % state.machine.places]
+    return residence if place.order == first + rank else -1
+
+
+@inlined
+def _arrive_at(state: State, sm: Sm, number: int, warp: Warp, instruction: Instruction, when: int, now: int) -> None:
+    """Do what the warp has issued at mbarrier `number` of an SM; a commit arrives behind the warp's products."""
+    record = warp.event - phases.RECORD_BYTES
+    moved = phases.data(state, record)
+    if instruction.at_barrier == codes.COMPLETES:
+        over = phases.complete(sm.phases[number], moved, when, 1, 0, 0)
+    else:
+        done = max(when, warp.products) if instruction.at_barrier == codes.COMMITS else when
+        over = phases.arrive(state, sm.phases[number], record, moved, done)
+    if over:
+        wake_at(state, sm, number, now)
 
 
 @compiled
-def end_all_phases(state: State, now: int) -> None:
-    """No warp can continue: they wait for what other blocks of their cluster do. Let them go on."""
+def end_awaited_phases(state: State, now: int) -> None:
+    """No warp can continue: they wait for what the trace does not have. End in each block the phase that was waited for first."""
     for number in range(state.machine.sm_count):
         sm = state.sms[number]
-        for slot in range(state.machine.slots):
-            warp = sm.warps[slot]
-            if warp.id >= 0 and warp.state == codes.NEEDS_DATA and state.code[warp.pc].at_barrier == codes.TESTS:
-                instruction = state.code[warp.pc]
-                found = phases.find(state, warp.place, warp.event + instruction.event_bytes - phases.RECORD_BYTES)
-                if found >= 0:
-                    phases.end(sm.phases[found], now)
-                    wake_at(state, sm, found, now)
+        for place in range(state.machine.places):
+            found = _waited_for_first(state, sm, place)
+            if found >= 0:
+                phases.end(sm.phases[found], now)
+                wake_at(state, sm, found, now)
+
+
+@inlined
+def _waited_for_first(state: State, sm: Sm, place: int) -> int:
+    """The mbarrier of the block at a place for which a warp waits the longest; -1: none does."""
+    found, since = -1, codes.NEVER
+    for slot in range(place * state.machine.warps_per_block, (place + 1) * state.machine.warps_per_block):
+        warp = sm.warps[slot]
+        if warp.id >= 0 and warp.state == codes.NEEDS_DATA and state.code[warp.pc].at_barrier == codes.TESTS:
+            record = warp.event + state.code[warp.pc].event_bytes - phases.RECORD_BYTES
+            number = phases.find(state, place, record)
+            waits = number >= 0 and sm.phases[number].parity == phases.amount(state, record)
+            if waits and warp.fetched_at < since:
+                found, since = number, warp.fetched_at
+    return found
 
 
 # -- Blocks: one a cycle and SM while there is space, in the order of the grid.
@@ -318,7 +338,7 @@ def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int, after: 
     warp.event, warp.event_end = window.event, window.event_end
     warp.sector, warp.sector_end = window.sector, window.sector_end
     warp.taken = warp.sector
-    warp.outstanding = warp.fetched_at = warp.groups_ahead = warp.products = 0
+    warp.outstanding = warp.copied = warp.fetched_at = warp.groups_ahead = warp.products = 0
     for register in range(state.machine.registers):
         warp.registers_ready[register] = 0
     if state.machine.fetch_width > 0:

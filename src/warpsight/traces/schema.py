@@ -31,7 +31,7 @@ from warpsight.isa.matrix_products import matrix_product
 from warpsight.isa.sass.native import NO_BARRIER
 from warpsight.kernels.launch import LaunchShape
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 LEVELS = ("ptx", "sass")
 SECTOR_BYTES = 32
 WARP_SIZE = 32
@@ -41,11 +41,10 @@ NEXT_GROUP = -2  # of `StaticInstruction.wait_groups`
 # Where an event says what its instruction does at an mbarrier, at the end. `object` is the mbarrier's place in the shared memory of
 # the block, in units of 8 bytes. `amount`: arrivals; of a test the parity of the phase that it waits for. `bytes` that the phase
 # has to wait for beyond them, below 0 if they have come. `expected`: the arrivals of a phase of this mbarrier; of a copy with a
-# multicast the ranks of the blocks that it reaches, as a mask, where `bytes` come at the same mbarrier; of another copy 0. A commit
-# of products with tensor memory has no bytes: there `bytes` is the mask of its multicast, which arrives at that mbarrier of each
-# block; without a multicast 0.
-BARRIER_RECORD = np.dtype([("object", "<u2"), ("amount", "<u2"), ("bytes", "<i4"), ("expected", "<u2")])
-NO_OBJECT = 0xFFFF  # no lane was active, or the mbarrier is in another block
+# multicast the ranks of the blocks that its data reach, as a mask; of another copy 0. `blocks`: the ranks of the blocks of the
+# cluster at whose mbarrier at that place this happens, as a mask, `amount` and `bytes` at each; 0: at that of its own block.
+BARRIER_RECORD = np.dtype([("object", "<u2"), ("amount", "<u2"), ("bytes", "<i4"), ("expected", "<u2"), ("blocks", "<u2")])
+NO_OBJECT = 0xFFFF  # no lane was active
 
 GROUP_KINDS = COPIES, PRODUCTS, WRITES, READS = "copies", "products", "writes", "reads"
 
@@ -195,6 +194,11 @@ class StaticInstruction:
     def adds_lanes_up(self) -> bool:
         """A shared-memory atomic that adds 1 for each lane: the hardware counts the lanes at one address and adds once."""
         return self.opcode.startswith("ATOMS.POPC")
+
+    @property
+    def is_fence(self) -> bool:
+        """It waits for the accesses that its warp has made before, but not for asynchronous copies."""
+        return self.opcode.lower().split(".")[0] in ("membar", "fence")
 
     @property
     def is_block_barrier(self) -> bool:

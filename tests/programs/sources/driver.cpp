@@ -119,7 +119,16 @@ static void driver()
     cuGraphCreate(&graph, 0);
     cuGraphAddMemsetNode(&node, graph, nullptr, 0, &ones, context);
     cuGraphAddKernelNode(&node, graph, &node, 1, &by_three);
+    float corner[2][3] = {}; // of a matrix of two rows of eight
+    CUDA_MEMCPY3D copy = {};
+    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = data, copy.srcPitch = 8 * sizeof(float), copy.srcXInBytes = 4;
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = corner, copy.dstPitch = sizeof corner[0];
+    copy.WidthInBytes = 2 * sizeof(float), copy.Height = 2, copy.Depth = 1;
+    check("copy node", cuGraphAddMemcpyNode(&node, graph, &node, 1, &copy, context) == CUDA_SUCCESS);
+    copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    check("copy of an array", cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, context) == CUDA_ERROR_NOT_SUPPORTED);
     check("graph of the driver", cuGraphInstantiate(&executable, graph, 0) == CUDA_SUCCESS && cuGraphLaunch(executable, 0) == CUDA_SUCCESS);
+    check("copied by the graph", corner[0][1] == 3 && corner[1][1] == 3 && corner[0][2] == 0);
     cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
     cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
     cuLaunchKernel(scale, 1, 1, 1, 128, 1, 1, 0, stream, arguments, nullptr);

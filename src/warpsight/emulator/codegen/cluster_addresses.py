@@ -71,19 +71,25 @@ def generic_offsets(frame: Frame, addresses: Value) -> Value:
     return builder.select(_in_cluster(frame, addresses), others, offsets)
 
 
+def places_and_ranks(frame: Frame, offsets: Value) -> tuple[Value, Value]:
+    """Of addresses with ranks counted from the running block's on: offsets in the blocks' memory, and the ranks (<32 x i32>)."""
+    builder = frame.builder
+    own = splat(builder, builder.trunc(frame.slot(Slot.CLUSTER_RANK), I32))
+    ranks = builder.add(builder.lshr(offsets, splat_constant(I32, RANK_SHIFT)), own)
+    return builder.and_(offsets, splat_constant(I32, _OFFSET_BITS)), builder.and_(ranks, splat_constant(I32, 0xFF))
+
+
 def host_of_ranks(frame: Frame, offsets: Value) -> tuple[Value, Value, Value, Value]:
     """Of addresses with ranks counted from the running block's on: host addresses (<32 x i64>), offsets in the blocks' memory
     (<32 x i32>), the lanes (i32 mask) whose rank the cluster has, and the ranks (<32 x i32>).
     """
     builder = frame.builder
-    wide = builder.zext(offsets, vector(I64))
-    rank = builder.add(builder.lshr(wide, splat_constant(I64, RANK_SHIFT)), splat(builder, frame.slot(Slot.CLUSTER_RANK)))
-    rank = builder.and_(rank, splat_constant(I64, 0xFF))
+    inside, ranks = places_and_ranks(frame, offsets)
+    rank = builder.zext(ranks, vector(I64))
     known = lanes_to_mask(builder, builder.icmp_unsigned("<", rank, splat(builder, frame.slot(Slot.CLUSTER_BLOCKS))))
-    inside = builder.and_(offsets, splat_constant(I32, _OFFSET_BITS))
     step = builder.mul(rank, splat(builder, frame.slot(Slot.CLUSTER_STRIDE)))
     memory = builder.add(splat(builder, frame.slot(Slot.CLUSTER_SHARED)), step)
-    return builder.add(memory, builder.zext(inside, vector(I64))), inside, known, builder.trunc(rank, vector(I32))
+    return builder.add(memory, builder.zext(inside, vector(I64))), inside, known, ranks
 
 
 def at_rank(frame: Frame, offsets: Value, rank: Value) -> Value:

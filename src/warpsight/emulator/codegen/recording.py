@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 
+from warpsight.emulator.codegen.cluster_addresses import places_and_ranks
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame
 from warpsight.emulator.codegen.lanes import (
+    I1,
     I8,
     I32,
     I64,
@@ -134,18 +136,32 @@ def emit_bulk_count(frame: Frame, count: Value) -> None:
         emit_event_byte(frame, frame.builder.trunc(frame.builder.lshr(count, I64(8 * place)), I32))
 
 
-def emit_barrier_record(frame: Frame, offsets: Value, amount: Value, data: Value, expected: Value) -> None:
+def emit_barrier_record(
+    frame: Frame, offsets: Value, amount: Value, data: Value, expected: Value, blocks: Value | None = None
+) -> None:
     """Append a `BARRIER_RECORD`: what the active lanes do at the mbarrier of the first of them.
 
-    All are <32 x i64> but `offsets` <32 x i32>, as `shared_host` takes them. Amounts and bytes are summed over the lanes.
+    All are <32 x i64> but `offsets`, which are as `shared_host` takes them, and `blocks` <32 x i32>. Amounts and bytes are summed
+    over the lanes; if these have mbarriers at one place in several blocks, over those of the first block. `blocks`: the ranks that
+    lanes reach, as masks, where `offsets` do not say so; without a cluster bit 0 is the block itself.
     """
     builder, mask = frame.builder, frame.active_mask
     first = builder.cttz(builder.and_(mask, builder.sub(I32(0), mask)), ir.Constant(ir.IntType(1), 0))
     first = builder.and_(first, I32(WARP - 1))  # of no lane
-    place = builder.extract_element(offsets, first)
-    alike = builder.and_(frame.active, builder.icmp_signed("==", offsets, splat(builder, place)))
+    alike = builder.and_(frame.active, builder.icmp_signed("==", offsets, splat(builder, builder.extract_element(offsets, first))))
     amount, data = (reduce_vector(builder, "add", builder.select(alike, v, splat_constant(I64, 0))) for v in (amount, data))
-    known = builder.and_(builder.icmp_signed("!=", mask, I32(0)), builder.icmp_unsigned("<", place, I32(8 * NO_OBJECT)))
+    ranks = splat_constant(I32, 0)
+    if frame.clustered:
+        offsets, ranks = places_and_ranks(frame, offsets)
+    place = builder.extract_element(offsets, first)
+    known = builder.icmp_unsigned("<", place, I32(8 * NO_OBJECT))
+    same = builder.and_(frame.active, builder.icmp_signed("==", offsets, splat(builder, place)))
+    each = builder.shl(splat_constant(I32, 1), ranks) if blocks is None else blocks
+    reached = reduce_vector(builder, "or", builder.select(same, each, splat_constant(I32, 0)))
+    known = builder.and_(known, builder.icmp_signed("!=", reached, I32(0)))
+    own = builder.shl(I32(1), builder.trunc(frame.slot(Slot.CLUSTER_RANK), I32))
+    alone = builder.icmp_signed("==", reached, own) if frame.clustered else I1(1)
+    reached = builder.select(alone, I32(0), reached)
     number = builder.select(known, builder.lshr(place, I32(3)), I32(NO_OBJECT))
     most = I64(0xFFFF)
     word = builder.zext(number, I64)
@@ -154,7 +170,8 @@ def emit_barrier_record(frame: Frame, offsets: Value, amount: Value, data: Value
     pointer = at(builder, frame.context, 8 * Slot.EVENT_CURSOR)
     cursor = load_as(builder, pointer, PTR, 8)
     store_as(builder, word, cursor, 1)
-    store_as(builder, builder.trunc(builder.extract_element(expected, first), ir.IntType(16)), at(builder, cursor, 8), 1)
+    last = builder.and_(builder.trunc(builder.extract_element(expected, first), I32), I32(0xFFFF))
+    store_as(builder, builder.or_(last, builder.shl(reached, I32(16))), at(builder, cursor, 8), 1)
     store_as(builder, at(builder, cursor, BARRIER_RECORD.itemsize), pointer, 8)
 
 

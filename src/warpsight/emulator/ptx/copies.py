@@ -124,7 +124,7 @@ class BulkShape:
     def __init__(self, target: str, source: str, operation: str, kind: str, step: Step | None = None) -> None:
         self.target, self.source, self.operation, self.kind = target, source, operation, kind
         self.name = f"bulk_{target}_{source}{operation}{kind}"
-        self.step = {} if step is None else {"function": step}
+        self.step: dict[str, Any] = {} if step is None else {"function": step}
 
     def call(
         self, frame: Frame, site: int, places: list[Value], sizes: Value, barrier: Value | None = None, blocks: Value | None = None
@@ -155,10 +155,11 @@ class BulkShape:
             _record_passes(helper, busy, sizes)
         if self.operation:
             record_sharing(PartFrame(helper, busy), to)
-        if signals and self.source == "global":
+        if signals:
             zero = splat_constant(I64, 0)
-            moved, blocks = builder.zext(sizes, vector(I64)), builder.zext(more[-1], vector(I64)) if multicast else zero
-            emit_barrier_record(PartFrame(helper, busy), more[0], zero, builder.sub(zero, moved), blocks)
+            moved, blocks = builder.zext(sizes, vector(I64)), more[-1] if multicast else None
+            reached = zero if blocks is None else builder.zext(blocks, vector(I64))
+            emit_barrier_record(PartFrame(helper, busy), more[0], zero, builder.sub(zero, moved), reached, blocks)
         if not multicast:
             self._deliver(helper, busy, to, origin, sizes, barrier)
             return []

@@ -61,7 +61,6 @@ from warpsight.emulator.ptx.memory import (
     window_offset,
 )
 from warpsight.isa.ptx.program import Instruction
-from warpsight.traces.schema import NO_OBJECT
 
 COUNT_BITS, TX_BITS = 20, 21
 COUNT_MASK = (1 << COUNT_BITS) - 1
@@ -153,17 +152,21 @@ def step_lanes(
     return load_as(builder, results, vector(I64), 64)
 
 
-def complete_bytes(frame: Frame, offsets: Value, transferred: Value, function: Step = step_function) -> None:
-    """`complete_tx` of <32 x i64> bytes on the objects at shared offsets, as part of a copy: checked, but not recorded."""
+def complete_bytes(
+    frame: Frame, offsets: Value, transferred: Value, function: Step = step_function, *, recorded: bool = False
+) -> None:
+    """`complete_tx` of <32 x i64> bytes on the objects at shared offsets, as part of a copy or a store."""
 
     def body(helper: HelperFrame) -> list[Value]:
         where, amount = helper.arguments
         builder, zero = helper.builder, splat_constant(I64, 0)
-        place = shared_host(helper, where, 8)
-        step_lanes(helper, place, zero, zero, builder.sub(zero, amount), where, function)
+        place, moved = shared_host(helper, where, 8), builder.sub(zero, amount)
+        step_lanes(helper, place, zero, zero, moved, where, function)
+        if recorded:
+            emit_barrier_record(helper, where, zero, moved, zero)
         return []
 
-    call_helper(frame, "mbarrier_complete", 0, [offsets, transferred], [], body)
+    call_helper(frame, f"mbarrier_complete{'_recorded' * recorded}", 0, [offsets, transferred], [], body)
 
 
 def mbarrier(emitter: Emitter, instruction: Instruction) -> None:
@@ -317,7 +320,7 @@ def arrive_in_blocks(
     frame: Frame, site: int, offsets: Value, blocks: Value, step: Step = step_function,
     expected: Callable[[Builder, Value], Value] = _expected,
 ) -> None:
-    """Arrive on the objects at the same place (<32 x i32>) in each block of a mask (<32 x i32>); record its own and the mask.
+    """Arrive on the objects at the same place (<32 x i32>) in each block of a mask (<32 x i32>).
 
     `step` makes a change of an object in the form that objects have, and `expected` reads from them what they expect.
     """
@@ -325,21 +328,18 @@ def arrive_in_blocks(
     def body(helper: HelperFrame) -> list[Value]:
         builder, (where, mask) = helper.builder, helper.arguments
         zero, one = splat_constant(I64, 0), splat_constant(I64, 1)
-        own_rank = builder.trunc(helper.slot(Slot.CLUSTER_RANK), I32)
-        own = at_rank(helper, where, own_rank)
-        objects = gather(builder, builder.inttoptr(shared_place(helper, own, 8), vector(PTR)), helper.active, I64)
-        reached = builder.trunc(builder.lshr(mask, splat(builder, own_rank)), vector(I1))
+        own = at_rank(helper, where, builder.trunc(helper.slot(Slot.CLUSTER_RANK), I32))
+        shared_place(helper, own, 8)
+        objects = helper.spill(zero, "objects of the blocks")
 
         def signal(part: Frame, rank: Value) -> None:
             there = at_rank(part, where, rank)
-            step_lanes(part, shared_host(part, there, 8), one, zero, zero, there, step)
+            found = step_lanes(part, shared_host(part, there, 8), one, zero, zero, there, step)
+            known = load_as(part.builder, objects, vector(I64), 64)
+            store_as(part.builder, part.builder.select(part.active, found, known), objects, 64)
 
         each_block(helper, mask, signal)
-        recorded = builder.select(reached, own, splat_constant(I32, 8 * NO_OBJECT))
-        active = helper.active_mask
-        first = mask_to_lanes(builder, builder.and_(active, builder.sub(I32(0), active)))  # the record has the sum over the lanes
-        reaches = builder.select(first, builder.zext(mask, vector(I64)), zero)
-        emit_barrier_record(helper, recorded, one, reaches, expected(builder, objects))
+        emit_barrier_record(helper, own, one, zero, expected(builder, load_as(builder, objects, vector(I64), 64)), mask)
         return []
 
     call_helper(frame, "mbarrier_arrive_in_blocks", site, [offsets, blocks], [], body)
@@ -378,7 +378,7 @@ def _store_async(emitter: Emitter, instruction: Instruction) -> None:
     values = tuple(emitter.read(p, kind) for p in parts)
     access = Access(scalar_type(kind), size, len(parts), values)
     shared_access(emitter, emitter.cluster_address(address), access, emitter.kernel.next_site())
-    complete_bytes(emitter, emitter.cluster_address(barrier), splat_constant(I64, access.size))
+    complete_bytes(emitter, emitter.cluster_address(barrier), splat_constant(I64, access.size), recorded=True)
 
 
 def _reduce_async(emitter: Emitter, instruction: Instruction) -> None:
@@ -390,7 +390,7 @@ def _reduce_async(emitter: Emitter, instruction: Instruction) -> None:
         raise emitter.unsupported(f"an asynchronous {operation} of .{kind} is not modelled")
     value = emitter.read(source, f"b{bits_of(kind)}")
     Shape("shared", operation, kind, 1).call(emitter, emitter.cluster_address(address), [value])
-    complete_bytes(emitter, emitter.cluster_address(barrier), splat_constant(I64, bits_of(kind) // 8))
+    complete_bytes(emitter, emitter.cluster_address(barrier), splat_constant(I64, bits_of(kind) // 8), recorded=True)
 
 
 # -- `clusterlaunchcontrol`: a running cluster asks for the work of one that has not started, which is then not launched.
@@ -455,7 +455,8 @@ def refuse_work(
         bit = builder.shl(I32(1), builder.trunc(helper.slot(Slot.CLUSTER_BLOCKS if everywhere else Slot.CLUSTER_RANK), I32))
         each_block(helper, splat(builder, builder.sub(bit, I32(1)) if everywhere else bit), in_block)
         objects = step_lanes(helper, shared_place(helper, signal, 8), zero, zero, amount, signal, function)
-        emit_barrier_record(helper, signal, zero, amount, expected(builder, objects))
+        blocks = splat(builder, builder.sub(bit, I32(1))) if everywhere else None
+        emit_barrier_record(helper, signal, zero, amount, expected(builder, objects), blocks)
         return []
 
     call_helper(frame, f"refuse_work_{int(everywhere)}", site, [answer, barrier], [], body)

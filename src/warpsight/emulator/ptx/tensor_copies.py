@@ -30,6 +30,7 @@ from warpsight.emulator.codegen.lanes import (
     intrinsic,
     lanes_to_mask,
     load_as,
+    mask_to_lanes,
     splat,
     splat_constant,
     store_as,
@@ -68,7 +69,7 @@ class TensorCopy:
     ) -> None:
         self.operation, self.rank, self.mode, self.reduction, self.multicast = operation, rank, mode, reduction, multicast
         self.in_pairs = in_pairs
-        self.step = {} if step is None else {"function": step}
+        self.step: dict[str, Any] = {} if step is None else {"function": step}
         self.name = f"tensor_{operation}_{rank}_{mode}_{reduction}_{int(multicast)}_{int(in_pairs)}"
 
     def call(
@@ -116,11 +117,28 @@ class TensorCopy:
         if self.operation == engine.REDUCE:  # one lane makes it
             emit_event_byte(helper, builder.zext(builder.icmp_signed("!=", helper.active_mask, I32(0)), I32))
         if self.operation == engine.LOAD:
-            zero, moved = splat_constant(I64, 0), load_as(builder, amount, vector(I64), 64)
-            reached = builder.zext(blocks, vector(I64)) if self.multicast else zero
-            emit_barrier_record(helper, barrier, zero, builder.sub(zero, moved), reached)
-            self._complete(helper, barrier, blocks, load_as(builder, amount, vector(I64), 64))
+            moved = load_as(builder, amount, vector(I64), 64)
+            self._record(helper, barrier, blocks, moved)
+            self._complete(helper, barrier, blocks, moved)
         return []
+
+    def _record(self, helper: HelperFrame, barrier: Value, blocks: Value, moved: Value) -> None:
+        """Say where bytes complete. In pairs they come to one block of each pair, of both blocks if the multicast reaches both."""
+        builder, zero = helper.builder, splat_constant(I64, 0)
+        data = builder.sub(zero, moved)
+        if not self.multicast:
+            emit_barrier_record(helper, barrier, zero, data, zero)
+            return
+        signalled = blocks
+        if self.in_pairs:
+            even, beside = splat_constant(I32, 0x5555), builder.lshr(blocks, splat_constant(I32, 1))
+            both = builder.and_(builder.and_(blocks, beside), even)
+            twice = builder.icmp_signed("!=", both, splat_constant(I32, 0))
+            data = builder.select(twice, builder.shl(data, splat_constant(I64, 1)), data)
+            odd = mask_to_lanes(builder, _by_parity(helper, barrier)[1])
+            pairs = builder.and_(builder.or_(blocks, beside), even)
+            signalled = builder.shl(pairs, builder.zext(odd, vector(I32)))
+        emit_barrier_record(helper, barrier, zero, data, builder.zext(blocks, vector(I64)), signalled)
 
     def _targets(self, helper: HelperFrame, shared: Value, barrier: Value) -> tuple[Value, Value]:
         """Host addresses (<32 x i64>) of byte 0 of the shared memory with the box, and the box's offset there (<32 x i32>)."""

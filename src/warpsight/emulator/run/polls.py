@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from warpsight.base.compiled import jit
+from warpsight.base.compiled import inlined, jit
+from warpsight.base.errors import FormatError
 from warpsight.emulator.run.worker import Streams
 from warpsight.isa.ptx.program import Function
 from warpsight.traces.events import sectors_of_event
@@ -30,7 +32,10 @@ class Polls:
     tests twice in a block: once more after it has slept.
     """
 
-    def __init__(self, code: Sequence[StaticInstruction], objects: Sequence[str], block_start: Sequence[int]) -> None:
+    def __init__(
+        self, code: Sequence[StaticInstruction], objects: Sequence[str], block_start: Sequence[int], kernel: str = "kernel"
+    ) -> None:
+        self._kernel = kernel
         blocks = [code[first:end] for first, end in pairwise(block_start)]
         active = [[i for i in block if _has_effect(i)] for block in blocks]
         polled = [block[-1] if block and block[-1].polls_mbarrier else None for block in active]
@@ -50,7 +55,7 @@ class Polls:
         """Those of a kernel and its `code`."""
         operands = [(i.operands if i.native is None else i.native.operands)[1:] for i in function.instructions]
         objects = [repr(each) if row.polls_mbarrier else "" for each, row in zip(operands, code, strict=True)]
-        return cls(code, objects, block_start)
+        return cls(code, objects, block_start, function.name)
 
     @property
     def any(self) -> bool:
@@ -58,10 +63,15 @@ class Polls:
         return bool((self._kinds == _POLL).any())
 
     def without_failed(self, part: Streams) -> Streams:
-        """The streams with one test of each loop of tests alone."""
+        """The streams with one test of each loop of tests alone. Raises FormatError for events that do not fit a warp's path."""
         entries, events, sectors = part.entries.copy(), part.events.copy(), part.sectors.copy()
         offsets, blocks = part.offsets.copy(), (self._kinds, self._last, self._lengths)
-        self.instructions += int(_drop(entries, events, sectors, offsets, blocks, self._start, self._rows))
+        whole = (offsets[-1] <= (len(entries), len(events), len(sectors))).all()
+        dropped = int(_drop(entries, events, sectors, offsets, blocks, self._start, self._rows)) if whole else 1 - len(offsets)
+        if dropped < 0:
+            what = f"warp {part.first_warp - 1 - dropped} has recorded other events or sectors than its path requires"
+            raise FormatError(what, place=self._kernel, remedy="please report this, with the kernel")
+        self.instructions += dropped
         ends = offsets[-1]
         return Streams(part.first_warp, part.end_block, offsets, entries[: ends[0]], events[: ends[1]], sectors[: ends[2]])
 
@@ -71,9 +81,30 @@ def _has_effect(instruction: StaticInstruction) -> bool:
     return bool(instruction.event_bytes) or instruction.is_block_barrier or bool(instruction.ends) or instruction.wait_groups >= 0
 
 
+@inlined
+def _keep(events: Any, sectors: Any, rows: Any, places: Any, ends: Any) -> Any:
+    """Move the events of a basic block (`rows`, as in `_drop`), and their sectors. `places`: the next event and sector, and where
+    they go. The next ones after them; past `ends` if there are not as many.
+    """
+    event, sector, event_out, sector_out = places
+    for row in range(len(rows)):
+        size = rows[row, 1]
+        count = sectors_of_event(events, event, rows[row, 0]) if event + size <= ends[0] else 0
+        if event + size > ends[0] or sector + count > ends[1]:
+            return ends[0] + 1, sector, event_out, sector_out
+        for _ in range(size):
+            events[event_out] = events[event]
+            event, event_out = event + 1, event_out + 1
+        for _ in range(count):
+            sectors[sector_out] = sectors[sector]
+            sector, sector_out = sector + 1, sector_out + 1
+    return event, sector, event_out, sector_out
+
+
 @jit(sources=("traces/events.py",), cache=True, nogil=True)
 def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: ignore[no-untyped-def]
-    """Move the streams together in place, without the tests that fail; returns how many instructions were left out.
+    """Move the streams together in place, without the tests that fail; returns how many instructions were left out, or -1 - the
+    number of a warp whose events or sectors are other than its path requires.
 
     `entries`, `events`, `sectors` and `offsets` as in `Streams`. `blocks`: by basic block its kind, what its last instruction with
     an effect tests (-1: it is no test), and its length. Rows `start[b]` to `start[b + 1]` are the events of block b: how many
@@ -84,6 +115,7 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
     for warp in range(len(offsets) - 1):
         first, last = offsets[warp, 0], offsets[warp + 1, 0]
         event, sector = offsets[warp, 1], offsets[warp, 2]
+        ends = offsets[warp + 1, 1], offsets[warp + 1, 2]
         offsets[warp, 0], offsets[warp, 1], offsets[warp, 2] = out, event_out, sector_out
         begin = out
         for k in range(first, last):
@@ -108,13 +140,9 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
             entries[out, 0], entries[out, 1] = word, repeat
             out += 1
             for _ in range(repeat if start[block] < start[block + 1] else 0):
-                for row in range(start[block], start[block + 1]):
-                    count = sectors_of_event(events, event, rows[row, 0])
-                    for _ in range(rows[row, 1]):
-                        events[event_out] = events[event]
-                        event, event_out = event + 1, event_out + 1
-                    for _ in range(count):
-                        sectors[sector_out] = sectors[sector]
-                        sector, sector_out = sector + 1, sector_out + 1
+                places = event, sector, event_out, sector_out
+                event, sector, event_out, sector_out = _keep(events, sectors, rows[start[block] : start[block + 1]], places, ends)
+        if event != ends[0] or sector != ends[1]:
+            return -1 - warp
     offsets[len(offsets) - 1, 0], offsets[len(offsets) - 1, 1], offsets[len(offsets) - 1, 2] = out, event_out, sector_out
     return dropped

@@ -78,11 +78,13 @@ def _at_barrier(instruction: Instruction, access: MemoryAccess | None) -> bool:
     native = instruction.native
     if access is None:
         return False
-    if _is_bulk(instruction):
-        return (access.space, access.access) == ("global", "load")
+    if _is_bulk(instruction):  # what is written in device memory is awaited with its group
+        return (access.space, access.access) == ("global", "load") or access.space == "shared"
     if native is not None:
-        signals = ("ARRIVES", "UGETNEXTWORKID", "UTCBAR", "SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE")
+        signals = ("ARRIVES", "UGETNEXTWORKID", "UTCBAR", "SYNCS.ARRIVE", "SYNCS.PHASECHK", "ATOMS.ARRIVE", "STAS", "REDAS")
         return native.mnemonic.startswith(signals)
+    if instruction.opcode in ("st", "red"):
+        return "async" in instruction.modifiers
     if instruction.opcode == "cp":
         return "mbarrier" in instruction.modifiers
     if instruction.opcode == "tcgen05":

@@ -371,7 +371,7 @@ def stas(emitter: Emitter, instruction: Instruction) -> None:
     else:
         allow(emitter, native, "64", "128")
         shared_access(emitter, offsets, Access(I32, 4, count, tuple(words)), I64(emitter.kernel.next_site()))
-    complete_bytes(emitter, barrier, splat_constant(I64, 4 * count), device_step)
+    complete_bytes(emitter, barrier, splat_constant(I64, 4 * count), device_step, recorded=True)
 
 
 redas = stas

@@ -23,6 +23,7 @@ static const struct { const char *exported; unsigned length; int since; } ENTRIE
     {"cuLinkDestroy", 13, 5050},
     {"cuGraphCreate", 13, 10000}, {"cuGraphDestroy", 14, 10000}, {"cuGraphClone", 12, 10000},
     {"cuGraphAddKernelNode_v2", 20, 12000}, {"cuGraphAddMemsetNode", 20, 10000}, {"cuGraphAddHostNode", 18, 10000},
+    {"cuGraphAddMemcpyNode", 20, 10000},
     {"cuGraphAddChildGraphNode", 24, 10000}, {"cuGraphAddEmptyNode", 19, 10000}, {"cuGraphInstantiateWithFlags", 27, 11040},
     {"cuGraphUpload", 13, 11010}, {"cuGraphLaunch", 13, 10000}, {"cuGraphExecDestroy", 18, 10000},
     {"cuGraphExecKernelNodeSetParams_v2", 30, 12000}, {"cuGraphGetNodes", 15, 10000}, {"cuGraphNodeGetType", 18, 10000},
