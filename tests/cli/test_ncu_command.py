@@ -90,7 +90,7 @@ def test_warps_are_somewhere_at_any_time(values: dict[str, Any]) -> None:
     assert values["sm__cycles_active.avg"] <= values["gpc__cycles_elapsed.max"]
 
 
-def test_our_own_reader_reads_both_pages_as_it_reads_those_of_ncu(document: dict[str, Any], values: dict[str, Any]) -> None:
+def test_our_own_reader_reads_both_pages(document: dict[str, Any], values: dict[str, Any]) -> None:
     for text, near in ((raw_csv([document], WHOLE), 0.01), (details_csv([document], WHOLE), 0.02)):
         found = measurements_of(text, "predicted.csv")
         assert found is not None
@@ -104,8 +104,8 @@ def test_our_own_reader_reads_both_pages_as_it_reads_those_of_ncu(document: dict
 
 
 def test_csv_has_the_columns_of_ncu(document: dict[str, Any]) -> None:
-    fixed = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size", "Device",
-             "CC"]  # fmt: skip
+    fixed = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
+             "Device", "CC"]  # fmt: skip
     metrics = [METRICS["dram__bytes_read.sum"], METRICS["gpu__time_duration.sum"]]
     wanted = Shown(metrics=tuple(metrics), units=BASE)
     long, wide = (list(csv.reader(io.StringIO(make([document], wanted)))) for make in (details_csv, raw_csv))
@@ -143,8 +143,8 @@ def test_what_cannot_be_shown_is_refused_with_a_way_out(saxpy: Path, capsys: Cap
 
 
 def test_the_command_shows_what_was_asked_for(saxpy: Path, capsys: Capture) -> None:
-    words = ("ncu", saxpy, *LAUNCH[2:], "-k", "saxpy", "--csv", "--page", "raw", "--metrics", "launch__grid_size,smsp__inst_executed")
-    outcome = run(capsys, *words)
+    named = "launch__grid_size,smsp__inst_executed"
+    outcome = run(capsys, "ncu", saxpy, *LAUNCH[2:], "-k", "saxpy", "--csv", "--page", "raw", "--metrics", named)
     assert outcome.code == 0, outcome.err
     header = next(csv.reader(io.StringIO(outcome.out)))
     assert header[11:] == ["launch__grid_size", "smsp__inst_executed.avg", "smsp__inst_executed.sum"]

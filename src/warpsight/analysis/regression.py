@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -111,8 +112,10 @@ def _read(path: str) -> Document:
 
 def _git(folder: Path, *words: str) -> str:
     """The output of a git command. Raises UsageError."""
+    # a hook is told the repository and the index of its commit, which are not those of the base
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=False)
+        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=False, env=environment)
     except FileNotFoundError:
         raise UsageError("git is not installed", place="base", remedy="install git, or give a results.json") from None
     if done.returncode:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.checking import check_kernel
 from warpsight.pipeline.project_file import NAME, Project, ProjectKernel, read_project
 from warpsight.pipeline.tracing import obtain_trace
-from warpsight.reports.findings import findings_sarif
+from warpsight.reports.findings import findings_sarif, findings_text
 from warpsight.reports.formats import json_text, plain
 from warpsight.reports.gate import gate_markdown, gate_text
 from warpsight.reports.html.page import checked_page
@@ -42,16 +43,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="DIR", help="write results.json and summary.md (a table for a pull request) to "
                         "this folder")
     parser.add_argument("--reports", action="store_true", help="also write an HTML report of each kernel on each GPU to the folder")
-    parser.add_argument("--check", action="store_true", help="also check each kernel as `warpsight check`, write SARIF to the "
-                        "folder, and fail for errors")
+    parser.add_argument("--check", action="store_true", help="also check each kernel as `warpsight check`, and fail for "
+                        "errors; SARIF goes to the folder, without -o the findings to stderr")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict, compare and print; exit code 1 if a kernel is slower than its limit allows, refused, or wrong."""
-    for option in ("reports", "check"):
-        if getattr(arguments, option) and not arguments.output:
-            raise UsageError("needs a folder for its files", place=f"--{option}", remedy="add -o DIR")
+    if arguments.reports and not arguments.output:
+        raise UsageError("needs a folder for its files", place="--reports", remedy="add -o DIR")
     project = read_project(arguments.path)
     with ProgressBar() as bar:
         before = None if arguments.base is None else base_seconds(arguments.base, project, watch=bar.watch)
@@ -81,14 +81,17 @@ def _file(folder: str, name: str) -> str:
     return os.path.join(folder, name)
 
 
-def _checked(kernel: ProjectKernel, folder: str) -> dict[str, Any]:
-    """How many errors and warnings a kernel has, which go to a SARIF file."""
+def _checked(kernel: ProjectKernel, folder: str | None) -> dict[str, Any]:
+    """How many errors and warnings a kernel has, which go to a SARIF file, or as text to stderr."""
     row = {"kernel": kernel.name, "errors": 0, "warnings": 0, "refused": ""}
     try:
         found = check_kernel(kernel.request()).document
     except WarpsightError as error:
         return row | {"refused": str(error).splitlines()[0]}
-    write_output(_file(folder, f"{kernel.name}.sarif"), json_text(findings_sarif(found, os.getcwd())) + "\n", "-o")
+    if folder:
+        write_output(_file(folder, f"{kernel.name}.sarif"), json_text(findings_sarif(found, os.getcwd())) + "\n", "-o")
+    elif found["findings"]:
+        print(findings_text(found, root=os.getcwd()), file=sys.stderr)
     return row | {name: found["totals"][name] for name in ("errors", "warnings")}
 
 

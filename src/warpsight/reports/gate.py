@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from warpsight.base.units import AUTO, duration_in
 from warpsight.reports.terminal import PLAIN, Column, Style, aligned, counted
 
 _MARKER = "<!-- warpsight -->"  # by which a comment is found again
+_COMMIT, _SHORT_COMMIT = r"[0-9a-f]{40}", 12
 
 
 def gate_text(document: dict[str, Any], style: Style = PLAIN) -> str:
@@ -57,7 +59,10 @@ def _change(row: dict[str, Any]) -> str:
 
 
 def _base(document: dict[str, Any]) -> str:
-    return f"compared with {document['base']}" if document["base"] else "without a base to compare with"
+    base = document["base"]
+    if not base:
+        return "without a base to compare with"
+    return f"compared with {base[:_SHORT_COMMIT] if re.fullmatch(_COMMIT, base) else base}"
 
 
 def _gone(document: dict[str, Any]) -> list[str]:
