@@ -1,6 +1,6 @@
 """A fixture for pytest: `warpsight_predict(kernel, gpu=..., grid=..., ...)` gives a prediction to assert on.
 
-pytest loads this module in every project that has Warpsight installed, so nothing of Warpsight is imported before a test asks.
+pytest loads this module in every project where Warpsight is installed; what a prediction needs is loaded when a test asks for one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+import warpsight
 
 if TYPE_CHECKING:
     from warpsight.result.prediction import Prediction
@@ -24,9 +26,8 @@ def warpsight_predict(request: pytest.FixtureRequest) -> Callable[..., Predictio
     """
 
     def predict(kernel: Any, gpu: Any = None, **options: Any) -> Prediction:
-        import warpsight
-
-        beside = request.path.parent / kernel if isinstance(kernel, (str, Path)) and "\n" not in str(kernel) else None
+        is_name = isinstance(kernel, (str, Path)) and "\n" not in str(kernel)
+        beside = request.path.parent / kernel if is_name else None
         return warpsight.predict(str(beside) if beside is not None and beside.exists() else kernel, gpu=gpu, **options)
 
     return predict

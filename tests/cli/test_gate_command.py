@@ -137,8 +137,10 @@ def test_the_action_passes_on_what_the_gate_says(repository: Path, tmp_path: Pat
         assert (tmp_path / "summary").read_text() == "table\n"
 
 
-@pytest.mark.parametrize(("earlier", "wanted"), [("7\tother\n9\t<!-- warpsight -->\n", "--method PATCH repos/o/r/issues/comments/9"),
-                                                ("7\tother\n", "--method POST repos/o/r/issues/3/comments")])  # fmt: skip
+@pytest.mark.parametrize(("earlier", "wanted"), [
+    ("7\tother\n9\t<!-- warpsight -->\n", "--method PATCH repos/o/r/issues/comments/9"),
+    ("7\tother\n", "--method POST repos/o/r/issues/3/comments"),
+])  # fmt: skip
 def test_the_action_keeps_one_comment(tmp_path: Path, earlier: str, wanted: str) -> None:
     (tmp_path / "list").write_text(earlier)
     _program(tmp_path / "bin", "gh", f'[[ "$*" == *paginate* ]] && cat {tmp_path}/list || echo "$*" > {tmp_path}/words\n')
