@@ -233,7 +233,7 @@ def _warp_states() -> Iterable[Metric]:
         "lg_throttle": "`lsu`, the part for global and local memory",
         "mio_throttle": "`banks`, and `lsu`, the part for shared memory",
         "barrier": "`sync`",
-        NOT_SELECTED: "the wait for an issue slot of a warp that is eligible (queueing, see below)",
+        NOT_SELECTED: "the wait for an issue slot of a warp that is eligible",
         SELECTED: "the cycle in which it issues",
         "misc": "components that a model declares itself",
     }
