@@ -14,8 +14,8 @@ from typing import IO, Any
 
 from warpsight.analysis.nsight.metrics import METRICS, measured_metrics
 from warpsight.analysis.nsight.quantities import Quantities
-from warpsight.base.errors import UsageError
-from warpsight.base.progress import Watch
+from warpsight.base.errors import UnsupportedError, UsageError
+from warpsight.base.progress import Watch, note
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import known_models, predict_profiled, profile_trace
@@ -70,7 +70,10 @@ def program_documents(
     command: Sequence[str], gpu: GpuSpec, model: str, method: Method, wanted: LaunchFilter, *, level: str | None = None,
     stdout: IO[Any] | None = None, watch: Watch | None = None,
 ) -> tuple[list[Document], int]:
-    """The launches of a program that are `wanted`, and its exit code. Raises as `warpsight run`, and UsageError for no launch."""
+    """The launches of a program that are `wanted`, and its exit code, or 3 if it succeeded but a launch was refused.
+
+    Raises as `warpsight run`, and UsageError for no launch.
+    """
     last = None if wanted.count is None else wanted.skip + wanted.count
     selection = Selection(wanted.expression, 1, last)
     with TemporaryFolder() as folder:
@@ -84,7 +87,11 @@ def program_documents(
         kernels = ", ".join(dict.fromkeys(row["kernel"] for row in ran["launches"])) or "none"
         what = f"no launch of {' '.join(command)} is chosen"
         raise UsageError(what, place="kernel_name", remedy=f"kernels of the program that were launched: {kernels}")
-    return documents, int(ran["exit_code"])
+    for row in ran["launches"]:
+        if "error" in row:
+            note(f"launch {row['number']}, {row['kernel']}, is left out: {row['error']}")
+    code = int(ran["exit_code"])
+    return documents, UnsupportedError.exit_code if code == 0 and ran["refused"] else code
 
 
 def _document(trace: KernelTrace, gpu: GpuSpec, model: str, method: Method, watch: Watch | None) -> Document:
