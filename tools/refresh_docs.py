@@ -25,7 +25,7 @@ DOCUMENTS = (
     "docs/explanation/synccheck.md",
     "docs/reference/check.md", "docs/reference/compare.md", "docs/reference/sweep.md", "docs/explanation/sweeps.md",
     "docs/reference/measurements.md", "docs/reference/launch-file.md", "docs/reference/command-line.md",
-    "docs/reference/tune.md",
+    "docs/reference/tune.md", "docs/reference/ncu.md", "docs/reference/gate.md",
 )  # fmt: skip
 
 _FILE = re.compile(r"<!-- file: (?P<name>[\w.-]+) -->\n```\w*\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -21,6 +21,7 @@ from warpsight.hardware.launch_matching import Turn, match_measured
 from warpsight.hardware.measurements.accelsim import is_accelsim, read_accelsim
 from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements
 from warpsight.hardware.measurements.ncu import is_ncu, read_ncu
+from warpsight.hardware.measurements.ncu_report import is_report, read_report
 from warpsight.hardware.measurements.nvprof import is_nvprof, read_nvprof
 from warpsight.models.base import components_of, get_model, model_names
 from warpsight.result.prediction import SHARED
@@ -166,7 +167,7 @@ def read_measurements(path: str) -> Measurements:
         data = read_input(path)
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_REMEDY) from None
-    measurements = measurements_of(text_of(data, path), path)
+    measurements = read_report(path) if is_report(data) else measurements_of(text_of(data, path), path)
     if measurements is None:
         raise FormatError("is not a table of Nsight Compute or nvprof, or a log of Accel-Sim", place=path, remedy=_REMEDY)
     return measurements
@@ -220,6 +221,8 @@ def read_against(path: str) -> Against:
     except OSError as error:
         remedy = "name a CSV file with the columns gpu,kernel,cycles, or the output of ncu --csv, nvprof --csv or Accel-Sim"
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=remedy) from None
+    if is_report(data) and path != "-":
+        return Against(origin, (), read_report(path))
     text = text_of(data, origin)
     measurements = measurements_of(text, origin)
     return Against(origin, () if measurements else tuple(references_of(text, origin)), measurements)
