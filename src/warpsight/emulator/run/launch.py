@@ -309,38 +309,35 @@ class Run:
         worker = self.new_worker()
         if probes is not None:
             worker.context[Slot.PROBE_PTR] = probes.pointer
-        band = band_of(self.launch)
-        end = self.launch.blocks if probes is None else align_up(probes.end_block(worker.warps_per_block), band)
+        blocks = self.launch.blocks
+        end = blocks if probes is None else align_up(probes.end_block(worker.warps_per_block), band_of(self.launch))
         try:
             for done in worker.discard(0, end):
                 if self.progress is not None:
-                    self.progress(done, self.launch.blocks)
+                    self.progress(done, blocks)
         except Stopped as stopped:
             raise self.fault(stopped.worker, stopped.block) from None
         return self.instructions
 
     def execute(self, sink: TraceSink, threads: int) -> tuple[PathTable, npt.NDArray[np.int64]]:
         """Run all blocks, draining into the sink; returns the paths and how many warps took each."""
-        collected = self._on_threads(threads, lambda streams: self._collect(streams, sink), sink.restart)
-        if collected is not None:
+        if (collected := self._on_threads(threads, lambda streams: self._collect(streams, sink), sink.restart)) is not None:
             return collected
         try:
             return self._collect(self.new_worker().streams(0, self.launch.blocks), sink)
         except Stopped as stopped:
             raise self.fault(stopped.worker, stopped.block) from None
 
-    def _on_threads(
-        self, threads: int, take: Callable[[Iterable[Streams]], T], forget: Callable[[], None] = lambda: None
-    ) -> T | None:
+    def _on_threads(self, threads: int, take: Callable[[Iterable[Streams]], T], forget: Callable[[], None] | None = None) -> T | None:
         """What `take` makes of the records of blocks on several threads; None, and `forget` it, if they have to run in order."""
         blocks, in_order = self.launch.blocks, self.native.graph.waits.spinning or self.native.clustered
         if threads == 1 or blocks < MIN_BLOCKS or in_order or self.options.check or self.options.order:
             return None
         if why_in_order(self.function) or not self.memory.attempt():
             return None
-        table, workers = AccessTable.of(self.code, self.native.graph), min(threads, -(-blocks // CHUNK_MULTIPLE))
+        workers = [self.new_worker() for _ in range(min(threads, -(-blocks // CHUNK_MULTIPLE)))]
         try:
-            apart = Apart([self.new_worker() for _ in range(workers)], table, self.memory.table.rows(), blocks)
+            apart = Apart(workers, AccessTable.of(self.code, self.native.graph), self.memory.table.rows(), blocks)
             taken = take(apart.streams())
             self.memory.keep(apart.written())
             return taken
@@ -349,7 +346,8 @@ class Run:
             if isinstance(ended, Stopped) and ended.worker.stopped_by is not None:
                 raise ended.worker.stopped_by from None
         self.workers.clear()
-        forget()
+        if forget is not None:
+            forget()
         return None
 
     def _discard(self, streams: Iterable[Streams]) -> int:
@@ -447,11 +445,9 @@ def emulate(
 
     `registers` goes into the header. Blocks are spread over `threads` where that changes nothing. With `sample` so many blocks,
     chosen by `seed`, are recorded; all are executed. `prepared` is the kernel where it has been compiled before, `memory` device
-    memory that exists already.
-    `progress(blocks done, blocks)` is called now and then. `options` are of the device runtime: heap, stack and `printf`.
-    Of a kernel prepared for its trace alone nothing is written back.
-    Raises UnsupportedError (exit 3) for an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past
-    `max_instructions` warp instructions.
+    memory that exists already. `progress(blocks done, blocks)` is called now and then. `options` are of the device runtime: heap,
+    stack and `printf`. Of a kernel prepared for its trace alone nothing is written back. Raises UnsupportedError (exit 3) for an
+    opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past `max_instructions` warp instructions.
     """
     prepared = prepared or prepare_kernel(source, launch.kernel, checks=options.check, clustered=launch.cluster_blocks > 1)
     native = prepared.native
