@@ -94,7 +94,7 @@ def _integers(rows: int, columns: int, seed: int) -> np.ndarray[Any, np.dtype[np
     return np.random.default_rng(seed).integers(-1, 2, (rows, columns)).astype(np.float16)
 
 
-# -- Tutorial 03, a product of matrices. Up to 2816 the table has the time in which Python issues a launch (82 to 90 us).
+# -- Tutorial 03, a product of matrices. Up to 2816 the times are 82 to 90 us for any size, in which Python issues a launch.
 
 PRODUCT = "03-matrix-multiplication.py"
 PRODUCTS = {23: (2944, 471.4), 24: (3072, 524.7)}  # line: M = N = K, TFLOPS
