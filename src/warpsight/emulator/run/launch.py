@@ -321,15 +321,17 @@ class Run:
 
     def execute(self, sink: TraceSink, threads: int) -> tuple[PathTable, npt.NDArray[np.int64]]:
         """Run all blocks, draining into the sink; returns the paths and how many warps took each."""
-        if (collected := self._on_threads(threads, lambda streams: self._collect(streams, sink), sink.restart)) is not None:
+        collected = self._on_threads(threads, lambda streams: self._collect(streams, sink))
+        if collected is not None:
             return collected
+        sink.restart()
         try:
             return self._collect(self.new_worker().streams(0, self.launch.blocks), sink)
         except Stopped as stopped:
             raise self.fault(stopped.worker, stopped.block) from None
 
-    def _on_threads(self, threads: int, take: Callable[[Iterable[Streams]], T], forget: Callable[[], None] | None = None) -> T | None:
-        """What `take` makes of the records of blocks on several threads; None, and `forget` it, if they have to run in order."""
+    def _on_threads(self, threads: int, take: Callable[[Iterable[Streams]], T]) -> T | None:
+        """What `take` makes of the records of blocks on several threads; None if they have to run in order."""
         blocks, in_order = self.launch.blocks, self.native.graph.waits.spinning or self.native.clustered
         if threads == 1 or blocks < MIN_BLOCKS or in_order or self.options.check or self.options.order:
             return None
@@ -346,8 +348,6 @@ class Run:
             if isinstance(ended, Stopped) and ended.worker.stopped_by is not None:
                 raise ended.worker.stopped_by from None
         self.workers.clear()
-        if forget is not None:
-            forget()
         return None
 
     def _discard(self, streams: Iterable[Streams]) -> int:
