@@ -4,7 +4,7 @@ import { duration, percent } from "./figures";
 import type { Advice, Answer } from "./protocol";
 import { Stack } from "./stack";
 
-export function Result({ answer, complete, simulate }: { answer: Answer; complete: boolean; simulate: () => void }) {
+export function Result({ answer, complete, simulate }: { answer: Answer; complete: boolean; simulate?: () => void }) {
   const prediction = answer.document.predictions[0];
   const simulated = answer.document.references?.find((each) => each.kind === "simulation");
   return (
@@ -22,7 +22,7 @@ export function Result({ answer, complete, simulate }: { answer: Answer; complet
           {(100 * (prediction.seconds / simulated.seconds - 1)).toFixed(1)} %. The report has its timeline.
         </p>
       ) : (
-        complete && <p><button type="button" onClick={simulate}>Simulate it cycle by cycle</button></p>
+        complete && simulate && <p><button type="button" onClick={simulate}>Simulate it cycle by cycle</button></p>
       )}
       {complete ? <AdviceList advice={answer.document.advice?.advice ?? []} /> : <p>advice follows …</p>}
       {answer.printed && <pre aria-label="Printed by the kernel">{answer.printed}</pre>}

@@ -1,7 +1,7 @@
 // GPUs side by side: other GPUs, and the question's own with other values of its keys, predicted as a slider moves.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Design, type KeyRow, type Prediction, type Settings, type Start, keys, lookUp, predict, problemOf, settings } from "./protocol";
+import { type Asking, type Choices, type Design, type KeyRow, type Prediction, type Settings, lookUp, problemOf } from "./protocol";
 import { type Side, Stacks } from "./stack";
 
 interface Props {
@@ -9,8 +9,9 @@ interface Props {
   gpu: string;
   overrides: string[];
   own: Prediction;
-  start: Start;
-  adopt: (overrides: string[]) => void;
+  choices: Choices;
+  asking: Asking;
+  adopt?: (overrides: string[]) => void; // predicts the GPU of the sliders as a version, where there are versions
 }
 
 interface Asked {
@@ -18,7 +19,7 @@ interface Asked {
   design: Design;
 }
 
-export function Designs({ run, gpu, overrides, own, start, adopt }: Props) {
+export function Designs({ run, gpu, overrides, own, choices, asking, adopt }: Props) {
   const [sliders, setSliders] = useState<Settings[]>([]);
   const [known, setKnown] = useState<KeyRow[]>([]);
   const [chosen, setChosen] = useState<Record<string, string>>({}); // the values that differ from the GPU's own, by key
@@ -29,9 +30,9 @@ export function Designs({ run, gpu, overrides, own, start, adopt }: Props) {
 
   useEffect(() => {
     let current = true;
-    const shown = sliders.length > 0 ? sliders.map((each) => each.key) : start.sliders;
-    lookUp(settings(gpu, overrides, shown), (found) => current && setSliders(found));
-    lookUp(keys(gpu, overrides), (found) => current && setKnown(found));
+    const shown = sliders.length > 0 ? sliders.map((each) => each.key) : choices.sliders;
+    lookUp(asking.settings(gpu, overrides, shown), (found) => current && setSliders(found));
+    lookUp(asking.keys(gpu, overrides), (found) => current && setKnown(found));
     setChosen({});
     return () => {
       current = false;
@@ -57,7 +58,7 @@ export function Designs({ run, gpu, overrides, own, start, adopt }: Props) {
     busy.current = true;
     waiting.current = null;
     try {
-      const found = await predict(next.run, next.asked.map((each) => each.design));
+      const found = await asking.predict(next.run, next.asked.map((each) => each.design));
       const sides = next.asked.map(({ label }, at): Side => {
         const answer = found[at]!;
         return "error" in answer ? { label, prediction: null, problem: answer.error.what } : { label, prediction: answer };
@@ -76,7 +77,7 @@ export function Designs({ run, gpu, overrides, own, start, adopt }: Props) {
     const { [each.key]: _, ...rest } = chosen;
     setChosen(value === each.settings[each.own] || value.trim() === "" ? rest : { ...rest, [each.key]: value });
   };
-  const add = (key: string) => lookUp(settings(gpu, overrides, [key]), (found) => setSliders((before) => [...before, ...found]));
+  const add = (key: string) => lookUp(asking.settings(gpu, overrides, [key]), (found) => setSliders((before) => [...before, ...found]));
   const unused = known.filter((row) => !sliders.some((each) => each.key === row.key));
 
   return (
@@ -90,7 +91,7 @@ export function Designs({ run, gpu, overrides, own, start, adopt }: Props) {
       </div>
       <p class="tools">
         <Adder label="Add a key" choices={unused.map((row) => [row.key, `${row.key}: ${row.meaning}`])} add={add} />
-        <Adder label="Add a GPU" choices={start.gpus.filter((each) => each.name !== gpu && !others.includes(each.name)).map((each) => [each.name, each.title])}
+        <Adder label="Add a GPU" choices={choices.gpus.filter((each) => each.name !== gpu && !others.includes(each.name)).map((each) => [each.name, each.title])}
           add={(name) => setOthers([...others, name])} />
         {others.map((name) => (
           <button key={name} type="button" onClick={() => setOthers(others.filter((each) => each !== name))}>Remove {name}</button>
@@ -98,9 +99,11 @@ export function Designs({ run, gpu, overrides, own, start, adopt }: Props) {
         {Object.keys(chosen).length > 0 && (
           <>
             <button type="button" onClick={() => setChosen({})}>Reset the sliders</button>
-            <button type="button" onClick={() => adopt(with_(overrides, Object.entries(chosen).map(([key, value]) => `${key}=${value}`)))}>
-              Predict this GPU as a version
-            </button>
+            {adopt && (
+              <button type="button" onClick={() => adopt(with_(overrides, Object.entries(chosen).map(([key, value]) => `${key}=${value}`)))}>
+                Predict this GPU as a version
+              </button>
+            )}
           </>
         )}
       </p>

@@ -3,13 +3,11 @@
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Result } from "./answer";
+import { ask, asking, results, start, version, versions } from "./calls";
 import { Designs } from "./designs";
 import { Editor } from "./editor";
 import { Form } from "./form";
-import {
-  type Answer, type LaunchForm, type Problem, type Question, type Start, type Told, type Version, ask, lookUp, problemOf, results, start, version,
-  versions,
-} from "./protocol";
+import { type Answer, type LaunchForm, type Problem, type Question, type Start, type Told, type Version, lookUp, problemOf } from "./protocol";
 import { Results } from "./results";
 import { Tabs } from "./tabs";
 import { Versions } from "./versions";
@@ -141,8 +139,8 @@ function Explorer({ begin }: { begin: Begin }) {
       <div class="wide">
         <Tabs label="More about the answer" shown={tab} show={setTab} tabs={[
           { name: "GPUs", content: shown.answer && !shown.problem
-            ? <Designs run={shown.run} gpu={question.gpu} overrides={question.overrides} own={shown.answer.document.predictions[0]} start={begin}
-                adopt={(overrides) => change({ overrides })} />
+            ? <Designs run={shown.run} gpu={question.gpu} overrides={question.overrides} own={shown.answer.document.predictions[0]}
+                choices={begin} asking={asking} adopt={(overrides) => change({ overrides })} />
             : <p>There is no answer yet.</p> },
           { name: "Report", content: report && tab === "Report"
             ? <iframe key={`${report.number} ${report.created}`} title={`Report of version ${report.number}`} src={`${report.page}#code`} sandbox="allow-scripts" />

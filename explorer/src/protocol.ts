@@ -1,4 +1,4 @@
-// What the server says and takes (src/warpsight/explorer/server.py), and the calls. No other file knows a URL.
+// What Python says and takes: the server (src/warpsight/explorer/server.py), and the widget of a notebook (widget.py beside it).
 
 export type Language = "cuda" | "ptx" | "python";
 
@@ -104,15 +104,19 @@ export type Told =
   | { kind: "error"; data: Problem }
   | { kind: "cancelled"; data: object };
 
-export interface Start {
+// What GPUs side by side are chosen from.
+export interface Choices {
+  gpus: { name: string; title: string }[];
+  sliders: string[]; // the keys that have one from the beginning
+  paints: string;
+}
+
+export interface Start extends Choices {
   version: string;
   project: string;
-  gpus: { name: string; title: string }[];
   models: string[];
-  paints: string;
   examples: { name: string; title: string; question: Question }[];
   languages: Language[];
-  sliders: string[]; // the keys that have one from the beginning
 }
 
 export interface Design {
@@ -131,6 +135,13 @@ export interface Settings {
   key: string;
   settings: string[];
   own: number;
+}
+
+// What GPUs side by side ask: by HTTP in the explorer, by messages in a notebook.
+export interface Asking {
+  keys: (gpu: string, overrides: string[]) => Promise<KeyRow[]>;
+  settings: (gpu: string, overrides: string[], wanted: string[]) => Promise<Settings[]>;
+  predict: (run: string, designs: Design[]) => Promise<(Prediction | { error: Problem })[]>; // the kernel of an answer
 }
 
 export interface ChangedRow {
@@ -177,10 +188,6 @@ export interface Found {
   others: { name: string; why: string }[];
 }
 
-// The token is behind the # of the URL that the server has printed, which no browser sends anywhere.
-const token = location.hash.slice(1);
-const session = crypto.randomUUID();
-
 export class Refused extends Error {
   constructor(readonly problem: Problem) {
     super(problem.what);
@@ -197,54 +204,4 @@ export const problemOf = (error: unknown): Problem => (error instanceof Refused 
 // What the page looks up by itself: a server that has ended is told by what somebody asks.
 export function lookUp<T>(asked: Promise<T>, found: (answer: T) => void): void {
   asked.then(found, () => {});
-}
-
-async function call(path: string, init: RequestInit = {}): Promise<Response> {
-  const answer = await fetch(`api/${path}`, { ...init, headers: { Authorization: `Bearer ${token}`, ...init.headers } });
-  if (!answer.ok) throw new Refused(((await answer.json()) as { error: Problem }).error);
-  return answer;
-}
-
-async function json<T>(path: string): Promise<T> {
-  return (await (await call(path)).json()) as T;
-}
-
-export const start = (): Promise<Start> => json<Start>("start");
-export const versions = (): Promise<Version[]> => json<Version[]>("versions");
-export const version = (number: number): Promise<{ question: Question; document: ReportData }> => json(`versions/${number}`);
-export const report = async (number: number): Promise<Blob> => (await call(`versions/${number}/report`)).blob();
-
-export const results = (): Promise<Found> => json<Found>("results");
-// The path of the report of one result, or of two compared.
-export const resultPage = async (idents: string[]): Promise<string> => (await json<{ page: string }>(`results/${idents.join("+")}`)).page;
-export const changes = (before: number, after: number): Promise<Changes> => json(`changes/${before}/${after}`);
-export const keys = (gpu: string, overrides: string[]): Promise<KeyRow[]> => json(`gpus/${gpu}/keys?${query("set", overrides)}`);
-export const settings = (gpu: string, overrides: string[], wanted: string[]): Promise<Settings[]> =>
-  json(`gpus/${gpu}/settings?${query("set", overrides)}&${query("key", wanted)}`);
-
-const query = (name: string, values: string[]): string => values.map((value) => `${name}=${encodeURIComponent(value)}`).join("&");
-
-// The kernel of an answer on other GPUs.
-export async function predict(run: string, designs: Design[]): Promise<(Prediction | { error: Problem })[]> {
-  const answer = await call(`runs/${run}/designs`, { method: "POST", body: JSON.stringify({ designs }) });
-  return ((await answer.json()) as { designs: (Prediction | { error: Problem })[] }).designs;
-}
-
-// Asks, and gives every event as it comes. What this page asked before is cancelled by the server; `signal` stops listening.
-export async function ask(question: Question, signal: AbortSignal, told: (event: Told) => void): Promise<void> {
-  const body = JSON.stringify({ session, question });
-  const { run } = (await (await call("runs", { method: "POST", body, signal })).json()) as { run: string };
-  told({ kind: "run", data: run });
-  const stream = (await call(`runs/${run}/events`, { signal })).body!.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  for (let part = await stream.read(); !part.done; part = await stream.read()) {
-    text += part.value;
-    const events = text.split("\n\n");
-    text = events.pop()!;
-    for (const event of events) {
-      const kind = /^event: (.*)$/m.exec(event)?.[1];
-      const data = /^data: (.*)$/m.exec(event)?.[1];
-      if (kind && data) told({ kind, data: JSON.parse(data) } as Told);
-    }
-  }
 }

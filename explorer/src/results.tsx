@@ -1,8 +1,9 @@
 // The results of the folder: a table that any column sorts, one shown as its report, two compared; shown again when a file changes.
 
 import { useEffect, useState } from "preact/hooks";
+import { resultPage, results } from "./calls";
 import { duration } from "./figures";
-import { type Found, type FoundResult, lookUp, problemOf, resultPage, results } from "./protocol";
+import { type Found, type FoundResult, lookUp, problemOf } from "./protocol";
 
 const LOOK_MS = 2000;
 const COLUMNS: [keyof FoundResult, string][] = [

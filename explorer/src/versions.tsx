@@ -1,8 +1,9 @@
 // The versions of the project: a table with their times, one opened, two compared.
 
 import { useEffect, useState } from "preact/hooks";
+import { changes, report } from "./calls";
 import { duration } from "./figures";
-import { type Changes, type ChangedRow, type Version, changes, problemOf, report } from "./protocol";
+import { type Changes, type ChangedRow, type Version, problemOf } from "./protocol";
 import { Stacks } from "./stack";
 
 export function Versions({ kept, open }: { kept: Version[]; open: (number: number) => void }) {

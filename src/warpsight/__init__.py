@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from warpsight.gpu.spec import GpuSpec
     from warpsight.intervals.interval_profile import IntervalProfile
     from warpsight.kernels.images import Surface, Texture
+    from warpsight.notebook import explore
     from warpsight.result.prediction import Prediction
     from warpsight.sweeps.result import Question, Sweep
     from warpsight.sweeps.tuning import Tuning
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Finding", "GpuSpec", "IntervalProfile", "KernelTrace", "Prediction", "Question", "Surface", "Sweep", "Texture", "Tuning",
-    "WarpsightError", "__version__", "advise", "cache_model", "check", "explain", "load_gpu", "load_trace", "predict", "profile",
-    "report", "simulate", "sweep", "trace", "tune",
+    "WarpsightError", "__version__", "advise", "cache_model", "check", "explain", "explore", "load_gpu", "load_trace", "predict",
+    "profile", "report", "simulate", "sweep", "trace", "tune",
 ]
 
 __getattr__, __dir__, _ = lazy.attach(
@@ -57,7 +58,7 @@ __getattr__, __dir__, _ = lazy.attach(
         "gpu.spec": ["GpuSpec"],
         "intervals.interval_profile": ["IntervalProfile"],
         "kernels.images": ["Surface", "Texture"],
-        "notebook": ["load_ipython_extension"],
+        "notebook": ["explore", "load_ipython_extension"],
         "result.prediction": ["Prediction"],
         "sweeps.result": ["Question", "Sweep"],
         "sweeps.tuning": ["Tuning"],

@@ -248,7 +248,13 @@ def _opened(function: str, trace: Any, gpu: GpuSpec, launch: Mapping[str, Any]) 
         return path
     if isinstance(path, str) and not stated and not is_launch_file(path):
         return load_trace(path)
-    return obtain_trace(KernelRequest(path=path, **stated), gpu=gpu)
+    return obtain_trace(launch_of(function, path, stated), gpu=gpu)
+
+
+def launch_of(function: str, kernel: Any, launch: Mapping[str, Any]) -> KernelRequest:
+    """The launch of `kernel` from keywords of `function`, which are those of `trace`. Raises UsageError for another one."""
+    path = fspath(kernel) if isinstance(kernel, PathLike) else kernel
+    return KernelRequest(path=path, **_rest_of_launch(function, launch, _WHOLE_LAUNCHES))
 
 
 def sweep(

@@ -1,40 +1,94 @@
-"""Warpsight in IPython and Jupyter: `%load_ext warpsight` gives the cell magic `%%cuda`."""
+"""Warpsight in IPython and Jupyter: `%load_ext warpsight` gives the cell magic `%%cuda`, and `explore` is the explorer as a widget."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader as lazy
 
 from warpsight.analysis.summary import summary
+from warpsight.api import launch_of
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.cli.parser import Parser
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch_template import parameter_names
 from warpsight.kernels.sources import find_kernel, load_source
-from warpsight.pipeline.evaluate import predict_profiled, profile_trace
+from warpsight.pipeline.autotune import copied
+from warpsight.pipeline.evaluate import ProfiledTrace, known_models, predict_profiled, profile_trace
 from warpsight.pipeline.request import DEFAULT_MODEL, KernelRequest
 from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.first_screen import first_screen
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
 
+if TYPE_CHECKING:
+    from warpsight.explorer.widget import ExplorerWidget
+
+_widget = lazy.load("warpsight.explorer.widget", suppress_warning=True)  # needs the extra `notebook`
+
 
 class CellAnswer:
     """What `%%cuda` gives: `prediction` and `trace`, for any function of `warpsight`, and `arrays`, the arguments that are arrays.
 
-    Shown, it is the first screen of `warpsight predict`.
+    Shown, it is the first screen of `warpsight predict`. `request` made `trace`, and has the arrays as they were before.
     """
 
-    def __init__(self, trace: KernelTrace, gpu: GpuSpec, model: str, arrays: Mapping[str, Any]) -> None:
+    def __init__(self, request: KernelRequest, trace: KernelTrace, gpu: GpuSpec, model: str, arrays: Mapping[str, Any]) -> None:
         profiled = profile_trace(trace, gpu)
         self.trace, self.arrays = trace, dict(arrays)
+        self._explored = request, profiled, gpu, model
         self.prediction: Prediction = predict_profiled(profiled, gpu, [model])[0]
         self._document = self.prediction.to_json() | {"summary": summary(profiled, gpu, self.prediction)}
 
     def __repr__(self) -> str:
         return first_screen(self._document, stack=True)
+
+    def explore(self) -> ExplorerWidget:
+        """The kernel as a widget, as `warpsight.explore` shows it. Raises UsageError without the extra `notebook`."""
+        return _explorer(*self._explored)
+
+
+def explore(
+    kernel: Any, gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL, overrides: Sequence[str] = (),
+    **launch: Any,
+) -> ExplorerWidget:
+    """A kernel in a notebook, as a widget: its time, CPI stack, advice and lines, sliders over the keys of `gpu`, other GPUs.
+
+    `kernel` and its `launch` (`grid`, `block`, `args`, ...) are as for `warpsight.trace`, `gpu`, `model` and `overrides` as for
+    `warpsight.predict`. Arrays stay as they are: the kernel runs on copies, again for each GPU of other machine code.
+    Raises WarpsightError: UsageError without the extra `notebook`, and all that `warpsight.trace` raises.
+    """
+    _check_installed()
+    if isinstance(kernel, KernelTrace):
+        remedy = "give the kernel and its launch, or call `explore()` of what `%%cuda` gives"
+        raise UsageError("is a trace, and other GPUs need the kernel to be run again", place="kernel", remedy=remedy)
+    known_models([model])
+    request, spec = launch_of("explore", kernel, launch), load_gpu(gpu, overrides=overrides)
+    profiled = profile_trace(obtain_trace(_untouched(request), gpu=spec), spec)
+    return _explorer(request, profiled, spec, model)
+
+
+def _untouched(request: KernelRequest) -> KernelRequest:
+    """The same launch on copies of its arrays."""
+    return replace(request, args=copied(request.args))
+
+
+def _check_installed() -> None:
+    if find_spec("anywidget") is None:
+        remedy = "install it beside warpsight: pip install 'warpsight[notebook]'"
+        raise UsageError("anywidget is not installed", place="explore", remedy=remedy)
+
+
+def _explorer(request: KernelRequest, profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> ExplorerWidget:
+    _check_installed()
+    widget: ExplorerWidget = _widget.ExplorerWidget(request, profiled, gpu, model)
+    return widget
 
 
 def cuda(line: str, cell: str, names: Mapping[str, Any]) -> CellAnswer:
@@ -52,8 +106,9 @@ def cuda(line: str, cell: str, names: Mapping[str, Any]) -> CellAnswer:
         path=cell + "\n", kernel=chosen.kernel, grid=chosen.grid, block=chosen.block, shared=chosen.shared,
         args=tuple(values[text] for text in expressions),
     )  # fmt: skip
+    before = _untouched(request)
     trace = obtain_trace(request, gpu=gpu)
-    return CellAnswer(trace, gpu, chosen.model, {text: value for text, value in values.items() if hasattr(value, "dtype")})
+    return CellAnswer(before, trace, gpu, chosen.model, {text: value for text, value in values.items() if hasattr(value, "dtype")})
 
 
 def _parser() -> Parser:

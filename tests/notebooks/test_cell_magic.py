@@ -33,6 +33,9 @@ def test_cell_runs_on_variables_called_like_its_parameters_and_writes_their_arra
     assert answer.trace.header.grid == (3, 1, 1)
     assert answer.prediction.cycles > 0
     assert f"({answer.prediction.cycles:,.0f} cycles)" in repr(answer)
+    widget = answer.explore()
+    assert widget.shown["answer"]["document"]["predictions"][0]["cycles"] == answer.prediction.cycles
+    assert [line["text"] for line in widget.shown["lines"]] == CELL.splitlines()
 
 
 def test_arguments_are_expressions_of_the_notebook(shell: Any) -> None:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from warpsight.analysis.what_if import SLIDERS
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.question import checked_overrides, known_gpu
+from warpsight.gpu.catalog import catalog_names, product_name
 from warpsight.gpu.document import flatten, value_text
 from warpsight.gpu.key import FLAG, MODEL, PROGRAM, SIMULATOR, WORD, Key
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import Content, GpuSpec
+from warpsight.models.base import STACK_PREFIX, model_names
+from warpsight.pipeline.autotune import copied
 from warpsight.pipeline.evaluate import MemoryStore, StageStore, predict_trace
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.rows import number_columns
 from warpsight.pipeline.tracing import obtain_trace
+from warpsight.reports.html.parts import paints
 from warpsight.sweeps.names import WHOLE
 from warpsight.traces.schema import KernelTrace
 
@@ -34,10 +41,14 @@ def gpu_of(name: str, overrides: tuple[str, ...] = ()) -> GpuSpec:
 
 @dataclass(frozen=True)
 class Bench:
-    """An answered kernel, kept to be predicted elsewhere: its launch, and what was made of it for each machine code."""
+    """An answered kernel, kept to be predicted elsewhere: its launch, and what was made of it for each machine code.
+
+    `own` is a GPU that is meant by its name, whatever the catalogue has under that name.
+    """
 
     request: KernelRequest
     model: str
+    own: GpuSpec | None = None
     _traces: dict[str, tuple[KernelTrace, StageStore]] = field(default_factory=dict)
 
     def keep(self, gpu: GpuSpec, trace: KernelTrace, store: StageStore) -> None:
@@ -48,15 +59,20 @@ class Bench:
         """For each of `wanted`, {"gpu": NAME, "overrides": ["key=value", ...]}, the prediction, or its `error`.
 
         A change of keys that the model alone reads takes milliseconds; the caches are simulated again for one that they read, and
-        the kernel is run again for other machine code.
+        the kernel is run again for other machine code, on copies of its arrays.
         """
         return [self._answer(each) for each in wanted]
 
+    def gpu(self, name: str, overrides: Sequence[str]) -> GpuSpec:
+        """The GPU of a name, with `overrides`. Raises as `load_gpu`."""
+        return load_gpu(self.own, overrides) if self.own and name == self.own.name else gpu_of(name, tuple(overrides))
+
     def _answer(self, wanted: Any) -> dict[str, Any]:
         try:
-            gpu = gpu_of(wanted["gpu"], tuple(wanted["overrides"]))
+            gpu = self.gpu(wanted["gpu"], wanted["overrides"])
             if gpu.compute_capability not in self._traces:
-                self.keep(gpu, obtain_trace(self.request, gpu=gpu), MemoryStore())
+                request = replace(self.request, args=copied(self.request.args))
+                self.keep(gpu, obtain_trace(request, gpu=gpu), MemoryStore())
             trace, store = self._traces[gpu.compute_capability]
             (prediction,) = predict_trace(trace, gpu, [self.model], store=store)
         except WarpsightError as error:
@@ -79,7 +95,15 @@ def _checked_design(design: Any) -> dict[str, Any]:
     return {"gpu": known_gpu(design["gpu"]), "overrides": list(checked_overrides(design["overrides"]))}
 
 
-# -- The keys that a slider can change.
+# -- What a GPU is chosen from, and the keys that a slider can change.
+
+def choices() -> dict[str, Any]:
+    """The GPUs to be put side by side, the keys that have a slider from the beginning, and the colours of components as in reports."""
+    columns = number_columns(model_names())
+    components = [name.removeprefix(STACK_PREFIX) for name in columns if name.startswith(STACK_PREFIX)]
+    gpus = [{"name": name, "title": product_name(name)} for name in catalog_names()]
+    return {"gpus": gpus, "sliders": [key for key, _, _ in SLIDERS], "paints": paints(components)}
+
 
 def key_rows(gpu: GpuSpec) -> list[dict[str, Any]]:
     """The keys of `gpu` that a prediction reads: `key`, what it means, its value as text, and whether the model alone reads it."""

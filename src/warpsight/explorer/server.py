@@ -23,10 +23,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from warpsight._version import __version__
-from warpsight.analysis.what_if import SLIDERS
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.explorer.changes import changes
-from warpsight.explorer.designs import checked_designs, gpu_of, key_rows, key_settings
+from warpsight.explorer.designs import checked_designs, choices, gpu_of, key_rows, key_settings
 from warpsight.explorer.examples import examples
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.project import Project
@@ -34,12 +33,9 @@ from warpsight.explorer.question import FILES, MOST_TEXT, known_gpu, question_of
 from warpsight.explorer.results import Results
 from warpsight.explorer.runs import Event, Runs
 from warpsight.explorer.worker import Limits, warm
-from warpsight.gpu.catalog import catalog_names, product_name
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.base import STACK_PREFIX, model_names
-from warpsight.pipeline.rows import number_columns
+from warpsight.models.base import model_names
 from warpsight.reports.html.page import checked_page
-from warpsight.reports.html.parts import paints
 
 _MOST_BODY = 4 * MOST_TEXT
 _API, _PAGES = "/api/", "/pages/"
@@ -180,11 +176,9 @@ class Api:
     async def start(self, request: Request) -> Response:
         """What a page needs to begin: GPUs, models, examples, and the colours of components as in reports."""
         known = [{"name": each.name, "title": each.title, "question": each.question.to_json()} for each in examples()]
-        gpus = [{"name": name, "title": product_name(name)} for name in catalog_names()]
         return JSONResponse(
-            {"version": __version__, "project": str(self.project.folder.resolve()), "gpus": gpus, "models": model_names(),
-             "paints": paints(_components()), "examples": known, "languages": list(FILES),
-             "sliders": [key for key, _, _ in SLIDERS]}
+            {"version": __version__, "project": str(self.project.folder.resolve()), "models": model_names(), "examples": known,
+             "languages": list(FILES), **choices()}
         )  # fmt: skip
 
     async def ask(self, request: Request) -> Response:
@@ -265,11 +259,6 @@ class Api:
 
     def _report(self, number: str) -> str:
         return checked_page(self.project.document(int(number)), f"version {number}")
-
-
-def _components() -> list[str]:
-    """The components of all models' CPI stacks."""
-    return [name.removeprefix(STACK_PREFIX) for name in number_columns(model_names()) if name.startswith(STACK_PREFIX)]
 
 
 def _gpu(request: Request) -> GpuSpec:

@@ -32,6 +32,8 @@ from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.mangling import base_name, display_name, normalised
 from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, Architecture, parse_architecture
 
+TEXT = "<text>"
+"""What a text without a file is called in line information."""
 _PTX_HEADER = re.compile(r"^[ \t]*\.version\s", re.MULTILINE)
 _CUDA_HINT = re.compile(r"__global__|__device__|^[ \t]*#[ \t]*include", re.MULTILINE)
 _TEMPLATE = re.compile(r"\btemplate\s*<[^;{}]*?>[^;{}()]*?\b__global__\b(?:[^;{}()]|__launch_bounds__\s*\([^)]*\))*?\b(\w+)\s*\(")
@@ -118,7 +120,7 @@ def load_source(
     FormatError, CompileError; UnsupportedError for PTX that is not modelled, and for machine code where PTX is wanted.
     """
     if _is_text(path_or_text):
-        shown, data = name or "<text>", str(path_or_text).encode("utf-8", "surrogatepass")
+        shown, data = name or TEXT, str(path_or_text).encode("utf-8", "surrogatepass")
     else:
         path = str(path_or_text)
         shown, data = name or ("<stdin>" if path == "-" else path), _read_bytes(path)

@@ -1,0 +1,58 @@
+// The calls of the explorer's page. No other file knows a URL.
+
+import {
+  type Asking, type Changes, type Found, type Prediction, type Problem, type Question, Refused, type ReportData, type Start, type Told, type Version,
+} from "./protocol";
+
+// The token is behind the # of the URL that the server has printed, which no browser sends anywhere.
+const token = location.hash.slice(1);
+const session = crypto.randomUUID();
+
+async function call(path: string, init: RequestInit = {}): Promise<Response> {
+  const answer = await fetch(`api/${path}`, { ...init, headers: { Authorization: `Bearer ${token}`, ...init.headers } });
+  if (!answer.ok) throw new Refused(((await answer.json()) as { error: Problem }).error);
+  return answer;
+}
+
+async function json<T>(path: string): Promise<T> {
+  return (await (await call(path)).json()) as T;
+}
+
+export const start = (): Promise<Start> => json<Start>("start");
+export const versions = (): Promise<Version[]> => json<Version[]>("versions");
+export const version = (number: number): Promise<{ question: Question; document: ReportData }> => json(`versions/${number}`);
+export const report = async (number: number): Promise<Blob> => (await call(`versions/${number}/report`)).blob();
+
+export const results = (): Promise<Found> => json<Found>("results");
+// The path of the report of one result, or of two compared.
+export const resultPage = async (idents: string[]): Promise<string> => (await json<{ page: string }>(`results/${idents.join("+")}`)).page;
+export const changes = (before: number, after: number): Promise<Changes> => json(`changes/${before}/${after}`);
+const query = (name: string, values: string[]): string => values.map((value) => `${name}=${encodeURIComponent(value)}`).join("&");
+
+export const asking: Asking = {
+  keys: (gpu, overrides) => json(`gpus/${gpu}/keys?${query("set", overrides)}`),
+  settings: (gpu, overrides, wanted) => json(`gpus/${gpu}/settings?${query("set", overrides)}&${query("key", wanted)}`),
+  predict: async (run, designs) => {
+    const answer = await call(`runs/${run}/designs`, { method: "POST", body: JSON.stringify({ designs }) });
+    return ((await answer.json()) as { designs: (Prediction | { error: Problem })[] }).designs;
+  },
+};
+
+// Asks, and gives every event as it comes. What this page asked before is cancelled by the server; `signal` stops listening.
+export async function ask(question: Question, signal: AbortSignal, told: (event: Told) => void): Promise<void> {
+  const body = JSON.stringify({ session, question });
+  const { run } = (await (await call("runs", { method: "POST", body, signal })).json()) as { run: string };
+  told({ kind: "run", data: run });
+  const stream = (await call(`runs/${run}/events`, { signal })).body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (let part = await stream.read(); !part.done; part = await stream.read()) {
+    text += part.value;
+    const events = text.split("\n\n");
+    text = events.pop()!;
+    for (const event of events) {
+      const kind = /^event: (.*)$/m.exec(event)?.[1];
+      const data = /^data: (.*)$/m.exec(event)?.[1];
+      if (kind && data) told({ kind, data: JSON.parse(data) } as Told);
+    }
+  }
+}
