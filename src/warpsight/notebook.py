@@ -1,4 +1,4 @@
-"""Warpsight in IPython and Jupyter: `%load_ext warpsight` gives the cell magic `%%cuda`, and `explore` is the explorer as a widget."""
+"""Warpsight in IPython and Jupyter: `%load_ext warpsight` gives the cell magic `%%cuda`; `explore` is the explorer as a widget."""
 
 from __future__ import annotations
 

@@ -70,7 +70,8 @@ def test_sliders_and_other_gpus_are_answered_by_messages(widget: ExplorerWidget,
 def test_lines_of_a_file_keep_their_text_and_a_kernel_without_line_information_has_none() -> None:
     view = {
         "rows": [
-            {"file": "a.cu", "line": 5, "share": 0.5, "cause": "dram"}, {"file": "gone.cuh", "line": 2, "share": 0.1, "cause": "base"},
+            {"file": "a.cu", "line": 5, "share": 0.5, "cause": "dram"},
+            {"file": "gone.cuh", "line": 2, "share": 0.1, "cause": "base"},
             {"file": "", "line": 0, "share": 0.4, "cause": "launch"},
         ],
         "sources": {"a.cu": {"4": "four", "5": "five"}}, "missing_sources": ["gone.cuh"],

@@ -98,7 +98,7 @@ def _checked_design(design: Any) -> dict[str, Any]:
 # -- What a GPU is chosen from, and the keys that a slider can change.
 
 def choices() -> dict[str, Any]:
-    """The GPUs to be put side by side, the keys that have a slider from the beginning, and the colours of components as in reports."""
+    """The GPUs to be put side by side, the keys that have sliders at first, and the components' colours as in reports."""
     columns = number_columns(model_names())
     components = [name.removeprefix(STACK_PREFIX) for name in columns if name.startswith(STACK_PREFIX)]
     gpus = [{"name": name, "title": product_name(name)} for name in catalog_names()]

@@ -25,7 +25,8 @@ _SHOWN = ("title", "predictions", "advice")  # of the report's data
 class ExplorerWidget(anywidget.AnyWidget):
     """A kernel's time, CPI stack, advice and lines on a GPU, with sliders over its keys and other GPUs side by side.
 
-    `request` made the trace that is profiled on `gpu`, and which `model` predicts. `shown` is what the front end draws (`Shown` in explorer/src/widget.tsx).
+    `request` made the trace that is profiled on `gpu`, and that `model` predicts. `shown` is what the front end draws (`Shown` in
+    explorer/src/widget.tsx).
     """
 
     _esm = Path(str(files("warpsight.explorer"))) / "built" / "widget.js"
