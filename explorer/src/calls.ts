@@ -27,6 +27,7 @@ export const results = (): Promise<Found> => json<Found>("results");
 // The path of the report of one result, or of two compared.
 export const resultPage = async (idents: string[]): Promise<string> => (await json<{ page: string }>(`results/${idents.join("+")}`)).page;
 export const changes = (before: number, after: number): Promise<Changes> => json(`changes/${before}/${after}`);
+
 const query = (name: string, values: string[]): string => values.map((value) => `${name}=${encodeURIComponent(value)}`).join("&");
 
 export const asking: Asking = {

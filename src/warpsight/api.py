@@ -248,7 +248,7 @@ def _opened(function: str, trace: Any, gpu: GpuSpec, launch: Mapping[str, Any]) 
         return path
     if isinstance(path, str) and not stated and not is_launch_file(path):
         return load_trace(path)
-    return obtain_trace(launch_of(function, path, stated), gpu=gpu)
+    return obtain_trace(launch_of(function, trace, launch), gpu=gpu)
 
 
 def launch_of(function: str, kernel: Any, launch: Mapping[str, Any]) -> KernelRequest:
