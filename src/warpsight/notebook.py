@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from warpsight.analysis.summary import summary
 from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.cli.options import default_model
 from warpsight.cli.parser import Parser
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch_template import parameter_names
 from warpsight.kernels.sources import find_kernel, load_source
 from warpsight.pipeline.evaluate import predict_profiled, profile_trace
-from warpsight.pipeline.request import DEFAULT_MODEL, KernelRequest
+from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.first_screen import first_screen
 from warpsight.result.prediction import Prediction
@@ -42,7 +44,7 @@ def cuda(line: str, cell: str, names: Mapping[str, Any]) -> CellAnswer:
 
     `line` has the options. Raises WarpsightError: of options, of a name that is missing, and all that `warpsight.trace` raises.
     """
-    chosen = _parser().parse_strictly(shlex.split(line))
+    chosen = _parser().parse_strictly(_words(line))
     gpu = load_gpu(chosen.gpu, overrides=chosen.overrides)
     source = load_source(cell + "\n", kernel_expressions=(chosen.kernel,) if chosen.kernel else ())
     wanted = [text.strip() for text in chosen.args.split(",")] if chosen.args is not None else None
@@ -53,7 +55,16 @@ def cuda(line: str, cell: str, names: Mapping[str, Any]) -> CellAnswer:
         args=tuple(values[text] for text in expressions),
     )  # fmt: skip
     trace = obtain_trace(request, gpu=gpu)
-    return CellAnswer(trace, gpu, chosen.model, {text: value for text, value in values.items() if hasattr(value, "dtype")})
+    arrays = {text: value for text, value in values.items() if hasattr(value, "dtype")}
+    return CellAnswer(trace, gpu, chosen.model or default_model(), arrays)
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        what = f"{str(error).lower()}: {line}"
+        raise UsageError(what, place="%%cuda", remedy="close the quotes: --grid 'ceil(n / block.x)'") from None
 
 
 def _parser() -> Parser:
@@ -65,7 +76,7 @@ def _parser() -> Parser:
     parser.add_argument("--shared", type=int, help="dynamic shared memory in bytes")
     parser.add_argument("--gpu", help="the GPU (default: as for `warpsight predict`)")
     parser.add_argument("--set", dest="overrides", metavar="KEY=VALUE", action="append", default=[], help="change the GPU")
-    parser.add_argument("--model", default=DEFAULT_MODEL, help=f"the model (default {DEFAULT_MODEL})")
+    parser.add_argument("--model", help="the model (default: as for `warpsight predict`)")
     return parser
 
 
@@ -84,7 +95,7 @@ def load_ipython_extension(shell: Any) -> None:
         try:
             return cuda(line, cell, shell.user_ns)
         except WarpsightError as error:
-            shell.write_err(f"error: {error}\n") if hasattr(shell, "write_err") else print(f"error: {error}")
+            print(f"error: {error}", file=sys.stderr)
             return None
 
     shell.register_magic_function(magic, "cell", "cuda")
