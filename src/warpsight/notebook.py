@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ import lazy_loader as lazy
 from warpsight.analysis.summary import summary
 from warpsight.api import launch_of
 from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.cli.options import default_model
 from warpsight.cli.parser import Parser
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
@@ -96,7 +98,7 @@ def cuda(line: str, cell: str, names: Mapping[str, Any]) -> CellAnswer:
 
     `line` has the options. Raises WarpsightError: of options, of a name that is missing, and all that `warpsight.trace` raises.
     """
-    chosen = _parser().parse_strictly(shlex.split(line))
+    chosen = _parser().parse_strictly(_words(line))
     gpu = load_gpu(chosen.gpu, overrides=chosen.overrides)
     source = load_source(cell + "\n", kernel_expressions=(chosen.kernel,) if chosen.kernel else ())
     wanted = [text.strip() for text in chosen.args.split(",")] if chosen.args is not None else None
@@ -108,7 +110,16 @@ def cuda(line: str, cell: str, names: Mapping[str, Any]) -> CellAnswer:
     )  # fmt: skip
     before = _untouched(request)
     trace = obtain_trace(request, gpu=gpu)
-    return CellAnswer(before, trace, gpu, chosen.model, {text: value for text, value in values.items() if hasattr(value, "dtype")})
+    arrays = {text: value for text, value in values.items() if hasattr(value, "dtype")}
+    return CellAnswer(before, trace, gpu, chosen.model or default_model(), arrays)
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        what = f"{str(error).lower()}: {line}"
+        raise UsageError(what, place="%%cuda", remedy="close the quotes: --grid 'ceil(n / block.x)'") from None
 
 
 def _parser() -> Parser:
@@ -120,7 +131,7 @@ def _parser() -> Parser:
     parser.add_argument("--shared", type=int, help="dynamic shared memory in bytes")
     parser.add_argument("--gpu", help="the GPU (default: as for `warpsight predict`)")
     parser.add_argument("--set", dest="overrides", metavar="KEY=VALUE", action="append", default=[], help="change the GPU")
-    parser.add_argument("--model", default=DEFAULT_MODEL, help=f"the model (default {DEFAULT_MODEL})")
+    parser.add_argument("--model", help="the model (default: as for `warpsight predict`)")
     return parser
 
 
@@ -139,7 +150,7 @@ def load_ipython_extension(shell: Any) -> None:
         try:
             return cuda(line, cell, shell.user_ns)
         except WarpsightError as error:
-            shell.write_err(f"error: {error}\n") if hasattr(shell, "write_err") else print(f"error: {error}")
+            print(f"error: {error}", file=sys.stderr)
             return None
 
     shell.register_magic_function(magic, "cell", "cuda")

@@ -70,6 +70,13 @@ def test_a_kernel_that_is_slower_than_in_the_last_commit_fails(
     assert outcome.code == 0
     assert "passed" in outcome.out
     assert f"{100 * (row['base_seconds'] / row['seconds'] - 1):+.1f} %" in outcome.out
+    # a GPU of a file has another name than the file
+    Path("mine.gpu.yaml").write_text("name: mine\nlike: mdm-pascal\n")
+    Path("own.yaml").write_text(PROJECT.replace("mdm-pascal", "mine.gpu.yaml"))
+    outcome = run(capsys, "gate", "own.yaml", "--reports", "-o", "own")
+    assert outcome.code == 0, outcome.err
+    assert "warpsight explain copy.yaml --gpu mine.gpu.yaml" in outcome.out
+    assert "copy on mine" in Path("own/copy-mine.html").read_text()
     assert_one_error(run(capsys, "gate", "--base", "no-such-branch"), 2, "--base: the base cannot be read", "fetched")
     assert_one_error(run(capsys, "gate", "--reports"), 2, "--reports", "-o DIR")
 

@@ -140,6 +140,8 @@ def test_what_cannot_be_shown_is_refused_with_a_way_out(saxpy: Path, capsys: Cap
     refused(2, *kernel, "-k", "regex:s.*", told=("--kernel-name", "name the kernel"))
     refused(2, told=("KERNEL: is missing",))
     refused(2, "--import", saxpy.parent / "none.ncu-rep", told=("does not exist",))
+    refused(2, "--grid", "4", "--", "./program", told=("--grid", "a program makes its launches itself"))
+    refused(2, saxpy, "--", "./program", told=("unexpected argument", "come before --"))
 
 
 def test_the_command_shows_what_was_asked_for(saxpy: Path, capsys: Capture) -> None:
@@ -205,5 +207,8 @@ def test_a_report_of_nsight_compute_is_read_with_nvidias_package(
     assert rows["gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"] == ["n/a"]
     whole = json.loads(run(capsys, "ncu", "--import", path, "--json").out)
     assert whole["metrics"]["launch__func_cache_config"]["value"] == "CachePreferNone"
+    assert "add(float *)" in run(capsys, "ncu", "--import", path, "-k", "add", "-c", "1", "--set", "basic").out
+    assert_one_error(run(capsys, "ncu", "--import", path, "-k", "sub"), 2, "--kernel-name", "no launch of", "add(float *)")
+    assert_one_error(run(capsys, "ncu", "--import", path, "--gpu", "a100"), 2, "--gpu", "has been measured")
     monkeypatch.setitem(sys.modules, "ncu_report", None)
     assert_one_error(run(capsys, "ncu", "--import", path), 2, "ncu-report", "pip install")

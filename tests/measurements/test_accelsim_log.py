@@ -85,7 +85,7 @@ def test_launch_has_its_size_its_counts_and_its_hit_rates() -> None:
     # a lookup that found no room comes again, and MSHR_HIT is one of SECTOR_MISS: 20 + 5 + 15 + 60
     assert (got["l1_load_sectors"], got["l1_store_sectors"], got["l1_load_hit_rate"]) == (100, 40, 0.2)
     assert got["l1_hit_rate"] == pytest.approx(20 / 140)
-    assert (got["l2_hit_rate"], got["l2_read_sectors"]) == (0.25, 100)
+    assert (got["l2_lookup_hit_rate"], got["l2_read_sectors"]) == (0.25, 100)
     # an access of DRAM is of 16 beats of 2 bytes
     assert (got["dram_read_bytes"], got["dram_write_bytes"], got["dram_bytes"]) == (1600, 128, 1728)
     assert any("5,000 cycles" in note for note in found.notes)

@@ -103,9 +103,16 @@ def test_inputs_of_the_models_are_beside_what_was_measured(kernel: Path, measure
     assert (rows["L1 store sectors"]["predicted"], rows["L1 store sectors"]["error"]) == (256, 0)
     assert (rows["DRAM bytes read"]["predicted"], rows["DRAM bytes read"]["error"]) == (16384, -0.5)
     assert (rows["L1 hit rate"]["predicted"], rows["L1 hit rate"]["difference"]) == (0, -0.25)
-    # 128 line reads miss and 64 writes hit the lines of y: a third
+    # 512 sectors are read and miss, 256 are written and hit the lines of y: a third
     assert rows["L2 hit rate"]["predicted"] == pytest.approx(1 / 3)
     assert rows["L2 hit rate"]["metric"] == "lts__t_sector_hit_rate.pct"
+
+
+def test_writes_of_whole_sectors_hit_the_l2_as_nsight_compute_counts(kernel: Path, measured: Write, capsys: Capture) -> None:
+    """y = x, both cold: what is read misses, and what is written needs no fetch."""
+    kernel.write_text(SOURCE.replace("a * x[i] + y[i]", "x[i]"))
+    launch = _launch(capsys, *_words(kernel, measured((_NAME, "(8, 1, 1)", "(256, 1, 1)"))))
+    assert {row["name"]: row["predicted"] for row in launch["inputs"]}["L2 hit rate"] == 0.5
 
 
 def test_sectored_caches_read_as_many_bytes_from_dram(kernel: Path, measured: Write, capsys: Capture) -> None:

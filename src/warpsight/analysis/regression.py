@@ -34,8 +34,8 @@ def predict_project(project: Project, *, watch: Watch | None = None) -> Document
 
     Raises UsageError and SpecError for a GPU that is not known.
     """
-    gpus = {name: load_gpu(name) for kernel in project.kernels for name in kernel.gpus}
-    rows = [_row(kernel, gpus[name], project.model, watch) for kernel in project.kernels for name in kernel.gpus]
+    gpus = {name: load_gpu(name) for _, name in project.pairs()}
+    rows = [_row(kernel, gpus[name], project.model, watch) for kernel, name in project.pairs()]
     return {"schema": SCHEMA, "tool": TOOL, "project": project.path, "model": project.model, "base": None, "rows": rows}
 
 

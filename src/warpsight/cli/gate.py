@@ -97,16 +97,15 @@ def _checked(kernel: ProjectKernel, folder: str | None) -> dict[str, Any]:
 
 def _write_reports(project: Project, document: dict[str, Any], folder: str) -> None:
     """An HTML report of each kernel on each GPU that there is a prediction for."""
-    requests = {kernel.name: kernel.request() for kernel in project.kernels}
-    for row in document["rows"]:
+    for (kernel, name), row in zip(project.pairs(), document["rows"], strict=True):
         if row["seconds"] is not None:
-            gpu, request = load_gpu(row["gpu"]), requests[row["kernel"]]
+            gpu, request = load_gpu(name), kernel.request()
             trace = obtain_trace(request, gpu=gpu)
             report = advised_report_data(trace, gpu, project.model, parts=Parts(what_if=NONE), request=request)
             write_report(_file(folder, f"{row['kernel']}-{row['gpu']}.html"), checked_page(plain(report), request.path))
 
 
 def _next(project: Project, document: dict[str, Any]) -> str:
-    worst = max(document["rows"], key=lambda row: (row["change"] or 0.0, row["seconds"] or 0.0))
-    launch = next(kernel.launch for kernel in project.kernels if kernel.name == worst["kernel"])
-    return line(["explain", launch, "--gpu", worst["gpu"]], f"where the cycles of {worst['kernel']} are")
+    rows = zip(project.pairs(), document["rows"], strict=True)
+    (kernel, gpu), _ = max(rows, key=lambda each: (each[1]["change"] or 0.0, each[1]["seconds"] or 0.0))
+    return line(["explain", kernel.launch, "--gpu", gpu], f"where the cycles of {kernel.name} are")

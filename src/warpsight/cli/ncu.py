@@ -45,8 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("as of ncu")
     group.add_argument("-k", "--kernel-name", metavar="NAME|regex:RE", help="only launches of these kernels; of a file with "
                        "several, the kernel")
-    group.add_argument("-s", "--launch-skip", metavar="N", type=options.whole, help="leave out the first N launches of a program")
-    group.add_argument("-c", "--launch-count", metavar="N", type=options.whole, help="show at most N launches of a program")
+    group.add_argument("-s", "--launch-skip", metavar="N", type=options.whole, help="leave out the first N launches of a program "
+                       "or report")
+    group.add_argument("-c", "--launch-count", metavar="N", type=options.whole, help="show at most N launches of a program or "
+                       "report")
     group.add_argument("--section", metavar="NAME", dest="sections", action="append", help="a section, as SpeedOfLight "
                        "(repeatable; default: all that a prediction has); --set basic, detailed or full chooses several")
     group.add_argument("--metrics", metavar="NAME[,NAME]", action="append", help="metrics by name, as dram__bytes_read.sum "
@@ -56,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--csv", action="store_true", help="print CSV with the columns of `ncu --csv`")
     group.add_argument("--print-units", choices=UNITS, default=UNITS[0], help="units that follow the size of a value (auto), or "
                        "base units, as in CSV of the raw page")
-    group.add_argument("--cache-control", choices=CACHE_CONTROL, default=ALL, help="all: caches are flushed before a launch "
+    group.add_argument("--cache-control", choices=CACHE_CONTROL, help="all: caches are flushed before a launch "
                        "(default); none: the L2 is as --caches-before auto of `predict` leaves it")
     group.add_argument("--import", metavar="FILE.ncu-rep", dest="report", help="show a report of Nsight Compute in place of a "
                        "prediction (needs the package ncu-report)")
@@ -77,10 +79,16 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.report is not None:
             if arguments.paths:
                 raise UsageError("is shown alone", place="--import", remedy=f"leave out {arguments.paths[0]}")
-            documents = report_documents(arguments.report)
+            _refuse_others(arguments, _OF_REPORTS, "is for a prediction; a report has been measured")
+            documents = _filter(arguments).chosen_documents(report_documents(arguments.report), arguments.report)
         elif "--" in words:
+            command = words[words.index("--") + 1 :]
+            _refuse_others(arguments, _OF_PROGRAMS, "is for a kernel; a program makes its launches itself")
+            if arguments.paths != command:
+                remedy = "options come before --, the program and its arguments after"
+                raise UsageError(f'unexpected argument "{arguments.paths[0]}"', remedy=remedy)
             documents, code = program_documents(
-                words[words.index("--") + 1 :], load_gpu(arguments.gpu, overrides=arguments.overrides),
+                command, load_gpu(arguments.gpu, overrides=arguments.overrides),
                 options.one_model(arguments), _method(arguments), _filter(arguments), level=arguments.level,
                 stdout=sys.stderr if arguments.csv or arguments.json else None, watch=bar.watch,
             )
@@ -102,8 +110,20 @@ def _shown(arguments: argparse.Namespace) -> Shown:
     return Shown(tuple(each for each in SECTIONS if each in sections), tuple(chosen_metrics(names)), arguments.print_units)
 
 
+_SHOWING = frozenset({"sections", "metrics", "page", "csv", "print_units", "json", "verbose"})
+_OF_REPORTS = _SHOWING | {"report", "kernel_name", "launch_skip", "launch_count"}
+_OF_PROGRAMS = _OF_REPORTS | {"gpu", "overrides", "models", "level", "cache_control"}
+
+
+def _refuse_others(arguments: argparse.Namespace, taken: frozenset[str], what: str) -> None:
+    """Raise UsageError for an option that is given and not `taken`."""
+    for name, option in arguments.option_names.items():
+        if name not in taken and getattr(arguments, name, None) not in (None, False, []):
+            raise UsageError(what, place=option, remedy="leave it out")
+
+
 def _method(arguments: argparse.Namespace) -> Method:
-    return Method(caches_before=COLD if arguments.cache_control == ALL else AUTO)
+    return Method(caches_before=AUTO if arguments.cache_control == NONE else COLD)
 
 
 def _filter(arguments: argparse.Namespace) -> LaunchFilter:

@@ -34,15 +34,20 @@ _KIND = "explorer"  # of what is in the cache
 _NO_OTHERS: tuple[str, ...] = ()
 
 
-def answer(question: Question, tell: Tell) -> Bench | None:
+def answer(question: Question, listener: Tell) -> Bench | None:
     """Answer `question`, and keep what is needed to predict the kernel on other GPUs; None after an error.
 
-    The process changes into the folder of the question's text. Every WarpsightError is told; others are defects.
+    The process changes into the folder of the question's text, whose files are told by their names alone. Every WarpsightError is
+    told to `listener`; others are defects.
 
     Events: `form`, the launch form, as soon as the text compiles; `note`; `progress`, with `stage`, `done` and `total`; `first`,
     the `document` of `first_report_data` and the text that the kernel has `printed`; then `result`, the same with the whole
     report's data, or `error`.
     """
+
+    def tell(kind: str, data: Any) -> None:
+        listener(kind, _from_here(data, os.path.join(os.getcwd(), "")))
+
     try:
         os.chdir(_folder_of(question))
         with listening(lambda text: tell("note", text)):
@@ -67,6 +72,15 @@ def _folder_of(question: Question) -> Path:
         remedy = "set WARPSIGHT_CACHE to a folder that can be written"
         raise UsageError(f"the kernel cannot be written: {error.strerror}", place=str(diskcache.folder()), remedy=remedy) from None
     return folder
+
+
+def _from_here(data: Any, here: str) -> Any:
+    """Plain values with the files below the folder `here` named from it: whoever reads an answer has another cache."""
+    if isinstance(data, str):
+        return data.replace(here, "")
+    if isinstance(data, dict):
+        return {_from_here(key, here): _from_here(value, here) for key, value in data.items()}
+    return [_from_here(each, here) for each in data] if isinstance(data, list) else data
 
 
 def _answer(question: Question, tell: Tell) -> Bench:

@@ -72,7 +72,8 @@ class Project:
         with self._writing:
             number = self._numbers.get(question.key) or max(self._known, default=0) + 1
             figures = {name: document["predictions"][0][name] for name in _FIGURES}
-            figures["gpu"] = " with ".join([figures["gpu"], *filter(None, [", ".join(question.overrides)])])
+            if question.overrides:
+                figures["gpu"] += f" with {', '.join(question.overrides)}"
             simulated = next((each["seconds"] for each in document["predictions"] if each["model"] == SIMULATOR), None)
             version = Version(number, datetime.now(UTC).isoformat(timespec="seconds"), **figures, simulated=simulated)
             texts = {

@@ -1,9 +1,10 @@
 """A comparison: predictions of several models for several launches, their inputs and errors, and gates on the mean error.
 
 The inputs are compared too, to tell errors of a model from errors of its inputs. Instructions are the trace's: of PTX, if the
-kernel was emulated, while a GPU executes SASS. Hit rates, sectors and DRAM traffic are those of the cache simulation, in requests,
-each of one line that a warp's access touches; a profiler's are in 32 B sectors. A request for a line in flight is counted
-separately (a merge); profilers do not document how they count those, so both numbers are given.
+kernel was emulated, while a GPU executes SASS. Hit rates, sectors and DRAM traffic are those of the cache simulation. A profiler's
+hit rates are of 32 B sectors, and so are ours of the L2 beside them; ours of the L1, and of the L2 beside a simulator's, are of
+requests, each of one line that a warp's access touches. A request for a line in flight is counted separately (a merge); profilers
+do not document how they count those, so both numbers are given.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.hardware.launch_matching import Part, launches_apart
 from warpsight.hardware.measurements.launch import MeasuredLaunch
 from warpsight.hardware.references import Against, Reference, read_against
-from warpsight.intervals.usage import dram_bytes
+from warpsight.intervals.usage import dram_bytes, l2_sectors
 from warpsight.models.base import get_model, model_names
 from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.pipeline.provenance import TOOL
@@ -82,6 +83,7 @@ _ROWS = (
     ("L1 store sectors", COUNT, ("l1_store_sectors",)),
     ("L1 hit rate", SHARE, ("l1_load_hit_rate", "l1_hit_rate")),
     ("L2 hit rate", SHARE, ("l2_hit_rate",)),
+    ("L2 hit rate", SHARE, ("l2_lookup_hit_rate",)),
     ("DRAM bytes read", BYTES, ("dram_read_bytes",)),
     ("DRAM bytes written", BYTES, ("dram_write_bytes",)),
     ("DRAM bytes", BYTES, ("dram_bytes",)),
@@ -97,7 +99,8 @@ def _ours(profiled: ProfiledTrace, gpu: GpuSpec) -> dict[str, tuple[float | None
     for instruction, count in zip(profiled.trace.instructions, misses.sectors.tolist(), strict=True):
         if instruction.access in sectors and instruction.space in ("global", "generic"):
             sectors[instruction.access] += count * whole
-    l2_hits, l2_accesses = totals["l2_read_hits"] + totals["l2_write_hits"], totals["l2_reads"] + totals["l2_writes"]
+    at_l2, l2_hits, l2_merges = (float(part.sum()) for part in l2_sectors(profiled.trace.instructions, misses, gpu.l1))
+    lookups, found = totals["l2_reads"] + totals["l2_writes"], totals["l2_read_hits"] + totals["l2_write_hits"]
     read, written = (whole * part for part in dram_bytes(misses))
     return {
         "warp_instructions": (float(header.warp_instructions), None),
@@ -105,14 +108,15 @@ def _ours(profiled: ProfiledTrace, gpu: GpuSpec) -> dict[str, tuple[float | None
         "l1_load_sectors": (sectors[LOAD], None),
         "l1_store_sectors": (sectors[STORE], None),
         "l1_load_hit_rate": _shares(totals["l1_hits"], totals["l1_merges"], totals["l1_reads"]),
-        "l2_hit_rate": _shares(l2_hits, totals["l2_read_merges"], l2_accesses),
+        "l2_hit_rate": _shares(l2_hits, l2_merges, at_l2),
+        "l2_lookup_hit_rate": _shares(found, totals["l2_read_merges"], lookups),
         "dram_read_bytes": (read, None),
         "dram_write_bytes": (written, None),
         "dram_bytes": (read + written, None),
     }
 
 
-def _shares(hits: int, merges: int, whole: int) -> tuple[float | None, float | None]:
+def _shares(hits: float, merges: float, whole: float) -> tuple[float | None, float | None]:
     return (hits / whole, (hits + merges) / whole) if whole else (None, None)
 
 

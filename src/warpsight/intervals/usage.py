@@ -141,6 +141,23 @@ def hit_rates(
     return rate(misses.l1_hits, misses.l1_reads), rate(misses.l2_read_hits, misses.l2_reads)
 
 
+def l2_sectors(
+    instructions: Sequence[StaticInstruction], misses: MissProfile, l1: CacheSpec
+) -> tuple[Floats, Floats, Floats]:
+    """32 B sectors of each pc at the L2 as Nsight Compute counts: all, those that hit, those of lines on their way (merges).
+
+    Each is float64 [instructions]. A load reads what its misses in the L1 fetch, a request as much as those of its pc on average. A
+    write hits unless a part of its line has to be fetched. An atomic counts once.
+    """
+    fetched = misses.l1_misses * touched_bytes(misses.sectors, np.maximum(misses.l1_reads, 1), l1) / SECTOR_BYTES
+    atomic, store = atomics(instructions), np.array([each.access == STORE for each in instructions], dtype=np.bool_)
+    sectors = np.where(store, misses.sectors, np.where(atomic, misses.l2_reads, fetched))
+    reads = np.maximum(misses.l2_reads, 1)
+    written = np.maximum(misses.sectors - misses.dram_read_sectors, 0)
+    hits = np.where(store, written, sectors * misses.l2_read_hits / reads)
+    return sectors, hits, np.where(store, 0.0, sectors * misses.l2_read_merges / reads)
+
+
 def touched_bytes(sectors: npt.ArrayLike, requests: npt.ArrayLike, cache: CacheSpec) -> Floats:
     """Bytes that a request fetches into `cache`, from the number of requests and of the 32 B sectors that they touch.
 

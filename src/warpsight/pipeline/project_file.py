@@ -45,6 +45,10 @@ class Project:
     model: str
     kernels: tuple[ProjectKernel, ...]
 
+    def pairs(self) -> list[tuple[ProjectKernel, str]]:
+        """Each kernel with each of its GPUs, as the file names them."""
+        return [(kernel, gpu) for kernel in self.kernels for gpu in kernel.gpus]
+
 
 def read_project(path: str | Path) -> Project:
     """The project of a file. Raises UsageError with file and line for what is unknown, missing or not possible."""

@@ -7,7 +7,7 @@ caches if that is not said to be another.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -55,6 +55,18 @@ class LaunchFilter:
         """Those that are wanted, of the launches of these kernels."""
         return launches[self.skip : None if self.count is None else self.skip + self.count]
 
+    def chosen_documents(self, documents: Sequence[Document], origin: str) -> list[Document]:
+        """The documents that are wanted, of all launches of `origin`. Raises UsageError for none."""
+        found = self.chosen([each for each in documents if re.search(self.expression, each["kernel"])])
+        if not found:
+            raise _none_chosen(origin, [each["kernel"] for each in documents])
+        return list(found)
+
+
+def _none_chosen(origin: str, kernels: Iterable[str]) -> UsageError:
+    remedy = f"kernels that were launched: {', '.join(dict.fromkeys(kernels)) or 'none'}"
+    return UsageError(f"no launch of {origin} is chosen", place="kernel_name", remedy=remedy)
+
 
 def kernel_documents(
     request: KernelRequest, gpu: GpuSpec, model: str, method: Method, *, watch: Watch | None = None
@@ -84,9 +96,7 @@ def program_documents(
         rows = wanted.chosen([row for row in ran["launches"] if row.get("trace")])
         documents = [_document(open_trace(row["trace"]), gpu, model, method, watch) for row in rows]
     if not documents:
-        kernels = ", ".join(dict.fromkeys(row["kernel"] for row in ran["launches"])) or "none"
-        what = f"no launch of {' '.join(command)} is chosen"
-        raise UsageError(what, place="kernel_name", remedy=f"kernels of the program that were launched: {kernels}")
+        raise _none_chosen(" ".join(command), (row["kernel"] for row in ran["launches"]))
     for row in ran["launches"]:
         if "error" in row:
             note(f"launch {row['number']}, {row['kernel']}, is left out: {row['error']}")

@@ -20,12 +20,12 @@ from warpsight.gpu.occupancy import block_limits
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.demands import unit_cycles
 from warpsight.intervals.interval_profile import CAUSES
-from warpsight.intervals.usage import conflict_passes, dram_bytes, hit_rates, l1_cycles, occurrences, path_use, touched_bytes
+from warpsight.intervals.usage import conflict_passes, dram_bytes, hit_rates, l1_cycles, l2_sectors, occurrences, path_use
 from warpsight.isa.sass.native import NO_BARRIER
 from warpsight.models.interval_model import residency
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import STRUCT_PARTS, Prediction
-from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, StaticInstruction, TraceHeader
+from warpsight.traces.schema import ATOMIC, LOAD, STORE, StaticInstruction, TraceHeader
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -142,31 +142,22 @@ class Quantities:
         return sum((hit_rates(self._instructions, self._misses, [pc])[0] or 0.0) * float(self._misses.sectors[pc])
                    for pc in pcs) * self._scale  # fmt: skip
 
-    @cached_property
-    def _accesses(self) -> dict[str, Mask]:
-        return {access: np.array([each.access == access for each in self._instructions]) for access in (LOAD, STORE, ATOMIC)}
+    def _at_l2(self, part: int) -> dict[str, float]:
+        """One of the counts of `intervals.usage.l2_sectors` by the kind of access."""
+        counts = l2_sectors(self._instructions, self._misses, self.gpu.l1)[part]
+        chosen = {access: np.array([each.access == access for each in self._instructions]) for access in (LOAD, STORE)}
+        chosen |= {kind: self._of(GLOBAL, kind) for kind in (RED, ATOM)}
+        return {kind: self._sum(counts, mask) for kind, mask in chosen.items()}
 
     @cached_property
     def l2_sectors(self) -> dict[str, float]:
         """Sectors that SMs read at the L2 (`LOAD`), write there (`STORE`), and that atomics change there (`ATOM`, `RED`)."""
-        misses, loads = self._misses, self._accesses[LOAD]
-        lines = np.maximum(misses.l1_reads, 1)
-        fetched = misses.l1_misses * touched_bytes(misses.sectors, lines, self.gpu.l1) / SECTOR_BYTES
-        return {
-            LOAD: self._sum(fetched, loads), STORE: self._sum(misses.sectors, self._accesses[STORE]),
-            RED: self._sum(misses.l2_reads, self._of(GLOBAL, RED)), ATOM: self._sum(misses.l2_reads, self._of(GLOBAL, ATOM)),
-        }  # fmt: skip
+        return self._at_l2(0)
 
     @cached_property
     def l2_hits(self) -> dict[str, float]:
         """Those of them that the L2 has. A write hits unless a part of its line has to be fetched."""
-        of_loads = hit_rates(self._instructions, self._misses, np.flatnonzero(self._accesses[LOAD]).tolist())[1] or 0.0
-        atomics = {kind: hit_rates(self._instructions, self._misses, np.flatnonzero(self._of(GLOBAL, kind)).tolist())[1] or 0.0
-                   for kind in (RED, ATOM)}  # fmt: skip
-        fetched = self._sum(self._misses.dram_read_sectors, self._accesses[STORE])
-        written = self.l2_sectors[STORE]
-        return {LOAD: of_loads * self.l2_sectors[LOAD], STORE: max(written - fetched, 0.0),
-                **{kind: rate * self.l2_sectors[kind] for kind, rate in atomics.items()}}  # fmt: skip
+        return self._at_l2(1)
 
     @cached_property
     def dram_bytes(self) -> tuple[float, float]:

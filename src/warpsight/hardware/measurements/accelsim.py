@@ -223,7 +223,7 @@ def _cache_measures(counts: dict[str, int], arch: int | None) -> Iterator[tuple[
     """Hit rates of lookups, and sectors if the simulated GPU's accesses have 32 B."""
     yield "l1_hit_rate", _rate(counts, "Total_core", _L1)
     yield "l1_load_hit_rate", _rate(counts, "Total_core", _L1[:1])
-    yield "l2_hit_rate", _rate(counts, "L2", (*_L2_READS, *_L2_WRITES))
+    yield "l2_lookup_hit_rate", _rate(counts, "L2", (*_L2_READS, *_L2_WRITES))
     if arch is None or arch < _BY_SECTOR:
         return
     yield "l1_load_sectors", _lookups(counts, "Total_core", _L1[:1])

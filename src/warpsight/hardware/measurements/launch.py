@@ -20,7 +20,8 @@ FIELDS: dict[str, tuple[str, str]] = {
     "ipc_active": ("", "warp instructions per SM and active cycle"),
     "l1_hit_rate": ("", "fraction of all L1 sectors that hit, including stores and local accesses"),
     "l1_load_hit_rate": ("", "fraction of the L1 sectors of global loads that hit"),
-    "l2_hit_rate": ("", "fraction of the L2 sectors that hit"),
+    "l2_hit_rate": ("", "fraction of the L2 sectors that hit, also those that a write stores without a fetch"),
+    "l2_lookup_hit_rate": ("", "fraction of the L2 sectors whose line was there, of a simulator: a write that allocates is a miss"),
     "l1_load_sectors": ("", "32 B sectors of global loads at the L1"),
     "l1_store_sectors": ("", "32 B sectors of global stores at the L1"),
     "l2_sectors": ("", "32 B sectors read and written at the L2"),
@@ -120,7 +121,7 @@ class Measurements:
     notes: tuple[str, ...]
 
 
-_SHARES = ("l1_hit_rate", "l1_load_hit_rate", "l2_hit_rate", "occupancy")
+_SHARES = ("l1_hit_rate", "l1_load_hit_rate", "l2_hit_rate", "l2_lookup_hit_rate", "occupancy")
 
 
 def above_one(launches: Sequence[MeasuredLaunch]) -> list[str]:
