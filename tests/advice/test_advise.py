@@ -223,6 +223,19 @@ def test_balanced_launch_leaves_no_sm_idle(kernels: dict[str, KernelTrace]) -> N
     assert change.prediction.cycles == prediction.cycles
 
 
+@pytest.mark.parametrize(("component", "smaller_blocks_help"), [("mem_data", False), ("lsu", True)])
+def test_smaller_blocks_are_advised_where_sms_do_not_wait_for_each_warp(
+    kernels: dict[str, KernelTrace], component: str, smaller_blocks_help: bool
+) -> None:
+    gpu = load_gpu("mdm-pascal", overrides=["sm_count=64"])
+    case = replace(_case(kernels["row_sum"], "warpsight"), gpu=gpu)
+    stack = {"base": 1.0, component: 8.0, "idle": 9.0, "launch": 0.0}
+    (change,) = Balance().propose(replace(case, prediction=replace(case.prediction, cpi=18.0, cpi_stack=stack)))
+    assert "64 blocks instead of 32" in change.title
+    assert change.cost.startswith("smaller blocks or tiles") == smaller_blocks_help
+    assert ("smaller blocks alone do not help" in change.cost) == (not smaller_blocks_help)
+
+
 def test_blocks_of_unequal_work_are_advised_to_share_it_equally(kernels: dict[str, KernelTrace]) -> None:
     profiled = profile_trace(kernels["row_sum"], load_gpu("mdm-pascal", overrides=["sm_count=16"]))
     assert profiled.profile.demands is not None

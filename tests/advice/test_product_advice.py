@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import warpsight
+from warpsight.analysis.advice.memory_rules import Coalescing
 from warpsight.analysis.advice.product_rules import Pipelining, TensorCores, WarpTiles
 from warpsight.analysis.advice.reuse_rules import Tiling, WideLoads, adjacent, staged, widened
 from warpsight.analysis.advice.rewriting import AccessReader, differing_axes
@@ -225,6 +226,17 @@ def test_widened_loads_are_those_of_a_kernel_with_a_vector_type(run: Run) -> Non
     assert change.evaluate().cycles == warpsight.predict(after, GPU, "warpsight").cycles
     # a thread's words begin anywhere there, not at multiples of 16 bytes
     assert adjacent(run("neighbours", 8, 128)) and not _proposed(WideLoads(), run("neighbours", 8, 128))
+
+
+def test_rows_shorter_than_a_line_are_advised_in_fewer_lines(run: Run) -> None:
+    rows = _proposed(Coalescing(), run("tiled_1", (4, 4), (16, 16)))  # a warp accesses two rows of 64 bytes
+    assert [change.title.partition(" of ")[0] for change in rows] == ["loads", "loads", "stores"]
+    for change in rows:
+        assert change.title.endswith("in fewer lines")
+        assert "2.00 requests and 4.00 sectors; the bytes of a full warp fit into 1.00 lines" in change.reason
+        assert change.part == 0.5 and not {"mem_data", "noc", "dram"} & set(change.relieves)
+    change, *_ = _proposed(Coalescing(), run("lengths", 8, 128))  # lanes 16 bytes apart load 4
+    assert change.title.endswith("coalesced") and change.part == 0.75
 
 
 def test_tensor_cores_are_advised_for_products_of_matrices_alone(run: Run) -> None:

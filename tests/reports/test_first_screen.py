@@ -78,6 +78,15 @@ def test_changes_that_were_not_evaluated_are_all_named_as_none_is_known_to_help(
     assert "? stores of line 7 coalesced, loads of line 49 coalesced (`advise` evaluates them)" in text
 
 
+def test_bound_is_named_after_what_is_evaluated_and_what_may_be() -> None:
+    bound = {"rule": "tensor_cores", "title": "tensor cores", "speedup": 9.0, "at_most": True}
+    text = first_screen(_document(advice=[bound, SUMMARY["advice"][1]]), width=80)
+    wanted = ["2.20x  the same work in 108 blocks", "?  loads of line 49 coalesced", "<9.00x  tensor cores"]
+    assert sorted(map(text.index, wanted)) == [text.index(each) for each in wanted]
+    many = first_screen(_document(advice=[bound, *SUMMARY["advice"][1:]]), width=80)
+    assert "lines 46" in many and "tensor cores" not in many
+
+
 def test_what_helps_any_short_launch_is_the_last_change() -> None:
     changes = [line for line in first_screen(_document(not_tried=[]), width=80).splitlines() if "0x  " in line]
     assert ["108 blocks" in changes[0], "lines 46" in changes[1], "fuse" in changes[2]] == [True] * 3

@@ -82,7 +82,7 @@ def summary(
         "hottest": None if hottest is None else _line(hottest, hottest.share),
         "advice": [
             {**change.to_json(), "speedup": prediction.cycles / change.prediction.cycles}
-            for change in advice.changes if change.gain >= LEAST_SHOWN
+            for change in sorted(advice.changes, key=lambda change: change.what_if.at_most) if change.gain >= LEAST_SHOWN
         ],
         "not_tried": [
             {"title": each.title, "place": each.place, "share": _most(each, profiled, prediction, rows)} for each in advice.left

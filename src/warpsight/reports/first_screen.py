@@ -117,17 +117,19 @@ def _places(lines: Sequence[dict[str, Any]], own: str | None) -> list[str]:
 
 
 def _changes(summary: dict[str, Any], style: Style, width: int) -> list[str]:
-    """What would help, with the speed-up of each change alone; and what may help and takes longer to evaluate. Last of those with a
-    speed-up is what helps any short launch, as it says nothing of this kernel."""
+    """What would help, with the speed-up of each change alone; what may help and takes longer to evaluate; what has only a bound.
+    Last of those with a speed-up is what helps any short launch, as it says nothing of this kernel."""
     titles = untried_changes(summary)[:_MOST_CHANGES]
     named = f"{', '.join(titles)} (`advise` evaluates {'them' if len(titles) > 1 else 'it'})"
     untried = [("?", named, style.warning)] if titles else []
-    ordered = sorted(summary["advice"], key=lambda change: change["rule"] == ANY_SHORT_LAUNCH)
+    ordered = sorted(summary["advice"], key=lambda change: (change["rule"] == ANY_SHORT_LAUNCH, change.get("at_most", False)))
     bounds = ["<" if change.get("at_most") else "" for change in ordered]
     tried = [(f"{bound}{three_digits(change['speedup'])}x", change["title"], style.good)
              for bound, change in zip(bounds, ordered, strict=True)]  # fmt: skip
     none = [("-", "no change that was evaluated saves 5 % of the cycles", style.faint)]
-    return _entries("DO", [*tried[: _MOST_CHANGES - len(untried)], *untried] or none, style, width)
+    shown = tried[: _MOST_CHANGES - len(untried)]
+    sure = [*bounds[: len(shown)], "<"].index("<")
+    return _entries("DO", [*shown[:sure], *untried, *shown[sure:]] or none, style, width)
 
 
 def _doubts(document: dict[str, Any], style: Style, width: int) -> list[str]:

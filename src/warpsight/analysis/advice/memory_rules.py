@@ -153,24 +153,37 @@ class Coalescing:
         instruction, misses = case.trace.instructions[pc], case.profiled.misses
         if not instruction.has_sectors or instruction.access == ATOMIC or not instruction.access_bytes:
             return False
-        executions, warp_bytes = int(misses.executions[pc]), instruction.access_bytes * WARP_SIZE
+        lines, sectors = self._least(case, [pc])
         requests = int(misses.l1_reads[pc] + misses.l1_writes[pc])
-        lines, sectors = -(-warp_bytes // case.gpu.l1.line_bytes), -(-warp_bytes // SECTOR_BYTES)
-        return requests > _EXCESS * lines * executions or int(misses.sectors[pc]) > _EXCESS * sectors * executions
+        return requests > _EXCESS * lines or int(misses.sectors[pc]) > _EXCESS * sectors
+
+    @staticmethod
+    def _least(case: Case, pcs: list[int]) -> tuple[int, int]:
+        """Lines and sectors that hold the bytes of full warps, for all executions together."""
+        line, instructions = case.gpu.l1.line_bytes, case.trace.instructions
+        accesses = [(int(case.profiled.misses.executions[pc]), instructions[pc].access_bytes * WARP_SIZE) for pc in pcs]
+        lines, sectors = (sum(times * -(-bytes_ // unit) for times, bytes_ in accesses) for unit in (line, SECTOR_BYTES))
+        return lines, sectors
 
     def _change(self, case: Case, row: ExplanationRow, pcs: list[int], requests: int) -> WhatIf:
         accesses = {case.trace.instructions[pc].access for pc in pcs}
         kinds = "loads and stores" if len(accesses) > 1 else "loads" if accesses == {LOAD} else "stores"
-        misses = case.profiled.misses
+        misses, (lines, least) = case.profiled.misses, self._least(case, pcs)
         executions, sectors = int(misses.executions[pcs].sum()), int(misses.sectors[pcs].sum())
-        seen = f"{three_digits(requests / executions)} requests and {three_digits(sectors / executions)} sectors"
+        each, held, needed = (three_digits(count / executions) for count in (requests, sectors, lines))
+        seen = f"each warp access causes {each} requests and {held} sectors"
+        # no sector is moved in vain: the lanes are in more lines than they need
+        whole = all(int(misses.sectors[pc]) <= _EXCESS * self._least(case, [pc])[1] for pc in pcs)
         return WhatIf(
-            title=f"{kinds} of {line_name(row)} coalesced",
+            title=f"{kinds} of {line_name(row)} " + ("in fewer lines" if whole else "coalesced"),
             place=place_of(row),
-            reason=f"each warp access causes {seen}",
-            cost="change the data layout or index order, or stage through shared memory",
+            reason=f"{seen}; the bytes of a full warp fit into {needed} lines" if whole else seen,
+            cost="longer rows for each warp: more threads of a block along x, or tiles as wide as a line" if whole
+            else "change the data layout or index order, or stage through shared memory",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_trace(coalesced(case.trace, pcs, case.gpu.l1.line_bytes)),
+            relieves=("lsu", "com_struct", "mshr") if whole else (),
+            part=max(1 - lines / requests, 1 - least / sectors),
         )
 
 

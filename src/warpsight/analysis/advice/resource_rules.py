@@ -13,6 +13,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy, occupancy, resident_clusters
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile, divided
+from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace, TraceHeader
 
 
@@ -81,7 +82,9 @@ def balanced(profile: IntervalProfile, sm_count: int) -> IntervalProfile:
 
 
 _OTHER_BLOCKS = "divide the work differently: a grid-stride loop with a multiple of the SMs as blocks, or smaller blocks"
-_MORE_BLOCKS = "smaller blocks or tiles, or divide the loop of each block among several (split-K in a product of matrices)"
+_SPLIT_LOOP = "divide the loop of each block among several (split-K in a product of matrices)"
+_MORE_BLOCKS = f"smaller blocks or tiles, or {_SPLIT_LOOP}"
+_SHORTER_WARPS = f"{_SPLIT_LOOP}; smaller blocks alone do not help, as each warp waits as long as before"
 
 
 class Balance:
@@ -114,11 +117,18 @@ class Balance:
             title=title,
             place="launch",
             reason=reason,
-            cost=_MORE_BLOCKS if blocks < sms else _OTHER_BLOCKS,
+            cost=_OTHER_BLOCKS if blocks >= sms else _SHORTER_WARPS if _is_latency_bound(case.prediction) else _MORE_BLOCKS,
             owner=PROGRAMMER,
             evaluate=lambda: case.with_profile(even),
             again=MODEL,
         )
+
+
+def _is_latency_bound(prediction: Prediction) -> bool:
+    """Whether the SMs that have blocks mostly wait for what their warps wait for, so that fewer warps would take them as long."""
+    stack = prediction.cpi_stack
+    waits = sum(stack.get(name, 0.0) for name in ("com_data", "mem_data", "sync"))
+    return waits > (prediction.cpi - stack.get("idle", 0.0) - stack.get("launch", 0.0)) / 2
 
 
 # -- What if launching took less time?

@@ -330,6 +330,7 @@ class WideLoads:
             cost=f"a vector type, such as float4; addresses must be multiples of {widest.bytes} bytes",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_trace(widened(trace, groups)),
+            part=less / int(executions[pcs].sum()),
         )
 
 
