@@ -56,12 +56,25 @@ extern "C" __global__ void table(int* index, float* out)
     for (int k = 0; k < 8; k++) sum += out[local[index[k + threadIdx.x % 8] % 8]];
     out[threadIdx.x] = sum;
 }
+extern "C" __global__ void halves(unsigned long long* pointers, int* index, float* out, int n)
+{
+    int i = threadIdx.x;
+    pointers[i] = (unsigned long long)index;
+    __syncthreads();
+    uint2 half;
+    asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(half.x), "=r"(half.y) : "l"(pointers + 31 - i) : "memory");
+    int* same = (int*)((unsigned long long)half.y << 32 | half.x);
+    asm volatile("st.global.u32 [%0], %1;" :: "l"(same + n + i), "r"(i * 5 % 32) : "memory");
+    __syncthreads();
+    out[index[i]] = 1.0f;
+}
 """
 INTEGERS, FLOATS = np.arange(40, dtype=np.int32) * 5 % 32, np.linspace(0, 1, 256, dtype=np.float32)
 ARGUMENTS: dict[str, list[Any]] = {
     "product": [FLOATS, FLOATS.copy(), FLOATS.copy(), 64],
     "indirect": [INTEGERS, INTEGERS.copy(), FLOATS, FLOATS.copy()],
     "table": [INTEGERS, FLOATS],
+    "halves": [np.zeros(32, np.uint64), np.zeros(64, np.int32), FLOATS, 0],
 }
 AMPERE = Architecture(80)
 
@@ -109,7 +122,7 @@ def left_out(kernel: PreparedKernel, **names: tuple[str, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize(("kernel", "architecture"), [
-    ("product", AMPERE), ("indirect", AMPERE), ("indirect", None), ("table", AMPERE),
+    ("product", AMPERE), ("indirect", AMPERE), ("indirect", None), ("table", AMPERE), ("halves", AMPERE),
 ])  # fmt: skip
 def test_trace_is_the_same_without_what_decides_nothing(
     source: KernelSource, kernel: str, architecture: Architecture | None
