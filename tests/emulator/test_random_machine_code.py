@@ -42,8 +42,9 @@ def _written(kernel: RandomKernel, architecture: Architecture | None) -> npt.NDA
 
 
 # Not tried: shifts by more than any width. NVIDIA's assembler (13.0) makes `mul.wide.s32 q, r, 1` and `shl.b64 q, q, 2147483647`
-# behind it one product by 1, where PTX defines 0.
-_FAR = re.compile(r"shl\.b\d\d .*, \d{3,};")
+# behind it one product by 1, where PTX defines 0. And `bfe.s32` of constant bits behind the last one: it gives -1 for every value,
+# where PTX defines the sign.
+_FAR = re.compile(r"shl\.b\d\d .*, \d{3,};|bfe\.s32 .*, (3[2-9]|[4-9]\d|\d{3,}), \d+;")
 
 
 def check_levels(kernel: RandomKernel, number: int) -> None:
