@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import argparse
 import base64
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from screenshots import chromium
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "images" / "explorer.svg"
 WIDTH, HEIGHT, QUALITY, SECONDS = 1200, 860, 60, 3.2
@@ -100,18 +100,10 @@ def moving(frames: list[bytes]) -> str:
 def main() -> int:
     """Record."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    from playwright.sync_api import sync_playwright
-
-    browser = os.environ.get("WARPSIGHT_CHROMIUM") or shutil.which("chromium")
-    if browser is None:
-        print("error: there is no chromium; tools/browser.sh installs it", file=sys.stderr)
-        return 1
-    with tempfile.TemporaryDirectory() as folder, served(folder) as url, sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+    with chromium() as browser, tempfile.TemporaryDirectory() as folder, served(folder) as url:
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.goto(url)
         frames = [page.screenshot(type="jpeg", quality=QUALITY) for _ in scenes(page)]
-        chromium.close()
     TARGET.write_text(moving(frames), "utf-8")
     print(f"{TARGET.name}: {len(frames)} frames, {TARGET.stat().st_size / 1024:.0f} KiB")
     return 0

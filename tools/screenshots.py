@@ -12,7 +12,10 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from warpsight.analysis.report_data.kernel import Parts, advised_report_data
 from warpsight.gpu.loader import load_gpu
@@ -50,32 +53,37 @@ def native() -> str:
     return page(json.loads(json_text(document).replace(f"{ROOT}/", "")))
 
 
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Playwright's browser, while it runs. Where there is no chromium the program ends with an error."""
+    from playwright.sync_api import sync_playwright
+
+    program = os.environ.get("WARPSIGHT_CHROMIUM") or shutil.which("chromium")
+    if program is None:
+        sys.exit("error: there is no chromium; tools/browser.sh installs it")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
 def main() -> int:
     """Make the report, and a picture of each view."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    from playwright.sync_api import sync_playwright
-
-    browser = os.environ.get("WARPSIGHT_CHROMIUM") or shutil.which("chromium")
-    if browser is None:
-        print("error: there is no chromium; tools/browser.sh installs it", file=sys.stderr)
-        return 1
     FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         pages = {kind: Path(folder) / f"{kind}.html" for kind in ("report", "native")}
         pages["report"].write_text(report(), "utf-8")
         pages["native"].write_text(native(), "utf-8")
-        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         for name, (view, theme, height) in SHOTS.items():
-            context = chromium.new_context(
-                viewport={"width": WIDTH, "height": height}, device_scale_factor=SCALE, color_scheme=theme  # type: ignore[arg-type]
-            )
+            viewport = {"width": WIDTH, "height": height}
+            context = browser.new_context(viewport=viewport, device_scale_factor=SCALE, color_scheme=theme)
             shown = context.new_page()
             kind = "native" if name == "report-code" else "report"
             shown.goto(f"{pages[kind].as_uri()}#{view}")
             shown.locator("html[data-ready]").wait_for(state="attached")
             shown.screenshot(path=FOLDER / f"{name}.png")
             context.close()
-        chromium.close()
     return 0
 
 

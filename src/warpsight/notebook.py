@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,9 +21,10 @@ from warpsight.cli.parser import Parser
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch_template import parameter_names
-from warpsight.kernels.sources import find_kernel, load_source
+from warpsight.kernels.sources import find_kernel
 from warpsight.pipeline.autotune import copied
 from warpsight.pipeline.evaluate import ProfiledTrace, known_models, predict_profiled, profile_trace
+from warpsight.pipeline.kernel_input import kernels_for
 from warpsight.pipeline.request import DEFAULT_MODEL, KernelRequest
 from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.first_screen import first_screen
@@ -100,18 +102,34 @@ def cuda(line: str, cell: str, names: Mapping[str, Any]) -> CellAnswer:
     """
     chosen = _parser().parse_strictly(_words(line))
     gpu = load_gpu(chosen.gpu, overrides=chosen.overrides)
-    source = load_source(cell + "\n", kernel_expressions=(chosen.kernel,) if chosen.kernel else ())
-    wanted = [text.strip() for text in chosen.args.split(",")] if chosen.args is not None else None
-    expressions = parameter_names(source, find_kernel(source, chosen.kernel), [cell]) if wanted is None else wanted
-    values = {text: _value(text, names) for text in expressions}
+    text = cell + "\n"
+    expressions = _parameters(text, gpu, chosen.kernel) if chosen.args is None else _expressions(chosen.args)
+    values = {each: _value(each, names) for each in expressions}
     request = KernelRequest(
-        path=cell + "\n", kernel=chosen.kernel, grid=chosen.grid, block=chosen.block, shared=chosen.shared,
-        args=tuple(values[text] for text in expressions),
+        path=text, kernel=chosen.kernel, grid=chosen.grid, block=chosen.block, shared=chosen.shared,
+        args=tuple(values[each] for each in expressions),
     )  # fmt: skip
     before = _untouched(request)
     trace = obtain_trace(request, gpu=gpu)
-    arrays = {text: value for text, value in values.items() if hasattr(value, "dtype")}
+    arrays = {each: value for each, value in values.items() if hasattr(value, "dtype")}
     return CellAnswer(before, trace, gpu, chosen.model or default_model(), arrays)
+
+
+def _parameters(text: str, gpu: GpuSpec, kernel: str | None) -> list[str]:
+    source = kernels_for(text, gpu, kernel)
+    return parameter_names(source, find_kernel(source, kernel), [text])
+
+
+def _expressions(text: str) -> list[str]:
+    """`max(a, b), c` is two."""
+    try:
+        listed = ast.parse(f"[{text}]", mode="eval").body
+    except SyntaxError:
+        listed = None
+    if not isinstance(listed, ast.List):
+        remedy = "give Python expressions with commas between them: --args 'a, b, len(a)'"
+        raise UsageError(f"is not a list of expressions: {text}", place="--args", remedy=remedy)
+    return [ast.unparse(each) for each in listed.elts]
 
 
 def _words(line: str) -> list[str]:

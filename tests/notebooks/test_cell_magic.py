@@ -41,7 +41,7 @@ def test_cell_runs_on_variables_called_like_its_parameters_and_writes_their_arra
 def test_arguments_are_expressions_of_the_notebook(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPSIGHT_MODEL", "mdm")  # as for `warpsight predict`
     shell.user_ns.update(x=np.ones(64, np.float32), y=np.zeros(64, np.float32))
-    answer = shell.run_cell_magic("cuda", "--grid 1 --block 64 --gpu a100 --args '3, x, y, len(x) // 2'", CELL)
+    answer = shell.run_cell_magic("cuda", "--grid 1 --block 64 --gpu a100 --args '3, x, y, max(len(x) // 2, 1)'", CELL)
     assert shell.user_ns["y"].sum() == 96
     assert set(answer.arrays) == {"x", "y"}
     assert answer.prediction.model == "mdm"
@@ -50,7 +50,8 @@ def test_arguments_are_expressions_of_the_notebook(shell: Any, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [("--grid 1 --block 64 --gpu a100 --args 'missing, 1'", "argument missing: NameError"), ("--block 64", "--grid"),
-     ("--grid 1 --block 64 --gpu no-such-gpu", "no-such-gpu"), ("--grid '1 --block 64", "no closing quotation")],
+     ("--grid 1 --block 64 --gpu no-such-gpu", "no-such-gpu"), ("--grid '1 --block 64", "no closing quotation"),
+     ("--grid 1 --block 64 --gpu a100 --args 'x] + [y'", "not a list of expressions")],
 )
 def test_what_is_wrong_is_one_message(shell: Any, capsys: pytest.CaptureFixture[str], line: str, complaint: str) -> None:
     assert shell.run_cell_magic("cuda", line, CELL) is None

@@ -14,7 +14,7 @@ from warpsight.emulator.run.sampled import SampledRun
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import launch_of, trace_launch
-from warpsight.traces.packing import unpacked
+from warpsight.traces.packing import Packer, unpacked
 from warpsight.traces.schema import InMemory, KernelTrace, TraceChunk, WaveSample
 
 pytestmark = pytest.mark.unit
@@ -90,6 +90,19 @@ def test_loop_of_irregular_accesses_is_left_as_it_is() -> None:
     whole, sampled = traces("jumps")
     assert streams(list(sampled.chunks)) == streams(list(whole.chunks))
     assert size(list(sampled.chunks.packed())) == size(list(whole.chunks))
+
+
+def test_streams_that_end_before_their_path_are_kept_as_they_are(regular: tuple[KernelTrace, KernelTrace]) -> None:
+    """Behind the first of them lie events that would fit: what is left of the stream that it was cut from."""
+    trace = regular[0]
+    chunk = next(iter(trace.chunks))
+    events, sectors = int(chunk.event_offset[1]), int(chunk.sector_offset[1])
+    cut = TraceChunk(
+        0, chunk.path[[0, 0]], np.array([0, events // 2, events]), chunk.events[:events].copy(),
+        np.array([0, sectors // 2, sectors]), chunk.sectors[:sectors].copy(),
+    )  # fmt: skip
+    packed = Packer(trace.instructions, trace.block_start).packed(cut, trace.paths)
+    assert streams([unpacked(packed)]) == streams([cut])
 
 
 def test_caches_see_the_same_accesses(regular: tuple[KernelTrace, KernelTrace]) -> None:

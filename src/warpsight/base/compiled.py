@@ -51,6 +51,7 @@ class Compiled:
     @cached_property
     def callee(self) -> Any:
         """Numba's dispatcher for callers that are compiled themselves: it cannot be called from Python, and is not kept."""
+        leave_if_asked()  # as above: all callees are compiled with what Python calls
         _introduce_to_numba()
         options = {name: value for name, value in self._options.items() if name != "cache"}
         return numba.njit(**options, no_cpython_wrapper=True, no_cfunc_wrapper=True)(self.py_func)

@@ -12,10 +12,9 @@ from warpsight.explorer.question import Question
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import Dim3, KernelSource
 from warpsight.kernels.launch_template import LaunchTemplate, launch_template
-from warpsight.kernels.machine_code import native_architecture
 from warpsight.kernels.mangling import display_name
-from warpsight.kernels.sources import find_kernel, load_source, source_texts
-from warpsight.pipeline.kernel_input import level_of, wanted_architecture
+from warpsight.kernels.sources import find_kernel, source_texts
+from warpsight.pipeline.kernel_input import kernels_for
 from warpsight.pipeline.request import KernelRequest
 
 _TRITON = re.compile(r"^[ \t]*(?:import|from)[ \t]+triton\b", re.M)
@@ -59,9 +58,7 @@ def launch_form(question: Question, gpu: GpuSpec) -> LaunchForm:
     if question.language == "python":
         _check_installed(question)
         return LaunchForm((), "", (), (), tuple(question.args))
-    machine_code = level_of(KernelRequest(question.file), gpu) == "sass"
-    native = native_architecture(wanted_architecture(gpu))[0] if machine_code else None
-    source = load_source(question.file, kernel_expressions=(question.kernel,) if question.kernel else (), native=native)
+    source = kernels_for(question.file, gpu, question.kernel)
     kernels = tuple(display_name(name) for name in source.module.kernels)
     template = _template(source, question, kernels)
     names = [each.name or f"argument {number}" for number, each in enumerate(template.parameters, 1)]

@@ -1,7 +1,7 @@
 """Imported once by the process that answers are forked from: it loads the GPUs and answers an example.
 
 What it has loaded, its forks need not load: Numba, LLVM and the compiled simulators take seconds, and the first time compiling them
-takes a minute or more.
+takes half a minute.
 """
 
 from __future__ import annotations

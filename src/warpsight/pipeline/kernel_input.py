@@ -20,7 +20,7 @@ from warpsight.kernels.launch_file import LaunchSpec, is_kernel_object, read_lau
 from warpsight.kernels.machine_code import OLDEST_GPU, native_architecture, variant_of
 from warpsight.kernels.python_kernels import as_launch
 from warpsight.kernels.registers import RegisterUse, register_use
-from warpsight.kernels.sources import check_source, has_only_machine_code, own_architecture
+from warpsight.kernels.sources import check_source, has_only_machine_code, load_source, own_architecture
 from warpsight.kernels.toolkit import Architecture, parse_architecture
 from warpsight.kernels.triton_kernel import configurations, is_triton_kernel, launched_kernel, listed
 from warpsight.kernels.values import check_kinds, parse_integer
@@ -109,6 +109,15 @@ def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
     notes = tuple(text.strip() for text in (source.warnings, registers.note, note) if text.strip())
     sample = sample_size(request.sample, launch.blocks)
     return ReadyLaunch(source, launch, registers, limit, threads, sample, spec.seed, notes, _run_options(request), architecture)
+
+
+def kernels_for(path_or_text: str, gpu: GpuSpec, kernel: str | None = None) -> KernelSource:
+    """The kernels of a file or text, as a launch on `gpu` has them, which then finds them compiled. `kernel` names one, such as an
+    instance of a template. Raises what `load_source` raises.
+    """
+    machine_code = level_of(KernelRequest(path_or_text), gpu) == "sass"
+    native = native_architecture(wanted_architecture(gpu))[0] if machine_code else None
+    return load_source(path_or_text, kernel_expressions=(kernel,) if kernel else (), native=native)
 
 
 def threads_of(wanted: int | None) -> int:

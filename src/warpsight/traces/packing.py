@@ -65,9 +65,9 @@ def _loop_of_path(blocks, lanes, repeat, weight):  # type: ignore[no-untyped-def
 
 
 @jit(sources=("traces/events.py",), cache=True, nogil=True)
-def _marks(path, loop, memory, events, event, sector, marks):  # type: ignore[no-untyped-def]
+def _marks(path, loop, memory, events, bounds, marks):  # type: ignore[no-untyped-def]
     """Fill `marks` [iterations + 1, 2]: where, in `events` and in the sectors, each iteration of a warp's `loop` begins, and the
-    last one ends. The warp's streams begin at `event` and `sector`.
+    last one ends. The warp's streams lie within `bounds`; False where its path needs more than is there.
 
     `path`: blocks and repetitions of its entries; `memory`: where the memory instructions of each block begin, and of each the
     bytes of its event and those that count sectors.
@@ -75,6 +75,7 @@ def _marks(path, loop, memory, events, event, sector, marks):  # type: ignore[no
     blocks, repeat = path
     first, size, iterations = loop
     start, width, counts = memory
+    event, last_event, sector, last_sector = bounds
     end = first + 1 if size == 1 else first + size * iterations
     number = 0
     for entry in range(end):
@@ -83,9 +84,12 @@ def _marks(path, loop, memory, events, event, sector, marks):  # type: ignore[no
                 marks[number, 0], marks[number, 1] = event, sector
                 number += 1
             for row in range(start[blocks[entry]], start[blocks[entry] + 1]):
+                if event + width[row] > last_event:
+                    return False
                 sector += sectors_of_event(events, event, counts[row])
                 event += width[row]
     marks[number, 0], marks[number, 1] = event, sector
+    return sector <= last_sector
 
 
 @jit(cache=True, nogil=True)
@@ -165,12 +169,12 @@ def _pack(paths, memory, chunk, packed, offsets, loops):  # type: ignore[no-unty
             known[number, 0], known[number, 1], known[number, 2] = found
         first, entries, iterations = known[number]
         laps, period = 1, 1
+        bounds = (event_offset[warp], event_offset[warp + 1], sector_offset[warp], sector_offset[warp + 1])
         if iterations >= _LEAST_LAPS:
             marks = marks if iterations < len(marks) else np.zeros((2 * iterations, 2), np.int64)
             of_path, loop = (block[low:high], repeat[low:high]), (first, entries, iterations)
-            _marks(of_path, loop, (start, width, counts), events, event_offset[warp], sector_offset[warp], marks)
-            laps, period = _best(events, sectors, marks, iterations)
-        bounds = (event_offset[warp], event_offset[warp + 1], sector_offset[warp], sector_offset[warp + 1])
+            if _marks(of_path, loop, (start, width, counts), events, bounds, marks):  # else its readers say what is wrong
+                laps, period = _best(events, sectors, marks, iterations)
         offsets[warp + 1] = _put(events, sectors, bounds, marks, (laps, period), packed, offsets[warp], loops[warp])
 
 

@@ -225,7 +225,7 @@ class Run:
     ) -> None:
         source, function, native = prepared.source, prepared.function, prepared.native
         self.source, self.launch, self.function, self.native = source, launch, function, native
-        self.limit, self.progress, self.options = limit, progress, options
+        self.limit, self.options, self.progress = limit, options, progress or (lambda done, blocks: None)
         self.name = display_name(launch.kernel)
         if (launch.cluster_blocks > 1) is not native.clustered:
             raise ValueError("whether the kernel is launched in clusters of several blocks must be said when it is prepared")
@@ -299,12 +299,12 @@ class Run:
             record = {"pc": self._last_pc(worker), "warp": int(worker.context[Slot.WARP]), "block": worker.block}
             raise limit_error(self.limit, record, self._scene(worker))
         worker.context[Slot.POLL_AT] = worker.instructions + min(self.limit + 1 - total, POLL_INSTRUCTIONS)
-        if self.progress is not None and len(self.workers) == 1:
+        if len(self.workers) == 1:
             self.progress(worker.block, self.launch.blocks)
 
     def execute_unrecorded(self, probes: Probes | None = None, threads: int = 1) -> int:
         """Run all blocks, or those that `probes` need, and throw away what they record; the number of warp instructions."""
-        if self._on_threads(threads, self._discard) is not None:
+        if self._on_threads(threads, lambda streams: sum(1 for _ in self._reported(streams))) is not None:
             return self.instructions
         worker = self.new_worker()
         if probes is not None:
@@ -313,8 +313,7 @@ class Run:
         end = blocks if probes is None else align_up(probes.end_block(worker.warps_per_block), band_of(self.launch))
         try:
             for done in worker.discard(0, end):
-                if self.progress is not None:
-                    self.progress(done, blocks)
+                self.progress(done, blocks)
         except Stopped as stopped:
             raise self.fault(stopped.worker, stopped.block) from None
         return self.instructions
@@ -324,7 +323,6 @@ class Run:
         collected = self._on_threads(threads, lambda streams: self._collect(streams, sink))
         if collected is not None:
             return collected
-        sink.restart()
         try:
             return self._collect(self.new_worker().streams(0, self.launch.blocks), sink)
         except Stopped as stopped:
@@ -350,19 +348,21 @@ class Run:
         self.workers.clear()
         return None
 
-    def _discard(self, streams: Iterable[Streams]) -> int:
+    def _reported(self, streams: Iterable[Streams]) -> Iterable[Streams]:
+        """The streams; the progress of each is told when the next one is wanted."""
         for part in streams:
-            if self.progress is not None:
-                self.progress(part.end_block, self.launch.blocks)
-        return self.launch.blocks
+            yield part
+            self.progress(part.end_block, self.launch.blocks)
 
     def _collect(self, streams: Iterable[Streams], sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
         paths = PathStore()
         self.polls.instructions = 0  # this may be the second time
-        for part in streams:
-            sink.add(self.chunk(part, paths))
-            if self.progress is not None:
-                self.progress(part.end_block, self.launch.blocks)
+        try:
+            for part in self._reported(streams):
+                sink.add(self.chunk(part, paths))
+        except (Stopped, Conflict):
+            sink.restart()  # the blocks may run again
+            raise
         return paths.table(), paths.warps
 
     def chunk(self, part: Streams, paths: PathStore, first_warp: int = 0) -> TraceChunk:
