@@ -163,6 +163,12 @@ def reference_to(record: type[Item]) -> Callable[[Any], Item]:
     return cast(Callable[[Any], Item], record_at)
 
 
+@intrinsic
+def ask_for(typing_context: Any, table: Any, row: Any) -> Any:
+    """In compiled code: bring a row of a table to the host's nearest cache, without waiting for it."""
+    return record_types.asked_for(table, row)
+
+
 def c_function(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
     """Compile for callers in native code, now, and keep it on disk: the result's `address` is that of the C function."""
     _introduce_to_numba()

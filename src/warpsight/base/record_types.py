@@ -13,7 +13,7 @@ from numba.core.datamodel.models import PrimitiveModel
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global
 from numba.extending import lower_builtin, lower_getattr_generic, lower_setattr_generic, register_model
 
-from warpsight.base.records import Record, dtype_of, fields_of, row_type
+from warpsight.base.records import CACHE_LINE_BYTES, Record, dtype_of, fields_of, row_type
 
 _BYTE = ir.IntType(8)
 
@@ -142,6 +142,22 @@ def _set_row(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     table = signature.args[0]
     _store(context, builder, table.row, _row(builder, table, *arguments[:2]), arguments[2])
     return context.get_dummy_value()
+
+
+def asked_for(table: Any, row: Any) -> Any:
+    """Signature and code of what asks the host's caches for all of a row, which never waits and never faults."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _row(builder, table, *arguments)
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [_BYTE.as_pointer()], ir.FunctionType(ir.VoidType(), [
+            _BYTE.as_pointer(), *[ir.IntType(32)] * 3
+        ]))
+        how = [ir.Constant(ir.IntType(32), number) for number in (0, 3, 1)]  # to read, often, data
+        for first in range(0, table.dtype.itemsize, CACHE_LINE_BYTES):
+            builder.call(ask, [builder.gep(place, [ir.Constant(ir.IntType(64), first)]), *how])
+        return context.get_dummy_value()
+
+    return types.none(table, types.int64), generate
 
 
 def register(python_type: type, attribute: str) -> None:

@@ -46,7 +46,7 @@ UInt16 = Annotated[int, np.uint16]
 UInt32 = Annotated[int, np.uint32]
 Address = npt.NDArray[np.int64]
 
-_CACHE_LINE_BYTES = 64
+CACHE_LINE_BYTES = 64
 _SCALARS: dict[Any, np.dtype[Any]] = {int: np.dtype(np.int64), float: np.dtype(np.float64), bool: np.dtype(np.bool_)}
 
 
@@ -102,8 +102,8 @@ class Memory:
         for name, count in rows.items():
             starts[name] = end
             end += _aligned(self._rows[name].itemsize * count)
-        block = np.zeros(end + _CACHE_LINE_BYTES, np.uint8)
-        block = block[-block.ctypes.data % _CACHE_LINE_BYTES :]
+        block = np.zeros(end + CACHE_LINE_BYTES, np.uint8)
+        block = block[-block.ctypes.data % CACHE_LINE_BYTES :]
         self.root: Any = block[: whole.itemsize].view(whole)[0]
         self.address: Address = np.array([block.ctypes.data], np.int64)
         self._tables: dict[str, npt.NDArray[Any]] = {}
@@ -123,4 +123,4 @@ class Memory:
 
 
 def _aligned(size: int) -> int:
-    return -(-size // _CACHE_LINE_BYTES) * _CACHE_LINE_BYTES
+    return -(-size // CACHE_LINE_BYTES) * CACHE_LINE_BYTES

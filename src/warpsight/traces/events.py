@@ -17,8 +17,8 @@ Longs = npt.NDArray[np.int64]
 @inlined
 def sectors_of_event(events: Any, first: int, size: int) -> int:
     """In compiled code: the sectors of the event at byte `first`, which its first `size` bytes count; 0 bytes: it has none."""
-    sectors = np.int64(0)
-    for byte in range(size):
+    sectors = np.int64(events[first]) if size > 0 else np.int64(0)
+    for byte in range(1, size):
         sectors += np.int64(events[first + byte]) << 8 * byte
     return int(sectors)
 

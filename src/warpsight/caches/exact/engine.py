@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from warpsight.base.compiled import compiled, inlined, kept_until_changed, reference_to
 from warpsight.base.records import Address
+from warpsight.caches.exact.ahead import look_ahead
 from warpsight.caches.exact.l2 import close_launch, close_round
 from warpsight.caches.exact.lsu import issue, work
-from warpsight.caches.exact.scheduler import pick, pick_all
+from warpsight.caches.exact.scheduler import next_event, pick, pick_all, pick_with_room
 from warpsight.caches.exact.state import DO_EXIT, DO_MEMORY, GTO, NEVER, State
 from warpsight.caches.exact.warps import advance, arrive_or_end, break_barriers, launch_blocks
 
@@ -24,8 +25,8 @@ def _issue_turn(state: State, sm: int, number: int) -> bool:
     """The picked warp of scheduler `number` of `sm` does what it stands at. Whether no other warp can go on by it."""
     machine = state.machine
     scheduler = state.schedulers[sm * machine.schedulers + number]
-    slot = sm * machine.warp_slots + scheduler.picked
-    kind, now = state.warps[slot].kind, scheduler.next_event
+    slot = sm * machine.warp_slots + scheduler.picked * machine.schedulers + number
+    kind, now = state.warps[slot].kind, state.sms[sm].next_event
     ends = kind == DO_EXIT
     scheduler.clock = now if ends else now + machine.issue_ticks
     # A greedy scheduler must not favour the warp that next moves into the slot of one that ended.
@@ -45,8 +46,9 @@ def _next_actor(state: State, sm: int) -> int:
     actor, time = schedulers, unit.lsu.next_event
     # A tie goes to the scheduler with the lowest number.
     for number in range(schedulers - 1, -1, -1):
-        if state.schedulers[sm * schedulers + number].next_event <= time:
-            actor, time = number, state.schedulers[sm * schedulers + number].next_event
+        acts = next_event(state, sm, number)
+        if acts <= time:
+            actor, time = number, acts
     unit.next_event = time
     return actor
 
@@ -56,21 +58,24 @@ def _run_sm(state: State, sm: int, until: int) -> bool:
     """Let `sm` act until the time `until`; False if it first needs a block that is missing in the window."""
     machine, lsu = state.machine, state.sms[sm].lsu
     while True:
-        if not launch_blocks(state):
+        if state.has_free_places and not launch_blocks(state):
             return False
         actor = _next_actor(state, sm)
         now = state.sms[sm].next_event
         if now >= until:
             return True
         state.turns += 1
-        was_full, had_room_since = lsu.length == machine.access_queue, lsu.room_since
+        had_room_since = lsu.room_since
         if actor < machine.schedulers:
             concerned = actor if _issue_turn(state, sm, actor) else machine.schedulers
         else:
             passed = work(state, sm, now)
-            concerned = (passed - sm * machine.warp_slots) % machine.schedulers if passed >= 0 else -1
-        if concerned == machine.schedulers or lsu.room_since != had_room_since or (lsu.length == machine.access_queue) != was_full:
+            concerned = state.warps[passed].scheduler if passed >= 0 else -1
+        if concerned == machine.schedulers:
             pick_all(state, sm)
+            continue
+        if lsu.room_since != had_room_since:
+            pick_with_room(state, sm, concerned, had_room_since)
         elif concerned >= 0:
             pick(state, sm, concerned)
 
@@ -83,6 +88,8 @@ def _run_round(state: State) -> bool:
     while state.next_sm < machine.sm_count:
         # ports serve SMs in turn: no SM is always the first at every slice and channel
         sm = (state.next_sm + state.rounds * machine.first_sm_step) % machine.sm_count
+        if machine.looks_ahead:
+            look_ahead(state, until)
         if state.sms[sm].next_event < until and not _run_sm(state, sm, until):
             return False
         state.next_sm += 1

@@ -123,6 +123,7 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
         machine["schedulers"], machine["policy"] = 1, LRR
         # In turn: no SM is a cycle ahead.
         machine["issue_ticks"] = machine["lookahead"] = TICKS
+    machine["scheduler_slots"] = -(-machine["warp_slots"] // machine["schedulers"])
     return machine
 
 
@@ -130,7 +131,7 @@ def _set_times(machine: Any, gpu: GpuSpec) -> None:
     machine["issue_ticks"] = TICKS // gpu.sm.issue_width
     machine["request_ticks"] = TICKS
     machine["patience"] = TICKS * PATIENCE_CYCLES
-    machine["first_sm_step"] = 1
+    machine["first_sm_step"], machine["looks_ahead"] = 1, True
     # An effect of one SM reaches another through the L2, and no sooner.
     machine["lookahead"] = TICKS * max(1, gpu.l2.latency_cycles)
     machine["l1"]["latency"] = TICKS * gpu.l1.latency_cycles

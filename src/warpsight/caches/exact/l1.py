@@ -10,7 +10,7 @@ from __future__ import annotations
 from warpsight.addressing.coalescing import part_of_line
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.mapping import set_index
-from warpsight.base.compiled import compiled, inlined
+from warpsight.base.compiled import ask_for, compiled, inlined
 from warpsight.base.records import Table
 from warpsight.caches.exact.l2 import l2_read, l2_write, latency_beyond_l1
 from warpsight.caches.exact.lru import with_first
@@ -180,6 +180,39 @@ def _replace(state: State, sm: int, way: int, line: int) -> None:
         there.following = state.l1_buckets[bucket]
         state.l1_buckets[bucket] = way + 1
     there.tag, there.valid, there.ready = line, 0, 0
+
+
+# -- What is asked for before its turn, in three steps (module `ahead`). The lines of a set of few ways lie side by side.
+
+@inlined
+def ask_for_bucket(state: State, sm: int, line: int) -> None:
+    """Ask for where `line` is looked for."""
+    if state.machine.l1.ways <= FEW_WAYS:
+        for way in range(0, state.machine.l1.ways, 2):
+            ask_for(state.l1_lines, sm * state.machine.l1.sets * state.machine.l1.ways + _set_of(state, sm, line).first + way)
+    else:
+        ask_for(state.l1_buckets, _bucket(state, sm, line))
+
+
+@inlined
+def ask_for_way(state: State, sm: int, line: int) -> None:
+    """Ask for what `line` is compared with first."""
+    if state.machine.l1.ways > FEW_WAYS:
+        number = state.l1_buckets[_bucket(state, sm, line)]
+        ask_for(state.l1_lines, sm * state.machine.l1.sets * state.machine.l1.ways + max(0, number - 1))
+
+
+@inlined
+def ask_for_neighbours(state: State, sm: int, line: int) -> bool:
+    """Ask for the ways that change when `line` becomes the most recent, or takes the place of the oldest. Whether it is there."""
+    ways = _set_of(state, sm, line)
+    way = _find(state, sm, ways, line)
+    if state.machine.l1.ways > FEW_WAYS:
+        first = sm * state.machine.l1.sets * state.machine.l1.ways
+        moved = way if way >= 0 else ways.oldest
+        ask_for(state.l1_lines, first + _way(state, sm, moved).newer)
+        ask_for(state.l1_lines, first + _way(state, sm, moved).older)
+    return way >= 0
 
 
 # -- Reads and writes.

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from warpsight.addressing.integers import quotient, set_bits
 from warpsight.addressing.mapping import channel_of_slice, is_in_other_partition, line_in_slice, set_index, slice_of_line
-from warpsight.base.compiled import compiled, inlined
+from warpsight.base.compiled import ask_for, compiled, inlined
 from warpsight.base.records import Memory, Table
 from warpsight.caches.exact.lru import age_of, find, to_back, to_front, victim, way_at
 from warpsight.caches.exact.state import LEVEL_DRAM, LEVEL_FAR, LEVEL_L2, NO_LINE, Line, Machine, Port, Spread, State
@@ -228,6 +228,32 @@ def l2_write(state: State, line: int, sectors: int, whole: bool, pc: int, now: i
     if machine.most_dirty < machine.l2.ways:
         _limit_dirty(state, row, channel, pc, now)
     return gone
+
+
+# -- What is asked for before its turn, in two steps (module `ahead`).
+
+@inlined
+def _home(state: State, line: int) -> int:
+    """The number of the set that L2 line `line` belongs to."""
+    machine = state.machine
+    return _set_of(state, slice_of_line(line, machine.lines_per_piece, machine.slices, machine.slice_rule), line)
+
+
+@inlined
+def ask_for_set(state: State, line: int) -> None:
+    """Ask for the tags of the set of L2 line `line`, and for the order of its ways."""
+    row = _home(state, line)
+    ask_for(state.l2_tags, row * state.machine.l2.ways)
+    ask_for(state.l2_order, row * state.machine.l2_order_words)
+    ask_for(state.l2_dirty, row)
+
+
+@inlined
+def ask_for_line(state: State, line: int) -> None:
+    """Ask for L2 line `line`, or for the one whose place it takes."""
+    row = _home(state, line)
+    way = find(state, row, line)
+    ask_for(state.l2_lines, row * state.machine.l2.ways + (way if way >= 0 else way_at(state, row, state.machine.l2.ways - 1)))
 
 
 # -- How evenly traffic spreads.

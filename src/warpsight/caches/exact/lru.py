@@ -25,11 +25,21 @@ def rotated(word: int, place: int, bits: int, newest: int) -> int:
     return word & ~(before << bits | ((1 << bits) - 1)) | (word & before) << bits | newest
 
 
+_ONES = 0x1111111111111111  # in each four bits
+_HIGHEST = -7 * _ONES - 1  # the highest of each four, as a signed number
+
+
+@inlined
+def _place_of(order: int, way: int) -> int:
+    """The lowest of the four bits that hold `way` in a word."""
+    other = order ^ way * _ONES  # zero in the four bits that hold the way; the lowest such zero keeps its highest bit below
+    return trailing_zeros((other - _ONES) & ~other & _HIGHEST) - 3
+
+
 @inlined
 def with_first(order: int, way: int) -> int:
     """The order of up to eight ways, four bits each, with `way` as the most recent."""
-    other = order ^ way * 0x11111111  # zero in the four bits that hold the way; the lowest such zero keeps its highest bit below
-    return rotated(order, trailing_zeros((other - 0x11111111) & ~other & 0x88888888) - 3, 4, way)
+    return rotated(order, _place_of(order, way), 4, way)
 
 
 # -- Sets of the L2. Set `row` has `ways` lines and tags, and the words of its order.
@@ -73,6 +83,8 @@ def way_at(state: State, row: int, age: int) -> int:
 @inlined
 def age_of(state: State, row: int, way: int) -> int:
     """The place of the way in the order of use."""
+    if state.machine.l2_way_bits == 4:
+        return _place_of(state.l2_order[row], way) >> 2
     age = 0
     while way_at(state, row, age) != way:
         age += 1

@@ -1,94 +1,119 @@
-"""Which warp of an SM issues next. Warp slots belong to the SM's schedulers in turn."""
+"""Which warp of an SM issues next. Warp slots belong to the SM's schedulers in turn: slot `place * schedulers + number` is the
+scheduler's own `place`.
+"""
 
 from __future__ import annotations
 
+from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.base.records import Table
-from warpsight.caches.exact.state import DO_MEMORY, GTO, NEVER, State
+from warpsight.caches.exact.state import DO_MEMORY, GTO, LRR, NEVER, State
 
 
 @inlined
-def _earliest(times: Table[int], first: int, end: int, step: int) -> int:
-    """The least of every `step`-th entry. Free of branches where all count, so that the compiler compares several at a time."""
+def _earliest(times: Table[int], first: int, count: int) -> int:
+    """The least of `count` entries. Free of branches, as the next, so that the compiler compares several at a time."""
     least = NEVER
-    if step == 1:
-        for place in range(first, end):
-            least = min(least, times[place])
-        return least
-    place = first
-    while place < end:
-        least = min(least, times[place])
-        place += step
+    for place in range(count):
+        least = min(least, times[first + place])
     return least
 
 
 @inlined
-def _greedy_then_oldest(state: State, sm: int, scheduler: int, limit: int) -> int:
-    """The oldest of the scheduler's warps that is eligible by `limit`; -1 if none."""
-    machine, first_slot = state.machine, sm * state.machine.warp_slots
+def _next_in_turn(times: Table[int], first: int, count: int, last: int, limit: int) -> int:
+    """Of `count` entries the first after number `last`, in turn, that is at most `limit`; -1 if none."""
+    nearest = count
+    for place in range(count):
+        turns = place - last - 1
+        turns += count if turns < 0 else 0
+        nearest = min(nearest, turns if times[first + place] <= limit else count)
+    place = last + 1 + nearest
+    return -1 if nearest == count else place if place < count else place - count
+
+
+@inlined
+def _oldest(state: State, sm: int, number: int, first: int, limit: int) -> int:
+    """The place of the oldest of the scheduler's warps that is eligible by `limit`; -1 if none."""
+    machine = state.machine
     for age in range(state.sms[sm].resident):
         slot = state.age_order[sm * machine.blocks_per_sm + age] * machine.warps_per_block
         end = slot + machine.warps_per_block
-        while machine.schedulers > 1 and (slot - scheduler) % machine.schedulers != 0:
-            slot += 1
-        while slot < end:
-            if state.eligible[first_slot + slot] <= limit:
-                return slot
-            slot += machine.schedulers
-    return -1
-
-
-@compiled
-def _round_robin(state: State, sm: int, scheduler: int, limit: int) -> int:
-    """The next of the scheduler's warps in turn that is eligible by `limit`; -1 if none."""
-    step, slots = state.machine.schedulers, state.machine.warp_slots
-    slot = state.schedulers[sm * step + scheduler].last
-    for _ in range(slots):
-        slot = scheduler if slot < 0 or slot + step >= slots else slot + step
-        if state.eligible[sm * slots + slot] <= limit:
-            return slot
+        place = quotient(slot + machine.schedulers - 1 - number, machine.schedulers)
+        while place * machine.schedulers + number < end:
+            if state.eligible[first + place] <= limit:
+                return place
+            place += 1
     return -1
 
 
 @inlined
-def _choose(state: State, sm: int, scheduler: int, horizon: int) -> int:
-    """The warp that goes next, by the GPU's policy, among those eligible by `horizon`, else the first that is; -1 if none.
+def _by_policy(state: State, sm: int, number: int, first: int, limit: int) -> int:
+    machine = state.machine
+    if machine.policy == GTO:
+        return _oldest(state, sm, number, first, limit)
+    last = state.schedulers[sm * machine.schedulers + number].last
+    return _next_in_turn(state.eligible, first, machine.scheduler_slots, last, limit)
 
-    A greedy scheduler stays with its last warp while that is eligible.
+
+@inlined
+def _choose(state: State, sm: int, number: int, horizon: int) -> int:
+    """The place of the warp that goes next, by the GPU's policy, among those eligible by `horizon`, else the first that is; -1 if
+    none.
+
+    A greedy scheduler stays with its last warp while that is eligible. In turn, nobody comes before the warp after the last one.
     """
     machine = state.machine
-    first = sm * machine.warp_slots
-    greedy = machine.policy == GTO
-    last = state.schedulers[sm * machine.schedulers + scheduler].last
-    if greedy and last >= 0 and state.eligible[first + last] <= horizon:
-        return last
-    earliest = _earliest(state.eligible, first + scheduler, first + machine.warp_slots, machine.schedulers)
-    if earliest == NEVER:
-        return -1
-    limit = max(earliest, horizon)
-    return _greedy_then_oldest(state, sm, scheduler, limit) if greedy else _round_robin(state, sm, scheduler, limit)
+    scheduler = sm * machine.schedulers + number
+    first = scheduler * machine.scheduler_slots
+    favoured = state.schedulers[scheduler].last
+    if machine.policy == LRR:
+        favoured = favoured + 1 if favoured + 1 < machine.scheduler_slots else 0
+    if favoured >= 0 and state.eligible[first + favoured] <= horizon:
+        return favoured
+    chosen = _by_policy(state, sm, number, first, horizon)
+    if chosen >= 0:
+        return chosen
+    earliest = _earliest(state.eligible, first, machine.scheduler_slots)
+    return -1 if earliest == NEVER else _by_policy(state, sm, number, first, earliest)
 
 
 @compiled
 def pick(state: State, sm: int, number: int) -> None:
     """Choose the warp that scheduler `number` of `sm` runs next, and when. Needed after a change of its warps or its clock."""
-    machine, lsu = state.machine, state.sms[sm].lsu
+    machine = state.machine
     scheduler = state.schedulers[sm * machine.schedulers + number]
-    clock, room_since = scheduler.clock, lsu.room_since
-    slot = _choose(state, sm, number, max(clock, room_since))
-    scheduler.picked = slot
-    time = NEVER
-    if slot >= 0:
-        warp = state.warps[sm * machine.warp_slots + slot]
-        time = max(clock + warp.gap * machine.issue_ticks, warp.arrival)
-        if warp.kind == DO_MEMORY:
-            # While the queue of accesses is full the scheduler waits; it chooses again when there is room.
-            time = NEVER if lsu.length == machine.access_queue else max(time, room_since)
-    scheduler.next_event = time
+    place = _choose(state, sm, number, max(scheduler.clock, state.sms[sm].lsu.room_since))
+    scheduler.picked, scheduler.time, scheduler.issues = place, NEVER, False
+    if place >= 0:
+        warp = state.warps[sm * machine.warp_slots + place * machine.schedulers + number]
+        scheduler.time = max(scheduler.clock + warp.gap * machine.issue_ticks, warp.arrival)
+        scheduler.issues = warp.kind == DO_MEMORY
 
 
 @inlined
 def pick_all(state: State, sm: int) -> None:
     """Let every scheduler of `sm` choose again, after a change that concerns them all."""
-    for scheduler in range(state.machine.schedulers):
-        pick(state, sm, scheduler)
+    for number in range(state.machine.schedulers):
+        pick(state, sm, number)
+
+
+@inlined
+def pick_with_room(state: State, sm: int, concerned: int, had_room_since: int) -> None:
+    """The queue of accesses has had room since another time than before: let those choose again that look farther ahead for it, and
+    scheduler `concerned` in any case (-1: none).
+    """
+    machine, room_since = state.machine, state.sms[sm].lsu.room_since
+    for number in range(machine.schedulers):
+        clock = state.schedulers[sm * machine.schedulers + number].clock
+        if number == concerned or max(clock, room_since) != max(clock, had_room_since):
+            pick(state, sm, number)
+
+
+@inlined
+def next_event(state: State, sm: int, number: int) -> int:
+    """When scheduler `number` of `sm` acts: while the queue of accesses is full, it waits with a warp that stands at one."""
+    machine, lsu = state.machine, state.sms[sm].lsu
+    scheduler = state.schedulers[sm * machine.schedulers + number]
+    if not scheduler.issues:
+        return scheduler.time
+    return NEVER if lsu.length == machine.access_queue else max(scheduler.time, lsu.room_since)

@@ -127,9 +127,10 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     places, slots, schedulers = (sms * int(machine[name]) for name in ("blocks_per_sm", "warp_slots", "schedulers"))
     l1_sets, l2_sets = sms * int(machine["l1"]["sets"]), slices * int(machine["l2"]["sets"])
     l2_lines, l2_words = l2_sets * int(machine["l2"]["ways"]), l2_sets * int(machine["l2_order_words"])
+    upcoming = int(machine["lookahead"]) // max(1, int(machine["request_ticks"]))
     memory = Memory(
-        State, counters=len(program.code), free_places=places, gpcs=int(machine["gpcs"]), sms=sms, schedulers=schedulers,
-        places=places, age_order=places, warps=slots, eligible=slots, load_ready=slots * program.loads,
+        State, upcoming=upcoming, counters=len(program.code), free_places=places, gpcs=int(machine["gpcs"]), sms=sms, schedulers=schedulers,
+        places=places, age_order=places, warps=slots, eligible=schedulers * int(machine["scheduler_slots"]), load_ready=slots * program.loads,
         waiting_accesses=sms * int(machine["access_queue"]), current=int(machine["most_requests"]),
         requests=sms * 2 * int(machine["most_requests"]),
         l1_lines=l1_sets * int(machine["l1"]["ways"]), l1_sets=l1_sets, l1_buckets=sms * int(machine["l1_buckets"]),
@@ -141,10 +142,10 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     tables = {name: getattr(program, name) for name in ("basic_blocks", "stops", "code", "path")}
     for name, table in {**tables, "l1_groups": sector_groups(gpu.l1), "l2_groups": sector_groups(gpu.l2)}.items():
         memory.put(name, table)
-    memory["warps"]["id"] = -1
+    _assign_slots(memory["warps"], machine)
     memory["eligible"][:] = NEVER
     memory["schedulers"]["picked"] = memory["schedulers"]["last"] = -1
-    memory["schedulers"]["next_event"] = memory["sms"]["lsu"]["next_event"] = NEVER
+    memory["schedulers"]["time"] = memory["sms"]["lsu"]["next_event"] = NEVER
     memory["sms"]["lsu"]["slot"] = -1
     _free_all_places(memory, machine)
     _link_l1_ways(memory, machine)
@@ -163,6 +164,14 @@ def _free_all_places(memory: Memory, machine: Any) -> None:
         queue["sm"], queue["place"] = sms[first_wave(room, len(sms), per_sm)], np.arange(room) // len(sms)
         ring["first"], ring["room"], ring["tail"] = first, room, room
         first += room
+
+
+def _assign_slots(warps: Any, machine: Any) -> None:
+    """All warp slots are free; those of an SM belong to its schedulers in turn."""
+    sm, slot = np.divmod(np.arange(len(warps)), machine["warp_slots"])
+    place, warps["scheduler"] = np.divmod(slot, machine["schedulers"])
+    warps["turn"] = (sm * machine["schedulers"] + warps["scheduler"]) * machine["scheduler_slots"] + place
+    warps["id"] = -1
 
 
 def _link_l1_ways(memory: Memory, machine: Any) -> None:

@@ -7,7 +7,7 @@ for each 32 B sector of a line.
 
 from __future__ import annotations
 
-from warpsight.base.records import Record, Table, UInt8, UInt16, UInt32
+from warpsight.base.records import Int32, Record, Table, UInt8, UInt16, UInt32
 from warpsight.traces.window import WindowWarp
 
 TICKS = 1024
@@ -45,12 +45,14 @@ class Machine(Record):
     blocks_per_sm: int
     warps_per_block: int
     warp_slots: int  # per SM
+    scheduler_slots: int  # of these per scheduler, at most
     blocks: int  # of the launch
     cluster_blocks: int  # that start together, on SMs of one GPC
     gpcs: int
     in_order: bool  # blocks start in the order of their numbers
     loads: int  # of the kernel: instructions that load or do an atomic, and write a register
     issue_ticks: int  # per warp instruction and scheduler
+    looks_ahead: bool  # rounds are long enough to bring the records of the next SMs to the host's nearest cache
     access_queue: int  # issued accesses that can wait for the load-store unit of an SM
     request_ticks: int  # per line request of the load-store unit
     most_requests: int  # of an access
@@ -170,18 +172,17 @@ class Warp(Record):
     id: int  # -1: the slot is free
     event: int
     event_end: int
-    sector: int
-    sector_end: int
-    taken: int  # sectors up to here belong to events that were read, as if its loop were not packed
     event_wrap: int  # where its loop's events begin again, as long as laps are left
-    event_period: int
-    event_laps: int  # left to be read
+    sector: int
     sector_wrap: int  # the same of its sectors; NEVER: nowhere any more
-    sector_period: int
-    lap: int  # from 0 on, of the sector that is read next
-    last_lap: int
+    sectors_left: int  # of events that were not read, as if its loop were not packed
     gap: int  # instructions since its last turn
     arrival: int  # when it reached the stop where it stands
+    event_period: UInt32
+    event_laps: UInt32  # left to be read
+    sector_period: UInt32
+    lap: UInt32  # from 0 on, of the sector that is read next
+    last_lap: UInt32
     path_entry: UInt32
     path_end: UInt32
     repeat: UInt32  # executions left of the basic block
@@ -191,6 +192,8 @@ class Warp(Record):
     pc: UInt32
     kind: UInt8  # what it does at that stop
     pending: UInt8  # accesses that it issued and that have not passed the load-store unit
+    scheduler: UInt16  # of its slot, which stays
+    turn: UInt32  # of its slot: where in `State.eligible`
 
 
 class Place(Record):
@@ -221,9 +224,10 @@ class Scheduler(Record):
     """A warp scheduler."""
 
     clock: int  # when it can issue next
-    picked: int  # warp slot (of the SM) that goes next; -1: none
-    last: int  # warp slot that went last; -1: none
-    next_event: int
+    time: int  # when the picked warp can go, if it finds room in the queue of accesses; NEVER: there is none
+    picked: Int32  # place (of its own) of the warp that goes next; -1: none
+    last: Int32  # place of the warp that went last; -1: none
+    issues: bool  # the picked warp stands at an access
 
 
 class LoadStoreUnit(Record):
@@ -246,11 +250,11 @@ class LoadStoreUnit(Record):
 class WaitingAccess(Record):
     """An access in the queue of a load-store unit."""
 
-    slot: int
-    pc: int
-    sectors: int
+    slot: UInt32
+    pc: UInt32
+    sectors: UInt32
+    repeats: UInt32
     whole: bool  # it writes all bytes of its sectors
-    repeats: int
 
 
 class Sm(Record):
@@ -333,6 +337,7 @@ class State(Record):
     # The launch.
     next_block: int
     live_warps: int
+    has_free_places: bool  # since blocks were started last
     block_order: Table[int]  # the numbers of the blocks in the order in which they start; empty where they start in theirs
     free_places: Table[FreePlace]  # [GPC, place]
     gpcs: Table[Gpc]
@@ -347,10 +352,11 @@ class State(Record):
     places: Table[Place]  # [SM, place]
     age_order: Table[int]  # [SM, age] places of the resident blocks, oldest first
     warps: Table[Warp]  # [SM, slot]
-    eligible: Table[int]  # [SM, slot] when the warp can be picked
+    eligible: Table[int]  # [SM, scheduler, place] when the warp can be picked; NEVER for places without a slot
     load_ready: Table[int]  # [SM, slot, load] when the data is there
     waiting_accesses: Table[WaitingAccess]  # [SM, entry of the queue]
     current: Table[UInt32]  # [most requests] sectors of the access that begins
+    upcoming: Table[int]  # [requests in a round] of the SM that acts next: line << 1, with 1 for those that go to the L2
     requests: Table[int]  # [SM, 2, most requests] line numbers and masks of the access being processed
     l1_lines: Table[L1Line]  # [SM, set, way]
     l1_sets: Table[L1Set]  # [SM, set]

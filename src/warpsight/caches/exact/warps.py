@@ -44,11 +44,11 @@ def _take_event(state: State, warp: Warp, pc: int) -> int:
         warp.repeats_here = max(0, state.events[warp.event - 1] - 1)
         if sectors == 0 and not code.adds_lanes_up:
             state.counters[pc].shared_repeats += warp.repeats_here
-    warp.taken += sectors
+    warp.sectors_left -= sectors
     if warp.event == warp.event_wrap and warp.event_laps > 0:
         warp.event -= warp.event_period
         warp.event_laps -= 1
-    return sectors if warp.taken <= warp.sector_end else -1
+    return sectors if warp.sectors_left >= 0 else -1
 
 
 @inlined
@@ -73,7 +73,7 @@ def _start_streams(warp: Warp, streams: WindowWarp) -> None:
     loop = streams.loop
     warp.path_entry, warp.path_end = streams.entry, streams.end
     warp.event, warp.event_end = streams.event, streams.event_end
-    warp.sector, warp.sector_end, warp.taken = streams.sector, streams.sector_end, streams.sector
+    warp.sector, warp.sectors_left = streams.sector, streams.sector_end - streams.sector
     warp.event_wrap, warp.event_period = streams.event + loop.event + loop.event_period, loop.event_period
     warp.event_laps = warp.last_lap = loop.laps - 1
     warp.sector_wrap, warp.sector_period = streams.sector + loop.sector + loop.sector_period, loop.sector_period
@@ -90,7 +90,7 @@ def _stand(state: State, slot: int, kind: int, gap: int, since_wait: int, now: i
     # The warp issues those instructions while it waits, so it can be picked that much earlier. A warp's accesses leave in order,
     # and only one of them can wait for the load-store unit: the next is issued when that one has passed.
     at_once = kind == DO_BARRIER or (kind != HELD and warp.pending == 0)
-    state.eligible[slot] = now - since_wait * state.machine.issue_ticks if at_once else NEVER
+    state.eligible[warp.turn] = now - since_wait * state.machine.issue_ticks if at_once else NEVER
 
 
 @inlined
@@ -162,7 +162,7 @@ def advance(state: State, slot: int, now: int) -> None:
         gap += executed * block.tail_instructions
         since_wait += executed * block.tail_instructions
         now += executed * block.tail_ticks
-    if warp.event != warp.event_end or warp.taken != warp.sector_end:
+    if warp.event != warp.event_end or warp.sectors_left != 0:
         state.bad_warp = warp.id
     _stand(state, slot, DO_EXIT, gap, since_wait, now)
 
@@ -177,9 +177,9 @@ def access_passed(state: State, slot: int, load: int, back: int, now: int) -> No
         if warp.kind == HELD and warp.pc == load:
             advance(state, slot, max(back, warp.arrival))
     kind = warp.kind
-    if warp.pending == 0 and state.eligible[slot] == NEVER and kind in (DO_EXIT, DO_MEMORY):
+    if warp.pending == 0 and state.eligible[warp.turn] == NEVER and kind in (DO_EXIT, DO_MEMORY):
         gap_ticks = warp.gap * state.machine.issue_ticks if kind == DO_MEMORY else 0
-        state.eligible[slot] = max(now, warp.arrival) - gap_ticks
+        state.eligible[warp.turn] = max(now, warp.arrival) - gap_ticks
 
 
 # -- Blocks on SMs: launching them in free places, and the barriers and ends of their warps.
@@ -247,12 +247,13 @@ def launch_blocks(state: State) -> bool:
             if since < now or (since == now and state.gpcs[number].head < state.gpcs[chosen].head):
                 chosen, now = number, since
         if now == NEVER:
-            return True
+            break
         last = state.next_block + machine.cluster_blocks - 1
         if (_started(state, last) + 1) * machine.warps_per_block > state.end_warp:
             return False
         while state.next_block <= last:
             _start_block(state, state.gpcs[chosen], _started(state, state.next_block), now)
+    state.has_free_places = False
     return True
 
 
@@ -270,6 +271,7 @@ def _free_place(state: State, sm: int, number: int, now: int) -> None:
     free = state.free_places[gpc.first + gpc.tail % gpc.room]
     gpc.tail += 1
     free.sm, free.place, free.since = sm, number, now
+    state.has_free_places = True
 
 
 @compiled
@@ -280,7 +282,7 @@ def _open_barrier(state: State, sm: int, number: int, now: int) -> None:
     first = sm * machine.warp_slots + number * machine.warps_per_block
     for slot in range(first, first + machine.warps_per_block):
         warp = state.warps[slot]
-        if warp.id >= 0 and warp.kind == DO_BARRIER and state.eligible[slot] == NEVER:
+        if warp.id >= 0 and warp.kind == DO_BARRIER and state.eligible[warp.turn] == NEVER:
             warp.gap = 0
             advance(state, slot, now)
 
@@ -291,7 +293,7 @@ def arrive_or_end(state: State, sm: int, slot: int, now: int) -> bool:
     machine, warp = state.machine, state.warps[slot]
     number = quotient(slot - sm * machine.warp_slots, machine.warps_per_block)
     place = state.places[sm * machine.blocks_per_sm + number]
-    state.eligible[slot] = NEVER
+    state.eligible[warp.turn] = NEVER
     if warp.kind == DO_BARRIER:
         place.waiting += 1
     else:
