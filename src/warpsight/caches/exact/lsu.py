@@ -7,7 +7,7 @@ from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.exact.l1 import l1_read, l1_write
 from warpsight.caches.exact.l2 import l2_atomic, l2_read, l2_write, latency_beyond_l1
-from warpsight.caches.exact.state import IS_ATOMIC, IS_LOAD, IS_STORE, LEVEL_DRAM, LEVEL_FAR, LEVEL_L1, NEVER, State
+from warpsight.caches.exact.state import FEW_LOADS, IS_ATOMIC, IS_LOAD, IS_STORE, LEVEL_DRAM, LEVEL_FAR, LEVEL_L1, NEVER, State
 from warpsight.caches.exact.warps import access_passed, read_sectors
 
 
@@ -148,6 +148,7 @@ def issue(state: State, sm: int, slot: int, now: int) -> None:
     lsu.length += 1
     warp.pending += 1
     if code.load >= 0:
+        warp.in_flight |= 1 << code.load if code.load < FEW_LOADS else 0
         state.load_ready[slot * state.machine.loads + code.load] = NEVER
     if lsu.slot < 0 and lsu.length == 1:
         if lsu.free_at <= now:

@@ -59,6 +59,12 @@ def _latency(instruction: StaticInstruction, latencies: dict[str, int]) -> int:
     return latencies.get(instruction.op_class, 1)
 
 
+def _waits(loads: set[int]) -> list[tuple[int, int]]:
+    """Kind and item of the stops at which a warp waits for `loads`, in the order of their numbers."""
+    few = sum(1 << load for load in loads if load < state.FEW_LOADS)
+    return [(state.WAIT, few)] * (few != 0) + [(state.WAIT_ONE, load) for load in sorted(loads) if load >= state.FEW_LOADS]
+
+
 def _walk(
     block: tuple[StaticInstruction, ...], writers: dict[int, list[int]], latencies: dict[str, int], stops: list[_Stop], timed: bool
 ) -> tuple[int, int, int]:
@@ -74,9 +80,10 @@ def _walk(
         # In order, a register is neither read nor written again before the load that writes it is back.
         touched = instruction.sources + instruction.destinations + ((_COPIES,) if instruction.wait_groups == 0 else ())
         cycle = max([cycle + 1, *(ready.get(r, 0) for r in instruction.sources)])
-        for load in sorted({w for r in touched for w in writers.get(r, ())} - waited) if timed else ():
-            waited.add(load)
-            stops.append((state.WAIT, load, gap, (cycle - last_cycle) * state.TICKS))
+        needed = {w for r in touched for w in writers.get(r, ())} - waited if timed else set()
+        waited |= needed
+        for wait in _waits(needed):
+            stops.append((*wait, gap, (cycle - last_cycle) * state.TICKS))
             last_cycle, gap = cycle, 0
         kind = _stop_kind(instruction)
         if kind is not None and (timed or kind != state.BARRIER):

@@ -112,7 +112,7 @@ def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None, o
             observer(int(state["next_block"]), traffic_of(memory))
         if outcome == NEED_BLOCK:
             # behind it are all blocks that have not started: those of a cluster start together
-            window.extend(memory["warps"], int(header.block_at(state["next_block"])) * header.warps_per_block)
+            window.extend(memory["slots"], int(header.block_at(state["next_block"])) * header.warps_per_block)
             state["first_warp"], state["end_warp"] = window.first, window.end
         elif outcome == BAD_TRACE:
             raise contradiction(trace, int(state["bad_warp"]))
@@ -130,7 +130,7 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     upcoming = int(machine["lookahead"]) // max(1, int(machine["request_ticks"]))
     memory = Memory(
         State, upcoming=upcoming, counters=len(program.code), free_places=places, gpcs=int(machine["gpcs"]), sms=sms, schedulers=schedulers,
-        places=places, age_order=places, warps=slots, eligible=schedulers * int(machine["scheduler_slots"]), load_ready=slots * program.loads,
+        places=places, age_order=places, slots=slots, warps=slots, eligible=schedulers * int(machine["scheduler_slots"]), load_ready=slots * program.loads,
         waiting_accesses=sms * int(machine["access_queue"]), current=int(machine["most_requests"]),
         requests=sms * 2 * int(machine["most_requests"]),
         l1_lines=l1_sets * int(machine["l1"]["ways"]), l1_sets=l1_sets, l1_buckets=sms * int(machine["l1_buckets"]),
@@ -143,6 +143,7 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     for name, table in {**tables, "l1_groups": sector_groups(gpu.l1), "l2_groups": sector_groups(gpu.l2)}.items():
         memory.put(name, table)
     _assign_slots(memory["warps"], machine)
+    memory["slots"]["id"] = -1
     memory["eligible"][:] = NEVER
     memory["schedulers"]["picked"] = memory["schedulers"]["last"] = -1
     memory["schedulers"]["time"] = memory["sms"]["lsu"]["next_event"] = NEVER
@@ -167,11 +168,10 @@ def _free_all_places(memory: Memory, machine: Any) -> None:
 
 
 def _assign_slots(warps: Any, machine: Any) -> None:
-    """All warp slots are free; those of an SM belong to its schedulers in turn."""
+    """The warp slots of an SM belong to its schedulers in turn."""
     sm, slot = np.divmod(np.arange(len(warps)), machine["warp_slots"])
     place, warps["scheduler"] = np.divmod(slot, machine["schedulers"])
     warps["turn"] = (sm * machine["schedulers"] + warps["scheduler"]) * machine["scheduler_slots"] + place
-    warps["id"] = -1
 
 
 def _link_l1_ways(memory: Memory, machine: Any) -> None:

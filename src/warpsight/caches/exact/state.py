@@ -13,6 +13,8 @@ from warpsight.traces.window import WindowWarp
 TICKS = 1024
 NEVER = 1 << 62
 NO_LINE = 0xFFFFFFFF  # no line of 32 bytes or more has this number below 128 GiB, which is as far as sectors are numbered
+FEW_LOADS = 63  # of a kernel: one word tells which of them may be on their way
+ALL_LOADS = (1 << FEW_LOADS) - 1
 FEW_WAYS = 8  # of a set of an L1: their order of use fits into a word
 
 # Warp scheduler policies.
@@ -20,7 +22,7 @@ GTO, LRR = 0, 1
 # What a warp waits to do. HELD: it needs the data of a load that has not yet passed the load-store unit (the load is in `Warp.pc`).
 DO_MEMORY, DO_BARRIER, DO_EXIT, HELD = range(4)
 # Kinds of stops, and of memory accesses.
-WAIT, SECTORS, SHARED, BARRIER = range(4)
+WAIT, WAIT_ONE, SECTORS, SHARED, BARRIER = range(5)
 IS_LOAD, IS_STORE, IS_ATOMIC = range(3)
 # Where a request was served; FAR: in the partition of the L2 that is not the SM's own.
 LEVEL_L1, LEVEL_L2, LEVEL_FAR, LEVEL_DRAM = range(4)
@@ -97,7 +99,7 @@ class Stop(Record):
     """A place in a basic block where a warp does something that needs the simulation."""
 
     kind: int
-    item: int  # WAIT: the number of a load; otherwise a pc
+    item: int  # WAIT: a mask of loads below FEW_LOADS; WAIT_ONE: the number of another; otherwise a pc
     instructions: int  # since the stop before
     ticks: int
 
@@ -166,10 +168,16 @@ class Counters(RequestCounters):
     shared_repeats: int
 
 
-class Warp(Record):
-    """A warp slot and the warp in it."""
+class Slot(Record):
+    """A warp slot."""
 
-    id: int  # -1: the slot is free
+    id: int  # of its warp; -1: it is free
+
+
+class Warp(Record):
+    """What changes as the warp in a slot goes on: two lines of the host's cache."""
+
+    in_flight: int  # mask of loads: 0 of those below FEW_LOADS whose data is certainly there
     event: int
     event_end: int
     event_wrap: int  # where its loop's events begin again, as long as laps are left
@@ -351,6 +359,7 @@ class State(Record):
     schedulers: Table[Scheduler]  # [SM, scheduler]
     places: Table[Place]  # [SM, place]
     age_order: Table[int]  # [SM, age] places of the resident blocks, oldest first
+    slots: Table[Slot]  # [SM, slot]
     warps: Table[Warp]  # [SM, slot]
     eligible: Table[int]  # [SM, scheduler, place] when the warp can be picked; NEVER for places without a slot
     load_ready: Table[int]  # [SM, slot, load] when the data is there

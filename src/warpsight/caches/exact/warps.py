@@ -5,10 +5,11 @@ A warp is named by its slot among those of all SMs.
 
 from __future__ import annotations
 
-from warpsight.addressing.integers import quotient
+from warpsight.addressing.integers import quotient, trailing_zeros
 from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.exact.scheduler import pick_all
 from warpsight.caches.exact.state import (
+    ALL_LOADS,
     BARRIER,
     DO_BARRIER,
     DO_EXIT,
@@ -16,10 +17,11 @@ from warpsight.caches.exact.state import (
     HELD,
     IS_ATOMIC,
     NEVER,
-    WAIT,
+    WAIT_ONE,
     BasicBlock,
     Gpc,
     State,
+    Stop,
     Warp,
 )
 from warpsight.traces.events import sectors_of_event
@@ -117,40 +119,68 @@ def _leave_block(state: State, warp: Warp, block: BasicBlock, last_stop: int) ->
     return executed
 
 
+@inlined
+def _wait(state: State, slot: int, stop: Stop, now: int) -> int:
+    """When the warp, at `stop` since `now`, has the data of the loads that it needs there; the complement (~) of the time until which
+    it waits for others if a load, then in `Warp.pc`, has not yet passed the load-store unit.
+    """
+    warp, loads = state.warps[slot], slot * state.machine.loads
+    if stop.kind == WAIT_ONE:
+        ready = state.load_ready[loads + stop.item]
+        warp.pc = stop.item if ready == NEVER else warp.pc
+        return ~now if ready == NEVER else max(now, ready)
+    needed = stop.item & warp.in_flight
+    while needed != 0:
+        load = trailing_zeros(needed)
+        ready = state.load_ready[loads + load]
+        if ready == NEVER:
+            warp.pc = load
+            return ~now
+        now = max(now, ready)
+        needed &= needed - 1
+        warp.in_flight &= ~(1 << load)
+    return now
+
+
 @compiled
 def advance(state: State, slot: int, now: int) -> None:
     """Bring the warp, which continues at `now`, to its next stop that needs a turn: a request, a barrier or its end.
 
     `Warp.gap` counts the instructions since its last turn. If it continues later than it arrived, it has waited since. It does not
-    stop for shared-memory accesses, accesses without an active lane and data that is already there.
+    stop for shared-memory accesses, accesses without an active lane and data that is already there. A warp that was held comes to
+    its stop once more, without the way there.
     """
     warp = state.warps[slot]
-    gap = warp.gap
+    gap, again = warp.gap, warp.kind == HELD
     since_wait = 0 if now > warp.arrival else gap
+    if now < warp.arrival:  # the barrier opened before it came: what was there then may still be on its way
+        warp.in_flight = ALL_LOADS
     while warp.path_entry < warp.path_end:
         number = state.path[warp.path_entry].block
         block, last_stop = state.basic_blocks[number], state.basic_blocks[number + 1].first_stop
         while warp.next_stop < last_stop:
             stop = state.stops[warp.next_stop]
-            warp.next_stop += 1
-            gap += stop.instructions
-            since_wait += stop.instructions
-            now += stop.ticks
-            if stop.kind == WAIT:
-                ready = state.load_ready[slot * state.machine.loads + stop.item]
-                if ready == NEVER:
-                    warp.pc = stop.item
-                    _stand(state, slot, HELD, gap, since_wait, now)
+            if not again:
+                gap += stop.instructions
+                since_wait += stop.instructions
+                now += stop.ticks
+            again = False
+            if stop.kind <= WAIT_ONE:
+                ready = _wait(state, slot, stop, now)
+                if ready < 0:
+                    _stand(state, slot, HELD, gap, since_wait, ~ready)
                     return
-                if ready > now:
-                    now, since_wait = ready, 0
+                since_wait = 0 if ready > now else since_wait
+                now = ready
+                warp.next_stop += 1
                 continue
+            warp.next_stop += 1
             if stop.kind == BARRIER:
                 _stand(state, slot, DO_BARRIER, gap, since_wait, now)
                 return
             sectors = _take_event(state, warp, stop.item)
             if sectors < 0:
-                state.bad_warp = warp.id
+                state.bad_warp = state.slots[slot].id
             elif sectors > 0:
                 warp.pc = stop.item
                 warp.sectors_here = sectors
@@ -163,7 +193,7 @@ def advance(state: State, slot: int, now: int) -> None:
         since_wait += executed * block.tail_instructions
         now += executed * block.tail_ticks
     if warp.event != warp.event_end or warp.sectors_left != 0:
-        state.bad_warp = warp.id
+        state.bad_warp = state.slots[slot].id
     _stand(state, slot, DO_EXIT, gap, since_wait, now)
 
 
@@ -188,9 +218,9 @@ def access_passed(state: State, slot: int, load: int, back: int, now: int) -> No
 def _start_warp(state: State, slot: int, number: int, now: int) -> None:
     """Put warp `number` of the launch, which is in the window, into the slot and bring it to its first stop."""
     warp, streams = state.warps[slot], state.window[number - state.first_warp]
-    warp.id = number
+    state.slots[slot].id = number
     _start_streams(warp, streams)
-    warp.pending = 0
+    warp.pending, warp.in_flight, warp.arrival = 0, 0, now
     _enter_block(state, warp)
     for load in range(state.machine.loads):
         state.load_ready[slot * state.machine.loads + load] = 0
@@ -282,7 +312,7 @@ def _open_barrier(state: State, sm: int, number: int, now: int) -> None:
     first = sm * machine.warp_slots + number * machine.warps_per_block
     for slot in range(first, first + machine.warps_per_block):
         warp = state.warps[slot]
-        if warp.id >= 0 and warp.kind == DO_BARRIER and state.eligible[warp.turn] == NEVER:
+        if state.slots[slot].id >= 0 and warp.kind == DO_BARRIER and state.eligible[warp.turn] == NEVER:
             warp.gap = 0
             advance(state, slot, now)
 
@@ -297,7 +327,7 @@ def arrive_or_end(state: State, sm: int, slot: int, now: int) -> bool:
     if warp.kind == DO_BARRIER:
         place.waiting += 1
     else:
-        warp.id = -1
+        state.slots[slot].id = -1
         place.live -= 1
         state.live_warps -= 1
     if place.live == 0:
