@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from naive_hierarchy import simulate_naively
 from small_gpu import small_gpu
 from trace_by_hand import Warp, build_trace
 
+from warpsight.caches.exact import state
 from warpsight.caches.exact.between import lines_left
 from warpsight.caches.exact.simulate import CacheSimulation, simulate_caches
 from warpsight.caches.miss_profile import COUNTS
@@ -113,6 +115,33 @@ def test_clocked_any_trace_keeps_the_sums(made: Any, caches: Any, policy: str, s
     assert np.array_equal(np.where(loads, profile.executions, 0), slowest)
     longest = gpu.l2.latency_cycles + max(gpu.dram.latency_cycles, gpu.l2.far_latency_cycles)
     assert (profile.merged_wait_cycles <= profile.slowest_merged * longest).all()
+
+
+def _counts(simulation: CacheSimulation) -> dict[str, list[int]]:
+    profile = simulation.run()[0]
+    return {field: getattr(profile, field).tolist() for field in COUNTS}
+
+
+@given(traces(), CACHES, st.sampled_from(["gto", "lrr"]), st.integers(1, 3), st.sampled_from([0, 1, 2]))
+@settings(max_examples=80, deadline=None)
+def test_clocked_waits_for_several_loads_at_once_count_as_one_after_the_other(
+    made: Any, caches: Any, policy: str, schedulers: int, few: int
+) -> None:
+    trace, blocks_per_sm = made
+    gpu = small_gpu(2, *caches, policy=policy, schedulers=schedulers)
+    expected = _counts(CacheSimulation(trace, gpu, blocks_per_sm))
+    with patch.object(state, "FEW_LOADS", few):  # the loads from this number on have stops of their own, which always look them up
+        assert _counts(CacheSimulation(trace, gpu, blocks_per_sm)) == expected
+
+
+@given(traces(), CACHES, st.integers(1, 5))
+@settings(max_examples=80, deadline=None)
+def test_clocked_asking_for_records_ahead_changes_no_count(made: Any, caches: Any, sms: int) -> None:
+    trace, blocks_per_sm = made
+    simulation = CacheSimulation(trace, small_gpu(sms, *caches), blocks_per_sm)
+    expected = _counts(simulation)
+    simulation._machine["looks_ahead"] = False
+    assert _counts(simulation) == expected
 
 
 def lines_of(held: Any) -> dict[int, tuple[int, bool]]:

@@ -1,8 +1,8 @@
 """Asks the host's memory for the records of the SMs that act next.
 
-The records of a hundred SMs do not fit the caches nearest to a core of the host. An SM that begins its turn would wait for one record
-after the other: a warp, its place in the trace, the line's bucket of the L1, the line. Rounds tell which SMs come next, so each of
-these is asked for while other SMs act; each step needs what the step before has brought. No record is changed.
+The records of a hundred SMs do not fit the caches nearest to a core of the host. An SM that begins its turn would wait for one
+record after the other: a warp, its place in the trace, the line's bucket of the L1, the line. Rounds tell which SMs come next, so
+each of these is asked for while other SMs act; each step needs what the step before has brought. No record is changed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import ask_for, compiled, inlined
 from warpsight.caches.exact.l1 import ask_for_bucket, ask_for_neighbours, ask_for_way
 from warpsight.caches.exact.l2 import ask_for_line, ask_for_set
-from warpsight.caches.exact.state import DO_MEMORY, HELD, IS_LOAD, State, Warp
-
-_PER_LINE = 8  # times in a line of the host's cache: as many as 64 bits are in 64 bytes
+from warpsight.caches.exact.state import DO_MEMORY, FEW_LOADS, HOST_LINE, IS_LOAD, State, Warp
+from warpsight.caches.exact.warps import next_sector
 
 
 @inlined
@@ -21,7 +20,7 @@ def _ask_for_warps(state: State, sm: int) -> None:
     """First step: what an SM has for each warp, and its queue."""
     machine = state.machine
     places, slots, depth = machine.schedulers * machine.scheduler_slots, machine.warp_slots, machine.access_queue
-    for place in range(sm * places, (sm + 1) * places, _PER_LINE):
+    for place in range(sm * places, (sm + 1) * places, HOST_LINE):
         ask_for(state.eligible, place)
     for slot in range(sm * slots, (sm + 1) * slots):
         ask_for(state.warps, slot)
@@ -39,17 +38,18 @@ def _acts(state: State, warp: Warp, until: int) -> bool:
 
 @inlined
 def _ask_for_streams(state: State, sm: int, until: int) -> None:
-    """Second step: where the warps stand in the trace, and the loads around the one that they issue or need next."""
+    """Second step: where the warps stand in the trace, and when their loads are back."""
     slots, loads = state.machine.warp_slots, state.machine.loads
     for slot in range(sm * slots, (sm + 1) * slots):
         warp = state.warps[slot]
         if _acts(state, warp, until):
             ask_for(state.events, warp.event)
-            ask_for(state.sectors, warp.sector)
-            ask_for(state.sectors, warp.sector + warp.sector_period)
-            load = warp.pc if warp.kind == HELD else state.code[warp.pc].load
-            ask_for(state.load_ready, slot * loads + max(0, load - _PER_LINE // 2))
-            ask_for(state.load_ready, slot * loads + min(loads - 1, load + _PER_LINE // 2))
+            for first in range(warp.sector, warp.sector + 4 * HOST_LINE, 2 * HOST_LINE):
+                ask_for(state.sectors, first)
+                ask_for(state.sectors, first + warp.sector_period)
+            for first in range(0, min(loads, FEW_LOADS), HOST_LINE):
+                if warp.in_flight >> first & ((1 << HOST_LINE) - 1) != 0:
+                    ask_for(state.load_ready, slot * loads + first)
 
 
 @inlined
@@ -57,10 +57,9 @@ def _note_lines(state: State, warp: Warp, pc: int, sectors: int, known: int) -> 
     """Note the lines of the warp's next access behind `known` others in `State.upcoming`; returns how many there are now."""
     per_line, beyond = state.machine.l1.line_sectors, 0 if state.code[pc].access == IS_LOAD else 1
     room = quotient(state.machine.lookahead, state.machine.request_ticks)
-    first, strides, before = warp.sector, warp.sector + warp.sector_period, -1
+    before = -1
     for k in range(min(sectors, room - known)):
-        sector = (state.sectors[first + k] + warp.lap * state.sectors[strides + k]) & 0xFFFFFFFF
-        line = quotient(sector, per_line)
+        line = quotient(next_sector(state, warp, k), per_line)
         if line != before:
             state.upcoming[known] = line << 1 | beyond
             known += 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from warpsight.addressing.coalescing import LINE_128, SECTOR_BYTES, is_divergent, merge_lines
 from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
-from warpsight.caches.exact.l1 import l1_read, l1_write
+from warpsight.caches.exact.l1 import ask_for_bucket, l1_read, l1_write
 from warpsight.caches.exact.l2 import l2_atomic, l2_read, l2_write, latency_beyond_l1
 from warpsight.caches.exact.state import FEW_LOADS, IS_ATOMIC, IS_LOAD, IS_STORE, LEVEL_DRAM, LEVEL_FAR, LEVEL_L1, NEVER, State
-from warpsight.caches.exact.warps import access_passed, read_sectors
+from warpsight.caches.exact.warps import access_passed, next_sector, read_sectors
 
 
 @inlined
@@ -150,6 +150,9 @@ def issue(state: State, sm: int, slot: int, now: int) -> None:
     if code.load >= 0:
         warp.in_flight |= 1 << code.load if code.load < FEW_LOADS else 0
         state.load_ready[slot * state.machine.loads + code.load] = NEVER
+    if state.machine.looks_ahead:
+        ask_for_bucket(state, sm, quotient(next_sector(state, warp, 0), state.machine.l1.line_sectors))
+        ask_for_bucket(state, sm, quotient(next_sector(state, warp, warp.sectors_here - 1), state.machine.l1.line_sectors))
     if lsu.slot < 0 and lsu.length == 1:
         if lsu.free_at <= now:
             work(state, sm, now)

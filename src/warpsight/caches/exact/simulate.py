@@ -28,7 +28,7 @@ from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, run
 from warpsight.caches.exact.geometry import machine_of, sector_groups
 from warpsight.caches.exact.l2 import Traffic, traffic_measures, traffic_of
 from warpsight.caches.exact.program import Program, program_of
-from warpsight.caches.exact.state import FEW_WAYS, NEVER, TICKS, State
+from warpsight.caches.exact.state import FEW_WAYS, HOST_LINE, NEVER, TICKS, State
 from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.occupancy import gpc_of_sms, resident_clusters
 from warpsight.gpu.spec import GpuSpec
@@ -122,16 +122,16 @@ def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None, o
 
 def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     """The state before a launch: cold caches, no warp resident, the first wave of blocks queued."""
-    machine["loads"] = program.loads
+    loads = machine["loads"] = -(-program.loads // HOST_LINE) * HOST_LINE
     sms, slices = int(machine["sm_count"]), int(machine["slices"])
     places, slots, schedulers = (sms * int(machine[name]) for name in ("blocks_per_sm", "warp_slots", "schedulers"))
     l1_sets, l2_sets = sms * int(machine["l1"]["sets"]), slices * int(machine["l2"]["sets"])
     l2_lines, l2_words = l2_sets * int(machine["l2"]["ways"]), l2_sets * int(machine["l2_order_words"])
-    upcoming = int(machine["lookahead"]) // max(1, int(machine["request_ticks"]))
     memory = Memory(
-        State, upcoming=upcoming, counters=len(program.code), free_places=places, gpcs=int(machine["gpcs"]), sms=sms, schedulers=schedulers,
-        places=places, age_order=places, slots=slots, warps=slots, eligible=schedulers * int(machine["scheduler_slots"]), load_ready=slots * program.loads,
-        waiting_accesses=sms * int(machine["access_queue"]), current=int(machine["most_requests"]),
+        State, counters=len(program.code), free_places=places, gpcs=int(machine["gpcs"]), sms=sms, schedulers=schedulers,
+        places=places, age_order=places, slots=slots, warps=slots, eligible=schedulers * int(machine["scheduler_slots"]),
+        load_ready=slots * loads, waiting_accesses=sms * int(machine["access_queue"]), current=int(machine["most_requests"]),
+        upcoming=int(machine["lookahead"]) // max(1, int(machine["request_ticks"])),
         requests=sms * 2 * int(machine["most_requests"]),
         l1_lines=l1_sets * int(machine["l1"]["ways"]), l1_sets=l1_sets, l1_buckets=sms * int(machine["l1_buckets"]),
         mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=l2_lines, l2_tags=l2_lines, l2_order=l2_words, l2_dirty=l2_sets,

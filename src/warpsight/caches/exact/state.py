@@ -7,7 +7,7 @@ for each 32 B sector of a line.
 
 from __future__ import annotations
 
-from warpsight.base.records import Int32, Record, Table, UInt8, UInt16, UInt32
+from warpsight.base.records import CACHE_LINE_BYTES, Int32, Record, Table, UInt8, UInt16, UInt32
 from warpsight.traces.window import WindowWarp
 
 TICKS = 1024
@@ -15,6 +15,7 @@ NEVER = 1 << 62
 NO_LINE = 0xFFFFFFFF  # no line of 32 bytes or more has this number below 128 GiB, which is as far as sectors are numbered
 FEW_LOADS = 63  # of a kernel: one word tells which of them may be on their way
 ALL_LOADS = (1 << FEW_LOADS) - 1
+HOST_LINE = CACHE_LINE_BYTES // 8  # integers in a line of the host's caches
 FEW_WAYS = 8  # of a set of an L1: their order of use fits into a word
 
 # Warp scheduler policies.
@@ -52,7 +53,7 @@ class Machine(Record):
     cluster_blocks: int  # that start together, on SMs of one GPC
     gpcs: int
     in_order: bool  # blocks start in the order of their numbers
-    loads: int  # of the kernel: instructions that load or do an atomic, and write a register
+    loads: int  # of the kernel: instructions that load or do an atomic, and write a register; whole lines of the host's caches
     issue_ticks: int  # per warp instruction and scheduler
     looks_ahead: bool  # rounds are long enough to bring the records of the next SMs to the host's nearest cache
     access_queue: int  # issued accesses that can wait for the load-store unit of an SM

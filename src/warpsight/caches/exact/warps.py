@@ -54,12 +54,18 @@ def _take_event(state: State, warp: Warp, pc: int) -> int:
 
 
 @inlined
+def next_sector(state: State, warp: Warp, number: int) -> int:
+    """Sector `number` of those that the warp accesses next; in a later lap of its loop each is some strides farther on."""
+    place = warp.sector + number
+    return (state.sectors[place] + warp.lap * state.sectors[place + warp.sector_period]) & 0xFFFFFFFF
+
+
+@inlined
 def read_sectors(state: State, warp: Warp, count: int) -> None:
-    """Bring the next `count` sectors of the warp to `State.current`; in a later lap of its loop each is some strides farther on."""
-    first, strides = warp.sector, warp.sector + warp.sector_period
+    """Bring the next `count` sectors of the warp to `State.current`."""
     for k in range(count):
-        state.current[k] = (state.sectors[first + k] + warp.lap * state.sectors[strides + k]) & 0xFFFFFFFF
-    warp.sector = first + count
+        state.current[k] = next_sector(state, warp, k)
+    warp.sector += count
     if warp.sector == warp.sector_wrap:
         if warp.lap < warp.last_lap:
             warp.sector -= warp.sector_period
@@ -121,8 +127,10 @@ def _leave_block(state: State, warp: Warp, block: BasicBlock, last_stop: int) ->
 
 @inlined
 def _wait(state: State, slot: int, stop: Stop, now: int) -> int:
-    """When the warp, at `stop` since `now`, has the data of the loads that it needs there; the complement (~) of the time until which
-    it waits for others if a load, then in `Warp.pc`, has not yet passed the load-store unit.
+    """When the warp, at `stop` since `now`, has the data of the loads that it needs there.
+
+    If one of them has not yet passed the load-store unit, it is kept in `Warp.pc`, and the complement (~) of the time until which
+    the warp waits for those before it is returned.
     """
     warp, loads = state.warps[slot], slot * state.machine.loads
     if stop.kind == WAIT_ONE:
