@@ -4,7 +4,8 @@
 
 The baseline looks up and replaces one tag per request in a direct-mapped table, compiled: the least work of any simulation. Unlike
 a time, a ratio can be compared between machines. Divergent: one thread per row, every request to a line of its own. Coalesced: a
-warp access is one request, so that each pays for the warp's bookkeeping.
+warp access is one request, so that each pays for the warp's bookkeeping. Product: of matrices, without tiling, with many loads in
+flight and a wait for each; half of its requests hit in the L1.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from reference_streams import row_sum, vector_add
 from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import occupancy, with_own_l1
+from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import trace_kernel
 from warpsight.traces.schema import KernelTrace
 
 ROUNDS = 5
@@ -39,6 +42,14 @@ def _direct_mapped(lines: np.ndarray, tags: np.ndarray) -> int:
             tags[place] = line
             misses += 1
     return misses
+
+
+def product(size: int = 512) -> KernelTrace:
+    """One thread computes one element of a product of matrices, in machine code of the A100."""
+    source, blocks = Path(__file__).resolve().parents[1] / "examples" / "sgemm.cu", size // 16
+    args = (f"i32:{size}", *[f"f32[{size * size}]:zeros"] * 3)
+    request = KernelRequest(str(source), kernel="sgemm_naive", grid=f"{blocks},{blocks}", block="16,16", args=args)
+    return trace_kernel(request, gpu=load_gpu("a100"))
 
 
 def best_of(work: Callable[[], object]) -> float:
@@ -76,3 +87,4 @@ if __name__ == "__main__":
     for described in ("mdm-pascal", "a100"):  # an L1 of six ways a set, and of hundreds
         measure("divergent", row_sum(), 5, described)
         measure("coalesced", vector_add(1 << 21), 8, described)
+    measure("product", product(), 8, "a100")

@@ -139,8 +139,9 @@ def test_clocked_waits_for_several_loads_at_once_count_as_one_after_the_other(
 def test_clocked_asking_for_records_ahead_changes_no_count(made: Any, caches: Any, sms: int) -> None:
     trace, blocks_per_sm = made
     simulation = CacheSimulation(trace, small_gpu(sms, *caches), blocks_per_sm)
+    assert not simulation._machine["looks_ahead"]  # so few SMs fit
     expected = _counts(simulation)
-    simulation._machine["looks_ahead"] = False
+    simulation._machine["looks_ahead"] = True
     assert _counts(simulation) == expected
 
 

@@ -13,7 +13,7 @@ from numba.core.datamodel.models import PrimitiveModel
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global
 from numba.extending import lower_builtin, lower_getattr_generic, lower_setattr_generic, register_model
 
-from warpsight.base.records import CACHE_LINE_BYTES, Record, dtype_of, fields_of, row_type
+from warpsight.base.records import CACHE_LINE_BYTES, Constants, Record, dtype_of, fields_of, row_type
 
 _BYTE = ir.IntType(8)
 
@@ -24,6 +24,7 @@ class RecordType(types.Type):
     def __init__(self, record: type) -> None:
         self.fields = fields_of(record)
         self.dtype = dtype_of(record)
+        self.is_constant = issubclass(record, Constants)
         super().__init__(f"{record.__module__}.{record.__qualname__}")
 
 
@@ -62,14 +63,23 @@ def type_of(annotation: Any) -> Any:
     return types.int64 if dtype.kind in "iu" else numba.from_dtype(dtype)
 
 
-def _load(context: Any, builder: Any, annotation: Any, place: Any) -> Any:
-    """The value at the byte address `place`; of a record, the address itself."""
+def _load(context: Any, builder: Any, annotation: Any, place: Any, is_constant: bool = False) -> Any:
+    """The value at the byte address `place`; of a record, the address itself. One that is constant is not loaded again after a
+    store elsewhere.
+    """
     if _is_record(annotation):
         return place
     result = type_of(annotation)
     stored = result if row_type(annotation) is not None else numba.from_dtype(dtype_of(annotation))
     value = context.unpack_value(builder, stored, builder.bitcast(place, context.get_data_type(stored).as_pointer()))
+    if is_constant or row_type(annotation) is not None:
+        _loaded(value).set_metadata("invariant.load", builder.module.add_metadata([]))
     return context.cast(builder, value, stored, result)
+
+
+def _loaded(value: Any) -> Any:
+    """The load that gave a value: narrow ones are extended or truncated after it."""
+    return value if value.opname == "load" else _loaded(value.operands[0])
 
 
 def _store(context: Any, builder: Any, annotation: Any, place: Any, value: Any) -> None:
@@ -98,7 +108,7 @@ def _field(builder: Any, record: RecordType, reference: Any, name: str) -> tuple
 @lower_getattr_generic(RecordType)
 def _get_field(context: Any, builder: Any, record: RecordType, reference: Any, name: str) -> Any:
     annotation, place = _field(builder, record, reference, name)
-    return _load(context, builder, annotation, place)
+    return _load(context, builder, annotation, place, record.is_constant)
 
 
 @lower_setattr_generic(RecordType)

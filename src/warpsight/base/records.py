@@ -54,6 +54,10 @@ class Record:
     """Base of the classes that declare a record. Never instantiated: compiled code gets a reference into NumPy's memory."""
 
 
+class Constants(Record):
+    """Base of records whose fields do not change while compiled code runs."""
+
+
 class Table(Generic[Item]):
     """The type of a field that points to rows of `Item`, for the type checker; compiled code indexes it."""
 

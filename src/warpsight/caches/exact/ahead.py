@@ -87,7 +87,7 @@ def _note_upcoming(state: State, sm: int, until: int) -> int:
 @inlined
 def _ask_for_lines(state: State, sm: int, until: int) -> None:
     """Third step: the lines that the SM looks for in its L1, and of those that are not there the sets of the L2."""
-    known = _note_upcoming(state, sm, until)
+    known = _note_upcoming(state, sm, until) if state.sms[sm].lsu.free_at < until else 0
     per_line, per_l2_line = state.machine.l1.line_sectors, state.machine.l2.line_sectors
     for k in range(known):
         ask_for_bucket(state, sm, state.upcoming[k] >> 1)

@@ -12,7 +12,7 @@ from warpsight.addressing.mapping import MODULO, SET_INDEX_RULES, SLICE_INDEX_RU
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.base.records import dtype_of
 from warpsight.caches.exact.lru import packed, way_bits
-from warpsight.caches.exact.state import GTO, LRR, TICKS, Machine
+from warpsight.caches.exact.state import GTO, LRR, TICKS, L1Line, Machine, Warp
 from warpsight.gpu.spec import CacheSpec, GpuSpec, L2Spec
 from warpsight.traces.schema import SECTOR_BYTES
 
@@ -22,6 +22,8 @@ REPLACEMENTS = ("lru", "random")
 MAX_LINE_BYTES = 512
 # How far one access may run ahead of the other SMs before they take their turns: a full warp's requests, one a cycle.
 PATIENCE_CYCLES = 32
+# What the caches nearest to a core of the host hold, about.
+HOST_CACHE_BYTES = 1 << 20
 
 
 def _refuse(gpu: GpuSpec, key: str, what: str, remedy: str) -> NoReturn:
@@ -131,7 +133,10 @@ def _set_times(machine: Any, gpu: GpuSpec) -> None:
     machine["issue_ticks"] = TICKS // gpu.sm.issue_width
     machine["request_ticks"] = TICKS
     machine["patience"] = TICKS * PATIENCE_CYCLES
-    machine["first_sm_step"], machine["looks_ahead"] = 1, True
+    machine["first_sm_step"] = 1
+    lines, warps = gpu.l1.sets * gpu.l1.ways, int(machine["warp_slots"])
+    of_sm = lines * dtype_of(L1Line).itemsize + warps * dtype_of(Warp).itemsize
+    machine["looks_ahead"] = gpu.sm_count * of_sm > HOST_CACHE_BYTES
     # An effect of one SM reaches another through the L2, and no sooner.
     machine["lookahead"] = TICKS * max(1, gpu.l2.latency_cycles)
     machine["l1"]["latency"] = TICKS * gpu.l1.latency_cycles

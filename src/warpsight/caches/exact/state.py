@@ -7,7 +7,7 @@ for each 32 B sector of a line.
 
 from __future__ import annotations
 
-from warpsight.base.records import CACHE_LINE_BYTES, Int32, Record, Table, UInt8, UInt16, UInt32
+from warpsight.base.records import CACHE_LINE_BYTES, Constants, Int32, Record, Table, UInt8, UInt16, UInt32
 from warpsight.traces.window import WindowWarp
 
 TICKS = 1024
@@ -29,7 +29,7 @@ IS_LOAD, IS_STORE, IS_ATOMIC = range(3)
 LEVEL_L1, LEVEL_L2, LEVEL_FAR, LEVEL_DRAM = range(4)
 
 
-class Cache(Record):
+class Cache(Constants):
     """The geometry of a cache."""
 
     sets: int
@@ -39,7 +39,7 @@ class Cache(Record):
     latency: int
 
 
-class Machine(Record):
+class Machine(Constants):
     """The GPU and the launch, constant while the simulation runs."""
 
     sm_count: int
@@ -55,7 +55,7 @@ class Machine(Record):
     in_order: bool  # blocks start in the order of their numbers
     loads: int  # of the kernel: instructions that load or do an atomic, and write a register; whole lines of the host's caches
     issue_ticks: int  # per warp instruction and scheduler
-    looks_ahead: bool  # rounds are long enough to bring the records of the next SMs to the host's nearest cache
+    looks_ahead: bool  # the records of all SMs do not fit the host's nearest caches, so those of the next ones are asked for
     access_queue: int  # issued accesses that can wait for the load-store unit of an SM
     request_ticks: int  # per line request of the load-store unit
     most_requests: int  # of an access
@@ -88,7 +88,7 @@ class Machine(Record):
     first_sm_step: int  # SMs by which the one that goes first moves on from round to round
 
 
-class BasicBlock(Record):
+class BasicBlock(Constants):
     """A basic block. One more row marks the end of the stops."""
 
     first_stop: int
@@ -96,7 +96,7 @@ class BasicBlock(Record):
     tail_ticks: int
 
 
-class Stop(Record):
+class Stop(Constants):
     """A place in a basic block where a warp does something that needs the simulation."""
 
     kind: int
@@ -105,7 +105,7 @@ class Stop(Record):
     ticks: int
 
 
-class Instruction(Record):
+class Instruction(Constants):
     """What the simulation knows of the instruction at a pc."""
 
     access: int
@@ -120,7 +120,7 @@ class Instruction(Record):
     load: int  # its number among the loads and atomics that write a register; -1: none
 
 
-class PathEntry(Record):
+class PathEntry(Constants):
     """Part of a dynamic instruction stream: a basic block, the active lanes, and how often it runs."""
 
     block: int
