@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpsight.base.compiled import compiled, inlined, reference_to
-from warpsight.base.records import Address, Int32, Memory, Record, Table, UInt8, UInt16, UInt32, dtype_of
+from warpsight.base.compiled import ask_for, compiled, inlined, reference_to
+from warpsight.base.records import Address, Constants, Int32, Memory, Record, Table, UInt8, UInt16, UInt32, dtype_of
 
 pytestmark = pytest.mark.unit
 
@@ -106,3 +106,47 @@ def test_a_table_of_another_type_is_refused(memory: Memory) -> None:
         memory.put("times", np.zeros(4, np.int32))
     with pytest.raises(TypeError, match="times"):
         memory.put("times", np.zeros(8, np.int64)[::2])
+
+
+class Shape(Constants):
+    rows: int
+    narrow: UInt8
+    is_filled: bool
+
+
+class Grid(Record):
+    shape: Shape
+    cells: Table[int]
+
+
+grid_at = reference_to(Grid)
+
+
+@compiled
+def _fill(address: Address) -> None:
+    grid = grid_at(address)
+    for row in range(grid.shape.rows):
+        grid.cells[row] += 1000 * grid.shape.narrow + (1 if grid.shape.is_filled else 0)
+
+
+def test_constants_that_python_changes_between_two_calls_are_read_again() -> None:
+    made = Memory(Grid, cells=3)
+    made.root["shape"] = (2, 255, True)
+    _fill(made.address)
+    assert made["cells"].tolist() == [255_001, 255_001, 0]
+    made.root["shape"] = (1, 2, False)
+    made.put("cells", np.array([5, 6], np.int64))
+    _fill(made.address)
+    assert made["cells"].tolist() == [2_005, 6]
+
+
+@compiled
+def _ask(address: Address, row: int) -> None:
+    ask_for(state_at(address).lines, row)
+
+
+@pytest.mark.parametrize("row", [0, 2, -1, 2**40, -(2**40)])
+def test_asking_for_a_row_changes_nothing_and_never_faults(memory: Memory, row: int) -> None:
+    before = memory["lines"].copy()
+    _ask(memory.address, row)
+    assert memory["lines"].tolist() == before.tolist()
