@@ -47,8 +47,8 @@ from warpsight.isa.ptx.program import Immediate, Instruction
 MAP_BYTES = 128
 _RANKS = {f"{n}d": n for n in range(1, 6)}
 _MODES = {
-    "tile": engine.TILE, "im2col": engine.IM2COL, "im2col_no_offs": engine.IM2COL, "tile::gather4": engine.ROWS,
-    "tile::scatter4": engine.ROWS,
+    "tile": engine.TILE, "im2col": engine.IM2COL, "im2col_no_offs": engine.IM2COL, "im2col::w": engine.WIDE,
+    "im2col::w::128": engine.WIDE128, "tile::gather4": engine.ROWS, "tile::scatter4": engine.ROWS,
 }  # fmt: skip
 _WORDS = (
     "async", "bulk", "tensor", "reduce", "prefetch", "L2", "global", "shared::cta", "shared::cluster", "bulk_group",
@@ -247,7 +247,8 @@ def tensor_copy(emitter: Emitter, instruction: Instruction) -> None:
     modes = [m for m in modifiers if m in _MODES]
     mode = _MODES[modes[0]] if modes else engine.TILE
     by_rows = mode == engine.ROWS
-    if not rank or len(modes) > 1 or (mode == engine.IM2COL and rank < 3) or (by_rows and (rank != 2 or "reduce" in modifiers)):
+    walks, loads = mode not in (engine.TILE, engine.ROWS), "mbarrier::complete_tx::bytes" in modifiers
+    if not rank or len(modes) > 1 or (walks and rank < 3) or (by_rows and (rank != 2 or "reduce" in modifiers)):
         raise emitter.unsupported("its dimensions or its mode are not recognized")
     arguments = list(instruction.operands)
     if "L2::cache_hint" in modifiers:
@@ -258,17 +259,17 @@ def tensor_copy(emitter: Emitter, instruction: Instruction) -> None:
     if "prefetch" in modifiers:
         _prefetch(emitter, arguments, 5 if by_rows else rank)
         return
-    loads = "mbarrier::complete_tx::bytes" in modifiers
     if loads is ("bulk_group" in modifiers):
         raise emitter.unsupported("it must complete on an mbarrier object or in a bulk group")
-    count = (4 if loads else 3) + int(loads and mode == engine.IM2COL)
+    count = (4 if loads else 3) + int(loads and walks)
     if len(arguments) != count:
         raise emitter.unsupported(f"it has {len(arguments)} operands; {count} expected")
     offsets: list[Value] = []
     if loads:
         box, place, where, barrier, *more = arguments
         if more:
-            offsets = [_offset(emitter, element) for element in _listed(emitter, more[0], rank - 2, "offsets")]
+            moves = rank - 2 if mode == engine.IM2COL else 2
+            offsets = [_offset(emitter, element) for element in _listed(emitter, more[0], moves, "offsets")]
         objects = emitter.cluster_address(barrier)
     else:
         (place, where, box), objects = arguments, zero

@@ -84,7 +84,7 @@ _REMEDY = {
     Fault.MISALIGNED: "access it at an address that is a multiple of the access's size",
     Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
     Fault.CLUSTER_RANK: "launch larger clusters (`cluster`), or take ranks below %cluster_nctarank",
-    Fault.TENSOR_MAP: "pass a map that cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col has made for as many dimensions",
+    Fault.TENSOR_MAP: "pass a map that cuTensorMapEncodeTiled, Im2col or Im2colWide has made for this mode and as many dimensions",
     Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
     Fault.BREAKPOINT: "no debugger can continue here: compile the kernel without the breakpoint",
     Fault.ASSERTION: "the kernel itself asked to stop: look at the values that the condition names",
@@ -116,8 +116,9 @@ _UNSUPPORTED = {
         "cast the pointer to one address space",
     ),
     Fault.TENSOR_FORM: (
-        "{0} of {1} uses a tensor map that is not modelled: with an interleaved layout, or for four rows with a box of several",
-        "lay out the tensor without interleaving, and give a box of one row for gather4 and scatter4",
+        "{0} of {1} is not modelled: slices of 16 bytes with a swizzle, of 32 without that of 32 bytes, or several of channels at once; "
+        "four rows with a box of several; a halo from 512 pixels on (`::w::128`: 32), or an offset from 32",
+        "give an interleaved map a box of one slice and swizzle 0 (16 bytes) or 32 bytes, and gather4 and scatter4 a box of one row",
     ),
     Fault.MEETING_APART: (
         "lanes of one warp come to {0} in different places ({1})",
