@@ -94,7 +94,7 @@ def test_four_rows_are_gathered_and_scattered_with_a_coordinate_each(level: str)
             expected[row, at[0] : at[0] + columns] = values
     run(rows(store_kernel(5, box.nbytes), "scatter4"), box.nbytes, described, tensor, swizzled(fresh, swizzle), at, level, "b200")
     assert np.array_equal(tensor, expected)
-    with pytest.raises(UnsupportedError, match="for four rows with a box of several"):
+    with pytest.raises(UnsupportedError, match="four rows with a box of several"):
         described = tensor_map("u16", (40, 24), (80,), (columns, 2))
         run(rows(load_kernel(5, box.nbytes), "gather4"), box.nbytes, described, tensor, data, at, level, "b200")
 
