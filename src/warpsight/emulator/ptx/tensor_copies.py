@@ -12,7 +12,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpsight.base.findings import INITCHECK
+from warpsight.base.findings import INITCHECK, RACECHECK
+from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.access import check_runs, each_block, shared_host
 from warpsight.emulator.codegen.cluster_addresses import at_rank
 from warpsight.emulator.codegen.emitter import Emitter
@@ -38,6 +39,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import MOST_RANKS, PARAM_WINDOW, RANK_SHIFT, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.recording import ask_host, emit_barrier_record, emit_bulk_count, emit_event_byte
+from warpsight.emulator.codegen.watching import note_copy
 from warpsight.emulator.ptx import tensor_engine as engine
 from warpsight.emulator.ptx.common import elements_of, operands
 from warpsight.emulator.ptx.mbarriers import Step, complete_bytes, shared_offsets
@@ -116,11 +118,27 @@ class TensorCopy:
         emit_bulk_count(helper, load_as(builder, count, I64, 8))
         if self.operation == engine.REDUCE:  # one lane makes it
             emit_event_byte(helper, builder.zext(builder.icmp_signed("!=", helper.active_mask, I32(0)), I32))
+        moved = load_as(builder, amount, vector(I64), 64)
+        self._watch(helper, shared, barrier, blocks, moved)
         if self.operation == engine.LOAD:
-            moved = load_as(builder, amount, vector(I64), 64)
             self._record(helper, barrier, blocks, moved)
             self._complete(helper, barrier, blocks, moved)
         return []
+
+    def _watch(self, helper: HelperFrame, shared: Value, barrier: Value, blocks: Value, moved: Value) -> None:
+        """Tell racecheck of the boxes in shared memory. Where bytes of a pair complete in the other block, nothing is known of it."""
+
+        def of_block(frame: Frame, there: Value, signal: Value) -> None:
+            place, until = (frame.builder.zext(value, vector(I64)) for value in (there, signal))
+            note_copy(frame, "shared", place, moved, writes=True, until=until)
+
+        if self.operation != engine.LOAD:
+            by_group = watcher.AT_ONCE if self.step else watcher.BY_GROUP  # machine code does not say for which groups it waits
+            note_copy(helper, "shared", helper.builder.zext(shared, vector(I64)), moved, writes=False, until=by_group)
+        elif not self.multicast:
+            of_block(helper, shared, barrier)
+        elif not self.in_pairs and RACECHECK in helper.checks:
+            each_block(helper, blocks, lambda part, rank: of_block(part, at_rank(part, shared, rank), at_rank(part, barrier, rank)))
 
     def _record(self, helper: HelperFrame, barrier: Value, blocks: Value, moved: Value) -> None:
         """Say where bytes complete. In pairs they come to one block of each pair, of both blocks if the multicast reaches both."""

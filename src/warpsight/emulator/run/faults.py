@@ -364,10 +364,14 @@ _HAZARDS = {
     watcher.WRITE_AFTER_READ: ("write-after-read", "write over what {other} reads, with nothing that orders the two"),
     watcher.WRITE_AFTER_WRITE: ("write-after-write", "write over what {other} writes otherwise, with nothing that orders the two"),
 }
-_HAZARDS |= {
-    kind + watcher.UNDER_LOCK: (name, form.replace("with nothing that orders the two", "under a lock taken without a fence"))
+_HAZARDS = {
+    kind + more: (name, form.replace("with nothing that orders the two", otherwise))
+    for more, otherwise in (
+        (0, "with nothing that orders the two"), (watcher.UNDER_LOCK, "under a lock taken without a fence"),
+        (watcher.NOT_DONE, "a copy that has not been waited for"),
+    )
     for kind, (name, form) in _HAZARDS.items()
-}
+}  # fmt: skip
 _BARRIER_KINDS = (
     "barriers-differ", "deadlock", "missing-lanes", "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete",
 )  # fmt: skip
@@ -469,7 +473,9 @@ def _hazard(row: list[int], scene: FaultScene) -> Finding:
     whose = thread_of(block, warp * WARP + first, scene.launch)[2]
     message = f"kernel {scene.name}: {form.format(other=f'{whose} ({other.place})')}"
     remedy = "let the threads wait for each other at a barrier between the two"
-    if row[watcher.KIND] >= watcher.READ_AFTER_WRITE + watcher.UNDER_LOCK:
+    if row[watcher.KIND] >= watcher.READ_AFTER_WRITE + watcher.NOT_DONE:
+        remedy = "wait for the copy first: for the phase of its mbarrier object, or for its bulk group (wait_group.read)"
+    elif row[watcher.KIND] >= watcher.READ_AFTER_WRITE + watcher.UNDER_LOCK:
         scope = "__threadfence_block" if other.block == site.block else "__threadfence"
         remedy = f"call {scope}() in each thread that takes the lock, before its first access under it"
     elif other.block != site.block:
