@@ -14,6 +14,7 @@ import warpsight
 from warpsight.base.errors import LaunchFault, UnsupportedError
 from warpsight.traces.events import EventReader
 
+
 def box_of(tensor: np.ndarray, at: Sequence[int], box: Sequence[int], steps: Sequence[int] = (), fill: Any = 0) -> np.ndarray:
     """The box of `tensor` (its last axis is dimension 0) at coordinates; outside of it `fill`."""
     steps = [*steps, *[1] * (len(at) - len(steps))]

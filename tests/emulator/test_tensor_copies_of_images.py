@@ -34,7 +34,7 @@ def row_of_images(width: int, lower: int, upper: int, step: int, start: tuple[in
 
 def wide(tensor: np.ndarray, mode: str, pixels: int, corners: tuple[int, int], step: int, at: Any, halo: int, offset: int,
          level: str) -> np.ndarray:  # fmt: skip
-    """The pixels that a copy with 64-byte rows brings from NHWC images, in the order of shared memory: [pixels and halos, channels]."""
+    """The pixels that a copy with 64-byte rows brings from NHWC images, in the order of shared memory: [pixels, channels]."""
     images, height, width, channels = tensor.shape
     count = (128 + 4 * halo if mode.endswith("128") else pixels + halo) * channels * 4
     described = tensor_map("u32", (channels, width, height, images), [tensor.strides[k] for k in (2, 1, 0)], (), steps=(1, step),
@@ -67,7 +67,7 @@ def test_im2col_w_stays_in_one_row_of_each_image(
 
 
 def test_im2col_w_by_hand() -> None:
-    """Images of three pixels, from the second pixel of image 0 on: the rest of it, image 1, then a halo of two, the first of image 2."""
+    """Images of three pixels, from the second pixel of image 0 on: the rest of it, two of image 1; the halo ends in image 2."""
     tensor = np.repeat(np.arange(1, 19, dtype=np.uint32).reshape(3, 2, 3, 1), 16, axis=3)
     found = wide(tensor, "im2col::w", 4, (0, 0), 1, (0, 1, 1, 0), 2, 0, "ptx")
     assert found[:, 0].tolist() == [5, 6, 10, 11, 12, 16]
@@ -103,7 +103,7 @@ def test_a_box_of_an_interleaved_tensor_has_one_slice_of_the_channels(level: str
     images = np.random.default_rng(5).integers(1, 9999, (3, 6, 7, 64)).astype(np.uint16)
     tensor, at = slices(images, width), (3, -1, 2, 1)  # w, h, slice, image
     size = width // 2
-    expected = np.zeros((2, 4, 6 // step, size), np.uint16)  # two images of 4 x 6 pixels; one row above and columns beside lie outside
+    expected = np.zeros((2, 4, 6 // step, size), np.uint16)  # two images; a row above and columns beside lie outside
     for n, y, k in np.ndindex(2, 4, 6 // step):
         h, w = y - 1, 3 + k * step
         if h >= 0 and w < 7:
@@ -141,7 +141,7 @@ def test_im2col_of_an_interleaved_tensor_walks_pixels_of_one_slice(level: str) -
 def test_what_no_public_text_establishes_is_refused(level: str) -> None:
     tensor, data = np.zeros((2, 2, 4, 4, 8), np.uint16), np.zeros(256, np.uint8)
     for box, swizzle in (((4, 4, 1, 1), 1), ((4, 2, 2, 1), 0)):
-        with pytest.raises(UnsupportedError, match="slices of 16 bytes with a swizzle, .* or several of channels at once"):
+        with pytest.raises(UnsupportedError, match=r"slices of 16 bytes with a swizzle, .* or several of channels at once"):
             run(load_kernel(4, 256), 256, sliced_map(tensor, "u16", box, swizzle=swizzle), tensor, data, (0, 0, 0, 0), level)
     with pytest.raises(UnsupportedError, match="a halo from 512 pixels on"):
         images = np.zeros((2, 2, 4, 16), np.uint32)

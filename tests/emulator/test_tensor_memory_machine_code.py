@@ -62,7 +62,8 @@ def body() -> str:
         if name.endswith("ASHIFT"):
             text = text.replace("kind::f16", "kind::f16.ashift")
         lines.append(text)
-    lines += ["add.u32 %r16, %base, 0x400000; @%one tcgen05.shift.cta_group::1.down [%r16];", WAIT, f"mad.wide.u32 %q5, %i, {4 * WORDS}, %sums;"]
+    lines.append("add.u32 %r16, %base, 0x400000; @%one tcgen05.shift.cta_group::1.down [%r16];")
+    lines += [WAIT, f"mad.wide.u32 %q5, %i, {4 * WORDS}, %sums;"]
     lines += [f"tcgen05.ld.sync.aligned.32x32b.x32.b32 {names(k, 32)}, [%r9 + {k}];" for k in range(0, COLUMNS, 32)]
     first = COLUMNS
     for load, (count, column) in LOADS.items():

@@ -2,8 +2,8 @@
 
     python nvjitlink_process.py LIBRARY PATH OPTION... < images > cubin
 
-Each image has a head of two int64: its kind (`nvJitLinkInputType`) and its bytes. Exit code 0: stdout is the cubin. 1: stdout is the
-assembler's log. 2: it does not know the architecture. It is run as a file, so
+Each image has a head of two int64: its kind (`nvJitLinkInputType`) and its bytes. Exit code 0: stdout is the cubin. 1: stdout is
+the assembler's log. 2: it does not know the architecture. It is run as a file, so
 that nothing of the package is imported.
 """
 

@@ -200,7 +200,7 @@ class Modules:
         """
         if self.architecture is None:
             what = "it links several images (cuLinkAddData), which gives machine code, and PTX is executed"
-            raise UnsupportedError(what, place=self.program, remedy="run it with `--level sass`, or load one PTX with all functions")
+            raise UnsupportedError(what, place=self.program, remedy="run it with `--level sass`, or load one PTX with all of it")
         return link(images, self.program, self.architecture)
 
     def _parse(self, image: bytes) -> KernelSource:

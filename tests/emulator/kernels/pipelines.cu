@@ -13,11 +13,11 @@ static __device__ void wait(unsigned b, int parity) {
              : "=r"(done) : "r"(b), "r"(parity) : "memory");
 }
 static __device__ void load(void *to, const void *from, int bytes, unsigned b) {
-    LANE("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"  // line 16
+    LANE("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"  // line 17
          ::"r"(at(to)), "l"(from), "r"(bytes), "r"(b) : "memory");
 }
-// One warp copies, four compute. wrong 1: nobody waits for the data; 2: a stage is given back before it is read; 3: a wait for the
-// phase before; 4: the copies do not wait for the stage.
+// One warp copies, four compute. wrong 1: a barrier of the block instead of the wait for the data; 2: a stage is given back before it
+// is read.
 extern "C" __global__ void pipeline(const int *in, int *out, int tiles, int stages, int wrong) {
     __shared__ __align__(128) int stage[4][128];
     __shared__ unsigned long long full[4], empty[4];
@@ -28,16 +28,17 @@ extern "C" __global__ void pipeline(const int *in, int *out, int tiles, int stag
     if (threadIdx.x == 0)
         for (int k = 0; k < tiles; k++) {
             int s = k % stages, round = k / stages;
-            if (round && wrong != 4) wait(at(&empty[s]), round - 1 & 1);
+            if (round) wait(at(&empty[s]), round - 1 & 1);
             expect(at(&full[s]), 512);
             load(stage[s], in + 128 * k, 512, at(&full[s]));
         }
+    if (wrong == 1) __syncthreads();
     if (t >= 0)
         for (int k = 0; k < tiles; k++) {
             int s = k % stages, round = k / stages;
-            if (wrong != 1) wait(at(&full[s]), round + (wrong == 3) & 1);
+            if (wrong != 1) wait(at(&full[s]), round & 1);
             if (wrong == 2) arrive(at(&empty[s]));
-            out[128 * k + t] = 2 * stage[s][t];  // line 40
+            out[128 * k + t] = 2 * stage[s][t];  // line 41
             if (wrong != 2) arrive(at(&empty[s]));
         }
 }
@@ -45,11 +46,11 @@ extern "C" __global__ void pipeline(const int *in, int *out, int tiles, int stag
 extern "C" __global__ void stores(int *out, int rounds, int wrong) {
     __shared__ __align__(128) int stage[128];
     for (int k = 0; k < rounds; k++) {
-        stage[threadIdx.x] = 1000 * k + threadIdx.x;  // line 48
+        stage[threadIdx.x] = 1000 * k + threadIdx.x;  // line 49
         LANE("fence.proxy.async.shared::cta;" ::: "memory");
         if (wrong != 2) __syncthreads();
         if (threadIdx.x == 0) {
-            LANE("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 512;" ::"l"(out + 128 * k), "r"(at(stage)) : "memory");  // line 52
+            LANE("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 512;" ::"l"(out + 128 * k), "r"(at(stage)) : "memory");  // line 53
             if (wrong != 3) LANE("cp.async.bulk.commit_group;" ::: "memory");
             if (wrong != 1) LANE("cp.async.bulk.wait_group.read 0;" ::: "memory");
         }
@@ -67,12 +68,12 @@ extern "C" __global__ void multicast(const int *in, int *out, int wrong) {
     LANE("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
     for (int k = 0; k < 2; k++) {
         if (rank == 0 && threadIdx.x == 0)
-            LANE("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 256, [%2], %3;"  // line 70
+            LANE("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 256, [%2], %3;"  // line 72
                  ::"r"(at(stage)), "l"(in + 64 * k), "r"(at(&full)), "h"((short)3) : "memory");
         if (wrong != 1 || rank == 0) wait(at(&full), k);
         if (threadIdx.x == 0 && k == 0) expect(at(&full), 256);
         if (wrong == 2) LANE("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
-        out[(2 * k + rank) * 64 + threadIdx.x] = stage[threadIdx.x];  // line 75
+        out[(2 * k + rank) * 64 + threadIdx.x] = stage[threadIdx.x];  // line 76
         if (wrong != 2) LANE("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
     }
 }
@@ -89,10 +90,10 @@ extern "C" __global__ void neighbours(int *out, int wrong) {
     LANE("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at(come)), "r"(rank ^ 1));
     LANE("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(signal) : "r"(at(&full)), "r"(rank ^ 1));
     if (threadIdx.x == 0)
-        LANE("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"  // line 92
+        LANE("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"  // line 94
              ::"r"(there), "r"(at(own)), "r"(signal) : "memory");
     if (wrong) LANE("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
     else wait(at(&full), 0);
-    out[64 * rank + threadIdx.x] = come[threadIdx.x];  // line 96
+    out[64 * rank + threadIdx.x] = come[threadIdx.x];  // line 97
     LANE("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
 }

@@ -4,16 +4,16 @@ A warp that has seen the end of a phase knows what those knew that had arrived o
 
 A bulk copy accesses shared memory on its own, from its issue until the phase of its mbarrier object is over, or until its group has
 been waited for. So it does not happen before anything that its warp does next. The n-th phase of an object that somebody has waited
-for ends the copies that were issued in it; a warp that has waited knows so, and hands it on at barriers, fences and arrivals. As with
-other flags, which of them is not looked at.
+for ends the copies that were issued in it; a warp that has waited knows so, and hands it on at barriers, fences and arrivals. Which
+of them is not looked at, as with other flags.
 
 The words, behind those of a block's lanes: of OBJECTS mbarrier objects the offset and 1 (0: free), how many phases were waited for,
 and the parity of the last one and 1; of each warp the groups that it has committed; of each warp, and of what was handed on, the
 phases of each object and the groups of each warp that are known to be over; of each object the clocks of all warps that those knew
 who arrived on it.
 
-The clock in the stamp of an access by a copy is the number of an object, or OBJECTS and the number of a warp for its groups, shifted
-by GENERATION_BITS, and the phase or the group, counted from 1.
+The clock in the stamp of an access by a copy is the number of an object, or OBJECTS and the number of a warp for its groups, above
+GENERATION_BITS, and below them the phase or the group, counted from 1.
 """
 
 from __future__ import annotations
@@ -140,10 +140,9 @@ def wait_for_groups(block, warps, warp, left):  # type: ignore[no-untyped-def]
 @jit()
 def hand_on(block, warps, to, source):  # type: ignore[no-untyped-def]
     """Whoever has number `to` learns what `source` knows; number `warps` is what was handed on."""
+    target, origin = _known(warps, to), _known(warps, source)
     for k in range(OBJECTS + warps):
-        known = block[_known(warps, source) + k]
-        if known > block[_known(warps, to) + k]:
-            block[_known(warps, to) + k] = known
+        block[target + k] = max(block[target + k], block[origin + k])
 
 
 @jit()

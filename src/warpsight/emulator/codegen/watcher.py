@@ -1,4 +1,4 @@
-"""What watches a launch for `check`, called by native code (`watcher_entries.py`): a table of what was found, and racecheck's order of accesses.
+"""What watches a launch for `check`: a table of what was found, and racecheck's order of accesses (`watcher_entries.py` calls it).
 
 Racecheck keeps, for each 4-byte word, the last write and the last reads by two warps. Two accesses of which one writes are a hazard
 unless one happens before the other:
@@ -52,8 +52,8 @@ FOUND, DROPPED, FIRST_WARP, LANES_APART, EQUAL_VALUES, TRAITS_AT, FENCES_AT, BLO
 KIND, PC, LANES, BLOCK, WARP, LANE, ADDRESS, OTHER_PC, OTHER_WARP, OTHER_LANES, ROW_WORDS = range(11)
 ROWS = 1024
 
-# Kinds of hazards, beside those of `Fault`; and by how much more where both accesses are made under one lock, or where the other one
-# is a copy that may not be done.
+# Kinds of hazards, beside those of `Fault`; and by how much more where both accesses are made under one lock, or the other one is a
+# copy that may not be done.
 READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE, UNDER_LOCK, NOT_DONE = 100, 101, 102, 3, 6
 
 # And what synccheck finds: at barriers lanes of a warp, then warps, that are not at the same one, or come with another count; lanes
@@ -76,13 +76,13 @@ _COPY, _PC_MASK = 1 << 62, (1 << 22) - 1
 _LOW, _OFFSET = 0xFFFFFFFF, (1 << RANK_SHIFT) - 1  # the latter of an address in shared memory, without the rank
 
 # What `order` is told. RELEASE: an arrival that may be on an mbarrier of another block of the cluster.
-# COMMIT and GROUPS: bulk groups. WAITED: for an mbarrier object of the block, the operand is its offset and the parity; INITIALISED and
-# ARRIVED: its offset.
+# COMMIT and GROUPS: bulk groups. WAITED: for an mbarrier object of the block, the operand is its offset and the parity; INITIALISED
+# and ARRIVED: its offset.
 BLOCK_STARTS, BARRIER, ARRIVES, CLUSTER_WAIT, WARP_MEETS, FENCE, BLOCK_FENCE, RELEASE, ACQUIRE = range(9)
 COMMIT, GROUPS, WAITED, INITIALISED, ARRIVED = range(9, 14)
 # What a copy completes on, if not an mbarrier object: its group, or nothing that is known here.
 BY_GROUP, AT_ONCE = -1, -2
-# What `access` and `copied` are told, in one number. COMPARES: `atom.cas`, `values` are what it compares with; of a copy, a reduction.
+# What `access` and `copied` are told, in one number. COMPARES: `atom.cas`, `values` are what it compares with; a copy that reduces.
 READS, WRITES, IN_SHARED, COMPARES, COUNT_SHIFT, BYTES_SHIFT = 1, 2, 4, 8, 8, 16
 
 _BLOCK, _WARP, _WARPS = (int(s) for s in (Slot.BLOCK, Slot.WARP, Slot.WARPS_PER_BLOCK))
@@ -177,6 +177,7 @@ def _order_copies(block, warps, warp, mask, what, operand):  # type: ignore[no-u
 
 @jit()
 def order(context, watch, block, mask, what, operand):  # type: ignore[no-untyped-def]
+    """Lanes of the mask wait, meet, fence or arrive; see `watcher_entries.order_address`."""
     warps, warp = context[_WARPS], context[_WARP]
     if what == BLOCK_STARTS:
         start(block, warps, context[_BLOCK])

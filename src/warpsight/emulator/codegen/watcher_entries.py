@@ -99,8 +99,9 @@ def copied_address() -> int:
             first = copy_order.cells_at(context[_WARPS])
             watcher.copied(context, watch, block, block, first, nothing, lane, pc, address, size, until, what)
         else:
-            watcher.copied(context, watch, block, cells, -watcher.CELL_WORDS * (ARENA_BASE >> 2), nothing, lane, pc, address, size, until, what)
+            first = -watcher.CELL_WORDS * (ARENA_BASE >> 2)
+            watcher.copied(context, watch, block, cells, first, nothing, lane, pc, address, size, until, what)
         return np.int32(0)
 
-    word = numba.types.int64
-    return int(c_function(copied, numba.types.int32(longs, longs, longs, longs, octets, word, word, word, word, word, word)).address)
+    numbers = [numba.types.int64] * 6
+    return int(c_function(copied, numba.types.int32(longs, longs, longs, longs, octets, *numbers)).address)

@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.base.findings import INITCHECK
+from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.access import (
     check_global,
     check_runs,
@@ -54,7 +55,6 @@ from warpsight.emulator.codegen.recording import (
     emit_event_byte,
     internal_function,
 )
-from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.watching import note_access, note_copy
 from warpsight.emulator.ptx.atomics import FLOATS, new_value, operation_of, record_sharing
 from warpsight.emulator.ptx.common import operands

@@ -126,7 +126,7 @@ class TensorCopy:
         return []
 
     def _watch(self, helper: HelperFrame, shared: Value, barrier: Value, blocks: Value, moved: Value) -> None:
-        """Tell racecheck of the boxes in shared memory. Where bytes of a pair complete in the other block, nothing is known of it."""
+        """Tell racecheck of the boxes in shared memory. Where bytes of a pair may complete in the other block it is not."""
 
         def of_block(frame: Frame, there: Value, signal: Value) -> None:
             place, until = (frame.builder.zext(value, vector(I64)) for value in (there, signal))

@@ -10,7 +10,7 @@ Its first 64 lie as NVIDIA's assembler writes them for `tensormap.replace`, so t
 | 12-31 | four strides in units of 16 bytes: 32 bits each, then 4 upper bits each |
 | 32-51 | five sizes, each less 1 |
 | 52-59 | 3 bits for each of five steps, less 1; from byte 55 on five sizes of the box, less 1 |
-| 64 | a mode: `TILE`, `IM2COL`, `WIDE` (`im2col::w`) or `WIDE128`; then of pixels 65 channels less 1, 66-67 how many, 68-79 corners |
+| 64-79 | a mode: `TILE`, `IM2COL`, `WIDE` (`im2col::w`), `WIDE128`; of pixels 65 channels less 1, 66-67 how many, 68-79 corners |
 
 Swizzles exchange 16-byte pieces by bits of their address in shared memory. What lies outside of the tensor is filled with zeros, or
 where the map says so with NaN, and is not written. Loads round `tf32` to nearest even.
@@ -18,8 +18,8 @@ where the map says so with NaN, and is not written. Loads round `tf32` to neares
 An interleaved tensor (NC/8HWC8) consists of slices of 16 or 32 bytes: dimension 0 counts them along W, the last but one has the
 slices of channels, of which a copy has one, and the last one images.
 
-The PTX ISA (5.5, "Tensors") and the CUDA Driver API say all this but the NaN, the rounding, which dimensions an interleaved tensor has,
-and where the halo of `im2col::w::128` lies. There we follow the simulator of mlc-ai's TIRx-harness, which is compared with a B200.
+The PTX ISA (5.5, "Tensors") and the CUDA Driver API say all this but the NaN, the rounding, the dimensions of an interleaved
+tensor, and where the halo of `im2col::w::128` lies. These are as in the simulator of mlc-ai's TIRx-harness, written for the B200.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ FAILURE, ADDRESS, BYTES, COUNT, ROOM = range(21, 26)
 NAMED = 26  # the map's address as the program has it
 REQUEST_WORDS = 27
 
-# WHAT: an operation, a mode, and what a reduction does. OFFSETS are those of a pixel's neighbour, or of WIDE the pixels of the halo and
-# how far all are moved.
+# WHAT: an operation, a mode, and what a reduction does. OFFSETS are those of a pixel's neighbour, or of WIDE the pixels of the halo
+# and how far all are moved. ROWS: four rows of a tensor of two dimensions, each with a coordinate of its own, and a map of TILE.
 PLAN, LOAD, STORE, REDUCE = range(4)
-TILE, IM2COL, ROWS, WIDE, WIDE128 = range(5)  # ROWS: four rows of a tensor of two dimensions, each with a coordinate, and a map of TILE
+TILE, IM2COL, ROWS, WIDE, WIDE128 = range(5)
 MODE_SHIFT, REDUCTION_SHIFT = 4, 8
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(8)
@@ -449,7 +449,7 @@ def _measure(request: Any, form: Any, geometry: Any, counts: Any, length: Any) -
     length[0] = form[6] if form[6] else _DEVICE_BYTES[form[0]] * length[2] // 16
     length[1] = form[6] if form[6] else _SHARED_BYTES[form[0]] * length[2] // 16
     mode = _mode(request)
-    if mode == TILE or mode == ROWS:
+    if mode in (TILE, ROWS):
         counts[0] = geometry[2, 0] // length[2] if steps[0] == 1 else (geometry[2, 0] + steps[0] - 1) // steps[0]
         for d in range(1, request[RANK]):
             counts[d] = 4 if mode == ROWS else (geometry[2, d] + steps[d] - 1) // steps[d]

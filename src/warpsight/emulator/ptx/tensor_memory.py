@@ -5,8 +5,8 @@ difference: between the issue of an operation and the wait for it PTX forbids ac
 fences do nothing, and a commit arrives at once. Allocation does not wait: a block that asks for columns while others of its own
 hold them is stopped, as it would wait on a GPU until they are freed. Tensor memory is not watched by `check`.
 
-Collectors, which keep a matrix for the next product, are hints. Refused: of sparse products those with scales, with 64 rows, or with
-a selector other than 0; masks of zero columns.
+Collectors, which keep a matrix for the next product, are hints. Refused: of sparse products those with scales, with 64 rows, or
+with a selector other than 0; masks of zero columns.
 """
 
 from __future__ import annotations

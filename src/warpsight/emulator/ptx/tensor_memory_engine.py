@@ -307,7 +307,8 @@ def _multiply_floats(request: Any, into: Any, a: Any, b: Any, partners: Any, lef
             if grouped:
                 for group in range(groups):
                     part = group * parts // groups
-                    terms[group] = terms[group * types.GROUP : (group + 1) * types.GROUP].sum() * left[0][row, part] * right[0][column, part]
+                    whole = terms[group * types.GROUP : (group + 1) * types.GROUP].sum()
+                    terms[group] = whole * left[0][row, part] * right[0][column, part]
                     powers[group] = left[1][row, part] + right[1][column, part]
                 total = sum_of(terms[:groups], powers[:groups], total, power, floor, types.GROUPED_FRACTION)
             else:

@@ -203,7 +203,7 @@ def copy(frame: Frame, name: str, place: Value, descriptor: Value, blocks: int, 
 
 
 def shift(frame: Frame, place: Value, blocks: int) -> None:
-    """Rows of a quarter of the lanes move by one, in 8 columns from an address (<32 x i64>) on, in one block or in each of a pair."""
+    """Rows of a quarter of the lanes move by one, in 8 columns from an address (<32 x i64>) on, in one block or each of a pair."""
     _by_lane(frame, f"shift_{blocks}", [place], (engine.TARGET,), {engine.WHAT: engine.SHIFT}, blocks)
 
 

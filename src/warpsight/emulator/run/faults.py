@@ -116,9 +116,9 @@ _UNSUPPORTED = {
         "cast the pointer to one address space",
     ),
     Fault.TENSOR_FORM: (
-        "{0} of {1} is not modelled: slices of 16 bytes with a swizzle, of 32 without that of 32 bytes, or several of channels at once; "
-        "four rows with a box of several; a halo from 512 pixels on (`::w::128`: 32), or an offset from 32",
-        "give an interleaved map a box of one slice and swizzle 0 (16 bytes) or 32 bytes, and gather4 and scatter4 a box of one row",
+        "{0} of {1} is not modelled: slices of 16 bytes with a swizzle, of 32 without that of 32 bytes, or several of channels at "
+        "once; four rows with a box of several; a halo from 512 pixels on (`::w::128`: 32), or an offset from 32",
+        "give an interleaved map a box of one slice and no swizzle (16 bytes) or that of 32 bytes, and gather4 a box of one row",
     ),
     Fault.MEETING_APART: (
         "lanes of one warp come to {0} in different places ({1})",

@@ -1,4 +1,4 @@
-"""Tensor memory and products with it in machine code: `UTCHMMA` and its kin, `UTCCP`, `UTCSHIFT`, `UTCBAR`, `UTCATOMSWS`, `LDTM`, `STTM`.
+"""Tensor memory and products in machine code: `UTCHMMA` and its kin, `UTCCP`, `UTCSHIFT`, `UTCBAR`, `UTCATOMSWS`, `LDTM`, `STTM`.
 
 The bodies are those of `ptx/tensor_memory_requests.py`, also for pairs of blocks (`.2CTA`). All operands but the data of `LDTM` and
 `STTM` are uniform, so one lane issues what is not an operation of the whole warp.
@@ -173,7 +173,7 @@ _HINTS = {"A_KEEP", "A_REUSE", "B_KEEP", "B_REUSE", "BUFFER1", "BUFFER2", "BUFFE
 
 
 def utchmma(emitter: Emitter, instruction: Instruction) -> None:
-    """`UTCHMMA{.2CTA}{.WS}{.ASHIFT} A, B, D, metadata, form{, disabled lanes}, adds{, scale}`: 16-bit floats and TF32, as `form` says.
+    """`UTCHMMA{.2CTA}{.WS}{.ASHIFT} A, B, D, metadata, form{, disabled lanes}, adds{, scale}`: halves and TF32, as `form` says.
 
     A is `gdesc[UR]` or `tmem[UR]`, D is `tmem[UR]`. The metadata count for a sparse A only, which `form` says, too.
     """
