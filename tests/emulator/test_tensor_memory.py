@@ -376,6 +376,9 @@ def test_a_pair_of_blocks_makes_one_product(rows: int, level: str) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
+        ("add.u32 %r9, %base, 0x100000; @%one tcgen05.shift.cta_group::1.down [%r9];", "tensor memory"),
+        ("mov.u64 %b, 0; mov.u32 %r9, 0x4040010; setp.eq.u32 %p, 0, 0;\n"
+         "@%one tcgen05.mma.cta_group::1.kind::f16.ashift [%base], [%base], %b, %r9, %p;", "descriptor 0x04040010"),
         ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%d0}, [%base];", "lanes that its warp reaches"),
         ("add.u32 %r9, %base, %r7; tcgen05.ld.sync.aligned.32x32b.x2.b32 {%d0, %d1}, [%r9 + 511];", "tensor memory"),
         ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [where], 32;", "columns 32"),
@@ -397,7 +400,7 @@ def test_what_hardware_does_not_have_stops_the_launch(body: str, said: str) -> N
         ("tcgen05.mma.cta_group::2.kind::f16 [%base], %a, %b, %r9, %p;", "need a launch in clusters"),
         ("tcgen05.mma.ws.cta_group::1.kind::f16 [%base], %a, %b, %r9, %p, %a;", "mask of zero columns"),
         ("tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale [%base], %a, %b, [%r8], %r9, [%r8], [%r8], %p;", "with scales"),
-        ("tcgen05.shift.cta_group::1.down [%base];", "direction rows move"),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16.ashift [%base], [%r9], %b, %r9, %p;", "neither with .ws"),
         ("tcgen05.cp.cta_group::1.64x128b [%base], %a;", "shape .64x128b"),
         ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1}, [%base];", "1 registers; 2 expected"),
     ],

@@ -95,3 +95,41 @@ def test_a_load_reduces_what_each_lane_has_loaded() -> None:
     assert (found[:, :4] == values).all()
     assert (found[:, 4:6].view(np.float32) == [-5, 5]).all() and np.isnan(found[:, 6].view(np.float32)).all()
     assert (found[:, 7] == values.min()).all()
+
+
+# -- Shifts. CUTLASS (`python/CuTeDSL`, `tcgen05_mma`): shifted[r] = A[r + 1], but for r % 32 = 31, which stays.
+
+
+def shifted(rows: np.ndarray) -> np.ndarray:
+    after = np.roll(rows, -1, axis=0)
+    after[31::32] = rows[31::32]
+    return after
+
+
+def test_a_shift_moves_eight_columns_of_one_quarter_of_the_lanes() -> None:
+    values = 1000 * np.arange(128)[:, None] + np.arange(16)
+    filled = "".join(f"mad.lo.u32 %d{k}, %i, 1000, {k};" for k in range(16)) + "add.u32 %r9, %base, %r7;"
+    names = ", ".join(f"%d{k}" for k in range(16))
+    body = f"""{filled} tcgen05.st.sync.aligned.32x32b.x16.b32 [%r9], {{{names}}}; tcgen05.wait::st.sync.aligned;
+    tcgen05.fence::before_thread_sync; bar.sync 0; add.u32 %r9, %base, {0x200000 + 4};
+    @%one tcgen05.shift.cta_group::1.down [%r9];
+{WAIT} {stored(16)}"""
+    expected = values.copy()
+    expected[32:64, 4:12] = shifted(values[32:64, 4:12])
+    np.testing.assert_array_equal(run(body, np.zeros(1, np.uint8), 16), expected)
+
+
+def test_a_product_with_ashift_reads_a_as_it_was_and_shifts_it_for_the_next_one() -> None:
+    """The second product adds to the first: A + A shifted."""
+    product, rng = Product("f16", "f16", "f16", left=None, adds=False), np.random.default_rng(8)
+    a, b = whole(rng, (128, 16), "f16"), whole(rng, (16, 16), "f16")
+
+    class Twice(Product):
+        def text(self) -> str:
+            once = super().text()
+            again = "setp.eq.u32 %p, 1, 1;\n" + next(line for line in once.splitlines() if "tcgen05.mma" in line)
+            return once.replace("kind::f16", "kind::f16.ashift") + "\n" + again
+
+    found = multiplied(Twice(**vars(product)), a, b, np.zeros((128, 16), np.uint64)).view(np.float32)
+    left = numbers(a, "f16")
+    np.testing.assert_array_equal(found, (left + shifted(left)) @ numbers(b, "f16"))

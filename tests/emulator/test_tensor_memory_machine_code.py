@@ -9,7 +9,6 @@ import pytest
 from test_tensor_memory import SCALED, SCALES, SHARED, WAIT, WIDE, Product, kernel
 
 import warpsight
-from warpsight.base.errors import UnsupportedError
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -24,6 +23,7 @@ PRODUCTS = {
     "UTCQMMA with scales": SCALED["mxf8f6f4"],
     "UTCHMMA of a sparse A": Product("f16", "f16", "f16", form=1 << 2, variant=".sp"),
     "UTCQMMA.WS": Product("f8f6f4", "e5m2", "e4m3", rows=32, columns=64, variant=".ws"),
+    "UTCHMMA.ASHIFT": Product("f16", "f16", "f16", left=None),
     "UTCOMMA": SCALED["mxf4"],
     "UTCOMMA.4X": replace(SCALED["mxf4nvf4"], columns=16),
 }
@@ -59,7 +59,10 @@ def body() -> str:
         if name.endswith("disabled"):
             lines.append("mov.u32 %r20, 0xffff; mov.u32 %r21, 0;")
             text = text.replace(", %r11", ", %r11, {%r20, %r20, %r21, %r20}")
+        if name.endswith("ASHIFT"):
+            text = text.replace("kind::f16", "kind::f16.ashift")
         lines.append(text)
+    lines.append("add.u32 %r16, %base, 0x400000; @%one tcgen05.shift.cta_group::1.down [%r16];")
     lines += [WAIT, f"mad.wide.u32 %q5, %i, {4 * WORDS}, %sums;"]
     lines += [f"tcgen05.ld.sync.aligned.32x32b.x32.b32 {names(k, 32)}, [%r9 + {k}];" for k in range(0, COLUMNS, 32)]
     first = COLUMNS
@@ -88,14 +91,7 @@ def test_machine_code_of_all_forms_leaves_the_same_bits() -> None:
     products = [[row for row in trace.instructions if row.op_class == "tensor"] for trace in (ptx, sass)]
     assert [row.opcode for row in products[1]] == [
         "UTCHMMA.m128n16k16", "UTCHMMA.m128n16k16", "UTCHMMA.TF32.m64n16k8", "UTCIMMA.m128n16k32", "UTCQMMA.m128n16k32",
-        "UTCQMMA.m128n16k32", "UTCHMMA.SP.m128n16k32", "UTCQMMA.WS.m32n64k32", "UTCOMMA.m128n16k64", "UTCOMMA.4X.m128n16k64",
+        "UTCQMMA.m128n16k32", "UTCHMMA.SP.m128n16k32", "UTCQMMA.WS.m32n64k32", "UTCHMMA.ASHIFT.m128n16k16",
+        "UTCOMMA.m128n16k64", "UTCOMMA.4X.m128n16k64",
     ]  # fmt: skip
     assert [row.product for row in products[1]] == [row.product for row in products[0]]
-
-
-def test_a_form_that_is_not_modelled_names_the_level_that_has_it() -> None:
-    text = "@%one tcgen05.shift.cta_group::1.down [%base];"
-    arguments = [np.zeros(SHARED, np.uint8), np.zeros(128, np.uint32)]
-    with pytest.raises(UnsupportedError, match=r'"UTCSHIFT\.DOWN": it is not modelled') as refused:
-        warpsight.trace(kernel(text), "k", grid=1, block=128, args=arguments, gpu="b200", level="sass")
-    assert "ptx" in refused.value.remedy

@@ -38,6 +38,22 @@ def test_program_of_the_driver_with_graphs_runs(tmp_path: Path) -> None:
     assert len(said) == 40 and all(verdict == "good" for _, verdict in said), output
 
 
+@needs_nvcc
+def test_program_links_images_and_launches_only_the_block_that_its_kernel_is_compiled_for(tmp_path: Path) -> None:
+    """PTX with a function and a variable of another one. CUDA_ERROR_INVALID_VALUE is 1, CUDA_ERROR_NO_BINARY_FOR_GPU 209."""
+    program = build("linked.cpp", options=stub(tmp_path))
+    options = ("--gpu", "h100-sxm", "--kernels", "none", "--level")
+    code, output, errors = run(program, options=(*options, "sass"))
+    assert code == 3, errors  # the last link is refused
+    assert output.splitlines()[:5] == [
+        "wide 0, corner -1, without swizzle 1, 2,000 pixels 1 and 0", "slices of 16 bytes 0, of 32 0, with another swizzle 1",
+        "added 0 0, linked 0", "loaded 0, found 0, blocks 64 1, 32 1, 32x2 0, good", "without the function 209",
+    ]  # fmt: skip
+    assert "Undefined reference to 'changed'" in errors
+    code, output, errors = run(program, options=(*options, "ptx"))
+    assert "added 0 0, linked 801" in output and "--level sass" in errors
+
+
 def test_every_function_of_the_driver_is_found_by_its_name() -> None:
     named = {text: int(length) for text, length in re.findall(r'\{"(cu[A-Z]\w+)", (\d+), \d+\}', RUNTIME["driver_names.c"])}
     assert set(named) == set(DRIVER_FUNCTIONS) - {"cuGetProcAddress"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,12 +33,26 @@ def assemble(ptx: str, path: str, architecture: Architecture, options: Sequence[
 
     Raises CompileError with the assembler's words, MissingLibraryError when nvJitLink is not installed.
     """
+    return _cubin([(nvjitlink_process.PTX_INPUT, ptx.encode())], path, architecture, options)
+
+
+# Kinds of nvJitLink's inputs by number of CUjitInputType: a cubin, PTX, a fat binary, an object file, a library.
+_KINDS = (1, nvjitlink_process.PTX_INPUT, 4, 5, 6)
+
+
+def link(images: Sequence[tuple[int, bytes]], path: str, architecture: Architecture) -> bytes:
+    """One cubin of images with numbers of `CUjitInputType`. Raises as `assemble` does."""
+    return _cubin([(_KINDS[kind], image.rstrip(b"\0") if kind == 1 else image) for kind, image in images], path, architecture, ())
+
+
+def _cubin(images: Sequence[tuple[int, bytes]], path: str, architecture: Architecture, options: Sequence[str]) -> bytes:
     library = libraries.library_path(_LIBRARY, PACKAGE)
     script = Path(nvjitlink_process.__file__)
     command = [sys.executable, "-I", "-S", str(script), str(library), path, f"-arch={architecture.real}", *options]
+    given = b"".join(struct.pack("<2q", kind, len(image)) + image for kind, image in images)
     with compiling(path) as budget:
         try:
-            process = budget.run(command, ptx.encode(), "the assembler (nvJitLink)")
+            process = budget.run(command, given, "the assembler (nvJitLink)")
         except OSError as error:
             raise CompileError(f"the assembler (nvJitLink) cannot be run: {error}", place=path) from None
     if process.returncode == 0:

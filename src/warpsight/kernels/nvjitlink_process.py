@@ -1,14 +1,16 @@
 """nvJitLink in a separate process, because it crashes on some damaged PTX with a segmentation fault.
 
-    python nvjitlink_process.py LIBRARY PATH OPTION... < ptx > cubin
+    python nvjitlink_process.py LIBRARY PATH OPTION... < images > cubin
 
-Exit code 0: stdout is the cubin. 1: stdout is the assembler's log. 2: it does not know the architecture. It is run as a file, so
+Each image has a head of two int64: its kind (`nvJitLinkInputType`) and its bytes. Exit code 0: stdout is the cubin. 1: stdout is
+the assembler's log. 2: it does not know the architecture. It is run as a file, so
 that nothing of the package is imported.
 """
 
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
 
 VERSION = "_13_0"
@@ -35,8 +37,11 @@ def main() -> int:
     handle, words = ctypes.c_void_p(), [option.encode() for option in options]
     if call("Create", ctypes.byref(handle), ctypes.c_uint32(len(words)), (ctypes.c_char_p * len(words))(*words)) != 0:
         return 2
-    text = sys.stdin.buffer.read() + b"\0"
-    status = call("AddData", handle, ctypes.c_int(PTX_INPUT), text, ctypes.c_size_t(len(text)), path.encode())
+    status, name = 0, path.encode()  # nvJitLink keeps the pointers to names
+    while (head := sys.stdin.buffer.read(16)) and not status:
+        kind, size = struct.unpack("<2q", head)
+        image = sys.stdin.buffer.read(size) + b"\0" * (kind == PTX_INPUT)
+        status = call("AddData", handle, ctypes.c_int(kind), image, ctypes.c_size_t(len(image)), name)
     status = status or call("Complete", handle)
     sys.stdout.buffer.write(text_of("ErrorLog", handle).rstrip(b"\0") if status else text_of("LinkedCubin", handle))
     return 1 if status else 0

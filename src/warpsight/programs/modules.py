@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,7 +16,7 @@ from warpsight.emulator.run.launch import PreparedKernel, prepare_kernel
 from warpsight.emulator.run.memory import ModuleData
 from warpsight.emulator.sass.system import reads_workspace
 from warpsight.isa.ptx.program import Function
-from warpsight.kernels.assembler import cubin_of
+from warpsight.kernels.assembler import cubin_of, link
 from warpsight.kernels.cubin import kernel_image
 from warpsight.kernels.fatbin import image_entries
 from warpsight.kernels.launch import Dim3, KernelSource, Launch
@@ -136,6 +137,12 @@ class Kernel:
         most = self.function.required_threads or self.function.max_threads
         return most[0] * most[1] * most[2] if most else 1024
 
+    @property
+    def required_block(self) -> Dim3:
+        """The block that programs must give (.reqntid), zeros for any."""
+        required = self.function.required_threads
+        return (0, 0, 0) if required is None or _OF_TILES in self.source.module.variables else required
+
     def block(self, stated: Dim3) -> Dim3:
         """The block of a launch. For a kernel of CUDA Tile programs state (1, 1, 1), and the driver starts the threads that it was
         compiled for.
@@ -186,6 +193,15 @@ class Modules:
         self.modules.append(LoadedModule(source, data, self._end, architecture))
         self._end = data.end
         return len(self.modules) - 1
+
+    def link(self, images: Sequence[tuple[int, bytes]]) -> bytes:
+        """Cubins, PTX, fat binaries, object files or libraries as one cubin; each has a number of `CUjitInputType`. Raises
+        UnsupportedError where PTX is executed, CompileError.
+        """
+        if self.architecture is None:
+            what = "it links several images (cuLinkAddData), which gives machine code, and PTX is executed"
+            raise UnsupportedError(what, place=self.program, remedy="run it with `--level sass`, or load one PTX with all of it")
+        return link(images, self.program, self.architecture)
 
     def _parse(self, image: bytes) -> KernelSource:
         number = len(self._known) + 1

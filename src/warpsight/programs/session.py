@@ -199,7 +199,7 @@ class Session:
         self._handlers = {
             Kind.LOAD: self._load, Kind.RESOLVE: self._resolve, Kind.LAUNCH: self._launch, Kind.OCCUPANCY: self._occupancy,
             Kind.RESET: self._reset, Kind.MAKE_OBJECT: self._make_object, Kind.REMOVE_OBJECT: self._remove_object,
-            Kind.TOUCH: self._touch, Kind.TIMELINE: self._timeline,
+            Kind.TOUCH: self._touch, Kind.TIMELINE: self._timeline, Kind.LINK: self._link,
         }  # fmt: skip
         self._told = {
             Kind.FAILED: CheckedProgram.failed, Kind.LEAKED: CheckedProgram.leaked, Kind.COPIED_OUT: CheckedProgram.copied_out,
@@ -238,6 +238,22 @@ class Session:
             reply += struct.pack("<4q", address, size, writable, len(encoded)) + encoded
         return Status.SUCCESS, reply
 
+    def _link(self, payload: bytes) -> tuple[int, bytes]:
+        """Several images become one: the kind and size of each, then all of them."""
+        (count,) = struct.unpack_from("<q", payload)
+        images, at = [], 8 + 16 * count
+        for kind, size in struct.iter_unpack("<2q", payload[8:at]):
+            images.append((kind, payload[at : at + size]))
+            at += size
+        try:
+            return Status.SUCCESS, self._modules.link(images)
+        except UnsupportedError as error:
+            self._refuse(0, "", error)
+            return Status.NOT_SUPPORTED, b""
+        except WarpsightError as error:
+            self._refuse(0, "", error)
+            return Status.NO_KERNEL_IMAGE, b""
+
     def _resolve(self, payload: bytes) -> tuple[int, bytes]:
         (module,) = struct.unpack_from("<q", payload)
         try:
@@ -256,8 +272,8 @@ class Session:
         head = [number, len(layout), end, registers.registers, registers.static_shared_bytes, registers.local_bytes, constants]
         head += [kernel.max_threads, version[0] * 10 + version[1], target.number]
         cluster = kernel.function.required_cluster or (0, 0, 0)
-        head += [*cluster, kernel.function.max_cluster_blocks or 0]
-        return Status.SUCCESS, struct.pack("<14q", *head) + b"".join(struct.pack("<2q", *row) for row in layout)
+        head += [*cluster, kernel.function.max_cluster_blocks or 0, *kernel.required_block]
+        return Status.SUCCESS, struct.pack("<17q", *head) + b"".join(struct.pack("<2q", *row) for row in layout)
 
     def _occupancy(self, payload: bytes) -> tuple[int, bytes]:
         number, threads, shared, cluster = struct.unpack("<4q", payload)

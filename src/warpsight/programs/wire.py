@@ -18,7 +18,7 @@ from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.run.memory import Arena, Written
 from warpsight.emulator.run.watch import NO_RESERVE
 
-PROTOCOL = 3
+PROTOCOL = 4
 TABLE_BYTES = 0x4000000
 HEAD = struct.Struct("<II")
 HELLO = struct.Struct("<IIQ")
@@ -33,7 +33,7 @@ class Kind(IntEnum):
 
     HELLO, LOAD, RESOLVE, LAUNCH, OCCUPANCY, RESET, MAKE_OBJECT, REMOVE_OBJECT, TOUCH = range(1, 10)
     FAILED, LEAKED, COPIED_OUT = range(10, 13)  # from programs that are checked
-    TIMELINE = 13
+    TIMELINE, LINK = 13, 14
 
 
 class Touching(IntEnum):

@@ -33,7 +33,7 @@ from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.kernel_builder import KernelBuilder
 from warpsight.emulator.codegen.lane_scheduler import schedule_address
 from warpsight.emulator.codegen.symbols import SymbolTable
-from warpsight.emulator.codegen.watcher import access_address, note_address, order_address
+from warpsight.emulator.codegen.watcher_entries import access_address, copied_address, note_address, order_address
 from warpsight.isa.ptx.cfg import ControlFlowGraph, build_cfg
 from warpsight.isa.ptx.program import Function, Module
 from warpsight.isa.ptx.slicing import Sources, slice_of
@@ -63,6 +63,7 @@ _NEED_LANES_APART = frozenset({SYNCCHECK, ORDER})  # whose answers depend on whi
 _HEAD = "<qqq"  # sites, bytes of a warp's state, bytes of the names of library functions that the kernel calls
 _WATCHERS: dict[str, Callable[[], int]] = {
     "warpsight_note": note_address, "warpsight_order": order_address, "warpsight_access": access_address,
+    "warpsight_copied": copied_address,
 }
 _LIBRARY: dict[str, Any] = {}  # engines of the library functions in use, by name
 HOST_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)

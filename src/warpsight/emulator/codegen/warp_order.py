@@ -69,10 +69,10 @@ def meet(block, warps, warp, mask):  # type: ignore[no-untyped-def]
 
 @jit()
 def resume(block, warps, warp, mask):  # type: ignore[no-untyped-def]
-    """The warp goes on behind a barrier: it knows now what all knew that arrived there."""
+    """The warp goes on behind a barrier: it knows now what all knew that arrived there. False if it did not wait at one."""
     slot, lanes = block[part(_WAITS, warps) + warp], block[part(_WAITING, warps) + warp]
     if slot == 0 or not lanes & mask:
-        return
+        return False
     if block[ACQUIRED]:  # what one warp has seen is seen by all behind the barrier
         block[ACQUIRED] |= 1 << warp
     knows, arrived = part(KNOWS, warps) + warp * warps, part(_ARRIVED, warps) + (slot - 1) * warps
@@ -80,6 +80,7 @@ def resume(block, warps, warp, mask):  # type: ignore[no-untyped-def]
         block[knows + other] = max(block[knows + other], block[arrived + other])
     block[part(_WAITS, warps) + warp] = 0
     meet(block, warps, warp, lanes)
+    return True
 
 
 @jit()

@@ -1,4 +1,4 @@
-"""What watches a launch for `check`, called by native code: a table of what was found, and racecheck's order of accesses.
+"""What watches a launch for `check`: a table of what was found, and racecheck's order of accesses (`watcher_entries.py` calls it).
 
 Racecheck keeps, for each 4-byte word, the last write and the last reads by two warps. Two accesses of which one writes are a hazard
 unless one happens before the other:
@@ -8,6 +8,8 @@ unless one happens before the other:
   scope since its access (or a warp that waited for it at a barrier has), and the second warp has read something strongly
   (volatile, relaxed, atomic). Which flag is not looked at: wrong alarms are worse than a missed one (as in iGUARD, Kamath and Basu,
   SOSP 2021). Of locks more is known (`locks.py`).
+
+Bulk copies access memory on their own until they have been waited for (`copy_order.py`).
 
 Strong accesses whose scopes cover each other are no hazard (PTX ISA, "Morally strong operations"), nor are writes of a value that
 is there already, unless asked for. Volatile accesses are strong to the PTX ISA, but programs mark data so too, which then needs an
@@ -19,16 +21,9 @@ the cells of its shared memory lie.
 
 from __future__ import annotations
 
-import functools
-import zlib
-from pathlib import Path
-
-import lazy_loader as lazy
-import numpy as np
-
-from warpsight.base.compiled import c_function, jit
-from warpsight.emulator.codegen import locks
-from warpsight.emulator.codegen.layout import ARENA_BASE, RANK_SHIFT, Slot
+from warpsight.base.compiled import jit
+from warpsight.emulator.codegen import copy_order, locks
+from warpsight.emulator.codegen.layout import RANK_SHIFT, Slot
 from warpsight.emulator.codegen.warp_order import (
     ACQUIRED,
     BLOCKS,
@@ -48,8 +43,6 @@ from warpsight.emulator.codegen.warp_order import (
     words_of_address,
 )
 
-numba = lazy.load("numba")
-
 # WATCH: how many rows are taken, findings without room for a row, the number of the launch's first warp, whether lanes of a warp
 # are told apart, whether writes of equal values count, where the traits of instructions and the fences of warps begin; with
 # synccheck where the basic blocks begin: of each the pc of its first instruction, `ONLY_LEAVES` if it does nothing but end, and
@@ -59,8 +52,9 @@ FOUND, DROPPED, FIRST_WARP, LANES_APART, EQUAL_VALUES, TRAITS_AT, FENCES_AT, BLO
 KIND, PC, LANES, BLOCK, WARP, LANE, ADDRESS, OTHER_PC, OTHER_WARP, OTHER_LANES, ROW_WORDS = range(11)
 ROWS = 1024
 
-# Kinds of hazards, beside those of `Fault`; and by how much more where both accesses are made under one lock.
-READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE, UNDER_LOCK = 100, 101, 102, 3
+# Kinds of hazards, beside those of `Fault`; and by how much more where both accesses are made under one lock, or the other one is a
+# copy that may not be done.
+READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE, UNDER_LOCK, NOT_DONE = 100, 101, 102, 3, 6
 
 # And what synccheck finds: at barriers lanes of a warp, then warps, that are not at the same one, or come with another count; lanes
 # outside of their member mask; lanes that meet with other masks, or never come; reads of lanes that give nothing; live objects.
@@ -73,23 +67,30 @@ ONLY_LEAVES, START_MASK, BARRIER_SHIFT = 1 << 40, (1 << 40) - 1, 41
 STRONG, CTA, ATOMIC, RELEASES, ACQUIRES = 1, 2, 4, 8, 16
 _MIXED = 8  # flag of a cell: its lanes accessed different bytes of the word, so which one did what is not known
 
-# A cell: the last write, and the last reads of two warps. Of each warp and clock, then pc, flags, bytes of the word and lanes.
+# A cell: the last write, and the last reads of two warps. Of each warp and clock, then pc, flags, bytes of the word and lanes. The
+# clock of an access by a bulk copy (_COPY) is that of `copy_order.py`.
 CELL_WORDS = 6
 _WRITE, _READ, _OLDER = 0, 2, 4
 _PC_SHIFT, _FLAG_SHIFT, _BYTES_SHIFT = 40, 36, 32
+_COPY, _PC_MASK = 1 << 62, (1 << 22) - 1
 _LOW, _OFFSET = 0xFFFFFFFF, (1 << RANK_SHIFT) - 1  # the latter of an address in shared memory, without the rank
 
 # What `order` is told. RELEASE: an arrival that may be on an mbarrier of another block of the cluster.
+# COMMIT and GROUPS: bulk groups. WAITED: for an mbarrier object of the block, the operand is its offset and the parity; INITIALISED
+# and ARRIVED: its offset.
 BLOCK_STARTS, BARRIER, ARRIVES, CLUSTER_WAIT, WARP_MEETS, FENCE, BLOCK_FENCE, RELEASE, ACQUIRE = range(9)
-# What `access` is told, in one number. COMPARES: `atom.cas`, `values` are what it compares with.
+COMMIT, GROUPS, WAITED, INITIALISED, ARRIVED = range(9, 14)
+# What a copy completes on, if not an mbarrier object: its group, or nothing that is known here.
+BY_GROUP, AT_ONCE = -1, -2
+# What `access` and `copied` are told, in one number. COMPARES: `atom.cas`, `values` are what it compares with; a copy that reduces.
 READS, WRITES, IN_SHARED, COMPARES, COUNT_SHIFT, BYTES_SHIFT = 1, 2, 4, 8, 8, 16
 
 _BLOCK, _WARP, _WARPS = (int(s) for s in (Slot.BLOCK, Slot.WARP, Slot.WARPS_PER_BLOCK))
 
 
 def block_words(warps: int, shared_bytes: int) -> int:
-    """How many words a block of so many warps needs (`warp_order.py`), the cells of its shared memory among them."""
-    return int(lanes_at.py_func(warps, warps)) + CELL_WORDS * (-(-shared_bytes // 4) + 4)
+    """How many words a block of so many warps needs (`copy_order.py`), the cells of its shared memory among them."""
+    return int(copy_order.cells_at(warps)) + CELL_WORDS * (-(-shared_bytes // 4) + 4)
 
 
 @jit()
@@ -153,12 +154,41 @@ def _fence(context, watch, block, warps, warp, device):  # type: ignore[no-untyp
 
 
 @jit()
-def _order(context, watch, block, mask, what, operand):  # type: ignore[no-untyped-def]
+def _resume(block, warps, warp, mask):  # type: ignore[no-untyped-def]
+    if resume(block, warps, warp, mask):
+        copy_order.hand_on(block, warps, warp, warps)
+
+
+@jit()
+def _order_copies(block, warps, warp, mask, what, operand):  # type: ignore[no-untyped-def]
+    if mask == 0:
+        return
+    if what == COMMIT:
+        copy_order.commit(block, warps, warp)
+    elif what == GROUPS:
+        copy_order.wait_for_groups(block, warps, warp, operand)
+    elif what == WAITED:
+        copy_order.wait(block, warps, warp, operand >> 1 & _OFFSET, operand & 1)
+    elif what == INITIALISED:
+        copy_order.initialise(block, warps, operand & _OFFSET)
+    else:
+        copy_order.arrive_on(block, warps, warp, operand & _OFFSET)
+
+
+@jit()
+def order(context, watch, block, mask, what, operand):  # type: ignore[no-untyped-def]
+    """Lanes of the mask wait, meet, fence or arrive; see `watcher_entries.order_address`."""
     warps, warp = context[_WARPS], context[_WARP]
     if what == BLOCK_STARTS:
         start(block, warps, context[_BLOCK])
+        copy_order.start_copies(block, warps)
         return
-    resume(block, warps, warp, mask)
+    _resume(block, warps, warp, mask)
+    if what >= COMMIT:
+        _order_copies(block, warps, warp, mask, what, operand)
+        return
+    if what not in (WARP_MEETS, ACQUIRE):
+        copy_order.hand_on(block, warps, warps, warp)
     if what in (BARRIER, ARRIVES, CLUSTER_WAIT):
         if what == CLUSTER_WAIT:
             wait_for_cluster(block, warps, warp, mask)
@@ -172,6 +202,7 @@ def _order(context, watch, block, mask, what, operand):  # type: ignore[no-untyp
         _fence(context, watch, block, warps, warp, what != BLOCK_FENCE)
     if what in (FENCE, ACQUIRE):
         block[ACQUIRED] |= 1 << warp
+        copy_order.hand_on(block, warps, warp, warps)
 
 
 # -- Hazards.
@@ -184,9 +215,13 @@ def _may_swap(context, watch, number, clock):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _ordered(context, watch, block, lane, stamp, info):  # type: ignore[no-untyped-def]
-    """Does an earlier access, of another warp or of other lanes of this one, happen before what `lane` does now?"""
+def _ordered(context, watch, block, lane, stamp, info, owner):  # type: ignore[no-untyped-def]
+    """Does an earlier access, of another warp or of other lanes of this one, happen before what `lane` does now? The words of the
+    block in whose shared memory it lies begin at `owner`.
+    """
     warps, warp = context[_WARPS], context[_WARP]
+    if info & _COPY:
+        return copy_order.is_done(block, owner, warps, warp, stamp & _LOW)
     clock, number = stamp & _LOW, (stamp >> 32) - watch[FIRST_WARP] - 1
     other = number - context[_BLOCK] * warps
     same_block = 0 <= other < warps
@@ -249,8 +284,8 @@ def _same_value(addresses, values, old, lane, lanes, bounds, size, element, at_o
 @jit()
 def _hazard(context, watch, kind, pc, lane, address, stamp, info):  # type: ignore[no-untyped-def]
     warp = (stamp >> 32) - watch[FIRST_WARP] - 1
-    kind += UNDER_LOCK * _may_swap(context, watch, warp, stamp & _LOW)
-    note_one(context, watch, kind, pc, lane, address, info >> _PC_SHIFT, warp, info & _LOW)
+    kind += NOT_DONE if info & _COPY else UNDER_LOCK * _may_swap(context, watch, warp, stamp & _LOW)
+    note_one(context, watch, kind, pc, lane, address, info >> _PC_SHIFT & _PC_MASK, warp, info & _LOW)
 
 
 @jit()
@@ -264,7 +299,7 @@ def _merged(info, before):  # type: ignore[no-untyped-def]
 def _read(cells, at, stamp, info, met):  # type: ignore[no-untyped-def]
     """Remember a read of one lane."""
     known, before = cells[at + _READ], cells[at + _READ + 1]
-    if known >> 32 != stamp >> 32:
+    if known >> 32 != stamp >> 32 or (before | info) & _COPY:
         cells[at + _OLDER], cells[at + _OLDER + 1] = known, before
     elif known & _LOW > met:  # lanes that have read since the warp last met as a whole stay in the set
         info = _merged(info, before)
@@ -272,41 +307,43 @@ def _read(cells, at, stamp, info, met):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _load(context, watch, block, cells, at, stamp, info, low, lane, met, oldest, shared):  # type: ignore[no-untyped-def]
+def _load(context, watch, block, cells, at, stamp, info, low, lane, met, oldest, shared, owner):  # type: ignore[no-untyped-def]
     """Lanes of `info`, the first of which is `lane`, read bytes of a word, from address `low` on."""
     wrote, how = cells[at], cells[at + 1]
     touched, flags = info >> _BYTES_SHIFT & 15, info >> _FLAG_SHIFT & 15
     # What another warp wrote is in one order with all lanes, and so is what this one wrote before its lanes met.
     one_order = wrote >> 32 != stamp >> 32 or wrote & _LOW <= met
     clash = wrote >> 32 > oldest and _clash(context, watch, block, wrote, how, touched, flags, shared)
-    if clash and not (one_order and _ordered(context, watch, block, lane, wrote, how)):
-        left = (info & _LOW) >> lane
+    if clash and not (one_order and _ordered(context, watch, block, lane, wrote, how, owner)):
+        left, pc = (info & _LOW) >> lane, info >> _PC_SHIFT & _PC_MASK
         while left:
-            if left & 1 and not _ordered(context, watch, block, lane, wrote, how):
-                _hazard(context, watch, READ_AFTER_WRITE, info >> _PC_SHIFT, lane, low & _OFFSET if shared else low, wrote, how)
+            if left & 1 and not _ordered(context, watch, block, lane, wrote, how, owner):
+                _hazard(context, watch, READ_AFTER_WRITE, pc, lane, low & _OFFSET if shared else low, wrote, how)
             lane, left = lane + 1, left >> 1
     _read(cells, at, stamp, info, met)
 
 
 @jit()
-def _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, shared, given):  # type: ignore[no-untyped-def]
+def _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, shared, owner, given):  # type: ignore[no-untyped-def]
     """A lane writes bytes of a word, from address `low` on. `given` is what all lanes store; `element` is 0 if not known."""
     addresses, values, old, size, element = given
     touched, flags, begin = info >> _BYTES_SHIFT & 15, info >> _FLAG_SHIFT & 15, addresses[lane]
     wrote, how = cells[at], cells[at + 1]
     for slot in (_WRITE, _READ, _OLDER):
         seen, by = cells[at + slot], cells[at + slot + 1]
-        at_once = seen == stamp
+        at_once = seen == stamp and not by & _COPY
         if seen >> 32 <= oldest or (slot != _WRITE and at_once):
             continue
-        if not _clash(context, watch, block, seen, by, touched, flags, shared) or _ordered(context, watch, block, lane, seen, by):
+        if not _clash(context, watch, block, seen, by, touched, flags, shared):
+            continue
+        if _ordered(context, watch, block, lane, seen, by, owner):
             continue
         bounds = (low - begin, min(begin + size, (low | 3) + 1) - begin)
         equal = element and _same_value(addresses, values, old, lane, by & _LOW, bounds, size, element, at_once)
         if not equal or watch[EQUAL_VALUES]:
             kind = WRITE_AFTER_WRITE if slot == _WRITE else WRITE_AFTER_READ
-            _hazard(context, watch, kind, info >> _PC_SHIFT, lane, low & _OFFSET if shared else low, seen, by)
-    if wrote == stamp:
+            _hazard(context, watch, kind, info >> _PC_SHIFT & _PC_MASK, lane, low & _OFFSET if shared else low, seen, by)
+    if wrote == stamp and not info & _COPY:
         info = _merged(info, how)
     cells[at], cells[at + 1] = stamp, info
     cells[at + _READ], cells[at + _OLDER] = 0, 0
@@ -325,15 +362,17 @@ def _rise(addresses, mask):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _access(context, watch, block, cells, first, mask, pc, addresses, what, values, old):  # type: ignore[no-untyped-def]
-    """One access of a warp. `cells[first]` is the cell of address 0; see `access_address` for the rest."""
+def access(context, watch, block, cells, first, mask, pc, addresses, what, values, old):  # type: ignore[no-untyped-def]
+    """One access of a warp. `cells[first]` is the cell of address 0; see `watcher_entries.access_address` for the rest."""
     warps, warp = context[_WARPS], context[_WARP]
     traits = watch[watch[TRAITS_AT] + pc]
-    resume(block, warps, warp, mask)
+    _resume(block, warps, warp, mask)
     if traits & RELEASES:
         _fence(context, watch, block, warps, warp, not traits & CTA)
+        copy_order.hand_on(block, warps, warps, warp)
     if traits & ACQUIRES or (traits & STRONG and what & READS):
         block[ACQUIRED] |= 1 << warp
+        copy_order.hand_on(block, warps, warp, warps)
     element, shared = what >> BYTES_SHIFT, what & IN_SHARED != 0
     size, flags = (what >> COUNT_SHIFT & 255) * element, traits & (STRONG | CTA | ATOMIC)
     clock = block[part(CLOCK, warps) + warp] + 1
@@ -359,80 +398,45 @@ def _access(context, watch, block, cells, first, mask, pc, addresses, what, valu
             for other in range(lane + 1, 32):
                 lanes |= (left >> other & 1 & (addresses[other] == begin)) << other
         left &= ~lanes
-        home = first + (words_of_address(block, begin) - CELL_WORDS * (begin >> RANK_SHIFT << RANK_SHIFT - 2) if shared else 0)
+        owner = words_of_address(block, begin) if shared else 0
+        home = first + owner - (CELL_WORDS * (begin >> RANK_SHIFT << RANK_SHIFT - 2) if shared else 0)
         for word in range(begin >> 2, (begin + size + 3) >> 2):
             low, high = max(begin, 4 * word), min(begin + size, 4 * word + 4)
             touched = (1 << (high - 4 * word)) - (1 << (low - 4 * word))
             at = home + CELL_WORDS * word
             info = pc << _PC_SHIFT | flags << _FLAG_SHIFT | touched << _BYTES_SHIFT | lanes
             if what & WRITES:
-                _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, shared, given)
+                _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, shared, owner, given)
             else:
-                _load(context, watch, block, cells, at, stamp, info, low, lane, met, oldest, shared)
+                _load(context, watch, block, cells, at, stamp, info, low, lane, met, oldest, shared, owner)
 
 
-# -- The functions for native code.
-
-@functools.cache
-def _version() -> int:
-    """Numba keeps a function until its own file changes; these hold constants of others."""
-    others = ("layout.py", "locks.py", "warp_order.py")
-    return zlib.crc32(b"".join(Path(__file__).with_name(name).read_bytes() for name in others)) >> 1
-
-
-@functools.cache
-def note_address() -> int:
-    """Address of `note(context, watch, kind, pc, mask, addresses)`: lanes of the mask, at <32 x i64> addresses, are a finding."""
-    version, longs = _version(), numba.types.CPointer(numba.types.int64)
-
-    def note(context, watch, kind, pc, mask, addresses):  # type: ignore[no-untyped-def]
-        if kind < 0:
-            return np.int32(version)
-        for lane in range(32):
-            if mask >> lane & 1:
-                note_one(context, watch, kind, pc, lane, addresses[lane], -1, -1, 0)
-        return np.int32(0)
-
-    word, mask_word = numba.types.int64, numba.types.uint32
-    return int(c_function(note, numba.types.int32(longs, longs, word, word, mask_word, longs)).address)
-
-
-@functools.cache
-def order_address() -> int:
-    """Address of `order(context, watch, block, mask, what, operand)`: lanes of the mask wait, meet or fence; a barrier's number."""
-    version, longs = _version(), numba.types.CPointer(numba.types.int64)
-
-    def order(context, watch, block, mask, what, operand):  # type: ignore[no-untyped-def]
-        if what < 0:
-            return np.int32(version)
-        _order(context, watch, block, np.int64(mask), what, operand)
-        return np.int32(0)
-
-    word, mask_word = numba.types.int64, numba.types.uint32
-    return int(c_function(order, numba.types.int32(longs, longs, longs, mask_word, word, word)).address)
-
-
-@functools.cache
-def access_address() -> int:
-    """Address of `access(context, watch, block, cells, mask, pc, addresses, what, values, old)`: racecheck's part of an access.
-
-    `addresses` are <32 x i64>; `what` READS, WRITES, IN_SHARED, how many elements and their bytes; `values` and `old` are what is
-    stored and what was there, 32 lanes of the first element, then of the next one.
-    """
-    version, longs, octets = _version(), *(numba.types.CPointer(kind) for kind in (numba.types.int64, numba.types.uint8))
-
-    def access(context, watch, block, cells, mask, pc, addresses, what, values, old):  # type: ignore[no-untyped-def]
-        if what < 0:
-            return np.int32(version)
-        if what & IN_SHARED:
-            warps = context[_WARPS]
-            first = lanes_at(warps, warps)  # the cells lie behind the lanes of the last warp
-            _access(context, watch, block, block, first, np.int64(mask), pc, addresses, what, values, old)
+@jit()
+def copied(context, watch, block, cells, first, nothing, lane, pc, address, size, until, what):  # type: ignore[no-untyped-def]
+    """A bulk copy accesses `size` bytes from an address on; `until` is the offset of its mbarrier object, BY_GROUP or AT_ONCE."""
+    warps, warp = context[_WARPS], context[_WARP]
+    _resume(block, warps, warp, 1 << lane)
+    clock = block[part(CLOCK, warps) + warp] + 1
+    block[part(CLOCK, warps) + warp] = clock
+    met, shared = block[part(MET, warps) + warp], what & IN_SHARED != 0
+    if until >= 0:
+        clock = copy_order.clock_of_object(block, words_of_address(block, until), warps, until & _OFFSET)
+    elif until == BY_GROUP:
+        clock = copy_order.clock_of_group(block, warps, warp)
+    if clock < 0:
+        return
+    owner = words_of_address(block, address) if shared else 0
+    home = first + owner - (CELL_WORDS * (address >> RANK_SHIFT << RANK_SHIFT - 2) if shared else 0)
+    oldest = watch[FIRST_WARP] + (context[_BLOCK] * warps if shared and block[BLOCKS] < 2 else 0)
+    stamp = (watch[FIRST_WARP] + context[_BLOCK] * warps + warp + 1) << 32 | clock
+    flags = STRONG | ATOMIC if what & COMPARES else 0
+    about = (0 if until == AT_ONCE else _COPY) | pc << _PC_SHIFT | flags << _FLAG_SHIFT | 1 << lane
+    for word in range(address >> 2, (address + size + 3) >> 2):
+        low, high = max(address, 4 * word), min(address + size, 4 * word + 4)
+        info = about | ((1 << (high - 4 * word)) - (1 << (low - 4 * word))) << _BYTES_SHIFT
+        at = home + CELL_WORDS * word
+        if what & WRITES:
+            given = (block, nothing, nothing, size, 0)
+            _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, shared, owner, given)
         else:
-            first = -CELL_WORDS * (ARENA_BASE >> 2)
-            _access(context, watch, block, cells, first, np.int64(mask), pc, addresses, what, values, old)
-        return np.int32(0)
-
-    numbers = (numba.types.uint32, numba.types.int64)
-    signature = numba.types.int32(longs, longs, longs, longs, *numbers, longs, numba.types.int64, octets, octets)
-    return int(c_function(access, signature).address)
+            _load(context, watch, block, cells, at, stamp, info, low, lane, met, oldest, shared, owner)

@@ -12,7 +12,7 @@ from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK
 from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame
-from warpsight.emulator.codegen.helpers import note_in, until_no_lane_is_left
+from warpsight.emulator.codegen.helpers import for_each_lane, note_in, until_no_lane_is_left
 from warpsight.emulator.codegen.lanes import (
     I8,
     I32,
@@ -33,7 +33,7 @@ from warpsight.emulator.codegen.lanes import (
     vector,
     width,
 )
-from warpsight.emulator.codegen.layout import CLUSTER_ROW, GROUP_ROW, LOCAL_WINDOW, SHARED_WINDOW, WARP, Fault, Slot
+from warpsight.emulator.codegen.layout import CLUSTER_ROW, GROUP_ROW, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, WARP, Fault, Slot
 from warpsight.isa.ptx.program import Immediate, Instruction, Negated, Operand
 from warpsight.isa.ptx.rules import is_block_barrier, is_warp_barrier, memory_access, waits_for_group
 
@@ -137,6 +137,51 @@ def _note_order(
     builder.call(function, [frame.context, *pointers, frame.active_mask, frame.pc, where, I64(what), stored, old])
 
 
+def note_copy(
+    frame: Frame, space: str, places: Value, sizes: Value, *, writes: bool, until: Value | int, reduces: bool = False
+) -> None:
+    """Tell racecheck of bulk copies of the active lanes: `sizes` (<32 x i64>) bytes from `places` (<32 x i64>) on. `until` are the
+    offsets (<32 x i64>) of the mbarrier objects on which they complete, or one of `watcher.BY_GROUP` and `watcher.AT_ONCE`.
+    """
+    if RACECHECK not in frame.checks:
+        return
+    what = watcher.WRITES if writes else watcher.READS
+    what |= watcher.IN_SHARED * (space == "shared") | watcher.COMPARES * reduces
+    waits = splat_constant(I64, until) if isinstance(until, int) else until
+    held = [frame.spill(value, f"watched copy {k}") for k, value in enumerate((places, sizes, waits))]
+    function = intrinsic(frame.builder.module, "warpsight_copied", I32, [PTR] * 5 + [I64] * 6)
+    pointers = [frame.slot_pointer(slot) for slot in (Slot.WATCH_PTR, Slot.WATCH_BLOCK_PTR, Slot.CELLS_PTR)]
+
+    def of_lane(inner: Builder, lane: Value) -> None:
+        wide = inner.zext(lane, I64)
+        place, size, end = (load_as(inner, at(inner, pointer, inner.shl(wide, I64(3))), I64, 8) for pointer in held)
+        inner.call(function, [frame.context, *pointers, ir.Constant(PTR, None), wide, frame.pc, place, size, end, I64(what)])
+
+    for_each_lane(frame.builder, frame.active_mask, of_lane)
+
+
+def note_objects(frame: Frame, lanes: Value, offsets: Value, what: int, parities: Value | None = None) -> None:
+    """Tell racecheck what lanes of an i32 mask do with mbarrier objects at <32 x i32> offsets, those of the own block: INITIALISED,
+    ARRIVED, or WAITED for phases of these parities (<32 x i64>).
+    """
+    if RACECHECK not in frame.checks:
+        return
+    builder = frame.builder
+    wide = builder.zext(offsets, vector(I64))
+    if frame.clustered:
+        away = builder.icmp_unsigned(">=", wide, splat_constant(I64, 1 << RANK_SHIFT))
+        lanes = builder.and_(lanes, builder.not_(lanes_to_mask(builder, away)))
+    if parities is not None:
+        wide = builder.or_(builder.shl(wide, splat_constant(I64, 1)), builder.and_(parities, splat_constant(I64, 1)))
+    held = frame.spill(wide, "watched objects")
+
+    def of_lane(inner: Builder, lane: Value) -> None:
+        number = load_as(inner, at(inner, held, inner.shl(inner.zext(lane, I64), I64(3))), I64, 8)
+        order_in(inner, frame.context, inner.shl(I32(1), lane), what, number)
+
+    for_each_lane(builder, builder.and_(lanes, frame.active_mask), of_lane)
+
+
 def _pointers(builder: Builder, host: Value, offset: int) -> Value:
     return builder.inttoptr(builder.add(host, splat_constant(I64, offset)), vector(PTR))
 
@@ -176,15 +221,19 @@ def note_order(frame: Emitter, instruction: Instruction) -> None:
     elif is_block_barrier(instruction):
         what = watcher.ARRIVES if "arrive" in modifiers else watcher.BARRIER
         number = _barrier_number(frame, instruction)
+    elif opcode == "cp" and instruction.native is None and "bulk" in modifiers and {"commit_group", "wait_group"} & {*modifiers}:
+        waits = "wait_group" in modifiers
+        what = watcher.GROUPS if waits else watcher.COMMIT
+        number = I64(int(instruction.operands[0].value)) if waits else number  # type: ignore[union-attr]
     elif opcode in ("membar", "fence"):
         native = instruction.native
-        if native is not None and _is_of_cluster_barrier(frame, instruction):
+        of_proxies = "proxy" in modifiers if native is None else "VIEW" in native.modifiers  # orders accesses of one thread only
+        if of_proxies or (native is not None and _is_of_cluster_barrier(frame, instruction)):
             return
         of_block = "cta" in modifiers if native is None else "CTA" in native.modifiers
         what = watcher.BLOCK_FENCE if of_block else watcher.FENCE
-    elif opcode == "mbarrier":
-        releases = watcher.RELEASE if frame.clustered else watcher.BLOCK_FENCE
-        what = watcher.ACQUIRE if modifiers[0] in ("test_wait", "try_wait") else releases
+    elif opcode == "mbarrier" and frame.clustered:  # objects of other blocks are not told apart
+        what = watcher.ACQUIRE if modifiers[0] in ("test_wait", "try_wait") else watcher.RELEASE
     else:
         return
     tell(frame, what, number)

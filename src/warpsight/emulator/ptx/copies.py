@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.base.findings import INITCHECK
+from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.access import (
     check_global,
     check_runs,
@@ -54,7 +55,7 @@ from warpsight.emulator.codegen.recording import (
     emit_event_byte,
     internal_function,
 )
-from warpsight.emulator.codegen.watching import note_access
+from warpsight.emulator.codegen.watching import note_access, note_copy
 from warpsight.emulator.ptx.atomics import FLOATS, new_value, operation_of, record_sharing
 from warpsight.emulator.ptx.common import operands
 from warpsight.emulator.ptx.mbarriers import Step, complete_bytes, emit_copy_arrival
@@ -147,10 +148,16 @@ class BulkShape:
         barrier = more[0] if signals else None
         if multicast:  # to no block at all: nothing is read
             busy = builder.and_(busy, _some(builder, more[-1]))
+        wide = builder.zext(sizes, vector(I64))
         for space, place, writes in ((self.target, to, True), (self.source, origin, False)):
+            part = PartFrame(helper, busy)
             if space == "global":
                 check_runs(helper, busy, place, sizes, _GRAIN, writes=writes)
                 _record_sectors(helper, busy, place, sizes)
+                note_copy(part, space, place, wide, writes=writes, until=watcher.AT_ONCE, reduces=writes and self.operation != "")
+            elif not writes:  # machine code does not say which groups its waits are for
+                until = watcher.AT_ONCE if signals or self.step else watcher.BY_GROUP
+                note_copy(part, space, place, wide, writes=False, until=until)
         if self.target == self.source:
             _record_passes(helper, busy, sizes)
         if self.operation:
@@ -175,6 +182,10 @@ class BulkShape:
     def _deliver(self, frame: Frame, busy: Value, to: Value, origin: Value, sizes: Value, barrier: Value | None) -> None:
         """Move the data to one place, and complete it there."""
         hosts = [_host(frame, busy, space, place, sizes) for space, place in ((self.target, to), (self.source, origin))]
+        if barrier is not None:
+            part, wide = PartFrame(frame, busy), frame.builder.zext(sizes, vector(I64))
+            until = frame.builder.zext(barrier, vector(I64))
+            note_copy(part, self.target, to, wide, writes=True, until=until, reduces=self.operation != "")
         self._move(frame, busy, hosts, sizes)
         if barrier is not None:
             complete_bytes(frame, barrier, frame.builder.zext(sizes, vector(I64)), **self.step)

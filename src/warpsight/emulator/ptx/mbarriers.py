@@ -46,7 +46,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import SHARED_WINDOW, Fault, Slot
 from warpsight.emulator.codegen.recording import emit_barrier_record, internal_function
-from warpsight.emulator.codegen.watching import note, note_written
+from warpsight.emulator.codegen.watching import note, note_objects, note_written
 from warpsight.emulator.ptx import memory
 from warpsight.emulator.ptx.atomics import Shape, atomic, operation_of, shared_place
 from warpsight.emulator.ptx.common import operands
@@ -204,6 +204,7 @@ def _set(emitter: Emitter, instruction: Instruction) -> None:
         pointers = helper.builder.inttoptr(place, vector(PTR))
         if count:
             note_live(helper, pointers, where, is_live)
+            note_objects(helper, helper.active_mask, where, watcher.INITIALISED)
         scatter(helper.builder, modifiers, pointers, helper.active)
         return []
 
@@ -253,6 +254,7 @@ def _change(emitter: Emitter, instruction: Instruction) -> None:
 def _changed(helper: HelperFrame) -> list[Value]:
     """Out of line: arrivals, drops and bytes of each lane."""
     where, arrivals, dropped, transferred = helper.arguments
+    note_objects(helper, helper.active_mask, where, watcher.ARRIVED)
     objects = step_lanes(helper, shared_place(helper, where, 8), arrivals, dropped, transferred, where)
     emit_barrier_record(helper, where, arrivals, transferred, _expected(helper.builder, objects))
     return [objects]
@@ -286,6 +288,7 @@ def _wait(emitter: Emitter, instruction: Instruction) -> None:
         emit_test_record(helper, where, waited)
         now = inner.lshr(modifiers, splat_constant(I64, 63))
         over = lanes_to_mask(inner, inner.icmp_signed("!=", now, inner.and_(waited, splat_constant(I64, 1))))
+        note_objects(helper, over, where, watcher.WAITED, waited)
         return [inner.or_(over, unknown)]  # where there is no object nobody waits for ever
 
     offsets = shared_offsets(emitter, instruction, address)
@@ -329,6 +332,7 @@ def arrive_in_blocks(
         builder, (where, mask) = helper.builder, helper.arguments
         zero, one = splat_constant(I64, 0), splat_constant(I64, 1)
         own = at_rank(helper, where, builder.trunc(helper.slot(Slot.CLUSTER_RANK), I32))
+        note_objects(helper, helper.active_mask, where, watcher.ARRIVED)
         shared_place(helper, own, 8)
         objects = helper.spill(zero, "objects of the blocks")
 

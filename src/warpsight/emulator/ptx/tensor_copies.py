@@ -12,7 +12,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpsight.base.findings import INITCHECK
+from warpsight.base.findings import INITCHECK, RACECHECK
+from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.access import check_runs, each_block, shared_host
 from warpsight.emulator.codegen.cluster_addresses import at_rank
 from warpsight.emulator.codegen.emitter import Emitter
@@ -38,6 +39,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import MOST_RANKS, PARAM_WINDOW, RANK_SHIFT, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.recording import ask_host, emit_barrier_record, emit_bulk_count, emit_event_byte
+from warpsight.emulator.codegen.watching import note_copy
 from warpsight.emulator.ptx import tensor_engine as engine
 from warpsight.emulator.ptx.common import elements_of, operands
 from warpsight.emulator.ptx.mbarriers import Step, complete_bytes, shared_offsets
@@ -47,8 +49,8 @@ from warpsight.isa.ptx.program import Immediate, Instruction
 MAP_BYTES = 128
 _RANKS = {f"{n}d": n for n in range(1, 6)}
 _MODES = {
-    "tile": engine.TILE, "im2col": engine.IM2COL, "im2col_no_offs": engine.IM2COL, "tile::gather4": engine.ROWS,
-    "tile::scatter4": engine.ROWS,
+    "tile": engine.TILE, "im2col": engine.IM2COL, "im2col_no_offs": engine.IM2COL, "im2col::w": engine.WIDE,
+    "im2col::w::128": engine.WIDE128, "tile::gather4": engine.ROWS, "tile::scatter4": engine.ROWS,
 }  # fmt: skip
 _WORDS = (
     "async", "bulk", "tensor", "reduce", "prefetch", "L2", "global", "shared::cta", "shared::cluster", "bulk_group",
@@ -116,11 +118,27 @@ class TensorCopy:
         emit_bulk_count(helper, load_as(builder, count, I64, 8))
         if self.operation == engine.REDUCE:  # one lane makes it
             emit_event_byte(helper, builder.zext(builder.icmp_signed("!=", helper.active_mask, I32(0)), I32))
+        moved = load_as(builder, amount, vector(I64), 64)
+        self._watch(helper, shared, barrier, blocks, moved)
         if self.operation == engine.LOAD:
-            moved = load_as(builder, amount, vector(I64), 64)
             self._record(helper, barrier, blocks, moved)
             self._complete(helper, barrier, blocks, moved)
         return []
+
+    def _watch(self, helper: HelperFrame, shared: Value, barrier: Value, blocks: Value, moved: Value) -> None:
+        """Tell racecheck of the boxes in shared memory. Where bytes of a pair may complete in the other block it is not."""
+
+        def of_block(frame: Frame, there: Value, signal: Value) -> None:
+            place, until = (frame.builder.zext(value, vector(I64)) for value in (there, signal))
+            note_copy(frame, "shared", place, moved, writes=True, until=until)
+
+        if self.operation != engine.LOAD:
+            by_group = watcher.AT_ONCE if self.step else watcher.BY_GROUP  # machine code does not say for which groups it waits
+            note_copy(helper, "shared", helper.builder.zext(shared, vector(I64)), moved, writes=False, until=by_group)
+        elif not self.multicast:
+            of_block(helper, shared, barrier)
+        elif not self.in_pairs and RACECHECK in helper.checks:
+            each_block(helper, blocks, lambda part, rank: of_block(part, at_rank(part, shared, rank), at_rank(part, barrier, rank)))
 
     def _record(self, helper: HelperFrame, barrier: Value, blocks: Value, moved: Value) -> None:
         """Say where bytes complete. In pairs they come to one block of each pair, of both blocks if the multicast reaches both."""
@@ -247,7 +265,8 @@ def tensor_copy(emitter: Emitter, instruction: Instruction) -> None:
     modes = [m for m in modifiers if m in _MODES]
     mode = _MODES[modes[0]] if modes else engine.TILE
     by_rows = mode == engine.ROWS
-    if not rank or len(modes) > 1 or (mode == engine.IM2COL and rank < 3) or (by_rows and (rank != 2 or "reduce" in modifiers)):
+    walks, loads = mode not in (engine.TILE, engine.ROWS), "mbarrier::complete_tx::bytes" in modifiers
+    if not rank or len(modes) > 1 or (walks and rank < 3) or (by_rows and (rank != 2 or "reduce" in modifiers)):
         raise emitter.unsupported("its dimensions or its mode are not recognized")
     arguments = list(instruction.operands)
     if "L2::cache_hint" in modifiers:
@@ -258,17 +277,17 @@ def tensor_copy(emitter: Emitter, instruction: Instruction) -> None:
     if "prefetch" in modifiers:
         _prefetch(emitter, arguments, 5 if by_rows else rank)
         return
-    loads = "mbarrier::complete_tx::bytes" in modifiers
     if loads is ("bulk_group" in modifiers):
         raise emitter.unsupported("it must complete on an mbarrier object or in a bulk group")
-    count = (4 if loads else 3) + int(loads and mode == engine.IM2COL)
+    count = (4 if loads else 3) + int(loads and walks)
     if len(arguments) != count:
         raise emitter.unsupported(f"it has {len(arguments)} operands; {count} expected")
     offsets: list[Value] = []
     if loads:
         box, place, where, barrier, *more = arguments
         if more:
-            offsets = [_offset(emitter, element) for element in _listed(emitter, more[0], rank - 2, "offsets")]
+            moves = rank - 2 if mode == engine.IM2COL else 2
+            offsets = [_offset(emitter, element) for element in _listed(emitter, more[0], moves, "offsets")]
         objects = emitter.cluster_address(barrier)
     else:
         (place, where, box), objects = arguments, zero

@@ -6,14 +6,20 @@ Its first 64 lie as NVIDIA's assembler writes them for `tensormap.replace`, so t
 | bytes | holds |
 |---|---|
 | 0-7 | the tensor's device address |
-| 8-11 | bits 4-6 rank less 1, 7-10 element type (`ELEMENTS`), 11-12 interleave, 13-14 and 22-23 swizzle, 15 fill |
+| 8-11 | bits 4-6 rank less 1, 7-10 element type (`ELEMENTS`), 11-12 interleave (16 or 32 bytes), 13-14 and 22-23 swizzle, 15 fill |
 | 12-31 | four strides in units of 16 bytes: 32 bits each, then 4 upper bits each |
 | 32-51 | five sizes, each less 1 |
 | 52-59 | 3 bits for each of five steps, less 1; from byte 55 on five sizes of the box, less 1 |
-| 64 | 0: a box (`tile`); 1: `im2col`, for which 65 has channels of a pixel less 1, 66-67 pixels, 68-79 the corners of its box |
+| 64-79 | a mode: `TILE`, `IM2COL`, `WIDE` (`im2col::w`), `WIDE128`; of pixels 65 channels less 1, 66-67 how many, 68-79 corners |
 
 Swizzles exchange 16-byte pieces by bits of their address in shared memory. What lies outside of the tensor is filled with zeros, or
-where the map says so with NaN, and is not written.
+where the map says so with NaN, and is not written. Loads round `tf32` to nearest even.
+
+An interleaved tensor (NC/8HWC8) consists of slices of 16 or 32 bytes: dimension 0 counts them along W, the last but one has the
+slices of channels, of which a copy has one, and the last one images.
+
+The PTX ISA (5.5, "Tensors") and the CUDA Driver API say all this but the NaN, the rounding, the dimensions of an interleaved
+tensor, and where the halo of `im2col::w::128` lies. These are as in the simulator of mlc-ai's TIRx-harness, written for the B200.
 """
 
 from __future__ import annotations
@@ -44,9 +50,10 @@ FAILURE, ADDRESS, BYTES, COUNT, ROOM = range(21, 26)
 NAMED = 26  # the map's address as the program has it
 REQUEST_WORDS = 27
 
-# WHAT: an operation, a mode, and what a reduction does.
+# WHAT: an operation, a mode, and what a reduction does. OFFSETS are those of a pixel's neighbour, or of WIDE the pixels of the halo
+# and how far all are moved. ROWS: four rows of a tensor of two dimensions, each with a coordinate of its own, and a map of TILE.
 PLAN, LOAD, STORE, REDUCE = range(4)
-TILE, IM2COL, ROWS = range(3)  # ROWS: four rows of a tensor of two dimensions, each with a coordinate of its own, and a map of TILE
+TILE, IM2COL, ROWS, WIDE, WIDE128 = range(5)
 MODE_SHIFT, REDUCTION_SHIFT = 4, 8
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(8)
@@ -54,7 +61,7 @@ ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(8)
 # Element types by their number in a map, as `tensormap.replace` numbers them.
 ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz", "b4x16",
             "b4x16_p64", "b6x16_p32")  # fmt: skip
-F16, F32, F32_FTZ, F64, BF16, TF32, TF32_FTZ = 6, 7, 8, 9, 10, 11, 12
+F16, F32, F32_FTZ, F64, BF16, TF32, TF32_FTZ, B4 = 6, 7, 8, 9, 10, 11, 12, 13
 SIGNED = (3, 5)
 # Of 16 elements, the bytes in device memory and those in shared memory.
 _DEVICE_BYTES = np.array([16, 32, 64, 64, 128, 128, 32, 64, 64, 128, 32, 64, 64, 8, 8, 12], np.int64)
@@ -66,6 +73,10 @@ _BAD_MAP, _OUTSIDE, _READ_ONLY, _MISALIGNED, _SHARED, _UNMODELLED = (
     )
 )  # fmt: skip
 _ALIGN = 128  # of the box in shared memory
+_NAN = 0x7FF77FF77FF77FF7  # outside of a tensor of floats of any size
+_CHUNK = 32  # pixels of WIDE128 after which a halo is loaded, four times
+# FORM: type, swizzle, fill, mode, address, what fills, bytes of an interleaved slice or 0.
+_FORM_WORDS = 7
 _MOST_HOSTS = 16
 
 
@@ -98,23 +109,24 @@ def _mode(request: Any) -> Any:
 
 @compiled
 def _decode(request: Any, form: Any, sizes: Any, strides: Any, box: Any, steps: Any) -> Any:
-    """Read the map: `form` gets type, swizzle, fill, mode, address (and later what fills). False where it is none, or another than
-    the instruction needs.
-    """
-    place, rank = request[MAP], request[RANK]
+    """Read the map into `form` (`FORM`). False where it is none, or another than the instruction needs."""
+    place, rank, mode = request[MAP], request[RANK], _mode(request)
     word = _word(place, 8)
     form[0], form[1], form[2] = word >> 7 & 15, word >> 13 & 3 | (word >> 22 & 3) << 2, word >> 15 & 1
-    form[3], form[4] = _byte(place, 64), load(place, 8)
-    if word >> 11 & 3:
-        return _fail(request, _UNMODELLED, request[NAMED])
-    if (word >> 4 & 7) + 1 != rank or form[3] != (_mode(request) if _mode(request) != ROWS else TILE) or form[4] & 15:
+    form[3], form[4], form[5] = _byte(place, 64), load(place, 8), _NAN if word >> 15 & 1 else 0
+    form[6] = (word >> 11 & 3) << 4
+    fits = form[3] == mode or (mode == ROWS and form[3] == TILE) or (mode == WIDE128 and form[3] == WIDE)
+    if (word >> 4 & 7) + 1 != rank or not fits or form[4] & 15 or form[6] > 32 or (form[6] and rank < 3):
         return _fail(request, _BAD_MAP, request[NAMED])
     for d in range(5):
         sizes[d] = _word(place, 32 + 4 * d) + 1
-        steps[d] = (_word(place, 52) >> 3 * d & 7) + 1 if d else 1
+        steps[d] = (_word(place, 52) >> 3 * d & 7) + 1 if d or form[6] else 1
         box[d] = _byte(place, 55 + d) + 1
-        strides[d] = 0 if d == 0 else (_word(place, 8 + 4 * d) | (_word(place, 28) >> 4 * (d - 1) & 15) << 32) << 4
-    return True if _mode(request) != ROWS or box[1] == 1 else _fail(request, _UNMODELLED, request[NAMED])
+        strides[d] = form[6] if d == 0 else (_word(place, 8 + 4 * d) | (_word(place, 28) >> 4 * (d - 1) & 15) << 32) << 4
+    if mode == ROWS and box[1] > 1:
+        return _fail(request, _UNMODELLED, request[NAMED])
+    known = form[1] == form[6] // 32 and form[0] <= B4 and (mode == IM2COL or (mode == TILE and box[rank - 2] == 1))
+    return True if form[6] == 0 or known else _fail(request, _UNMODELLED, request[NAMED])
 
 
 @compiled
@@ -242,12 +254,13 @@ def _run(request: Any, hosts: Any, seen: Any, form: Any, start: Any, count: Any,
         return _fail(request, _SHARED, request[BASE] + row + count * length[1] - 1)
     device, end = request[DELTA] + start, count * length[1]
     if what == REDUCE:
-        for group in range(first, last):
-            _reduce(request, hosts, form, device + group * length[0], row + group * length[1], length[0])
+        size = _DEVICE_BYTES[form[0]] // 16
+        for at in range(first * length[0], last * length[0], size):  # no packed elements, so the same bytes in both
+            _reduce(request, hosts, form, device + at, row + at, size)
         return True
     watched, place = request[SHADOWS] | request[SHADOWS + 1], request[BASE] + row
     if first == 0 and last == count and not watched and length[0] == length[1] and (place | end) % 16 == 0 and form[1] != 11:
-        _whole(request, hosts, form[1], what == LOAD, device, place, end)
+        _whole(request, hosts, form, what == LOAD, device, place, end)
         return True
     position = numba.int64(0)
     while position < end:
@@ -258,7 +271,8 @@ def _run(request: Any, hosts: Any, seen: Any, form: Any, start: Any, count: Any,
         place = _swizzled(request[BASE] + row + position, form[1])
         if what == LOAD:
             written = load(source + request[SHADOWS], unit) if there and request[SHADOWS] else numba.int64(-1)
-            _put(request, hosts, place, unit, load(source, unit) if there else numba.int64(0) if gap else form[5], written)
+            value = _loaded(form, load(source, unit)) if there else numba.int64(0) if gap else form[5]
+            _put(request, hosts, place, unit, value, written)
         elif there:
             store(source, unit, load(hosts[0] + place, unit))
             if request[SHADOWS]:
@@ -268,15 +282,30 @@ def _run(request: Any, hosts: Any, seen: Any, form: Any, start: Any, count: Any,
 
 
 @compiled
-def _whole(request: Any, hosts: Any, swizzle: Any, loads: Any, device: Any, start: Any, size: Any) -> Any:
+def _loaded(form: Any, value: Any) -> Any:
+    """Up to two elements as a load leaves them in shared memory: those of tf32 have ten bits behind the point."""
+    if form[0] != TF32 and form[0] != TF32_FTZ:
+        return value
+    return _rounded(value & 0xFFFFFFFF) | _rounded(value >> 32 & 0xFFFFFFFF) << 32
+
+
+@compiled
+def _rounded(pattern: Any) -> Any:
+    if pattern & 0x7F800000 == 0x7F800000:
+        return pattern if pattern & 0x7FFFFF == 0 else numba.int64(0x7FFFE000)
+    return pattern + 0xFFF + (pattern >> 13 & 1) & 0xFFFFE000
+
+
+@compiled
+def _whole(request: Any, hosts: Any, form: Any, loads: Any, device: Any, start: Any, size: Any) -> Any:
     """A run that lies in the tensor as a whole, in pieces of 16 bytes, which no swizzle parts but that of halves."""
     there = numba.carray(pointer(device), size // 8, numba.int64)
     for k in range(request[HOST_COUNT] if loads else 1):
         here = numba.carray(pointer(hosts[k]), (start + size) // 8 + 16, numba.int64)
         for piece in range(size // 16):
-            place = _swizzled(start + 16 * piece, swizzle) // 8
+            place = _swizzled(start + 16 * piece, form[1]) // 8
             if loads:
-                here[place], here[place + 1] = there[2 * piece], there[2 * piece + 1]
+                here[place], here[place + 1] = _loaded(form, there[2 * piece]), _loaded(form, there[2 * piece + 1])
             else:
                 there[2 * piece], there[2 * piece + 1] = here[place], here[place + 1]
 
@@ -313,26 +342,26 @@ def _reduce(request: Any, hosts: Any, form: Any, device: Any, row: Any, size: An
 
 @compiled
 def _tile(request: Any, hosts: Any, seen: Any, form: Any, geometry: Any, counts: Any, length: Any) -> Any:
-    """A box, or rows: dimension by dimension, the first one in runs."""
+    """A box, or rows: dimension by dimension, the first one in runs of neighbours."""
     sizes, strides, steps, rows = geometry[0], geometry[1], geometry[3], _mode(request) == ROWS
     at = request[COORDINATES : COORDINATES + 5]
     rank, row, inside = request[RANK], numba.int64(0), np.zeros(2, np.int64)
     index = np.zeros(5, np.int64)
+    runs = counts[0] if steps[0] > 1 else 1
+    groups = counts[0] // runs
     while True:
         address, within = form[4] + at[0] // length[2] * length[0], True
         for d in range(1, rank):
             coordinate = at[d + index[d]] if rows else at[d] + index[d] * steps[d]
             within &= 0 <= coordinate < sizes[d]
             address += coordinate * strides[d]
-        groups = counts[0]
-        if within:
-            inside[0] = min(max(-at[0] // length[2], 0), groups)
-            inside[1] = min(max((sizes[0] - at[0]) // length[2], 0), groups)
-        else:
-            inside[0] = inside[1] = 0
-        if not _run(request, hosts, seen, form, address, groups, inside, row, length):
-            return False
-        row += groups * length[1]
+        for run in range(runs):
+            x = at[0] + run * steps[0]
+            inside[0] = min(max(-x // length[2], 0), groups) if within else 0
+            inside[1] = min(max((sizes[0] - x) // length[2], 0), groups) if within else 0
+            if not _run(request, hosts, seen, form, address + run * steps[0] * length[0], groups, inside, row, length):
+                return False
+            row += groups * length[1]
         d = 1
         while d < rank:
             index[d] += 1
@@ -346,27 +375,90 @@ def _tile(request: Any, hosts: Any, seen: Any, form: Any, geometry: Any, counts:
 
 @compiled
 def _im2col(request: Any, hosts: Any, seen: Any, form: Any, geometry: Any, counts: Any, length: Any) -> Any:
-    """Pixels in the order of their image, within a box whose corners the map has; offsets move what is read, not the box."""
-    sizes, strides, steps = geometry[0], geometry[1], geometry[3]
-    rank, place, inside = request[RANK], request[MAP], np.zeros(2, np.int64)
-    at = request[COORDINATES : COORDINATES + 5].copy()
-    for pixel in range(counts[1]):
-        address, within = form[4] + at[0] // length[2] * length[0], True
-        for d in range(1, rank):
-            coordinate = at[d] + (request[OFFSETS + d - 1] if d < rank - 1 else 0)
-            within &= 0 <= coordinate < sizes[d]
-            address += coordinate * strides[d]
-        inside[0] = min(max(-at[0] // length[2], 0), counts[0]) if within else 0
-        inside[1] = min(max((sizes[0] - at[0]) // length[2], 0), counts[0]) if within else 0
-        if not _run(request, hosts, seen, form, address, counts[0], inside, pixel * counts[0] * length[1], length):
+    """Pixels in the order of their image, within a box whose corners the map has. A halo is what follows in that order: behind all
+    pixels, first that of each chunk's first pixel, then of the second.
+    """
+    halo, chunks, moved = _halo(request)
+    first, pixels = numba.int64(form[6] == 0), counts[1] - chunks * halo
+    at, beside = request[COORDINATES : COORDINATES + 5].copy(), np.zeros(5, np.int64)
+    at[first] += moved
+    for pixel in range(pixels):
+        if not _pixel(request, hosts, seen, form, geometry, counts, length, at, pixel):
             return False
-        d = 1
-        while d < rank:
-            at[d] += steps[d] if d < rank - 1 else 1
-            if d == rank - 1 or at[d] <= sizes[d] - 1 + _signed(place, 72 + 2 * d):
-                break
-            at[d] = _signed(place, 66 + 2 * d)
-            d += 1
+        _advance(request, geometry, at, first, moved)
+        if halo and (pixel + 1) % (pixels // chunks) == 0:
+            beside[:] = at
+            for k in range(halo):
+                place = pixels + k * chunks + pixel // (pixels // chunks)
+                if not _pixel(request, hosts, seen, form, geometry, counts, length, beside, place):
+                    return False
+                _advance(request, geometry, beside, first, moved)
+    return True
+
+
+@compiled
+def _halo(request: Any) -> Any:
+    """How many pixels a halo has, how many halos there are, and how far along W all pixels are moved."""
+    mode = _mode(request)
+    if mode < WIDE:
+        return numba.int64(0), numba.int64(1), numba.int64(0)
+    return request[OFFSETS], numba.int64(4 if mode == WIDE128 else 1), request[OFFSETS + 1]
+
+
+@compiled
+def _advance(request: Any, geometry: Any, at: Any, first: Any, moved: Any) -> Any:
+    """To the next pixel: along W, then, unless the copy stays in one row of each image, along H and D; then in the next image."""
+    sizes, steps, place, rank = geometry[0], geometry[3], request[MAP], request[RANK]
+    for k in range(rank - 2 if _mode(request) < WIDE else 1):
+        d = first + k
+        at[d] += steps[d]
+        if at[d] <= sizes[d] - 1 + _signed(place, 74 + 2 * k) + moved:
+            return
+        at[d] = _signed(place, 68 + 2 * k) + moved
+    at[rank - 1] += 1
+
+
+@compiled
+def _pixel(
+    request: Any, hosts: Any, seen: Any, form: Any, geometry: Any, counts: Any, length: Any, at: Any, number: Any
+) -> Any:
+    """The channels of a pixel, or the one slice of them, beside which the copy reads. It is the `number`-th in the box."""
+    sizes, strides, rank = geometry[0], geometry[1], request[RANK]
+    sliced, beside, inside = numba.int64(form[6] > 0), _mode(request) < WIDE, np.zeros(2, np.int64)
+    address, within = form[4] if sliced else form[4] + at[0] // length[2] * length[0], True
+    for d in range(1 - sliced, rank):
+        k = d - 1 + sliced
+        coordinate = at[d] + (request[OFFSETS + k] if beside and k < rank - 2 else 0)
+        within &= 0 <= coordinate < sizes[d]
+        address += coordinate * strides[d]
+    if within and sliced:
+        inside[1] = 1
+    elif within:
+        inside[0] = min(max(-at[0] // length[2], 0), counts[0])
+        inside[1] = min(max((sizes[0] - at[0]) // length[2], 0), counts[0])
+    return _run(request, hosts, seen, form, address, counts[0], inside, number * counts[0] * length[1], length)
+
+
+@compiled
+def _measure(request: Any, form: Any, geometry: Any, counts: Any, length: Any) -> Any:
+    """How many groups of elements a row has, and rows there are; and of a group the bytes in device memory, those in shared memory,
+    and the elements: one, 16 packed ones, or a slice. False where the halo is too large.
+    """
+    steps, place = geometry[3], request[MAP]
+    length[2] = 16 if form[0] > TF32_FTZ and not form[6] else 1
+    length[0] = form[6] if form[6] else _DEVICE_BYTES[form[0]] * length[2] // 16
+    length[1] = form[6] if form[6] else _SHARED_BYTES[form[0]] * length[2] // 16
+    mode = _mode(request)
+    if mode in (TILE, ROWS):
+        counts[0] = geometry[2, 0] // length[2] if steps[0] == 1 else (geometry[2, 0] + steps[0] - 1) // steps[0]
+        for d in range(1, request[RANK]):
+            counts[d] = 4 if mode == ROWS else (geometry[2, d] + steps[d] - 1) // steps[d]
+        return True
+    halo, chunks, moved = _halo(request)
+    if halo >= (_CHUNK if mode == WIDE128 else 512) or moved >= 32:
+        return _fail(request, _UNMODELLED, request[NAMED])
+    counts[0] = 1 if form[6] else (_byte(place, 65) + 1) // length[2]
+    counts[1] = (4 * _CHUNK if mode == WIDE128 else load(place + 66, 2) & 0xFFFF) + chunks * halo
     return True
 
 
@@ -380,29 +472,17 @@ def engine_function(sources: int = zlib.crc32(Path(__file__).read_bytes()) ^ tex
             return
         request = numba.carray(place, REQUEST_WORDS, numba.int64)
         hosts = numba.carray(pointer(request[HOSTS]), _MOST_HOSTS, numba.int64)
-        form, geometry = np.zeros(6, np.int64), np.zeros((4, 5), np.int64)
+        form, geometry = np.zeros(_FORM_WORDS, np.int64), np.zeros((4, 5), np.int64)
+        counts, length = np.ones(5, np.int64), np.zeros(3, np.int64)
         request[FAILURE] = request[ADDRESS] = request[COUNT] = 0
         if not _decode(request, form, geometry[0], geometry[1], geometry[2], geometry[3]):
             return
-        rank, im2col = request[RANK], form[3] == IM2COL
-        counts, length, steps = np.ones(5, np.int64), np.zeros(3, np.int64), geometry[3]
-        if form[2]:  # a NaN in each element: all ones but for the sign
-            bits = _DEVICE_BYTES[form[0]] // 2
-            form[5] = 0x7FFF7FFF7FFF7FFF if bits == 16 else 0x7FFFFFFF7FFFFFFF if bits == 32 else 0x7FFFFFFFFFFFFFFF
-        # In which units elements are moved: one by one, packed ones by 16.
-        length[2] = 16 if form[0] > TF32_FTZ else 1
-        length[0], length[1] = _DEVICE_BYTES[form[0]] * length[2] // 16, _SHARED_BYTES[form[0]] * length[2] // 16
-        if im2col:
-            counts[0] = (_byte(request[MAP], 65) + 1) // length[2]
-            counts[1] = load(request[MAP] + 66, 2) & 0xFFFF
-        else:
-            counts[0] = geometry[2, 0] // length[2]
-            for d in range(1, rank):
-                counts[d] = 4 if _mode(request) == ROWS else (geometry[2, d] + steps[d] - 1) // steps[d]
+        if not _measure(request, form, geometry, counts, length):
+            return
         rows = counts[1] * counts[2] * counts[3] * counts[4]
         if request[WHAT] & 15 == PLAN:
             request[BYTES] = rows * counts[0] * length[0]
-            request[ROOM] = rows * (counts[0] * length[0] // 32 + 2)
+            request[ROOM] = rows * (counts[0] * length[0] // 32 + 2 if geometry[3, 0] == 1 else 2 * counts[0])
             return
         if request[BASE] % _ALIGN:
             _fail(request, _MISALIGNED, request[BASE])
@@ -411,9 +491,9 @@ def engine_function(sources: int = zlib.crc32(Path(__file__).read_bytes()) ^ tex
         while size < 2 * request[ROOM]:
             size *= 2
         seen = np.full(size, -1, np.int64)
-        if im2col:
-            _im2col(request, hosts, seen, form, geometry, counts, length)
-        else:
+        if _mode(request) in (TILE, ROWS):
             _tile(request, hosts, seen, form, geometry, counts, length)
+        else:
+            _im2col(request, hosts, seen, form, geometry, counts, length)
 
     return texels.warp_function(copy_tensor)

@@ -5,9 +5,8 @@ difference: between the issue of an operation and the wait for it PTX forbids ac
 fences do nothing, and a commit arrives at once. Allocation does not wait: a block that asks for columns while others of its own
 hold them is stopped, as it would wait on a GPU until they are freed. Tensor memory is not watched by `check`.
 
-Collectors, which keep a matrix for the next product, are hints. Refused: `.shift` and `.ashift`, as the PTX ISA's text leaves open
-in which direction rows move; of sparse products those with scales, with 64 rows, or with a selector other than 0; masks of zero
-columns.
+Collectors, which keep a matrix for the next product, are hints. Refused: of sparse products those with scales, with 64 rows, or
+with a selector other than 0; masks of zero columns.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from warpsight.emulator.ptx.common import canonical, elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
 from warpsight.emulator.ptx.mbarriers import arrive, arrive_in_blocks, shared_offsets
 from warpsight.emulator.ptx.memory import SHARED_SPACES
-from warpsight.emulator.ptx.tensor_memory_requests import MOST_REGISTERS, Move, by_warp, copy, multiply, operate
+from warpsight.emulator.ptx.tensor_memory_requests import MOST_REGISTERS, Move, by_warp, copy, multiply, operate, shift
 from warpsight.isa.matrix_products import NEVER_EXECUTED, tensor_memory_kind
 from warpsight.isa.ptx.program import Address, Function, Instruction, Vector
 
@@ -261,7 +260,10 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
         parts = _SCALES[kind].get(form.take(*_SIZES, needed=False), 0)
         if not parts:
             raise emitter.unsupported("PTX has no such .scale_vec here")
-    form.take(*_COLLECTORS[stationary], needed=False)
+    shifts = bool(form.take("ashift", needed=False))
+    collector = form.take(*_COLLECTORS[stationary], needed=False)
+    if shifts and (stationary or collector.endswith(("fill", "::use"))):
+        raise emitter.unsupported("PTX has .ashift neither with .ws nor with a collector that is filled or used again")
     if scaled and (sparse or stationary):
         raise emitter.unsupported("with scales it is not modelled" if sparse else "PTX has no scales with .ws")
     blocks = form.blocks()
@@ -301,7 +303,7 @@ def _multiply(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> N
         raise emitter.unsupported(f"a scale of D of {halvings} is not from 0 to 15")
     constants = {
         engine.KIND: engine.KINDS.index(kind), engine.LEFT_INSIDE: int(inside), engine.HALVINGS: halvings, engine.PARTS: parts,
-        engine.STATIONARY: int(stationary),
+        engine.STATIONARY: int(stationary), engine.SHIFTS: int(shifts),
     }  # fmt: skip
     multiply(emitter, dict(zip(words, values, strict=True)), constants, blocks)
 
@@ -333,7 +335,11 @@ def _shape(instruction: Instruction, form: int) -> str:
 
 
 def _shift(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> None:
-    raise emitter.unsupported("the PTX ISA's text leaves open in which direction rows move")
+    """`shift.cta_group.down [address]`: rows of one quarter of the lanes."""
+    form.take("down")
+    blocks = form.blocks()
+    (place,) = operands(emitter, instruction, 1)
+    shift(emitter, _tensor_address(emitter, place), blocks)
 
 
 _FORMS: dict[str, Callable[[Emitter, Instruction, _Modifiers], None]] = {

@@ -33,18 +33,7 @@ import numpy as np
 from warpsight.base.compiled import compiled
 from warpsight.emulator.codegen.layout import TENSOR_COLUMNS, TENSOR_LANES, WARP, Fault
 from warpsight.emulator.ptx import tensor_numbers as types
-from warpsight.emulator.ptx.tensor_numbers import (
-    BITS,
-    FLOORS,
-    FRACTION,
-    GROUP,
-    GROUPED_FRACTION,
-    NOTHING,
-    numbers,
-    rounded,
-    scale,
-    sum_of,
-)
+from warpsight.emulator.ptx.tensor_numbers import bits_at, four_bytes, numbers, rounded, scale, sum_of
 from warpsight.emulator.textures import texels
 from warpsight.emulator.textures.texels import float_of, load, pointer, store, widen
 
@@ -56,15 +45,15 @@ numba = lazy.load("numba")
 # allocation. SEEN: host address of what `PRODUCT_PTR` keeps of the instruction. PEER: of a product of two blocks, host address of
 # the tensor memory of the second one, else 0; then TENSOR and SHARED are those of the first one. METADATA: of a product with sparse
 # A an address in tensor memory, else -1. STATIONARY: `.ws`. PACKED: of a load or store, a register has two columns; of a copy, the
-# bits of elements that become bytes, else 0.
+# bits of elements that become bytes, else 0. SHIFTS: A in tensor memory is shifted after the product (`.ashift`).
 (WHAT, TENSOR, BLOCK, WARP_NUMBER, SHARED, LIMIT, TARGET, COUNT, REGISTERS, SHAPE, SPLIT, PACKED, KIND, FORM, LEFT, LEFT_INSIDE,
  RIGHT, ADDS, HALVINGS, SCALES_A, SCALES_B, PARTS, COLUMNS, SEEN, PEER, PEER_SHARED) = range(26)  # fmt: skip
 DISABLED = 26
 FAILURE, ADDRESS = 34, 35
-METADATA, STATIONARY = 36, 37
-REQUEST_WORDS = 38
+METADATA, STATIONARY, SHIFTS = 36, 37, 38
+REQUEST_WORDS = 39
 
-LOAD, STORE, MULTIPLY, COPY, ALLOCATE, FREE = range(6)  # WHAT
+LOAD, STORE, MULTIPLY, COPY, ALLOCATE, FREE, SHIFT = range(7)  # WHAT
 SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")  # of loads and stores
 COPIES = ("128x256b", "4x256b", "128x128b", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23", "32x128b.warpx4")
 KINDS = ("f16", "tf32", "i8", "f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")
@@ -217,28 +206,17 @@ def _piece(request: Any, block: Any, descriptor: Any, across: Any, row: Any, k: 
 
 
 @compiled
-def _bits(place: Any, first: Any, count: Any) -> Any:
-    """`count` bits from bit `first` of 16 bytes on."""
-    if count == 32:
-        return load(place + first // 8, 4)
-    word = load(place + first // 8, 1)
-    if first % 8 + count > 8:
-        word |= load(place + first // 8 + 1, 1) << 8
-    return word >> first % 8 & (1 << count) - 1
-
-
-@compiled
 def _fetch(request: Any, matrix: Any, kind: Any, descriptor: Any, across: Any, packed: Any) -> Any:
     """The patterns [row, k] of a matrix in shared memory, of a pair of blocks a half in each. Elements of 6 and 4 bits go 16 to a
     piece, or `packed` 32.
     """
-    bits, blocks = BITS[kind], 2 if request[PEER] else 1
+    bits, blocks = types.BITS[kind], 2 if request[PEER] else 1
     each, own = 128 // bits if bits >= 8 or packed else 16, matrix.shape[0] // blocks
     for number in range(matrix.shape[0]):
         block, row = number // own, number % own
         for k in range(matrix.shape[1]):
             place = _piece(request, block, descriptor, across, row, k, each)
-            matrix[number, k] = _bits(place, (row if across else k) % each * bits, bits)
+            matrix[number, k] = bits_at(place, (row if across else k) % each * bits, bits)
 
 
 @compiled
@@ -252,12 +230,12 @@ def _lane(request: Any, rows: Any, row: Any) -> Any:
 @compiled
 def _fetch_inside(request: Any, matrix: Any, kind: Any) -> Any:
     """The same of A in tensor memory, where elements are packed into columns; those of 6 and 4 bits have a byte each."""
-    bits = max(BITS[kind], 8)
+    bits = max(types.BITS[kind], 8)
     for row in range(matrix.shape[0]):
         block, lane = _lane(request, matrix.shape[0], row)
         for k in range(matrix.shape[1]):
             place = _cell(request, lane + (request[LEFT] >> 16), (request[LEFT] & 0xFFFF) + k * bits // 32, block)
-            matrix[row, k] = _bits(place, k * bits % 32, bits)
+            matrix[row, k] = bits_at(place, k * bits % 32, bits)
 
 
 # -- Products.
@@ -281,7 +259,7 @@ def _scales_of(request: Any, address: Any, rows: Any, first: Any, halved: Any) -
 def _partners(request: Any, rows: Any, depth: Any, kind: Any) -> Any:
     """[row, k]: the element along the depth of B that each one of A is multiplied by."""
     partners = np.empty((rows, depth), np.int64)
-    wide = BITS[kind] >= 16
+    wide = types.BITS[kind] >= 16
     for row in range(rows):
         block, lane = (row // TENSOR_LANES, row % TENSOR_LANES) if request[PEER] else (0, row)
         for k in range(depth):
@@ -306,14 +284,14 @@ def _multiply_floats(request: Any, into: Any, a: Any, b: Any, partners: Any, lef
     rows, depth = a[0].shape
     parts, grouped = left[0].shape[1], request[KIND] in (MXF4, MXF4NVF4)
     terms, powers = np.empty(depth, np.float64), np.empty(depth, np.int64)
-    groups = depth // GROUP
-    halves, floor = into == _INTO_F16, FLOORS[into]
+    groups = depth // types.GROUP
+    halves, floor = into == _INTO_F16, types.FLOORS[into]
     for row in range(rows):
         for column in range(b[0].shape[0]):
             place = _result_cell(request, rows, b[0].shape[0], row, column)
             if place == 0:
                 continue
-            total, power = 0.0, numba.int64(NOTHING)
+            total, power = 0.0, numba.int64(types.NOTHING)
             if request[ADDS]:
                 old = load(place, 4)
                 single = widen(old & 0xFFFF) if halves else old
@@ -329,11 +307,12 @@ def _multiply_floats(request: Any, into: Any, a: Any, b: Any, partners: Any, lef
             if grouped:
                 for group in range(groups):
                     part = group * parts // groups
-                    terms[group] = terms[group * GROUP : (group + 1) * GROUP].sum() * left[0][row, part] * right[0][column, part]
+                    whole = terms[group * types.GROUP : (group + 1) * types.GROUP].sum()
+                    terms[group] = whole * left[0][row, part] * right[0][column, part]
                     powers[group] = left[1][row, part] + right[1][column, part]
-                total = sum_of(terms[:groups], powers[:groups], total, power, floor, GROUPED_FRACTION)
+                total = sum_of(terms[:groups], powers[:groups], total, power, floor, types.GROUPED_FRACTION)
             else:
-                total = sum_of(terms, powers, total, power, floor, FRACTION)
+                total = sum_of(terms, powers, total, power, floor, types.FRACTION)
             store(place, 4, rounded(total, halves))
 
 
@@ -389,7 +368,7 @@ def _multiply(request: Any) -> Any:
     fits &= not sparse or (rows == (256 if request[PEER] else 128) and form & 3 == 0)
     fits &= into == _INTO_S32 if kind == I8 else into == _INTO_F32 if kind == TF32 else into in (_INTO_F16, _INTO_F32)
     a_across, b_across = form >> 15 & 1, form >> 16 & 1
-    fits &= not (a_across and (BITS[a_type] < 8 or request[LEFT_INSIDE])) and not (b_across and BITS[b_type] < 8)
+    fits &= not (a_across and (types.BITS[a_type] < 8 or request[LEFT_INSIDE])) and not (b_across and types.BITS[b_type] < 8)
     fits &= kind in (F16, TF32) or request[HALVINGS] == 0
     if kind == F16:
         fits &= a_type == b_type and (into == _INTO_F32 or a_type == types.F16)
@@ -401,7 +380,7 @@ def _multiply(request: Any) -> Any:
     a, b = np.empty((rows, depth), np.int64), np.empty((columns, 2 * depth if sparse else depth), np.int64)
     packed = kind in (MXF4, MXF4NVF4)
     if request[LEFT_INSIDE]:
-        if BITS[a_type] < 8:
+        if types.BITS[a_type] < 8:
             return _fail(request, _BAD_FORM, form)
         _fetch_inside(request, a, a_type)
     else:
@@ -419,6 +398,35 @@ def _multiply(request: Any) -> Any:
     if request[FAILURE] == 0:
         signed = numbers(a, a_type, form >> 13 & 1), numbers(b, b_type, form >> 14 & 1)
         _multiply_floats(request, into, signed[0], signed[1], partners, left, right)
+    return request[FAILURE] == 0
+
+
+@compiled
+def _shift(request: Any, address: Any, lanes: Any, block: Any = 0) -> Any:
+    """Of 8 columns, each of `lanes` lanes takes those of the next one, the last one of a quarter keeps its own (CUTLASS, Python's
+    `tcgen05_mma`: `shifted[r] = A[r + 1]` unless r % 32 is 31).
+    """
+    if address >> 16 & WARP - 1:
+        return _fail(request, _OUTSIDE, address)
+    for k in range(lanes * 8):
+        lane, column = (address >> 16) + k // 8, (address & 0xFFFF) + k % 8
+        if lane & WARP - 1 != WARP - 1:
+            source, target = _cell(request, lane + 1, column, block), _cell(request, lane, column, block)
+            if request[FAILURE] == 0:
+                store(target, 4, load(source, 4))
+    return request[FAILURE] == 0
+
+
+@compiled
+def _multiply_and_shift(request: Any) -> Any:
+    """A product, after which A moves in each block that has a part of it."""
+    blocks = 2 if request[PEER] else 1
+    if request[SHIFTS] and ((request[FORM] >> 24 & 31) << 4 != TENSOR_LANES * blocks or not request[LEFT_INSIDE]):
+        return _fail(request, _BAD_FORM, request[FORM])
+    if not _multiply(request):
+        return False
+    for block in range(blocks if request[SHIFTS] else 0):
+        _shift(request, request[LEFT], TENSOR_LANES, block)
     return request[FAILURE] == 0
 
 
@@ -453,15 +461,8 @@ def _copy(request: Any) -> Any:
                 for word in range(4 if lane >= 0 else 0):
                     target = _cell(request, first + lane, column + 4 * piece + word)
                     if request[FAILURE] == 0:
-                        store(target, 4, _four_bytes(source, word, bits) if bits else load(source + 4 * word, 4))
+                        store(target, 4, four_bytes(source, word, bits) if bits else load(source + 4 * word, 4))
     return True
-
-
-@compiled
-def _four_bytes(source: Any, word: Any, bits: Any) -> Any:
-    """The four elements of so many bits that become a word: as bytes, in their lower bits, as `ldmatrix` unpacks them."""
-    packed, mask = load(source + word * bits // 2, 4), (1 << bits) - 1
-    return packed & mask | (packed >> bits & mask) << 8 | (packed >> 2 * bits & mask) << 16 | (packed >> 3 * bits & mask) << 24
 
 
 _SOURCES = (Path(__file__), Path(__file__).with_name("tensor_numbers.py"))
@@ -481,7 +482,9 @@ def engine_function(sources: int = zlib.crc32(b"".join(map(Path.read_bytes, _SOU
         if what in (LOAD, STORE):
             _move(request)
         elif what == MULTIPLY:
-            _multiply(request)
+            _multiply_and_shift(request)
+        elif what == SHIFT:
+            _shift(request, request[TARGET], WARP)
         elif what == COPY:
             _copy(request)
         elif what == ALLOCATE:

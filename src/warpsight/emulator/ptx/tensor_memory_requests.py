@@ -45,7 +45,7 @@ def operate(frame: Frame, words: Words, lane: Value) -> None:
     common = {
         engine.TENSOR: frame.slot(Slot.TENSOR_PTR), engine.BLOCK: frame.slot(Slot.BLOCK), engine.WARP_NUMBER: frame.slot(Slot.WARP),
         engine.SHARED: frame.slot(Slot.SHARED_PTR), engine.LIMIT: frame.slot(Slot.SHARED_SIZE), engine.PEER: I64(0),
-        engine.METADATA: I64(-1), engine.STATIONARY: I64(0), engine.PACKED: I64(0),
+        engine.METADATA: I64(-1), engine.STATIONARY: I64(0), engine.PACKED: I64(0), engine.SHIFTS: I64(0),
     }  # fmt: skip
     for word, value in (common | words).items():
         store_as(builder, value, at(builder, request, 8 * word), 8)
@@ -200,6 +200,11 @@ def copy(frame: Frame, name: str, place: Value, descriptor: Value, blocks: int, 
     number = engine.COPIES.index(name)
     words = {engine.WHAT: engine.COPY, engine.SHAPE: number, engine.PACKED: bits}
     _by_lane(frame, f"cp_{number}_{bits}_{blocks}", [place, descriptor], (engine.TARGET, engine.RIGHT), words, blocks)
+
+
+def shift(frame: Frame, place: Value, blocks: int) -> None:
+    """Rows of a quarter of the lanes move by one, in 8 columns from an address (<32 x i64>) on, in one block or each of a pair."""
+    _by_lane(frame, f"shift_{blocks}", [place], (engine.TARGET,), {engine.WHAT: engine.SHIFT}, blocks)
 
 
 def multiply(frame: Frame, words: dict[int, Value], constants: dict[int, int], blocks: int) -> None:

@@ -11,7 +11,7 @@ import lazy_loader as lazy
 import numpy as np
 
 from warpsight.base.compiled import compiled
-from warpsight.emulator.textures.texels import float_of, narrow, pattern_of, widen
+from warpsight.emulator.textures.texels import float_of, load, narrow, pattern_of, widen
 
 numba = lazy.load("numba")
 
@@ -95,3 +95,21 @@ def numbers(patterns: Any, kind: Any, negative: Any) -> Any:
             value, powers[row, k] = number(patterns[row, k], kind)
             values[row, k] = -value if negative else value
     return values, powers
+
+
+@compiled
+def bits_at(place: Any, first: Any, count: Any) -> Any:
+    """`count` bits from bit `first` of 16 bytes on."""
+    if count == 32:
+        return load(place + first // 8, 4)
+    word = load(place + first // 8, 1)
+    if first % 8 + count > 8:
+        word |= load(place + first // 8 + 1, 1) << 8
+    return word >> first % 8 & (1 << count) - 1
+
+
+@compiled
+def four_bytes(source: Any, word: Any, bits: Any) -> Any:
+    """The four elements of so many bits that become a word: as bytes, in their lower bits, as `ldmatrix` unpacks them."""
+    packed, mask = load(source + word * bits // 2, 4), (1 << bits) - 1
+    return packed & mask | (packed >> bits & mask) << 8 | (packed >> 2 * bits & mask) << 16 | (packed >> 3 * bits & mask) << 24

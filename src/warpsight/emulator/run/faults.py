@@ -84,7 +84,7 @@ _REMEDY = {
     Fault.MISALIGNED: "access it at an address that is a multiple of the access's size",
     Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
     Fault.CLUSTER_RANK: "launch larger clusters (`cluster`), or take ranks below %cluster_nctarank",
-    Fault.TENSOR_MAP: "pass a map that cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col has made for as many dimensions",
+    Fault.TENSOR_MAP: "pass a map that cuTensorMapEncodeTiled, Im2col or Im2colWide has made for this mode and as many dimensions",
     Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
     Fault.BREAKPOINT: "no debugger can continue here: compile the kernel without the breakpoint",
     Fault.ASSERTION: "the kernel itself asked to stop: look at the values that the condition names",
@@ -116,8 +116,9 @@ _UNSUPPORTED = {
         "cast the pointer to one address space",
     ),
     Fault.TENSOR_FORM: (
-        "{0} of {1} uses a tensor map that is not modelled: with an interleaved layout, or for four rows with a box of several",
-        "lay out the tensor without interleaving, and give a box of one row for gather4 and scatter4",
+        "{0} of {1} is not modelled: slices of 16 bytes with a swizzle, of 32 without that of 32 bytes, or several of channels at "
+        "once; four rows with a box of several; a halo from 512 pixels on (`::w::128`: 32), or an offset from 32",
+        "give an interleaved map a box of one slice and no swizzle (16 bytes) or that of 32 bytes, and gather4 a box of one row",
     ),
     Fault.MEETING_APART: (
         "lanes of one warp come to {0} in different places ({1})",
@@ -363,10 +364,14 @@ _HAZARDS = {
     watcher.WRITE_AFTER_READ: ("write-after-read", "write over what {other} reads, with nothing that orders the two"),
     watcher.WRITE_AFTER_WRITE: ("write-after-write", "write over what {other} writes otherwise, with nothing that orders the two"),
 }
-_HAZARDS |= {
-    kind + watcher.UNDER_LOCK: (name, form.replace("with nothing that orders the two", "under a lock taken without a fence"))
+_HAZARDS = {
+    kind + more: (name, form.replace("with nothing that orders the two", otherwise))
+    for more, otherwise in (
+        (0, "with nothing that orders the two"), (watcher.UNDER_LOCK, "under a lock taken without a fence"),
+        (watcher.NOT_DONE, "a copy that has not been waited for"),
+    )
     for kind, (name, form) in _HAZARDS.items()
-}
+}  # fmt: skip
 _BARRIER_KINDS = (
     "barriers-differ", "deadlock", "missing-lanes", "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete",
 )  # fmt: skip
@@ -468,7 +473,9 @@ def _hazard(row: list[int], scene: FaultScene) -> Finding:
     whose = thread_of(block, warp * WARP + first, scene.launch)[2]
     message = f"kernel {scene.name}: {form.format(other=f'{whose} ({other.place})')}"
     remedy = "let the threads wait for each other at a barrier between the two"
-    if row[watcher.KIND] >= watcher.READ_AFTER_WRITE + watcher.UNDER_LOCK:
+    if row[watcher.KIND] >= watcher.READ_AFTER_WRITE + watcher.NOT_DONE:
+        remedy = "wait for the copy first: for the phase of its mbarrier object, or for its bulk group (wait_group.read)"
+    elif row[watcher.KIND] >= watcher.READ_AFTER_WRITE + watcher.UNDER_LOCK:
         scope = "__threadfence_block" if other.block == site.block else "__threadfence"
         remedy = f"call {scope}() in each thread that takes the lock, before its first access under it"
     elif other.block != site.block:

@@ -146,6 +146,8 @@ def _traits(instruction: Instruction, flags: bool) -> int:
     words = set(instruction.modifiers) | (set() if native is None else set(native.modifiers))
     access = memory_access(instruction)
     atomic = (access is not None and access.access == "atomic") or instruction.opcode in ("mbarrier", "atom", "red")
+    if instruction.opcode == "mbarrier":  # what objects order, `copy_order.py` knows
+        return watcher.ATOMIC | watcher.STRONG
     traits = watcher.ATOMIC | watcher.STRONG if atomic else 0
     traits |= watcher.STRONG if words & _STRONG_WORDS or (flags and "volatile" in words) else 0
     traits |= watcher.CTA if words & _BLOCK_SCOPE and "gpu" not in words else 0

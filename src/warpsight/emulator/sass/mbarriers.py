@@ -13,6 +13,7 @@ import re
 
 from llvmlite import ir
 
+from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.access import Access, shared_access
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, PartFrame, call_helper
@@ -35,6 +36,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import Fault
 from warpsight.emulator.codegen.recording import emit_barrier_record, internal_function
+from warpsight.emulator.codegen.watching import note_objects
 from warpsight.emulator.ptx.atomics import Shape, shared_place
 from warpsight.emulator.ptx.copies import BulkShape
 from warpsight.emulator.ptx.mbarriers import (
@@ -150,6 +152,7 @@ def _change(
 
     def body(helper: HelperFrame) -> list[Value]:
         where, arriving, leaving, moved = helper.arguments
+        note_objects(helper, helper.active_mask, where, watcher.ARRIVED)
         step = _short_step if short else device_step
         objects = step_lanes(helper, shared_place(helper, where, 8), arriving, leaving, moved, where, step)
         first, bits = (0, _SHORT_BITS) if short else (_EXPECTED, COUNT_BITS)
@@ -207,6 +210,7 @@ def _set(frame: Frame, site: int, offsets: Value, objects: Value, *, fresh: bool
         pointers = helper.builder.inttoptr(place, vector(PTR))
         if fresh:
             note_live(helper, pointers, where, _is_live)
+            note_objects(helper, helper.active_mask, where, watcher.INITIALISED)
         scatter(helper.builder, words, pointers, helper.active)
         return []
 
@@ -257,9 +261,11 @@ def _test(emitter: Emitter, native: NativeInstruction) -> None:
         unknown = builder.icmp_signed("==", builder.and_(objects, splat_constant(I64, mask)), splat_constant(I64, 0))
         nothing = lanes_to_mask(builder, unknown)
         stop_or_note(helper, nothing, where, Fault.MBARRIER_STATE)
-        emit_test_record(helper, where, builder.zext(builder.lshr(waited, splat_constant(I32, 31)), vector(I64)))
+        parities = builder.zext(builder.lshr(waited, splat_constant(I32, 31)), vector(I64))
+        emit_test_record(helper, where, parities)
         upper = builder.trunc(builder.lshr(objects, splat_constant(I64, 32)), vector(I32))
         over = lanes_to_mask(builder, builder.icmp_signed("<", builder.xor(upper, waited), splat_constant(I32, 0)))
+        note_objects(helper, over, where, watcher.WAITED, parities)
         return [builder.or_(over, nothing)]
 
     offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)

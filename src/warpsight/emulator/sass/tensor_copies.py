@@ -2,11 +2,13 @@
 
 Their operands are uniform: from the first register on the box in shared memory, for a load the mbarrier object, and the
 coordinates; in the second pair the address of the tensor map; a third has in its upper half the blocks of a multicast, and in
-its lower half the offsets of `im2col`, 16, 8 or 5 bits each for 1, 2 or 3 of them. An instruction makes one copy, whichever
-lanes are active.
+its lower half the offsets of `im2col`, 16, 8 or 5 bits each for 1, 2 or 3 of them, or of `im2col::w` the halo in 11 bits and the
+offset in 5. An instruction makes one copy, whichever lanes are active.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I32, Value, splat_constant
@@ -21,29 +23,31 @@ from warpsight.isa.sass.native import NativeInstruction, NativeRegister
 _RANKS = {f"{n}D": n for n in range(1, 6)}
 _OPERATIONS = {"UTMALDG": engine.LOAD, "UTMASTG": engine.STORE, "UTMAREDG": engine.REDUCE}
 _ROWS = ("GATHER4", "SCATTER4")
-_OFFSET_BITS = {1: 16, 2: 8, 3: 5}
+_MODES = {"IM2COL": engine.IM2COL, "W": engine.WIDE, "W128": engine.WIDE128, **dict.fromkeys(_ROWS, engine.ROWS)}
+_OFFSET_BITS = {3: (16,), 4: (8, 8), 5: (5, 5, 5)}  # by rank
+_WIDE_BITS = 11, 5
 
 
 def utmaldg(emitter: Emitter, instruction: Instruction) -> None:
     """All three."""
     native, builder = native_of(instruction), emitter.builder
     reductions = [name.upper() for name in engine.REDUCTIONS]
-    allow(emitter, native, *_RANKS, "IM2COL", *_ROWS, "MULTICAST", "2CTA", *reductions)
+    allow(emitter, native, *_RANKS, *_MODES, "MULTICAST", "2CTA", *reductions)
     operation, modifiers = _OPERATIONS[native.base], native.modifiers
     rank = next((_RANKS[m] for m in modifiers if m in _RANKS), 0)
     box, place = (address_operand(emitter, native, k) for k in range(2))
     if not rank or box.uniform is None or box.base is not None or box.offset or place.uniform is None or place.offset:
         raise emitter.unsupported("its operands are not recognized")
     loads = operation == engine.LOAD
-    mode = engine.IM2COL if "IM2COL" in modifiers else engine.ROWS if {*modifiers} & {*_ROWS} else engine.TILE
+    mode = next((_MODES[m] for m in modifiers if m in _MODES), engine.TILE)
     words = [raw(emitter, box.uniform, k) for k in range(1 + loads + (5 if mode == engine.ROWS else rank))]
     zero = splat_constant(I32, 0)
     blocks, offsets = zero, []
     if extra := _extra(native):
         third = raw(emitter, extra)
         blocks = builder.lshr(third, splat_constant(I32, 16))
-        if mode == engine.IM2COL and loads:
-            offsets = _offsets(emitter, third, rank - 2)
+        if mode not in (engine.TILE, engine.ROWS) and loads:
+            offsets = _offsets(emitter, third, _OFFSET_BITS[rank] if mode == engine.IM2COL else _WIDE_BITS)
     reduction = next((reductions.index(m) for m in modifiers if m in reductions), 0)
     in_pairs = "2CTA" in modifiers and emitter.clustered
     copy = TensorCopy(operation, rank, mode, reduction, "MULTICAST" in modifiers, device_step, in_pairs)
@@ -63,10 +67,14 @@ def _extra(native: NativeInstruction) -> NativeRegister | None:
     return behind[0] if behind and not isinstance(native.operands[1], NativeRegister) else None
 
 
-def _offsets(emitter: Emitter, word: Value, count: int) -> list[Value]:
-    bits, builder = _OFFSET_BITS[count], emitter.builder
-    mask = splat_constant(I32, (1 << bits) - 1)
-    return [builder.and_(builder.lshr(word, splat_constant(I32, bits * k)), mask) for k in range(count)]
+def _offsets(emitter: Emitter, word: Value, bits: Sequence[int]) -> list[Value]:
+    """Numbers of so many bits, the first one in the lowest."""
+    builder, found, shift = emitter.builder, [], 0
+    for count in bits:
+        mask = splat_constant(I32, (1 << count) - 1)
+        found.append(builder.and_(builder.lshr(word, splat_constant(I32, shift)), mask))
+        shift += count
+    return found
 
 
 def utmapf(emitter: Emitter, instruction: Instruction) -> None:

@@ -1,4 +1,4 @@
-"""Tensor memory and products with it in machine code: `UTCHMMA` and its kin, `UTCCP`, `UTCBAR`, `UTCATOMSWS`, `LDTM`, `STTM`.
+"""Tensor memory and products in machine code: `UTCHMMA` and its kin, `UTCCP`, `UTCSHIFT`, `UTCBAR`, `UTCATOMSWS`, `LDTM`, `STTM`.
 
 The bodies are those of `ptx/tensor_memory_requests.py`, also for pairs of blocks (`.2CTA`). All operands but the data of `LDTM` and
 `STTM` are uniform, so one lane issues what is not an operation of the whole warp.
@@ -13,7 +13,7 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I1, I32, I64, Value, population, splat, splat_constant, trailing_zeros, vector
 from warpsight.emulator.codegen.layout import WARP, Fault
 from warpsight.emulator.ptx import tensor_memory_engine as engine
-from warpsight.emulator.ptx.tensor_memory_requests import Move, allocate, copy, free, multiply
+from warpsight.emulator.ptx.tensor_memory_requests import Move, allocate, copy, free, multiply, shift
 from warpsight.emulator.sass.addresses import address_operand, shared_offsets
 from warpsight.emulator.sass.common import allow, join, keeps, native_of, predicate, raw, set_predicate, set_word, set_words
 from warpsight.emulator.sass.mbarriers import arrive_once, one_lane
@@ -148,6 +148,13 @@ def utccp(emitter: Emitter, instruction: Instruction) -> None:
     copy(one_lane(emitter), name, _place(emitter, place), _descriptor(emitter, source), _blocks(emitter, native), bits)
 
 
+def utcshift(emitter: Emitter, instruction: Instruction) -> None:
+    """`UTCSHIFT{.2CTA}.DOWN tmem[UR]`: rows of one quarter of the lanes."""
+    native = native_of(instruction)
+    allow(emitter, native, "2CTA", "DOWN")
+    shift(one_lane(emitter), _place(emitter, native.operands[0]), _blocks(emitter, native))
+
+
 def utcbar(emitter: Emitter, instruction: Instruction) -> None:
     """`UTCBAR{.2CTA}{.MULTICAST} [mbarrier], URZ{, blocks}`: arrives when the products before it are done, which they are."""
     native = native_of(instruction)
@@ -166,7 +173,7 @@ _HINTS = {"A_KEEP", "A_REUSE", "B_KEEP", "B_REUSE", "BUFFER1", "BUFFER2", "BUFFE
 
 
 def utchmma(emitter: Emitter, instruction: Instruction) -> None:
-    """`UTCHMMA{.2CTA}{.WS} A, B, D, metadata, form{, disabled lanes}, adds{, scale}`: 16-bit floats and TF32, as `form` says.
+    """`UTCHMMA{.2CTA}{.WS}{.ASHIFT} A, B, D, metadata, form{, disabled lanes}, adds{, scale}`: halves and TF32, as `form` says.
 
     A is `gdesc[UR]` or `tmem[UR]`, D is `tmem[UR]`. The metadata count for a sparse A only, which `form` says, too.
     """
@@ -205,7 +212,7 @@ def _has_scales(native: NativeInstruction) -> bool:
 
 def _multiply(emitter: Emitter, native: NativeInstruction, kind: Value, *, parts: int = 0) -> None:
     """D = A B + D, with the kind of its types (<32 x i64>) and the parts of the depth that have scales."""
-    allow(emitter, native, "2CTA", *(("4X",) if parts > 1 else () if parts else ("WS",)))
+    allow(emitter, native, "2CTA", "ASHIFT", *(("4X",) if parts > 1 else () if parts else ("WS",)))
     builder, blocks, stationary = emitter.builder, _blocks(emitter, native), "WS" in native.modifiers
     a, b, d, metadata, _, *rest = native.operands
     if {*_words(a), *_words(b)} - _HINTS or bool(parts) != _has_scales(native):
@@ -231,6 +238,7 @@ def _multiply(emitter: Emitter, native: NativeInstruction, kind: Value, *, parts
         raise emitter.unsupported("its operands are not recognized")
     constants = {
         engine.LEFT_INSIDE: int(inside), engine.HALVINGS: scale.value, engine.PARTS: parts, engine.STATIONARY: int(stationary),
+        engine.SHIFTS: int("ASHIFT" in native.modifiers),
     }  # fmt: skip
     multiply(one_lane(emitter), words, constants, blocks)
 

@@ -11,6 +11,10 @@
 error_t_ enter_driver(bool needs_context);
 error_t_ leave_driver(error_t_ result);
 
+enum { FILE_NOT_FOUND = 301 };
+char *read_file(const char *path, size_t *size);                                /* NULL if it cannot be read */
+void read_options(const int *options, void **values, unsigned count); /* of a compilation: logs stay empty */
+
 struct attribute { int id; char pad[4]; union { char bytes[64]; int integer; unsigned dims[3]; void *pointer; } value; };
 struct launch_config { struct dim3 grid, block; size_t shared; void *stream; struct attribute *attributes; unsigned count; };
 

@@ -54,6 +54,7 @@ static const struct { const char *exported; unsigned length; int since; } ENTRIE
     {"cuEventRecordWithFlags", 22, 11010}, {"cuEventSynchronize", 18, 2000}, {"cuEventQuery", 12, 2000},
     {"cuEventElapsedTime", 18, 2000}, {"cuEventElapsedTime_v2", 18, 12080}, {"cuProfilerStart", 15, 4000},
     {"cuProfilerStop", 14, 4000}, {"cuTensorMapEncodeTiled", 22, 12000}, {"cuTensorMapEncodeIm2col", 23, 12000},
+    {"cuTensorMapEncodeIm2colWide", 27, 12080},
     {"cuTensorMapReplaceAddress", 25, 12000}, {"cuGetExportTable", 16, 3000},
     {"cuPointerGetAttributes", 22, 7000}, {"cuCtxGetId", 10, 12000}, {"cuStreamGetId", 13, 12000},
     {"cuGraphAddEventRecordNode", 25, 11010}, {"cuGraphAddMemAllocNode", 22, 11040}, {"cuGraphAddMemFreeNode", 21, 11040},

@@ -47,6 +47,8 @@ static error_t_ check(const struct function *f, struct dim3 grid, struct dim3 bl
         return 701; /* cudaErrorLaunchOutOfResources */
     if (shared > (size_t)f->max_dynamic_shared)
         return INVALID_VALUE;
+    if (f->block[0] && (block.x != f->block[0] || block.y != f->block[1] || block.z != f->block[2]))
+        return INVALID_VALUE;
     return SUCCESS;
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INVALID_IMAGE = 200, FILE_NOT_FOUND = 301 };
+enum { INVALID_IMAGE = 200 };
 
 /* -- Images: a fat binary, a cubin, or PTX that ends with a zero byte. */
 
@@ -53,7 +53,7 @@ static size_t image_bytes(const void **image)
 /* -- Libraries. */
 
 /* cudaJitOption: what the compiler says goes into the program's buffers, and it says nothing; other options choose how it optimises. */
-static void read_options(const int *options, void **values, unsigned count)
+void read_options(const int *options, void **values, unsigned count)
 {
     enum { MOST_REGISTERS, INFO_LOG = 3, INFO_BYTES, ERROR_LOG, ERROR_BYTES };
     for (unsigned k = 0; k < count && options && values; k++) {
@@ -88,7 +88,7 @@ API error_t_ cudaLibraryLoadData(void **library, const void *image, const int *o
 }
 
 /* A file as an image, which ends with a zero byte; NULL where it cannot be read. */
-static char *read_file(const char *path, size_t *size)
+char *read_file(const char *path, size_t *size)
 {
     FILE *file = path ? fopen(path, "rb") : NULL;
     long bytes = file && !fseek(file, 0, SEEK_END) ? ftell(file) : -1;
@@ -182,79 +182,6 @@ API error_t_ cuModuleGetGlobal_v2(void **address, size_t *bytes, void *module, c
     FORWARD(cudaLibraryGetGlobal(address, bytes, module, name));
 }
 API error_t_ cuModuleGetLoadingMode(int *mode) { return mode ? (*mode = 2 /* lazy */, SUCCESS) : INVALID_VALUE; }
-
-/* -- Linking. One image is its own result: what is loaded is compiled then. Several need a linker, which this is not. */
-
-struct linked { char *image; size_t bytes; };
-enum { LINKED_CUBIN, LINKED_PTX, LINKED_FATBINARY, LINKED_KINDS };
-
-static error_t_ add_linked(struct linked *state, int kind, const void *data, size_t bytes)
-{
-    if (!state || !data || !bytes || kind < 0)
-        return INVALID_VALUE;
-    if (state->image || kind >= LINKED_KINDS) {
-        warn_once("linking of several images, of an object file or of a library (cuLinkAddData)");
-        return NOT_SUPPORTED;
-    }
-    state->image = calloc(1, bytes + 8); /* PTX may come without its zero byte */
-    if (!state->image)
-        return MEMORY_ALLOCATION;
-    memcpy(state->image, data, bytes);
-    state->bytes = bytes;
-    return SUCCESS;
-}
-
-static error_t_ start_linking(void **state, unsigned count, const int *options, void **values)
-{
-    read_options(options, values, count);
-    if (!state)
-        return INVALID_VALUE;
-    *state = calloc(1, sizeof(struct linked));
-    return *state ? SUCCESS : MEMORY_ALLOCATION;
-}
-
-static error_t_ add_linked_file(void *state, int kind, const char *path)
-{
-    size_t bytes;
-    char *image = read_file(path, &bytes);
-    error_t_ status = image ? add_linked(state, kind, image, bytes) : FILE_NOT_FOUND;
-    free(image);
-    return status;
-}
-
-static error_t_ finish_linking(struct linked *state, void **image, size_t *bytes)
-{
-    if (!state || !state->image || !image)
-        return INVALID_VALUE;
-    *image = state->image;
-    if (bytes)
-        *bytes = state->bytes;
-    return SUCCESS;
-}
-
-API error_t_ cuLinkCreate_v2(unsigned count, const int *options, void **values, void **state)
-{
-    FORWARD(start_linking(state, count, options, values));
-}
-API error_t_ cuLinkAddData_v2(void *state, int kind, const void *data, size_t bytes, const char *name, unsigned count, const int *options,
-                              void **values)
-{
-    (void)name, (void)count, (void)options, (void)values;
-    FORWARD(add_linked(state, kind, data, bytes));
-}
-API error_t_ cuLinkAddFile_v2(void *state, int kind, const char *path, unsigned count, const int *options, void **values)
-{
-    (void)count, (void)options, (void)values;
-    FORWARD(add_linked_file(state, kind, path));
-}
-API error_t_ cuLinkComplete(void *state, void **image, size_t *bytes) { FORWARD(finish_linking(state, image, bytes)); }
-API error_t_ cuLinkDestroy(struct linked *state)
-{
-    if (state)
-        free(state->image);
-    free(state);
-    return SUCCESS;
-}
 
 API error_t_ cuLibraryLoadData(void **library, const void *image, const int *options, void **values, unsigned count, const int *more,
                                void **more_values, unsigned more_count)

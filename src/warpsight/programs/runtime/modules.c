@@ -200,7 +200,7 @@ error_t_ resolve(struct function *function)
     void *answer = NULL;
     size_t bytes = 0;
     status = call_emulator(3, &function->module->id, sizeof function->module->id, function->name, strlen(function->name), &answer, &bytes);
-    int64_t head[14];
+    int64_t head[17];
     if (status == SUCCESS && bytes >= sizeof head) {
         memcpy(head, answer, sizeof head);
         function->id = head[0];
@@ -216,6 +216,7 @@ error_t_ resolve(struct function *function)
         if (head[10])
             memcpy(function->cluster, head + 10, sizeof function->cluster);
         function->max_cluster = head[13];
+        memcpy(function->block, head + 14, sizeof function->block);
         function->layout = malloc(bytes - sizeof head + 1);
         if (!function->layout)
             abort();

@@ -82,6 +82,7 @@ struct function {
     int64_t id, parameters, parameter_bytes, registers, shared, local, constant, max_threads, ptx_version, binary_version;
     int64_t (*layout)[2]; /* offset and size of each parameter */
     int64_t cluster[3];   /* the shape that it was compiled for, or was given by cudaFuncSetAttribute; else zeros */
+    int64_t block[3];     /* the block that it was compiled for (.reqntid), else zeros */
     int64_t max_cluster;  /* the most blocks that it was compiled for, 0 where that is not said */
     int max_dynamic_shared, carveout, cluster_needed, cluster_policy;
     bool any_cluster_size; /* more than 8 blocks */

@@ -9,6 +9,8 @@
 
 enum { TYPE_FLOAT16 = 6, TYPE_FLOAT32 = 7, TYPE_FLOAT64 = 8, TYPE_BFLOAT16 = 9, TYPE_TF32_FTZ = 12, PACKED8, PACKED16, PACKED6, TYPES };
 enum { INTERLEAVE_NONE, INTERLEAVE_16B, INTERLEAVE_32B };
+enum { WIDE_W, WIDE_W128 }; /* of CUtensorMapIm2ColWideMode */
+enum { MODE_IM2COL = 1, MODE_WIDE = 3 }; /* as the copy engine names them */
 enum { SWIZZLE_NONE, SWIZZLE_32B, SWIZZLE_64B, SWIZZLE_128B, ATOM_32B, ATOM_32B_FLIP, ATOM_64B, SWIZZLES };
 
 /* The numbers of `tensormap.replace` for those of CUtensorMapDataType, and bytes of 16 elements in shared memory. */
@@ -84,14 +86,23 @@ static void write_shape(unsigned char *map, const struct shape *s)
     }
 }
 
-/* An interleaved layout has channels in slices, which the copy engine does not have here. */
-static error_t_ refuse_interleaved(const struct shape *s)
+/* A walk over pixels: `mode` as the copy engine names it, and both corners of a box in `corners` dimensions. */
+static void write_walk(unsigned char *map, unsigned mode, uint32_t channels, uint32_t pixels, const int *lower, const int *upper,
+                       unsigned corners)
 {
-    if (s->interleave == INTERLEAVE_NONE)
-        return SUCCESS;
-    enter_quietly();
-    warn_once("a tensor map with an interleaved layout");
-    return leave(NOT_SUPPORTED);
+    map[64] = (unsigned char)mode;
+    map[65] = (unsigned char)(channels - 1);
+    memcpy(map + 66, &(uint16_t){(uint16_t)pixels}, 2);
+    for (unsigned k = 0; k < corners; k++) {
+        memcpy(map + 68 + 2 * k, &(int16_t){(int16_t)lower[k]}, 2);
+        memcpy(map + 74 + 2 * k, &(int16_t){(int16_t)upper[k]}, 2);
+    }
+}
+
+/* Do both corners lie in [-most, most), and pixels of a dimension of that size between them? */
+static bool is_valid_corner(uint64_t size, int lower, int upper, int most)
+{
+    return lower >= -most && lower < most && upper >= -most && upper < most && (int64_t)size + upper - lower > 0;
 }
 
 API error_t_ cuTensorMapEncodeTiled(void *map, unsigned type, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides,
@@ -104,9 +115,6 @@ API error_t_ cuTensorMapEncodeTiled(void *map, unsigned type, uint32_t rank, voi
     for (unsigned k = 0; k < rank; k++)
         if (!box[k] || box[k] > 256)
             return INVALID_VALUE;
-    error_t_ status = refuse_interleaved(&s);
-    if (status)
-        return status;
     write_shape(map, &s);
     for (unsigned k = 0; k < rank; k++)
         ((unsigned char *)map)[55 + k] = (unsigned char)(box[k] - 1);
@@ -121,23 +129,27 @@ API error_t_ cuTensorMapEncodeIm2col(void *map, unsigned type, uint32_t rank, vo
     struct shape s = {type, rank, (uint64_t)address, sizes, strides, steps, interleave, swizzle, promotion, fill};
     if (!lower || !upper || !is_valid(map, &s, 3) || !is_valid_row(&s, channels) || !pixels || pixels > 1024)
         return INVALID_VALUE;
-    for (unsigned k = 0; k + 2 < rank; k++) {
-        bool inside = lower[k] >= -most[rank] && lower[k] < most[rank] && upper[k] >= -most[rank] && upper[k] < most[rank];
-        if (!inside || (int64_t)sizes[k + 1] + upper[k] - lower[k] <= 0)
+    unsigned first = interleave == INTERLEAVE_NONE; /* without channels, which lie in slices */
+    for (unsigned k = 0; k + 2 < rank; k++)
+        if (!is_valid_corner(sizes[k + first], lower[k], upper[k], most[rank]))
             return INVALID_VALUE;
-    }
-    error_t_ status = refuse_interleaved(&s);
-    if (status)
-        return status;
     write_shape(map, &s);
-    unsigned char *at = map;
-    at[64] = 1;
-    at[65] = (unsigned char)(channels - 1);
-    memcpy(at + 66, &(uint16_t){(uint16_t)pixels}, 2);
-    for (unsigned k = 0; k + 2 < rank; k++) {
-        memcpy(at + 68 + 2 * k, &(int16_t){(int16_t)lower[k]}, 2);
-        memcpy(at + 74 + 2 * k, &(int16_t){(int16_t)upper[k]}, 2);
-    }
+    write_walk(map, MODE_IM2COL, channels, pixels, lower, upper, rank - 2);
+    return SUCCESS;
+}
+
+API error_t_ cuTensorMapEncodeIm2colWide(void *map, unsigned type, uint32_t rank, void *address, const uint64_t *sizes,
+                                         const uint64_t *strides, int lower, int upper, uint32_t channels, uint32_t pixels,
+                                         const uint32_t *steps, unsigned interleave, unsigned mode, unsigned swizzle, unsigned promotion,
+                                         unsigned fill)
+{
+    struct shape s = {type, rank, (uint64_t)address, sizes, strides, steps, interleave, swizzle, promotion, fill};
+    bool swizzles = swizzle == SWIZZLE_64B || swizzle == SWIZZLE_128B || swizzle == ATOM_32B;
+    if (!is_valid(map, &s, 3) || !is_valid_row(&s, channels) || interleave != INTERLEAVE_NONE || !swizzles || mode > WIDE_W128 ||
+        (mode == WIDE_W && (!pixels || pixels > 1024)) || !is_valid_corner(sizes[1], lower, upper, 32768))
+        return INVALID_VALUE;
+    write_shape(map, &s);
+    write_walk(map, MODE_WIDE + mode, channels, pixels, &lower, &upper, 1);
     return SUCCESS;
 }
 

@@ -1,0 +1,137 @@
+"""Does `check` find threads that do not wait for bulk copies, copies that do not wait for threads, and nothing else?"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+from emulator_launch import KERNELS, REGISTERS
+from tensor_copy_launch import load_kernel, store_kernel, tensor_map
+
+from warpsight.base.findings import MEMCHECK, RACECHECK, WATCHING, Finding
+from warpsight.emulator.run.launch import PreparedKernel, emulate, prepare_kernel
+from warpsight.kernels.launch import KernelSource, RunOptions
+from warpsight.kernels.launch_check import make_launch
+from warpsight.kernels.sources import load_source
+from warpsight.kernels.toolkit import Architecture
+
+pytestmark = pytest.mark.unit
+LEVELS = pytest.mark.parametrize("native", [False, True], ids=["ptx", "sass"])
+I32 = np.int32
+SOURCE = load_source(KERNELS / "pipelines.cu", arch="sm_90")
+
+
+@functools.cache
+def compiled(kernel: str, native: bool, clustered: bool, checks: frozenset[str], text: str) -> tuple[KernelSource, PreparedKernel]:
+    source = load_source(text, name="tensor.ptx") if text else SOURCE
+    architecture = Architecture(90, "a") if native else None
+    return source, prepare_kernel(source, kernel, architecture=architecture, checks=checks, clustered=clustered)
+
+
+def found_in(
+    kernel: str, grid: int, block: int, *args: Any, native: bool = False, cluster: int = 1, text: str = "", shared: int = 0,
+    checks: frozenset[str] = WATCHING,
+) -> list[Finding]:  # fmt: skip
+    """What the checks find in a kernel of `pipelines.cu`, or of a PTX `text`."""
+    findings: list[Finding] = []
+    source, prepared = compiled(kernel, native, cluster > 1, checks, text)
+    options = RunOptions(check=checks, found=findings.append)
+    order = make_launch(source, kernel, grid, block, args, cluster=cluster, shared=shared)
+    emulate(source, order, registers=REGISTERS, options=options, prepared=prepared)
+    return findings
+
+
+def kinds(findings: list[Finding]) -> list[tuple[str, int | None, int | None]]:
+    """Of each finding the kind, its line and that of the other access."""
+    return [(f.kind, f.site and f.site.line, f.other and f.other.line) for f in findings]
+
+
+@LEVELS
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_a_pipeline_in_which_all_wait_has_no_finding(native: bool, stages: int) -> None:
+    tiles = 7
+    data, out = np.arange(128 * tiles, dtype=I32), np.zeros(128 * tiles, I32)
+    assert found_in("pipeline", 1, 160, data, out, tiles, stages, 0, native=native) == []
+    assert np.array_equal(out, 2 * data)
+
+
+@LEVELS
+def test_a_read_that_does_not_wait_for_the_copy_is_a_hazard(native: bool) -> None:
+    data, out = np.arange(256, dtype=I32), np.zeros(256, I32)
+    (finding,) = found_in("pipeline", 1, 160, data, out, 2, 2, 1, native=native)
+    assert kinds([finding]) == [("read-after-write", 41, 17)]
+    assert (finding.tool, finding.space, finding.count) == (RACECHECK, "shared", 256)
+    assert "a copy that has not been waited for" in finding.message and "mbarrier" in finding.remedy
+
+
+@LEVELS
+@pytest.mark.parametrize("stages", [1, 2])
+def test_a_stage_that_is_given_back_before_it_is_read_is_a_hazard(native: bool, stages: int) -> None:
+    data, out = np.arange(512, dtype=I32), np.zeros(512, I32)
+    findings = found_in("pipeline", 1, 160, data, out, 4, stages, 2, native=native)
+    assert kinds(findings) == [("write-after-read", 17, 41)]
+
+
+def test_a_store_reads_its_stage_until_its_group_has_been_waited_for() -> None:
+    """At level ptx: machine code does not say which groups its waits are for."""
+    out = np.zeros(384, I32)
+    assert found_in("stores", 1, 128, out, 3, 0) == []
+    assert out.tolist() == [1000 * k + i for k in range(3) for i in range(128)]
+    for wrong in (1, 3):
+        (finding,) = found_in("stores", 1, 128, out, 3, wrong)
+        assert finding.site is not None and finding.other is not None
+        assert (finding.kind, finding.site.line, finding.other.line) == ("write-after-read", 49, 53)
+        assert "wait_group.read" in finding.remedy
+
+
+@LEVELS
+def test_a_store_of_what_other_warps_write_is_a_hazard(native: bool) -> None:
+    (finding, *_) = findings = found_in("stores", 1, 128, np.zeros(128, I32), 1, 2, native=native)
+    assert finding.site is not None and finding.other is not None
+    assert len(findings) == 1 and {finding.site.line, finding.other.line} == {49, 53}
+
+
+@LEVELS
+def test_copies_to_several_blocks_are_waited_for_in_each(native: bool) -> None:
+    data = np.arange(128, dtype=I32)
+    for wrong, expected in ((0, []), (1, [("read-after-write", 76, 72)]), (2, [("write-after-read", 72, 76)])):
+        out = np.zeros(256, I32)
+        findings = found_in("multicast", 2, 64, data, out, wrong, native=native, cluster=2, checks=frozenset({RACECHECK}))
+        assert kinds(findings) == expected, wrong
+
+
+@LEVELS
+def test_copies_from_block_to_block_are_waited_for(native: bool) -> None:
+    for wrong in (0, 1):
+        findings = found_in("neighbours", 2, 64, np.zeros(128, I32), wrong, native=native, cluster=2)
+        assert kinds(findings) == [("read-after-write", 97, 94)] * wrong
+
+
+@LEVELS
+def test_tensor_copies_are_watched_as_others(native: bool) -> None:
+    """A load with its wait, then without."""
+    text, size = load_kernel(2, 512), 512
+    first, last = text.index("TRY:"), text.index("    mov.u32 %r0, 0;\nLOOP")
+    for body, expected in ((text, []), (text[:first] + text[last:], ["read-after-write"])):
+        tensor, data = np.arange(256, dtype=np.float32).reshape(16, 16), np.zeros(512, np.uint8)
+        args = [tensor_map("f32", (16, 16), (64,), (16, 8)), np.zeros(16, np.uint64), tensor, data, 0, 4, 0, 0, 0]
+        findings = found_in("k", 1, 32, *args, native=native, checks=frozenset({RACECHECK}), shared=size + 8, text=body)
+        assert [f.kind for f in findings] == expected
+
+
+def test_a_tensor_store_is_waited_for_before_its_box_is_written_again() -> None:
+    text = store_kernel(2, 512).replace("    ret;", "    @!%p0 st.shared.b32 [%box], %i;\n    ret;")
+    for body, expected in ((text, []), (text.replace("    cp.async.bulk.wait_group 0;", ""), ["write-after-read"])):
+        args = [tensor_map("f32", (16, 16), (64,), (16, 8)), np.zeros(16, np.uint64), np.zeros((16, 16), np.float32),
+                np.zeros(512, np.uint8), 0, 4, 0, 0, 0]  # fmt: skip
+        findings = found_in("k", 1, 32, *args, checks=frozenset({RACECHECK}), shared=520, text=body)
+        assert [f.kind for f in findings] == expected
+
+
+@LEVELS
+def test_bulk_copies_past_an_array_are_findings(native: bool) -> None:
+    data, out = np.arange(250, dtype=I32), np.zeros(256, I32)
+    findings = found_in("pipeline", 1, 160, data, out, 2, 2, 0, native=native, checks=frozenset({MEMCHECK}))
+    assert [(f.kind, f.site and f.site.line) for f in findings] == [("out-of-bounds", 17)]
