@@ -36,7 +36,8 @@ class Loop(Record):
     laps: int
 
 
-Loops = npt.NDArray[np.int64]  # [warps, fields of Loop]
+Longs = npt.NDArray[np.int64]
+Loops = Longs  # [warps, fields of Loop]
 _FIELDS = len(fields_of(Loop))
 
 
@@ -207,13 +208,21 @@ def _unpack(chunk, loops, unpacked):  # type: ignore[no-untyped-def]
             at_sector += 1
 
 
+def memory_rows(instructions: Sequence[StaticInstruction], block_start: npt.NDArray[np.int32]) -> tuple[Longs, Longs, Longs]:
+    """Where the memory instructions of each basic block begin, int64 [basic blocks + 1], and of each the bytes of its event and
+    those that count sectors, int64 [memory instructions].
+    """
+    chosen = [instruction for instruction in instructions if instruction.event_bytes]
+    start = np.searchsorted([each.pc for each in chosen], block_start).astype(np.int64)
+    width, counts = (np.array([getattr(i, name) for i in chosen], np.int64) for name in ("event_bytes", "sector_bytes"))
+    return start, width, counts
+
+
 class Packer:
     """Packs the chunks of a kernel's trace."""
 
     def __init__(self, instructions: Sequence[StaticInstruction], block_start: npt.NDArray[np.int32]) -> None:
-        chosen = [instruction for instruction in instructions if instruction.event_bytes]
-        start = np.searchsorted([each.pc for each in chosen], block_start).astype(np.int64)
-        width, counts = (np.array([getattr(i, name) for i in chosen], np.int64) for name in ("event_bytes", "sector_bytes"))
+        start, width, counts = memory_rows(instructions, block_start)
         self._memory = start, width, counts, np.diff(np.concatenate([[0], np.cumsum(width)])[start])
 
     def packed(self, chunk: TraceChunk, paths: PathTable) -> TraceChunk:
