@@ -16,7 +16,8 @@ import numpy.typing as npt
 from warpsight.base.compiled import jit
 from warpsight.base.records import Record, fields_of
 from warpsight.traces.events import sectors_of_event
-from warpsight.traces.schema import SECTOR_BYTES, ChunkSource, InMemory, PathTable, StaticInstruction, TraceChunk
+from warpsight.traces.path_store import PathStore
+from warpsight.traces.schema import SECTOR_BYTES, ChunkSource, InMemory, StaticInstruction, TraceChunk
 
 _LEAST_LAPS = 4  # fewer save nothing
 _MOST_ENTRIES = 16  # of a path that are an iteration
@@ -225,16 +226,20 @@ class Packer:
         start, width, counts = memory_rows(instructions, block_start)
         self._memory = start, width, counts, np.diff(np.concatenate([[0], np.cumsum(width)])[start])
 
-    def packed(self, chunk: TraceChunk, paths: PathTable) -> TraceChunk:
+    def packed(self, chunk: TraceChunk, store: PathStore) -> TraceChunk:
         """The chunk with its loops packed, as far as they are regular."""
         warps = len(chunk.path)
-        streams = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
+        numbers, path = np.unique(chunk.path, return_inverse=True)
+        paths = store.table_of(numbers)
+        streams = (path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
         to_events, to_sectors = np.empty(len(chunk.events), np.uint8), np.empty(len(chunk.sectors), np.uint32)
         offsets, loops = np.zeros((warps + 1, 2), np.int64), np.zeros((warps, _FIELDS), np.int64)
         _pack(
             (paths.offset, paths.block, paths.lanes, paths.repeat), self._memory, tuple(map(np.ascontiguousarray, streams)),
             (to_events, to_sectors), offsets, loops,
         )  # fmt: skip
+        if (loops[:, 4] == 1).all():
+            return chunk
         events, sectors = offsets[-1].tolist()
         return TraceChunk(
             chunk.first_warp, chunk.path, np.ascontiguousarray(offsets[:, 0]), to_events[:events].copy(),
