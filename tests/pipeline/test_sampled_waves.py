@@ -234,6 +234,21 @@ def test_interval_has_the_uncertainty_of_the_load_of_slices_and_channels(scaled:
     assert in_step_at_first > 0.05 > all_uneven
 
 
+@pytest.mark.parametrize("edge", [0, -1])
+def test_interval_has_the_choice_of_the_few_blocks_of_the_first_and_the_last_wave(scaled: KernelTrace, edge: int) -> None:
+    """Its blocks alone read more and more: no wave between is unlike the others."""
+    ready, prepared = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
+    sampling, sample, plan = _Sampling(ready, prepared, GPU, "warpsight", DEFAULT_METHOD), sample_of(scaled), Plan.of(ready, GPU)
+    (key, found), *_ = sample.kept.items()
+
+    def half_width(times: int) -> float:
+        waves = list(found.waves)
+        waves[edge] = replace(waves[edge], **{name: getattr(waves[edge], name) * times for name in COUNTS})
+        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: replace(found, waves=waves)})), plan, None)
+
+    assert half_width(40) > half_width(20) + 0.02 > half_width(1) + 0.04
+
+
 def test_accuracy_that_is_no_share_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="not a share"):
         sampled(request("longer", FLOATS), 1.0)
