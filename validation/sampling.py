@@ -1,10 +1,10 @@
 """Sampled waves compared with whole launches: the page validation/sampling.md.
 
 Every kernel of the suite whose size is in its manifest, at its size and at 16 times its work, on a GPU of few SMs, so that the
-launches are many waves. `python validation/sampling.py KERNEL ...` prints rows of these kernels, `--times 16` only those at that work.
-A row takes minutes to hours. It is kept in a file of its own in `--keep FOLDER` and not made again, so that an interrupted run goes
-on where it was, and several processes share the work: each takes the rows that nobody else is at. `--write` writes the page from the
-rows that are there and names those that are not. After a change of a model or of the emulator, begin with an empty folder.
+launches are many waves. `python validation/sampling.py KERNEL ...` makes rows of these kernels, with `--times 16` only those at
+that work. A row is kept in a file of its own in `--keep FOLDER` and not made again: an interrupted run goes on where it was, and several
+processes share the work, as each takes the rows that nobody else is at. `--write` writes the page from the rows that are there and
+names those that are not. After a change of a model or of the emulator, begin with an empty folder.
 """
 
 from __future__ import annotations
@@ -152,12 +152,13 @@ def summary(rows: Sequence[Row]) -> str:
             errors, held = [abs(each.error) for each in sampled], sum(each.holds for each in sampled)
             exact, own = (sum(getattr(each, name) for each in sampled) for name in ("exact_seconds", "sampled_seconds"))
             text += (
-                f" Error of the cycles: mean {100 * sum(errors) / len(errors):.2f} %, worst {100 * max(errors):.2f} %. The interval "
-                f"holds the cycles of the whole launch in {held} of {len(sampled)}. All of them together take {exact / own:.1f} times "
-                "as many seconds of the processor whole as sampled."
+                f" Error of the cycles: mean {100 * sum(errors) / len(errors):.2f} %, worst {100 * max(errors):.2f} %. The "
+                f"interval holds the cycles of the whole launch in {held} of {len(sampled)}. All of them together take "
+                f"{exact / own:.1f} times as many seconds of the processor whole as sampled."
             )
         texts.append(text)
-    missing = [f"{name} at {times}" for name in GROWS for times in (1, TIMES) if (name, times) not in {(r.kernel, r.times) for r in rows}]
+    there = {(each.kernel, each.times) for each in rows}
+    missing = [f"{name} at {times}" for name in GROWS for times in (1, TIMES) if (name, times) not in there]
     return "\n\n".join([*texts, f"Not run (kernel and work): {', '.join(missing)}." if missing else "All were run."])
 
 

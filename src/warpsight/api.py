@@ -251,11 +251,11 @@ def report(
 
 
 def _opened(
-    function: str, trace: Any, gpu: GpuSpec, launch: Mapping[str, Any], recorded: Callable[[KernelRequest], KernelTrace] | None = None,
-    how: Sequence[str] = (),
+    function: str, trace: Any, gpu: GpuSpec, launch: Mapping[str, Any],
+    recorded: Callable[[KernelRequest], KernelTrace] | None = None, how: Sequence[str] = (),
 ) -> KernelTrace:
-    """A trace as it is, or that in a folder; of a kernel the trace of its launch for `gpu`, as it is `recorded`, else of all blocks.
-    `how` are further arguments that a trace cannot follow.
+    """A trace as it is, or that in a folder; of a kernel the trace of its launch for `gpu`, as it is `recorded`, else of all its
+    blocks. `how` are further arguments that a trace cannot follow.
     """
     stated = [*_rest_of_launch(function, launch, _WHOLE_LAUNCHES), *how]
     path = fspath(trace) if isinstance(trace, PathLike) else trace

@@ -79,7 +79,10 @@ STEPS = [(kernel, count) for step in range(256) for kernel, count in (("norm", 5
 @pytest.mark.parametrize("floor", [0, 6000, 60_000])
 def test_time_that_one_warp_bounds_does_not_shrink_with_the_instructions(floor: int) -> None:
     """As in the orthogonalisation of a matrix: fewer and fewer warps, each with as much work as before."""
-    recorded, total, true, samples = run(STEPS, lambda number, kernel, count: 1e-9 * (max(floor, count) if kernel == "update" else 900))
+    def seconds(number: int, kernel: str, count: int) -> float:
+        return 1e-9 * (max(floor, count) if kernel == "update" else 900)
+
+    recorded, total, true, samples = run(STEPS, seconds)
     assert len(recorded) < 550 and total == pytest.approx(true, rel=2e-3)
     assert samples.wrong <= 0.02 * samples.checked
 

@@ -3,15 +3,15 @@
 Programs launch a handful of kernels thousands of times. Launches are of one kind that have the same kernel, grid, block, shared
 memory and sizes of arrays. As a stratum in Sieve (Naderan-Tahan et al., ISPASS 2023) a kind has samples, and the time of another
 launch follows from the sample with the closest number of warp instructions. Sieve scales the time by that number. But a launch of
-fewer warps takes as long as before where the time of one warp bounds it. So the samples tell how much of the time follows the number:
-all of it, nothing, or what lies between.
+fewer warps takes as long as before where the time of one warp bounds it. So the samples tell how much of the time follows the
+number: all of it, nothing, or what lies between.
 
 How often to sample is found while the program runs:
 
 - A window of launches is recorded, until every kind of launch in it has come twice. If the samples from before the window foretell
   the times in it, the launches that follow are executed without recording, twice as many after each such window. If they do not,
   they were too many: windows follow each other until one is right, and half as many launches after it are not recorded.
-- Launches of one kind with the same number of instructions can take different times: what counts is their mean in the latest window.
+- Launches of one kind with the same number of instructions can take different times: their mean in the latest window counts.
 - A kind of launch that is new, and one with fewer or more instructions than its samples had, begins a window at once.
 - After launches that were not recorded, the L2 is not as they left it. So the first launch of each kind in a window brings it into
   its state, and its own time is foretold.
@@ -53,7 +53,7 @@ class Pace:
         return launch.launch.blocks if tests else launch.warp_instructions
 
     def after(self, earlier: Pace | None, number: int) -> Pace:
-        """The mean of launches alike in a window, of which this is that of launch `number`, and `earlier` the mean of those before."""
+        """The mean of launches alike in a window: this is that of launch `number`, `earlier` the mean of those before."""
         if number == 1 or earlier is None:
             return self
         return replace(self, seconds=earlier.seconds + (self.seconds - earlier.seconds) / number)
@@ -79,9 +79,9 @@ def _foretold(samples: Samples, launch: ExecutedLaunch, model: str) -> float | N
     if pace.tests or len(known) == 1:
         return pace.seconds_of(launch)
     mean = sum(known) / len(known)
-    slope = sum((count - mean) * each.seconds * count for count, each in known.items()) / sum((count - mean) ** 2 for count in known)
-    each = min(max(0.0, slope), pace.seconds)
-    return pace.fixed + pace.seconds * closest + each * (launch.warp_instructions - closest)
+    along = sum((count - mean) * each.seconds * count for count, each in known.items())
+    slope = min(max(0.0, along / sum((count - mean) ** 2 for count in known)), pace.seconds)
+    return pace.fixed + pace.seconds * closest + slope * (launch.warp_instructions - closest)
 
 
 def kind_of(launch: Launch, arrays: tuple[int, ...]) -> Hashable:
@@ -165,7 +165,8 @@ class LaunchSamples:
             count = launch.warp_instructions
             window.like[kind, count] = alike = window.like.get((kind, count), 0) + 1
             earlier = samples.pop(count, {})
-            samples[count] = {name: pace.after(earlier.get(name), alike) for name, pace in paces.items()}  # the latest is at the end
+            # the latest is at the end
+            samples[count] = {name: pace.after(earlier.get(name), alike) for name, pace in paces.items()}
             self._of_kernel[launch.kernel] = samples[count]
             if len(samples) > _SAMPLES:
                 del samples[next(iter(samples))]

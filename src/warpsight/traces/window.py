@@ -77,26 +77,23 @@ class TraceWindow:
         what = f"ends after warp {self.end} of {self._trace.header.warps}"
         if chunk is not None:
             what = f"continues with warp {chunk.first_warp} where warp {self.end} should follow"
-        raise self._refusal(what)
-
-    def _refusal(self, what: str) -> FormatError:
-        return FormatError(f"the trace {what}", place=self._trace.origin or self._trace.header.kernel, remedy="make the trace again")
+        raise _refusal(self._trace, f"the trace {what}")
 
     def _refuse_wrong_paths(self) -> None:
         offset, table, blocks = self._path_offset, self._trace.paths, len(self._trace.block_start) - 1
         if not len(offset) or offset[0] < 0 or offset[-1] > min(map(len, (table.block, table.lanes, table.repeat))):
-            raise self._refusal(f"has paths outside of their {len(table.block)} entries")
+            raise _refusal(self._trace, f"the trace has paths outside of their {len(table.block)} entries")
         if bool((np.diff(offset) < 0).any()) or (len(table.block) and not 0 <= table.block.min() <= table.block.max() < blocks):
-            raise self._refusal(f"has paths that do not divide their entries, or leave its {blocks} basic blocks")
+            raise _refusal(self._trace, f"the trace has paths that do not divide their entries, or leave its {blocks} basic blocks")
 
     def _refuse_outside(self, chunk: TraceChunk) -> None:
         """Raises FormatError for a chunk whose offsets, paths or loops name something outside of its streams or the paths."""
         warps, table = len(chunk.path), self._trace.paths
         for name, offset, stream in (("event", chunk.event_offset, chunk.events), ("sector", chunk.sector_offset, chunk.sectors)):
             if len(offset) != warps + 1 or offset[0] < 0 or offset[-1] > len(stream) or bool((np.diff(offset) < 0).any()):
-                raise self._refusal(f"has {name} offsets that do not lie within the chunk of warp {chunk.first_warp}")
+                raise _refusal(self._trace, f"the trace has {name} offsets outside of the chunk of warp {chunk.first_warp}")
         if warps and (chunk.path.min() < 0 or chunk.path.max() >= len(table)):
-            raise self._refusal(f"has warps from {chunk.first_warp} on whose path is not among its {len(table)} paths")
+            raise _refusal(self._trace, f"the trace has a warp, from {chunk.first_warp} on, with a path not among its {len(table)} paths")
         if chunk.loops is None:
             return
         held = np.diff(chunk.event_offset), np.diff(chunk.sector_offset)
@@ -110,7 +107,7 @@ class TraceWindow:
             np.ascontiguousarray(chunk.loops), inside,
         )  # fmt: skip
         if bad >= 0:
-            raise self._refusal(f"has a loop of warp {chunk.first_warp + bad} that does not fit its path")
+            raise _refusal(self._trace, f"the trace has a loop of warp {chunk.first_warp + bad} that does not fit its path")
 
     def extend(self, slots: Rows, next_warp: int) -> None:
         """Add the next chunk and drop those that no warp needs; `next_warp` is the first not yet launched.
@@ -144,7 +141,7 @@ def _first_bad_loop(paths, rows, chunk, loops, inside):  # type: ignore[no-untyp
     """The first warp whose loop is not `inside` its streams, or whose laps do not end where events end; -1 if none.
 
     `paths`: offset, blocks, repetitions; `rows` as `memory_rows` gives them; `chunk`: path, offset of events, events, offset of
-    sectors. A reader goes back, or on behind the distances, where it stands at the end of a lap exactly. So no event may go past it.
+    sectors. A reader goes back, or on behind the distances, where it stands at the end of a lap exactly: no event may go past it.
     """
     offset, blocks, repeat = paths
     start, width, counts = rows
@@ -179,7 +176,10 @@ def _first_bad_loop(paths, rows, chunk, loops, inside):  # type: ignore[no-untyp
 
 def contradiction(trace: KernelTrace, warp: int) -> FormatError:
     """The error for a warp whose streams do not fit its path."""
-    what = f"warp {warp} has other events or sectors than its path requires"
+    return _refusal(trace, f"warp {warp} has other events or sectors than its path requires")
+
+
+def _refusal(trace: KernelTrace, what: str) -> FormatError:
     return FormatError(what, place=trace.origin or trace.header.kernel, remedy="make the trace again")
 
 
