@@ -1,10 +1,10 @@
 """Sampled waves compared with whole launches: the page validation/sampling.md.
 
 Every kernel of the suite whose size is in its manifest, at its size and at 16 times its work, on a GPU of few SMs, so that the
-launches are many waves. `python validation/sampling.py KERNEL ...` makes rows of these kernels, with `--times 16` only those at
-that work. A row is kept in a file of its own in `--keep FOLDER` and not made again: an interrupted run goes on where it was, and several
-processes share the work, as each takes the rows that nobody else is at. `--write` writes the page from the rows that are there and
-names those that are not. After a change of a model or of the emulator, begin with an empty folder.
+launches are many waves. `python validation/sampling.py KERNEL ...` makes rows of these kernels, with `--times 16` only those at 16
+times the work. A row is kept in a file of its own in `--keep FOLDER` and not made again: an interrupted run goes on where it was,
+and several processes share the work, as each takes the rows that nobody else is at. `--write` writes the page from the rows that
+are there and names those that are not. After a change of a model or of the emulator, begin with an empty folder.
 """
 
 from __future__ import annotations

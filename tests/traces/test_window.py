@@ -100,8 +100,8 @@ def crafted(**fields: Any) -> KernelTrace:
         ({"event_offset": (2, 10**12)}, "event offsets"),
         ({"sector_offset": (-1, 1)}, "sector offsets"),
         ({"sector_offset": (0, -(10**12))}, "sector offsets"),
-        ({"path": (3, 2)}, "not among its 2 paths"),
-        ({"path": (3, -2)}, "not among its 2 paths"),
+        ({"path": (3, 2)}, "none of its 2 paths"),
+        ({"path": (3, -2)}, "none of its 2 paths"),
     ],
 )
 def test_chunk_that_names_memory_of_others_is_refused_before_it_is_read(fields: dict[str, Any], message: str) -> None:

@@ -229,7 +229,7 @@ class Packer:
     def packed(self, chunk: TraceChunk, store: PathStore) -> TraceChunk:
         """The chunk with its loops packed, as far as they are regular."""
         warps = len(chunk.path)
-        numbers, path = np.unique(chunk.path, return_inverse=True)
+        numbers, path = np.unique(np.asarray(chunk.path, np.int64), return_inverse=True)
         paths = store.table_of(numbers)
         streams = (path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
         to_events, to_sectors = np.empty(len(chunk.events), np.uint8), np.empty(len(chunk.sectors), np.uint32)

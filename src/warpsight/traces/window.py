@@ -81,7 +81,7 @@ class TraceWindow:
 
     def _refuse_wrong_paths(self) -> None:
         offset, table, blocks = self._path_offset, self._trace.paths, len(self._trace.block_start) - 1
-        if not len(offset) or offset[0] < 0 or offset[-1] > min(map(len, (table.block, table.lanes, table.repeat))):
+        if not len(offset) or offset[0] < 0 or offset[-1] > min(len(table.block), len(table.lanes), len(table.repeat)):
             raise _refusal(self._trace, f"the trace has paths outside of their {len(table.block)} entries")
         if bool((np.diff(offset) < 0).any()) or (len(table.block) and not 0 <= table.block.min() <= table.block.max() < blocks):
             raise _refusal(self._trace, f"the trace has paths that do not divide their entries, or leave its {blocks} basic blocks")
@@ -93,7 +93,7 @@ class TraceWindow:
             if len(offset) != warps + 1 or offset[0] < 0 or offset[-1] > len(stream) or bool((np.diff(offset) < 0).any()):
                 raise _refusal(self._trace, f"the trace has {name} offsets outside of the chunk of warp {chunk.first_warp}")
         if warps and (chunk.path.min() < 0 or chunk.path.max() >= len(table)):
-            raise _refusal(self._trace, f"the trace has a warp, from {chunk.first_warp} on, with a path not among its {len(table)} paths")
+            raise _refusal(self._trace, f"the trace has a warp in the chunk of {chunk.first_warp} with none of its {len(table)} paths")
         if chunk.loops is None:
             return
         held = np.diff(chunk.event_offset), np.diff(chunk.sector_offset)
