@@ -93,7 +93,7 @@ class TraceWindow:
             if len(offset) != warps + 1 or offset[0] < 0 or offset[-1] > len(stream) or bool((np.diff(offset) < 0).any()):
                 raise _refusal(self._trace, f"the trace has {name} offsets outside of the chunk of warp {chunk.first_warp}")
         if warps and (chunk.path.min() < 0 or chunk.path.max() >= len(table)):
-            raise _refusal(self._trace, f"the trace has a warp in the chunk of {chunk.first_warp} with none of its {len(table)} paths")
+            raise _refusal(self._trace, f"the trace has a warp from {chunk.first_warp} on with none of its {len(table)} paths")
         if chunk.loops is None:
             return
         held = np.diff(chunk.event_offset), np.diff(chunk.sector_offset)
