@@ -1,18 +1,23 @@
 """Sampled waves compared with whole launches: the page validation/sampling.md.
 
 Every kernel of the suite whose size is in its manifest, at its size and at 16 times its work, on a GPU of few SMs, so that the
-launches are many waves. `python validation/sampling.py KERNEL ...` prints rows of these kernels; with `--write` all kernels run
-and the page is written.
+launches are many waves. `python validation/sampling.py KERNEL ...` makes rows of these kernels, with `--times 16` only those at 16
+times the work. A row is kept in a file of its own in `--keep FOLDER` and not made again: an interrupted run goes on where it was,
+and several processes share the work, as each takes the rows that nobody else is at. `--write` writes the page from the rows that
+are there and names those that are not. After a change of a model or of the emulator, begin with an empty folder.
 """
 
 from __future__ import annotations
 
+import argparse
+import fcntl
+import json
 import re
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 from marked_page import put
 from warpsight.gpu.loader import load_gpu
@@ -21,9 +26,10 @@ from warpsight.pipeline.evaluate import predict_trace
 from warpsight.pipeline.request import DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest
 from warpsight.pipeline.sampling import trace_to_predict
 from warpsight.pipeline.suites import load_suite
-from warpsight.pipeline.tracing import obtain_trace
+from warpsight.pipeline.tracing import launch_of, obtain_trace
 
 PAGE, COMMAND = Path(__file__).with_suffix(".md"), "python validation/sampling.py --write"
+KEEP = Path(__file__).parents[1] / "build" / "sampling"
 GPU = "gtx1650"
 TIMES = 16
 
@@ -63,7 +69,8 @@ GROWS: dict[str, tuple[int, dict[str, str]]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One launch both ways: `executed` is the share of its blocks, 1 where it ran whole; times in seconds of this machine."""
+    """One launch both ways: `executed` is the share of its blocks, 1 where it ran whole; seconds are those of the
+    processor, of all threads, without compiling."""
 
     kernel: str
     times: int
@@ -104,15 +111,16 @@ def row(name: str, times: int) -> Row:
         str(spec.source), kernel=spec.kernel, grid=str(spec.grid), block=str(spec.block), shared=spec.shared or None,
         args=tuple(map(str, spec.args)), seed=spec.seed,
     )  # fmt: skip
+    launch_of(request, gpu)  # compiles
     results = []
     for trace_of in (
         lambda: trace_to_predict(request, gpu, DEFAULT_MODEL, DEFAULT_METHOD, least_instructions=0),
         lambda: obtain_trace(request, gpu=gpu),
     ):
-        started = perf_counter()
+        started = process_time()
         trace = trace_of()
         (prediction,) = predict_trace(trace, gpu, [DEFAULT_MODEL])
-        results.append((trace, prediction.cycles, perf_counter() - started))
+        results.append((trace, prediction.cycles, process_time() - started))
     (trace, sampled, sampled_seconds), (_, exact, exact_seconds) = results
     found = trace.extra.get("sampling")
     if found is None:
@@ -134,30 +142,78 @@ def line(each: Row) -> str:
 
 def summary(rows: Sequence[Row]) -> str:
     """Errors, coverage and speed-up of the launches that were sampled."""
-    sampled = [each for each in rows if each.executed < 1]
-    errors = [abs(each.error) for each in sampled]
-    exact, own = (sum(getattr(each, name) for each in sampled) for name in ("exact_seconds", "sampled_seconds"))
-    held = sum(each.holds for each in sampled)
-    return (
-        f"{len(sampled)} of {len(rows)} launches were sampled. Error of the cycles: mean {100 * sum(errors) / len(errors):.2f} %, "
-        f"worst {100 * max(errors):.2f} %. The interval holds the cycles of the whole launch in {held} of {len(sampled)}. "
-        f"All of them together take {exact / own:.1f} times as long whole as sampled."
-    )
+    texts = []
+    for times in sorted({each.times for each in rows}):
+        here = [each for each in rows if each.times == times]
+        sampled = [each for each in here if each.executed < 1]
+        text = f"At {times} times the work" if times > 1 else "At the suite's sizes"
+        text += f" {len(sampled)} of {len(here)} launches were sampled."
+        if sampled:
+            errors, held = [abs(each.error) for each in sampled], sum(each.holds for each in sampled)
+            exact, own = (sum(getattr(each, name) for each in sampled) for name in ("exact_seconds", "sampled_seconds"))
+            text += (
+                f" Error of the cycles: mean {100 * sum(errors) / len(errors):.2f} %, worst {100 * max(errors):.2f} %. The "
+                f"interval holds the cycles of the whole launch in {held} of {len(sampled)}. All of them together take "
+                f"{exact / own:.1f} times as many seconds of the processor whole as sampled."
+            )
+        texts.append(text)
+    there = {(each.kernel, each.times) for each in rows}
+    missing = [f"{name} at {times}" for name in GROWS for times in (1, TIMES) if (name, times) not in there]
+    return "\n\n".join([*texts, f"Not run (kernel and work): {', '.join(missing)}." if missing else "All were run."])
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the rows of some kernels, or write the page."""
-    names = [each for each in arguments if each != "--write"] or list(GROWS)
-    rows = []
-    for name in names:
-        for times in (1, TIMES):
-            rows.append(row(name, times))
-            print(line(rows[-1]), flush=True)
-    if "--write" in arguments:
-        head = "| kernel | work | cycles, whole | executed | error | interval | holds | speed-up |"
-        head += "\n|---|---:|---:|---:|---:|---:|---|---:|"
-        put(PAGE, COMMAND, {"launches": "\n".join([head, *map(line, rows), "", summary(rows)])})
+@contextmanager
+def claimed(file: Path) -> Iterator[bool]:
+    """Whether no other process is at this row; it is ours until the end, however this process ends."""
+    with file.with_suffix(".lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def kept(folder: Path, name: str, times: int) -> Row | None:
+    """A row that was made before."""
+    file = folder / f"{name}-{times}.json"
+    return Row(**json.loads(file.read_text())) if file.exists() else None
+
+
+def make(folder: Path, name: str, times: int) -> None:
+    """Make a row and keep it, if it is not there and nobody is at it."""
+    file = folder / f"{name}-{times}.json"
+    with claimed(file) as ours:
+        if ours and not file.exists():
+            made = row(name, times)
+            part = file.with_suffix(".part")
+            part.write_text(json.dumps(asdict(made)))
+            part.replace(file)
+            print(line(made), flush=True)
+
+
+def main() -> None:
+    """Make rows, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="all if none is named")
+    parser.add_argument("--times", type=int, choices=(1, TIMES), help="only rows at this work")
+    parser.add_argument("--keep", type=Path, default=KEEP, metavar="FOLDER", help="where rows are kept")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} from the rows that are kept, and run nothing")
+    arguments = parser.parse_args()
+    for unknown in set(arguments.kernels) - set(GROWS):
+        parser.error(f'no kernel "{unknown}": {", ".join(GROWS)}')
+    names, works = arguments.kernels or list(GROWS), [arguments.times] if arguments.times else [1, TIMES]
+    arguments.keep.mkdir(parents=True, exist_ok=True)
+    if not arguments.write:
+        for times in works:
+            for name in names:
+                make(arguments.keep, name, times)
+        return
+    rows = [found for name in GROWS for times in (1, TIMES) if (found := kept(arguments.keep, name, times))]
+    head = "| kernel | work | cycles, whole | executed | error | interval | holds | speed-up |"
+    head += "\n|---|---:|---:|---:|---:|---:|---|---:|"
+    put(PAGE, COMMAND, {"launches": "\n".join([head, *map(line, rows), "", summary(rows)])})
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,7 +70,37 @@ def test_work_that_shrinks_is_sampled_where_it_leaves_what_was_seen() -> None:
     """As in an elimination: row by row fewer instructions, with a time that does not follow their number."""
     launches = [("a", 10_000 - 9 * step) for step in range(1000)]
     recorded, total, true, _ = run(launches, lambda number, kernel, count: 1e-6 * (500 + count))
-    assert len(recorded) < 700 and total == pytest.approx(true, rel=0.01)
+    assert len(recorded) < 400 and total == pytest.approx(true, rel=1e-6)
+
+
+STEPS = [(kernel, count) for step in range(256) for kernel, count in (("norm", 500), ("scale", 800), ("update", 90 * (256 - step)))]
+
+
+@pytest.mark.parametrize("floor", [0, 6000, 60_000])
+def test_time_that_one_warp_bounds_does_not_shrink_with_the_instructions(floor: int) -> None:
+    """As in the orthogonalisation of a matrix: fewer and fewer warps, each with as much work as before."""
+    def seconds(number: int, kernel: str, count: int) -> float:
+        return 1e-9 * (max(floor, count) if kernel == "update" else 900)
+
+    recorded, total, true, samples = run(STEPS, seconds)
+    assert len(recorded) < 550 and total == pytest.approx(true, rel=2e-3)
+    assert samples.wrong <= 0.02 * samples.checked
+
+
+def test_every_eighth_launch_that_takes_longer_counts_with_its_share() -> None:
+    """As where a row begins within a sector. The latest sample alone would stand for all, or for none."""
+    launches = [("a", 100)] * 20 + [("a", 1000)] * 2000
+    _, total, true, _ = run(launches, lambda number, kernel, count: 1e-6 * (1.15 if number % 8 == 0 and count == 1000 else 1.0))
+    assert total == pytest.approx(true, rel=5e-3)
+
+
+def test_launches_between_windows_get_fewer_where_samples_were_wrong_and_the_check_says_so() -> None:
+    """The time drifts while the instructions stay: 2 % in 25 launches, from window to window over 8 of them, not over 16."""
+    launches = [("a", 100)] * 2000
+    recorded, total, true, samples = run(launches, lambda number, kernel, count: 1e-6 * 1.0008**number)
+    gaps = [after - before - 1 for before, after in pairwise(recorded) if after > before + 1]
+    assert gaps[:4] == [LEAST, LEAST // 2, LEAST, LEAST // 2]
+    assert abs(total / true - 1) < samples.wrong / samples.checked
 
 
 def test_first_launch_of_each_kind_in_a_window_brings_only_the_l2_into_its_state() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import warpsight
 from warpsight.base.errors import UsageError
 from warpsight.caches.exact.simulate import CacheSimulation
 from warpsight.caches.exact.waves import _aged, wave_misses
@@ -21,6 +23,7 @@ from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest
 from warpsight.pipeline.sampling import NotSampled, Plan, _Sampling, _student, trace_to_predict
 from warpsight.pipeline.tracing import launch_of, obtain_trace
 from warpsight.traces.schema import KernelTrace, WaveSample
+from warpsight.traces.store import save_trace
 from warpsight.traces.waves import labelled, part_of
 
 pytestmark = pytest.mark.unit
@@ -234,6 +237,21 @@ def test_interval_has_the_uncertainty_of_the_load_of_slices_and_channels(scaled:
     assert in_step_at_first > 0.05 > all_uneven
 
 
+@pytest.mark.parametrize("edge", [0, -1])
+def test_interval_has_the_choice_of_the_few_blocks_of_the_first_and_the_last_wave(scaled: KernelTrace, edge: int) -> None:
+    """Its blocks alone read more and more: no wave between is unlike the others."""
+    ready, prepared = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
+    sampling, sample, plan = _Sampling(ready, prepared, GPU, "warpsight", DEFAULT_METHOD), sample_of(scaled), Plan.of(ready, GPU)
+    (key, found), *_ = sample.kept.items()
+
+    def half_width(times: int) -> float:
+        waves = list(found.waves)
+        waves[edge] = replace(waves[edge], **{name: getattr(waves[edge], name) * times for name in COUNTS})
+        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: replace(found, waves=waves)})), plan, None)
+
+    assert half_width(40) > half_width(20) + 0.02 > half_width(1) + 0.04
+
+
 def test_accuracy_that_is_no_share_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="not a share"):
         sampled(request("longer", FLOATS), 1.0)
@@ -241,3 +259,40 @@ def test_accuracy_that_is_no_share_is_refused(capsys: pytest.CaptureFixture[str]
     assert "is not a share" in capsys.readouterr().err
     assert main(["predict", "none.cu", "--accuracy", "1%", "--exact"]) == 2
     assert "cannot be combined with --exact" in capsys.readouterr().err
+
+
+def test_python_samples_a_long_launch_unless_it_is_told_to_run_all_blocks() -> None:
+    spin = """extern "C" __global__ void spin(int* out) {
+        int sum = 0;
+        #pragma unroll 1
+        for (int k = 0; k < 400; k++) sum = sum * 3 + k;
+        out[blockIdx.x * 64 + threadIdx.x] = sum; }"""
+    launch: dict[str, Any] = {"grid": 16384, "block": 64, "args": [f"i32[{16384 * 64}]:zeros"], "gpu": GPU}
+    waves = warpsight.predict(spin, **launch, accuracy=0.05)
+    found = waves.provenance["sampling"]
+    assert found["executed_blocks"] < found["blocks"] / 4 and found["half_width"] <= 0.05
+    assert "confidence interval" in " ".join(waves.provenance["notes"])
+    whole = warpsight.predict(spin, **launch, exact=True)
+    assert "sampling" not in whole.provenance and waves.cycles == pytest.approx(whole.cycles, rel=0.01)
+    own = np.zeros(64, np.int32)
+    assert "sampling" not in warpsight.predict(spin, grid=1, block=64, args=[own], gpu=GPU).provenance and own.any()
+
+
+def test_accuracy_of_a_trace_is_refused(scaled: KernelTrace, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "trace"
+    save_trace(replace(scaled, waves=None), folder)
+    for option in (["--accuracy", "1%"], ["--exact"]):
+        assert main(["predict", str(folder), *option]) == 2
+        assert f"{option[0]}: applies to a kernel" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="this is a trace"):
+        warpsight.predict(folder, exact=True)
+
+
+def test_python_refuses_accuracy_where_nothing_can_be_sampled(scaled: KernelTrace) -> None:
+    with pytest.raises(UsageError, match="cannot be combined with exact"):
+        warpsight.predict(SOURCE, kernel="longer", grid=1, block=THREADS, args=[FLOATS], accuracy=0.1, exact=True)
+    with pytest.raises(UsageError, match="this is a trace") as refused:
+        warpsight.predict(scaled, GPU, accuracy=0.1)
+    assert refused.value.place == "accuracy"
+    with pytest.raises(UsageError, match="not a share"):
+        warpsight.predict(SOURCE, kernel="longer", grid=1, block=THREADS, args=[FLOATS], accuracy=2)

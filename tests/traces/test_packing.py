@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from warpsight.caches.miss_profile import COUNTS
 from warpsight.emulator.run.sampled import SampledRun
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.request import KernelRequest
-from warpsight.pipeline.tracing import launch_of, trace_launch
+from warpsight.pipeline.tracing import launch_of, run_ready, trace_launch
 from warpsight.traces.packing import Packer, unpacked
-from warpsight.traces.schema import InMemory, KernelTrace, TraceChunk, WaveSample
+from warpsight.traces.path_store import LANES_SHIFT, PathStore
+from warpsight.traces.schema import InMemory, KernelTrace, PathTable, TraceChunk, WaveSample
 
 pytestmark = pytest.mark.unit
 
@@ -51,13 +53,33 @@ ARGS = (f"i32:{TURNS}", "f32[32768]:uniform", "f32[32768]:uniform", "f32[512]:ze
 GPU = load_gpu("mdm-pascal", overrides=["sm_count=2", "sm.max_blocks=2"])
 
 
+class Recorded:
+    """A sink that keeps chunks as they are recorded."""
+
+    def __init__(self) -> None:
+        self.chunks: list[TraceChunk] = []
+
+    def add(self, chunk: TraceChunk) -> None:
+        self.chunks.append(chunk)
+
+    def restart(self) -> None:
+        self.chunks = []
+
+    def finish(self, header: Any, instructions: Any, block_start: Any, paths: Any) -> KernelTrace:
+        return KernelTrace(header, instructions, block_start, paths, InMemory(self.chunks))
+
+
+def launch(kernel: str) -> Any:
+    """The launch of a kernel and its code."""
+    return launch_of(KernelRequest(SOURCE, kernel=kernel, grid=BLOCKS, block=64, args=ARGS, threads=1), GPU)
+
+
 def traces(kernel: str) -> tuple[KernelTrace, KernelTrace]:
     """What all blocks record, and the same as packed by a run of samples, in two ranges."""
-    request = KernelRequest(SOURCE, kernel=kernel, grid=BLOCKS, block=64, args=ARGS, threads=1)
-    ready, prepared = launch_of(request, GPU)
+    ready, prepared = launch(kernel)
     with SampledRun(prepared, ready.launch, registers=ready.registers, max_instructions=10**9) as run:
         run.execute([(0, 3), (3, BLOCKS)])
-        return trace_launch(ready, prepared), run.trace()
+        return run_ready(ready, sink=Recorded()), run.trace()
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +96,13 @@ def streams(chunks: list[TraceChunk]) -> list[tuple[bytes, bytes]]:
     ]  # fmt: skip
 
 
+def store_of(paths: PathTable) -> PathStore:
+    """A store of the same paths."""
+    store, keys = PathStore(), (paths.lanes.astype(np.uint32) << np.uint32(LANES_SHIFT)) | paths.block.astype(np.uint32)
+    store.number(np.column_stack([keys, paths.repeat.astype(np.uint32)]), paths.offset)
+    return store
+
+
 def size(chunks: list[TraceChunk]) -> int:
     return sum(each.events.nbytes + each.sectors.nbytes for each in chunks)
 
@@ -84,6 +113,23 @@ def test_packed_streams_are_the_recorded_ones(regular: tuple[KernelTrace, Kernel
     packed = list(sampled.chunks.packed())
     assert size(packed) < size(list(whole.chunks)) / 2
     assert all((each.loops[:, 4] >= TURNS // 8 - 1).all() for each in packed if each.loops is not None)
+
+
+def test_launch_that_runs_whole_is_packed_too(regular: tuple[KernelTrace, KernelTrace]) -> None:
+    """In memory; a folder has what was recorded."""
+    recorded, _ = regular
+    whole = trace_launch(*launch("loops"))
+    assert streams(list(whole.chunks)) == streams(list(recorded.chunks))
+    assert size(list(whole.chunks.packed())) < size(list(recorded.chunks)) / 2
+
+
+def test_paths_of_a_chunk_are_those_of_the_table(regular: tuple[KernelTrace, KernelTrace]) -> None:
+    paths = regular[0].paths
+    chosen = store_of(paths).table_of(np.array([5, 0, 3]))
+    for number, path in enumerate((5, 0, 3)):
+        for name in ("block", "lanes", "repeat"):
+            own, other = (getattr(each, name)[each.offset[k] : each.offset[k + 1]] for each, k in ((chosen, number), (paths, path)))
+            assert own.tolist() == other.tolist()
 
 
 def test_loop_of_irregular_accesses_is_left_as_it_is() -> None:
@@ -101,7 +147,7 @@ def test_streams_that_end_before_their_path_are_kept_as_they_are(regular: tuple[
         0, chunk.path[[0, 0]], np.array([0, events // 2, events]), chunk.events[:events].copy(),
         np.array([0, sectors // 2, sectors]), chunk.sectors[:sectors].copy(),
     )  # fmt: skip
-    packed = Packer(trace.instructions, trace.block_start).packed(cut, trace.paths)
+    packed = Packer(trace.instructions, trace.block_start).packed(cut, store_of(trace.paths))
     assert streams([unpacked(packed)]) == streams([cut])
 
 

@@ -67,6 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     request, models, method = options.kernel_request(arguments), options.model_names(arguments), options.method(arguments)
     hints = options.static_hints(arguments)
+    if request.is_trace and (arguments.exact or arguments.accuracy is not None):
+        place = "--exact" if arguments.exact else "--accuracy"
+        raise UsageError("applies to a kernel, and this is a trace", place=place, remedy="leave it out, or give the kernel")
     known_models(models)
     with ProgressBar() as bar:
         if hints is not None:

@@ -219,8 +219,10 @@ class _Sampling:
         By the jackknife: how the prediction changes when a wave is left out, with all that its stretch of blocks tells about the
         launch. There is one wave in each part, so that the variance is that of successive differences: a trend along the launch,
         which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
-        What samples cannot show is added: blocks begin in step, get out of it, and load slices and channels more evenly then. A
-        launch has more time for that than a sample, so the change within the sample is taken for what the launch differs by.
+        What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels more
+        evenly then: a launch has more time for that than a sample, and may change as much again as the sample has from its first
+        half to its second. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more than
+        the prediction changes when they are left out.
         """
         model, count = get_model(self._model), len(plan.parts)
         every = range(1, count + 3)
@@ -228,13 +230,15 @@ class _Sampling:
         def cycles(waves: Sequence[int], stretches: Sequence[int]) -> float:
             return model.predict(profile_of_waves(trace, waves, stretches, self._gpu, self._method, watch), self._gpu).cycles
 
-        whole, later = cycles(every, every), cycles(every, every[len(every) // 2 :])
+        whole, half = cycles(every, every), len(every) // 2
+        drift = abs(cycles(every, every[half:]) - cycles(every, every[:half]))
+        edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
         rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
         pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])
         variance = float((np.diff(pseudo_values) ** 2).mean()) / 2
         unseen = math.sqrt(max(0.0, 1 - count * plan.wave / (plan.blocks - 2 * plan.wave)))
         degrees = 2 * (count - 1) ** 2 / (3 * count - 4)
-        return (_student(degrees) * math.sqrt(variance / count) * unseen + abs(later - whole)) / whole
+        return (_student(degrees) * math.sqrt(variance / count) * unseen + drift + edges) / whole
 
 
 def _student(degrees: float) -> float:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from warpsight.base.compiled import jit
 from warpsight.base.records import Record, fields_of
 from warpsight.traces.events import sectors_of_event
-from warpsight.traces.schema import SECTOR_BYTES, ChunkSource, InMemory, PathTable, StaticInstruction, TraceChunk
+from warpsight.traces.path_store import PathStore
+from warpsight.traces.schema import SECTOR_BYTES, ChunkSource, InMemory, StaticInstruction, TraceChunk
 
 _LEAST_LAPS = 4  # fewer save nothing
 _MOST_ENTRIES = 16  # of a path that are an iteration
@@ -36,7 +37,8 @@ class Loop(Record):
     laps: int
 
 
-Loops = npt.NDArray[np.int64]  # [warps, fields of Loop]
+Longs = npt.NDArray[np.int64]
+Loops = Longs  # [warps, fields of Loop]
 _FIELDS = len(fields_of(Loop))
 
 
@@ -207,25 +209,37 @@ def _unpack(chunk, loops, unpacked):  # type: ignore[no-untyped-def]
             at_sector += 1
 
 
+def memory_rows(instructions: Sequence[StaticInstruction], block_start: npt.NDArray[np.int32]) -> tuple[Longs, Longs, Longs]:
+    """Where the memory instructions of each basic block begin, int64 [basic blocks + 1], and of each the bytes of its event and
+    those that count sectors, int64 [memory instructions].
+    """
+    chosen = [instruction for instruction in instructions if instruction.event_bytes]
+    start = np.searchsorted([each.pc for each in chosen], block_start).astype(np.int64)
+    width, counts = (np.array([getattr(i, name) for i in chosen], np.int64) for name in ("event_bytes", "sector_bytes"))
+    return start, width, counts
+
+
 class Packer:
     """Packs the chunks of a kernel's trace."""
 
     def __init__(self, instructions: Sequence[StaticInstruction], block_start: npt.NDArray[np.int32]) -> None:
-        chosen = [instruction for instruction in instructions if instruction.event_bytes]
-        start = np.searchsorted([each.pc for each in chosen], block_start).astype(np.int64)
-        width, counts = (np.array([getattr(i, name) for i in chosen], np.int64) for name in ("event_bytes", "sector_bytes"))
+        start, width, counts = memory_rows(instructions, block_start)
         self._memory = start, width, counts, np.diff(np.concatenate([[0], np.cumsum(width)])[start])
 
-    def packed(self, chunk: TraceChunk, paths: PathTable) -> TraceChunk:
+    def packed(self, chunk: TraceChunk, store: PathStore) -> TraceChunk:
         """The chunk with its loops packed, as far as they are regular."""
         warps = len(chunk.path)
-        streams = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
+        numbers, path = np.unique(np.asarray(chunk.path, np.int64), return_inverse=True)
+        paths = store.table_of(numbers)
+        streams = (path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
         to_events, to_sectors = np.empty(len(chunk.events), np.uint8), np.empty(len(chunk.sectors), np.uint32)
         offsets, loops = np.zeros((warps + 1, 2), np.int64), np.zeros((warps, _FIELDS), np.int64)
         _pack(
             (paths.offset, paths.block, paths.lanes, paths.repeat), self._memory, tuple(map(np.ascontiguousarray, streams)),
             (to_events, to_sectors), offsets, loops,
         )  # fmt: skip
+        if (loops[:, 4] == 1).all():
+            return chunk
         events, sectors = offsets[-1].tolist()
         return TraceChunk(
             chunk.first_warp, chunk.path, np.ascontiguousarray(offsets[:, 0]), to_events[:events].copy(),

@@ -106,11 +106,16 @@ class PathStore:
 
     def table(self) -> PathTable:
         """The paths so far, as the trace holds them."""
-        used = int(self._offset[self._count])
-        keys = self._known[:used, 0]
-        return PathTable(
-            self._offset[: self._count + 1].copy(),
-            (keys & np.uint32(_BLOCK_MASK)).astype(np.int32),
-            (keys >> np.uint32(LANES_SHIFT)).astype(np.uint8),
-            self._known[:used, 1].astype(np.int32),
-        )
+        return _table(self._offset[: self._count + 1].copy(), self._known[: int(self._offset[self._count])])
+
+    def table_of(self, numbers: npt.NDArray[np.int64]) -> PathTable:
+        """The paths with these `numbers`, at the cost of these alone."""
+        first, lengths = self._offset[numbers], self._offset[numbers + 1] - self._offset[numbers]
+        offset = np.concatenate([[0], np.cumsum(lengths)])
+        return _table(offset, self._known[np.repeat(first - offset[:-1], lengths) + np.arange(offset[-1])])
+
+
+def _table(offset: npt.NDArray[np.int64], entries: npt.NDArray[np.uint32]) -> PathTable:
+    keys, repeat = entries.T
+    block, lanes = (keys & np.uint32(_BLOCK_MASK)).astype(np.int32), (keys >> np.uint32(LANES_SHIFT)).astype(np.uint8)
+    return PathTable(offset, block, lanes, repeat.astype(np.int32))

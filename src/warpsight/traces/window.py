@@ -2,6 +2,9 @@
 
 Simulations that keep the place of each resident warp in its streams read a trace of any size through it in bounded memory. Chunks
 stay where they are: a warp is never moved, and a chunk is dropped once none of its warps is resident.
+
+Compiled code reads the streams by address and does not know where a chunk ends. It stays within the streams of a warp, as far as
+these are said to go. That they lie within their chunk is checked here, before compiled code sees them.
 """
 
 from __future__ import annotations
@@ -12,9 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.base.compiled import jit
 from warpsight.base.errors import FormatError
 from warpsight.base.records import Record, dtype_of
-from warpsight.traces.packing import Loop, lengths
+from warpsight.traces.events import sectors_of_event
+from warpsight.traces.packing import Loop, lengths, memory_rows
 from warpsight.traces.schema import KernelTrace, TraceChunk, TraceHeader
 
 Rows = npt.NDArray[Any]
@@ -50,7 +55,7 @@ class TraceWindow:
 
     The first row is that of warp `first`, the first not launched when the window was last moved; warps before `end` are in it.
     `events` and `sectors` are only origins: an index is the distance in memory to an item of some chunk, and can be negative.
-    A simulation that can read `packed` streams gets those.
+    A simulation that can read `packed` streams gets those. Raises FormatError for paths that name what is not there.
     """
 
     def __init__(self, trace: KernelTrace, *, packed: bool = False) -> None:
@@ -58,6 +63,8 @@ class TraceWindow:
         self._chunks: Iterator[TraceChunk] = trace.chunks.packed() if packed else iter(trace.chunks)
         self._held: list[_HeldChunk] = []
         self._path_offset = np.asarray(trace.paths.offset, np.int64)
+        self._rows = memory_rows(trace.instructions, trace.block_start)
+        self._refuse_wrong_paths()
         self.first = self.end = 0
         self.warps: Rows = np.zeros(0, dtype_of(WindowWarp))
         self.events = np.zeros(1, np.uint8)
@@ -70,15 +77,46 @@ class TraceWindow:
         what = f"ends after warp {self.end} of {self._trace.header.warps}"
         if chunk is not None:
             what = f"continues with warp {chunk.first_warp} where warp {self.end} should follow"
-        raise FormatError(f"the trace {what}", place=self._trace.origin or self._trace.header.kernel, remedy="make the trace again")
+        raise _refusal(self._trace, f"the trace {what}")
+
+    def _refuse_wrong_paths(self) -> None:
+        offset, table, blocks = self._path_offset, self._trace.paths, len(self._trace.block_start) - 1
+        if not len(offset) or offset[0] < 0 or offset[-1] > min(len(table.block), len(table.lanes), len(table.repeat)):
+            raise _refusal(self._trace, f"the trace has paths outside of their {len(table.block)} entries")
+        if bool((np.diff(offset) < 0).any()) or (len(table.block) and not 0 <= table.block.min() <= table.block.max() < blocks):
+            raise _refusal(self._trace, f"the trace has paths that do not divide their entries, or leave its {blocks} basic blocks")
+
+    def _refuse_outside(self, chunk: TraceChunk) -> None:
+        """Raises FormatError for a chunk whose offsets, paths or loops name something outside of its streams or the paths."""
+        warps, table = len(chunk.path), self._trace.paths
+        for name, offset, stream in (("event", chunk.event_offset, chunk.events), ("sector", chunk.sector_offset, chunk.sectors)):
+            if len(offset) != warps + 1 or offset[0] < 0 or offset[-1] > len(stream) or bool((np.diff(offset) < 0).any()):
+                raise _refusal(self._trace, f"the trace has {name} offsets outside of the chunk of warp {chunk.first_warp}")
+        if warps and (chunk.path.min() < 0 or chunk.path.max() >= len(table)):
+            raise _refusal(self._trace, f"the trace has a warp from {chunk.first_warp} on with none of its {len(table)} paths")
+        if chunk.loops is None:
+            return
+        held = np.diff(chunk.event_offset), np.diff(chunk.sector_offset)
+        event, event_period, sector, sector_period, laps = chunk.loops.T
+        # one after the other, so that no sum is larger than a stream
+        inside = (chunk.loops >= 0).all(axis=1) & (event <= held[0]) & (event_period <= held[0] - event)
+        inside &= (sector <= held[1]) & (sector_period <= (held[1] - sector) // 2) & (laps >= 1) & (laps < 1 << 31)
+        streams = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset)
+        bad = _first_bad_loop(
+            (self._path_offset, table.block, table.repeat), self._rows, tuple(map(np.ascontiguousarray, streams)),
+            np.ascontiguousarray(chunk.loops), inside,
+        )  # fmt: skip
+        if bad >= 0:
+            raise _refusal(self._trace, f"the trace has a loop of warp {chunk.first_warp + bad} that does not fit its path")
 
     def extend(self, slots: Rows, next_warp: int) -> None:
         """Add the next chunk and drop those that no warp needs; `next_warp` is the first not yet launched.
 
         `slots` is the simulation's table of warp slots, structured, with the field `id` (-1: free).
-        Raises FormatError if the trace has no more warps, or skips some.
+        Raises FormatError if the trace has no more warps, or skips some, or names places outside of its chunk.
         """
         chunk = self._next_chunk()
+        self._refuse_outside(chunk)
         events = np.require(chunk.events, np.uint8, ["C"])
         sectors = np.require(chunk.sectors, np.uint32, ["C", "A"])
         added = np.zeros(len(chunk.path), dtype_of(WindowWarp))
@@ -98,9 +136,50 @@ class TraceWindow:
         self._held = [held for number, held in enumerate(self._held) if number in needed or held.end > next_warp]
 
 
+@jit(sources=("traces/events.py",), cache=True, nogil=True)
+def _first_bad_loop(paths, rows, chunk, loops, inside):  # type: ignore[no-untyped-def]
+    """The first warp whose loop is not `inside` its streams, or whose laps do not end where events end; -1 if none.
+
+    `paths`: offset, blocks, repetitions; `rows` as `memory_rows` gives them; `chunk`: path, offset of events, events, offset of
+    sectors. A reader goes back, or on behind the distances, where it stands at the end of a lap exactly: no event may go past it.
+    """
+    offset, blocks, repeat = paths
+    start, width, counts = rows
+    path, event_offset, events, sector_offset = chunk
+    for warp in range(len(path)):
+        first_event, event_period, first_sector, sector_period, laps = loops[warp]
+        if not inside[warp]:
+            return warp
+        if event_period == 0 and sector_period == 0:
+            continue
+        event, last_event = event_offset[warp], event_offset[warp + 1]
+        sector, last_sector = sector_offset[warp], sector_offset[warp + 1]
+        event_wrap, sector_wrap = event + first_event + event_period, sector + first_sector + sector_period
+        event_laps = sector_laps = laps - 1
+        is_looping = sector_period > 0
+        for entry in range(offset[path[warp]], offset[path[warp] + 1]):
+            for _ in range(repeat[entry] if start[blocks[entry]] < start[blocks[entry] + 1] else 0):
+                for row in range(start[blocks[entry]], start[blocks[entry] + 1]):
+                    if event + width[row] > last_event:
+                        return warp
+                    count = sectors_of_event(events, event, counts[row])
+                    event, sector = event + width[row], sector + count
+                    if event == event_wrap and event_laps > 0:
+                        event, event_laps = event - event_period, event_laps - 1
+                    if sector > (sector_wrap if is_looping else last_sector):
+                        return warp
+                    if count > 0 and is_looping and sector == sector_wrap:
+                        is_looping = sector_laps > 0
+                        sector, sector_laps = sector + (-sector_period if is_looping else sector_period), sector_laps - 1
+    return -1
+
+
 def contradiction(trace: KernelTrace, warp: int) -> FormatError:
     """The error for a warp whose streams do not fit its path."""
-    what = f"warp {warp} has other events or sectors than its path requires"
+    return _refusal(trace, f"warp {warp} has other events or sectors than its path requires")
+
+
+def _refusal(trace: KernelTrace, what: str) -> FormatError:
     return FormatError(what, place=trace.origin or trace.header.kernel, remedy="make the trace again")
 
 

@@ -53,6 +53,7 @@ from warpsight.kernels.machine_code import machine_code
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse
 from warpsight.kernels.toolkit import Architecture
+from warpsight.traces.packing import Packer
 from warpsight.traces.path_store import LANES_SHIFT, PathStore
 from warpsight.traces.schema import KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader, TraceSink
 from warpsight.traces.store import SpillingSink
@@ -192,10 +193,8 @@ def lane_addresses(
     for each other, as their order is not that of the trace.
     Raises as `emulate` does, and ValueError for more than two accesses of one instruction.
     """
-    prepared = prepare_kernel(
-        source, launch.kernel, architecture=architecture, checks=options.check, probes=True,
-        clustered=launch.cluster_blocks > 1,
-    )  # fmt: skip
+    apart = launch.cluster_blocks > 1
+    prepared = prepare_kernel(source, launch.kernel, architecture=architecture, checks=options.check, probes=True, clustered=apart)
     if prepared.native.graph.waits.spinning:
         return [None] * len(accesses)
     probes = Probes(len(prepared.function.instructions), accesses)
@@ -357,9 +356,11 @@ class Run:
     def _collect(self, streams: Iterable[Streams], sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
         paths = PathStore()
         self.polls.instructions = 0  # this may be the second time
+        packer = Packer(self.code, self.native.graph.block_start.astype(np.int32)) if isinstance(sink, SpillingSink) else None
         try:
             for part in self._reported(streams):
-                sink.add(self.chunk(part, paths))
+                chunk = self.chunk(part, paths)
+                sink.add(chunk if packer is None else packer.packed(chunk, paths))
         except (Stopped, Conflict):
             sink.restart()  # the blocks may run again
             raise
@@ -480,8 +481,7 @@ def trace_header(
     executed = run.instructions - run.polls.instructions
     return TraceHeader(
         kernel=run.name, mangled=launch.kernel, source=source.path, grid=launch.grid, block=launch.block,
-        cluster=launch.cluster or (1, 1, 1),
-        static_shared_bytes=static, dynamic_shared_bytes=launch.shared_bytes,
+        cluster=launch.cluster or (1, 1, 1), static_shared_bytes=static, dynamic_shared_bytes=launch.shared_bytes,
         registers_per_thread=registers.registers, registers_from=registers.origin, target=prepared.target, level=prepared.level,
         kernel_hash=kernel_hash(launch.kernel, source), input_hash=inputs, warp_instructions=executed,
         thread_instructions=round(threads_in_step * executed / max(1, recorded)) if sampled else threads_in_step,

@@ -79,9 +79,8 @@ class SampledRun:
                 sink, before = SpillingSink(MEMORY_LIMIT_BYTES // _RANGES_IN_MEMORY), self._paths.warps.copy()
                 for part in self._streams(blocks):
                     chunk = run.chunk(part, self._paths, blocks[0] * self._per_block)
-                    paths = self._paths.table()
-                    self._independence.note(paths, chunk, part.first_warp // self._per_block)
-                    sink.add(self._packer.packed(chunk, paths))
+                    self._independence.note(self._paths.table(), chunk, part.first_warp // self._per_block)
+                    sink.add(self._packer.packed(chunk, self._paths))
                     done += len(chunk.path) // self._per_block
                     if self._progress is not None:
                         self._progress(done, total)
