@@ -11,7 +11,7 @@ from small_programs import gpu, load, misses, op, trace
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.intervals.algorithm import PathStats
 from warpsight.intervals.build import build_profile
-from warpsight.intervals.demands import busiest_on_path, overlap_in_step, stall_in_step, work_imbalance
+from warpsight.intervals.demands import busiest_on_path, stall_in_step, work_imbalance
 from warpsight.intervals.interval_profile import ResourceDemands
 from warpsight.intervals.usage import conflict_passes
 from warpsight.traces.schema import KernelTrace
@@ -103,13 +103,6 @@ def test_lead_of_a_warp_hides_the_wait_for_its_data_also_after_short_stalls() ->
     stalls = np.array([2.0, 3.0, 250.0, 100.0, 200.0])
     # fifteen more warps are at the port for 480 cycles, of which the last stall finds 125
     assert stall_in_step(instructions, stalls, port, 16, 16) == 200 - (480 - 2 - 3 - 250 - 100)
-
-
-def test_others_of_a_block_in_step_issue_while_the_first_are_at_the_load_store_unit() -> None:
-    instructions, port = np.array([10.0, 2.0, 4.0]), np.array([0.0, 30.0, 16.0])
-    # three more warps issue for 30, 6 and 12 cycles and are at the port for 0, 90 and 48: of 186, 6 and 12 are beside others
-    assert overlap_in_step(instructions, port, 4) == pytest.approx((6 + 12) / 186)
-    assert overlap_in_step(instructions, port, 4, 4) == overlap_in_step(instructions, port, 1) == 0
 
 
 def _imbalance(launched: KernelTrace, work: list[float], sm_count: int, places: int = 1) -> float:

@@ -186,10 +186,10 @@ def test_last_blocks_begin_while_the_wave_before_them_ends() -> None:
 
 
 def test_warps_in_step_are_at_issue_slots_and_load_store_unit_at_the_same_time() -> None:
-    """Seven warps behind the first take 700 cycles of each; in one after the other they would take 1,400 beside its 160."""
-    found = launched(COMPUTE, LaunchShape(28, 8, 1), l1_cycles=100.0, stall_in_step=60.0, overlap_in_step=0.5)
+    """Seven warps behind the first take 700 cycles of the slots and 350 of the unit, one after the other 1,050 beside its 160."""
+    found = launched(COMPUTE, LaunchShape(28, 8, 1), l1_cycles=50.0, stall_in_step=60.0)
     assert cycles(found, gpu(policy="lrr")) == pytest.approx(160 + 700)
-    assert cycles(found, gpu(policy="lrr"), "warpsight~step-overlap") == pytest.approx(160 + 1400)
+    assert cycles(found, gpu(policy="lrr"), "warpsight~step-overlap") == pytest.approx(160 + 1050)
 
 
 def test_unequal_blocks_leave_sms_idle() -> None:
@@ -301,7 +301,7 @@ BINDING = {
     "spread": ({"channel_share": 0.5}, gpu(dram=1e9)),
     "asynchronous": ({"block_cycles": 1e5, "asynchronous": 0.5}, gpu()),
     "in-step": ({"stall_in_step": 300.0}, gpu(policy="lrr")),
-    "step-overlap": ({"overlap_in_step": 0.4, "l1_cycles": 40.0}, gpu(policy="lrr")),
+    "step-overlap": ({"l1_cycles": 40.0}, gpu(policy="lrr")),
     "even-pace": ({"l1_cycles": 200.0, "stall_in_step": 300.0}, gpu(policy="lrr")),
     "barriers": ({"barriers": 9.0, "stall_cycles": 5000.0, "stall_in_step": 4500.0}, gpu()),
     "last-warp": ({}, gpu()),

@@ -27,7 +27,7 @@ from warpsight.intervals.algorithm import (
     steps,
 )
 from warpsight.intervals.blocks import BlocksAlone, blocks_alone, overlap_in_blocks
-from warpsight.intervals.demands import cycles_alone, demands_of, overlap_in_step, stall_in_step
+from warpsight.intervals.demands import cycles_alone, demands_of, stall_in_step
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
 from warpsight.intervals.usage import (
     bulk_copies,
@@ -275,7 +275,6 @@ def build_profile(
     slots = gpu.sm.schedulers * gpu.sm.issue_width
     in_step = stall_in_step(intervals.instructions, intervals.stall_cycles, port_cycles, header.warps_per_block, slots)
     hidden = 1.0 - in_step / stalled if stalled else 0.0
-    overlapping = overlap_in_step(intervals.instructions, port_cycles, header.warps_per_block, slots)
     return IntervalProfile(
         kernel=header.kernel, warps_per_sm=resident * header.warps_per_block,
         total_warp_instructions=header.warp_instructions, llc_miss_ratio=misses.llc_miss_ratio, path=path,
@@ -291,7 +290,7 @@ def build_profile(
         memory_stall_levels=_levels(intervals, cause, latency),
         demands=demands_of(
             trace, misses, gpu, replace(stats, cycles=alone.warps), warps, times, hidden, occupancy.blocks_per_sm, conflicts,
-            alone.cycles, overlapping,
+            alone.cycles,
         ),
         counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm) if counts else None,
     )

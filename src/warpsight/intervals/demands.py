@@ -313,21 +313,8 @@ def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Float
     the other: the last one begins the stall of an interval that much later than the first. What a stall leaves of that lead hides
     later ones, too: of machine code, an access and the wait for its data are often in different intervals.
     """
-    return float(_not_hidden(stall_cycles, np.maximum(*_later_services(instructions, port_cycles, warps, slots))))
-
-
-def overlap_in_step(instructions: Floats, port_cycles: Floats, warps: int, slots: int = 1) -> float:
-    """The part of the services of all warps but the first that issue slots and load-store unit do at the same time, 0 to 1.
-
-    Arguments as of `stall_in_step`. The first warp goes on to the load-store unit while the others issue the same interval.
-    """
-    both = _later_services(instructions, port_cycles, warps, slots)
-    return 1.0 - _part(np.maximum(*both).sum(), sum(both).sum()) if sum(both).sum() > 0 else 0.0
-
-
-def _later_services(instructions: Floats, port_cycles: Floats, warps: int, slots: int) -> tuple[Floats, Floats]:
-    """Cycles [intervals] for which the warps behind the first occupy the issue slots, and the load-store unit."""
-    return max(warps / slots - 1.0, 0.0) * instructions, (warps - 1) * port_cycles
+    later = np.maximum(max(warps / slots - 1.0, 0.0) * instructions, (warps - 1) * port_cycles)
+    return float(_not_hidden(stall_cycles, later))
 
 
 @jit(cache=True, nogil=True)
@@ -343,9 +330,9 @@ def _not_hidden(stalls: Floats, later: Floats) -> float:
 
 def demands_of(
     trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, stats: PathStats, warps: Longs, times: Longs, hidden_in_step: float,
-    places: int, conflict_cycles: Floats, block_cycles: float = 0.0, overlapping: float = 0.0,
+    places: int, conflict_cycles: Floats, block_cycles: float = 0.0,
 ) -> ResourceDemands:
-    """The demands of `trace` on `gpu`. `block_cycles` as in `ResourceDemands`, `overlapping` its `overlap_in_step`.
+    """The demands of `trace` on `gpu`. `block_cycles` as in `ResourceDemands`.
 
     `stats` and `warps` [paths]: each path alone, and its number of warps. `times` [instructions]: how often warps executed each pc.
     `hidden_in_step` (0 to 1): the part of a warp's stalls that the warps of its block hide when they are in step. `conflict_cycles`
@@ -393,7 +380,6 @@ def demands_of(
         unit=unit,
         block_cycles=block_cycles,
         multicast_bytes=SECTOR_BYTES * multicast_sectors(trace) / count,
-        overlap_in_step=overlapping,
         asynchronous=_part((misses.l1_misses[reads] * fetched)[beside[reads]].sum(), (misses.l1_misses[reads] * fetched).sum()),
     )
 

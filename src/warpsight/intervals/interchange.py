@@ -181,10 +181,10 @@ REQUIRED_KEYS = ("schema", "kernel", "warps_per_sm", "total_warp_instructions", 
 OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_levels", "demands", "counts", "notes")
 LAUNCH_KEYS = ("blocks", "warps_per_block", "blocks_per_sm")
 LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy", "cluster_blocks")
-# older files do not have them: no waits, no asynchronous copies, nothing overlaps in step; conflicts, flits and unit are not known
+# older files do not have them: no waits, no asynchronous copies, and conflicts, flits and the busiest unit are not known
 DEMAND_OPTIONAL_KEYS = (
     "way_wait", "far_share", "port_conflict_share", "stall_conflict_share", "block_cycles", "asynchronous", "multicast_bytes",
-    "sent_flits", "overlap_in_step",
+    "sent_flits",
 )  # fmt: skip
 _UNIT = "unit"
 DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands) if field.name not in (*DEMAND_OPTIONAL_KEYS, _UNIT))

@@ -119,8 +119,7 @@ class ResourceDemands:
     L2 slices' ports to and from the SMs, of the DRAM channels, and of the slices that repeat atomics. `way_wait` (0 to 1): cycles
     for which the L1 is blocked because all ways of a set are in flight, per cycle of a miss in flight. `barriers`: those that a
     warp executes. `stall_cycles` of a warp alone, including its waits for units that it occupies itself; `stall_in_step`: those
-    that remain when the warps of a block are in step, and each stall begins with the first warp while the others still issue;
-    `overlap_in_step` (0 to 1): of the services of these others, the part that issue slots and load-store unit do at the same time.
+    that remain when the warps of a block are in step, and each stall begins with the first warp while the others still issue.
     `port_conflict_share` and `stall_conflict_share` (0 to 1): the parts of `l1_cycles` and of `stall_cycles` that are due to bank
     conflicts in shared memory. `work_imbalance`: the relative time of unequal blocks on the SMs; 1 for equal blocks.
     `longest_warp`: cycles of the slowest warp alone over those of the mean warp; 1 for equal warps.
@@ -159,7 +158,6 @@ class ResourceDemands:
     asynchronous: float = 0.0
     multicast_bytes: float = 0.0
     sent_flits: float = 0.0
-    overlap_in_step: float = 0.0
 
 
 # The demands that are amounts per warp; the others are shares and ratios.

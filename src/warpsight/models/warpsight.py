@@ -40,7 +40,7 @@ WARPSIGHT_PARTS = {
     "spread": "traffic that goes to few slices or channels at a time has only their bandwidth",
     "asynchronous": "where warps wait on mbarriers or copy asynchronously the block is the customer; copies go beside it",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
-    "step-overlap": "under lrr the warps of a block are at issue slots and load-store unit one behind the other, as in a pipeline",
+    "step-overlap": "under lrr some warps of a block issue while others are at the load-store unit: the longer service counts",
     "even-pace": "under lrr the blocks of an SM have one pace: the last wave ends with one stall, and begins in the one before",
     "barriers": "under gto barriers hold the warps of a block together: the block is the customer, the more so the more there are",
     "last-warp": "the launch ends with its last warp, whose stalls no other warp hides",
@@ -173,7 +173,7 @@ class Warpsight(Model):
             "units": ("unit_cycles",), "l1-port": ("l1_cycles",), "barriers": ("barriers",), "atomics": ("atomic_repeats",),
             "ways": ("way_wait",), "noc": ("fetched_bytes", "sent_bytes", "multicast_bytes"),
             "dram": ("dram_bytes", "dram_alternating"), "turnaround": ("dram_alternating",),
-            "asynchronous": ("block_cycles", "asynchronous"), "step-overlap": ("overlap_in_step",),
+            "asynchronous": ("block_cycles", "asynchronous"),
         }  # fmt: skip
         changes: dict[str, Any] = {field: 0.0 for part, fields in nothing.items() if not self._has(part) for field in fields}
         if not self._has("unequal-blocks"):
@@ -249,7 +249,8 @@ class Warpsight(Model):
         """Cycles [R] of a group's services that are part of the instructions and stalls of its warps, and so no further delay.
 
         A group of `group` [R] warps alone takes its instructions, on as many schedulers as it has warps for, and the stalls of one
-        warp. Units belong to a scheduler, and the load-store unit to the SM. Of the services of the others a part overlaps.
+        warp. Units belong to a scheduler, and the load-store unit to the SM. Some of the other warps issue while others are at the
+        load-store unit.
         """
         if not self._has("own-time"):
             return 0.0 * group
@@ -257,9 +258,10 @@ class Warpsight(Model):
         slots = np.minimum(design.sm_schedulers * design.sm_issue_width, waves.warps)
         turns = np.maximum(group / slots, 1.0)
         issue = group * servers[:, 0] - instructions * turns
-        others = instructions * (turns - 1.0) + demands.l1_cycles * (group - 1.0)
-        units = servers[:, 1] * np.minimum(group, design.sm_schedulers) + demands.l1_cycles
-        return np.asarray(issue + units + demands.overlap_in_step * others)
+        own = issue + servers[:, 1] * np.minimum(group, design.sm_schedulers) + demands.l1_cycles
+        if self._has("step-overlap"):
+            own += np.minimum(instructions * (turns - 1.0), demands.l1_cycles * (group - 1.0))
+        return np.asarray(own)
 
     def _cycles(
         self, servers: Floats, group: Floats, waves: Residency, delay: Floats, in_step: Bools, stall: float = 1.0
