@@ -274,7 +274,9 @@ class Warpsight(Model):
         """
         warps, demands, slowest = waves.warps, servers * group[:, None], servers.max(axis=1)
         elsewhere = np.maximum(delay, slowest * group - demands.sum(axis=1))
-        throughput, residence = closed_network(demands, elsewhere, warps / group)
+        # in step, each round has the services of the one before, in the same order
+        even = in_step & self._has("even-pace")
+        throughput, residence = closed_network(demands, elsewhere, warps / group, np.where(even & waves.last, 0.0, 1.0))
         alone = demands.sum(axis=1) + elsewhere
         rest = alone - slowest * group if self._has("last-warp") else 0.0 * delay
         queued = warps / group / throughput
@@ -282,7 +284,6 @@ class Warpsight(Model):
         least = np.maximum(alone, np.where(in_step, queued, 0.0))
         # Where a server is full, each gets the same part of it. So the last group has one of its stalls left when the others are
         # done. Small differences add up over a wave: its blocks end over a while, and others start in their places meanwhile.
-        even = in_step & self._has("even-pace")
         over = np.bincount(waves.point, np.where(waves.last, 0.0, waves.times * np.maximum(queued - alone, 0.0)))[waves.point]
         end = _last_wave(least - np.where(even, over, 0.0), warps * slowest, np.where(even, stall, 1.0) * rest)
         return np.where(waves.last, end, queued), residence
