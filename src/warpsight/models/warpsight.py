@@ -95,7 +95,7 @@ class Warpsight(Model):
             "X (Z + sum_k R_k) = C, R_k = D_k / (1 - (C - 1) / C X D_k), X <= 1 / max_k D_k (mean-value analysis, bottleneck law)",
             "the memory system's D: the same for C = MSHRs x SMs misses at NoC and DRAM, Z their flight (MDM eq. 4 less the L1's)",
             "the last wave takes max(A, B + B Z / (B + Z)), A a warp alone, B the largest demand of all; under lrr A is at least "
-            "C / X, less what the full waves took beyond A, and Z is one stall, sum of squares / sum",
+            "C / X of constant services, less what the full waves took beyond A, and Z is one stall, sum of squares / sum",
             "the load-store unit's D: its requests, the additional cycles of stores and atomics, and misses x flight x way_wait",
             "unequal blocks: a fluid model of the SMs, older warps first, younger ones with what remains (intervals/demands.py)",
             *(f"{name}: {what}" for name, what in WARPSIGHT_PARTS.items()),
