@@ -5,11 +5,15 @@
 `--sources` and `--tables` are those of `published_times.py`, which has the launches. A problem is one kernel at one size on one
 GPU; its configurations are the block sizes that were measured. Where a problem is too large to execute here, the same blocks are
 predicted on a smaller one (`SMALLER`), which the page says.
+
+Blocks whose measured times are nearly equal have no order that a second measurement would repeat. A second tau therefore leaves out
+pairs that differ by less than `DIFFERENT`.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -33,6 +37,8 @@ from warpsight.pipeline.request import DEFAULT_MODEL, Method  # noqa: E402
 PAGE = HERE / "hardware" / "configurations.md"
 COMMAND = "python validation/configurations.py --sources FOLDER --tables FOLDER --write"
 LEVEL, FEWEST, MOST_SIZE = "sass", 3, 512
+# Of a measured time. Blocks that `nvbench.csv` has twice differ by up to 0.9 %; `h100.csv` counts ticks of 32 ns, 1.7 % of 1.9 us.
+DIFFERENT = 0.02
 SMALLER = {"mat_mat_mul": (4096, 512), "convolution 1d": (1 << 26, 1 << 22), "convolution 2d": (8192, 1024),
            "histogram": (1 << 26, 1 << 21)}  # fmt: skip
 _BLOCK = re.compile(r"(?:Num Threads|Block dim|Block axis dim|blockDimX) (\d+)(?:, )?")
@@ -56,6 +62,12 @@ class Problem:
     def measured(self, block: int) -> float:
         """Microseconds; the mean where it was measured in several tables."""
         return statistics.fmean(row.measured for row in self.rows[block])
+
+    @property
+    def repeated(self) -> list[float]:
+        """By how much the times of a block differ that was measured more than once, relative to the shortest."""
+        times = [[row.measured for row in rows] for rows in self.rows.values() if len(rows) > 1]
+        return [max(some) / min(some) - 1 for some in times]
 
     def launched(self, block: int) -> published.Row:
         """What is predicted."""
@@ -100,9 +112,16 @@ def predicted(row: published.Row, sources: Path) -> float | None:
     return 1e6 * seconds
 
 
+def clear_tau(measured: list[float], found: list[float]) -> float | None:
+    """Kendall's tau as `published.tau`, of the pairs that differ by at least `DIFFERENT` of the shorter time; None without any."""
+    pairs = itertools.combinations(zip(measured, found, strict=True), 2)
+    chosen = [pair for pair in pairs if max(pair[0][0], pair[1][0]) >= (1 + DIFFERENT) * min(pair[0][0], pair[1][0])]
+    return statistics.fmean(published.tau(*zip(*pair, strict=True)) for pair in chosen) if chosen else None
+
+
 def pages(some: list[Problem], kept: dict[str, float | None]) -> dict[str, str]:
     """The table of problems, and its summary."""
-    rows, taus, losses, hits = [], [], [], 0
+    rows, taus, clear, losses, hits = [], [], [], [], 0
     for problem in some:
         times = {block: kept.get(f"{problem.key}, block {block}") for block in problem.rows}
         found = {block: time for block, time in times.items() if time is not None}
@@ -112,17 +131,24 @@ def pages(some: list[Problem], kept: dict[str, float | None]) -> dict[str, str]:
         tau = published.tau(list(measured.values()), list(found.values()))
         chosen, best = min(found, key=found.__getitem__), min(measured, key=measured.__getitem__)
         loss = measured[chosen] / measured[best] - 1
+        if (of_clear := clear_tau(list(measured.values()), list(found.values()))) is not None:
+            clear.append(of_clear)
         note = f" (predicted at {problem.smaller[1]} for {problem.smaller[0]})" if problem.smaller else ""
-        cells = (problem.gpu, problem.kernel, problem.size + note, len(found), f"{tau:+.2f}", chosen, best, f"{100 * loss:.0f} %")
+        both = f"{tau:+.2f}", "" if of_clear is None else f"{of_clear:+.2f}"
+        cells = (problem.gpu, problem.kernel, problem.size + note, len(found), *both, chosen, best, f"{100 * loss:.0f} %")
         rows.append(f"| {' | '.join(map(str, cells))} |")
         taus.append(tau)
         losses.append(loss)
         hits += chosen == best
-    head = "| GPU | kernel | size | blocks | tau | predicted best | measured best | longer |\n" + "|---" * 3 + "|---:" * 5 + "|"
+    titles = ("GPU", "kernel", "size", "blocks", "tau", "tau, clear", "predicted best", "measured best", "longer")
+    head = f"| {' | '.join(titles)} |\n" + "|---" * 3 + "|---:" * 6 + "|"
+    repeated = [each for problem in some for each in problem.repeated]
     summary = (
         f"{len(taus)} problems: Kendall's tau is {statistics.fmean(taus):+.2f} on average, {statistics.median(taus):+.2f} in the\n"
         f"median; the predicted best block is the measured best in {hits}, and takes {100 * statistics.fmean(losses):.1f} %\n"
-        f"longer than that on average, {100 * max(losses):.0f} % at most."
+        f"longer than that on average, {100 * max(losses):.0f} % at most. Of pairs of blocks that differ clearly, tau is\n"
+        f"{statistics.fmean(clear or [0.0]):+.2f} on average, in {len(clear)} problems. {len(repeated)} blocks\n"
+        f"were measured more than once; their times differ by {100 * max(repeated, default=0.0):.2f} % at most."
     ) if taus else "Nothing is predicted yet."  # fmt: skip
     return {"summary": summary, "problems": "\n".join([head, *rows])}
 

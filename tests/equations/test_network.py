@@ -53,6 +53,17 @@ def test_delay_alone_lets_all_go_round_at_once() -> None:
     assert throughput([0.0], 50.0, 10) == pytest.approx(10 / 50)
 
 
+def test_constant_services_are_waited_for_less_than_random_ones() -> None:
+    """Two customers, a service of 1 and a delay of 3: X (3 + R) = 2 with R = (1 - u / 2) / (1 - u), or 1 / (1 - u), and u = X / 2.
+
+    These are 1.75 X^2 - 5 X + 2 = 0 and 1.5 X^2 - 5 X + 2 = 0.
+    """
+    rows = np.array([[1.0], [1.0]]), np.array([3.0, 3.0]), np.array([2.0, 2.0])
+    rate, residence = closed_network(*rows, np.array([0.0, 1.0]))
+    assert rate == pytest.approx([(5 - 11**0.5) / 3.5, (5 - 13**0.5) / 3])
+    assert rate * (3 + residence[:, 0]) == pytest.approx([2, 2])
+
+
 def test_round_without_any_cycles_is_refused() -> None:
     with pytest.raises(ValueError, match="takes no cycles"):
         throughput([0.0], 0.0, 3)

@@ -164,6 +164,34 @@ def test_block_in_step_under_lrr_hides_its_stalls_only_behind_itself() -> None:
     assert cycles(found, gpu(policy="lrr"), "warpsight~in-step") == cycles(found, gpu(policy="gto"))
 
 
+# Ten rounds of 10 instructions and a stall of 60, in which the load-store unit is needed for a tenth of 200 cycles.
+ROUNDS = [(10, 60, 1, 0, 0, 0, 0, 0)] * 10
+
+
+def test_blocks_of_one_pace_end_with_one_stall_of_the_last_not_with_all_of_them() -> None:
+    """Eight blocks of a warp in step fill the load-store unit for 1,600 cycles; of the last one's stalls of 500, 50 follow."""
+    found, lrr = launched(ROUNDS, LaunchShape(28 * 8, 1, 8), l1_cycles=200.0, stall_in_step=600.0), gpu(policy="lrr")
+    assert 1600 + 1600 * 50 / 1650 <= cycles(found, lrr) < 1660
+    assert cycles(found, lrr, "warpsight~even-pace") == pytest.approx(1600 + 1600 * 500 / 2100)
+    assert cycles(found, gpu()) == cycles(found, gpu(), "warpsight~even-pace")
+
+
+def test_last_blocks_begin_while_the_wave_before_them_ends() -> None:
+    """Nine blocks where eight fit: 1,800 cycles of the load-store unit, not 1,600 and then the 700 of a warp alone."""
+    found, lrr = launched(ROUNDS, LaunchShape(28 * 9, 1, 8), l1_cycles=200.0, stall_in_step=600.0), gpu(policy="lrr")
+    assert 1800 <= cycles(found, lrr) < 1950
+    assert cycles(found, lrr, "warpsight~even-pace") > 2300
+    # where no server is full, a place is free only when a warp has had its time
+    assert cycles(changed(found, l1_cycles=2.0), lrr) >= 1400
+
+
+def test_warps_in_step_are_at_issue_slots_and_load_store_unit_at_the_same_time() -> None:
+    """Seven warps behind the first take 700 cycles of the slots and 350 of the unit, one after the other 1,050 beside its 160."""
+    found = launched(COMPUTE, LaunchShape(28, 8, 1), l1_cycles=50.0, stall_in_step=60.0)
+    assert cycles(found, gpu(policy="lrr")) == pytest.approx(160 + 700)
+    assert cycles(found, gpu(policy="lrr"), "warpsight~step-overlap") == pytest.approx(160 + 1050)
+
+
 def test_unequal_blocks_leave_sms_idle() -> None:
     """Two waves of 64 warps issue 12,800 cycles, and half as long again for being unequal."""
     equal = launched(COMPUTE, LaunchShape(28 * 16, 8, 8))
@@ -273,11 +301,17 @@ BINDING = {
     "spread": ({"channel_share": 0.5}, gpu(dram=1e9)),
     "asynchronous": ({"block_cycles": 1e5, "asynchronous": 0.5}, gpu()),
     "in-step": ({"stall_in_step": 300.0}, gpu(policy="lrr")),
+    "step-overlap": ({"l1_cycles": 40.0}, gpu(policy="lrr")),
+    "even-pace": ({"l1_cycles": 200.0, "stall_in_step": 300.0}, gpu(policy="lrr")),
     "barriers": ({"barriers": 9.0, "stall_cycles": 5000.0, "stall_in_step": 4500.0}, gpu()),
     "last-warp": ({}, gpu()),
     "launch": ({}, gpu(dispatch=DispatchSpec(2000, 0.6, 400, 7))),
     "unequal-blocks": ({"work_imbalance": 1.5}, gpu()),
 }
+
+
+# the parts that save time
+SAVING = ("overlap", "own-time", "l1-pipeline", "step-overlap", "even-pace")
 
 
 def test_every_part_has_a_case_below() -> None:
@@ -289,8 +323,7 @@ def test_part_left_out_is_felt_where_it_binds(part: str) -> None:
     demands, machine = BINDING[part]
     found = launched([(50, 300, 2, 2, 12, 6, 10, 5)], LaunchShape(28 * 12, 8, 3), **demands)
     without, whole = cycles(found, machine, f"warpsight~{part}"), cycles(found, machine)
-    # the parts that save time
-    assert without > whole * 1.001 if part in ("overlap", "own-time", "l1-pipeline") else without < whole * 0.99
+    assert without > whole * 1.001 if part in SAVING else without < whole * 0.99
 
 
 def test_blocks_that_fill_the_sms_better_than_their_number_take_less_whatever_binds() -> None:

@@ -118,19 +118,21 @@ def queueing_stall(misses: Any, sm_count: Any, service: Any, exposed: Any) -> An
 # Mean-value analysis of one class of customers after Schweitzer (1979) and Bard (1979): a customer that arrives at a server finds
 # (C - 1) / C of the mean queue. The fixed point X sum_k R_k + X Z = C with R_k = D_k / (1 - (C - 1) / C X D_k) is a root of a
 # convex increasing function of the throughput X, so Newton's method from above converges without overshooting, for all rows at
-# once.
+# once. Of a service whose time is constant, half is left on average when another customer arrives, and not all of it as of one
+# whose time is random (exponential): R_k = D_k (1 - u / 2) / (1 - u), u = (C - 1) / C X D_k, as Pollaczek and Khinchine have it.
 
 # From above, each step at least halves the distance; near the solution convergence is quadratic.
 _MOST_STEPS = 64
 _CLOSE = 1e-15
 
 
-def closed_network(demands: Floats, delay: Floats, customers: Floats) -> tuple[Floats, Floats]:
+def closed_network(demands: Floats, delay: Floats, customers: Floats, random: Floats | float = 1.0) -> tuple[Floats, Floats]:
     """Throughput [R] (rounds of one customer per cycle) and residence [R, K] (cycles a round at each server, queueing included).
 
     `demands` [R, K]: cycles of service per round at each of K servers; `delay` [R]: cycles per round elsewhere; `customers` [R]: at
-    least 1. A delay is negative if a customer is at several servers at once: the overlap is subtracted. The throughput never
-    exceeds 1 / the largest demand (the bottleneck law). Raises ValueError for a row without any cycles.
+    least 1. A delay is negative if a customer is at several servers at once: the overlap is subtracted. `random` [R]: the squared
+    coefficient of variation of service times, 0 (constant) to 1 (exponential). The throughput never exceeds 1 / the largest demand
+    (the bottleneck law). Raises ValueError for a row without any cycles.
     """
     largest = demands.max(axis=1)
     if not (demands.sum(axis=1) + delay > 0).all():
@@ -140,21 +142,21 @@ def closed_network(demands: Floats, delay: Floats, customers: Floats) -> tuple[F
     bottleneck = np.divide(1.0, largest, out=np.full(len(delay), np.inf), where=largest > 0)
     rate = np.minimum(customers / (delay + demands.sum(axis=1)), bottleneck)
     residence = np.empty_like(demands)
+    done = np.broadcast_to((1.0 - np.asarray(random, dtype=np.float64)) / 2, delay.shape)  # of the service that an arrival finds
     for rows in pieces(len(delay), demands.shape[1]):
-        rate[rows] = _solve(demands[rows], delay[rows], customers[rows], others[rows], rate[rows])
-        residence[rows] = demands[rows] / _left(demands[rows], others[rows] * rate[rows])
+        rate[rows] = _solve(demands[rows], delay[rows], customers[rows], others[rows], done[rows], rate[rows])
+        residence[rows] = _residence(demands[rows], others[rows] * rate[rows], done[rows])[0]
     return rate, residence
 
 
-def _solve(demands: Floats, delay: Floats, customers: Floats, others: Floats, above: Floats) -> Floats:
+def _solve(demands: Floats, delay: Floats, customers: Floats, others: Floats, done: Floats, above: Floats) -> Floats:
     """The throughput, from a bound `above` it; the bound itself where it limits the throughput."""
     rate = above
     going = np.ones(len(rate), dtype=np.bool_)
     for _ in range(_MOST_STEPS):
-        left = _left(demands, others * rate)
-        residence = demands / left
+        residence, growth = _residence(demands, others * rate, done)
         excess = rate * (delay + residence.sum(axis=1)) - customers
-        slope = delay + (residence / left).sum(axis=1)
+        slope = delay + growth.sum(axis=1)
         step = np.maximum(excess, 0.0) / slope
         # a row that has converged does not change: its last digits must not depend on its neighbours
         rate = np.where(going, rate - step, rate)
@@ -164,6 +166,11 @@ def _solve(demands: Floats, delay: Floats, customers: Floats, others: Floats, ab
     return rate
 
 
-def _left(demands: Floats, seen: Floats) -> Floats:
-    """The part of each server's time that `seen` [R] rounds per cycle of the other customers leave."""
-    return np.asarray(1.0 - seen[:, None] * demands)
+def _residence(demands: Floats, seen: Floats, done: Floats) -> tuple[Floats, Floats]:
+    """Cycles R [R, K] at each server while the others make `seen` [R] rounds per cycle, and the derivative of X R by X.
+
+    `done` [R] of a service is over when another customer arrives, on average.
+    """
+    busy = seen[:, None] * demands
+    left, over = 1.0 - busy, done[:, None] * busy
+    return demands * (1.0 - over) / left, demands * (1.0 - over * (2.0 - busy)) / left / left

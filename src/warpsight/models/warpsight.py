@@ -40,6 +40,8 @@ WARPSIGHT_PARTS = {
     "spread": "traffic that goes to few slices or channels at a time has only their bandwidth",
     "asynchronous": "where warps wait on mbarriers or copy asynchronously the block is the customer; copies go beside it",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
+    "step-overlap": "under lrr some warps of a block issue while others are at the load-store unit: the longer service counts",
+    "even-pace": "under lrr the blocks of an SM have one pace: the last wave ends with one stall, and begins in the one before",
     "barriers": "under gto barriers hold the warps of a block together: the block is the customer, the more so the more there are",
     "last-warp": "the launch ends with its last warp, whose stalls no other warp hides",
     "launch": "grids begin and end, the GPU sends blocks to SMs at its pace, and blocks and their warps do not start at once",
@@ -92,7 +94,8 @@ class Warpsight(Model):
         equations=(
             "X (Z + sum_k R_k) = C, R_k = D_k / (1 - (C - 1) / C X D_k), X <= 1 / max_k D_k (mean-value analysis, bottleneck law)",
             "the memory system's D: the same for C = MSHRs x SMs misses at NoC and DRAM, Z their flight (MDM eq. 4 less the L1's)",
-            "the last wave takes max(A, B + B Z / (B + Z)), A a warp alone, B the largest demand of all; under lrr at least C / X",
+            "the last wave takes max(A, B + B Z / (B + Z)), A a warp alone, B the largest demand of all; under lrr A is at least "
+            "C / X of constant services, less what the full waves took beyond A, and Z is one stall, sum of squares / sum",
             "the load-store unit's D: its requests, the additional cycles of stores and atomics, and misses x flight x way_wait",
             "unequal blocks: a fluid model of the SMs, older warps first, younger ones with what remains (intervals/demands.py)",
             *(f"{name}: {what}" for name, what in WARPSIGHT_PARTS.items()),
@@ -205,13 +208,13 @@ class Warpsight(Model):
             stall = demands.block_cycles - instructions * np.maximum(group / slots, 1.0)
             own = stall - demands.block_cycles + group * (servers[:, 0] + servers[:, 1] + demands.l1_cycles)
         starting = self._starting(servers, waves, group, per_block)
-        apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once + starting, waves.last, step)
+        apart, residence = self._cycles(servers, group, waves, stall - own - group * at_once + starting, step, _mean_stall(profile))
         # under gto they reach a barrier one after the other, as through a pipeline, the closer together the more barriers there are
         behind = np.maximum((per_block - 1.0) * (servers.sum(axis=1) - servers.max(axis=1)), per_block * at_once)
         blocks = np.full(len(warps), per_block)
         one = self._own_time(demands, servers, waves, instructions, np.ones(len(warps)))
         joined = demands.stall_in_step - one - behind + starting
-        together, _ = self._cycles(servers, blocks, warps, joined, waves.last, np.zeros_like(step))
+        together, _ = self._cycles(servers, blocks, waves, joined, np.zeros_like(step))
         mixed = apart + demands.barriers / (demands.barriers + 1.0) * (together - apart)
         total = np.where(step, apart, mixed)
         a_cycle = np.divide(residence[:, 2], port, out=np.zeros_like(port), where=port > 0)
@@ -246,32 +249,44 @@ class Warpsight(Model):
         """Cycles [R] of a group's services that are part of the instructions and stalls of its warps, and so no further delay.
 
         A group of `group` [R] warps alone takes its instructions, on as many schedulers as it has warps for, and the stalls of one
-        warp. Units belong to a scheduler, and the load-store unit to the SM.
+        warp. Units belong to a scheduler, and the load-store unit to the SM. Some of the other warps issue while others are at the
+        load-store unit.
         """
         if not self._has("own-time"):
             return 0.0 * group
         design = waves.design
         slots = np.minimum(design.sm_schedulers * design.sm_issue_width, waves.warps)
-        issue = group * servers[:, 0] - instructions * np.maximum(group / slots, 1.0)
-        return np.asarray(issue + servers[:, 1] * np.minimum(group, design.sm_schedulers) + demands.l1_cycles)
+        turns = np.maximum(group / slots, 1.0)
+        issue = group * servers[:, 0] - instructions * turns
+        own = issue + servers[:, 1] * np.minimum(group, design.sm_schedulers) + demands.l1_cycles
+        if self._has("step-overlap"):
+            own += np.minimum(instructions * (turns - 1.0), demands.l1_cycles * (group - 1.0))
+        return np.asarray(own)
 
     def _cycles(
-        self, servers: Floats, group: Floats, warps: Floats, delay: Floats, last: Bools, in_step: Bools
+        self, servers: Floats, group: Floats, waves: Residency, delay: Floats, in_step: Bools, stall: float = 1.0
     ) -> tuple[Floats, Floats]:
-        """Cycles of `warps` [R] that circulate in groups of `group` [R], and the residence [R, 4] of one group at each server.
+        """Cycles of warps that circulate in groups of `group` [R], and the residence [R, 4] of one group at each server.
 
         `servers` [R, 4]: cycles of service of a warp; `delay` [R]: cycles of a group elsewhere, without those that services hide.
-        `last` [R]: no wave follows; `in_step` [R]: the groups begin together and wait for the same at the same time.
+        `in_step` [R]: the groups begin together and wait for the same at the same time. `stall`: the part of a group's stalls that
+        one of them is.
         """
-        demands, slowest = servers * group[:, None], servers.max(axis=1)
+        warps, demands, slowest = waves.warps, servers * group[:, None], servers.max(axis=1)
         elsewhere = np.maximum(delay, slowest * group - demands.sum(axis=1))
-        throughput, residence = closed_network(demands, elsewhere, warps / group)
+        # in step, each round has the services of the one before, in the same order
+        even = in_step & self._has("even-pace")
+        throughput, residence = closed_network(demands, elsewhere, warps / group, np.where(even & waves.last, 0.0, 1.0))
         alone = demands.sum(axis=1) + elsewhere
         rest = alone - slowest * group if self._has("last-warp") else 0.0 * delay
         queued = warps / group / throughput
         # groups in step reach a server together, also in the last wave: none of them leaves it before the network's time
-        least = np.where(in_step, queued, 0.0)
-        return np.where(last, np.maximum(_last_wave(alone, warps * slowest, rest), least), queued), residence
+        least = np.maximum(alone, np.where(in_step, queued, 0.0))
+        # Where a server is full, each gets the same part of it. So the last group has one of its stalls left when the others are
+        # done. Small differences add up over a wave: its blocks end over a while, and others start in their places meanwhile.
+        over = np.bincount(waves.point, np.where(waves.last, 0.0, waves.times * np.maximum(queued - alone, 0.0)))[waves.point]
+        end = _last_wave(least - np.where(even, over, 0.0), warps * slowest, np.where(even, stall, 1.0) * rest)
+        return np.where(waves.last, end, queued), residence
 
     def _flight(self, demands: ResourceDemands, design: Design) -> Floats:
         """Cycles [R] for which a miss holds its MSHR and its way of the set, without queues."""
@@ -311,7 +326,7 @@ def _not_before(slowest: float, profile: IntervalProfile, design: Design, stack:
 
 
 def _last_wave(alone: Floats, bound: Floats, delay: Floats) -> Floats:
-    """Cycles of the last wave, from a warp alone, the largest demand of all warps, and a warp's stalls.
+    """Cycles of the last wave, at least those of a warp `alone`, from the largest demand of all warps, and a warp's stalls.
 
     No other warp hides the stalls of the last warp after the others are done: almost all of its stalls if the wave is much longer
     than they are, and a smaller part the shorter the wave is. The form is the simplest that grows with both and stays below their
@@ -327,6 +342,12 @@ def _stalls(profile: IntervalProfile, demands: ResourceDemands, stall: Floats) -
     conflicts = demands.stall_conflict_share
     others = max(1.0 - from_memory - conflicts, 0.0)
     return {"banks": stall * conflicts, "com_data": stall * others, "mem_data": stall * (1.0 - conflicts - others)}
+
+
+def _mean_stall(profile: IntervalProfile) -> float:
+    """The part of a warp's stall cycles that one stall is, in the mean over these cycles: 1 of a single stall, or of none."""
+    total = float(profile.stall_cycles.sum())
+    return float(((profile.stall_cycles / total) ** 2).sum()) if total > 0 else 1.0
 
 
 def _divided(total: Floats, issue: Floats, waits: dict[str, Floats]) -> dict[str, Floats]:
