@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.analysis.advice.rewriting import (
     Accesses,
@@ -67,21 +66,18 @@ def _data_registers(instruction: StaticInstruction, text: str) -> int:
 
 
 def repeated(trace: KernelTrace, visits: Visits) -> tuple[Longs, list[StaticInstruction]]:
-    """The executions of loads and stores that a register would make needless, as `skipping` numbers them; and these instructions.
+    """The executions of loads and stores that a register would make needless, as `skipping` numbers them; and the instructions
+    that access the same addresses, these among them.
 
     They access an address that the thread has accessed before (a load), or will store to again (a store), with the same registers
     in its address, none of which is written in between, the same lanes, and no barrier, fence or atomic in between. No other
     instruction of the blocks looked at accesses the same sectors, unless all only load.
     """
-    skipped, found = [np.zeros(0, dtype=np.int64)], list[StaticInstruction]()
-    repeats = {address: _repeats(trace, visits, address, members) for address, members in _addresses(trace).items()}
-    repeats = {address: executions for address, executions in repeats.items() if len(executions)}
-    alone = _not_shared(trace, {address: _addresses(trace)[address] for address in repeats})
-    for address in alone:
-        skipped.append(repeats[address])
-        pcs = set((repeats[address] % len(trace.instructions)).tolist())
-        found += [i for i in trace.instructions if i.pc in pcs]
-    return np.sort(np.concatenate(skipped)), found
+    addresses = _addresses(trace)
+    repeats = {address: _repeats(trace, visits, address, members) for address, members in addresses.items()}
+    alone = list(_not_shared(trace, {address: addresses[address] for address, executions in repeats.items() if len(executions)}))
+    skipped = np.concatenate([np.zeros(0, dtype=np.int64), *(repeats[address] for address in alone)])
+    return np.sort(skipped), [member for address in alone for member in addresses[address]]
 
 
 def _repeats(trace: KernelTrace, visits: Visits, address: Address, members: list[StaticInstruction]) -> Longs:
@@ -145,6 +141,50 @@ def _not_shared(trace: KernelTrace, addresses: dict[Address, list[StaticInstruct
             yield address
 
 
+def loads_first(code: list[StaticInstruction]) -> list[StaticInstruction]:
+    """The code of a basic block as a compiler orders it where no store is in the way: loads, and what makes their addresses, first.
+
+    What else accesses memory, and barriers, stay where they are, and loads behind them. A register that is written again in the
+    block is another one each time, but the last.
+    """
+    last = {register: k for k, i in enumerate(code) for register in i.destinations}
+    new, named, after = max((0, *last, *(r for i in code for r in i.sources))) + 1, dict[int, int](), list[StaticInstruction]()
+    for k, i in enumerate(code):
+        sources = tuple(named.get(r, r) for r in i.sources)
+        for r in i.destinations:
+            named[r] = r if last[r] == k else new
+            new += last[r] != k
+        after.append(replace(i, sources=sources, destinations=tuple(named[r] for r in i.destinations)))
+    ordered, part = list[StaticInstruction](), list[StaticInstruction]()
+    for i in after:
+        if (i.event_bytes and not (i.access == LOAD and _is_plain(i))) or i.op_class in ("barrier", "branch", "control"):
+            ordered += [*_split(part), i]
+            part = []
+        else:
+            part.append(i)
+    return ordered + _split(part)
+
+
+def _split(part: list[StaticInstruction]) -> list[StaticInstruction]:
+    """The loads and what they need first, in their order; but nothing is moved over another use of a register that it writes."""
+    needed, wanted = set[int](), set[int]()
+    for k in reversed(range(len(part))):
+        if part[k].access == LOAD or wanted.intersection(part[k].destinations):
+            needed.add(k)
+            wanted.update(part[k].sources)
+    first, rest = list[StaticInstruction](), list[StaticInstruction]()
+    behind, read, stuck = set[int](), set[int](), False  # written and read by what stays behind; whether a load does
+    for k, i in enumerate(part):
+        clear = behind.isdisjoint((*i.sources, *i.destinations)) and read.isdisjoint(i.destinations)
+        ready = k in needed and clear and not (stuck and i.access == LOAD)
+        if not ready:
+            read.update(i.sources)
+            behind.update(i.destinations)
+            stuck = stuck or i.access == LOAD
+        (first if ready else rest).append(i)
+    return first + rest
+
+
 class Registers:
     """Loads and stores at one address again and again: the trace is rewritten, and everything is evaluated again."""
 
@@ -162,13 +202,14 @@ class Registers:
         skipped, members = repeated(trace, visits)
         count = len(trace.instructions)
         path = np.searchsorted(visits.first, skipped // count, side="right") - 1
-        times = np.bincount(skipped % count, weights=_warps(trace)[path], minlength=count)
+        times = np.bincount(skipped % count, weights=path_use(trace)[0][path].astype(np.float64), minlength=count)
         if times.sum() < _LEAST * trace.header.recorded_instructions:
             return
         lines = heaviest_lines(case, lambda pc: times[pc] > 0, times.astype(np.int64))
-        kinds = {member.access for member in members}
+        kinds = {member.access for member in members if times[member.pc]}
         what = "loads and stores" if len(kinds) > 1 else "stores" if STORE in kinds else "loads"
         again = "stores to an address that it stores to again" if STORE in kinds else "loads what it has loaded before"
+        assembled = trace.header.level == "sass" and STORE in kinds  # the order of PTX is that of the source
         executed = case.profiled.misses.executions[[member.pc for member in members]].sum()
         yield WhatIf(
             title=f"{what} of {listed([row for _, row, _ in lines])} once: a register holds the value meanwhile",
@@ -179,12 +220,8 @@ class Registers:
             if STORE in kinds
             else "a local variable, or __restrict__, so that the compiler knows that no store changes it",
             owner=PROGRAMMER,
-            evaluate=lambda: case.with_trace(skipping(trace, visits, skipped)),
+            evaluate=lambda: case.with_trace(skipping(trace, visits, skipped, loads_first if assembled else list)),
         )
-
-
-def _warps(trace: KernelTrace) -> npt.NDArray[np.float64]:
-    return path_use(trace)[0].astype(np.float64)
 
 
 # -- What if loads of the same word by all threads of the grid came from the constant cache?

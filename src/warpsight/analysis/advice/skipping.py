@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -12,8 +12,9 @@ from warpsight.analysis.advice.rewriting import Longs, with_events, with_share
 from warpsight.base.errors import LimitError
 from warpsight.intervals.usage import occurrences, path_use
 from warpsight.traces.events import EventReader
-from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, TraceChunk
+from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk
 
+Arrangement = Callable[[list[StaticInstruction]], list[StaticInstruction]]
 # Visits of basic blocks of all paths together that are looked at.
 _MOST_VISITS = 1 << 22
 
@@ -41,10 +42,11 @@ def visits_of(trace: KernelTrace) -> Visits:
     return Visits(block, lanes, of_run[np.asarray(table.offset, dtype=np.int64)], of_run)
 
 
-def skipping(trace: KernelTrace, visits: Visits, skipped: Longs) -> KernelTrace:
+def skipping(trace: KernelTrace, visits: Visits, skipped: Longs, arranged: Arrangement = list) -> KernelTrace:
     """`trace` without the executions `skipped`: sorted numbers, visit x instructions + pc.
 
-    A visit that leaves out instructions is one of a basic block of its own, with the others; one without any others is none.
+    A visit that leaves out instructions is one of a basic block of its own, with the others; one without any others is none. These
+    are `arranged`, which must keep the order of those with events.
     """
     count = len(trace.instructions)
     visit, pc = skipped // count, skipped % count
@@ -59,7 +61,7 @@ def skipping(trace: KernelTrace, visits: Visits, skipped: Longs) -> KernelTrace:
             continue
         begin, end = np.searchsorted(visit, (example[each], example[each] + 1))
         gone = set(pc[begin:end].tolist())
-        left = [i for i in trace.instructions[trace.block_start[block] : trace.block_start[block + 1]] if i.pc not in gone]
+        left = arranged([i for i in trace.instructions[trace.block_start[block] : trace.block_start[block + 1]] if i.pc not in gone])
         number[each] = len(start) - 1 if left else -1
         if left:
             instructions += [replace(i, pc=len(instructions) + k) for k, i in enumerate(left)]

@@ -204,9 +204,10 @@ class ResidentBlocks:
         _, row, _ = heaviest_lines(case, lambda pc: bool(once[pc]), times)[0]
         blocks = -(-header.blocks // factor)
         yield WhatIf(
-            title=f"the same work in {blocks} blocks instead of {header.blocks}, which begin once, such as {line_name(row)}",
+            title=f"one prologue for {factor} blocks: the same work in {blocks} blocks instead of {header.blocks}",
             place=place_of(row),
-            reason=f"{percent(share)} of the instructions are the same in all blocks, and {resident} blocks are resident at once",
+            reason=f"{percent(share)} of the instructions are the same in all blocks, most of them at {line_name(row)}; {resident} blocks "
+            "are resident at once",
             cost="a persistent kernel: a loop over the tiles or elements of a block, after what is the same for all",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_trace(in_few_blocks(trace, factor, once)),
