@@ -12,7 +12,15 @@ import pytest
 from explained import KERNELS, traces
 
 import warpsight
-from warpsight.analysis.advice import divergence_rules, memory_rules, product_rules, redundancy_rules, resource_rules, reuse_rules, work_rules
+from warpsight.analysis.advice import (
+    divergence_rules,
+    memory_rules,
+    product_rules,
+    redundancy_rules,
+    resource_rules,
+    reuse_rules,
+    work_rules,
+)
 from warpsight.analysis.advice.advise import LEAST_GAIN, OURS, Advice, advise_trace, all_rules
 from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, L1Hits, coalesced, combined, doubled_hits
 from warpsight.analysis.advice.resource_rules import Balance, Fusion, LaunchOverhead, balanced

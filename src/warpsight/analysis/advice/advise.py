@@ -34,8 +34,9 @@ LEAST_SHOWN = 0.05
 
 # Our rules in the order in which they are tried.
 OURS: tuple[Rule, ...] = (
-    TensorCores(), WarpTiles(), Pipelining(), WorkPerThread(), Tiling(), WideLoads(), Registers(), Constants(), Coalescing(), L1Hits(),
-    BankConflicts(), Atomics(), OccupancyStep(), Balance(), ResidentBlocks(), LaunchOverhead(), Fusion(), Divergence(), Doubled(),
+    TensorCores(), WarpTiles(), Pipelining(), WorkPerThread(), Tiling(), WideLoads(), Registers(), Constants(), Coalescing(),
+    L1Hits(), BankConflicts(), Atomics(), OccupancyStep(), Balance(), ResidentBlocks(), LaunchOverhead(), Fusion(), Divergence(),
+    Doubled(),
 )  # fmt: skip
 
 for _rule in OURS:

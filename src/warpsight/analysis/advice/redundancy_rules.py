@@ -1,4 +1,4 @@
-"""What if accesses that are the same again were not made: by a thread at one address again and again, or by all threads of the grid?"""
+"""What if accesses that repeat were not made: of a thread at one address, or of all threads of the grid at the same words?"""
 
 from __future__ import annotations
 
@@ -226,15 +226,15 @@ class Registers:
 
 # -- What if loads of the same word by all threads of the grid came from the constant cache?
 
-# Bytes of __constant__ variables that a kernel can have (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+# Bytes of __constant__ variables that a kernel can have (CUDA C++ Programming Guide, "Technical Specifications").
 _CONSTANT_BYTES = 64 * 1024
 # The part of all sectors that each warp touches, from which on the warps are taken to read the same.
 _LEAST_COMMON = 0.5
 
 
 def uniform_loads(trace: KernelTrace) -> tuple[list[int], int]:
-    """The loads whose lanes read one word, of a few that all warps of the first blocks read and no instruction writes: their pcs, and
-    the bytes of the sectors that they touch."""
+    """The loads whose lanes read one word, of a few that all warps of the first blocks read and no instruction writes: their pcs,
+    and the bytes of the sectors that they touch."""
     texts, chunk = texts_of(trace), next(iter(trace.chunks), None)
     if not any(texts) or chunk is None:
         return [], 0
@@ -290,10 +290,10 @@ class Constants:
         yield WhatIf(
             title=f"loads of {listed([row for _, row, _ in lines])} from __constant__ memory, or a kernel parameter",
             place=place_of(lines[0][1]),
-            reason=f"all lanes load the same word, and all warps the same {bytes_:,} bytes; these loads are {percent(share)} of the "
-            f"instructions, and {percent(float(port[pcs].sum()) / float(port.sum()))} of the cycles of the load-store unit",
-            cost=f"a __constant__ array, or a struct that is passed by value; {_CONSTANT_BYTES // 1024} KiB at most. __ldg() does not "
-            "save these accesses of the L1",
+            reason=f"all lanes load the same word, and all warps the same {bytes_:,} bytes; these loads are {percent(share)} of "
+            f"the instructions, and {percent(float(port[pcs].sum()) / float(port.sum()))} of the cycles of the load-store unit",
+            cost=f"a __constant__ array, or a struct that is passed by value; {_CONSTANT_BYTES // 1024} KiB at most. __ldg() does "
+            "not save these accesses of the L1",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_trace(from_constants(trace, pcs)),
         )

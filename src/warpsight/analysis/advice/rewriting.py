@@ -1,4 +1,4 @@
-"""Traces with other instructions: which registers depend on the thread or block, and the accesses of a trace read and written as arrays."""
+"""Traces with other instructions: which registers depend on the thread or block, and the accesses of a trace as arrays."""
 
 from __future__ import annotations
 
@@ -183,8 +183,8 @@ _AXES = "xyz"
 
 
 def differing_axes(block: tuple[int, int, int], stride: int) -> set[str]:
-    """The special registers with the thread index along the axes in which the lanes of a warp differ from those of the warp `stride`
-    further on, in any block of threads `block`: `tid.x`."""
+    """The thread indices, such as `tid.x`, in which the lanes of a warp differ from those of the warp `stride` further on, in any
+    block of threads `block`."""
     thread = np.arange(block[0] * block[1] * block[2])
     index = dict(zip(_AXES, (thread % block[0], thread // block[0] % block[1], thread // (block[0] * block[1])), strict=True))
     apart = 32 * stride

@@ -21,8 +21,8 @@ _MOST_VISITS = 1 << 22
 
 @dataclass(frozen=True)
 class Visits:
-    """The basic blocks that the warps on each path execute, one entry a visit: `block` and active `lanes`, int64 [visits]. Path p has
-    the visits `first[p]` to `first[p + 1]`; run r of the path table begins at visit `of_run[r]`.
+    """The basic blocks that the warps on each path execute, one entry a visit: `block` and active `lanes`, int64 [visits]. Path p
+    has the visits `first[p]` to `first[p + 1]`; run r of the path table begins at visit `of_run[r]`.
     """
 
     block: Longs
@@ -61,7 +61,8 @@ def skipping(trace: KernelTrace, visits: Visits, skipped: Longs, arranged: Arran
             continue
         begin, end = np.searchsorted(visit, (example[each], example[each] + 1))
         gone = set(pc[begin:end].tolist())
-        left = arranged([i for i in trace.instructions[trace.block_start[block] : trace.block_start[block + 1]] if i.pc not in gone])
+        whole = trace.instructions[trace.block_start[block] : trace.block_start[block + 1]]
+        left = arranged([i for i in whole if i.pc not in gone])
         number[each] = len(start) - 1 if left else -1
         if left:
             instructions += [replace(i, pc=len(instructions) + k) for k, i in enumerate(left)]
@@ -109,7 +110,7 @@ class _Skipping(ChunkSource):
 # -- Blocks that do the work of several.
 
 class _InTurn(ChunkSource):
-    """The chunks of a trace, `factor` blocks in a row as one. `paths` numbers the paths of a warp that becomes one, as they are found."""
+    """The chunks of a trace, `factor` blocks in a row as one. `paths` numbers the paths of what becomes one warp."""
 
     def __init__(self, trace: KernelTrace, factor: int) -> None:
         self._trace, self._factor, self._reader = trace, factor, EventReader(trace)
@@ -142,8 +143,8 @@ class _InTurn(ChunkSource):
 
 
 def in_turn(trace: KernelTrace, factor: int) -> tuple[KernelTrace, list[Longs]]:
-    """`trace` with blocks that do the work of `factor` blocks in a row, one after the other; and for each path of it the runs at which
-    the second and later ones of these begin. Raises LimitError where the paths become too long."""
+    """`trace` with blocks that do the work of `factor` blocks in a row, one after the other; and for each path of it the runs at
+    which the second and later ones of these begin. Raises LimitError where the paths become too long."""
     chunks, table = _InTurn(trace, factor), trace.paths
     runs = np.diff(np.asarray(table.offset, dtype=np.int64))
     lengths = [runs[list(path)] for path in chunks.paths]

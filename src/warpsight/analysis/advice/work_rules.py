@@ -183,7 +183,7 @@ def same_in_all_blocks(trace: KernelTrace) -> Bools:
 
 
 class ResidentBlocks:
-    """A prologue that all blocks repeat: the trace is rewritten for blocks that do the work of several, and all is evaluated again."""
+    """A prologue that all blocks repeat: the trace is rewritten for blocks that do the work of several, and evaluated again."""
 
     name = "resident_blocks"
 
@@ -206,8 +206,8 @@ class ResidentBlocks:
         yield WhatIf(
             title=f"one prologue for {factor} blocks: the same work in {blocks} blocks instead of {header.blocks}",
             place=place_of(row),
-            reason=f"{percent(share)} of the instructions are the same in all blocks, most of them at {line_name(row)}; {resident} blocks "
-            "are resident at once",
+            reason=f"{percent(share)} of the instructions are the same in all blocks, most of them at {line_name(row)}; "
+            f"{resident} blocks are resident at once",
             cost="a persistent kernel: a loop over the tiles or elements of a block, after what is the same for all",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_trace(in_few_blocks(trace, factor, once)),
@@ -215,7 +215,7 @@ class ResidentBlocks:
 
 
 def in_few_blocks(trace: KernelTrace, factor: int, once: Bools) -> KernelTrace:
-    """`trace` with blocks that do the work of `factor` blocks, and execute what is `once` for the first alone. Raises LimitError."""
+    """`trace` with blocks that do the work of `factor` blocks, and what is `once` for the first alone. Raises LimitError."""
     turns, starts = in_turn(trace, factor)
     visits = visits_of(turns)
     later = np.zeros(len(visits.block), dtype=np.bool_)
