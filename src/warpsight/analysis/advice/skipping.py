@@ -110,10 +110,10 @@ class _Skipping(ChunkSource):
 # -- Blocks that do the work of several.
 
 class _InTurn(ChunkSource):
-    """The chunks of a trace, `factor` blocks in a row as one. `paths` numbers the paths of what becomes one warp."""
+    """The chunks of a trace, blocks in a row as one of `few`. `paths` numbers the paths of what becomes one warp."""
 
-    def __init__(self, trace: KernelTrace, factor: int) -> None:
-        self._trace, self._factor, self._reader = trace, factor, EventReader(trace)
+    def __init__(self, trace: KernelTrace, few: int) -> None:
+        self._trace, self._few, self._reader = trace, few, EventReader(trace)
         self.paths: dict[tuple[int, ...], int] = {}
         self.blocks = 0
         for _ in self:
@@ -123,7 +123,8 @@ class _InTurn(ChunkSource):
         per_block, done = self._trace.header.warps_per_block, 0
         for chunk in self._trace.chunks:
             warp = np.arange(len(chunk.path))
-            merged = warp // (per_block * self._factor) * per_block + warp % per_block
+            group = (chunk.first_warp + warp) // per_block * self._few // self._trace.header.recorded_blocks
+            merged = (group - group[0]) * per_block + warp % per_block
             order = np.argsort(merged, kind="stable")
             count = int(merged[-1]) + 1
             events = self._reader.read(chunk)
@@ -142,10 +143,11 @@ class _InTurn(ChunkSource):
         self.blocks = done
 
 
-def in_turn(trace: KernelTrace, factor: int) -> tuple[KernelTrace, list[Longs]]:
-    """`trace` with blocks that do the work of `factor` blocks in a row, one after the other; and for each path of it the runs at
-    which the second and later ones of these begin. Raises LimitError where the paths become too long."""
-    chunks, table = _InTurn(trace, factor), trace.paths
+def in_turn(trace: KernelTrace, few: int) -> tuple[KernelTrace, list[Longs]]:
+    """`trace` of all blocks with the work in `few` blocks, each that of several in a row, one after the other, and a block more where
+    a chunk ends; and for each path of it the runs at which the second and later ones of these begin. Raises LimitError where the
+    paths become too long."""
+    chunks, table = _InTurn(trace, few), trace.paths
     runs = np.diff(np.asarray(table.offset, dtype=np.int64))
     lengths = [runs[list(path)] for path in chunks.paths]
     if sum(int(each.sum()) for each in lengths) > _MOST_VISITS:
@@ -154,9 +156,5 @@ def in_turn(trace: KernelTrace, factor: int) -> tuple[KernelTrace, list[Longs]]:
     offset = np.concatenate([[0], np.cumsum([int(each.sum()) for each in lengths])])
     paths = PathTable(offset, table.block[old], table.lanes[old], table.repeat[old])
     starts = [offset[k] + np.cumsum(each)[:-1] for k, each in enumerate(lengths)]
-    header = trace.header
-    whole = -(-header.blocks // factor)
-    sampled = chunks.blocks if header.sampled_blocks else 0
-    grid = (whole if sampled else chunks.blocks, 1, 1)
-    changed = replace(header, grid=grid, sampled_blocks=sampled)
-    return replace(trace, header=changed, paths=paths, chunks=chunks, origin=""), starts
+    header = replace(trace.header, grid=(chunks.blocks, 1, 1))
+    return replace(trace, header=header, paths=paths, chunks=chunks, origin=""), starts

@@ -193,8 +193,7 @@ class ResidentBlocks:
         if launch is None or not has_texts(trace) or header.cluster_blocks > 1 or trace.waves is not None:
             return
         resident = launch.blocks_per_sm * case.gpu.sm_count
-        factor = -(-header.blocks // resident)
-        if factor < 2 or header.sampled_blocks:
+        if header.blocks <= resident or header.sampled_blocks:
             return
         times = occurrences(trace, path_use(trace)[0])
         once = same_in_all_blocks(trace)
@@ -202,21 +201,20 @@ class ResidentBlocks:
         if share < _LEAST_REPEATED:
             return
         _, row, _ = heaviest_lines(case, lambda pc: bool(once[pc]), times)[0]
-        blocks = -(-header.blocks // factor)
         yield WhatIf(
-            title=f"one prologue for {factor} blocks: the same work in {blocks} blocks instead of {header.blocks}",
+            title=f"one prologue for several blocks: the same work in {resident} blocks instead of {header.blocks}",
             place=place_of(row),
             reason=f"{percent(share)} of the instructions are the same in all blocks, most of them at {line_name(row)}; "
-            f"{resident} blocks are resident at once",
+            f"{resident} are resident at once",
             cost="a persistent kernel: a loop over the tiles or elements of a block, after what is the same for all",
             owner=PROGRAMMER,
-            evaluate=lambda: case.with_trace(in_few_blocks(trace, factor, once)),
+            evaluate=lambda: case.with_trace(in_few_blocks(trace, resident, once)),
         )
 
 
-def in_few_blocks(trace: KernelTrace, factor: int, once: Bools) -> KernelTrace:
-    """`trace` with blocks that do the work of `factor` blocks, and what is `once` for the first alone. Raises LimitError."""
-    turns, starts = in_turn(trace, factor)
+def in_few_blocks(trace: KernelTrace, few: int, once: Bools) -> KernelTrace:
+    """`trace` with the work in `few` blocks, each of which does what is `once` for its first one alone. Raises LimitError."""
+    turns, starts = in_turn(trace, few)
     visits = visits_of(turns)
     later = np.zeros(len(visits.block), dtype=np.bool_)
     for path, begins in enumerate(starts):
