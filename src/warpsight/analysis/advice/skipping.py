@@ -12,7 +12,7 @@ from warpsight.analysis.advice.rewriting import Longs, with_events, with_share
 from warpsight.base.errors import LimitError
 from warpsight.intervals.usage import occurrences, path_use
 from warpsight.traces.events import EventReader
-from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk
+from warpsight.traces.schema import ChunkSource, InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk
 
 Arrangement = Callable[[list[StaticInstruction]], list[StaticInstruction]]
 # Visits of basic blocks of all paths together that are looked at.
@@ -109,52 +109,47 @@ class _Skipping(ChunkSource):
 
 # -- Blocks that do the work of several.
 
-class _InTurn(ChunkSource):
-    """The chunks of a trace, blocks in a row as one of `few`. `paths` numbers the paths of what becomes one warp."""
-
-    def __init__(self, trace: KernelTrace, few: int) -> None:
-        self._trace, self._few, self._reader = trace, few, EventReader(trace)
-        self.paths: dict[tuple[int, ...], int] = {}
-        self.blocks = 0
-        for _ in self:
-            pass
-
-    def __iter__(self) -> Iterator[TraceChunk]:
-        per_block, done = self._trace.header.warps_per_block, 0
-        for chunk in self._trace.chunks:
-            warp = np.arange(len(chunk.path))
-            group = (chunk.first_warp + warp) // per_block * self._few // self._trace.header.recorded_blocks
-            merged = (group - group[0]) * per_block + warp % per_block
-            order = np.argsort(merged, kind="stable")
-            count = int(merged[-1]) + 1
-            events = self._reader.read(chunk)
-            place = np.empty_like(order)
-            place[order] = warp
-            kept = np.argsort(place[events.warp], kind="stable")
-            moved = with_events(self._trace, chunk, replace(events, warp=merged[events.warp]), kept)
-            ends = np.searchsorted(merged[order], np.arange(count + 1))
-            path = [tuple(chunk.path[order[a:b]].tolist()) for a, b in pairwise(ends.tolist())]
-            numbers = np.array([self.paths.setdefault(each, len(self.paths)) for each in path], dtype=np.int32)
-            yield replace(
-                moved, path=numbers, first_warp=done * per_block, event_offset=moved.event_offset[: count + 1],
-                sector_offset=moved.sector_offset[: count + 1],
-            )  # fmt: skip
-            done += count // per_block
-        self.blocks = done
-
-
 def in_turn(trace: KernelTrace, few: int) -> tuple[KernelTrace, list[Longs]]:
-    """`trace` of all blocks with the work in `few` blocks, each that of several in a row, one after the other, and a block more where
-    a chunk ends; and for each path of it the runs at which the second and later ones of these begin. Raises LimitError where the
-    paths become too long."""
-    chunks, table = _InTurn(trace, few), trace.paths
+    """`trace` of all blocks with the work in `few` blocks, each that of several in a row, one after the other; and for each path of
+    it the runs at which the second and later ones of these begin. Raises LimitError where that takes too much memory."""
+    chunk, per_block, table = _joined(trace), trace.header.warps_per_block, trace.paths
+    warp = np.arange(len(chunk.path))
+    merged = warp // per_block * few // trace.header.blocks * per_block + warp % per_block
+    order = np.argsort(merged, kind="stable")
+    place = np.empty_like(order)
+    place[order] = warp
+    events = EventReader(trace).read(chunk)
+    kept = np.argsort(place[events.warp], kind="stable")
+    ends = np.searchsorted(merged[order], np.arange(few * per_block + 1))
+    joined = [tuple(chunk.path[order[a:b]].tolist()) for a, b in pairwise(ends.tolist())]
+    numbers = {path: number for number, path in enumerate(dict.fromkeys(joined))}
+    path = np.array([numbers[each] for each in joined], dtype=np.int32)
+    moved = with_events(trace, replace(chunk, path=path), replace(events, warp=merged[events.warp]), kept)
     runs = np.diff(np.asarray(table.offset, dtype=np.int64))
-    lengths = [runs[list(path)] for path in chunks.paths]
+    lengths = [runs[list(each)] for each in numbers]
     if sum(int(each.sum()) for each in lengths) > _MOST_VISITS:
         raise LimitError("the blocks execute too many different instruction streams", remedy="use a smaller launch")
-    old = np.concatenate([np.arange(table.offset[p], table.offset[p + 1]) for path in chunks.paths for p in path])
+    old = np.concatenate([np.arange(table.offset[p], table.offset[p + 1]) for each in numbers for p in each])
     offset = np.concatenate([[0], np.cumsum([int(each.sum()) for each in lengths])])
     paths = PathTable(offset, table.block[old], table.lanes[old], table.repeat[old])
-    starts = [offset[k] + np.cumsum(each)[:-1] for k, each in enumerate(lengths)]
-    header = replace(trace.header, grid=(chunks.blocks, 1, 1))
-    return replace(trace, header=header, paths=paths, chunks=chunks, origin=""), starts
+    header = replace(trace.header, grid=(few, 1, 1))
+    changed = replace(trace, header=header, paths=paths, chunks=InMemory([moved]), origin="")
+    return changed, [offset[k] + np.cumsum(each)[:-1] for k, each in enumerate(lengths)]
+
+
+_MOST_SECTORS = 1 << 26
+
+
+def _joined(trace: KernelTrace) -> TraceChunk:
+    """All chunks as one."""
+    chunks = list[TraceChunk]()
+    for chunk in trace.chunks:
+        chunks.append(chunk)
+        if sum(len(each.sectors) for each in chunks) > _MOST_SECTORS:
+            raise LimitError(f"the launch touches over {_MOST_SECTORS:,} sectors", remedy="use a smaller launch")
+    event, sector = (
+        np.concatenate([[0], np.cumsum(np.concatenate([np.diff(np.asarray(getattr(each, name))) for each in chunks]))])
+        for name in ("event_offset", "sector_offset")
+    )
+    path, events, sectors = (np.concatenate([getattr(each, name) for each in chunks]) for name in ("path", "events", "sectors"))
+    return TraceChunk(0, path, event, events, sector, sectors)

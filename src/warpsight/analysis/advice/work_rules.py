@@ -200,7 +200,10 @@ class ResidentBlocks:
         share = float(times[once].sum()) / header.recorded_instructions
         if share < _LEAST_REPEATED:
             return
-        _, row, _ = heaviest_lines(case, lambda pc: bool(once[pc]), times)[0]
+        lines = heaviest_lines(case, lambda pc: bool(once[pc]), times)
+        if not lines:
+            return
+        row = lines[0][1]
         yield WhatIf(
             title=f"one prologue for several blocks: the same work in {resident} blocks instead of {header.blocks}",
             place=place_of(row),
