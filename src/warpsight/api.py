@@ -95,7 +95,7 @@ def check(
     """What is wrong with one launch of a kernel, or with a whole CUDA program: its findings, the same ones of all launches as one.
 
     `source` to `shared` are as for `trace`, and so are other values of a launch as keywords (`seed`, `arch`, `heap_bytes`, ...);
-    arrays stay as they are. `program` is a program built with ``nvcc -cudart shared``, and its arguments, instead of a kernel.
+    arrays stay as they are. `program` is a program built with ``nvcc``, and its arguments, instead of a kernel.
     `tools` are memcheck, racecheck, initcheck and synccheck, or ``all``; `order` is how many other orders of blocks, warps and
     lanes are tried, and their results compared. PTX is executed where there is PTX, unless `level` says otherwise.
     Raises WarpsightError for what cannot be run; what is wrong with the kernel is no exception.

@@ -12,7 +12,15 @@ import pytest
 from explained import KERNELS, traces
 
 import warpsight
-from warpsight.analysis.advice import divergence_rules, memory_rules, product_rules, resource_rules, reuse_rules, work_rules
+from warpsight.analysis.advice import (
+    divergence_rules,
+    memory_rules,
+    product_rules,
+    redundancy_rules,
+    resource_rules,
+    reuse_rules,
+    work_rules,
+)
 from warpsight.analysis.advice.advise import LEAST_GAIN, OURS, Advice, advise_trace, all_rules
 from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, L1Hits, coalesced, combined, doubled_hits
 from warpsight.analysis.advice.resource_rules import Balance, Fusion, LaunchOverhead, balanced
@@ -302,7 +310,7 @@ def test_text_is_narrow_and_says_what_was_left_out(advice: dict[str, Advice]) ->
 def test_every_rule_of_ours_is_registered_under_its_own_name() -> None:
     names = [rule.name for rule in OURS]
     assert [rule.name for rule in all_rules()][: len(names)] == names
-    modules = (divergence_rules, memory_rules, product_rules, resource_rules, reuse_rules, work_rules)
+    modules = (divergence_rules, memory_rules, product_rules, redundancy_rules, resource_rules, reuse_rules, work_rules)
     rules = {each.name for module in modules for each in vars(module).values() if hasattr(each, "propose")}
     assert rules == set(names)
     assert set(names) <= set(RULES.names())

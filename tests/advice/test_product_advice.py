@@ -184,10 +184,10 @@ def test_warps_that_become_one_execute_what_a_kernel_with_more_results_in_each_t
 
 def test_threads_whose_data_all_differ_are_not_advised_to_compute_more(run: Run) -> None:
     assert not _proposed(WorkPerThread(), run("lengths", 8, 128))
-    assert differing_axes((16, 16, 1), 1) == {"y"}
-    assert differing_axes((32, 8, 1), 1) == {"y"}
-    assert differing_axes((128, 1, 1), 1) == {"x"}
-    assert differing_axes((48, 4, 1), 1) == {"x", "y"}
+    assert differing_axes((16, 16, 1), 1) == {"tid.y"}
+    assert differing_axes((32, 8, 1), 1) == {"tid.y"}
+    assert differing_axes((128, 1, 1), 1) == {"tid.x"}
+    assert differing_axes((48, 4, 1), 1) == {"tid.x", "tid.y"}
 
 
 def test_staged_loads_read_each_sector_once_in_a_block(run: Run) -> None:

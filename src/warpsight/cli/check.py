@@ -25,7 +25,7 @@ examples:
   warpsight check reduce.cu --grid 64 --block 256 --arg 'f32[16384]:uniform' --arg 'f32[64]:zeros'
   warpsight check launch.yaml --tool racecheck,memcheck --format sarif -o findings.sarif
   warpsight check launch.yaml --order 20                       # are the results the same in 20 other orders?
-  warpsight check -- ./program --its options                   # a program built with nvcc -cudart shared
+  warpsight check -- ./program --its options                   # a program built with nvcc
 """
 
 

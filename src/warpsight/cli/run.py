@@ -23,7 +23,7 @@ from warpsight.reports.prediction import program_text
 
 EXAMPLES = """\
 examples:
-  nvcc -cudart shared -gencode arch=compute_75,code=compute_75 saxpy.cu -o saxpy
+  nvcc -gencode arch=compute_75,code=compute_75 saxpy.cu -o saxpy
   warpsight run ./saxpy 1000000
   warpsight run --gpu gpumech --kernels 'reduce|scan' --launches 1:10 -o traces -- ./program --its options
   warpsight run --gpu h100-sxm tutorial.py
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "warpsight run [options] [--] PROGRAM [ARGUMENT ...]\n       warpsight run [options] -m MODULE [ARGUMENT ...]"
     parser.add_argument("program", metavar="PROGRAM", nargs=argparse.REMAINDER,
-                        help="a program built with nvcc -cudart shared, or a Python script (.py) with kernels of Triton, Numba, "
+                        help="a program built with nvcc, or a Python script (.py) with kernels of Triton, Numba, "
                         "cuda.core or cuTile, and its arguments")
     parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a Python module, as "
                         "`python -m`: -m pytest test_kernels.py")

@@ -149,7 +149,7 @@ def check_program(
     command: Sequence[str], gpu: GpuSpec, tools: frozenset[str] = WATCHING, *, level: str | None = None, orders: int = 0,
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS, stdout: IO[Any] | None = None,
 ) -> Checked:
-    """Run a program built with `nvcc -cudart shared` with `tools` watching its launches. The document has the program's own
+    """Run a program built with `nvcc` with `tools` watching its launches. The document has the program's own
     `exit_code`, and `refused` where something of it is not modelled.
 
     PTX is executed where the program has PTX, unless `level` is given. Raises UsageError where the program cannot be started.
@@ -172,7 +172,7 @@ def check_program(
         lost = ", so that memory that it never freed is not known" if MEMCHECK in tools and describe_signal(run.exit_code) else ""
         notes.append(f"the program ended with exit code {run.exit_code}{lost}")
     if not run.connected:
-        notes.append("the program made no CUDA call that was seen: build it with `nvcc -cudart shared`")
+        notes.append("the program made no CUDA call that was seen: build it with `nvcc -cudart shared`, or do not strip it")
     folded = fold(checker.findings)
     document = findings_document(
         folded, checks=[*tools, *([ORDER] if orders else [])], level=executed,

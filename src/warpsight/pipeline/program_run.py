@@ -206,7 +206,7 @@ def predict_program(
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS, level: str | None = None, out_of_bounds: str = "error",
     checks: frozenset[str] = frozenset(), threads: int | None = None, stdout: IO[Any] | None = None,
 ) -> dict[str, Any]:
-    """Run a program built with `nvcc -cudart shared`, or a Python script or module; the result document, with `exit_code` as the
+    """Run a program built with `nvcc`, or a Python script or module; the result document, with `exit_code` as the
     program's.
 
     `level` is what is executed: the machine code that CUDA chooses for `gpu`, or makes of PTX for it; or PTX. Each launch is

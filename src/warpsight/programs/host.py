@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import selectors
 import shutil
@@ -32,6 +33,11 @@ _SOURCES = Path(__file__).parent / "runtime"
 _FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread", "-fno-optimize-sibling-calls",
           "-Wl,-Bsymbolic")  # fmt: skip
 _KIND = "runtime"
+# What is loaded before programs that NVIDIA's runtime is linked into statically: `nvcc` names some of its functions so. Packages of
+# Python are such libraries, too.
+_PRELOAD, _STATIC_MARK, _INTERPRETER = "static_runtime.so", b"libcudart_static_", "python"
+_PRELOAD_SOURCE = Path(__file__).parent / "preload" / "static_runtime.c"
+_PRELOAD_FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread", "-shared")
 # The file name that programs ask for, by the major version of CUDA's interface; it is also the version of all symbols.
 SONAMES = {13: "libcudart.so.13", 12: "libcudart.so.12", 11: "libcudart.so.11.0"}
 DRIVER = "libcuda.so.1"
@@ -56,15 +62,16 @@ def library_folder(scratch: Path) -> Path:
     """The folder with the libraries of every version, built now unless they are in the cache folder, whole. It is `scratch`, or in
     it, where the cache folder cannot be written, or has a name that the loader cannot take. Raises UsageError.
     """
-    files = sorted(f for f in _SOURCES.iterdir() if f.suffix in (".c", ".h", ".txt"))
-    content = diskcache.content_key(*_FLAGS, _BESIDE, *(part for f in files for part in (f.name, f.read_bytes())))
-    names = [*SONAMES.values(), DRIVER]
+    files = [*sorted(f for f in _SOURCES.iterdir() if f.suffix in (".c", ".h", ".txt")), _PRELOAD_SOURCE]
+    content = diskcache.content_key(*_FLAGS, *_PRELOAD_FLAGS, _BESIDE, *(part for f in files for part in (f.name, f.read_bytes())))
+    names = [*SONAMES.values(), DRIVER, _PRELOAD]
     kept = [diskcache.library(_KIND, content, name) for name in names]
     if not all(kept):
         command = compiler()
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda version: _build(command, version, scratch), SONAMES))
         _build_driver(command, scratch)
+        _link(command, [*_PRELOAD_FLAGS, str(_PRELOAD_SOURCE), "-ldl"], scratch / _PRELOAD)
         for name in names:
             diskcache.put_library(_KIND, content, name, (scratch / name).read_bytes())
         kept = [diskcache.library(_KIND, content, name) for name in names]
@@ -146,7 +153,7 @@ def run_program(
                 what, remedy = f"cannot hold a socket: {error.strerror or error}", "set TMPDIR to another folder with a short name"
                 raise UsageError(what, place=str(scratch), remedy=remedy) from None
             listener.listen()
-            child = _start(command, _environment(library, path, bool(observer.check)), stdout)
+            child = _start(command, _environment(library, path, bool(observer.check), _may_be_static(command[0])), stdout)
             host = _Host(listener, child, gpu, architecture, observer, Path(command[0]).name, max_instructions)
             try:
                 code = host.serve()
@@ -155,11 +162,25 @@ def run_program(
     return EndedProgram(code, host.connected, host.counter[0])
 
 
-def _environment(library: Path, path: str, checks: bool) -> dict[str, str]:
-    """The program's environment: the runtime library before every other."""
+def _may_be_static(program: str) -> bool:
+    """Whether NVIDIA's runtime is part of the program's file, or may be part of libraries that it loads."""
+    executable = shutil.which(program)
+    if executable is None or Path(executable).name.startswith(_INTERPRETER):
+        return executable is not None
+    try:
+        with Path(executable).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return data.find(_STATIC_MARK) >= 0
+    except (OSError, ValueError):  # it is empty, or may be executed but not read
+        return False
+
+
+def _environment(library: Path, path: str, checks: bool, static: bool) -> dict[str, str]:
+    """The program's environment: the runtime library before every other, also for what has NVIDIA's in it."""
     others = [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
     libraries = ":".join([str(library), *others])
     asked = {CHECK_VARIABLE: "1"} if checks else {}
+    if static:
+        asked["LD_PRELOAD"] = ":".join(filter(None, [str(library / _PRELOAD), os.environ.get("LD_PRELOAD", "")]))
     return {**os.environ, "LD_LIBRARY_PATH": libraries, SOCKET_VARIABLE: path, MEMORY_VARIABLE: str(MEMORY_BYTES), **asked}
 
 

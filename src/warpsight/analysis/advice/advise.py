@@ -8,10 +8,11 @@ from typing import Any
 from warpsight.analysis.advice.divergence_rules import Divergence
 from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, Coalescing, L1Hits
 from warpsight.analysis.advice.product_rules import Pipelining, TensorCores, WarpTiles
+from warpsight.analysis.advice.redundancy_rules import Constants, Registers
 from warpsight.analysis.advice.resource_rules import Balance, Doubled, Fusion, LaunchOverhead, OccupancyStep
 from warpsight.analysis.advice.reuse_rules import Tiling, WideLoads
 from warpsight.analysis.advice.rule import CACHES, PROFILE, PROGRAMMER, RULES, Case, Rule, WhatIf
-from warpsight.analysis.advice.work_rules import WorkPerThread
+from warpsight.analysis.advice.work_rules import ResidentBlocks, WorkPerThread
 from warpsight.analysis.explanation import explain_profiled, views_of
 from warpsight.base.errors import WarpsightError
 from warpsight.base.progress import Watch, stage
@@ -33,8 +34,9 @@ LEAST_SHOWN = 0.05
 
 # Our rules in the order in which they are tried.
 OURS: tuple[Rule, ...] = (
-    TensorCores(), WarpTiles(), Pipelining(), WorkPerThread(), Tiling(), WideLoads(), Coalescing(), L1Hits(), BankConflicts(),
-    Atomics(), OccupancyStep(), Balance(), LaunchOverhead(), Fusion(), Divergence(), Doubled(),
+    TensorCores(), WarpTiles(), Pipelining(), WorkPerThread(), Tiling(), WideLoads(), Registers(), Constants(), Coalescing(),
+    L1Hits(), BankConflicts(), Atomics(), OccupancyStep(), Balance(), ResidentBlocks(), LaunchOverhead(), Fusion(), Divergence(),
+    Doubled(),
 )  # fmt: skip
 
 for _rule in OURS:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.analysis.advice.rewriting import with_events, with_share
 from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf, place_of_instruction
 from warpsight.analysis.explanation_rows import has_machine_code, machine_word
 from warpsight.base.units import percent
@@ -56,12 +57,7 @@ def compacted(trace: KernelTrace, misses: MissProfile, block: int) -> tuple[Kern
     changed = replace(trace, paths=forms.table, chunks=_FormChunks(trace, forms), origin="")
     used, _ = path_use(changed)
     after = occurrences(changed, used)
-    scale = int(after.sum()) / int(before.sum())
-    header = replace(
-        trace.header,
-        warp_instructions=round(trace.header.warp_instructions * scale),
-        sampled_instructions=round(trace.header.sampled_instructions * scale),
-    )
+    header = with_share(trace.header, int(after.sum()) / int(before.sum()))
     kept = after / np.maximum(before, 1)
     counts: dict[str, Any] = {name: np.rint(getattr(misses, name) * kept).astype(np.int64) for name in _PER_EXECUTION}
     return replace(changed, header=header), replace(misses, **counts)
@@ -109,12 +105,11 @@ class _FormChunks(ChunkSource):
     """Chunks whose warps on one path are assigned to its forms in turn, with the events that these keep."""
 
     def __init__(self, trace: KernelTrace, forms: _Forms) -> None:
-        self._chunks, self._forms, self._reader = trace.chunks, forms, EventReader(trace)
-        self._width = np.array([instruction.event_bytes for instruction in trace.instructions], dtype=np.int64)
+        self._trace, self._forms, self._reader = trace, forms, EventReader(trace)
 
     def __iter__(self) -> Iterator[TraceChunk]:
         seen = np.zeros(len(self._forms.count), dtype=np.int64)
-        for chunk in self._chunks:
+        for chunk in self._trace.chunks:
             path = np.asarray(chunk.path, dtype=np.int64)
             order = np.argsort(path, kind="stable")
             number = np.zeros(len(path), dtype=np.int64)
@@ -127,26 +122,7 @@ class _FormChunks(ChunkSource):
         """The chunk with its warps on other paths, without the events of executions that these paths do not have."""
         events = self._reader.read(chunk)
         stay = np.flatnonzero(events.turn < self._forms.kept[events.run, phase[events.warp]])
-        warp, width, count = events.warp[stay], self._width[events.pc[stay]], events.sectors[stay]
-        return replace(
-            chunk,
-            path=path.astype(np.int32),
-            event_offset=_offsets(warp, width, len(path)),
-            events=chunk.events[_places(events.byte[stay], width)],
-            sector_offset=_offsets(warp, count, len(path)),
-            sectors=chunk.sectors[_places(events.first[stay], count)],
-        )
-
-
-def _offsets(warp: Longs, lengths: Longs, warps: int) -> Longs:
-    """The start of each warp's part, and the end of the last one, int64 [warps + 1]."""
-    return np.concatenate([[0], np.cumsum(np.bincount(warp, lengths, warps).astype(np.int64))])
-
-
-def _places(first: Longs, lengths: Longs) -> Longs:
-    """`first[k]`, `first[k] + 1`, ... `lengths[k]` of them, for each k in turn."""
-    begin = np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
-    return begin + np.arange(len(begin))
+        return with_events(self._trace, replace(chunk, path=path.astype(np.int32)), events, stay)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from warpsight.analysis.advice.rule import ARCHITECT, MODEL, PROGRAMMER, Case, WhatIf
+from warpsight.analysis.advice.work_rules import ResidentBlocks
 from warpsight.base.units import percent, thousands, three_digits
 from warpsight.gpu.describe import resolved
 from warpsight.gpu.loader import load_gpu
@@ -139,13 +140,14 @@ class LaunchOverhead:
     name = "launch"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """Fewer blocks, if more than are resident at once, for a model and a GPU where launching takes time."""
+        """Fewer blocks, if more than are resident at once, for a model and a GPU where launching takes time; not where these would
+        also have one prologue (rule `resident_blocks`)."""
         profile, part = case.profiled.profile, _launching(case)
         if not part or profile.launch is None:
             return
         launch = profile.launch
         resident = resident_clusters(case.gpu, launch.blocks_per_sm, launch.cluster_blocks) * launch.cluster_blocks
-        if launch.blocks > resident:
+        if launch.blocks > resident and not any(ResidentBlocks().propose(case)):
             fewer = replace(
                 profile, launch=replace(launch, blocks=resident),
                 demands=profile.demands and divided(profile.demands, resident / launch.blocks),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -10,7 +9,17 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.analysis.advice.rewriting import Accesses, AccessReader, Rewritten, executing, numbered, recoded, texts_of, written
+from warpsight.analysis.advice.rewriting import (
+    Accesses,
+    AccessReader,
+    Rewritten,
+    address_of,
+    executing,
+    numbered,
+    recoded,
+    texts_of,
+    written,
+)  # fmt: skip
 from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf, heaviest_lines, listed, place_of
 from warpsight.base.units import percent, three_digits
 from warpsight.isa.sass.native import NO_BARRIER
@@ -188,7 +197,6 @@ _STATIC_MOST = 48 * 1024
 # -- What if adjacent words of a thread were one access?
 
 _WIDEST = 16
-_OFFSET = re.compile(r"-?(?:0x[0-9a-f]+|\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -210,7 +218,7 @@ def adjacent(trace: KernelTrace) -> list[Group]:
     for begin, end in pairwise(trace.block_start.tolist()):
         open_: dict[tuple[str, str, tuple[int, ...]], list[tuple[int, int]]] = {}
         for instruction in trace.instructions[begin:end]:
-            address = _address(texts[instruction.pc]) if _can_widen(instruction) else None
+            address = address_of(texts[instruction.pc]) if _can_widen(instruction) else None
             if address is not None:
                 base, offset = address
                 open_.setdefault((instruction.opcode, base, instruction.sources), []).append((offset, instruction.pc))
@@ -226,16 +234,6 @@ def adjacent(trace: KernelTrace) -> list[Group]:
 def _can_widen(instruction: StaticInstruction) -> bool:
     loads = instruction.access == LOAD and instruction.space == "global" and bool(instruction.destinations)
     return loads and 0 < instruction.access_bytes < _WIDEST
-
-
-def _address(text: str) -> tuple[str, int] | None:
-    """The register part and the offset of the address in brackets, `R2.64` and 16 of `[R2.64+0x10]`; None without one."""
-    inside = re.findall(r"\[([^\[\]]+)\]", text)
-    if not inside:
-        return None
-    parts = [part.strip() for part in inside[-1].split("+")]
-    offsets = [part for part in parts if _OFFSET.fullmatch(part)]
-    return "+".join(part for part in parts if part not in offsets), sum(int(part, 0) for part in offsets)
 
 
 def _runs(trace: KernelTrace, members: list[tuple[int, int]]) -> list[Group]:

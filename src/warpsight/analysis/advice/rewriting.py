@@ -1,4 +1,4 @@
-"""Traces with other instructions: which registers depend on the thread, and the accesses of a trace read and written as arrays."""
+"""Traces with other instructions: which registers depend on the thread or block, and the accesses of a trace as arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.intervals.usage import occurrences, path_use
-from warpsight.traces.events import EventReader
+from warpsight.traces.events import ChunkEvents, EventReader
 from warpsight.traces.schema import ATOMIC, STORE, ChunkSource, KernelTrace, StaticInstruction, TraceChunk, TraceHeader
 
 Longs = npt.NDArray[np.int64]
@@ -22,6 +22,19 @@ def texts_of(trace: KernelTrace) -> list[str]:
     """The text of each instruction with its operands; empty where the trace has none."""
     kept = trace.extra.get("sass" if trace.header.level == "sass" else "ptx", {})
     return [str(kept.get(str(instruction.pc), "")) for instruction in trace.instructions]
+
+
+_OFFSET = re.compile(r"-?(?:0x[0-9a-f]+|\d+)", re.IGNORECASE)
+
+
+def address_of(text: str) -> tuple[str, int] | None:
+    """The register part and the offset of the address in brackets, `R2.64` and 16 of `[R2.64+0x10]`; None without one."""
+    inside = re.findall(r"\[([^\[\]]+)\]", text)
+    if not inside:
+        return None
+    parts = [part.strip() for part in inside[-1].split("+")]
+    offsets = [part for part in parts if _OFFSET.fullmatch(part)]
+    return "+".join(part for part in parts if part not in offsets), sum(int(part, 0) for part in offsets)
 
 
 # -- The accesses of a chunk as arrays.
@@ -46,9 +59,7 @@ class Accesses:
 
     def reordered(self, order: Longs, **changes: Longs) -> Accesses:
         """Those with the numbers `order`, in that order, with other columns if given."""
-        count = self.sectors[order]
-        first = (np.cumsum(self.sectors) - self.sectors)[order]
-        places = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+        places = _places((np.cumsum(self.sectors) - self.sectors)[order], self.sectors[order])
         columns: dict[str, Any] = {name: getattr(self, name)[order] for name in ("warp", "pc", "sectors", "degree", "sharing")}
         return Accesses(**columns | changes, touched=self.touched[places])
 
@@ -90,10 +101,7 @@ def written(
         raw[begin[here] + place] = accesses.sectors[here] >> 8 * place & 255
     raw[(begin + counted)[degree > 0]] = accesses.degree[degree > 0]
     raw[(begin + counted + degree)[sharing > 0]] = accesses.sharing[sharing > 0]
-    offset, sector = (
-        np.concatenate([[0], np.cumsum(np.bincount(accesses.warp, amounts, len(path)).astype(np.int64))])
-        for amounts in (width, accesses.sectors)
-    )
+    offset, sector = (_offsets(accesses.warp, amounts, len(path)) for amounts in (width, accesses.sectors))
     return TraceChunk(first_warp, path, offset, raw, sector, accesses.touched)
 
 
@@ -106,6 +114,30 @@ class Rewritten(ChunkSource):
     def __iter__(self) -> Iterator[TraceChunk]:
         for chunk in self._chunks:
             yield self._rewrite(chunk, self._reader.read(chunk))
+
+
+def with_events(trace: KernelTrace, chunk: TraceChunk, events: ChunkEvents, kept: Longs) -> TraceChunk:
+    """`chunk` of `trace` with those of its events that are `kept` (numbers, in order), byte for byte."""
+    width = np.array([instruction.event_bytes for instruction in trace.instructions], dtype=np.int64)
+    warp, bytes_, count = events.warp[kept], width[events.pc[kept]], events.sectors[kept]
+    return replace(
+        chunk,
+        event_offset=_offsets(warp, bytes_, len(chunk.path)),
+        events=np.asarray(chunk.events)[_places(events.byte[kept], bytes_)],
+        sector_offset=_offsets(warp, count, len(chunk.path)),
+        sectors=np.asarray(chunk.sectors)[_places(events.first[kept], count)],
+    )
+
+
+def _offsets(warp: Longs, lengths: Longs, warps: int) -> Longs:
+    """The start of each warp's part, and the end of the last one, int64 [warps + 1]."""
+    return np.concatenate([[0], np.cumsum(np.bincount(warp, lengths, warps).astype(np.int64))])
+
+
+def _places(first: Longs, lengths: Longs) -> Longs:
+    """`first[k]`, `first[k] + 1`, ... `lengths[k]` of them, for each k in turn."""
+    begin = np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+    return begin + np.arange(len(begin))
 
 
 def numbered(owner: Longs, owners: int) -> tuple[Longs, Longs]:
@@ -132,32 +164,36 @@ def recoded(trace: KernelTrace, code: Sequence[Sequence[StaticInstruction]]) -> 
 
 def executing(trace: KernelTrace, weight: npt.NDArray[np.float64]) -> TraceHeader:
     """The header of `trace` if each instruction is executed `weight` [instructions] times as often."""
-    times, header = occurrences(trace, path_use(trace)[0]), trace.header
-    share = float((times * weight).sum() / times.sum())
+    times = occurrences(trace, path_use(trace)[0])
+    return with_share(trace.header, float((times * weight).sum() / times.sum()))
+
+
+def with_share(header: TraceHeader, share: float) -> TraceHeader:
+    """`header` if that share of the warp instructions is executed."""
     return replace(
         header, warp_instructions=round(header.warp_instructions * share),
         sampled_instructions=round(header.sampled_instructions * share),
     )  # fmt: skip
 
 
-# -- Which registers depend on the thread.
+# -- Which registers depend on the thread, or on the block.
 
-_THREAD = re.compile(r"(?:SR_|%)tid\.([xyz])\b", re.IGNORECASE)
+_SPECIAL = re.compile(r"(?:SR_|%)(\w+(?:\.[xyz])?)", re.IGNORECASE)
 _AXES = "xyz"
 
 
 def differing_axes(block: tuple[int, int, int], stride: int) -> set[str]:
-    """The axes of the thread index in which the lanes of a warp differ from those of the warp `stride` further on, in any block of
-    threads `block`."""
+    """The thread indices, such as `tid.x`, in which the lanes of a warp differ from those of the warp `stride` further on, in any
+    block of threads `block`."""
     thread = np.arange(block[0] * block[1] * block[2])
     index = dict(zip(_AXES, (thread % block[0], thread // block[0] % block[1], thread // (block[0] * block[1])), strict=True))
     apart = 32 * stride
-    return {axis for axis, places in index.items() if (places[apart:] != places[:-apart]).any()}
+    return {f"tid.{axis}" for axis, places in index.items() if (places[apart:] != places[:-apart]).any()}
 
 
 @dataclass(frozen=True)
-class ThreadDependence:
-    """What depends on the thread index. `sources` maps the instructions whose result or operands do to those of their source
+class Dependence:
+    """What depends on special registers. `sources` maps the instructions whose result or operands do to those of their source
     registers that do; `registers` is the most registers at a time whose values do and are used later.
     """
 
@@ -165,11 +201,11 @@ class ThreadDependence:
     registers: int
 
 
-def depends_on_thread(trace: KernelTrace, axes: set[str]) -> ThreadDependence:
-    """What depends on the thread index along `axes`.
+def depends_on(trace: KernelTrace, special: set[str]) -> Dependence:
+    """What depends on `special` registers, such as `tid.x` and `ctaid.y`.
 
-    A load depends on it if its address does: two threads that read the same address read the same value. Local memory and atomics
-    always depend on it. The order of basic blocks is the one in which warps executed them.
+    A load depends on them if its address does: two threads that read the same address read the same value. Local memory and atomics
+    always do. The order of basic blocks is the one in which warps executed them.
     """
     texts, following = texts_of(trace), following_blocks(trace)
     known = {int(trace.paths.block[first]): frozenset[int]() for first in trace.paths.offset[:-1]}
@@ -181,8 +217,8 @@ def depends_on_thread(trace: KernelTrace, axes: set[str]) -> ThreadDependence:
         differ = set(known[block])
         for instruction in instructions_of(trace, block):
             text = texts[instruction.pc]
-            named = _THREAD.search(text)
-            own = bool(named and named[1].lower() in axes) or instruction.space == "local" or instruction.access == ATOMIC
+            named = special.intersection(name.lower() for name in _SPECIAL.findall(text))
+            own = bool(named) or instruction.space == "local" or instruction.access == ATOMIC
             sources = frozenset(differ.intersection(instruction.sources))
             if own or sources:
                 found[instruction.pc] = sources
@@ -196,7 +232,7 @@ def depends_on_thread(trace: KernelTrace, axes: set[str]) -> ThreadDependence:
                 known[successor] = frozenset(differ | (before or frozenset()))
                 waiting.append(successor)
     live = _live(trace, texts, following)
-    return ThreadDependence(found, max((len(differ & live[pc]) for pc, differ in after.items()), default=0))
+    return Dependence(found, max((len(differ & live[pc]) for pc, differ in after.items()), default=0))
 
 
 def instructions_of(trace: KernelTrace, block: int) -> Sequence[StaticInstruction]:
@@ -234,6 +270,31 @@ def following_blocks(trace: KernelTrace) -> dict[int, set[int]]:
     for before, after in np.unique(np.concatenate(pairs, axis=1), axis=1).T.tolist():
         found.setdefault(before, set()).add(after)
     return found
+
+
+def loops_of(following: dict[int, set[int]]) -> list[set[int]]:
+    """The outermost loops: basic blocks that lead to each other, by the blocks that follow each."""
+
+    def reached(block: int, edges: dict[int, set[int]]) -> set[int]:
+        found, waiting = set[int](), [block]
+        while waiting:
+            new = edges.get(waiting.pop(), set()) - found
+            found |= new
+            waiting += new
+        return found
+
+    before: dict[int, set[int]] = {}
+    for block, after in following.items():
+        for each in after:
+            before.setdefault(each, set()).add(block)
+    loops, left = list[set[int]](), set(following)
+    while left:
+        block = left.pop()
+        body = reached(block, following) & reached(block, before)
+        left -= body
+        if body:
+            loops.append(body)
+    return loops
 
 
 def has_texts(trace: KernelTrace) -> bool:

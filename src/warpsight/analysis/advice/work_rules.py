@@ -1,9 +1,10 @@
-"""What if each thread did the work of several: the loads and instructions that are the same for all of them are executed once."""
+"""What if each thread, or each block, did the work of several: what is the same for all of them is executed once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,20 +12,24 @@ from warpsight.analysis.advice.rewriting import (
     Accesses,
     Bools,
     Rewritten,
-    depends_on_thread,
+    depends_on,
     differing_axes,
     executing,
+    following_blocks,
     has_texts,
+    loops_of,
     numbered,
     recoded,
     writes_memory,
     written,
 )  # fmt: skip
 from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
+from warpsight.analysis.advice.skipping import in_turn, skipping, visits_of
 from warpsight.base.errors import LimitError
 from warpsight.base.units import percent
 from warpsight.gpu.spec import GpuSpec
-from warpsight.traces.schema import LOAD, WARP_SIZE, KernelTrace, StaticInstruction, TraceChunk
+from warpsight.intervals.usage import occurrences, path_use
+from warpsight.traces.schema import LOAD, STORE, WARP_SIZE, KernelTrace, StaticInstruction, TraceChunk
 
 # Results of a thread, the first that leaves a warp for each warp scheduler.
 _FACTORS = (4, 2)
@@ -47,7 +52,7 @@ class Merging:
 
 def merging(trace: KernelTrace, factor: int) -> Merging:
     """How `factor` warps in a row become one: what does not depend on which of them it is, is executed once, but for stores."""
-    dependence, header = depends_on_thread(trace, differing_axes(trace.header.block, 1)), trace.header
+    dependence, header = depends_on(trace, differing_axes(trace.header.block, 1)), trace.header
     once = [
         i.op_class in ("branch", "barrier", "control") or (i.pc not in dependence.sources and not writes_memory(i))
         for i in trace.instructions
@@ -144,3 +149,81 @@ class WorkPerThread:
                 if how.registers <= _MOST_REGISTERS:
                     return how
         return None
+
+
+# -- What if as many blocks as are resident at once did the work of all: what is the same for all blocks once?
+
+# What all blocks repeat must be this part of all instructions.
+_LEAST_REPEATED = 0.05
+
+
+def same_in_all_blocks(trace: KernelTrace) -> Bools:
+    """The instructions that a block which does the work of several executes only for the first, bool [instructions].
+
+    They do not depend on the block index. In a loop they are so if nothing in the loop does, and no instruction there writes device
+    memory. Stores to shared memory count if nothing that depends on the block is stored there. Barriers are executed for each.
+    """
+    axes = {f"{name}.{axis}" for name in ("ctaid", "clusterid", "cluster_ctaid") for axis in "xyz"}
+    sources = depends_on(trace, axes | {"clusterid", "cluster_ctarank"}).sources
+    own = np.array([i.pc in sources for i in trace.instructions], dtype=np.bool_)
+    staging = [i for i in trace.instructions if i.access == STORE and i.space == "shared"]
+    keeps = not any(own[i.pc] for i in staging) and not any(i.is_async_copy or i.is_bulk for i in trace.instructions)
+    for i in trace.instructions:
+        writes = writes_memory(i) and not (keeps and i.access == STORE and i.space == "shared")
+        own[i.pc] |= writes or i.op_class == "barrier" or (i.access == LOAD and i.space == "shared" and not keeps)
+    following = following_blocks(trace)
+    once = ~own
+    for body in loops_of(following):
+        inside = np.concatenate([np.arange(trace.block_start[b], trace.block_start[b + 1]) for b in body])
+        once[inside] &= not own[inside].any()
+    ends = [pc for pc in np.asarray(trace.block_start[1:]) - 1 if trace.instructions[pc].op_class in ("branch", "control")]
+    last = [pc for pc in ends if not following.get(int(np.searchsorted(trace.block_start, pc, side="right")) - 1)]
+    once[last] = False  # the end of the kernel
+    return once
+
+
+class ResidentBlocks:
+    """A prologue that all blocks repeat: the trace is rewritten for blocks that do the work of several, and evaluated again."""
+
+    name = "resident_blocks"
+
+    def propose(self, case: Case) -> Iterator[WhatIf]:
+        """The change, if more blocks than are resident at once repeat a notable part of the instructions."""
+        trace, launch, header = case.trace, case.profiled.profile.launch, case.trace.header
+        if launch is None or not has_texts(trace) or header.cluster_blocks > 1 or trace.waves is not None:
+            return
+        resident = launch.blocks_per_sm * case.gpu.sm_count
+        if header.blocks <= resident or header.sampled_blocks:
+            return
+        times = occurrences(trace, path_use(trace)[0])
+        once = same_in_all_blocks(trace)
+        share = float(times[once].sum()) / header.recorded_instructions
+        if share < _LEAST_REPEATED:
+            return
+        lines = heaviest_lines(case, lambda pc: bool(once[pc]), times)
+        if not lines:
+            return
+        row = lines[0][1]
+        yield WhatIf(
+            title=f"one prologue for several blocks: the same work in {resident} blocks instead of {header.blocks}",
+            place=place_of(row),
+            reason=f"{percent(share)} of the instructions are the same in all blocks, most of them at {line_name(row)}; "
+            f"{resident} are resident at once",
+            cost="a persistent kernel: a loop over the tiles or elements of a block, after what is the same for all",
+            owner=PROGRAMMER,
+            evaluate=lambda: case.with_trace(in_few_blocks(trace, resident, once)),
+        )
+
+
+def in_few_blocks(trace: KernelTrace, few: int, once: Bools) -> KernelTrace:
+    """`trace` with the work in `few` blocks, each of which does what is `once` for its first one alone. Raises LimitError."""
+    turns, starts = in_turn(trace, few)
+    visits = visits_of(turns)
+    later = np.zeros(len(visits.block), dtype=np.bool_)
+    for path, begins in enumerate(starts):
+        if len(begins):
+            later[visits.of_run[begins[0]] : visits.first[path + 1]] = True
+    count = len(trace.instructions)
+    inside = [np.flatnonzero(once[a:b]) + a for a, b in pairwise(trace.block_start.tolist())]
+    skipped = [visit * count + inside[block] for visit, block in zip(np.flatnonzero(later), visits.block[later], strict=True)]
+    return skipping(turns, visits, np.concatenate([np.zeros(0, dtype=np.int64), *skipped]))

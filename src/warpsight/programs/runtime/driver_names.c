@@ -3,6 +3,8 @@
 #include "runtime.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The names that are exported, the length of the names that programs ask for, and the version of CUDA since which that is meant,
@@ -130,12 +132,21 @@ API error_t_ cuGetProcAddress(const char *name, void **function, int version, ui
     return cuGetProcAddress_v2(name, function, version, flags, NULL);
 }
 
+/* The table that NVIDIA's runtime asks for. */
+static const unsigned char RUNTIME_TABLE[] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
+
 /* NVIDIA's libraries ask for tables of private functions, of which there are none here. Its runtime that is linked statically needs
-   them; NVRTC 13.5 does without, but reads a null pointer where this function does not exist. */
+   them, also to make sure that the driver is NVIDIA's: its functions are replaced before (preload/static_runtime.c), but not where
+   the program is stripped. NVRTC 13.5 does without, but reads a null pointer where this function does not exist. */
 API error_t_ cuGetExportTable(const void **table, const void *id)
 {
     if (!table || !id)
         return INVALID_VALUE;
     *table = NULL;
+    static bool said;
+    if (!memcmp(id, RUNTIME_TABLE, sizeof RUNTIME_TABLE) && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+        fprintf(stderr, "warpsight: NVIDIA's runtime, linked into this program, was not replaced: its functions are not named, or the "
+                        "program was started by another one. Link with nvcc -cudart shared, or do not strip the program, and start it "
+                        "itself\n");
     return SYMBOL_NOT_FOUND;
 }
