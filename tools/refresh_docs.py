@@ -1,14 +1,15 @@
 """Runs the commands in the documents again, and inserts their real output or compares it.
 
-In a ```console block each line that begins with `$ ` is run in an empty folder, in order, and the lines up to the next command are
-its output. A fenced block after `<!-- file: NAME -->` is a file in that folder. `<!-- run: COMMAND -->` prepares the folder and shows
-nothing; $CLONE is the repository there. A block after `<!-- not run: REASON -->` stays as it is. Outputs show the folder as /tmp/study.
+In a ```console block each line that begins with `$ ` is run in an empty folder, in order, and the lines up to the next command
+are its output. A fenced block after `<!-- file: NAME -->` is a file in that folder. `<!-- run: COMMAND -->` prepares the folder and
+shows nothing; $CLONE is the repository there. A block after `<!-- not run: REASON -->` stays as it is. Outputs show the folder as
+/tmp/study.
 
-`--check` changes nothing: it prints the differences (exit code 1 if there are any). Figures of the host, which differ in every run, are
-not compared: lines that say how long the emulator or a sweep took. Everything else must be the same, to the last digit.
+`--check` changes nothing: it prints the differences (exit code 1 if there are any). Figures of the host, which differ in every
+run, are not compared: lines that say how long the emulator or a sweep took. Everything else must be the same, to the last digit.
 
 `--quick` takes only the pages of QUICK, which `.ci/run` checks. Some pages need more than Warpsight (NEEDS); without it they are
-skipped, and the closing lines say so.
+skipped, and the output says so.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def rows(text: str, name: str) -> Iterator[Row]:
     found = re.search(rf"^<!-- {re.escape(name)}: .*? -->\n(.*?)^<!-- end {re.escape(name)} -->$", text, re.DOTALL | re.MULTILINE)
     if found is None:
         raise ValueError(f"there is no generated table {name!r}")
-    lines = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in found[1].splitlines() if line.startswith("|")]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in found[1].splitlines() if line.startswith("|")]
     header, *rest = lines or [[]]
     for cells in rest[1:]:
         yield dict(reversed(list(zip(header, cells, strict=True))))
@@ -69,10 +69,11 @@ def _against(text: str, title: str, known: str, unit: str, parts: Iterable[_Part
 
 
 def _tensor(text: str) -> Chart:
+    ours, size = "`warpsight`", ("kernel", "M = N = K")
     parts = (
-        _Part("ladder", "TFLOPS", "`warpsight`", ("kernel", "M = N = K"), lambda row: f"{row['GPU'].split(' Max')[0]}: a repository"),
-        _Part("tuned", "published", "`warpsight`", ("kernel", "M = N = K"), lambda row: f"{row['GPU']}: tuned kernels"),
-        _Part("tutorials", "TFLOPS", "`warpsight`", ("GPU", "tutorial, problem"), lambda row: f"{row['GPU'].split(' at ')[0]}: Triton"),
+        _Part("ladder", "TFLOPS", ours, size, lambda row: f"{row['GPU'].split(' Max')[0]}: a repository"),
+        _Part("tuned", "published", ours, size, lambda row: f"{row['GPU']}: tuned kernels"),
+        _Part("tutorials", "TFLOPS", ours, ("GPU", "tutorial, problem"), lambda row: f"{row['GPU'].split(' at ')[0]}: Triton"),
     )
     return _against(text, "Products on tensor cores: published and predicted rates", "published", "TFLOPS", parts)
 
@@ -110,7 +111,8 @@ def _launch_samples(text: str) -> Chart:
 
 
 PICTURES: dict[str, Callable[[str], Chart]] = {
-    "hardware/tensor": _tensor, "hardware/configurations": _configurations, "accuracy": _accuracy, "launch_samples": _launch_samples,
+    "hardware/tensor": _tensor, "hardware/configurations": _configurations, "accuracy": _accuracy,
+    "launch_samples": _launch_samples,
 }  # fmt: skip
 """By page, relative to this folder and without its `.md`: what is drawn of it."""
 

@@ -38,7 +38,7 @@ def test_a_point_stands_where_its_row_says() -> None:
 
 def test_problems_are_counted_by_what_the_chosen_block_loses() -> None:
     header = "| GPU | kernel | size | blocks | tau | predicted best | measured best | longer |"
-    rows = [f"| G | k | {size} | 3 | +1.00 | 8 | {best} | {longer} % |" for size, best, longer in ((1, 8, 0), (2, 16, 2), (3, 16, 7))]
+    rows = [f"| G | k | s | 3 | +1.00 | 8 | {best} | {longer} % |" for best, longer in ((8, 0), (16, 2), (16, 7))]
     chart = pictures.PICTURES["hardware/configurations"](_page("problems", header, "|---|---|---|---|---|---|---|---|", *rows))
     assert isinstance(chart, Bars)
     assert [series.values for series in chart.series] == [[1.0], [1.0], [1.0]]
