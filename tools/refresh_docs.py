@@ -31,8 +31,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/**/*.md", "suites/*.md")
 QUICK = ("README.md",)
 NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
-    "docs/howto/program.md": ("nvcc", lambda: shutil.which("nvcc") is not None),
-    "docs/tutorials/program.md": ("nvcc", lambda: shutil.which("nvcc") is not None),
+    **dict.fromkeys(("docs/howto/program.md", "docs/tutorials/program.md"), ("nvcc", lambda: shutil.which("nvcc") is not None)),
+    "docs/howto/triton.md": ("pip install triton", lambda: find_spec("triton") is not None),
     "docs/tutorials/triton.md": ("pip install triton torch", lambda: bool(find_spec("triton") and find_spec("torch"))),
 }
 

@@ -24,7 +24,7 @@ def test_the_wheel_has_the_files_of_the_package_and_no_others() -> None:
     installed = {
         file.as_posix() for file in metadata.files("warpsight") or () if file.parts[0] == "warpsight" and file.suffix != ".pyc"
     }
-    if not installed:
+    if "warpsight/__init__.py" not in installed:
         pytest.skip("installed from the checkout itself: there is no wheel")
     wanted = {f"{target}/{name}" for source, target in PACKED.items() for name in _files(ROOT / source)}
     assert installed == wanted

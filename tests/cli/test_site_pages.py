@@ -50,7 +50,7 @@ def test_links_between_pages_lead_to_files_and_headings(site: ModuleType, root: 
             name, _, anchor = link.partition("#")
             target = (path.parent / name).resolve() if name else path
             anchors += bool(anchor)
-            if not target.exists() or anchor and target.suffix == ".md" and anchor not in headings[target]:
+            if not target.exists() or (anchor and target.suffix == ".md" and anchor not in headings[target]):
                 dead.append(f"{path.relative_to(root)}: {link}")
     assert dead == []
     assert anchors > 100
