@@ -29,7 +29,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/**/*.md", "suites/*.md")
-QUICK = ("README.md",)
+QUICK = (
+    "README.md", "docs/howto/ci.md", "docs/howto/compare-versions.md", "docs/howto/my-gpu.md", "docs/howto/python.md",
+    "docs/howto/races.md", "docs/explanation/explain.md", "docs/explanation/machine-code.md", "docs/explanation/mwp-cwp.md",
+    "docs/explanation/sweeps.md", "docs/reference/check.md", "docs/reference/command-line.md", "docs/reference/gate.md",
+)  # fmt: skip
+"""Together at most 60 s of CPU where the engines are compiled already."""
 NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
     **dict.fromkeys(("docs/howto/program.md", "docs/tutorials/program.md"), ("nvcc", lambda: shutil.which("nvcc") is not None)),
     "docs/howto/triton.md": ("pip install triton", lambda: find_spec("triton") is not None),
