@@ -60,4 +60,4 @@ def test_pages_of_commands_and_notebooks_have_their_text(site: ModuleType) -> No
     assert "usage: warpsight sweep pareto" in site.command_page("sweep pareto")
     notebook = {"cells": [{"cell_type": "code", "source": ["1 + 1"], "outputs": [{"data": {"text/plain": ["2"]}}]}]}
     assert site.notebook_page(notebook) == "```python\n1 + 1\n```\n\n```text\n2\n```\n"
-    assert "::: warpsight.api.predict" in site.python_page()
+    assert "::: warpsight.api.predict\n    options: {heading: warpsight.predict, toc_label: predict}\n" in site.python_page()
