@@ -242,7 +242,7 @@ def _warp_states() -> Iterable[Metric]:
         label = "Selected" if reason == SELECTED else f"Stall {reason.replace('_', ' ').title()}"
         yield Metric(f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio", label, "inst", how[reason],
                      _of(lambda q, r: q.states[r], reason))
-        yield Metric(f"smsp__warp_issue_stalled_{reason}_per_warp_active.pct", "", "%", "the same / the sum of all reasons",
+        yield Metric(f"smsp__warp_issue_stalled_{reason}_per_warp_active.pct", "", "%", "the same over the sum of all reasons",
                      _of(lambda q, r: _percent(q.states[r], q.warp_latency), reason))
 
 
