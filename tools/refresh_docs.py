@@ -31,12 +31,15 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/**/*.md", "suites/*.md")
 QUICK = (
     "README.md", "docs/howto/ci.md", "docs/howto/compare-versions.md", "docs/howto/my-gpu.md", "docs/howto/python.md",
-    "docs/howto/races.md", "docs/explanation/explain.md", "docs/explanation/machine-code.md", "docs/explanation/mwp-cwp.md",
-    "docs/explanation/sweeps.md", "docs/reference/check.md", "docs/reference/command-line.md", "docs/reference/gate.md",
+    "docs/howto/races.md", "docs/explanation/explain.md", "docs/explanation/mwp-cwp.md", "docs/explanation/sweeps.md",
+    "docs/reference/check.md", "docs/reference/command-line.md", "docs/reference/gate.md",
 )  # fmt: skip
 """Together at most 60 s of CPU where the engines are compiled already."""
 NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
-    **dict.fromkeys(("docs/howto/program.md", "docs/tutorials/program.md"), ("nvcc", lambda: shutil.which("nvcc") is not None)),
+    **dict.fromkeys(
+        ("docs/howto/program.md", "docs/tutorials/program.md", "docs/reference/run.md", "docs/explanation/machine-code.md"),
+        ("nvcc", lambda: shutil.which("nvcc") is not None),
+    ),
     "docs/howto/triton.md": ("pip install triton", lambda: find_spec("triton") is not None),
     "docs/tutorials/triton.md": ("pip install triton torch", lambda: bool(find_spec("triton") and find_spec("torch"))),
 }
@@ -99,8 +102,8 @@ def _output(command: str, folder: Path) -> str:
 
 def differences(before: str, after: str, name: str) -> str:
     """What changed, without the figures of the host; empty if nothing did."""
-    lines = [_OF_THE_HOST.sub("(time of this machine)", text).splitlines() for text in (before, after)]
-    return "\n".join(unified_diff(*lines, f"{name}, as it stands", f"{name}, as it runs", lineterm="", n=1))
+    was, now = (_OF_THE_HOST.sub("(time of this machine)", text).splitlines() for text in (before, after))
+    return "\n".join(unified_diff(was, now, f"{name}, as it stands", f"{name}, as it runs", lineterm="", n=1))
 
 
 def _cpu_seconds() -> float:
