@@ -132,7 +132,7 @@ def main() -> int:
         found = differences(before, after, name)
         stale += bool(found)
         verdict = ("out of date" if options.check else "refreshed") if found else "up to date"
-        print(f"{name}: {verdict}, {_cpu_seconds() - start:.1f} s of CPU{chr(10) if found else ''}{found}", flush=True)
+        print(f"{name}: {verdict}, {_cpu_seconds() - start:.1f} s of CPU", *filter(None, [found]), sep="\n", flush=True)
         for reason in (what for kind, what in blocks(before) if kind == "not run"):
             print(f"{name}: a block is not run: {reason}")
         if not options.check:

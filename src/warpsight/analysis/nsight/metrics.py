@@ -330,7 +330,7 @@ UNKNOWN_STALLS = {
     "(no_instruction|imc_miss)": "instructions and constants are always in their caches",
     "dispatch_stall": "the dispatcher accepts every instruction that a scheduler has selected",
     "drain": "a warp ends with its last instruction; the stores on their way keep the launch, not the warp",
-    "membar": "the wait of a fence for the accesses of its warp counts with the waits for accesses and at barriers",
+    "membar": "a fence takes its issue slot; where warps that copy wait for others that compute, its wait is in their reasons",
     "sleeping": "`nanosleep` takes its issue slot and no time",
     "gmma": "the wait for products of a warp group counts with the waits for results and for the tensor cores",
 }
