@@ -135,7 +135,7 @@ def main() -> int:
         print(f"{name}: {verdict}, {_cpu_seconds() - start:.1f} s of CPU", *filter(None, [found]), sep="\n", flush=True)
         for reason in (what for kind, what in blocks(before) if kind == "not run"):
             print(f"{name}: a block is not run: {reason}")
-        if not options.check:
+        if found and not options.check:
             document.write_text(after, "utf-8")
     print(f"{len(chosen)} pages, {_cpu_seconds():.0f} s of CPU; {stale} {'out of date' if options.check else 'refreshed'}")
     if options.quick:
