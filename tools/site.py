@@ -83,7 +83,8 @@ def command_page(command: str) -> str:
 def python_page() -> str:
     """A directive for each public name of the package; mkdocstrings writes signature and docstring in its place."""
     public = sorted((name for name in warpsight.__all__ if name[0] != "_"), key=lambda name: (name[0].isupper(), name))
-    parts = [f"::: {getattr(warpsight, name).__module__}.{name}\n" for name in public]
+    named = "    options: {{heading: warpsight.{0}, toc_label: {0}}}\n"  # as users write it, not where it is defined
+    parts = [f"::: {getattr(warpsight, name).__module__}.{name}\n{named.format(name)}" for name in public]
     return "\n".join(["# The Python interface\n\n`import warpsight` gives all of these names.\n", *parts])
 
 

@@ -1,13 +1,15 @@
-"""Generated tables in a page, between comments that name the command."""
+"""Generated tables in a page, between comments that name the command, and its picture."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
+import pictures
+
 
 def put(page: Path, command: str, tables: Mapping[str, str]) -> None:
-    """Replace, in `page`, the text between `<!-- NAME: command -->` and `<!-- end NAME -->` for each name.
+    """Replace, in `page`, the text between `<!-- NAME: command -->` and `<!-- end NAME -->` for each name, and draw its picture.
 
     Raises ValueError, and leaves the page unchanged, unless each pair of marks occurs exactly once.
     """
@@ -18,6 +20,7 @@ def put(page: Path, command: str, tables: Mapping[str, str]) -> None:
         _, _, tail = _once(page, rest, after).partition(after)
         text = f"{head}{before}\n{table}\n{after}{tail}"
     page.write_text(text)
+    pictures.draw(page)
 
 
 def get(page: Path, command: str, name: str) -> str:

@@ -77,6 +77,11 @@ def test_a_kernel_that_is_slower_than_in_the_last_commit_fails(
     assert outcome.code == 0, outcome.err
     assert "warpsight explain copy.yaml --gpu mine.gpu.yaml" in outcome.out
     assert "copy on mine" in Path("own/copy-mine.html").read_text()
+    # what is wrong in itself is what to look at next
+    kernel.write_text(KERNEL.replace("i < n", "i <= n").replace("x[i]", "x[i + 1]"))
+    outcome = run(capsys, "gate", "--check")
+    assert outcome.code == 1
+    assert "failed: checks have found errors\n\nnext: warpsight check copy.yaml " in outcome.out
     assert_one_error(run(capsys, "gate", "--base", "no-such-branch"), 2, "--base: the base cannot be read", "fetched")
     assert_one_error(run(capsys, "gate", "--reports"), 2, "--reports", "-o DIR")
 

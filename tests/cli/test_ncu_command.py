@@ -5,22 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from command_line import LAUNCH, assert_one_error, run
 
+import warpsight
 from warpsight.analysis.nsight.documents import LaunchFilter, kernel_documents
-from warpsight.analysis.nsight.metrics import METRICS, SECTIONS
+from warpsight.analysis.nsight.metrics import METRICS, SECTIONS, UNKNOWN_STALLS, chosen_metrics
 from warpsight.analysis.nsight.quantities import STALLS
+from warpsight.base.errors import UnsupportedError
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.measurements.ncu_report import is_report, read_report
 from warpsight.hardware.references import measurements_of
 from warpsight.pipeline.request import KernelRequest, Method
 from warpsight.reports.nsight import BASE, Shown, details_csv, details_text, raw_csv
+from warpsight.traces.store import save_trace
 
 pytestmark = pytest.mark.unit
 
@@ -79,6 +84,8 @@ def test_warps_are_somewhere_at_any_time(values: dict[str, Any]) -> None:
     latency = values["smsp__average_warp_latency_per_inst_issued.ratio"]
     assert sum(states.values()) == pytest.approx(latency)
     assert states["selected"] == 1
+    shares = {name: values[f"smsp__warp_issue_stalled_{name}_per_warp_active.pct"] for name in STALLS}
+    assert shares == {name: pytest.approx(100 * cycles / latency) for name, cycles in states.items()}
     assert min(states.values()) >= 0
     issued, active = values["smsp__issue_active.avg.per_cycle_active"], values["smsp__warps_active.avg.per_cycle_active"]
     assert issued * latency == pytest.approx(active)
@@ -88,6 +95,32 @@ def test_warps_are_somewhere_at_any_time(values: dict[str, Any]) -> None:
     assert sum(values[name] for name in both) == pytest.approx(100)
     assert values["sm__warps_active.avg.per_cycle_active"] <= values["sm__maximum_warps_avg_per_active_cycle"]
     assert values["sm__cycles_active.avg"] <= values["gpc__cycles_elapsed.max"]
+
+
+def test_the_wait_for_the_texture_unit_is_a_reason_of_its_own(tmp_path: Path) -> None:
+    def stalls(load: str, source: object, argument: str) -> tuple[float, float]:
+        kernel = f"__global__ void k({argument} in, float* out) {{ out[blockIdx.x * blockDim.x + threadIdx.x] = {load}; }}"
+        trace = warpsight.trace(kernel, grid=64, block=256, args=[source, np.zeros(64 * 256, np.float32)], level="ptx")
+        save_trace(trace, tmp_path / argument[:5])
+        request = KernelRequest(str(tmp_path / argument[:5]))
+        (found,) = kernel_documents(request, load_gpu("mdm-pascal"), "warpsight", Method(caches_before="cold"))
+        name = "smsp__average_warps_issue_stalled_{}_throttle_per_issue_active.ratio"
+        return found["metrics"][name.format("tex")]["value"], found["metrics"][name.format("lg")]["value"]
+
+    image = np.zeros((256, 256), np.float32)
+    fetched = stalls("tex2D<float>(in, threadIdx.x, threadIdx.x)", warpsight.Texture(image), "cudaTextureObject_t")
+    loaded = stalls("in[threadIdx.x * 2049 % 65536]", image, "const float*")
+    assert fetched[0] == pytest.approx(32 * fetched[1])  # a line for each lane; a store of a warp is one
+    assert fetched[1] > 0
+    assert loaded[0] == 0 < loaded[1]
+
+
+@pytest.mark.parametrize("reason", ["branch_resolving", "no_instruction", "imc_miss", "dispatch_stall", "drain", "membar", "gmma"])
+def test_a_reason_that_no_component_has_is_refused_with_the_cause(reason: str) -> None:
+    why = next(why for pattern, why in UNKNOWN_STALLS.items() if re.fullmatch(pattern, reason))
+    for before, after in (("average_warps", "issue_active.ratio"), ("warp", "warp_active.pct")):
+        with pytest.raises(UnsupportedError, match=re.escape(why)):
+            chosen_metrics([f"smsp__{before}_issue_stalled_{reason}_per_{after}"])
 
 
 def test_our_own_reader_reads_both_pages(document: dict[str, Any], values: dict[str, Any]) -> None:

@@ -66,9 +66,10 @@ def _heat(name: str = "kernel") -> HeatMap:
     return HeatMap(f"space of {name}", Axis("SMs"), Axis("DRAM", "GB/s"), ["15", name], ["240", name], values)
 
 
-def _scatter(name: str = "kernel") -> Scatter:
-    dots = [Dot(0.5, 0.6, name), Dot(1.5, 0.2, name)]
-    return Scatter(f"{name}", Axis("reference"), Axis("model"), [(name, dots), ("other", dots)], diagonal=True)
+def _scatter(name: str = "kernel", unit: float = 1.0, scale: str = "linear") -> Scatter:
+    dots = [Dot(0.5 * unit, 0.6 * unit, name), Dot(1.5 * unit, 0.2 * unit, name)]
+    axes = Axis("reference", "", scale), Axis("model", "", scale)
+    return Scatter(f"{name}", *axes, [(name, dots), ("other", dots)], diagonal=True)
 
 
 def _lanes(name: str = "kernel", *, known: bool = True) -> Lanes:
@@ -97,8 +98,8 @@ def _curve(name: str = "kernel") -> StepCurve:
 
 def _all(name: str) -> list[Chart]:
     return [_bars(name=name), _bars(name=name, most=50.0), _stack(name), _lines(name), _lines(name, LOG), _lines(name, LOG_FROM_0),
-            _lines(name, even=True), _heat(name), _scatter(name), _lanes(name), _lanes(name, known=False), _memory(name),
-            _memory(name, upright=True), _curve(name)]  # fmt: skip
+            _lines(name, even=True), _heat(name), _scatter(name), _scatter(name, 1e5, LOG), _lanes(name),
+            _lanes(name, known=False), _memory(name), _memory(name, upright=True), _curve(name)]  # fmt: skip
 
 
 def _texts(picture: str) -> list[tuple[float, float, float, float, str]]:
@@ -128,7 +129,7 @@ def test_text_with_marks_of_xml_is_escaped_and_the_picture_well_formed(chart: Ch
 
 
 @pytest.mark.parametrize("name", ["k", "kernel", LONG])
-@pytest.mark.parametrize("place", range(14))
+@pytest.mark.parametrize("place", range(15))
 def test_texts_of_a_chart_stay_within_it_and_clear_of_each_other(name: str, place: int) -> None:
     picture = svg(_all(name)[place])
     width, height = (float(part) for part in ElementTree.fromstring(picture).attrib["viewBox"].split()[2:])

@@ -106,6 +106,10 @@ def _write_reports(project: Project, document: dict[str, Any], folder: str) -> N
 
 
 def _next(project: Project, document: dict[str, Any]) -> str:
+    wrong = [row["kernel"] for row in document.get("check", ()) if row["errors"]]
+    if wrong and all(row["verdict"] != "slower" for row in document["rows"]):
+        kernel = next(each for each in project.kernels if each.name == wrong[0])
+        return line(["check", kernel.launch], f"what is wrong with {kernel.name}")
     rows = zip(project.pairs(), document["rows"], strict=True)
     (kernel, gpu), _ = max(rows, key=lambda each: (each[1]["change"] or 0.0, each[1]["seconds"] or 0.0))
     return line(["explain", kernel.launch, "--gpu", gpu], f"where the cycles of {kernel.name} are")

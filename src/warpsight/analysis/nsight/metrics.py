@@ -232,6 +232,7 @@ def _warp_states() -> Iterable[Metric]:
         "math_pipe_throttle": "`alu`, `fma`, `fp16`, `fp64`, `xu`, `tensor`, `uniform`; `com_struct` of models without parts",
         "lg_throttle": "`lsu`, the part for global and local memory",
         "mio_throttle": "`banks`, and `lsu`, the part for shared memory",
+        "tex_throttle": "`lsu`, the part for textures and surfaces",
         "barrier": "`sync`",
         NOT_SELECTED: "the wait for an issue slot of a warp that is eligible",
         SELECTED: "the cycle in which it issues",
@@ -241,6 +242,8 @@ def _warp_states() -> Iterable[Metric]:
         label = "Selected" if reason == SELECTED else f"Stall {reason.replace('_', ' ').title()}"
         yield Metric(f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio", label, "inst", how[reason],
                      _of(lambda q, r: q.states[r], reason))
+        yield Metric(f"smsp__warp_issue_stalled_{reason}_per_warp_active.pct", "", "%", "the same over the sum of all reasons",
+                     _of(lambda q, r: _percent(q.states[r], q.warp_latency), reason))
 
 
 def _instructions() -> Iterable[Metric]:
@@ -321,6 +324,17 @@ def _table() -> Iterable[Metric]:
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _table()}
 
+# Stall reasons that have no counterpart in a prediction, by a regular expression, and why.
+UNKNOWN_STALLS = {
+    "branch_resolving": "a branch takes its issue slot, and no time until its target is known",
+    "(no_instruction|imc_miss)": "instructions and constants are always in their caches",
+    "dispatch_stall": "the dispatcher accepts every instruction that a scheduler has selected",
+    "drain": "a warp ends with its last instruction; the stores on their way keep the launch, not the warp",
+    "membar": "a fence takes its issue slot; where warps that copy wait for others that compute, its wait is in their reasons",
+    "sleeping": "`nanosleep` takes its issue slot and no time",
+    "gmma": "the wait for products of a warp group counts with the waits for results and for the tensor cores",
+}
+
 # Metrics of Nsight Compute that a prediction cannot have, by a regular expression, and why.
 ABSENT = {
     r"dram__cycles.*|.*fbpa__.*": "a GPU's description has the bandwidth of its memory, not the clock",
@@ -331,6 +345,7 @@ ABSENT = {
     r".*(_tex_|texture|surface|pipe_tex|texin).*": "textures and surfaces take the path of global memory here",
     r".*(nvlink|pcie|peer|sysmem|ltc__|c2clink|gcomp|ecc).*": "the models end at the GPU's own memory, without ECC and compression",
     r"(device__|nvtx__|profiler__|launch__func|launch__uses|launch__stack).*": "it is a property of a driver or device at hand",
+    **{rf".*_stalled_{reasons}_per_.*": why for reasons, why in UNKNOWN_STALLS.items()},
     r"(breakdown|group|pmsampling):.*": "groups of metrics are not known; name the metrics",
 }
 

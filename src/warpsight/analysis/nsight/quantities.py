@@ -34,15 +34,15 @@ GLOBAL, LOCAL, SHARED = "global", "local", "shared"
 RED, ATOM = "red", "atom"  # an atomic that returns nothing, and one that does
 
 # The stall reason of each component of a CPI stack. A warp whose load has left for the memory system waits on its scoreboard,
-# whatever queue the load is in. `com_data` and `lsu` are divided between two reasons, see `Quantities.states`.
+# whatever queue the load is in. `com_data` and `lsu` are divided between several reasons, see `Quantities.states`.
 _LONG, _SHORT, _WAIT = "long_scoreboard", "short_scoreboard", "wait"
-_MATH, _LG, _MIO, _MISC = "math_pipe_throttle", "lg_throttle", "mio_throttle", "misc"
+_MATH, _LG, _MIO, _TEX, _MISC = "math_pipe_throttle", "lg_throttle", "mio_throttle", "tex_throttle", "misc"
 _REASONS = {
     "mem_data": _LONG, "mshr": _LONG, "noc": _LONG, "dram": _LONG, "sync": "barrier", "com_struct": _MATH,
     **dict.fromkeys(STRUCT_PARTS, _MATH), "banks": _MIO,
 }  # fmt: skip
 SELECTED, NOT_SELECTED = "selected", "not_selected"
-STALLS = (_LONG, _SHORT, _WAIT, _MATH, _LG, _MIO, "barrier", NOT_SELECTED, SELECTED, _MISC)
+STALLS = (_LONG, _SHORT, _WAIT, _MATH, _LG, _MIO, _TEX, "barrier", NOT_SELECTED, SELECTED, _MISC)
 _NOT_OF_WARPS = ("base", "idle", "launch")
 _TEXTURES = ("tex", "tld", "txd", "txq", "su")  # what the texture unit executes, which has metrics of its own
 
@@ -111,10 +111,9 @@ class Quantities:
     def _of(self, space: str, access: str) -> Mask:
         """The instructions of the load-store unit that access a space in a way: load, store, red, atom."""
         def fits(each: StaticInstruction) -> bool:
-            opcode = each.opcode.lower()
-            kind = (RED if opcode.startswith(RED) else ATOM) if each.access == ATOMIC else each.access
+            kind = (RED if each.opcode.lower().startswith(RED) else ATOM) if each.access == ATOMIC else each.access
             spaces = (GLOBAL, "generic") if space == GLOBAL else (space,)
-            beside = each.is_bulk or each.is_async_copy or opcode.startswith(_TEXTURES)
+            beside = each.is_bulk or each.is_async_copy or _is_texture(each)
             return kind == access and each.space in spaces and not beside
 
         return np.array([fits(each) for each in self._instructions], dtype=np.bool_)
@@ -243,7 +242,7 @@ class Quantities:
         if component == "com_data":
             return {_SHORT: self._by_scoreboard, _WAIT: 1.0 - self._by_scoreboard}
         if component == "lsu":
-            return {_MIO: self._port_of_shared, _LG: 1.0 - self._port_of_shared}
+            return self._port
         return {_REASONS.get(component, _MISC): 1.0}
 
     @cached_property
@@ -258,8 +257,15 @@ class Quantities:
         return float(stalls[np.array(announced, dtype=np.bool_)].sum() / stalls.sum()) if stalls.sum() > 0 else 0.0
 
     @cached_property
-    def _port_of_shared(self) -> float:
-        """The part of the load-store unit's cycles that is for shared memory."""
+    def _port(self) -> dict[str, float]:
+        """The parts of the load-store unit's cycles that are for shared memory, for textures, and for the rest."""
         cycles = l1_cycles(self.profiled.trace, self._misses, self.gpu)
         shared = np.array([each.space == SHARED for each in self._instructions], dtype=np.bool_)
-        return float(cycles[shared].sum() / cycles.sum()) if cycles.sum() > 0 else 0.0
+        texture = np.array([_is_texture(each) for each in self._instructions], dtype=np.bool_)
+        parts = {_MIO: shared, _TEX: texture, _LG: ~(shared | texture)}
+        whole = float(cycles.sum())
+        return {reason: float(cycles[part].sum()) / whole for reason, part in parts.items()} if whole > 0 else {_LG: 1.0}
+
+
+def _is_texture(instruction: StaticInstruction) -> bool:
+    return instruction.opcode.lower().startswith(_TEXTURES)

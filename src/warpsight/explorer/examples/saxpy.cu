@@ -1,4 +1,4 @@
-// SAXPY: streams two arrays, bound by DRAM
+// SAXPY: streams two arrays, one multiply-add for each element
 __global__ void saxpy(int n, float a, const float* x, float* y) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = a * x[i] + y[i];

@@ -62,7 +62,8 @@ def draw_scatter(canvas: Canvas, top: float, chart: Scatter) -> tuple[float, flo
             tip = f"{dot.name}, {name}: {number_text(dot.x)} {chart.x.unit}, {number_text(dot.y)} {chart.y.unit}"
             canvas.marker(x, y, style, tip=tip, hook=dot.hook)
     low += _draw_ending(plot, low, chart.x.heading, entries)
-    return plot.left + plot.width + _RIGHT, low - top
+    # the last number is centred on the right edge
+    return plot.left + plot.width + max(_RIGHT, text_width(label_of(across.most)) / 2), low - top
 
 
 def _plot(canvas: Canvas, top: float, title: str, axis: Axis, values: Sequence[Value], entries: Sequence[Entry]) -> Plot:
