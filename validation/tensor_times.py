@@ -52,8 +52,8 @@ _FULL_RATE = ("initiation.tensor_fp32acc=16 cycles", "initiation.tensor_fp8_fp32
 PRO_6000 = ("sm_count=188", "l2.size=128MiB", "l2.slices=128", *_FULL_RATE, *at_clock(2.22))
 WORKSTATION, SLOWER = "RTX PRO 6000 Max-Q", "RTX PRO 6000 Max-Q at 2.06 GHz"
 GPUS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # the catalogue's name, the architecture, what is changed
-    "A100": ("a100", "sm_80", ()), WORKSTATION: ("rtx5090", "sm_120a", PRO_6000), "H100 SXM": ("h100-sxm", "sm_90", ()),
-    SLOWER: ("rtx5090", "sm_120a", (*PRO_6000, *at_clock(2.06))),  # the mean in results/phase3_lowprec.md, at its limit of 300 W
+    "A100": ("a100", "sm_80", ()), WORKSTATION: ("rtx5090", "sm_120", PRO_6000), "H100 SXM": ("h100-sxm", "sm_90", ()),
+    SLOWER: ("rtx5090", "sm_120", (*PRO_6000, *at_clock(2.06))),  # the mean in results/phase3_lowprec.md, at its limit of 300 W
 }  # fmt: skip
 
 
@@ -138,6 +138,7 @@ def kept(
     a, b = (random.integers(-1, 2, size).astype(np.int8) for size in ((m, k), (k, n)))
     operands = [stored.encoded(a), stored.encoded(b.T)] if stored else [a.astype(np.float16), b.astype(np.float16)]
     c = np.zeros((m, n), result)
+    arch += "a" if stored else ""  # where the instructions of 4-bit numbers are
     trace = warpsight.trace(args=[*operands, c, m, n, k], gpu=device, level="sass", arch=arch, **launch)
     expected = a[:2].astype(np.float32) @ b.astype(np.float32) / (stored.scale if stored else 1)
     assert np.array_equal(c[:2].astype(np.float32), expected), f"{name}: wrong product"
@@ -250,13 +251,8 @@ def _code(sources: Path, step: Step) -> str:
     helpers = "typedef unsigned char uint8_t;\n" + helpers
     text = (folder / "src" / f"{step.source}.cu").read_text()
     if step.stored:
-        kinds, begin, kernel = (
-            re.search(r"enum class Fmt.*", text),
-            "template <Fmt",
-            text.split("// Staging")[0].partition("template <Fmt")[2],
-        )
-        assert kinds, f"{step.source}: no list of formats"
-        text, operand = f"{helpers}\n{kinds[0]}\n{begin}{kernel}", "uint8_t"
+        kinds = re.findall(r"enum class Fmt.*", text)[0]
+        text, operand = f"{helpers}\n{kinds}\n{text[text.index('template <Fmt') : text.index('// Staging')]}", "uint8_t"
     else:
         text = re.sub(r'#include (<cstdlib>|"util.cuh")', "", text.split("// FP16 staging")[0].split("__global__ void f2h")[0])
         text, operand = text.replace('#include "mma_ptx.cuh"', helpers), "half"
@@ -325,9 +321,10 @@ def ladder(found: Rates) -> str:
 
 
 def taus(found: Rates) -> str:
-    """Kendall's tau over the kernels of each table and size."""
+    """Kendall's tau over the kernels of each table and size, on the GPU of the table."""
     lines = ["| table | M = N = K | kernels | tau of `warpsight` | tau of the simulator |", "|---|---:|---:|---:|---:|"]
-    for (table, size), group in groupby(found, lambda each: (each[0].table, each[0].size)):
+    once = [each for each in found if each[0].gpu == TABLES[each[0].table]]
+    for (table, size), group in groupby(once, lambda each: (each[0].table, each[0].size)):
         members = list(group)
         if len(members) < 2:
             continue
@@ -340,12 +337,12 @@ def taus(found: Rates) -> str:
 
 
 def means(found: Rates) -> str:
-    """The mean error of each part."""
+    """The mean error of each part, on the GPUs of the tables."""
     lines = ["| part | rows | mean error of `warpsight` | rows | mean error of the simulator |", "|---|---:|---:|---:|---:|"]
     for part in PARTS:
         cells = []
         for column in range(2):
-            of_part = [(row.tflops, rates[column]) for row, rates in found if row.part == part]
+            of_part = [(row.tflops, rates[column]) for row, rates in found if row.part == part and row.gpu == TABLES[row.table]]
             errors = [abs(relative_error(rate, published)) for published, rate in of_part if rate is not None]
             cells.append(f"{len(errors)} | {100 * mean(errors):.0f} %")
         lines.append(f"| {part} | {' | '.join(cells)} |")
