@@ -15,6 +15,7 @@ import argparse
 import sys
 import tempfile
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import warpsight
@@ -35,8 +36,8 @@ class Row:
     """A published rate in TFLOPS at `line` of its table, whose head is line 1, and the launch that is predicted.
 
     `arguments` are those of `program`. `operations` of the launch: two for each multiply-add of its products, of attention with a
-    causal mask one half of all. `kernel` is in the name of the kernel, of the several that the program launches. `before`: the state
-    of the L2, which the benchmarks of Triton and DeepGEMM overwrite before each launch.
+    causal mask one half of all. `kernel` is in the name of the kernel, of the several that the program launches. `before`: the
+    state of the L2, which the benchmarks of Triton and DeepGEMM overwrite before each launch.
     """
 
     source: str
@@ -89,12 +90,38 @@ def attentions() -> list[Row]:
     ]
 
 
+# -- Products. `arguments`: M, N, K. One wave of tiles of 128 x 256 is predicted of the largest.
+
+
+def products() -> list[Row]:
+    """The rows of CUTLASS's kernel, which its program launches ten times without a pause."""
+    shapes = {5: (373.94, 2048, (2048, 2048, 2048)), 19: (640.85, 8192, (1536, 2816, 8192))}
+    return [
+        Row("`bench_sm90a.csv`", line, "H100 SXM", f"`cutlass_sm90`, {size}", rate, "cutlass_sm90", shape, 2.0 * prod(shape),
+            "device_kernel", "warm")
+        for line, (rate, size, shape) in shapes.items()
+    ]  # fmt: skip
+
+
 def trace_of(row: Row, programs: Path, folder: Path) -> KernelTrace:
     """The trace, from `folder` if it is there. Raises AssertionError if the program finds its result wrong."""
     name = GPUS[row.gpu][0]
     place = folder / "_".join(map(str, (name, row.program, *row.arguments)))
     if not place.is_dir():
-        command = [sys.executable, "-m", "warpsight", "run", "--gpu", name, "--launches", "1:1", "-o", str(place), "--"]
+        command = [
+            sys.executable,
+            "-m",
+            "warpsight",
+            "run",
+            "--gpu",
+            name,
+            "--launches",
+            "1:1",
+            "--kernels",
+            row.kernel or ".",
+            "-o",
+        ]
+        command += [str(place), "--"]
         command += [str(programs / row.program), *map(str, row.arguments)]
         ended = execute(command, programs, LONGEST)
         assert ended and ended[0] == 0 and "CHECK PASS" in ended[1], f"{place.name}: {ended}"
@@ -103,11 +130,17 @@ def trace_of(row: Row, programs: Path, folder: Path) -> KernelTrace:
     return found[0]
 
 
+def seconds_of(trace: KernelTrace, row: Row, *changes: str) -> float:
+    """Seconds of the launch as `warpsight` predicts them, with further changes of the GPU's description."""
+    name, _, known = GPUS[row.gpu]
+    return warpsight.predict(trace, gpu=name, overrides=(*known, *changes), caches_before=row.before).seconds
+
+
 def rates_of(row: Row, programs: Path, folder: Path) -> list[float | None]:
     """TFLOPS by `warpsight` and by the simulator, None where the launch is too large. Raises AssertionError above the peak."""
     trace = trace_of(row, programs, folder)
     name, _, changes = GPUS[row.gpu]
-    seconds = [warpsight.predict(trace, gpu=name, overrides=changes, caches_before=row.before).seconds]
+    seconds = [seconds_of(trace, row)]
     if trace.header.warp_instructions <= SIMULATED:
         seconds.append(warpsight.simulate(trace, gpu=name, overrides=changes, caches_before=row.before).seconds)
     rates = [1e-12 * row.operations / each for each in seconds]
@@ -131,6 +164,19 @@ def table(found: dict[Row, list[float | None]]) -> str:
     return "\n".join(lines)
 
 
+def cycles(programs: Path, folder: Path) -> str:
+    """Cycles of CUTLASS's kernel at 8192 that Nsight Compute counted, at the clock that it locked, and those predicted for it."""
+    row, clock, counted = products()[-1], 1.43, 2_743_159
+    changes = f"core_clock={clock}GHz", f"noc.bandwidth={5120 * clock:.0f}GB/s"  # 5,120 B a clock, as h100-sxm has
+    whole = 8192**3 / prod(row.arguments)
+    predicted = seconds_of(trace_of(row, programs, folder), row, *changes) * clock * 1e9 * whole
+    error = f"{100 * relative_error(predicted, counted):+.0f} %"
+    lines = ["| profile | kernel | clock | cycles | `warpsight` | error |", "|---|---|---:|---:|---:|---:|"]
+    return "\n".join(
+        [*lines, f"| `ncu_cutlass_8192.txt` | `cutlass_sm90` | {clock} GHz | {counted:,} | {predicted:,.0f} | {error} |"]
+    )
+
+
 def main() -> None:
     """Print the table; with --write also keep it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -143,10 +189,15 @@ def main() -> None:
         parser.error("--write needs all rows: leave out --only")
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.traces or Path(scratch)
-        found = {row: rates_of(row, arguments.programs, folder) for row in attentions() if arguments.only in row.program}
-    print(table(found))
+        found = {
+            row: rates_of(row, arguments.programs, folder) for row in (*attentions(), *products()) if arguments.only in row.program
+        }
+        tables = {"programs": table(found)}
+        if arguments.only in "cutlass_sm90":
+            tables["program cycles"] = cycles(arguments.programs, folder)
+    print(*tables.values(), sep="\n\n")
     if arguments.write:
-        put(PAGE, COMMAND, {"programs": table(found)})
+        put(PAGE, COMMAND, tables)
 
 
 if __name__ == "__main__":
