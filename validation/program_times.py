@@ -94,12 +94,20 @@ def attentions() -> list[Row]:
 
 
 def products() -> list[Row]:
-    """The rows of CUTLASS's kernel, which its program launches ten times without a pause."""
+    """The rows of CUTLASS's kernel, whose benchmark launches it ten times without a pause, and of DeepGEMM's."""
     shapes = {5: (373.94, 2048, (2048, 2048, 2048)), 19: (640.85, 8192, (1536, 2816, 8192))}
+    deep = {298: (349, (128, 7168, 2048))}
     return [
-        Row("`bench_sm90a.csv`", line, "H100 SXM", f"`cutlass_sm90`, {size}", rate, "cutlass_sm90", shape, 2.0 * prod(shape),
-            "device_kernel", "warm")
-        for line, (rate, size, shape) in shapes.items()
+        *(
+            Row("`reference/deepgemm.txt`", line, "H100 SXM", f"DeepGEMM in FP8, {' x '.join(map(str, shape))}", rate,
+                "_".join(map(str, ("deepgemm_fp8", *shape))), shape[:1], 2.0 * prod(shape), "fp8_gemm_1d2d")
+            for line, (rate, shape) in deep.items()
+        ),
+        *(
+            Row("`bench_sm90a.csv`", line, "H100 SXM", f"`cutlass_sm90`, {size}", rate, "cutlass_sm90", shape, 2.0 * prod(shape),
+                "device_kernel", "warm")
+            for line, (rate, size, shape) in shapes.items()
+        ),
     ]  # fmt: skip
 
 

@@ -49,10 +49,11 @@ def at_clock(ghz: float) -> tuple[str, str]:
 # The workstation GPU is a larger GB202 than the catalogue's rtx5090. Its tensor cores have the same rate with 32- as with 16-bit
 # sums, 1,024 operations a clock and SM, at 2.22 GHz: results/mma_rate_probe.csv. So are its rates in FP8, twice those of FP16.
 _FULL_RATE = ("initiation.tensor_fp32acc=16 cycles", "initiation.tensor_fp8_fp32acc=16 cycles")
-PRO_6000 = ("sm_count=188", "l2.size=128MiB", "l2.slices=128", *_FULL_RATE, *at_clock(2.22))
+PRO_6000 = ("sm_count=188", "l2.size=128MiB", "l2.slices=128", *_FULL_RATE)
 WORKSTATION, SLOWER = "RTX PRO 6000 Max-Q", "RTX PRO 6000 Max-Q at 2.06 GHz"
 GPUS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # the catalogue's name, the architecture, what is changed
-    "A100": ("a100", "sm_80", ()), WORKSTATION: ("rtx5090", "sm_120", PRO_6000), "H100 SXM": ("h100-sxm", "sm_90", ()),
+    "A100": ("a100", "sm_80", ()), "H100 SXM": ("h100-sxm", "sm_90", ()),
+    WORKSTATION: ("rtx5090", "sm_120", (*PRO_6000, *at_clock(2.22))),
     SLOWER: ("rtx5090", "sm_120", (*PRO_6000, *at_clock(2.06))),  # the mean in results/phase3_lowprec.md, at its limit of 300 W
 }  # fmt: skip
 
