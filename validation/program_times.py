@@ -82,11 +82,13 @@ def attentions() -> list[Row]:
         )
         for line, (length, ms) in TIMES.items()
     ]
-    two = (1, 2048, 33, 0, 1024)
+    two, three = (1, 2048, 33, 0, 1024), (1, 4224, 33, 0, 512)
     return [
         *causal,
         attention(_REFERENCES, 35, "H100 SXM", "fa2_hdim128_fp16", 388.3, 8192, *two),
         attention(_STABLE, 2, "H100 SXM", "fa2_hdim128_fp16", 369.9, 8192, *two),
+        attention(_REFERENCES, 39, "H100 SXM", "fa3_hdim128_fp16", 756.9, 8192, *three),
+        attention(_STABLE, 3, "H100 SXM", "fa3_hdim128_fp16", 659.1, 8192, *three),
     ]
 
 
@@ -96,7 +98,7 @@ def attentions() -> list[Row]:
 def products() -> list[Row]:
     """The rows of CUTLASS's kernel, whose benchmark launches it ten times without a pause, and of DeepGEMM's."""
     shapes = {5: (373.94, 2048, (2048, 2048, 2048)), 19: (640.85, 8192, (1536, 2816, 8192))}
-    deep = {298: (349, (128, 7168, 2048))}
+    deep = {297: (435, (128, 4096, 7168)), 298: (349, (128, 7168, 2048)), 309: (874, (4096, 7168, 576))}
     return [
         *(
             Row("`reference/deepgemm.txt`", line, "H100 SXM", f"DeepGEMM in FP8, {' x '.join(map(str, shape))}", rate,
