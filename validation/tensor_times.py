@@ -16,7 +16,7 @@ import csv
 import re
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 from math import prod, sqrt
 from pathlib import Path
@@ -47,10 +47,42 @@ def at_clock(ghz: float) -> tuple[str, str]:
 
 
 # The workstation GPU is a larger GB202 than the catalogue's rtx5090. Its tensor cores have the same rate with 32- as with 16-bit
-# sums, 1,024 operations a clock and SM, at 2.22 GHz: results/mma_rate_probe.csv.
-PRO_6000 = ("sm_count=188", "l2.size=128MiB", "l2.slices=128", "initiation.tensor_fp32acc=16 cycles", *at_clock(2.22))
+# sums, 1,024 operations a clock and SM, at 2.22 GHz: results/mma_rate_probe.csv. So are its rates in FP8, twice those of FP16.
+_FULL_RATE = ("initiation.tensor_fp32acc=16 cycles", "initiation.tensor_fp8_fp32acc=16 cycles")
+PRO_6000 = ("sm_count=188", "l2.size=128MiB", "l2.slices=128", *_FULL_RATE)
+WORKSTATION, SLOWER = "RTX PRO 6000 Max-Q", "RTX PRO 6000 Max-Q at 2.06 GHz"
 GPUS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # the catalogue's name, the architecture, what is changed
-    "A100": ("a100", "sm_80", ()), "RTX PRO 6000 Max-Q": ("rtx5090", "sm_120", PRO_6000), "H100 SXM": ("h100-sxm", "sm_90", ()),
+    "A100": ("a100", "sm_80", ()), "H100 SXM": ("h100-sxm", "sm_90", ()),
+    WORKSTATION: ("rtx5090", "sm_120", (*PRO_6000, *at_clock(2.22))),
+    SLOWER: ("rtx5090", "sm_120", (*PRO_6000, *at_clock(2.06))),  # the mean in results/phase3_lowprec.md, at its limit of 300 W
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a kernel's operands are stored: the codes of 1 and of the sign, the elements of a byte, what the kernel divides by.
+
+    `pipe` names the tensor cores' rate with 32-bit sums, `multiplies` are those of an instruction at that interval.
+    """
+
+    one: int
+    sign: int
+    elements: int
+    scale: int
+    pipe: str
+    multiplies: int
+
+    def encoded(self, values: np.ndarray[Any, np.dtype[np.int8]]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Numbers -1, 0 and 1, the inner dimension last, as bytes."""
+        codes = np.where(values == 0, 0, self.one | np.where(values < 0, self.sign, 0)).astype(np.uint8, order="C")
+        if self.elements == 1:
+            return codes
+        return codes[:, ::2] | codes[:, 1::2] << 4
+
+
+FORMATS = {  # of the kernels of gemm_mma_fp8.cu; a 4-bit number that is alone in its byte is in the bits 2 to 5
+    "FP8": Format(0x38, 0x80, 1, 1, "tensor_fp8_fp32acc", 4096), "FP4": Format(2 << 2, 8 << 2, 1, 64, "tensor_fp8_fp32acc", 4096),
+    "MXFP4": Format(2, 8, 2, 64, "tensor_fp4", 8192),
 }  # fmt: skip
 
 
@@ -69,25 +101,48 @@ def simulated(trace: KernelTrace, gpu: str) -> float | None:
     return warpsight.simulate(trace, gpu=name, overrides=known).seconds if small else None
 
 
-def peak(gpu: str) -> float:
-    """TFLOPS of the tensor cores in FP16 with 32-bit sums."""
+def peak(gpu: str, stored: Format | None = None) -> float:
+    """TFLOPS of the tensor cores with 32-bit sums, in FP16 or as the operands are stored."""
     name, _, changes = GPUS[gpu]
     spec = load_gpu(name, changes)
+    if stored:
+        return (
+            spec.sm_count
+            * spec.sm.schedulers
+            * 2e-12
+            * stored.multiplies
+            * spec.core_clock_hz
+            / spec.initiation_cycles[stored.pipe]
+        )
     kind = "tensor_fp32acc" if "tensor_fp32acc" in spec.initiation_cycles else "tensor"
     return peak_flops(spec, "tensor") * spec.initiation_cycles["tensor"] / spec.initiation_cycles[kind] * 1e-12
 
 
-def kept(folder: Path, name: str, shape: tuple[int, int, int], gpu: str, result: type[np.generic], **launch: Any) -> KernelTrace:
-    """The trace of a product of `shape` M, N, K, from `folder` if it is there. Raises AssertionError if the product is wrong."""
+def kept(
+    folder: Path,
+    name: str,
+    shape: tuple[int, int, int],
+    gpu: str,
+    result: type[np.generic],
+    stored: Format | None = None,
+    **launch: Any,
+) -> KernelTrace:
+    """The trace of a product of `shape` M, N, K, from `folder` if it is there. Raises AssertionError if the product is wrong.
+
+    The second operand lies as K x N in FP16, as N x K in a `stored` format.
+    """
     device, arch, _ = GPUS[gpu]
     if (folder / name).is_dir():
         return warpsight.load_trace(folder / name)
     m, n, k = shape
     random = np.random.default_rng(1)
-    a, b = (random.integers(-1, 2, size).astype(np.float16) for size in ((m, k), (k, n)))
+    a, b = (random.integers(-1, 2, size).astype(np.int8) for size in ((m, k), (k, n)))
+    operands = [stored.encoded(a), stored.encoded(b.T)] if stored else [a.astype(np.float16), b.astype(np.float16)]
     c = np.zeros((m, n), result)
-    trace = warpsight.trace(args=[a, b, c, m, n, k], gpu=device, level="sass", arch=arch, **launch)
-    assert np.array_equal(c[:2].astype(np.float32), a[:2].astype(np.float32) @ b.astype(np.float32)), f"{name}: wrong product"
+    arch += "a" if stored else ""  # where the instructions of 4-bit numbers are
+    trace = warpsight.trace(args=[*operands, c, m, n, k], gpu=device, level="sass", arch=arch, **launch)
+    expected = a[:2].astype(np.float32) @ b.astype(np.float32) / (stored.scale if stored else 1)
+    assert np.array_equal(c[:2].astype(np.float32), expected), f"{name}: wrong product"
     return save_trace(trace, folder / name)
 
 
@@ -96,7 +151,7 @@ def kept(folder: Path, name: str, shape: tuple[int, int, int], gpu: str, result:
 
 @dataclass(frozen=True)
 class Step:
-    """A kernel of the ladder: its template, with a tile of `side` x `side` a block and 32 deep, `threads`, and buffers."""
+    """A kernel of the ladder: its template, with a tile of `side` x `side` a block and 64 bytes deep, `threads`, and buffers."""
 
     template: str
     threads: int
@@ -104,11 +159,22 @@ class Step:
     side: int = 128
     source: str = "gemm_mma"
     registers: int | None = None  # those that Nsight Compute showed, where the assembler used here takes others
+    stored: str | None = None  # one of `FORMATS`, where it is not FP16
 
     @property
     def shared_bytes(self) -> int:
         """The ring of buffers."""
-        return 2 * self.stages * 2 * self.side * 32
+        return self.stages * 2 * self.side * 64
+
+    @property
+    def format(self) -> Format | None:
+        """How operands are stored; None: in FP16."""
+        return FORMATS[self.stored] if self.stored else None
+
+    @property
+    def kernel(self) -> str:
+        """The name of the function."""
+        return "gemm_lowprec_t" if self.stored else f"{self.source}_t"
 
 
 def _mma(warp: int, stages: int, features: str = "true, true") -> Step:
@@ -120,11 +186,16 @@ STEPS = {
     "mma_pipe": _mma(32, 2), "mma_warptile": _mma(64, 2),
     **{f"mma_pipe@s{stages}": _mma(32, stages) for stages in (2, 3, 4)},
     **{f"mma_warptile@s{stages}": _mma(64, stages) for stages in (2, 3, 4)},
+    **{f"mma_{name.lower()}": Step(f"Fmt::{name}, {stages}", 128, stages, source="gemm_mma_fp8", stored=name)
+       for name, stages in (("FP8", 3), ("FP4", 2), ("MXFP4", 2))},
 }  # fmt: skip
 SMALL, LARGE = Step("64, 64, 2", 512, 2, 64, "gemm_wmma"), Step("128, 128, 3", 512, 3, 128, "gemm_wmma", 64)  # to 1,535; from there
-TABLES = {"bench_mma_session.csv": "RTX PRO 6000 Max-Q", "mma_stage_sweep.csv": "RTX PRO 6000 Max-Q", "bench_sm90a.csv": "H100 SXM"}
+TABLES = {
+    "bench_mma_session.csv": WORKSTATION, "mma_stage_sweep.csv": WORKSTATION, "bench_sm90a.csv": "H100 SXM",
+    "bench_phase3_session.csv": WORKSTATION,
+}  # fmt: skip
 MOST = 1 << 33  # M N K of a product that is traced whole; an eighth of it where a thread loads one element at a time
-SLICE = (2048, 6016, 1024)  # predicted in place of larger ones: 752 blocks fill 188 SMs evenly
+SLICE = (2048, 6016, 2048)  # predicted in place of larger ones, the depth in bytes: 752 blocks fill 188 SMs evenly
 
 
 @dataclass(frozen=True)
@@ -149,9 +220,18 @@ class Row:
         """Whether a slice is predicted."""
         return self.size**3 > MOST
 
+    @property
+    def slice(self) -> tuple[int, int, int]:
+        """M, N, K of the slice: 32 steps of a block."""
+        stored = self.step.format
+        return *SLICE[:2], SLICE[2] * stored.elements if stored else SLICE[2] // 2
+
 
 def rows(sources: Path) -> Iterator[Row]:
-    """The rows whose kernels are known here and can be traced; of larger ones those of the sweep alone, as slices."""
+    """The rows whose kernels are known here and can be traced; of larger ones those of the sweep and of FP8 and FP4, as slices.
+
+    The session of the latter has its clock at 8192, for which they are predicted, too.
+    """
     for table, gpu in TABLES.items():
         for line, each in enumerate(csv.DictReader((sources / LADDER / "results" / table).read_text().splitlines()), 2):
             size, kernel = int(each["M"]), each["kernel"]
@@ -159,18 +239,26 @@ def rows(sources: Path) -> Iterator[Row]:
             if step is None:
                 continue
             most = MOST // 8 if "false" in step.template else MOST
-            if size**3 <= most or "@" in kernel:
-                yield Row(table, line, gpu, kernel, step, size, float(each["tflops"]))
+            low = step.stored is not None and size == 8192
+            if size**3 <= most or "@" in kernel or low:
+                row = Row(table, line, gpu, kernel, step, size, float(each["tflops"]))
+                yield from (row, replace(row, gpu=SLOWER)) if low else (row,)
 
 
 def _code(sources: Path, step: Step) -> str:
     """The kernel alone, without what launches it, instantiated."""
     folder = sources / LADDER
-    text = (folder / "src" / f"{step.source}.cu").read_text()
-    text = re.sub(r'#include (<cstdlib>|"util.cuh")', "", text.split("// FP16 staging")[0].split("__global__ void f2h")[0])
     helpers = re.sub(r"#pragma once|#include <cstdint>", "", (folder / "include" / "mma_ptx.cuh").read_text())
-    text = text.replace('#include "mma_ptx.cuh"', "typedef unsigned char uint8_t;\n" + helpers)
-    return f"{text}\ntemplate __global__ void {step.source}_t<{step.template}>(const half*, const half*, float*, int, int, int);\n"
+    helpers = "typedef unsigned char uint8_t;\n" + helpers
+    text = (folder / "src" / f"{step.source}.cu").read_text()
+    if step.stored:
+        kinds = re.findall(r"enum class Fmt.*", text)[0]
+        text, operand = f"{helpers}\n{kinds}\n{text[text.index('template <Fmt') : text.index('// Staging')]}", "uint8_t"
+    else:
+        text = re.sub(r'#include (<cstdlib>|"util.cuh")', "", text.split("// FP16 staging")[0].split("__global__ void f2h")[0])
+        text, operand = text.replace('#include "mma_ptx.cuh"', helpers), "half"
+    arguments = f"const {operand}*, const {operand}*, float*, int, int, int"
+    return f"{text}\ntemplate __global__ void {step.kernel}<{step.template}>({arguments});\n"
 
 
 def trace_of(row: Row, shape: tuple[int, int, int], sources: Path, folder: Path) -> KernelTrace:
@@ -178,14 +266,14 @@ def trace_of(row: Row, shape: tuple[int, int, int], sources: Path, folder: Path)
     step = row.step
     name = "_".join(map(str, (GPUS[row.gpu][1], step.source, *step.template.split(", "), *shape)))
     return kept(
-        folder, name, shape, row.gpu, np.float32, source=_code(sources, step), kernel=f"{step.source}_t", block=step.threads,
+        folder, name, shape, row.gpu, np.float32, step.format, source=_code(sources, step), kernel=step.kernel, block=step.threads,
         grid=(shape[1] // step.side, shape[0] // step.side), shared=step.shared_bytes, registers=step.registers,
     )  # fmt: skip
 
 
 def seconds_of(row: Row, sources: Path, folder: Path, *changes: str) -> tuple[float, float | None]:
     """Seconds as `warpsight` and the simulator predict them; of a slice those of the whole product, by its work."""
-    shape = SLICE if row.sliced else (row.size,) * 3
+    shape = row.slice if row.sliced else (row.size,) * 3
     trace = trace_of(row, shape, sources, folder)
     share = row.size**3 / prod(shape)
     reference = simulated(trace, row.gpu)
@@ -214,7 +302,7 @@ def rates_of(sources: Path, folder: Path) -> Rates:
     found = [
         (row, [2e-12 * row.size**3 / each if each else None for each in seconds_of(row, sources, folder)]) for row in rows(sources)
     ]
-    assert all(rate is None or rate <= peak(row.gpu) for row, rates in found for rate in rates)
+    assert all(rate is None or rate <= peak(row.gpu, row.step.format) for row, rates in found for rate in rates)
     return found
 
 
@@ -234,9 +322,10 @@ def ladder(found: Rates) -> str:
 
 
 def taus(found: Rates) -> str:
-    """Kendall's tau over the kernels of each table and size."""
+    """Kendall's tau over the kernels of each table and size, on the GPU of the table."""
     lines = ["| table | M = N = K | kernels | tau of `warpsight` | tau of the simulator |", "|---|---:|---:|---:|---:|"]
-    for (table, size), group in groupby(found, lambda each: (each[0].table, each[0].size)):
+    once = [each for each in found if each[0].gpu == TABLES[each[0].table]]
+    for (table, size), group in groupby(once, lambda each: (each[0].table, each[0].size)):
         members = list(group)
         if len(members) < 2:
             continue
@@ -249,12 +338,12 @@ def taus(found: Rates) -> str:
 
 
 def means(found: Rates) -> str:
-    """The mean error of each part."""
+    """The mean error of each part, on the GPUs of the tables."""
     lines = ["| part | rows | mean error of `warpsight` | rows | mean error of the simulator |", "|---|---:|---:|---:|---:|"]
     for part in PARTS:
         cells = []
         for column in range(2):
-            of_part = [(row.tflops, rates[column]) for row, rates in found if row.part == part]
+            of_part = [(row.tflops, rates[column]) for row, rates in found if row.part == part and row.gpu == TABLES[row.table]]
             errors = [abs(relative_error(rate, published)) for published, rate in of_part if rate is not None]
             cells.append(f"{len(errors)} | {100 * mean(errors):.0f} %")
         lines.append(f"| {part} | {' | '.join(cells)} |")

@@ -5,10 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import mean
 
+import numpy as np
 import pytest
 
 from marked_page import get
-from tensor_times import COMMAND, LADDER, LARGE, PAGE, PARTS, SMALL, STEPS, TABLES, kendall, peak, rows
+from program_times import attention
+from tensor_times import (
+    COMMAND,
+    FORMATS,
+    LADDER,
+    LARGE,
+    PAGE,
+    PARTS,
+    SLOWER,
+    SMALL,
+    STEPS,
+    TABLES,
+    WORKSTATION,
+    kendall,
+    peak,
+    rows,
+)
 
 pytestmark = pytest.mark.oracle
 
@@ -32,6 +49,41 @@ def test_rows_have_the_kernel_of_their_name_and_the_part_of_their_line(tmp_path:
     assert (small.line, small.part, small.step, small.tflops) == (2, "development", SMALL, 1.0)
     assert (large.line, large.part, large.step, large.sliced) == (3, "held out", LARGE, False)
     assert (deep.line, deep.part, deep.step, deep.sliced) == (6, "development", STEPS["mma_pipe@s3"], True)
+
+
+def test_rows_of_8_and_4_bits_are_sliced_at_8192_and_predicted_for_the_clock_of_their_session_too(tmp_path: Path) -> None:
+    results = tmp_path / LADDER / "results"
+    results.mkdir(parents=True)
+    for table in TABLES:
+        (results / table).write_text("M,kernel,tflops\n")
+    text = "M,kernel,tflops\n1024,mma_fp8,1\n4096,mma_fp8,2\n8192,mma_mxfp4,3\n8192,mma_warptile,4\n"
+    (results / "bench_phase3_session.csv").write_text(text)
+    whole, *deep = rows(tmp_path)
+    assert (whole.gpu, whole.sliced, whole.step.shared_bytes) == (WORKSTATION, False, 3 * 256 * 64)
+    assert [(row.gpu, row.line, row.sliced, row.slice[2]) for row in deep] == [
+        (gpu, 4, True, 4096) for gpu in (WORKSTATION, SLOWER)
+    ]
+
+
+def test_operands_are_stored_as_the_formats_are_specified() -> None:
+    """E4M3: 1 is 0111.000 with the sign before; E2M1: 01.0; MXFP4 has the first of two in the low bits."""
+    values = np.array([[1, -1, 0, 1]], np.int8)
+    assert FORMATS["FP8"].encoded(values).tolist() == [[0b0_0111_000, 0b1_0111_000, 0, 0b0_0111_000]]
+    assert FORMATS["FP4"].encoded(values).tolist() == [[0b00_0010_00, 0b00_1010_00, 0, 0b00_0010_00]]
+    assert FORMATS["MXFP4"].encoded(values).tolist() == [[0b1010_0010, 0b0010_0000]]
+    assert FORMATS["FP8"].encoded(values.T).flags.c_contiguous
+
+
+@pytest.mark.parametrize(("stored", "tflops"), [("FP8", 855), ("FP4", 855), ("MXFP4", 1710)])
+def test_peaks_of_8_and_4_bits_are_two_and_four_times_that_of_16(stored: str, tflops: float) -> None:
+    assert peak(WORKSTATION, FORMATS[stored]) == pytest.approx(tflops, rel=0.001)
+
+
+def test_operations_of_attention_are_those_of_its_two_products() -> None:
+    """4 x 32 heads of 128 at 1024: 68.7 billion; FlashAttention's benchmark counts one half with a causal mask."""
+    row = attention("s", 2, "A100", "fa2_hdim128_fp16", 1.0, 1024, 4, 1024, 32, 1)
+    assert row.operations == 4 * 128 * 1024 * 1024 * 128 / 2 and row.part == "development"
+    assert attention("s", 3, "A100", "fa2_hdim64_fp16", 1.0, 8192, 1, 2048, 33, 0, 1024).operations == 4 * 33 * 1024 * 2048 * 64
 
 
 @pytest.mark.parametrize(("gpu", "tflops"), [("A100", 312), ("RTX PRO 6000 Max-Q", 427), ("H100 SXM", 1071)])
