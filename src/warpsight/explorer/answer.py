@@ -22,6 +22,7 @@ from warpsight.explorer.designs import Bench, gpu_of
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.launch_form import launch_form
 from warpsight.explorer.question import Question
+from warpsight.explorer.shown import shown
 from warpsight.pipeline.evaluate import profile_trace
 from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.formats import json_line
@@ -42,8 +43,8 @@ def answer(question: Question, listener: Tell) -> Bench | None:
     told to `listener`; others are defects.
 
     Events: `form`, the launch form, as soon as the text compiles; `note`; `progress`, with `stage`, `done` and `total`; `first`,
-    the `document` of `first_report_data` and the text that the kernel has `printed`; `advice`, that of the report's data; then
-    `result`, as `first` with the whole report's data, or `error`. What is looked at first is computed first.
+    the `document` of `first_report_data` as it is `shown` and the text that the kernel has `printed`; `advice`, that of the
+    report's data; then `result`, as `first` with the whole report's data, or `error`. What is looked at first is computed first.
     """
 
     def tell(kind: str, data: Any) -> None:
@@ -88,7 +89,8 @@ def _answer(question: Question, tell: Tell) -> Bench:
     request = form.request(question.file, output=printed)
     trace = obtain_trace(request, gpu=gpu, watch=watch)
     profiled = profile_trace(trace, gpu, watch=watch)
-    tell("first", {"document": first_report_data(profiled, gpu, question.model), "printed": printed.getvalue()})
+    first = shown(first_report_data(profiled, gpu, question.model), os.path.abspath(question.file))
+    tell("first", {"document": first, "printed": printed.getvalue()})
     advice = advice_data(profiled, gpu, question.model, watch)
     tell("advice", advice)
     parts = Parts(what_if=NONE, simulator=question.simulator)
