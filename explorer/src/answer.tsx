@@ -1,7 +1,7 @@
 // The answer: time, CPI stack, occupancy, advice, and what the kernel printed.
 
 import { duration, percent } from "./figures";
-import type { Advice, Answer } from "./protocol";
+import type { Advice, Answer, Speed } from "./protocol";
 import { Stack } from "./stack";
 
 export function Result({ answer, complete, simulate }: { answer: Answer; complete: boolean; simulate?: () => void }) {
@@ -15,6 +15,7 @@ export function Result({ answer, complete, simulate }: { answer: Answer; complet
         {prediction.bound_by}
       </p>
       <Stack prediction={prediction} />
+      {answer.document.speed_of_light && <p>Speed of light: {speeds(answer.document.speed_of_light)}</p>}
       <p>Occupancy {percent(prediction.occupancy)}, limited by {prediction.occupancy_limiter}</p>
       {simulated ? (
         <p>
@@ -24,11 +25,20 @@ export function Result({ answer, complete, simulate }: { answer: Answer; complet
       ) : (
         complete && simulate && <p><button type="button" onClick={simulate}>Simulate it cycle by cycle</button></p>
       )}
-      {complete ? <AdviceList advice={answer.document.advice?.advice ?? []} /> : <p>advice follows …</p>}
+      {answer.document.advice ? <AdviceList advice={answer.document.advice.advice} /> : !complete && <p>advice follows …</p>}
       {answer.printed && <pre aria-label="Printed by the kernel">{answer.printed}</pre>}
       {answer.not_kept && <p role="alert">This answer is not kept: {answer.not_kept}</p>}
     </article>
   );
+}
+
+// The busiest resource of each kind.
+function speeds(rows: Speed[]): string {
+  const groups = (["compute", "memory"] as const).flatMap((group) => {
+    const most = rows.filter((row) => row.group === group).sort((one, other) => other.percent - one.percent)[0];
+    return most ? [`${group} ${percent(most.percent / 100)} (${most.label})`] : [];
+  });
+  return groups.join(", ");
 }
 
 function AdviceList({ advice }: { advice: Advice[] }) {

@@ -21,6 +21,8 @@ async function json<T>(path: string): Promise<T> {
 export const start = (): Promise<Start> => json<Start>("start");
 export const versions = (): Promise<Version[]> => json<Version[]>("versions");
 export const version = (number: number): Promise<{ question: Question; document: ReportData }> => json(`versions/${number}`);
+// The memory instructions of a line, as HTML without scripts.
+export const accesses = async (number: number, line: number): Promise<string> => (await call(`versions/${number}/accesses/${line}`)).text();
 export const report = async (number: number): Promise<Blob> => (await call(`versions/${number}/report`)).blob();
 
 export const results = (): Promise<Found> => json<Found>("results");

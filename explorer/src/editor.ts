@@ -36,6 +36,32 @@ const colours = HighlightStyle.define([
   { tag: [tags.comment, tags.processingInstruction, tags.meta], color: "light-dark(#57606a, #a3adba)" },
 ]);
 
+class Access extends GutterMarker {
+  override toDOM(): Node {
+    const mark = document.createElement("span");
+    mark.textContent = "▸";
+    mark.title = "Lanes and sectors of this line";
+    return mark;
+  }
+}
+
+const setAccesses = StateEffect.define<number[]>();
+
+const access = new Access();
+
+// The lines that access memory, which move with the text until the next answer.
+const accesses = StateField.define<RangeSet<Access>>({
+  create: () => RangeSet.empty,
+  update(marks, change) {
+    for (const effect of change.effects) {
+      if (!effect.is(setAccesses)) continue;
+      const lines = effect.value.filter((line) => line <= change.state.doc.lines);
+      return RangeSet.of(lines.map((line) => access.range(change.state.doc.line(line).from)), true);
+    }
+    return marks.map(change.changes);
+  },
+});
+
 const setHeat = StateEffect.define<SourceRow[]>();
 
 const heat = StateField.define<RangeSet<Heat>>({
@@ -55,13 +81,26 @@ export class Editor {
   private readonly view: EditorView;
   private readonly syntax = new Compartment();
 
-  constructor(parent: HTMLElement, changed: (text: string) => void) {
+  // `looked` is told the line of the cursor, and whether its mark of an access was pressed.
+  constructor(parent: HTMLElement, reading: boolean, changed: (text: string) => void, looked: (line: number, pressed: boolean) => void) {
     const extensions = [
       lineNumbers(), history(), indentOnInput(), bracketMatching(), syntaxHighlighting(colours), lintGutter(),
       this.syntax.of(cpp()), heat, gutter({ class: "heat", markers: (view) => view.state.field(heat) }),
+      accesses, gutter({
+        class: "accesses", markers: (view) => view.state.field(accesses), domEventHandlers: {
+          click: (view, block) => {
+            looked(view.state.doc.lineAt(block.from).number, true);
+            return true;
+          },
+        },
+      }),
+      EditorState.readOnly.of(reading),
       keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
       EditorView.contentAttributes.of({ "aria-label": "Kernel" }),
-      EditorView.updateListener.of((update) => update.docChanged && changed(update.state.doc.toString())),
+      EditorView.updateListener.of((update) => {
+        if (update.docChanged) changed(update.state.doc.toString());
+        if (update.selectionSet) looked(update.state.doc.lineAt(update.state.selection.main.head).number, false);
+      }),
     ];
     this.view = new EditorView({ parent, state: EditorState.create({ extensions }) });
   }
@@ -87,5 +126,9 @@ export class Editor {
 
   set rows(rows: SourceRow[]) {
     this.view.dispatch({ effects: setHeat.of(rows) });
+  }
+
+  set accesses(lines: number[]) {
+    this.view.dispatch({ effects: setAccesses.of(lines) });
   }
 }

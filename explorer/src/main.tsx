@@ -2,6 +2,7 @@
 
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Accesses } from "./accesses";
 import { Result } from "./answer";
 import { ask, asking, results, start, version, versions } from "./calls";
 import { Designs } from "./designs";
@@ -14,6 +15,8 @@ import { Versions } from "./versions";
 import "./style.css";
 
 const PAUSE_MS = 400;
+const LOOK_MS = 2000;
+const ACCESSES = "Accesses";
 
 interface Begin extends Start {
   page: string;
@@ -41,6 +44,9 @@ function next(shown: Shown, { kind, data }: Told): Shown {
     case "first":
     case "result":
       return { ...shown, answer: data, complete: kind === "result", problem: null, doing: kind === "result" ? "" : "advice" };
+    case "advice":
+      if (shown.answer === null) return shown;
+      return { ...shown, answer: { ...shown.answer, document: { ...shown.answer.document, advice: data } }, doing: "report" };
     case "error":
       return { ...shown, run: null, problem: data, doing: "" };
     default:
@@ -62,18 +68,30 @@ function Explorer({ begin }: { begin: Begin }) {
   const [shown, setShown] = useState<Shown>(NOTHING);
   const [kept, setKept] = useState<Version[]>([]);
   const [page, setPage] = useState(begin.page);
-  const [tab, setTab] = useState("GPUs");
-  const [visited, setVisited] = useState(begin.page === "Kernel"); // a folder of results is read without any question being asked
+  const [tab, setTab] = useState(begin.reading ? ACCESSES : "GPUs");
+  const [line, setLine] = useState(1); // of the cursor
+  // a folder of results is read without any question being asked, and readers ask none
+  const [visited, setVisited] = useState(begin.page === "Kernel" && !begin.reading);
   const place = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
   // a change asks for the prediction alone; the simulator is asked again by its button
   const change = (part: Partial<Question>) => setQuestion((before) => ({ ...before, simulator: false, ...part }));
 
   useEffect(() => {
-    editor.current = new Editor(place.current!, (source) => change({ source }));
+    editor.current = new Editor(place.current!, begin.reading, (source) => change({ source }), (looked, pressed) => {
+      setLine(looked);
+      if (pressed) setTab(ACCESSES);
+    });
     editor.current.text = question.source;
-    lookUp(versions(), setKept);
   }, []);
+
+  // other tabs of a browser, and other browsers, add versions
+  useEffect(() => {
+    lookUp(versions(), setKept);
+    if (page !== "Versions") return;
+    const timer = setInterval(() => lookUp(versions(), setKept), LOOK_MS);
+    return () => clearInterval(timer);
+  }, [page]);
 
   useEffect(() => {
     if (!visited) return;
@@ -101,12 +119,13 @@ function Explorer({ begin }: { begin: Begin }) {
 
   useEffect(() => {
     editor.current!.messages = shown.problem?.lines ?? [];
-    editor.current!.rows = shown.problem ? [] : (shown.answer?.document.code?.source?.rows ?? []);
+    editor.current!.rows = shown.problem ? [] : (shown.answer?.document.rows ?? []);
+    editor.current!.accesses = shown.problem ? [] : (shown.answer?.document.accesses ?? []);
   }, [shown.problem, shown.answer]);
 
   const show = (name: string) => {
     setPage(name);
-    if (name === "Kernel") setVisited(true);
+    if (name === "Kernel" && !begin.reading) setVisited(true);
   };
   // only what is brought goes into the editor: what is typed is there already, and further on than the question
   const bring = (brought: Question) => {
@@ -130,18 +149,19 @@ function Explorer({ begin }: { begin: Begin }) {
       <section aria-label="Answer">
         {shown.problem && <Refusal problem={shown.problem} />}
         {shown.answer && !shown.problem && (
-          <Result answer={shown.answer} complete={shown.complete} simulate={() => change({ simulator: true })} />
+          <Result answer={shown.answer} complete={shown.complete} simulate={begin.reading ? undefined : () => change({ simulator: true })} />
         )}
       </section>
       <section aria-label="Launch">
-        <Form form={shown.form} question={question} start={begin} change={change} />
+        {begin.reading ? <p>This address is for reading: open a version.</p> : <Form form={shown.form} question={question} start={begin} change={change} />}
       </section>
       <div class="wide">
         <Tabs label="More about the answer" shown={tab} show={setTab} tabs={[
-          { name: "GPUs", content: shown.answer && !shown.problem
+          ...(begin.reading ? [] : [{ name: "GPUs", content: shown.answer && !shown.problem
             ? <Designs run={shown.run} gpu={question.gpu} overrides={question.overrides} own={shown.answer.document.predictions[0]}
                 choices={begin} asking={asking} adopt={(overrides) => change({ overrides })} />
-            : <p>There is no answer yet.</p> },
+            : <p>There is no answer yet.</p> }]),
+          { name: ACCESSES, content: <Accesses version={report?.number} line={line} lines={shown.answer?.document.accesses ?? []} /> },
           { name: "Report", content: report && tab === "Report"
             ? <iframe key={`${report.number} ${report.created}`} title={`Report of version ${report.number}`} src={`${report.page}#code`} sandbox="allow-scripts" />
             : <p>The report follows the whole answer.</p> },
@@ -153,7 +173,7 @@ function Explorer({ begin }: { begin: Begin }) {
     <>
       <header>
         <h1>Warpsight explorer</h1>
-        <label>
+        {!begin.reading && <label>
           Example{" "}
           <select value="" onChange={(event) => {
             setShown(NOTHING);
@@ -162,7 +182,7 @@ function Explorer({ begin }: { begin: Begin }) {
             <option value="" disabled>begin with …</option>
             {begin.examples.map((each) => <option key={each.name} value={each.name}>{each.title}</option>)}
           </select>
-        </label>
+        </label>}
         <output aria-live="polite">{shown.doing}</output>
       </header>
       <main>
@@ -188,6 +208,7 @@ function Refusal({ problem }: { problem: Problem }) {
 // A folder of results that has no kernel yet is opened at its results.
 async function beginning(): Promise<Begin> {
   const [begin, kept, found] = await Promise.all([start(), versions(), results()]);
+  if (begin.reading) return { ...begin, page: kept.length > 0 ? "Versions" : "Results" };
   const isRead = found.results.length > 0 && kept.length === 0 && draft(begin) === null;
   return { ...begin, page: isRead ? "Results" : "Kernel" };
 }

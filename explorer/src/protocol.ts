@@ -59,7 +59,6 @@ export interface Prediction {
 }
 
 export interface SourceRow {
-  file: string;
   line: number;
   share: number;
   cause: string;
@@ -71,13 +70,22 @@ export interface Advice {
   at_most: boolean; // the gain is a bound
 }
 
-// The parts of the report's data that the page reads; docs/reference/report.md has them all.
+// Of a resource, how much of its peak is used.
+export interface Speed {
+  label: string;
+  group: "compute" | "memory" | "occupancy";
+  percent: number;
+}
+
+// What is drawn of the report's data (src/warpsight/explorer/shown.py); docs/reference/report.md has them all.
 export interface ReportData {
   title: string;
-  predictions: [Prediction, ...Prediction[]];
+  predictions: [Prediction];
   references?: { kind: string; seconds: number }[];
-  code?: { source?: { rows: SourceRow[] } };
+  speed_of_light?: Speed[];
   advice?: { advice: Advice[] };
+  rows?: SourceRow[]; // of the kernel's text
+  accesses?: number[]; // the lines that access memory
 }
 
 export interface Answer {
@@ -100,6 +108,7 @@ export type Told =
   | { kind: "note"; data: string }
   | { kind: "progress"; data: Progress }
   | { kind: "first"; data: Answer }
+  | { kind: "advice"; data: { advice: Advice[] } }
   | { kind: "result"; data: Answer }
   | { kind: "error"; data: Problem }
   | { kind: "cancelled"; data: object };
@@ -112,6 +121,7 @@ export interface Choices {
 }
 
 export interface Start extends Choices {
+  reading: boolean; // what is in the folder, and nothing else
   version: string;
   project: string;
   models: string[];

@@ -8,6 +8,7 @@ import { type Answer, type Asking, type Choices, type Problem, Refused, type Sou
 import style from "./style.css?inline";
 
 interface Line extends SourceRow {
+  file: string;
   text: string;
 }
 

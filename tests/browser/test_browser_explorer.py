@@ -60,11 +60,11 @@ class Here:
 
 
 @contextmanager
-def explorer(folder: Path, port: int = 0) -> Iterator[str]:
+def explorer(folder: Path, port: int = 0, readers: str = "") -> Iterator[str]:
     """The URL of the explorer of `folder` while it runs."""
     listening = socket.create_server(("127.0.0.1", port))
     host, token, project = f"127.0.0.1:{listening.getsockname()[1]}", f"token-{port}", Project(folder)
-    api = server.Api(Results(folder), project, Runs(project, Limits(), Here), token)  # type: ignore[arg-type]
+    api = server.Api(Results(folder), project, Runs(project, Limits(), Here), token, readers)  # type: ignore[arg-type]
     config = uvicorn.Config(server.application(api, frozenset({host})), log_level="error", timeout_graceful_shutdown=1)
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
@@ -164,6 +164,52 @@ def test_whole_loop_from_an_error_to_a_shared_file_and_a_server_that_starts_agai
         assert "// kept" in page.locator(".cm-content").evaluate("(each) => each.textContent")
 
 
+def test_line_that_accesses_memory_shows_its_lanes_by_its_mark_and_by_the_cursor(page: Any, folder: Path, axe: str) -> None:
+    with explorer(folder) as url:
+        page.goto(url)
+        page.get_by_role("button", name="Simulate it cycle by cycle").wait_for()
+        assert "Speed of light: compute" in page.get_by_role("article").inner_text()
+        page.locator(".accesses span").click()
+        assert page.get_by_role("tab", name="Accesses").get_attribute("aria-selected") == "true"
+        shown = page.get_by_role("group", name="Accesses of line 3")
+        shown.locator("svg").first.wait_for()
+        assert shown.locator("h4").first.inner_text().startswith("ld.global.f32 at kernel.cu:3")
+        assert serious(page, axe) == []
+        page.locator(".cm-content").click()
+        page.keyboard.press("Control+Home")
+        page.get_by_text("Put the cursor on a line that accesses memory (▸): 3.").wait_for()
+        assert not shown.is_visible()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowDown")
+        shown.locator("svg").first.wait_for()
+
+
+def test_readers_open_versions_and_have_nothing_to_run(page: Any, folder: Path, axe: str) -> None:
+    with explorer(folder, readers="readers") as url:
+        page.goto(url)
+        page.get_by_role("button", name="Simulate it cycle by cycle").wait_for()
+        other = page.context.new_page()
+        other.goto(url.partition("#")[0] + "#readers")
+        other.get_by_role("button", name="Open 1").click()
+        other.get_by_role("article").get_by_text("scale on mdm-pascal").wait_for()
+        other.locator(".cm-content").click()
+        other.keyboard.type("typed")
+        assert "typed" not in other.locator(".cm-content").inner_text()
+        other.locator(".accesses span").click()
+        other.get_by_role("group", name="Accesses of line 3").locator("svg").first.wait_for()
+        other.get_by_role("tab", name="Report").click()
+        other.frame_locator("iframe").locator("#pane-source").wait_for()
+        named = other.get_by_role("button").all_inner_texts()
+        assert not [text for text in named if "Simulate" in text or "Predict" in text] and other.get_by_label("GPU").count() == 0
+        assert serious(other, axe) == []
+        # what the owner adds appears
+        other.get_by_role("tab", name="Versions").click()
+        page.locator(".cm-content").click()
+        page.keyboard.press("Control+End")
+        page.keyboard.type("// more")
+        other.get_by_role("button", name="Open 2").wait_for()
+
+
 def test_results_are_listed_shown_and_compared_without_a_mouse(page: Any, folder: Path, axe: str) -> None:
     for name, seconds in (("slow<10>", 2e-3), ("slow<9>", 9e-6)):
         stack = {"base": 1.0, "mem_data": 3.0}
@@ -197,5 +243,6 @@ def test_results_are_listed_shown_and_compared_without_a_mouse(page: Any, folder
         assert page.get_by_role("tab", name="Kernel").get_attribute("aria-selected") == "true"
         page.get_by_role("button", name="Simulate it cycle by cycle").wait_for()
         page.get_by_role("tab", name="GPUs").focus()
+        page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowRight")
         page.frame_locator("iframe[title='Report of version 1']").locator("#pane-source").wait_for()

@@ -12,6 +12,7 @@ import pytest
 from warpsight.explorer import launch_form
 from warpsight.explorer.answer import answer
 from warpsight.explorer.question import Question
+from warpsight.explorer.shown import shown
 
 pytestmark = pytest.mark.unit
 
@@ -42,7 +43,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_kernel_has_a_form_of_its_signature_a_first_and_a_whole_answer(told: Any) -> None:
     events = told(QUESTION)
     form = events["form"]
-    assert (form["kernels"], form["kernel"], form["unused"]) == (("scale",), "scale", ("old",))
+    assert (form["kernels"], form["kernel"], form["unused"]) == (["scale"], "scale", ["old"])
     assert [(each["name"], each["type"], each["value"], each["given"]) for each in form["parameters"]] == [
         ("x", "float*", "f32[256]:zeros", True), ("n", "int", "256", True), ("factor", "float", "f32:1.0", False),
     ]  # fmt: skip
@@ -50,9 +51,11 @@ def test_kernel_has_a_form_of_its_signature_a_first_and_a_whole_answer(told: Any
     first, whole = events["first"]["document"], events["result"]["document"]
     assert first["predictions"][0]["cycles"] == whole["predictions"][0]["cycles"] > 0
     assert "advice" not in first and "advice" in whole
-    hottest = max(first["code"]["source"]["rows"], key=lambda row: row["cpi"])
-    assert (hottest["file"], hottest["line"]) == ("kernel.cu", 3)
-    assert first["code"]["source"]["missing_sources"] == []
+    assert max(first["rows"], key=lambda row: row["share"])["line"] == 3
+    source = whole["code"]["source"]
+    assert (max(source["rows"], key=lambda row: row["cpi"])["file"], source["missing_sources"]) == ("kernel.cu", [])
+    assert shown(whole, "kernel.cu")["accesses"] == [3]
+    assert events["advice"] == whole["advice"]
     assert str(Path.cwd()) not in json.dumps(whole)  # the folder of the text: a report that is shared names none
     own, fewer, slower, wrong = events["bench"].answers([
         {"gpu": "mdm-pascal", "overrides": overrides} for overrides in ([], ["sm_count=1"], ["noc.bandwidth=1GB/s"], ["sm_count=0"])
@@ -75,8 +78,8 @@ def test_error_of_the_compiler_and_fault_of_the_kernel_name_their_lines(told: An
 def test_text_in_python_is_a_launch_file_and_says_when_triton_is_missing(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"source = {SCALE!r}\ngrid, block, args = 4, 64, ['f32[256]:zeros', 256, 'f32:1']\n"
     events = told(replace(QUESTION, source=text, language="python", grid="", block="", args={}))
-    assert (events["form"]["kernels"], events["form"]["dimensions"], events["form"]["parameters"]) == ((), (), ())
-    assert events["first"]["document"]["predictions"][0]["kernel"] == "scale"
+    assert (events["form"]["kernels"], events["form"]["dimensions"], events["form"]["parameters"]) == ([], [], [])
+    assert events["result"]["document"]["predictions"][0]["kernel"] == "scale"
     monkeypatch.setattr(launch_form, "find_spec", lambda name: None)
     missing = told(replace(QUESTION, source="import os\nfrom triton import jit\n", language="python"))["error"]
     assert (missing["what"], missing["place"]) == ("Triton is not installed", "kernel.py:2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,16 +19,17 @@ from warpsight.explorer.project import Project
 from warpsight.explorer.question import Question, question_of
 from warpsight.explorer.results import Results
 from warpsight.explorer.runs import Runs
-from warpsight.explorer.server import Api, application
+from warpsight.explorer.server import Api, Explorer, application
 from warpsight.explorer.worker import Limits
 
 pytestmark = pytest.mark.unit
 
-HOST, TOKEN = "127.0.0.1:8765", "the-token"
+HOST, TOKEN, READERS = "127.0.0.1:8765", "the-token", "the-token-of-readers"
 FORM = {"kernel": "k", "dimensions": [{"name": "grid", "value": "4"}, {"name": "block", "value": "64"}],
         "parameters": [{"name": "x", "value": "f32[256]:zeros"}]}  # fmt: skip
 PREDICTION = {"kernel": "k", "gpu": "a100", "model": "warpsight", "seconds": 2e-6, "cycles": 2820.0, "bound_by": "DRAM"}
-DOCUMENT = {"predictions": [PREDICTION]}
+DOCUMENT = {"predictions": [PREDICTION], "more": "of a report"}
+SHOWN = {"predictions": [{name: PREDICTION[name] for name in PREDICTION if name != "kernel"}], "rows": [], "accesses": []}
 
 
 class Told:
@@ -70,7 +72,9 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 def serving(folder: Path, limits: Limits) -> TestClient:
     project = Project(folder)
     served = application(Api(Results(folder), project, Runs(project, limits, Told), TOKEN), frozenset({HOST}))  # type: ignore[arg-type]
-    return TestClient(served, base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"})
+    return TestClient(
+        served, base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"}, client=("127.0.0.1", 50_000)
+    )  # fmt: skip
 
 
 def ask(client: TestClient, source: str, session: str = "tab", **more: Any) -> str:
@@ -89,7 +93,7 @@ def test_question_is_answered_by_events_that_can_be_read_again_from_any_of_them(
     run = ask(client, "kernel")
     told = events(client, run)
     assert [kind for kind, _ in told] == ["progress", "form", "result"]
-    assert told[-1][1] == {"document": DOCUMENT, "printed": "", "version": 1}
+    assert told[-1][1] == {"document": SHOWN, "printed": "", "version": 1}
     assert events(client, run, 2) == told[2:]
 
 
@@ -123,7 +127,7 @@ def test_answers_are_versions_that_a_new_server_finds_and_the_command_line_can_l
     again = Project(tmp_path)
     assert [each.number for each in again.versions()] == [1, 2]
     assert again.question(2).source == "two"
-    assert client.get("/api/versions/2").json()["document"] == DOCUMENT
+    assert client.get("/api/versions/2").json()["document"] == SHOWN
     launch = (tmp_path / "versions" / "0002" / "launch.yaml").read_text()
     assert launch.splitlines()[1:] == ['source: "kernel.cu"', 'kernel: "k"', 'grid: "4"', 'block: "64"', 'args: ["f32[256]:zeros"]']
     assert client.get("/api/versions/3").status_code == 422
@@ -215,6 +219,75 @@ def test_only_the_page_with_the_token_on_its_own_host_is_answered(client: TestCl
         assert client.get(path, headers={"Authorization": ""}).status_code == 401
 
 
+OWNERS_ROUTES = (
+    ("POST", "/api/runs"), ("DELETE", "/api/runs/x"), ("GET", "/api/runs/x/events"), ("POST", "/api/runs/x/designs"),
+    ("GET", "/api/gpus/a100/keys"), ("GET", "/api/gpus/a100/settings?key=sm_count"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[TestClient]:
+    """One who reads on another machine a folder that has a version, and a result."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "secret.json").write_text(json.dumps(DOCUMENT))
+    project = Project(tmp_path / "project")
+    project.keep(Question("text"), FORM, DOCUMENT)
+    api = Api(Results(project.folder), project, Runs(project, Limits(0.5), Told), TOKEN, READERS)  # type: ignore[arg-type]
+    served = application(api, frozenset({HOST}), any_address=True)
+    yield TestClient(
+        served, base_url="http://192.0.2.7:8765", headers={"Authorization": f"Bearer {READERS}"}, client=("192.0.2.9", 50_000),
+    )  # fmt: skip
+
+
+def test_reader_sees_versions_and_results_and_reaches_nothing_else(reader: TestClient) -> None:
+    start = reader.get("/api/start").json()
+    assert (start["reading"], start["project"]) == (True, "project")
+    (row,) = reader.get("/api/versions").json()
+    assert reader.get("/api/versions/1").json()["document"] == SHOWN
+    assert reader.get("/api/versions/1/accesses/1").text == ""
+    assert reader.get("/api/changes/1/1").status_code == reader.get("/api/results").status_code == 200
+    page = reader.get(f"/{row['page']}", headers={"Authorization": ""})
+    assert page.status_code == 422 and "is not report data" in page.text  # the key is right; the document above is no whole one
+    question = {"session": "tab", "question": {"source": "kernel"}, "designs": [{"gpu": "a100", "overrides": []}]}
+    for method, path in OWNERS_ROUTES:
+        refused = reader.request(method, path, json=question)
+        assert refused.status_code == 403 and "is for reading" in refused.json()["error"]["what"], path
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        for path in ("/api/versions", "/api/versions/1", "/api/results", "/api/start", "/"):
+            assert reader.request(method, path).status_code == 405, (method, path)
+    assert [each["number"] for each in reader.get("/api/versions").json()] == [1]
+
+
+def test_owner_is_on_the_machine_of_the_server(reader: TestClient, client: TestClient) -> None:
+    assert reader.get("/api/versions", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 401  # from another machine
+    forwarded = {"Authorization": f"Bearer {TOKEN}", "X-Forwarded-For": "127.0.0.1"}
+    assert reader.post("/api/runs", json={}, headers=forwarded).status_code == 401
+    assert client.get("/api/start").json()["reading"] is False
+    for token in ("", READERS):  # a server without readers has no token for them
+        assert client.get("/api/versions", headers={"Authorization": f"Bearer {token}"}).status_code == 401
+
+
+@pytest.mark.parametrize("path", [
+    *(path for _, path in OWNERS_ROUTES), "/api/start", "/api/versions", "/api/versions/1", "/api/versions/1/accesses/1",
+    "/api/versions/1/report", "/api/changes/1/1", "/api/results", "/api/results/x",
+])  # fmt: skip
+def test_no_route_answers_without_a_token_or_under_another_name(reader: TestClient, path: str) -> None:
+    assert reader.get(path, headers={"Authorization": ""}).status_code == 401
+    for headers in ({"Host": "evil.example:8765"}, {"Host": "192.0.2.7.evil.example"}, {"Origin": "http://evil.example"}):
+        assert reader.get(path, headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize("path", [
+    "/../secret.json", "/..%2fsecret.json", "/%2e%2e/secret.json", "/static/../../server.py", "/..%2fserver.py",
+    "/api/versions/..%2f..%2fsecret", "/api/results/..%2fsecret.json", "/api/results/%2fetc%2fpasswd", "/pages/x/versions/..%2f1",
+    "/pages/x/results/..%2f..%2fsecret.json", "/api/versions/1/report/../../../secret.json",
+])  # fmt: skip
+def test_no_path_leads_out_of_the_folder(reader: TestClient, path: str) -> None:
+    answer = reader.get(path)
+    assert answer.status_code in (401, 404, 422), path
+    assert "of a report" not in answer.text and "root:" not in answer.text and "uvicorn" not in answer.text
+
+
 @pytest.mark.parametrize(
     ("question", "said"),
     [
@@ -257,6 +330,19 @@ def test_page_can_begin_with_the_gpus_the_models_and_the_examples(client: TestCl
     assert [question_of(each["question"]) for each in start["examples"]] == [each.question for each in examples()]
 
 
+def test_command_that_listens_to_others_prints_their_url_and_warns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Explorer, "serve", lambda self: [each.close() for each in self._sockets])
+    for host in ("0.0.0.0", "127.0.0.1", "::1", "::"):
+        assert main(["serve", str(tmp_path), "--port", "0", "--host", host]) == 0
+        told = capsys.readouterr()
+        own, others = (re.fullmatch(r"http://([\d.]+|\[[\da-f:]+\]):(\d+)/#(.+)", line) for line in told.out.splitlines())
+        assert own and others and own[1] == "127.0.0.1" and own[2] == others[2] and own[3] != others[3]
+        assert others[1] in (("127.0.0.1",) if host == "127.0.0.1" else ("[::1]",) if host == "::1" else (others[1],))
+        assert "warning: whoever has the second URL can read all kernels" in told.err
+
+
 def test_command_refuses_what_the_explorer_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     for words, said in (
@@ -264,5 +350,8 @@ def test_command_refuses_what_the_explorer_cannot_do(tmp_path: Path, capsys: pyt
     ):  # fmt: skip
         assert main(["serve", str(tmp_path), *words]) == 2
         assert said in capsys.readouterr().err
+    for host in ("example.com", "256.0.0.1", "192.0.2.1"):  # the last one is no address of any machine
+        assert main(["serve", str(tmp_path), "--port", "0", "--host", host]) == 2
+        assert "--host: " in capsys.readouterr().err
     assert main(["serve", str(tmp_path / "file"), "--port", "0"]) == 2
     assert "file: is not a folder" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from warpsight.analysis.report_data.kernel import Parts, first_report_data, profiled_report_data, with_advice
+from warpsight.analysis.report_data.kernel import Parts, advice_data, first_report_data, profiled_report_data
 from warpsight.analysis.what_if import NONE
 from warpsight.base import diskcache
 from warpsight.base.diskcache import content_key
@@ -21,9 +22,10 @@ from warpsight.explorer.designs import Bench, gpu_of
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.launch_form import launch_form
 from warpsight.explorer.question import Question
+from warpsight.explorer.shown import shown
 from warpsight.pipeline.evaluate import profile_trace
 from warpsight.pipeline.tracing import obtain_trace
-from warpsight.reports.formats import plain
+from warpsight.reports.formats import json_line
 
 Tell = Callable[[str, Any], None]
 """`tell(kind, data)`: one event, of plain values."""
@@ -41,8 +43,8 @@ def answer(question: Question, listener: Tell) -> Bench | None:
     told to `listener`; others are defects.
 
     Events: `form`, the launch form, as soon as the text compiles; `note`; `progress`, with `stage`, `done` and `total`; `first`,
-    the `document` of `first_report_data` and the text that the kernel has `printed`; then `result`, the same with the whole
-    report's data, or `error`.
+    the `document` of `first_report_data` as it is `shown` and the text that the kernel has `printed`; `advice`, that of the
+    report's data; then `result`, as `first` with the whole report's data, or `error`. What is looked at first is computed first.
     """
 
     def tell(kind: str, data: Any) -> None:
@@ -75,12 +77,8 @@ def _folder_of(question: Question) -> Path:
 
 
 def _from_here(data: Any, here: str) -> Any:
-    """Plain values with the files below the folder `here` named from it: whoever reads an answer has another cache."""
-    if isinstance(data, str):
-        return data.replace(here, "")
-    if isinstance(data, dict):
-        return {_from_here(key, here): _from_here(value, here) for key, value in data.items()}
-    return [_from_here(each, here) for each in data] if isinstance(data, list) else data
+    """`plain` values with the files below the folder `here` named from it: whoever reads an answer has another cache."""
+    return json.loads(json_line(data).replace(json.dumps(here)[1:-1], ""))
 
 
 def _answer(question: Question, tell: Tell) -> Bench:
@@ -91,13 +89,15 @@ def _answer(question: Question, tell: Tell) -> Bench:
     request = form.request(question.file, output=printed)
     trace = obtain_trace(request, gpu=gpu, watch=watch)
     profiled = profile_trace(trace, gpu, watch=watch)
-    tell("first", {"document": plain(first_report_data(profiled, gpu, question.model)), "printed": printed.getvalue()})
+    first = shown(first_report_data(profiled, gpu, question.model), os.path.abspath(question.file))
+    tell("first", {"document": first, "printed": printed.getvalue()})
+    advice = advice_data(profiled, gpu, question.model, watch)
+    tell("advice", advice)
     parts = Parts(what_if=NONE, simulator=question.simulator)
     document = profiled_report_data(
         profiled, gpu, question.model, beside=_NO_OTHERS, parts=parts, request=request, watch=watch
     )
-    document = with_advice(document, profiled, gpu, watch)
-    tell("result", {"document": plain(document), "printed": printed.getvalue()})
+    tell("result", {"document": document | {"advice": advice}, "printed": printed.getvalue()})
     bench = Bench(request, question.model)
     bench.keep(gpu, trace, profiled.store)
     return bench

@@ -29,7 +29,8 @@ from warpsight.traces.schema import KernelTrace
 
 MOST = 24
 """Designs that are asked about at once."""
-_SHOWN = ("gpu", "model", "cycles", "seconds", "cpi", "cpi_stack", "bound_by", "occupancy", "occupancy_limiter")
+SHOWN = ("gpu", "model", "cycles", "seconds", "cpi", "cpi_stack", "bound_by", "occupancy", "occupancy_limiter")
+"""The parts of a prediction that are drawn."""
 _FACTORS = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 7 / 8, 1, 9 / 8, 5 / 4, 3 / 2, 2, 3, 4, 8)  # of a key's own value, on a slider
 
 
@@ -78,7 +79,7 @@ class Bench:
         except WarpsightError as error:
             return {"error": error_document(error)}
         document = prediction.to_json()
-        return {name: document[name] for name in _SHOWN}
+        return {name: document[name] for name in SHOWN}
 
 
 def checked_designs(document: Any) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from warpsight.base.errors import LimitError, UsageError, WarpsightError
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.project import Project
 from warpsight.explorer.question import Question
+from warpsight.explorer.shown import shown
 from warpsight.explorer.worker import LAST, Limits, Worker
 
 _AT_ONCE = 2
@@ -82,10 +83,10 @@ class Run:
 
 
 class Runs:
-    """The runs of a server. `start` makes a worker; answers are kept as versions of `project`, where there is one."""
+    """The runs of a server. `start` makes a worker; answers are kept as versions of `project`."""
 
     def __init__(
-        self, project: Project | None, limits: Limits, start: Callable[[Question, Limits], Worker] = Worker, at_once: int = _AT_ONCE
+        self, project: Project, limits: Limits, start: Callable[[Question, Limits], Worker] = Worker, at_once: int = _AT_ONCE
     ) -> None:
         self._project, self._limits, self._start = project, limits, start
         self._places = asyncio.Semaphore(at_once)
@@ -198,20 +199,19 @@ class Runs:
         for kind, data in worker.events():
             if kind == "form":
                 form = data
-            is_kept = kind == "result" and self._project is not None
-            loop.call_soon_threadsafe(run.tell, kind, self._kept(run.question, form, data) if is_kept else data)
+            loop.call_soon_threadsafe(run.tell, kind, self._kept(run.question, form, data) if kind == "result" else data)
             last = kind
         if last not in LAST:
             error = LimitError("its process ended without an answer; it may have run out of memory or time", remedy=_REPORT)
             loop.call_soon_threadsafe(run.tell, "error", error_document(error))
 
     def _kept(self, question: Question, form: Any, data: dict[str, Any]) -> dict[str, Any]:
-        """The result with the number of its version, or why it could not be kept."""
-        assert self._project is not None
+        """What is shown of the result, with the number of its version, or why it could not be kept."""
+        result = data | {"document": shown(data["document"], question.file)}
         try:
-            return data | {"version": self._project.keep(question, form, data["document"])}
+            return result | {"version": self._project.keep(question, form, data["document"])}
         except WarpsightError as error:
-            return data | {"not_kept": str(error)}
+            return result | {"not_kept": str(error)}
 
 
 def _gone() -> UsageError:

@@ -1,14 +1,16 @@
-"""The explorer's server: its page, and what the page asks for, on localhost, for who has the token of the URL."""
+"""The explorer's server: its page, and what the page asks for, on localhost, for who has the token of the URL; and read-only on
+another address, for who has another token."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
 import json
 import secrets
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
@@ -23,7 +25,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from warpsight._version import __version__
-from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.analysis.report_data.files import DAMAGE
+from warpsight.base.errors import FormatError, UsageError, WarpsightError
 from warpsight.explorer.changes import changes
 from warpsight.explorer.designs import checked_designs, choices, gpu_of, key_rows, key_settings
 from warpsight.explorer.examples import examples
@@ -32,10 +35,11 @@ from warpsight.explorer.project import Project
 from warpsight.explorer.question import FILES, MOST_TEXT, known_gpu, question_of
 from warpsight.explorer.results import Results
 from warpsight.explorer.runs import Event, Runs
+from warpsight.explorer.shown import shown
 from warpsight.explorer.worker import Limits, warm
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import model_names
-from warpsight.reports.html.page import checked_page
+from warpsight.reports.html.page import accesses, checked_page
 
 _MOST_BODY = 4 * MOST_TEXT
 _API, _PAGES = "/api/", "/pages/"
@@ -49,56 +53,97 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }  # fmt: skip
 _BUILT = "built"
+_IS_OWNER = "warpsight.is_owner"  # in the scope of a request
 ADDRESS = "127.0.0.1"
 
 
 class Explorer:
     """The explorer of the project in `folder`, on this machine's `port` (0: any free one). `url` has the token.
 
-    Raises UsageError for a folder or a port that cannot be used.
+    With a `host`, an address of this machine or one for all of them (0.0.0.0), others can read there what is in the folder;
+    `readers_url` has the token for it, else it is "". Raises UsageError for a folder, a port or an address that cannot be used.
     """
 
-    def __init__(self, folder: str | Path, port: int, limits: Limits) -> None:
-        token = secrets.token_urlsafe(16)
+    def __init__(self, folder: str | Path, port: int, limits: Limits, host: str = "") -> None:
+        token, readers = secrets.token_urlsafe(16), secrets.token_urlsafe(16) if host else ""
         results, project = Results(folder), Project(folder)
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self._socket.bind((ADDRESS, port))
-        except OSError as error:
-            self._socket.close()
-            what = f"port {port} is not available: {error.strerror or error}"
-            raise UsageError(what, place="port", remedy="give another one, or 0 for any free port") from None
-        port = self._socket.getsockname()[1]
-        hosts = frozenset(f"{name}:{port}" for name in (ADDRESS, "localhost"))
+        everywhere = bool(host) and _address(host).is_unspecified
+        self._sockets = [] if everywhere and ":" not in host else [_listening(ADDRESS, port)]
+        if host not in ("", ADDRESS):
+            self._sockets.append(_listening(host, self._sockets[0].getsockname()[1] if self._sockets else port))
+        port = self._sockets[0].getsockname()[1]
+        names = {ADDRESS, "localhost", _in_url(host)} if host else {ADDRESS, "localhost"}
         self.url = f"http://{ADDRESS}:{port}/#{token}"
-        self._application = application(Api(results, project, Runs(project, limits), token), hosts)
+        own = _outward(host) if everywhere else host
+        self.readers_url = f"http://{_in_url(own)}:{port}/#{readers}" if host else ""
+        hosts = frozenset(f"{name}:{port}" for name in names)
+        api = Api(results, project, Runs(project, limits), token, readers)
+        self._application = application(api, hosts, any_address=everywhere)
 
     def serve(self) -> None:
         """Answer until interrupted."""
         warm()
-        config = uvicorn.Config(self._application, log_level="error", access_log=False, timeout_graceful_shutdown=1)
-        uvicorn.Server(config).run(sockets=[self._socket])
+        config = uvicorn.Config(
+            self._application, log_level="error", access_log=False, timeout_graceful_shutdown=1, proxy_headers=False
+        )  # fmt: skip
+        uvicorn.Server(config).run(sockets=self._sockets)
 
 
-def application(api: Api, hosts: frozenset[str]) -> ASGIApp:
-    """The explorer that `api` answers for, for requests to one of `hosts` (with their port) that have its token."""
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        what = f"port {port} of {host} is not available: {error.strerror or error}"
+        remedy = "give another one, or 0 for any free port" if host == ADDRESS else "give an address of this machine"
+        raise UsageError(what, place="--port" if host == ADDRESS else "--host", remedy=remedy) from None
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        remedy = "give an address of this machine, or 0.0.0.0 for all of them"
+        raise UsageError(f'"{host}" is not an address', place="--host", remedy=remedy) from None
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _outward(host: str) -> str:
+    """The address of this machine by which it reaches others; nothing is sent."""
+    family, other = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
+    with socket.socket(family, socket.SOCK_DGRAM) as asking, suppress(OSError):
+        asking.connect((other, 9))
+        return str(asking.getsockname()[0])
+    return socket.gethostname()
+
+
+def application(api: Api, hosts: frozenset[str], *, any_address: bool = False) -> ASGIApp:
+    """The explorer that `api` answers for, for requests to one of `hosts` (with their port) that have one of its tokens.
+
+    With `any_address` requests to this machine by any address are answered, too: an address cannot be made to mean another machine.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
         await api.runs.close()
 
+    owners = [
+        ("/api/runs", api.ask, "POST"),
+        ("/api/runs/{run}", api.cancel, "DELETE"),
+        ("/api/runs/{run}/events", api.events, "GET"),
+        ("/api/runs/{run}/designs", api.designs, "POST"),
+        ("/api/gpus/{gpu}/keys", api.keys, "GET"),
+        ("/api/gpus/{gpu}/settings", api.settings, "GET"),
+    ]
     routes = [
+        *(Route(path, _for_owner(answering), methods=[method]) for path, answering, method in owners),
         Route("/api/start", api.start),
-        Route("/api/runs", api.ask, methods=["POST"]),
-        Route("/api/runs/{run}", api.cancel, methods=["DELETE"]),
-        Route("/api/runs/{run}/events", api.events),
-        Route("/api/runs/{run}/designs", api.designs, methods=["POST"]),
-        Route("/api/gpus/{gpu}/keys", api.keys),
-        Route("/api/gpus/{gpu}/settings", api.settings),
         Route("/api/versions", api.versions),
         Route("/api/versions/{number:int}", api.version),
+        Route("/api/versions/{number:int}/accesses/{line:int}", api.accesses),
         Route("/api/versions/{number:int}/report", api.report),
         Route("/api/changes/{before:int}/{after:int}", api.changes),
         Route("/api/results", api.found),
@@ -107,18 +152,19 @@ def application(api: Api, hosts: frozenset[str]) -> ASGIApp:
         Mount("/", StaticFiles(directory=Path(str(files(__package__))) / _BUILT, html=True)),
     ]
     handlers: Any = {WarpsightError: _refused}
-    return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers), hosts, api.token)
+    return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers), hosts, api, any_address)
 
 
 class Guard:
     """In front of the application: whose requests are answered, how long they may be, and the headers of all answers.
 
     The name of the host keeps out pages of other sites whose names resolve to this machine; the origin and the token, which no
-    other site knows and no cookie carries, keep out requests that other sites send.
+    other site knows and no cookie carries, keep out requests that other sites send. The owner's token is good on this machine
+    alone; with the token for readers a request reaches no route but those that read (`_IS_OWNER`).
     """
 
-    def __init__(self, inner: ASGIApp, hosts: frozenset[str], token: str) -> None:
-        self._inner, self._hosts, self._token = inner, hosts, token
+    def __init__(self, inner: ASGIApp, hosts: frozenset[str], api: Api, any_address: bool) -> None:
+        self._inner, self._hosts, self._api, self._any_address = inner, hosts, api, any_address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or refuse it."""
@@ -135,20 +181,51 @@ class Guard:
                 message["headers"] = [*message["headers"], *((k.lower().encode(), v.encode()) for k, v in headers.items())]
             await send(message)
 
-        refusal = self._refusal(Request(scope))
+        request = Request(scope)
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        is_owner = _same(given, self._api.token) and _is_local(request)
+        refusal = self._refusal(request, is_owner or (bool(self._api.readers) and _same(given, self._api.readers)))
         answering: ASGIApp = self._inner if refusal is None else refusal
-        await answering(scope, receive, send_with_headers)
+        await answering({**scope, _IS_OWNER: is_owner}, receive, send_with_headers)
 
-    def _refusal(self, request: Request) -> Response | None:
+    def _refusal(self, request: Request, is_known: bool) -> Response | None:
         host, origin = request.headers.get("host", "").lower(), request.headers.get("origin")
-        if host not in self._hosts:
+        if host not in self._hosts and not (self._any_address and _is_address(host.rpartition(":")[0])):
             return _error(403, "requests to other hosts are refused")
         if origin is not None and origin.lower() != f"http://{host}":
             return _error(403, "requests of other origins are refused")
-        given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if request.url.path.startswith(_API) and not secrets.compare_digest(given.encode(), self._token.encode()):
+        if request.url.path.startswith(_API) and not is_known:
             return _error(401, "the token is missing or wrong: open the URL that `warpsight serve` has printed")
         return None
+
+
+def _same(given: str, token: str) -> bool:
+    return secrets.compare_digest(given.encode(), token.encode())
+
+
+def _is_local(request: Request) -> bool:
+    """Whether a request comes from this machine."""
+    host = request.client.host if request.client is not None else ""
+    return _is_address(host) and ipaddress.ip_address(host).is_loopback
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _for_owner(answering: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """The same for the owner alone."""
+
+    async def answer(request: Request) -> Response:
+        if not request.scope[_IS_OWNER]:
+            return _error(403, "this address is for reading: only the owner, on the machine of the server, runs kernels")
+        return await answering(request)
+
+    return answer
 
 
 def _error(status: int, what: str) -> JSONResponse:
@@ -161,10 +238,12 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 class Api:
-    """What the page asks for: about the results and the versions of a folder, and what is running. `token` lets in."""
+    """What the page asks for: about the results and the versions of a folder, and what is running. `token` lets in the owner,
+    `readers` those who may only read; "": nobody.
+    """
 
-    def __init__(self, results: Results, project: Project, runs: Runs, token: str) -> None:
-        self.results, self.project, self.runs, self.token = results, project, runs, token
+    def __init__(self, results: Results, project: Project, runs: Runs, token: str, readers: str = "") -> None:
+        self.results, self.project, self.runs, self.token, self.readers = results, project, runs, token, readers
 
     def path_of(self, kind: str, ident: str) -> str:
         """The path of a report that a frame shows. A frame sends no token: its path has a key that follows from it."""
@@ -174,10 +253,14 @@ class Api:
         return hmac.new(self.token.encode(), name.encode(), "sha256").hexdigest()[:32]
 
     async def start(self, request: Request) -> Response:
-        """What a page needs to begin: GPUs, models, examples, and the colours of components as in reports."""
+        """What a page needs to begin: GPUs, models, examples, the colours of components as in reports; and whether it only reads and
+        then the name of the folder, not where it lies.
+        """
+        is_owner, folder = request.scope[_IS_OWNER], self.project.folder.resolve()
         known = [{"name": each.name, "title": each.title, "question": each.question.to_json()} for each in examples()]
         return JSONResponse(
-            {"version": __version__, "project": str(self.project.folder.resolve()), "models": model_names(), "examples": known,
+            {"version": __version__, "project": str(folder if is_owner else folder.name), "reading": not is_owner,
+             "models": model_names(), "examples": known,
              "languages": list(FILES), **choices()}
         )  # fmt: skip
 
@@ -250,8 +333,25 @@ class Api:
     async def version(self, request: Request) -> Response:
         """The question and the document of a version."""
         number = request.path_params["number"]
-        question, document = self.project.question(number), await asyncio.to_thread(self.project.document, number)
+        question = self.project.question(number)
+        document = await asyncio.to_thread(self._made, number, lambda document: shown(document, question.file))
         return JSONResponse({"question": question.to_json(), "document": document})
+
+    async def accesses(self, request: Request) -> Response:
+        """The memory instructions of a line of a version as HTML, to be shown in the page."""
+        number, line = request.path_params["number"], request.path_params["line"]
+        file = self.project.question(number).file
+        html = await asyncio.to_thread(self._made, number, lambda document: accesses(document, file, line))
+        return HTMLResponse(html)
+
+    def _made(self, number: int, make: Callable[[dict[str, Any]], Any]) -> Any:
+        """What is made of the document of a version. Raises FormatError where it is not report data."""
+        try:
+            return make(self.project.document(number))
+        except DAMAGE as error:
+            what = f"is not report data ({type(error).__name__}: {error})"
+            remedy = "predict it again, or remove the folder of the version"
+            raise FormatError(what, place=f"version {number}", remedy=remedy) from error
 
     async def report(self, request: Request) -> Response:
         """The report of a version: one file, which needs no server."""

@@ -9,7 +9,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from warpsight.analysis.report_data.kernel import first_report_data, with_advice
+from warpsight.analysis.report_data.kernel import advice_data, first_report_data
 from warpsight.base.errors import WarpsightError
 from warpsight.explorer.designs import Bench, choices, key_rows, key_settings
 from warpsight.explorer.faults import error_document
@@ -19,7 +19,7 @@ from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.pipeline.request import KernelRequest
 from warpsight.reports.formats import plain
 
-_SHOWN = ("title", "predictions", "advice")  # of the report's data
+_SHOWN = ("title", "predictions", "speed_of_light", "advice")  # of the report's data
 
 
 class ExplorerWidget(anywidget.AnyWidget):
@@ -33,7 +33,7 @@ class ExplorerWidget(anywidget.AnyWidget):
     shown = traitlets.Dict().tag(sync=True)
 
     def __init__(self, request: KernelRequest, profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> None:
-        document = plain(with_advice(first_report_data(profiled, gpu, model), profiled, gpu))
+        document = plain(first_report_data(profiled, gpu, model) | {"advice": advice_data(profiled, gpu, model)})
         self._bench = Bench(request, model, gpu)
         self._bench.keep(gpu, profiled.trace, profiled.store)
         answer = {"document": {name: document[name] for name in _SHOWN}, "printed": ""}

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,8 +20,10 @@ from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from warpsight.base import diskcache
 from warpsight.base.errors import LimitError
 from warpsight.base.units import SIZE, format_quantity
+from warpsight.explorer.confinement import confine
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.question import Question
 
@@ -71,6 +74,11 @@ class Worker:
         self._process.start()
         told.close()  # the process has the only one, so that its end is the end of the events
 
+    @property
+    def pid(self) -> int | None:
+        """The number of its process."""
+        return self._process.pid
+
     def events(self) -> Iterator[tuple[str, Any]]:
         """Kind and data of each event, to the last one (`LAST`), or until the process ends."""
         with suppress(EOFError, OSError):
@@ -104,6 +112,8 @@ class Worker:
 def _work(question: Question, limits: Limits, told: Connection) -> None:
     """In the new process: answer within the limits, then tell about other GPUs, until it is ended."""
     os.setsid()
+    if question.language != "python":  # which may do all that its user can
+        _confine()
     telling = threading.Lock()
 
     def tell(kind: str, data: Any) -> None:
@@ -120,6 +130,17 @@ def _work(question: Question, limits: Limits, told: Connection) -> None:
             _limit(limits)
             tell("designs", bench.answers(wanted))
     os._exit(0)  # what lies in memory need not be taken apart
+
+
+def _confine() -> None:
+    """Before there are threads: leave this process the folder of the cache, which holds its temporary files, too."""
+    cache = diskcache.own_folder().resolve()
+    temporary = cache / "explorer" / "temporary"
+    with suppress(OSError):  # without it, and without a cache, an answer says what is missing
+        temporary.mkdir(0o700, parents=True, exist_ok=True)
+    os.environ |= {"WARPSIGHT_CACHE": str(cache), "TMPDIR": str(temporary)}  # the setting of the cache lies in another folder
+    tempfile.tempdir = str(temporary)
+    confine(cache)
 
 
 def _limit(limits: Limits) -> None:

@@ -259,8 +259,9 @@ def included_text(text: str, path: str, include_dirs: tuple[str, ...]) -> list[s
             places = (place / (literal[1] or literal[2]) for place in (folder, *map(Path, include_dirs), Path(path).parent))
             header = next((place for place in places if place.is_file()), None)
             if header is not None and header not in headers:
-                headers[header] = read_input(header).decode("utf-8", "replace")
-                pending.append((headers[header], header.parent))
+                with suppress(PermissionError):  # the compiler cannot open it either, and says so
+                    headers[header] = read_input(header).decode("utf-8", "replace")
+                    pending.append((headers[header], header.parent))
     return [part for header, body in headers.items() for part in (str(header), body)]
 
 

@@ -15,11 +15,12 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, predict_trace
 from warpsight.result.prediction import Prediction
-from warpsight.traces.schema import KernelTrace, StaticInstruction
+from warpsight.traces.schema import InMemory, KernelTrace, StaticInstruction
 
 PROGRAMMER, ARCHITECT = "programmer", "architect"
 # What the evaluation of a change makes again: a model's answer (milliseconds), the interval profile too, or the caches as well.
 MODEL, PROFILE, CACHES = "model", "profile", "caches"
+_KEPT_INSTRUCTIONS = 1 << 22  # warp instructions of a trace that is held in memory: tens of bytes each
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,9 @@ class Case:
         return self.profiled.trace
 
     def with_trace(self, trace: KernelTrace) -> Prediction:
-        """For another trace: evaluates caches, profile and model again."""
+        """For another trace: evaluates caches, profile and model again. A small one is rewritten once, and not for each of them."""
+        if trace.header.recorded_instructions <= _KEPT_INSTRUCTIONS:
+            trace = replace(trace, chunks=InMemory(list(trace.chunks)))
         return predict_trace(trace, self.gpu, [self.model], self.profiled.method, watch=self.watch)[0]
 
     def with_gpu(self, gpu: GpuSpec) -> Prediction:

@@ -221,22 +221,17 @@ def profiled_report_data(
 
 
 def first_report_data(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, Any]:
-    """The parts of `profiled_report_data` that need no further run of the kernel and no other design: an answer within a second.
+    """The parts of `profiled_report_data` that come first: they need no further run of the kernel and no other design.
 
-    They are the prediction of `model` with its summary, `speed_of_light`, `memory`, `occupancy`, `alone`, `rooflines` and `code`.
+    They are the prediction of `model` without its summary, `speed_of_light`, and of `code` the first view of the trace.
     """
     (prediction,) = predict_profiled(profiled, gpu, [model])
-    found = Findings.of(profiled, gpu, prediction, views_of(profiled.trace))
+    found = Findings.of(profiled, gpu, prediction, views_of(profiled.trace)[:1])
     return {
         **report_head(KERNEL_REPORT, f"{profiled.trace.header.kernel} on {gpu.name}"),
         "model": model,
-        "predictions": [prediction.to_json() | {"summary": summary(profiled, gpu, prediction, [], None, found)}],
-        "references": [],
+        "predictions": [prediction.to_json()],
         "speed_of_light": found.speed,
-        "memory": memory_traffic(profiled, gpu, prediction, found.needs),
-        "occupancy": occupancy_limits(profiled, gpu),
-        "alone": found.alone,
-        "rooflines": rooflines(profiled, gpu, prediction),
         "code": code_views(found.explanations, profiled.trace),
     }
 
@@ -285,10 +280,10 @@ def advised_report_data(
     check_request(model, beside, parts)
     profiled = profile_trace(trace, gpu, method, watch=watch)
     document = profiled_report_data(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)
-    return with_advice(document, profiled, gpu, watch)
+    return document | {"advice": advice_data(profiled, gpu, model, watch)}
 
 
-def with_advice(document: dict[str, Any], profiled: ProfiledTrace, gpu: GpuSpec, watch: Watch | None = None) -> dict[str, Any]:
-    """The document of `profiled_report_data` with `advice`."""
-    advice = advise_profiled(profiled, gpu, document["model"], watch=watch).to_json()
-    return document | {"advice": {key: value for key, value in advice.items() if key not in ("tool", "prediction")}}
+def advice_data(profiled: ProfiledTrace, gpu: GpuSpec, model: str, watch: Watch | None = None) -> dict[str, Any]:
+    """The `advice` of report data: the document of `advise` without the prediction."""
+    advice = advise_profiled(profiled, gpu, model, watch=watch).to_json()
+    return {key: value for key, value in advice.items() if key not in ("tool", "prediction")}

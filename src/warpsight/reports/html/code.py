@@ -34,13 +34,18 @@ def load_panels(document: dict[str, Any], places: list[str]) -> dict[str, Any] |
     if not entries:
         return None
     about, room, panels = document["loads_about"], _room(document), {}
-    for entry in sorted(entries, key=lambda entry: (-sum(count * times for count, times in entry["sectors"]), entry["pc"])):
+    for entry in sorted(entries, key=lambda entry: (-sectors_of(entry), entry["pc"])):
         panel = _panel(entry, about, places[entry["pc"]], with_drawings="patterns" in entry and room > 0)
         room -= len(str(panel))
         panels[entry["pc"]] = panel
     with_drawings = sum(bool(panel["patterns"]) for panel in panels.values())
     return {"panels": [panels[entry["pc"]] for entry in entries], "about": about, "drawn": with_drawings,
             "left_out": sum(bool(entry["sectors"]) for entry in entries) - with_drawings}  # fmt: skip
+
+
+def sectors_of(entry: dict[str, Any]) -> int:
+    """How many sectors all executions of a memory instruction touch."""
+    return sum(count * times for count, times in entry["sectors"])
 
 
 def _room(document: dict[str, Any]) -> int:
@@ -205,8 +210,26 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
         "without_source": _without_source(source, columns) if source else None,
         "hottest": _hottest(rows, source),
         "rest": [each for each in finest["rest"] if each["share"] > 0.0],
-        "loads": load_panels(document, [_own_place(row, written) for row in rows]),
+        "loads": load_panels(document, places_of(views)),
     }
+
+
+def places_of(views: dict[str, Any]) -> list[str]:
+    """What each instruction of a document's `code` is called: `PTX line 63`, `SASS 0x000a0`."""
+    rows = (views.get("sass") or views["line"])["rows"]
+    written = language(rows)
+    return [f"SASS {row['machine']['address']:#07x}" if row.get("machine") else f"{written} line {row['ptx_lines'][0]}"
+            for row in rows]  # fmt: skip
+
+
+def accesses_by_line(document: dict[str, Any], file: str) -> dict[int, list[dict[str, Any]]]:
+    """The memory instructions (`loads`) of the kernel's own `file` by its lines, of source or of PTX that was written."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for entry in document.get("loads") or ():
+        own = entry["file"] == file or (file.endswith(".ptx") and not entry["file"])
+        if own and (line := entry["line"] if entry["file"] else entry["ptx_line"]):
+            found.setdefault(line, []).append(entry)
+    return found
 
 
 def shows_ptx(views: dict[str, Any]) -> bool:
@@ -222,11 +245,6 @@ def _rows(views: dict[str, Any]) -> int:
 def language(rows: list[dict[str, Any]]) -> str:
     """The language of the instructions of a kernel: PTX or SASS."""
     return explanation.language(next((row["text"] for row in rows if row["text"]), ""))
-
-
-def _own_place(row: dict[str, Any], written: str) -> str:
-    """Where an instruction stands in the text of its own language."""
-    return f"SASS {row['machine']['address']:#07x}" if row.get("machine") else f"{written} line {row['ptx_lines'][0]}"
 
 
 def _most(rows: list[dict[str, Any]]) -> float:

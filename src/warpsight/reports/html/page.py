@@ -25,7 +25,7 @@ from warpsight.reports.comparison import signed_percent
 from warpsight.reports.formats import plain
 from warpsight.reports.html import program, study
 from warpsight.reports.html.advice import advice
-from warpsight.reports.html.code import code, shows_ptx
+from warpsight.reports.html.code import accesses_by_line, code, load_panels, places_of, sectors_of, shows_ptx
 from warpsight.reports.html.comparison import differences
 from warpsight.reports.html.overview import overview
 from warpsight.reports.html.parts import paints
@@ -63,7 +63,7 @@ _OVERVIEW_STYLES = ("stack_bars.css", "overview.css")
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "kernel": (
         Section("overview", "Overview", overview, "overview.jinja", ("overview.js",), _OVERVIEW_STYLES),
-        Section("code", "Code", code, "code.jinja", scripts=("code.js", "code_find.js", "loads.js"), styles=("code.css",)),
+        Section("code", "Code", code, "code.jinja", ("code.js", "code_find.js", "loads.js"), ("code.css", "loads.css")),
         Section("what-if", "What if", what_if, "what_if.jinja", scripts=("what_if.js",), styles=("stack_bars.css", "what_if.css")),
         Section("advice", "Advice", advice, "advice.jinja", styles=("stack_bars.css", "advice.css")),
         Section("timeline", "Timeline", timeline, "timeline.jinja", scripts=("timeline.js",), styles=("timeline.css",)),
@@ -231,6 +231,7 @@ def _without_end(values: list[Any], nothing: Any) -> list[Any]:
 
 # -- Report data (`analysis/report_data`) as one HTML file.
 
+MOST_PANELS = 8  # of one line; an unrolled loop has hundreds
 _STYLES = ("base.css", "layout.css", "parts.css")
 _SCRIPTS = ("core.js", "tabs.js", "keys.js")
 
@@ -268,6 +269,22 @@ def page(document: dict[str, Any]) -> str:
     )
     # a plain str, so that text appended to it is not escaped; undecodable file names are replaced
     return str(whole).encode("utf-8", "replace").decode("utf-8")
+
+
+def accesses(document: dict[str, Any], file: str, line: int) -> str:
+    """The memory instructions of a line of the kernel's own `file`, as the code section shows them: HTML with its styles and
+    without scripts, for a page that has the colours of `base.css`. "" for a line without them.
+
+    `document` is the data of a kernel's report. Of many instructions those with the most sectors are shown, in order of pc.
+    """
+    found = accesses_by_line(document, file).get(line, [])
+    busiest = sorted(found, key=lambda entry: (-sectors_of(entry), entry["pc"]))[:MOST_PANELS]
+    chosen = document | {"loads": sorted(busiest, key=lambda entry: entry["pc"])}
+    loads = load_panels(chosen, places_of(document["code"])) if found else None
+    if loads is None:
+        return ""
+    style = Markup("\n".join(map(_asset, ("parts.css", "loads.css"))))  # ours, and no text of the document
+    return str(render("accesses.jinja", style=style, panels=loads["panels"], left=len(found) - len(busiest)))
 
 
 def _components(document: dict[str, Any]) -> list[str]:
