@@ -5,7 +5,7 @@
 The baseline looks up and replaces one tag per request in a direct-mapped table, compiled: the least work of any simulation. Unlike
 a time, a ratio can be compared between machines. Divergent: one thread per row, every request to a line of its own. Coalesced: a
 warp access is one request, so that each pays for the warp's bookkeeping. Product: of matrices, without tiling, with many loads in
-flight and a wait for each; half of its requests hit in the L1.
+flight and a wait for each; many of its requests hit in the L1.
 """
 
 from __future__ import annotations
