@@ -96,17 +96,18 @@ def test_a_store_of_what_other_warps_write_is_a_hazard(native: bool) -> None:
 @LEVELS
 def test_copies_to_several_blocks_are_waited_for_in_each(native: bool) -> None:
     data = np.arange(128, dtype=I32)
-    for wrong, expected in ((0, []), (1, [("read-after-write", 76, 72)]), (2, [("write-after-read", 72, 76)])):
+    early = {("write-after-read", 73, 77), ("read-after-write", 77, 73)}  # block 0 has read, block 1 reads after the copy
+    for wrong, expected in ((0, set()), (1, {("read-after-write", 77, 73)}), (2, early)):
         out = np.zeros(256, I32)
         findings = found_in("multicast", 2, 64, data, out, wrong, native=native, cluster=2, checks=frozenset({RACECHECK}))
-        assert kinds(findings) == expected, wrong
+        assert set(kinds(findings)) == expected and len(findings) == len(expected), wrong
 
 
 @LEVELS
 def test_copies_from_block_to_block_are_waited_for(native: bool) -> None:
     for wrong in (0, 1):
         findings = found_in("neighbours", 2, 64, np.zeros(128, I32), wrong, native=native, cluster=2)
-        assert kinds(findings) == [("read-after-write", 97, 94)] * wrong
+        assert kinds(findings) == [("read-after-write", 98, 95)] * wrong
 
 
 @LEVELS
