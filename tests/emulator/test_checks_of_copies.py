@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from emulator_launch import KERNELS, REGISTERS
 from tensor_copy_launch import load_kernel, store_kernel, tensor_map
 
+from warpsight.base.errors import LaunchFault
 from warpsight.base.findings import MEMCHECK, RACECHECK, WATCHING, Finding
 from warpsight.emulator.run.launch import PreparedKernel, emulate, prepare_kernel
 from warpsight.kernels.launch import KernelSource, RunOptions
@@ -39,7 +41,8 @@ def found_in(
     source, prepared = compiled(kernel, native, cluster > 1, checks, text)
     options = RunOptions(check=checks, found=findings.append)
     order = make_launch(source, kernel, grid, block, args, cluster=cluster, shared=shared)
-    emulate(source, order, registers=REGISTERS, options=options, prepared=prepared)
+    with contextlib.suppress(LaunchFault):  # the last finding, if there is one, says so
+        emulate(source, order, registers=REGISTERS, options=options, prepared=prepared)
     return findings
 
 
@@ -88,25 +91,27 @@ def test_a_store_reads_its_stage_until_its_group_has_been_waited_for() -> None:
 
 @LEVELS
 def test_a_store_of_what_other_warps_write_is_a_hazard(native: bool) -> None:
-    (finding, *_) = findings = found_in("stores", 1, 128, np.zeros(128, I32), 1, 2, native=native)
-    assert finding.site is not None and finding.other is not None
-    assert len(findings) == 1 and {finding.site.line, finding.other.line} == {49, 53}
+    """It reads what one warp has written, and others write what it still reads, which machine code does not show."""
+    found = set(kinds(found_in("stores", 1, 128, np.zeros(128, I32), 1, 2, native=native, checks=frozenset({RACECHECK}))))
+    assert found <= {("read-after-write", 53, 49), ("write-after-read", 49, 53)} and len(found) == 2 - native
 
 
 @LEVELS
 def test_copies_to_several_blocks_are_waited_for_in_each(native: bool) -> None:
     data = np.arange(128, dtype=I32)
-    for wrong, expected in ((0, []), (1, [("read-after-write", 76, 72)]), (2, [("write-after-read", 72, 76)])):
+    # 1: nobody waits for the first copy, neither the threads nor the second one
+    early = {("write-after-read", 73, 77), ("read-after-write", 77, 73)}  # block 0 has read, block 1 reads after the copy
+    for wrong, expected in ((0, set()), (1, {("read-after-write", 77, 73), ("write-after-write", 73, 73)}), (2, early)):
         out = np.zeros(256, I32)
         findings = found_in("multicast", 2, 64, data, out, wrong, native=native, cluster=2, checks=frozenset({RACECHECK}))
-        assert kinds(findings) == expected, wrong
+        assert set(kinds(findings)) == expected, wrong
 
 
 @LEVELS
 def test_copies_from_block_to_block_are_waited_for(native: bool) -> None:
     for wrong in (0, 1):
         findings = found_in("neighbours", 2, 64, np.zeros(128, I32), wrong, native=native, cluster=2)
-        assert kinds(findings) == [("read-after-write", 97, 94)] * wrong
+        assert kinds(findings) == [("read-after-write", 98, 95)] * wrong
 
 
 @LEVELS
@@ -118,11 +123,11 @@ def test_tensor_copies_are_watched_as_others(native: bool) -> None:
         tensor, data = np.arange(256, dtype=np.float32).reshape(16, 16), np.zeros(512, np.uint8)
         args = [tensor_map("f32", (16, 16), (64,), (16, 8)), np.zeros(16, np.uint64), tensor, data, 0, 4, 0, 0, 0]
         findings = found_in("k", 1, 32, *args, native=native, checks=frozenset({RACECHECK}), shared=size + 8, text=body)
-        assert [f.kind for f in findings] == expected
+        assert {f.kind for f in findings} == set(expected)  # of unrolled loads of bytes one each
 
 
 def test_a_tensor_store_is_waited_for_before_its_box_is_written_again() -> None:
-    text = store_kernel(2, 512).replace("    ret;", "    @!%p0 st.shared.b32 [%box], %i;\n    ret;")
+    text = store_kernel(2, 512).replace("    ret;", "    mov.u32 %r1, 7;\n    @!%p0 st.shared.b32 [%box], %r1;\n    ret;")
     for body, expected in ((text, []), (text.replace("    cp.async.bulk.wait_group 0;", ""), ["write-after-read"])):
         args = [tensor_map("f32", (16, 16), (64,), (16, 8)), np.zeros(16, np.uint64), np.zeros((16, 16), np.float32),
                 np.zeros(512, np.uint8), 0, 4, 0, 0, 0]  # fmt: skip

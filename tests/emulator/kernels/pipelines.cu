@@ -58,7 +58,8 @@ extern "C" __global__ void stores(int *out, int rounds, int wrong) {
     }
     LANE("cp.async.bulk.wait_group 0;" ::: "memory");
 }
-// The first block of each cluster copies to all of them. wrong 1: the others do not wait; 2: the second copy does not wait for them.
+// The first block of each cluster copies to all of them. wrong 1: a barrier of the cluster instead of the wait; 2: the second
+// copy does not wait until all have read.
 extern "C" __global__ void multicast(const int *in, int *out, int wrong) {
     __shared__ __align__(128) int stage[64];
     __shared__ unsigned long long full;
@@ -68,12 +69,12 @@ extern "C" __global__ void multicast(const int *in, int *out, int wrong) {
     LANE("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
     for (int k = 0; k < 2; k++) {
         if (rank == 0 && threadIdx.x == 0)
-            LANE("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 256, [%2], %3;"  // line 72
+            LANE("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 256, [%2], %3;"  // line 73
                  ::"r"(at(stage)), "l"(in + 64 * k), "r"(at(&full)), "h"((short)3) : "memory");
-        if (wrong != 1 || rank == 0) wait(at(&full), k);
+        if (wrong == 1) LANE("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory"); else wait(at(&full), k);
         if (threadIdx.x == 0 && k == 0) expect(at(&full), 256);
         if (wrong == 2) LANE("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
-        out[(2 * k + rank) * 64 + threadIdx.x] = stage[threadIdx.x];  // line 76
+        out[(2 * k + rank) * 64 + threadIdx.x] = stage[threadIdx.x];  // line 77
         if (wrong != 2) LANE("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
     }
 }
@@ -90,10 +91,10 @@ extern "C" __global__ void neighbours(int *out, int wrong) {
     LANE("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at(come)), "r"(rank ^ 1));
     LANE("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(signal) : "r"(at(&full)), "r"(rank ^ 1));
     if (threadIdx.x == 0)
-        LANE("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"  // line 94
+        LANE("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"  // line 95
              ::"r"(there), "r"(at(own)), "r"(signal) : "memory");
     if (wrong) LANE("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
     else wait(at(&full), 0);
-    out[64 * rank + threadIdx.x] = come[threadIdx.x];  // line 97
+    out[64 * rank + threadIdx.x] = come[threadIdx.x];  // line 98
     LANE("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
 }

@@ -135,7 +135,7 @@ class TensorCopy:
         if self.operation != engine.LOAD:
             by_group = watcher.AT_ONCE if self.step else watcher.BY_GROUP  # machine code does not say for which groups it waits
             note_copy(helper, "shared", helper.builder.zext(shared, vector(I64)), moved, writes=False, until=by_group)
-        elif not self.multicast:
+        elif not self.multicast and not self.in_pairs:
             of_block(helper, shared, barrier)
         elif not self.in_pairs and RACECHECK in helper.checks:
             each_block(helper, blocks, lambda part, rank: of_block(part, at_rank(part, shared, rank), at_rank(part, barrier, rank)))
