@@ -253,8 +253,8 @@ class Api:
         return hmac.new(self.token.encode(), name.encode(), "sha256").hexdigest()[:32]
 
     async def start(self, request: Request) -> Response:
-        """What a page needs to begin: GPUs, models, examples, the colours of components as in reports; and whether it only reads and
-        then the name of the folder, not where it lies.
+        """What a page needs to begin: GPUs, models, examples, the colours of components as in reports, and whether it only reads:
+        then it has the name of the folder, not where it lies.
         """
         is_owner, folder = request.scope[_IS_OWNER], self.project.folder.resolve()
         known = [{"name": each.name, "title": each.title, "question": each.question.to_json()} for each in examples()]
