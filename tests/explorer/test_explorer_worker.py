@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from warpsight.explorer import confinement
+from warpsight.explorer import confinement, worker
+from warpsight.explorer.answer import answer
 from warpsight.explorer.examples import Example, examples
 from warpsight.explorer.worker import Limits, Worker
 
@@ -81,20 +82,30 @@ def test_kernel_of_linux_that_cannot_confine_is_said_at_the_start(monkeypatch: p
     assert "answers may connect to other machines" in confinement.missing()
 
 
-def seconds_of(worker: Worker) -> float:
+def test_cache_that_others_can_write_is_an_error_of_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o777)
+    monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path))
+    monkeypatch.setattr(worker, "confine", lambda cache: pytest.fail("a folder that is not the user's own is used"))
+    told = {}
+    worker._confine()
+    assert answer(CUDA[0].question, lambda kind, data: told.update({kind: data})) is None
+    assert "can be written by other users" in told["error"]["what"]
+
+
+def seconds_of(process: Worker) -> float:
     """What the process and the compilers that it ran have had of the processor."""
-    fields = Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def events(example: Example, text: str) -> Iterator[tuple[str, Any, float]]:
     """Of an example with `text` behind it: each event, with the seconds of the processor until then."""
-    worker = Worker(replace(example.question, source=f"{example.question.source}{text}\n"), Limits(600.0))
+    process = Worker(replace(example.question, source=f"{example.question.source}{text}\n"), Limits(600.0))
     try:
-        for kind, data in worker.events():
-            yield kind, data, seconds_of(worker)
+        for kind, data in process.events():
+            yield kind, data, seconds_of(process)
     finally:
-        worker.end()
+        process.end()
 
 
 def yard() -> float:
@@ -129,9 +140,10 @@ from warpsight.explorer.examples import examples
 from warpsight.explorer.worker import Limits, Worker
 
 if __name__ == "__main__":
+    question = examples()[0].question
     source = "__global__ void forever(int* x) { while (true) atomicAdd(x, 1); }"
-    worker = Worker(replace(examples()[0].question, source=source, grid="1", block="32", args={"x": "s32[1]:zeros"}), Limits(600.0))
-    print(worker.pid, next(worker.events())[0], flush=True)
+    answer = Worker(replace(question, source=source, grid="1", block="32", args={"x": "s32[1]:zeros"}), Limits(600.0))
+    print(answer.pid, next(answer.events())[0], flush=True)
     time.sleep(600)
 """
 
