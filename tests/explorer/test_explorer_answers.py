@@ -13,6 +13,7 @@ from warpsight.explorer import launch_form
 from warpsight.explorer.answer import answer
 from warpsight.explorer.question import Question
 from warpsight.explorer.shown import shown
+from warpsight.reports.html.page import MOST_PANELS, accesses, page
 
 pytestmark = pytest.mark.unit
 
@@ -63,6 +64,20 @@ def test_kernel_has_a_form_of_its_signature_a_first_and_a_whole_answer(told: Any
     assert own["cycles"] == whole["predictions"][0]["cycles"] < fewer["cycles"]
     assert own["cpi_stack"]["noc"] < slower["cpi_stack"]["noc"]
     assert wrong["error"]["place"] == "--set sm_count=0"
+
+
+def test_memory_instructions_of_a_line_are_shown_as_in_the_report_and_escape_what_they_name(told: Any) -> None:
+    document = told(QUESTION)["result"]["document"]
+    assert accesses(document, "kernel.cu", 1) == accesses(document, "other.cu", 3) == ""
+    html, report = accesses(document, "kernel.cu", 3), page(document)
+    assert html.count("<article") == 2 and "href" not in html
+    drawing = html[html.index("<svg") : html.index("</svg>")]
+    assert drawing in report
+    load = document["loads"][0]
+    many = document | {"loads": [load | {"opcode": "<script>"}] * (MOST_PANELS + 3)}
+    html = accesses(many, "kernel.cu", 3)
+    assert html.count("<article") == MOST_PANELS and "3 more instructions" in html
+    assert "<script>" not in html and "&lt;script&gt;" in html
 
 
 def test_error_of_the_compiler_and_fault_of_the_kernel_name_their_lines(told: Any) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from warpsight.explorer import confinement
+from warpsight.explorer import confinement, worker
+from warpsight.explorer.answer import answer
 from warpsight.explorer.examples import Example, examples
 from warpsight.explorer.worker import Limits, Worker
 
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.unit
 
 CUDA = [each for each in examples() if each.question.language == "cuda"]
 WARM_S = 1.5  # of a first answer to a new text, its compilers included, on one core
+YARD_S = 0.042  # of `yard` on the machine of the figures in docs/reference/explorer.md; a slower one has more time
 TRIES = 3
 MOST_FIRST = 20_000  # bytes of JSON
 TRYING = """
@@ -80,25 +82,43 @@ def test_kernel_of_linux_that_cannot_confine_is_said_at_the_start(monkeypatch: p
     assert "answers may connect to other machines" in confinement.missing()
 
 
-def seconds_of(worker: Worker) -> float:
+def test_cache_that_others_can_write_is_an_error_of_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o777)
+    monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path))
+    monkeypatch.setattr(worker, "confine", lambda cache: pytest.fail("a folder that is not the user's own is used"))
+    told = {}
+    worker._confine()
+    assert answer(CUDA[0].question, lambda kind, data: told.update({kind: data})) is None
+    assert "can be written by other users" in told["error"]["what"]
+
+
+def seconds_of(process: Worker) -> float:
     """What the process and the compilers that it ran have had of the processor."""
-    fields = Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def events(example: Example, text: str) -> Iterator[tuple[str, Any, float]]:
     """Of an example with `text` behind it: each event, with the seconds of the processor until then."""
-    worker = Worker(replace(example.question, source=f"{example.question.source}{text}\n"), Limits(600.0))
+    process = Worker(replace(example.question, source=f"{example.question.source}{text}\n"), Limits(600.0))
     try:
-        for kind, data in worker.events():
-            yield kind, data, seconds_of(worker)
+        for kind, data in process.events():
+            yield kind, data, seconds_of(process)
     finally:
-        worker.end()
+        process.end()
+
+
+def yard() -> float:
+    """Seconds of the processor for some Python."""
+    start, found = time.process_time(), dict.fromkeys(range(1000), 0)
+    for k in range(400_000):
+        found[k % 1000] = found.get(k % 1000, 0) + k * k % 7
+    return time.process_time() - start
 
 
 @pytest.mark.parametrize("example", CUDA, ids=lambda each: each.name)
 def test_new_text_has_its_first_answer_within_the_budget_of_a_warm_one(example: Example) -> None:
-    least = float("inf")
+    least, budget = float("inf"), WARM_S * max(1.0, min(yard() for _ in range(3)) / YARD_S)
     for turn in range(TRIES):  # the machine of a test has others to serve
         kinds = {}
         for kind, data, seconds in events(example, f"__device__ int other_{time.time_ns()}_{turn};"):
@@ -108,9 +128,38 @@ def test_new_text_has_its_first_answer_within_the_budget_of_a_warm_one(example: 
                 assert len(str(data)) < MOST_FIRST
                 break
         assert "error" not in kinds, kinds
-        if least <= WARM_S:
+        if least <= budget:
             return
-    pytest.fail(f"{example.name}: {least:.2f} s of the processor, and a warm answer has {WARM_S}")
+    pytest.fail(f"{example.name}: {least:.2f} s of the processor, and a warm answer has {budget:.2f}")
+
+
+STARTING = """
+import sys, time
+from dataclasses import replace
+from warpsight.explorer.examples import examples
+from warpsight.explorer.worker import Limits, Worker
+
+if __name__ == "__main__":
+    question = examples()[0].question
+    source = "__global__ void forever(int* x) { while (true) atomicAdd(x, 1); }"
+    answer = Worker(replace(question, source=source, grid="1", block="32", args={"x": "s32[1]:zeros"}), Limits(600.0))
+    print(answer.pid, next(answer.events())[0], flush=True)
+    time.sleep(600)
+"""
+
+
+def test_server_that_is_killed_leaves_no_process_of_an_answer_behind(tmp_path: Path) -> None:
+    (tmp_path / "starting.py").write_text(STARTING)
+    with subprocess.Popen([sys.executable, str(tmp_path / "starting.py")], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        pid, kind = server.stdout.readline().split()
+        running = Path(f"/proc/{pid}/stat")
+        assert kind == "form" and running.exists()
+        server.kill()
+        end = time.monotonic() + 30.0
+        while running.exists() and running.read_text().rpartition(")")[2].split()[0] != "Z":
+            assert time.monotonic() < end, "the process of the answer is still there"
+            time.sleep(0.1)
 
 
 def test_text_cannot_have_a_file_of_the_user_compiled_into_it(tmp_path: Path) -> None:

@@ -70,7 +70,12 @@ class Explorer:
         everywhere = bool(host) and _address(host).is_unspecified
         self._sockets = [] if everywhere and ":" not in host else [_listening(ADDRESS, port)]
         if host not in ("", ADDRESS):
-            self._sockets.append(_listening(host, self._sockets[0].getsockname()[1] if self._sockets else port))
+            try:
+                self._sockets.append(_listening(host, self._sockets[0].getsockname()[1] if self._sockets else port))
+            except UsageError:
+                for each in self._sockets:
+                    each.close()
+                raise
         port = self._sockets[0].getsockname()[1]
         names = {ADDRESS, "localhost", _in_url(host)} if host else {ADDRESS, "localhost"}
         self.url = f"http://{ADDRESS}:{port}/#{token}"
@@ -111,12 +116,12 @@ def _in_url(host: str) -> str:
 
 
 def _outward(host: str) -> str:
-    """The address of this machine by which it reaches others; nothing is sent."""
+    """The address of this machine by which it reaches others, or its own one where it reaches nobody; nothing is sent."""
     family, other = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
     with socket.socket(family, socket.SOCK_DGRAM) as asking, suppress(OSError):
         asking.connect((other, 9))
         return str(asking.getsockname()[0])
-    return socket.gethostname()
+    return "::1" if ":" in host else ADDRESS
 
 
 def application(api: Api, hosts: frozenset[str], *, any_address: bool = False) -> ASGIApp:
@@ -253,8 +258,8 @@ class Api:
         return hmac.new(self.token.encode(), name.encode(), "sha256").hexdigest()[:32]
 
     async def start(self, request: Request) -> Response:
-        """What a page needs to begin: GPUs, models, examples, the colours of components as in reports; and whether it only reads and
-        then the name of the folder, not where it lies.
+        """What a page needs to begin: GPUs, models, examples, the colours of components as in reports, and whether it only reads:
+        then it has the name of the folder, not where it lies.
         """
         is_owner, folder = request.scope[_IS_OWNER], self.project.folder.resolve()
         known = [{"name": each.name, "title": each.title, "question": each.question.to_json()} for each in examples()]

@@ -21,7 +21,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from warpsight.base import diskcache
-from warpsight.base.errors import LimitError
+from warpsight.base.errors import LimitError, WarpsightError
 from warpsight.base.units import SIZE, format_quantity
 from warpsight.explorer.confinement import confine
 from warpsight.explorer.faults import error_document
@@ -134,7 +134,10 @@ def _work(question: Question, limits: Limits, told: Connection) -> None:
 
 def _confine() -> None:
     """Before there are threads: leave this process the folder of the cache, which holds its temporary files, too."""
-    cache = diskcache.own_folder().resolve()
+    try:
+        cache = diskcache.own_folder().resolve()
+    except WarpsightError:  # the answer has no folder either, and says why
+        return
     temporary = cache / "explorer" / "temporary"
     with suppress(OSError):  # without it, and without a cache, an answer says what is missing
         temporary.mkdir(0o700, parents=True, exist_ok=True)
