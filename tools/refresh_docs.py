@@ -32,7 +32,7 @@ PAGES = ("README.md", "docs/**/*.md", "suites/*.md")
 QUICK = (
     "README.md", "docs/howto/ci.md", "docs/howto/compare-versions.md", "docs/howto/my-gpu.md", "docs/howto/python.md",
     "docs/howto/races.md", "docs/explanation/explain.md", "docs/explanation/mwp-cwp.md", "docs/explanation/sweeps.md",
-    "docs/reference/check.md", "docs/reference/command-line.md", "docs/reference/gate.md",
+    "docs/reference/check.md", "docs/reference/command-line.md",
 )  # fmt: skip
 """Together at most 60 s of CPU where the engines are compiled already."""
 NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
