@@ -106,14 +106,8 @@ def peak(gpu: str, stored: Format | None = None) -> float:
     name, _, changes = GPUS[gpu]
     spec = load_gpu(name, changes)
     if stored:
-        return (
-            spec.sm_count
-            * spec.sm.schedulers
-            * 2e-12
-            * stored.multiplies
-            * spec.core_clock_hz
-            / spec.initiation_cycles[stored.pipe]
-        )
+        of_a_scheduler = stored.multiplies / spec.initiation_cycles[stored.pipe]
+        return 2e-12 * spec.sm_count * spec.sm.schedulers * spec.core_clock_hz * of_a_scheduler
     kind = "tensor_fp32acc" if "tensor_fp32acc" in spec.initiation_cycles else "tensor"
     return peak_flops(spec, "tensor") * spec.initiation_cycles["tensor"] / spec.initiation_cycles[kind] * 1e-12
 
