@@ -119,6 +119,17 @@ def test_blocks_of_unequal_work_leave_the_busiest_sm_above_the_mean() -> None:
     assert _imbalance(launched, [30.0, 10.0], 3) == pytest.approx(30 / (80 / 3))
 
 
+def test_warps_with_parts_of_their_own_do_not_make_blocks_unequal() -> None:
+    """A producer that does little beside a consumer, in each block; one of eight works a thousandth longer."""
+    paths = [[(0, 1000)], [(0, 10)], [(0, 1001)]]
+    launched = trace((op(0, (1,)),), [0, 1], paths, [0, 1] * 7 + [2, 1], warps_per_block=2)
+    work = np.array([1000.0, 10.0, 1001.0])
+    stats = PathStats(work.astype(np.int64), work)
+    # eight blocks on four SMs, one at a time: two turns of 1,000 cycles, whatever the mean warp takes
+    found = work_imbalance(launched, stats, work / 10, 2, 1, gpu(sm_count=4))
+    assert 1 <= found < 1.001
+
+
 def test_blocks_that_were_not_recorded_work_as_their_neighbours_did() -> None:
     launched = trace((op(0, (1,)),), [0, 1], [[(0, 30)], [(0, 10)]], [0, 1, 1], warps_per_block=1)
     header = replace(launched.header, grid=(6, 1, 1), sampled_blocks=3, sampled_instructions=50, warp_instructions=100)

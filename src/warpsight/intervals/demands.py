@@ -434,9 +434,10 @@ def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, parts:
     greedy = gpu.sm.policy == "gto"
     unequal = makespan(np.maximum(alone, 1.0), demand, per_block, places, gpu.sm_count, greedy, parts)
     apart = makespan_of_equals(float(alone.mean()), float(demand.mean()), header.blocks, per_block, places, gpu.sm_count, parts)
-    mean = np.full((2, len(alone)), [[float(alone.mean())], [float(demand.mean())]])
+    # warps of a block may have parts of their own, as producers and consumers have: the equals are blocks, not warps
+    mean = [np.tile(each.reshape(-1, per_block).mean(axis=0), header.blocks) for each in (np.maximum(alone, 1.0), demand)]
     in_step = makespan(mean[0], mean[1], per_block, places, gpu.sm_count, greedy, parts)
-    # equal warps can be anything between in step and apart; only what exceeds both is due to inequality
+    # equal blocks can be anything between in step and apart; only what exceeds both is due to inequality
     return unequal / min(max(unequal, min(apart, in_step)), max(apart, in_step))
 
 
