@@ -262,7 +262,7 @@ def test_launch_overhead_is_advised_to_be_shared_by_fewer_blocks_and_by_fusing(k
     gpu = load_gpu("mdm-pascal", overrides=["sm_count=2", "sm.max_blocks=4", *costs])
     profiled = profile_trace(kernels["row_sum"], gpu)
     prediction = get_model("warpsight").predict(profiled.profile, gpu)
-    case = Case(profiled, gpu, "warpsight", prediction, ())
+    case = Case(profiled, gpu, "warpsight", prediction, ())  # without rows no other change has a line to name
     (fewer,), (fused,) = LaunchOverhead().propose(case), Fusion().propose(case)
     assert "8 blocks instead of 32" in fewer.title
     assert fewer.evaluate().cpi_stack["launch"] < prediction.cpi_stack["launch"]

@@ -177,7 +177,8 @@ def _ptx_backend(original: Any) -> Any:
 
     def parse_options(self: Any, given: Any) -> Any:
         options = original.parse_options(self, given)
-        newest = importlib.import_module(original.__module__).get_ptx_version_from_options(options, self.target.arch)
+        # a module of the backend's own, which Triton 3.3 loads under a name that others may have
+        newest = original.parse_options.__globals__["get_ptx_version_from_options"](options, self.target.arch)
         return dataclasses.replace(options, ptx_version=min(newest, _PTX_VERSION))
 
     def name(self: Any) -> str:  # Triton's cache tells apart what backends have made by it
@@ -209,10 +210,12 @@ class _Utilities:
         """The limits that Triton checks, and programs ask for."""
         return self.device.properties
 
-    def load_binary(self, name: str, kernel: Any, shared: int, device: Any) -> tuple[Any, Any, int, int, int]:
-        """Module, function, registers, spills and the most threads: the function is the PTX."""
+    def load_binary(self, name: str, kernel: Any, shared: int, device: Any) -> tuple[Any, ...]:
+        """Module, function, registers and spills, and the most threads where Triton asks for them: the function is the PTX."""
         ptx = kernel.decode() if isinstance(kernel, bytes) else str(kernel)
-        return ptx, ptx, self.device.registers(ptx, name), 0, 1024
+        loads = importlib.import_module("triton.compiler.compiler").CompiledKernel._init_handles.__code__  # 3.3 has no such name
+        most = (1024,) if "n_max_threads" in loads.co_names else ()
+        return (ptx, ptx, self.device.registers(ptx, name), 0, *most)
 
     def unload_module(self, module: Any) -> None:
         """Nothing is kept."""

@@ -76,7 +76,7 @@ def library_folder(scratch: Path) -> Path:
             diskcache.put_library(_KIND, content, name, (scratch / name).read_bytes())
         kept = [diskcache.library(_KIND, content, name) for name in names]
     place = kept[0].resolve().parent if kept[0] is not None and all(kept) else scratch
-    if _unloadable(place) and place != scratch:
+    if (_unloadable(place) or " " in str(place)) and place != scratch:  # LD_PRELOAD ends names with spaces, too
         link = scratch / "libraries"
         link.symlink_to(place)
         place = link
@@ -179,7 +179,7 @@ def _environment(library: Path, path: str, checks: bool, static: bool) -> dict[s
     others = [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
     libraries = ":".join([str(library), *others])
     asked = {CHECK_VARIABLE: "1"} if checks else {}
-    if static:
+    if static and " " not in str(library):
         asked["LD_PRELOAD"] = ":".join(filter(None, [str(library / _PRELOAD), os.environ.get("LD_PRELOAD", "")]))
     return {**os.environ, "LD_LIBRARY_PATH": libraries, SOCKET_VARIABLE: path, MEMORY_VARIABLE: str(MEMORY_BYTES), **asked}
 

@@ -14,6 +14,7 @@ from warpsight.analysis.advice.rewriting import (
     Rewritten,
     address_of,
     depends_on,
+    instructions_of,
     recoded,
     texts_of,
     written,
@@ -73,11 +74,23 @@ def repeated(trace: KernelTrace, visits: Visits) -> tuple[Longs, list[StaticInst
     in its address, none of which is written in between, the same lanes, and no barrier, fence or atomic in between. No other
     instruction of the blocks looked at accesses the same sectors, unless all only load.
     """
-    addresses = _addresses(trace)
+    addresses = {address: members for address, members in _addresses(trace).items() if _may_repeat(trace, address, members)}
+    if len(addresses) * len(visits.block) > _MOST_STEPS:
+        return np.zeros(0, dtype=np.int64), []
     repeats = {address: _repeats(trace, visits, address, members) for address, members in addresses.items()}
     alone = list(_not_shared(trace, {address: addresses[address] for address, executions in repeats.items() if len(executions)}))
     skipped = np.concatenate([np.zeros(0, dtype=np.int64), *(repeats[address] for address in alone)])
     return np.sort(skipped), [member for address in alone for member in addresses[address]]
+
+
+_MOST_STEPS = 1 << 25  # addresses times visits: what a proposal may take
+
+
+def _may_repeat(trace: KernelTrace, address: Address, members: list[StaticInstruction]) -> bool:
+    """Whether an address may be accessed twice before its registers change: it is in two places, or its block writes none."""
+    block = int(np.searchsorted(trace.block_start, members[0].pc, side="right")) - 1
+    written_ = (r for i in instructions_of(trace, block) for r in i.destinations)
+    return len(members) > 1 or not set(address[3]).intersection(written_)
 
 
 def _repeats(trace: KernelTrace, visits: Visits, address: Address, members: list[StaticInstruction]) -> Longs:

@@ -198,7 +198,8 @@ class ResidentBlocks:
         times = occurrences(trace, path_use(trace)[0])
         once = same_in_all_blocks(trace)
         share = float(times[once].sum()) / header.recorded_instructions
-        if share < _LEAST_REPEATED:
+        prepares = any(once[i.pc] and (i.has_sectors or i.has_degree) for i in trace.instructions)  # else rule `launch` says it
+        if share < _LEAST_REPEATED or not prepares:
             return
         lines = heaviest_lines(case, lambda pc: bool(once[pc]), times)
         if not lines:
