@@ -138,6 +138,15 @@ def test_loop_that_fits_its_path_is_taken() -> None:
     assert window.warps["sector_end"][0] - window.warps["sector"][0] == 6  # as if it were not packed
 
 
+def test_loops_of_other_warps_are_refused() -> None:
+    trace = packed_by_hand(EVENTS, SECTORS, LOOP)
+    (chunk,) = trace.chunks.packed()
+    assert chunk.loops is not None
+    cut = dataclasses.replace(trace, chunks=Packed([dataclasses.replace(chunk, loops=chunk.loops[:1])]))
+    with pytest.raises(FormatError, match="loops for others"):
+        TraceWindow(cut, packed=True).extend(slots(-1), 0)
+
+
 @pytest.mark.parametrize(
     ("events", "loop"),
     [

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from warpsight.base.compiled import jit
 from warpsight.base.errors import FormatError
-from warpsight.base.records import Record, dtype_of
+from warpsight.base.records import Record, dtype_of, fields_of
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.packing import Loop, lengths, memory_rows
 from warpsight.traces.schema import KernelTrace, TraceChunk, TraceHeader
@@ -96,6 +96,8 @@ class TraceWindow:
             raise _refusal(self._trace, f"the trace has a warp from {chunk.first_warp} on with none of its {len(table)} paths")
         if chunk.loops is None:
             return
+        if chunk.loops.shape != (warps, len(fields_of(Loop))):
+            raise _refusal(self._trace, f"the trace has loops for others than the warps of the chunk of warp {chunk.first_warp}")
         held = np.diff(chunk.event_offset), np.diff(chunk.sector_offset)
         event, event_period, sector, sector_period, laps = chunk.loops.T
         # one after the other, so that no sum is larger than a stream
