@@ -26,7 +26,7 @@ from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, L1Hit
 from warpsight.analysis.advice.resource_rules import Balance, Fusion, LaunchOverhead, balanced
 from warpsight.analysis.advice.rule import RULES, Case, WhatIf, place_of
 from warpsight.analysis.explanation import explain_profiled
-from warpsight.base.errors import LimitError
+from warpsight.base.errors import LimitError, UsageError
 from warpsight.base.units import percent
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import occupancy
@@ -36,7 +36,7 @@ from warpsight.models.base import get_model
 from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.reports.explanation import advice_text
 from warpsight.reports.formats import plain
-from warpsight.traces.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace, WaveSample
 
 pytestmark = pytest.mark.unit
 
@@ -332,3 +332,12 @@ def test_changes_of_machine_code_name_the_line_as_the_kernel_was_written(tmp_pat
         (parted,) = (change for change in places[name] if change.title.startswith("no divergence"))
         assert parted.place == place
         assert address in parted.title
+
+
+def test_other_code_is_not_predicted_from_sampled_waves(kernels: dict[str, KernelTrace]) -> None:
+    """The caches see the blocks around the measured ones, too, and these were not rewritten."""
+    trace, case = kernels["row_sum"], _case(kernels["row_sum"])
+    waves = WaveSample(trace, np.ones(trace.header.blocks, np.int64), np.zeros(1, np.int64))
+    with pytest.raises(UsageError, match="sampled waves"):
+        case.with_trace(replace(coalesced(trace, [0], 128), waves=waves))
+    assert case.with_trace(trace).cycles == case.prediction.cycles

@@ -207,7 +207,6 @@ def test_error_raised_by_the_progress_callback_stops_the_launch() -> None:
 UNSUPPORTED = {
     "multimem": "multimem.red.relaxed.sys.global.add.u32 [%q1], %r1;",
     "made_up": "made_up.u32 %r1, %r2;",
-    "tensor map": "cp.async.bulk.prefetch.tensor.3d.L2.global.im2col::w [%q1, {%r1, %r1, %r1}], {%r2, %r3};",
     "modifier": "add.rna.f32 %f1, %f2, %f3;",
     "barrier form": "barrier.cta.red.xor.pred %p1, 0, %p2;",
 }

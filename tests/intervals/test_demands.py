@@ -130,6 +130,16 @@ def test_warps_with_parts_of_their_own_do_not_make_blocks_unequal() -> None:
     assert 1 <= found < 1.001
 
 
+def test_walked_blocks_that_last_equally_long_are_equal_whichever_warp_is_the_last() -> None:
+    paths = [[(0, 1000)], [(0, 10)], [(0, 1001)]]
+    launched = trace((op(0, (1,)),), [0, 1], paths, [0, 1, 1, 2], warps_per_block=2)
+    work = np.array([1000.0, 10.0, 1001.0])
+    stats, machine = PathStats(work.astype(np.int64), work), gpu(sm_count=2)
+    assert work_imbalance(launched, stats, work / 10, 2, 1, machine, walked=True) == pytest.approx(1001 / 1000.5)
+    # of blocks that were not walked the mean warp is known, and about half of the time is the wait for the last one
+    assert work_imbalance(launched, stats, work / 10, 2, 1, machine) == pytest.approx(1001 / 505.5)
+
+
 def test_blocks_that_were_not_recorded_work_as_their_neighbours_did() -> None:
     launched = trace((op(0, (1,)),), [0, 1], [[(0, 30)], [(0, 10)]], [0, 1, 1], warps_per_block=1)
     header = replace(launched.header, grid=(6, 1, 1), sampled_blocks=3, sampled_instructions=50, warp_instructions=100)

@@ -373,7 +373,7 @@ def demands_of(
         barriers=float(times[barrier].sum()) / count,
         stall_cycles=stall,
         stall_in_step=stall * (1.0 - hidden_in_step),
-        work_imbalance=work_imbalance(trace, stats, busiest, parts, places, gpu),
+        work_imbalance=work_imbalance(trace, stats, busiest, parts, places, gpu, walked=block_cycles > 0),
         longest_warp=float(stats.cycles[warps > 0].max()) * count / float((stats.cycles * warps).sum()),
         port_conflict_share=_part(port_conflicts(trace, misses, gpu).sum(), port.sum()),
         stall_conflict_share=_part((conflict_cycles * warps).sum() / count, stall),
@@ -418,11 +418,14 @@ def _busiest_unit(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> tuple[str, 
     return max(slow.items(), key=lambda item: item[1], default=("", 0.0))
 
 
-def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, parts: int, places: int, gpu: GpuSpec) -> float:
+def work_imbalance(
+    trace: KernelTrace, stats: PathStats, busiest: Floats, parts: int, places: int, gpu: GpuSpec, *, walked: bool = False
+) -> float:
     """The effect of unequal blocks on the time: cycles until all are done over the cycles of the same number of mean blocks.
 
     `busiest` float64 [paths]: cycles for which a warp on each path occupies the SM's busiest resource, of which the SM has `parts`.
-    An SM has `places` for blocks. In a sampled trace, each block also represents its neighbours.
+    An SM has `places` for blocks. In a sampled trace, each block also represents its neighbours. `walked`: the time of a block is
+    known as that of its last warp.
     """
     header, per_block = trace.header, trace.header.warps_per_block
     path = np.concatenate([chunk.path for chunk in trace.chunks.packed()]).reshape(-1, per_block)
@@ -430,12 +433,14 @@ def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, parts:
     if np.ptp(demand.sum(axis=1)) == 0 and np.ptp(alone.max(axis=1)) == 0:
         return 1.0
     neighbour = np.arange(header.blocks) * len(path) // header.blocks
-    alone, demand = alone[neighbour].ravel(), demand[neighbour].ravel()
+    alone, demand = alone[neighbour], demand[neighbour]
     greedy = gpu.sm.policy == "gto"
-    unequal = makespan(np.maximum(alone, 1.0), demand, per_block, places, gpu.sm_count, greedy, parts)
+    unequal = makespan(np.maximum(alone, 1.0).ravel(), demand.ravel(), per_block, places, gpu.sm_count, greedy, parts)
     apart = makespan_of_equals(float(alone.mean()), float(demand.mean()), header.blocks, per_block, places, gpu.sm_count, parts)
-    # warps of a block may have parts of their own, as producers and consumers have: the equals are blocks, not warps
-    mean = [np.tile(each.reshape(-1, per_block).mean(axis=0), header.blocks) for each in (np.maximum(alone, 1.0), demand)]
+    # The warps of a block may have parts of their own, as producers and consumers have: the equals are blocks. Which warp of a
+    # walked block is the last one makes no difference.
+    order = np.argsort(-alone, axis=1, kind="stable") if walked else np.broadcast_to(np.arange(per_block), alone.shape)
+    mean = [np.tile(np.take_along_axis(each, order, 1).mean(axis=0), header.blocks) for each in (np.maximum(alone, 1.0), demand)]
     in_step = makespan(mean[0], mean[1], per_block, places, gpu.sm_count, greedy, parts)
     # equal blocks can be anything between in step and apart; only what exceeds both is due to inequality
     return unequal / min(max(unequal, min(apart, in_step)), max(apart, in_step))

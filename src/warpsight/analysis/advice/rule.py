@@ -8,6 +8,7 @@ from typing import Protocol
 
 from warpsight.analysis import explanation as places
 from warpsight.analysis.explanation_rows import ExplanationRow, has_machine_code, machine_word
+from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch
 from warpsight.base.registry import Registry
 from warpsight.caches.miss_profile import Counts, MissProfile
@@ -42,7 +43,11 @@ class Case:
         return self.profiled.trace
 
     def with_trace(self, trace: KernelTrace) -> Prediction:
-        """For another trace: evaluates caches, profile and model again. A small one is rewritten once, and not for each of them."""
+        """For another trace: evaluates caches, profile and model again. A small one is rewritten once, and not for each of them.
+        Raises UsageError for sampled waves: the blocks around them, which the caches see too, were not rewritten.
+        """
+        if trace.waves is not None:
+            raise UsageError("other code is not predicted from sampled waves", remedy="advise on a smaller launch")
         if trace.header.recorded_instructions <= _KEPT_INSTRUCTIONS:
             trace = replace(trace, chunks=InMemory(list(trace.chunks)))
         return predict_trace(trace, self.gpu, [self.model], self.profiled.method, watch=self.watch)[0]
