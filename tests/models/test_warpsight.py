@@ -174,6 +174,9 @@ def test_blocks_of_one_pace_end_with_one_stall_of_the_last_not_with_all_of_them(
     assert 1600 + 1600 * 50 / 1650 <= cycles(found, lrr) < 1660
     assert cycles(found, lrr, "warpsight~even-pace") == pytest.approx(1600 + 1600 * 500 / 2100)
     assert cycles(found, gpu()) == cycles(found, gpu(), "warpsight~even-pace")
+    # the warps of a block that is walked as a whole do different things at a time
+    walked = changed(found, block_cycles=5000.0)
+    assert cycles(walked, lrr) == cycles(walked, lrr, "warpsight~even-pace")
 
 
 def test_last_blocks_begin_while_the_wave_before_them_ends() -> None:

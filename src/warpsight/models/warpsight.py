@@ -199,6 +199,7 @@ class Warpsight(Model):
         at_once = np.maximum(at_once, demands.asynchronous * memory)
         # under lrr the warps of a block reach each of their instructions together; so do, as one, those that wait for each other
         step = ~design.greedy if self._has("in-step") else np.zeros(len(warps), dtype=np.bool_)
+        even = step & self._has("even-pace") & (demands.block_cycles == 0)
         step = step | (demands.block_cycles > 0)
         group = np.where(step, per_block, 1.0)
         own = self._own_time(demands, servers, waves, instructions, group)
@@ -208,13 +209,15 @@ class Warpsight(Model):
             stall = demands.block_cycles - instructions * np.maximum(group / slots, 1.0)
             own = stall - demands.block_cycles + group * (servers[:, 0] + servers[:, 1] + demands.l1_cycles)
         starting = self._starting(servers, waves, group, per_block)
-        apart, residence = self._cycles(servers, group, waves, stall - own - group * at_once + starting, step, _mean_stall(profile))
+        one_stall = np.where(even, _mean_stall(profile), 1.0)
+        apart, residence = self._cycles(servers, group, waves, stall - own - group * at_once + starting, step, even, one_stall)
         # under gto they reach a barrier one after the other, as through a pipeline, the closer together the more barriers there are
         behind = np.maximum((per_block - 1.0) * (servers.sum(axis=1) - servers.max(axis=1)), per_block * at_once)
         blocks = np.full(len(warps), per_block)
         one = self._own_time(demands, servers, waves, instructions, np.ones(len(warps)))
         joined = demands.stall_in_step - one - behind + starting
-        together, _ = self._cycles(servers, blocks, waves, joined, np.zeros_like(step))
+        none = np.zeros_like(step)
+        together, _ = self._cycles(servers, blocks, waves, joined, none, none, np.ones(len(warps)))
         mixed = apart + demands.barriers / (demands.barriers + 1.0) * (together - apart)
         total = np.where(step, apart, mixed)
         a_cycle = np.divide(residence[:, 2], port, out=np.zeros_like(port), where=port > 0)
@@ -264,18 +267,17 @@ class Warpsight(Model):
         return np.asarray(own)
 
     def _cycles(
-        self, servers: Floats, group: Floats, waves: Residency, delay: Floats, in_step: Bools, stall: float = 1.0
+        self, servers: Floats, group: Floats, waves: Residency, delay: Floats, in_step: Bools, even: Bools, stall: Floats
     ) -> tuple[Floats, Floats]:
         """Cycles of warps that circulate in groups of `group` [R], and the residence [R, 4] of one group at each server.
 
         `servers` [R, 4]: cycles of service of a warp; `delay` [R]: cycles of a group elsewhere, without those that services hide.
-        `in_step` [R]: the groups begin together and wait for the same at the same time. `stall`: the part of a group's stalls that
-        one of them is.
+        `in_step` [R]: the groups begin together and wait for the same at the same time. `even` [R]: they also have one pace, and
+        `stall` [R] is the part of a group's stalls that is left of it when the others are done.
         """
         warps, demands, slowest = waves.warps, servers * group[:, None], servers.max(axis=1)
         elsewhere = np.maximum(delay, slowest * group - demands.sum(axis=1))
-        # in step, each round has the services of the one before, in the same order
-        even = in_step & self._has("even-pace")
+        # of one pace, each round has the services of the one before, in the same order
         throughput, residence = closed_network(demands, elsewhere, warps / group, np.where(even & waves.last, 0.0, 1.0))
         alone = demands.sum(axis=1) + elsewhere
         rest = alone - slowest * group if self._has("last-warp") else 0.0 * delay
@@ -285,7 +287,7 @@ class Warpsight(Model):
         # Where a server is full, each gets the same part of it. So the last group has one of its stalls left when the others are
         # done. Small differences add up over a wave: its blocks end over a while, and others start in their places meanwhile.
         over = np.bincount(waves.point, np.where(waves.last, 0.0, waves.times * np.maximum(queued - alone, 0.0)))[waves.point]
-        end = _last_wave(least - np.where(even, over, 0.0), warps * slowest, np.where(even, stall, 1.0) * rest)
+        end = _last_wave(least - np.where(even, over, 0.0), warps * slowest, stall * rest)
         return np.where(waves.last, end, queued), residence
 
     def _flight(self, demands: ResourceDemands, design: Design) -> Floats:
