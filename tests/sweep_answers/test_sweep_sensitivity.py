@@ -14,7 +14,7 @@ from study_tables import chosen, grid_of, results
 
 from warpsight.base.errors import UsageError
 from warpsight.sweeps.answers.selection import select
-from warpsight.sweeps.answers.sensitivity import correlation_ratio, factor, rank_correlation, sensitivity
+from warpsight.sweeps.answers.sensitivity import correlation_ratio, elasticity, factor, rank_correlation, sensitivity
 
 pytestmark = pytest.mark.unit
 
@@ -188,3 +188,10 @@ def test_example_of_the_documentation_has_the_indices_by_hand() -> None:
     entry = sensitivity(chosen(keys, [1.0, 1.0, 1.0, 0.25]))["of"][0]
     assert [(row["first"], row["total"]) for row in entry["keys"]] == [(pytest.approx(1 / 3), pytest.approx(2 / 3))] * 2
     assert entry["interactions"]["pairs"][0]["share"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.filterwarnings("error")
+def test_values_whose_logarithms_are_equal_have_no_slope_between_them() -> None:
+    values = np.array([1e6, np.nextafter(1e6, 2e6), 2e6])
+    found = elasticity(factor("dram.bandwidth", values), 0, np.arange(3), np.log(np.array([1.0, 1.0, 2.0])))
+    assert found is not None and (found.pairs, found.median) == (1, pytest.approx(1.0))

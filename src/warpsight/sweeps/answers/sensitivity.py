@@ -163,7 +163,8 @@ def elasticity(each: Factor, axis: int, spots: NDArray[np.int64], logs: NDArray[
     laid = np.moveaxis(np.where(spots >= 0, logs[spots], np.nan), axis, 0)
     above = each.values > 0
     widths = np.diff(np.log(each.values[above].astype(np.float64)))
-    slopes = np.diff(laid[above], axis=0) / widths.reshape(-1, *[1] * (laid.ndim - 1))
+    with np.errstate(divide="ignore", invalid="ignore"):  # values so close that their logarithms are equal have no slope
+        slopes = np.diff(laid[above], axis=0) / widths.reshape(-1, *[1] * (laid.ndim - 1))
     there = slopes[np.isfinite(slopes)]
     if not there.size:
         return None
