@@ -247,12 +247,9 @@ class Session:
             at += size
         try:
             return Status.SUCCESS, self._modules.link(images)
-        except UnsupportedError as error:
-            self._refuse(0, "", error)
-            return Status.NOT_SUPPORTED, b""
         except WarpsightError as error:
             self._refuse(0, "", error)
-            return Status.NO_KERNEL_IMAGE, b""
+            return Status.NOT_SUPPORTED if isinstance(error, UnsupportedError) else Status.NO_KERNEL_IMAGE, b""
 
     def _resolve(self, payload: bytes) -> tuple[int, bytes]:
         (module,) = struct.unpack_from("<q", payload)

@@ -128,8 +128,8 @@ def advise_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, watch:
     """The same for a profiled trace. Raises as `predict_profiled`."""
     explained = explain_profiled(profiled, gpu, model, views_of(profiled.trace)[0])
     case = Case(profiled, gpu, model, explained.prediction, explained.rows, watch)
-    proposals = {rule.name: list(rule.propose(case)) for rule in all_rules()}
-    tried = {name: changes[:MOST_OF_A_RULE] for name, changes in proposals.items()}
+    proposals = {rule.name: case.proposed(rule) for rule in all_rules()}
+    tried = {name: list(changes[:MOST_OF_A_RULE]) for name, changes in proposals.items()}
     left = [change for changes in proposals.values() for change in changes[MOST_OF_A_RULE:]]
     return _evaluated(case, tried, left)
 
@@ -140,7 +140,7 @@ def first_advice(case: Case) -> Advice:
     tried: dict[str, list[WhatIf]] = {}
     left = []
     for rule in all_rules():
-        for change in rule.propose(case):
+        for change in case.proposed(rule):
             chosen = tried.setdefault(rule.name, [])
             if change.owner == PROGRAMMER and change.again != CACHES and (change.again != PROFILE or not chosen):
                 chosen.append(change)

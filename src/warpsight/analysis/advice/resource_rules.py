@@ -103,7 +103,7 @@ class Balance:
         even = balanced(profile, sms)
         assert even.launch is not None
         blocks, busiest = launch.blocks, -(-launch.blocks // sms)
-        if blocks % sms and not any(LaunchOverhead().propose(case)):  # which fills the SMs evenly, too
+        if blocks % sms and not case.proposed(LaunchOverhead()):  # which fills the SMs evenly, too
             idle = percent(1 - blocks / (busiest * sms))
             has = "1 block" if busiest == 1 else f"{busiest} blocks"
             title = f"the same work in {even.launch.blocks} blocks instead of {blocks}, equally many per SM"
@@ -147,7 +147,7 @@ class LaunchOverhead:
             return
         launch = profile.launch
         resident = resident_clusters(case.gpu, launch.blocks_per_sm, launch.cluster_blocks) * launch.cluster_blocks
-        if launch.blocks > resident and not any(ResidentBlocks().propose(case)):
+        if launch.blocks > resident and not case.proposed(ResidentBlocks()):
             fewer = replace(
                 profile, launch=replace(launch, blocks=resident),
                 demands=profile.demands and divided(profile.demands, resident / launch.blocks),

@@ -36,6 +36,13 @@ class Case:
     prediction: Prediction
     rows: tuple[ExplanationRow, ...]
     watch: Watch | None = field(default=None, compare=False)
+    _proposed: dict[str, tuple[WhatIf, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def proposed(self, rule: Rule) -> tuple[WhatIf, ...]:
+        """What `rule` proposes for this case. It is asked once, also where what others propose depends on it."""
+        if rule.name not in self._proposed:
+            self._proposed[rule.name] = tuple(rule.propose(self))
+        return self._proposed[rule.name]
 
     @property
     def trace(self) -> KernelTrace:
