@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from warpsight.base import diskcache
 from warpsight.kernels.toolkit import toolkit_folders
 
 # Of linux/landlock.h. The numbers of the system calls are the same on all architectures.
@@ -51,7 +52,8 @@ def confine(writable: Path) -> None:
     try:
         for path in (*map(Path, _SYSTEM), *_installed()):
             _allow(libc, rules, path, every & _READ)
-        for path in (writable, Path("/dev/null")):
+        # compiled simulators may be elsewhere, by a link: without them each answer would compile them again
+        for path in (writable, writable / diskcache.SIMULATORS, Path("/dev/null")):
             _allow(libc, rules, path, every)
         _checked(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
         _checked(libc.syscall(_RESTRICT, rules, 0))
