@@ -25,7 +25,7 @@ TEST, PASSED, LOADS, BOTH, FIRST, OTHER = 1, 2, 3, 4, 5, 6
 
 def polls() -> Polls:
     code, starts = static_code(BLOCKS)
-    objects = ["other" if i.pc == len(code) - 1 else "one" for i in code]
+    objects = ["" if i.access_bytes != 8 else "other" if i.pc == len(code) - 1 else "one" for i in code]
     return Polls([replace(i, opcode="mbarrier.try_wait") if i.access_bytes == 8 else i for i in code], objects, starts.tolist())
 
 
@@ -115,7 +115,8 @@ def test_counts_of_several_bytes_are_read_whole() -> None:
     events = np.array([100, 101, 600 & 255, 600 >> 8, 0, 102, 103, 104], np.uint8)
     offsets = np.array([(0, 0, 0), (3, 8, 600)], np.int64)
     given = Streams(0, 1, offsets, entries, events, np.arange(600, dtype=np.uint32))
-    found = Polls(code, ["one"] * len(code), starts.tolist()).without_failed(given)
+    objects = ["one" if i.polls_mbarrier else "" for i in code]
+    found = Polls(code, objects, starts.tolist()).without_failed(given)
     assert found.events.tolist() == [101, 600 & 255, 600 >> 8, 0, 104]
     assert found.sectors.tolist() == list(range(600))
 
@@ -129,6 +130,34 @@ def test_streams_that_do_not_fit_the_path_are_an_error_that_names_the_warp(colum
         polls().without_failed(given)
 
 
+def flags(*path: tuple[int, int]) -> tuple[list[tuple[int, int]], Lists, int]:
+    """A warp's path, events and sectors without the loads of a flag that fail, in which block 1 loads it and block 2 branches back.
+    The last block comes back to block 1 with another address. The n-th load touches n sectors.
+    """
+    code, starts = static_code(["load.global.4 r0 <- q", "load.global.4 p <- q\nbranch <- p", "int r1 <- q", "int q <- q"])
+    objects = ["flag" if i.pc == starts[1] else "" for i in code]
+    events = [n for n, _ in enumerate((b for b, repeat in path for _ in range(repeat) if b < 2), 1)]
+    entries = np.array([(block | 32 << LANES_SHIFT, repeat) for block, repeat in path], np.uint32)
+    sectors = np.array([n for n in events for _ in range(n)], np.uint32)
+    offsets = np.array([(0, 0, 0), (len(entries), len(events), len(sectors))], np.int64)
+    made = Polls(code, objects, starts.tolist(), loops={"flag": {1, 2}})
+    found = made.without_failed(Streams(0, 1, offsets, entries, np.array(events, np.uint8), sectors))
+    kept_path = [(int(word) & (1 << LANES_SHIFT) - 1, int(times)) for word, times in found.entries]
+    return kept_path, [found.events.tolist(), found.sectors.tolist()], made.instructions
+
+
+def test_loads_of_a_flag_that_fail_go_with_their_sectors() -> None:
+    path, (events, sectors), dropped = flags((0, 1), (1, 1), (2, 1), (1, 3), (2, 1), (1, 1), (0, 1))
+    assert path == [(0, 1), (1, 1), (0, 1)] and events == [1, 2, 7]
+    assert sectors == [1, 2, 2, *7 * [7]] and dropped == 2 * 4 + 2
+
+
+def test_loads_of_another_flag_by_the_same_instruction_are_kept() -> None:
+    """A scan looks back from block to block: what is between two loads is not of the loop that waits."""
+    path, (events, _), dropped = flags((1, 1), (3, 1), (1, 2), (2, 1), (1, 1))
+    assert path == [(1, 1), (3, 1), (1, 1)] and events == [1, 3] and dropped == 2 * 2 + 1
+
+
 def test_kernel_without_tests_in_blocks_of_their_own_has_none() -> None:
     code, starts = static_code(BLOCKS)
     assert polls().any and not Polls(code, [""] * len(code), starts.tolist()).any
@@ -137,7 +166,7 @@ def test_kernel_without_tests_in_blocks_of_their_own_has_none() -> None:
 def test_block_that_tests_an_object_twice_is_kept_once() -> None:
     """Machine code tests, sleeps, and tests again before it branches."""
     code, starts = static_code(["load.shared.8 p <- q\nload.shared.8 p <- q\nbranch <- p", "load.global.4 r2 <- q"])
-    objects = ["one"] * len(code)
+    objects = ["one" if i.access_bytes == 8 else "" for i in code]
     pair = Polls([replace(i, opcode="SYNCS.PHASECHK") if i.access_bytes == 8 else i for i in code], objects, starts.tolist())
     entries = np.array([(32 << LANES_SHIFT, 3), (1 | 32 << LANES_SHIFT, 1)], np.uint32)
     events, sectors = np.array([1, 2, 3, 4, 5, 6, 1], np.uint8), np.array([9], np.uint32)

@@ -102,3 +102,22 @@ def test_listing_of_machine_code_names_the_innermost_line_and_the_calls_around_i
     section = read_listing(LISTING, "calls.cubin")["kernel"]
     calls = (ExpandedCall("", "calls.cu", 5), ExpandedCall("", "calls.cu", 9))
     assert [each.source for each in section.instructions] == [None, ("calls.cu", 2, calls), ("calls.cu", 10, ())]
+
+
+@pytest.mark.parametrize("folder", [
+    "/usr/local/cuda-13.0/bin/../targets/x86_64-linux/include/crt", "/venv/site-packages/nvidia/cu13/include", "/usr/include",
+    "/opt/cuda/12.4/include/cccl/cub", "/venv/site-packages/triton/language",
+])  # fmt: skip
+def test_code_of_a_library_counts_for_the_line_that_calls_it(folder: str) -> None:
+    """Two functions deep, and one function that is the user's own."""
+    text = PTX.replace('.file 1 "calls.cu"', f'.file 1 "calls.cu"\n.file 2 "{folder}/mma.hpp"').replace(".loc 1 2 7,", ".loc 2 2 7,")
+    places = {each.text: each.user_place for each in parse_module(text).functions["kernel"].instructions}
+    assert places["st.b32"] == ("calls.cu", 5) and places["mov.b64"] == ("calls.cu", 5) and places["ret"] == ("calls.cu", 10)
+    assert not parse_module(text).functions["kernel"].is_of_library
+    assert parse_module(text.replace("calls.cu", f"{folder}/util.cuh")).functions["kernel"].is_of_library
+
+
+def test_header_of_the_user_is_named_itself() -> None:
+    text = PTX.replace('.file 1 "calls.cu"', '.file 1 "calls.cu"\n.file 2 "/home/me/include/tile.hpp"').replace(".loc 1 2 7,", ".loc 2 2 7,")
+    places = {each.text: each.user_place for each in parse_module(text).functions["kernel"].instructions}
+    assert places["st.b32"] == ("/home/me/include/tile.hpp", 2)

@@ -48,6 +48,27 @@ def test_loop_that_ends_by_itself_is_not(poll: str, rest: str) -> None:
     assert not graph(loop(poll, rest)).waits.independent
 
 
+@pytest.mark.parametrize(
+    ("poll", "rest", "in_vain"),
+    [
+        ("ld.acquire.gpu.global.u32 %r1, [%rd1];", "setp.ne.u32 %p1, %r1, 0;", True),
+        ("atom.global.cas.b32 %r1, [%rd1], 0, 1;", "setp.ne.u32 %p1, %r1, 0;", True),  # a lock
+        ("atom.global.add.u32 %r1, [%rd1], 0;", "setp.ne.u32 %p1, %r1, 0;", True),
+        ("atom.global.add.u32 %r1, [%rd1], 1;", "setp.ne.u32 %p1, %r1, 0;", False),  # each turn takes a number
+        ("ld.volatile.global.u32 %r1, [%rd1];", "add.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r1, 0;", True),  # counts, and does not care
+        ("ld.volatile.global.u32 %r1, [%rd1];", "add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r1;", False),  # counts up to it
+        ("ld.volatile.global.u32 %r1, [%rd1];", "mov.u32 %r2, %clock; setp.lt.u32 %p1, %r2, %r1;", False),
+        ("add.s64 %rd1, %rd1, 4; ld.volatile.global.u32 %r1, [%rd1];", "setp.ne.u32 %p1, %r1, 0;", False),  # looks back
+        ("mov.u32 %r3, %r1; atom.global.cas.b32 %r1, [%rd1], %r3, 1;", "setp.ne.u32 %p1, %r1, %r3;", False),  # tries with another value
+    ],
+)
+def test_loop_repeats_a_test_in_vain_if_only_another_thread_can_end_it(poll: str, rest: str, in_vain: bool) -> None:
+    waits = graph(loop(poll, rest)).waits
+    assert waits.spinning == {(1, 1)}
+    accesses = [i.index for i in parse_module(kernel(loop(poll, rest))).kernels["k"].instructions if i.opcode in ("ld", "atom")]
+    assert waits.tests == (((accesses[-1], frozenset({1})),) if in_vain else ())
+
+
 def test_loop_that_is_the_last_block_is_found() -> None:
     """Compilers put loops that seldom run behind the return."""
     body = """bra L; D: ret;

@@ -252,9 +252,11 @@ def find_kernel(source: KernelSource, name: str | None = None) -> str:
     """The mangled name of the kernel that `name` means: mangled, or as in the source (`spmv_csr`, `ns::foo`, `scale<float>`).
 
     The end of a qualified name (`foo` for `ns::foo`) and a template without its arguments will do where only one kernel fits; None
-    where there is only one kernel. Raises UsageError with the list of kernels otherwise.
+    where there is only one kernel, those of library headers aside. Raises UsageError with the list of kernels otherwise.
     """
-    return _find(list(source.module.kernels), source.mangled_names, source.path, name)
+    kernels = source.module.kernels
+    own = [kernel for kernel, function in kernels.items() if not function.is_of_library] if name is None and len(kernels) > 1 else []
+    return own[0] if len(own) == 1 else _find(list(kernels), source.mangled_names, source.path, name)
 
 
 def kernels_like(source: KernelSource, pattern: str | None) -> list[str]:

@@ -226,7 +226,9 @@ def _nearby(kind: Fault, instruction: Instruction, address: int, scene: FaultSce
     space = access.space if access else ""
     if kind in _DEVICE and space != "param":
         for window, named in ((SHARED_WINDOW, "shared"), (LOCAL_WINDOW, "local")):
-            if kind in (Fault.MISALIGNED, Fault.UNWRITTEN) and space in (named, "generic") and 0 <= address - window < WINDOW_BYTES:
+            # A copy accesses device memory, and its other address is one of shared memory.
+            reaches = space in (named, "generic") or (instruction.opcode == "cp" and named == "shared")
+            if kind in (Fault.MISALIGNED, Fault.UNWRITTEN) and reaches and 0 <= address - window < WINDOW_BYTES:
                 return _in_window(named, address - window, scene)
         return _in_device_memory(scene.memory, address)
     named = {Fault.SHARED_BOUNDS: "shared", Fault.LOCAL_BOUNDS: "local", Fault.PARAM_BOUNDS: "param"}.get(kind, space)

@@ -1,12 +1,13 @@
-"""Tests of mbarriers that fail, left out of what warps recorded.
+"""Tests of mbarriers and of memory that fail, left out of what warps recorded.
 
-A warp tests an mbarrier again and again until its phase is over. How often depends on the order in which the emulator runs warps,
-and is no property of the kernel. A trace has one test alone; models and simulator know what it waits for.
+A warp tests an mbarrier again and again until its phase is over, or a flag or lock in memory until another thread has changed it.
+How often depends on the order in which the emulator runs warps, and is no property of the kernel. A trace has one test alone.
+Models and simulator know what a test of an mbarrier waits for; how long a warp waits for a value in memory is not modelled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Any
 
@@ -15,35 +16,40 @@ import numpy as np
 from warpsight.base.compiled import inlined, jit
 from warpsight.base.errors import FormatError
 from warpsight.emulator.run.worker import Streams
+from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Function
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.path_store import LANES_SHIFT
 from warpsight.traces.schema import StaticInstruction
 
 _BLOCK_MASK = (1 << LANES_SHIFT) - 1
-_OTHER, _QUIET, _POLL = range(3)  # basic blocks: any other, one that a loop of tests may pass through, one with tests alone
 _MOST_BETWEEN = 64  # entries of a path between two tests of a loop
+NO_LOOPS: Mapping[str, Set[int]] = {}
 
 
 class Polls:
     """The basic blocks of a kernel, as far as loops of tests are concerned, and how many instructions were left out.
 
-    `objects` by pc: what an instruction tests, as its operands say it. Loops often begin with a test of their own, and machine code
-    tests twice in a block: once more after it has slept.
+    `objects` by pc: what an instruction tests, as its operands say it; "" of one that tests nothing. Loops often begin with a test
+    of their own, and machine code tests twice in a block: once more after it has slept. `loops`: the blocks in which an object of
+    memory is tested; elsewhere the same operands may mean another address.
     """
 
     def __init__(
-        self, code: Sequence[StaticInstruction], objects: Sequence[str], block_start: Sequence[int], kernel: str = "kernel"
+        self, code: Sequence[StaticInstruction], objects: Sequence[str], block_start: Sequence[int], kernel: str = "kernel",
+        loops: Mapping[str, Set[int]] = NO_LOOPS,
     ) -> None:
         self._kernel = kernel
         blocks = [code[first:end] for first, end in pairwise(block_start)]
         active = [[i for i in block if _has_effect(i)] for block in blocks]
-        polled = [block[-1] if block and block[-1].polls_mbarrier else None for block in active]
-        numbers = {name: k for k, name in enumerate(dict.fromkeys(objects))}
-        alone = [len({objects[i.pc] for i in each}) == 1 and all(i.polls_mbarrier for i in each) for each in active]
-        kinds = [_QUIET if not each else _POLL if only else _OTHER for each, only in zip(active, alone, strict=True)]
-        self._kinds = np.array(kinds, np.int64)
-        self._last = np.array([-1 if poll is None else numbers[objects[poll.pc]] for poll in polled], np.int64)
+        names = list(dict.fromkeys(objects))
+        numbers = {name: k for k, name in enumerate(names)}
+        tested = [[objects[i.pc] for i in each] for each in active]
+        self._polls = np.array([bool(each) and each[0] != "" and len(set(each)) == 1 for each in tested])
+        self._last = np.array([numbers[each[-1]] if each and each[-1] else -1 for each in tested], np.int64)
+        passed = [not each for each in active]
+        inside = [[name not in loops or block in loops[name] for block in range(len(blocks))] for name in names]
+        self._passed = np.array(inside, np.bool_).reshape(-1, len(blocks)) & np.array(passed, np.bool_)
         self._lengths = np.diff(np.array(block_start, np.int64))
         rows = [[(i.sector_bytes, i.event_bytes) for i in block if i.event_bytes] for block in blocks]
         self._start = np.cumsum([0, *map(len, rows)]).astype(np.int64)
@@ -51,21 +57,26 @@ class Polls:
         self.instructions = 0
 
     @classmethod
-    def of(cls, function: Function, code: Sequence[StaticInstruction], block_start: Sequence[int]) -> Polls:
+    def of(cls, function: Function, code: Sequence[StaticInstruction], graph: ControlFlowGraph) -> Polls:
         """Those of a kernel and its `code`."""
-        operands = [(i.operands if i.native is None else i.native.operands)[1:] for i in function.instructions]
-        objects = [repr(each) if row.polls_mbarrier else "" for each, row in zip(operands, code, strict=True)]
-        return cls(code, objects, block_start, function.name)
+        operands = [repr((i.operands if i.native is None else i.native.operands)[1:]) for i in function.instructions]
+        objects = [each if row.polls_mbarrier else "" for each, row in zip(operands, code, strict=True)]
+        loops = {}
+        for pc, blocks in graph.waits.tests:
+            if not objects[pc]:
+                objects[pc] = f"{min(blocks)}, {operands[pc]}"
+                loops[objects[pc]] = blocks
+        return cls(code, objects, graph.block_start.tolist(), function.name, loops)
 
     @property
     def any(self) -> bool:
-        """Whether the kernel tests mbarriers in blocks of their own, as loops do."""
-        return bool((self._kinds == _POLL).any())
+        """Whether the kernel has tests in blocks of their own, as loops do."""
+        return bool(self._polls.any())
 
     def without_failed(self, part: Streams) -> Streams:
         """The streams with one test of each loop of tests alone. Raises FormatError for events that do not fit a warp's path."""
         entries, events, sectors = part.entries.copy(), part.events.copy(), part.sectors.copy()
-        offsets, blocks = part.offsets.copy(), (self._kinds, self._last, self._lengths)
+        offsets, blocks = part.offsets.copy(), (self._polls, self._passed, self._last, self._lengths)
         whole = (offsets[-1] <= (len(entries), len(events), len(sectors))).all()
         dropped = int(_drop(entries, events, sectors, offsets, blocks, self._start, self._rows)) if whole else 1 - len(offsets)
         if dropped < 0:
@@ -79,6 +90,15 @@ class Polls:
 def _has_effect(instruction: StaticInstruction) -> bool:
     """An access, a barrier, or something with asynchronous copies."""
     return bool(instruction.event_bytes) or instruction.is_block_barrier or bool(instruction.ends) or instruction.wait_groups >= 0
+
+
+@inlined
+def _skip(events: Any, rows: Any, event: Any, sector: Any, ends: Any) -> Any:
+    """The event and the sector after those of a basic block; past `ends` if there are not as many."""
+    for row in range(len(rows)):
+        sector += sectors_of_event(events, event, rows[row, 0]) if event + rows[row, 1] <= ends[0] else ends[1] + 1
+        event += rows[row, 1]
+    return event, sector
 
 
 @inlined
@@ -106,11 +126,12 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
     """Move the streams together in place, without the tests that fail; returns how many instructions were left out, or -1 - the
     number of a warp whose events or sectors are other than its path requires.
 
-    `entries`, `events`, `sectors` and `offsets` as in `Streams`. `blocks`: by basic block its kind, what its last instruction with
-    an effect tests (-1: it is no test), and its length. Rows `start[b]` to `start[b + 1]` are the events of block b: how many
+    `entries`, `events`, `sectors` and `offsets` as in `Streams`. `blocks`: by basic block whether it has tests alone, by object and
+    block whether a loop of tests of the object may pass through the block, what the last instruction with an effect of each block
+    tests (-1: it is no test), and the block's length. Rows `start[b]` to `start[b + 1]` are the events of block b: how many
     bytes count sectors, and how many it has.
     """
-    kinds, last_test, lengths = blocks
+    polls, passed, last_test, lengths = blocks
     out, event_out, sector_out, dropped = 0, 0, 0, 0
     for warp in range(len(offsets) - 1):
         first, last = offsets[warp, 0], offsets[warp + 1, 0]
@@ -122,10 +143,10 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
             word, repeat = entries[k, 0], np.int64(entries[k, 1])
             block = np.int64(word) & _BLOCK_MASK
             again = np.int64(0)  # tests of what was tested just before
-            if kinds[block] == _POLL:
+            if polls[block]:
                 again = repeat - 1
                 place, least = out - 1, max(begin, out - _MOST_BETWEEN)
-                while place >= least and kinds[np.int64(entries[place, 0]) & _BLOCK_MASK] == _QUIET:
+                while place >= least and passed[last_test[block], np.int64(entries[place, 0]) & _BLOCK_MASK]:
                     place -= 1
                 if place >= begin and last_test[np.int64(entries[place, 0]) & _BLOCK_MASK] == last_test[block]:
                     again = repeat
@@ -133,7 +154,8 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
                         dropped += lengths[np.int64(entries[gone, 0]) & _BLOCK_MASK] * np.int64(entries[gone, 1])
                     out = place + 1
                 dropped += again * lengths[block]
-                event += again * rows[start[block] : start[block + 1], 1].sum()
+                for _ in range(again):
+                    event, sector = _skip(events, rows[start[block] : start[block + 1]], event, sector, ends)
                 repeat -= again
                 if repeat == 0:
                     continue

@@ -6,10 +6,21 @@ Every instruction keeps its PTX line and the source line that the last `.loc` na
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from posixpath import normpath
 from typing import NamedTuple
 
 from warpsight.isa.sass.native import NativeInstruction
+
+# Headers of the CUDA toolkit (also of its packages, `nvidia/cu13/include`) and of the system, and what Triton's language is written in.
+_LIBRARY = re.compile(
+    r"/(cuda[-/]?[\d.]*|nvidia/\w+)/(targets/[^/]+/)?include/|^/usr/(local/)?include/|/triton/(experimental/gluon/)?language/"
+)
+
+
+def _is_library(path: str) -> bool:
+    return _LIBRARY.search(normpath(path)) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +126,15 @@ class Instruction:
             return self.native.mnemonic
         return ".".join((self.opcode, *self.modifiers))
 
+    @property
+    def user_place(self) -> tuple[str, int]:
+        """File and line, or, of a library's code, of the innermost expanded call that stands in none of its headers.
+
+        `nvcuda::wmma::load_matrix_sync` is code of `mma.hpp`, but whoever tunes a kernel can change the line that calls it alone.
+        """
+        places = [(self.file, self.line), *((call.file, call.line) for call in self.calls)]
+        return next((place for place in places if place[0] and not _is_library(place[0])), places[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Variable:
@@ -201,6 +221,12 @@ class Function:
     callables: dict[str, Callable] = field(default_factory=dict)
     call_sites: dict[int, CallSite] = field(default_factory=dict)
     frame: int = 0
+
+    @property
+    def is_of_library(self) -> bool:
+        """Whether all of it stands in headers of a library, as `EmptyKernel` of CUB does."""
+        files = {instruction.user_place[0] for instruction in self.instructions}
+        return any(files) and all(_is_library(file) for file in files if file)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import combinations, pairwise
 
 from warpsight.base.compile_budget import check
-from warpsight.isa.ptx.program import Function, Immediate, Instruction
+from warpsight.isa.ptx.program import Function, Immediate, Instruction, SpecialRegister
 from warpsight.isa.ptx.rules import is_block_barrier, is_warp_barrier, reads, register_names, waits_for_group, writes
 
 _COLLECTIVES = frozenset({"shfl", "vote", "match", "redux", "elect"})
@@ -27,13 +27,15 @@ class Waits:
 
     `spinning` are edges (block, earlier or same block) that close a loop which may wait for another thread, `polls` the pcs of
     the instructions in such loops; `meetings` the pcs of instructions at which the lanes named in a member mask wait for each
-    other. All are empty unless `independent`.
+    other. `tests` are the pcs of accesses that a loop repeats until the value in memory has changed, with the blocks of that loop.
+    All are empty unless `independent`.
     """
 
     independent: bool = False
     spinning: frozenset[tuple[int, int]] = frozenset()
     meetings: frozenset[int] = frozenset()
     polls: frozenset[int] = frozenset()
+    tests: tuple[tuple[int, frozenset[int]], ...] = ()
 
 
 NO_WAITS = Waits()
@@ -55,7 +57,7 @@ def find_waits(
     if not (together or meeting or spinning or _has_special_barriers(function.instructions) or code.meets_apart(meets)):
         return NO_WAITS
     polls = frozenset(i.index for edge in spinning for block in code.loop(*edge) for i in code.blocks[block])
-    return Waits(True, spinning, frozenset(i.index for i in function.instructions if is_collective(i)), polls)
+    return Waits(True, spinning, frozenset(i.index for i in function.instructions if is_collective(i)), polls, code.tests(spinning))
 
 
 def is_collective(instruction: Instruction) -> bool:
@@ -150,6 +152,55 @@ class _Code:
                     pending.append(following)
         return False
 
+    def tests(self, spinning: Set[tuple[int, int]]) -> tuple[tuple[int, frozenset[int]], ...]:
+        """`Waits.tests`; of nested loops the innermost."""
+        loops: dict[int, set[int]] = {}
+        for last, first in spinning:
+            loops.setdefault(first, set()).update(self.loop(last, first))
+        found: dict[int, frozenset[int]] = {}
+        for first, blocks in sorted(loops.items(), key=lambda loop: -len(loop[1])):
+            body = [i for block in blocks for i in self.blocks[block]]
+            written = frozenset[str]().union(*(self.writes[i.index] for i in body))
+            tests = [i for i in body if _tests_memory(i) and written.isdisjoint(_inputs(i))]
+            if tests and self._only_waits(first, blocks, written):
+                tests += [i for block in self.predecessors[first] if block not in blocks for i in self._same_before(block, tests)]
+                found.update((i.index, frozenset(blocks)) for i in tests)
+        return tuple(sorted(found.items()))
+
+    def _same_before(self, block: int, tests: Sequence[Instruction]) -> list[Instruction]:
+        """Those tests that a compiler has put in front of the loop as well: the same access, whose address then stays."""
+        same = {(i.opcode, i.operands[1:]) for i in tests}
+        later: set[str] = set()
+        found = []
+        for instruction in reversed(self.blocks[block]):
+            if (instruction.opcode, instruction.operands[1:]) in same and later.isdisjoint(_inputs(instruction)):
+                found.append(instruction)
+            later.update(self.writes[instruction.index])
+        return found
+
+    def _only_waits(self, first: int, loop: Set[int], written: Set[str]) -> bool:
+        """Whether no turn of a loop decides by an earlier turn, or by a clock, to leave it: all turns but the last are then in vain."""
+        entering: dict[int, set[str]] = {block: set(written) if block == first else set() for block in loop}
+        pending = list(loop)
+        while pending:
+            carried = set(entering[block := pending.pop()])
+            leaves = not loop.issuperset(self.successors[block])
+            for instruction in self.blocks[block]:
+                reading = not carried.isdisjoint(self.reads[instruction.index])
+                if instruction.opcode == "call" or (reading and instruction.opcode in ("exit", "ret")):
+                    return False
+                if reading and leaves and _decides(instruction):
+                    return False
+                if reading or _reads_clock(instruction):
+                    carried.update(self.writes[instruction.index])
+                elif instruction.guard is None:
+                    carried.difference_update(self.writes[instruction.index])
+            for following in self.successors[block]:
+                if following in loop and not carried <= entering[following]:
+                    entering[following] |= carried
+                    pending.append(following)
+        return True
+
     def _with_called(self, code: Sequence[Instruction]) -> list[Instruction]:
         """Instructions of machine code with those of the functions that they call."""
         found = {i.index: i for i in code}
@@ -217,6 +268,24 @@ def _decides(instruction: Instruction) -> bool:
     """Whether the way of a thread may depend on what it reads; unoptimised code keeps its variables in local memory."""
     branches = instruction.opcode in ("bra", "brx", "exit", "ret")
     return branches or (instruction.opcode == "st" and "local" in instruction.modifiers)
+
+
+def _tests_memory(instruction: Instruction) -> bool:
+    """A load, or an atomic operation with which threads wait: it takes a lock if it is free, or adds nothing."""
+    if instruction.opcode != "atom":
+        return instruction.opcode == "ld" and not _PRIVATE & set(instruction.modifiers)
+    last = instruction.operands[-1]
+    return not {"cas", "exch"}.isdisjoint(instruction.modifiers) or (isinstance(last, Immediate) and last.value == 0)
+
+
+def _inputs(instruction: Instruction) -> frozenset[str]:
+    """The registers of its operands but the first, which it writes, and of its guard."""
+    guard = [instruction.guard.register.name] if instruction.guard else []
+    return frozenset((*guard, *register_names(instruction.operands[1:])))
+
+
+def _reads_clock(instruction: Instruction) -> bool:
+    return any(isinstance(o, SpecialRegister) and o.name.startswith(("%clock", "%globaltimer")) for o in instruction.operands)
 
 
 def _polls(instruction: Instruction, ordered: bool, written: Set[str]) -> bool:
