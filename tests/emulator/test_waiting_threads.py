@@ -200,8 +200,9 @@ def test_launch_whose_threads_wait_has_the_same_trace_each_time() -> None:
 
 
 def test_trace_of_blocks_that_wait_has_no_loads_of_a_flag_that_fail() -> None:
-    """With `down` each of 23 blocks waits for the next one, which starts later; without it, the flag is there when it is loaded first.
-    While lane 0 waits, the other lanes of its warp reach the barrier: that makes one more barrier, and one load before and after it.
+    """With `down` each of 23 blocks waits for the next one, which starts later; without it, the first load finds the flag.
+
+    While lane 0 waits, the other lanes of its warp reach the barrier. That makes one more barrier, and a load before and after it.
     """
     source = cuda("waiting.cu")
     executed, recorded = [], []

@@ -104,13 +104,17 @@ def test_listing_of_machine_code_names_the_innermost_line_and_the_calls_around_i
     assert [each.source for each in section.instructions] == [None, ("calls.cu", 2, calls), ("calls.cu", 10, ())]
 
 
+def with_leaf_in(file: str) -> str:
+    return PTX.replace('.file 1 "calls.cu"', f'.file 1 "calls.cu"\n.file 2 "{file}"').replace(".loc 1 2 7,", ".loc 2 2 7,")
+
+
 @pytest.mark.parametrize("folder", [
     "/usr/local/cuda-13.0/bin/../targets/x86_64-linux/include/crt", "/venv/site-packages/nvidia/cu13/include", "/usr/include",
     "/opt/cuda/12.4/include/cccl/cub", "/venv/site-packages/triton/language",
 ])  # fmt: skip
 def test_code_of_a_library_counts_for_the_line_that_calls_it(folder: str) -> None:
     """Two functions deep, and one function that is the user's own."""
-    text = PTX.replace('.file 1 "calls.cu"', f'.file 1 "calls.cu"\n.file 2 "{folder}/mma.hpp"').replace(".loc 1 2 7,", ".loc 2 2 7,")
+    text = with_leaf_in(f"{folder}/mma.hpp")
     places = {each.text: each.user_place for each in parse_module(text).functions["kernel"].instructions}
     assert places["st.b32"] == ("calls.cu", 5) and places["mov.b64"] == ("calls.cu", 5) and places["ret"] == ("calls.cu", 10)
     assert not parse_module(text).functions["kernel"].is_of_library
@@ -118,6 +122,6 @@ def test_code_of_a_library_counts_for_the_line_that_calls_it(folder: str) -> Non
 
 
 def test_header_of_the_user_is_named_itself() -> None:
-    text = PTX.replace('.file 1 "calls.cu"', '.file 1 "calls.cu"\n.file 2 "/home/me/include/tile.hpp"').replace(".loc 1 2 7,", ".loc 2 2 7,")
+    text = with_leaf_in("/home/me/include/tile.hpp")
     places = {each.text: each.user_place for each in parse_module(text).functions["kernel"].instructions}
     assert places["st.b32"] == ("/home/me/include/tile.hpp", 2)

@@ -59,7 +59,7 @@ def test_loop_that_ends_by_itself_is_not(poll: str, rest: str) -> None:
         ("ld.volatile.global.u32 %r1, [%rd1];", "add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r1;", False),  # counts up to it
         ("ld.volatile.global.u32 %r1, [%rd1];", "mov.u32 %r2, %clock; setp.lt.u32 %p1, %r2, %r1;", False),
         ("add.s64 %rd1, %rd1, 4; ld.volatile.global.u32 %r1, [%rd1];", "setp.ne.u32 %p1, %r1, 0;", False),  # looks back
-        ("mov.u32 %r3, %r1; atom.global.cas.b32 %r1, [%rd1], %r3, 1;", "setp.ne.u32 %p1, %r1, %r3;", False),  # tries with another value
+        ("mov.u32 %r3, %r1; atom.global.cas.b32 %r1, [%rd1], %r3, 1;", "setp.ne.u32 %p1, %r1, %r3;", False),  # with another value
     ],
 )
 def test_loop_repeats_a_test_in_vain_if_only_another_thread_can_end_it(poll: str, rest: str, in_vain: bool) -> None:

@@ -255,8 +255,11 @@ def find_kernel(source: KernelSource, name: str | None = None) -> str:
     where there is only one kernel, those of library headers aside. Raises UsageError with the list of kernels otherwise.
     """
     kernels = source.module.kernels
-    own = [kernel for kernel, function in kernels.items() if not function.is_of_library] if name is None and len(kernels) > 1 else []
-    return own[0] if len(own) == 1 else _find(list(kernels), source.mangled_names, source.path, name)
+    if name is None and len(kernels) > 1:
+        own = [kernel for kernel, function in kernels.items() if not function.is_of_library]
+        if len(own) == 1:
+            return own[0]
+    return _find(list(kernels), source.mangled_names, source.path, name)
 
 
 def kernels_like(source: KernelSource, pattern: str | None) -> list[str]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from warpsight.isa.sass.native import NativeInstruction
 
-# Headers of the CUDA toolkit (also of its packages, `nvidia/cu13/include`) and of the system, and what Triton's language is written in.
+# Headers of the CUDA toolkit (also of its packages, `nvidia/cu13/include`) and of the system, and the files of Triton's language.
 _LIBRARY = re.compile(
     r"/(cuda[-/]?[\d.]*|nvidia/\w+)/(targets/[^/]+/)?include/|^/usr/(local/)?include/|/triton/(experimental/gluon/)?language/"
 )

@@ -179,7 +179,7 @@ class _Code:
         return found
 
     def _only_waits(self, first: int, loop: Set[int], written: Set[str]) -> bool:
-        """Whether no turn of a loop decides by an earlier turn, or by a clock, to leave it: all turns but the last are then in vain."""
+        """Whether no turn of a loop leaves it because of an earlier turn, or of a clock: then only the last turn has an effect."""
         entering: dict[int, set[str]] = {block: set(written) if block == first else set() for block in loop}
         pending = list(loop)
         while pending:
