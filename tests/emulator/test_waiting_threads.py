@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from emulator_launch import cuda, launch, whole
 
+import warpsight
 from warpsight.emulator.run.launch import execute, prepare_kernel
 from warpsight.kernels.launch_check import make_launch
 from warpsight.traces.schema import KernelTrace
@@ -229,3 +232,14 @@ def test_lock_taken_in_a_call_and_released_after_its_return_lets_each_lane_in_on
     lock, total = np.zeros(1, I32), np.zeros(1, I32)
     run("lock_across_return", 2, 48, lock, total, 3)
     assert (lock[0], total[0]) == (0, 96)
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_trace_names_the_line_that_waits_for_other_threads(level: str, tmp_path: Path) -> None:
+    source, flags, out = Path(__file__).parent / "kernels/waiting.cu", np.zeros(4, I32), np.zeros(4 * 64, I32)
+    call = {"kernel": "blocks_in_a_row", "grid": 4, "block": 64, "level": level, "gpu": "gtx1650"}
+    trace = warpsight.trace(source, args=[flags, out, 0], **call)
+    (note,) = [each for each in trace.notes if "wait" in each]
+    assert note.startswith("at waiting.cu:225 threads wait for others to change memory")
+    stored = warpsight.trace(source, args=[flags, out, 0], out=tmp_path / "trace", **call)
+    assert note in stored.notes

@@ -32,6 +32,8 @@ machine_listing: Any = lazy.load("warpsight.pipeline.machine_listing", suppress_
 imported: Any = lazy.load("warpsight.traces.importers.launch", suppress_warning=True)
 opcodes: Any = lazy.load("warpsight.isa.sass.opcodes", suppress_warning=True)
 
+_MOST_NAMED = 8  # of launches, or of places, in one message
+
 
 def listing(prepared: PreparedKernel, instructions: tuple[StaticInstruction, ...]) -> dict[str, dict[str, Any]]:
     """The text of each instruction, by pc written as text (JSON has no other keys): `ptx`, the line of the PTX that it stands in or
@@ -69,6 +71,15 @@ def _unused(lines: list[str], used: set[int]) -> dict[str, str]:
     return {str(line): text for line, text in texts.items() if text and not text.startswith((".loc", "//", "{", "}", ".reg"))}
 
 
+def _notes(prepared: PreparedKernel) -> tuple[str, ...]:
+    """What a reader of the trace has to know: the lines of loops that wait for a value in memory."""
+    instructions = prepared.function.instructions
+    waiting = sorted({instructions[pc].user_place for pc, _ in prepared.native.graph.waits.tests})
+    places = [f"{file.rpartition('/')[2]}:{line}" for file, line in waiting if file] or (["a loop"] if waiting else [])
+    what = "threads wait for others to change memory; how long they wait is not modelled, and failed tests are not in the trace"
+    return (f"at {', '.join(places[:_MOST_NAMED])} {what}",) if places else ()
+
+
 class ListingSink(FolderSink):
     """A folder's sink that also keeps the text of the instructions of `prepared`, the kernel that is launched."""
 
@@ -79,7 +90,7 @@ class ListingSink(FolderSink):
     ) -> KernelTrace:
         """Close the trace and give it back, ready to be read."""
         if self.prepared is not None:
-            self.extra |= listing(self.prepared, instructions)
+            self.describe(_notes(self.prepared), listing(self.prepared, instructions))
         return super().finish(header, instructions, block_start, paths)
 
 
@@ -112,7 +123,7 @@ def launch_of(request: KernelRequest, gpu: GpuSpec | None, watch: Watch | None =
 def trace_launch(ready: ReadyLaunch, prepared: PreparedKernel, watch: Watch | None = None) -> KernelTrace:
     """Run all blocks of a launch, and keep their trace in memory. Raises as `trace_kernel`."""
     trace = _run(ready, prepared, None, watch)
-    return replace(trace, notes=ready.notes, extra=listing(prepared, trace.instructions))
+    return replace(trace, notes=(*ready.notes, *_notes(prepared)), extra=listing(prepared, trace.instructions))
 
 
 def _compiled(ready: ReadyLaunch, *, results: bool = True) -> Any:
@@ -155,9 +166,6 @@ def obtain_trace(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
     request.refuse_launch_options()
     with step(f"open the trace {request.path}"):
         return open_trace(request.path)
-
-
-_MOST_NAMED = 8
 
 
 def launches_of(request: KernelRequest) -> list[Launch]:
