@@ -110,9 +110,10 @@ def static_instructions(function: Function) -> tuple[StaticInstruction, ...]:
         memory = memory_access(ins)
         groups, kind = _wait(ins, after, kinds)
         space, access, size = (memory.space, memory.access, memory.bytes_per_lane) if memory else ("", "", 0)
+        file, line = ins.user_place
         rows.append(
             StaticInstruction(
-                ins.index, ins.text, op_class(ins), dense(writes(ins)), dense(reads(ins)), space, access, size, *ins.user_place,
+                ins.index, ins.text, op_class(ins), dense(writes(ins)), dense(reads(ins)), space, access, size, file, line,
                 ins.ptx_line, *_control(ins), wait_groups=groups, wait_kind=kind,
                 count_bytes=BULK_COUNT_BYTES if _is_bulk(ins) else 1, at_barrier=_at_barrier(ins, memory),
                 ends_products=_ends_products(ins),
