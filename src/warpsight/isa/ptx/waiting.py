@@ -184,7 +184,7 @@ class _Code:
         pending = list(loop)
         while pending:
             carried = set(entering[block := pending.pop()])
-            leaves = not loop.issuperset(self.successors[block])
+            leaves = not set(self.successors[block]) <= loop
             for instruction in self.blocks[block]:
                 reading = not carried.isdisjoint(self.reads[instruction.index])
                 if instruction.opcode == "call" or (reading and instruction.opcode in ("exit", "ret")):
