@@ -128,6 +128,7 @@ def test_two_dots_make_a_continuous_range(text: str, ends: tuple[float, ...]) ->
         ("launch.block=2048", "exceeds the launch limits"),
         ("launch.block=64x64", "4,096 threads, above CUDA's limit"),
         ("launch.block=1x2x3x4", "4 dimensions"),
+        ("launch.block=TILE,ROWS", '"TILE" is an expression'),
         ("launch.grid=1x65536", "exceeds the launch limits"),
         ("launch.registers=256", "must be 1 to 255"),
         ("launch.shared=-1", "must be 0 to"),

@@ -18,7 +18,7 @@ from warpsight.gpu.key import FLAG, WORD, Key
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import Content
 from warpsight.kernels.launch_check import MAX_BLOCK, MAX_GRID, parse_dim3
-from warpsight.kernels.values import parse_integer, parse_size
+from warpsight.kernels.values import has_names, parse_integer, parse_size
 from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, GPU, LAUNCH, TEXTS, WHOLE, study_key
 from warpsight.sweeps.study import Axis
 
@@ -118,6 +118,9 @@ def _single(key: Key, text: str, place: str) -> Content:
 
 def _dimensions(key: Key, text: str, place: str) -> str:
     """Grid or block as `32x8`: always the same text for the same dimensions."""
+    if has_names(text):
+        what = f'{key.name}: "{text}" is an expression, and an axis has values, as 128,256 or 16x16,32x8'
+        raise UsageError(what, place=place, remedy="write it into a launch file, as `block: [TILE, ROWS]`, and vary TILE")
     sizes = parse_dim3(text, place)
     limits = MAX_BLOCK if key.name == "launch.block" else MAX_GRID
     threads = math.prod(sizes)
