@@ -193,8 +193,10 @@ def lane_addresses(
     for each other, as their order is not that of the trace.
     Raises as `emulate` does, and ValueError for more than two accesses of one instruction.
     """
-    apart = launch.cluster_blocks > 1
-    prepared = prepare_kernel(source, launch.kernel, architecture=architecture, checks=options.check, probes=True, clustered=apart)
+    prepared = prepare_kernel(
+        source, launch.kernel, architecture=architecture, checks=options.check, probes=True, clustered=launch.cluster_blocks > 1,
+        traced=None if options.check else launch,
+    )  # fmt: skip
     if prepared.native.graph.waits.spinning:
         return [None] * len(accesses)
     probes = Probes(len(prepared.function.instructions), accesses)
