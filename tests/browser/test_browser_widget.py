@@ -46,6 +46,10 @@ def test_widget_is_drawn_asks_python_as_a_slider_moves_and_leaves_nothing_behind
     assert page.get_by_text("scale on mdm-pascal").is_visible()
     hot = page.get_by_role("group", name="Time of each line").get_by_role("row", name="x[i] *= factor")
     assert "%" in hot.inner_text(), "the notebook's own style for tables does not reach in"
+    page.get_by_role("button", name="Accesses of line 3").press("Enter")
+    panel = page.get_by_role("group", name="Accesses of line 3")
+    panel.get_by_text("ld.global").first.wait_for()
+    assert "4 sectors" in panel.inner_text(), "32 lanes one after the other read 128 bytes"
     page.get_by_label("sm_count, exact value").fill("1")
     page.get_by_label("sm_count, exact value").press("Enter")
     stacks = page.get_by_role("group", name="GPUs side by side")
