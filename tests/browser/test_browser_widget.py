@@ -49,7 +49,7 @@ def test_widget_is_drawn_asks_python_as_a_slider_moves_and_leaves_nothing_behind
     page.get_by_role("button", name="Accesses of line 3").press("Enter")
     panel = page.get_by_role("group", name="Accesses of line 3")
     panel.get_by_text("ld.global").first.wait_for()
-    assert "4 sectors" in panel.inner_text(), "32 lanes one after the other read 128 bytes"
+    panel.get_by_text("Each execution: 4 sectors").first.wait_for()  # 32 lanes one after the other read 128 bytes
     page.get_by_label("sm_count, exact value").fill("1")
     page.get_by_label("sm_count, exact value").press("Enter")
     stacks = page.get_by_role("group", name="GPUs side by side")
