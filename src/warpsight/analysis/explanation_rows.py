@@ -266,7 +266,8 @@ class Table:
 
     def __init__(self, evidence: Evidence, parts: dict[str, Floats], cpi: float, cycles: float) -> None:
         self._evidence, self._parts, self._cpi, self._cycles = evidence, parts, cpi, cycles
-        self._lanes, self._requests = lane_executions(evidence.trace, evidence.warps), requests(evidence.trace.instructions, evidence.misses)
+        self._lanes = lane_executions(evidence.trace, evidence.warps)
+        self._requests = requests(evidence.trace.instructions, evidence.misses)
         path = evidence.profile.path
         assert path is not None, "a profile made from a trace has its path"
         self._spans = interval_spans(evidence.trace, path, evidence.profile.instructions)

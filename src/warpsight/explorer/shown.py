@@ -28,7 +28,7 @@ def shown_parts(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown_lines(document: dict[str, Any], texts: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The lines of source with their text, share of the cycles and cause, from the first that has a share to the last, file by file;
+    """The lines of source with text, share of the cycles and cause, from the first that has a share to the last, file by file;
     `accesses`: whether a line accesses memory.
 
     None of a kernel without line information. `texts`: files that are on no disk.

@@ -120,7 +120,7 @@ def _compute() -> Iterable[Metric]:
     for pipe, classes in (("alu", ("int",)), ("fma", ("fp32", "imad")), ("fp16", ("fp16",)), ("fp64", ("fp64",)),
                           ("tensor", ("tensor",)), ("uniform", ("uniform",)), ("xu", ("sfu",))):  # fmt: skip
         for unit in ("sm", "smsp"):
-            yield Metric(f"{unit}__inst_executed_pipe_{pipe}.sum", "", "inst", f"warp instructions of op class {', '.join(classes)}",
+            yield Metric(f"{unit}__inst_executed_pipe_{pipe}.sum", "", "inst", f"warp instructions ({', '.join(classes)})",
                          _of(lambda q, c: sum(map(q.executed, c)), classes))
     for unit in ("sm", "smsp"):
         yield Metric(f"{unit}__inst_executed_pipe_lsu.sum", "", "inst", "memory instructions with an active lane",
@@ -369,7 +369,7 @@ UNKNOWN_STALLS = {
     "(no_instruction|imc_miss)": "instructions and constants always hit in their caches",
     "dispatch_stall": "the dispatch unit accepts every selected instruction",
     "drain": "a warp ends with its last instruction; outstanding stores extend the launch, not the warp",
-    "membar": "a fence takes only its issue slot; if copying warps wait for computing warps, that wait is counted under their reasons",
+    "membar": "a fence takes only its issue slot; if copying warps wait for computing warps, that wait counts under their reasons",
     "sleeping": "`nanosleep` takes only its issue slot",
     "gmma": "the wait for the products of a warp group is counted as waiting for results and for the tensor cores",
 }
@@ -379,8 +379,8 @@ ABSENT = {
     r"dram__cycles.*|.*fbpa__.*": "a GPU's description has the bandwidth of its memory, not the clock",
     r".*pcsamp.*|.*pmsampling.*|.*[._]Triage.*": "it is sampled over the time of a run",
     r".*\.(min|max)(\..*)?": "all SMs, slices and channels are predicted as one mean",
-    r".*pred_on.*": "a trace has the lanes at the beginning of a basic block, without predicates; only additions, multiplications and "
-    "fused multiply-adds of floating-point numbers are counted",
+    r".*pred_on.*": "a trace has the lanes at the beginning of a basic block, without predicates; only additions, multiplications "
+    "and fused multiply-adds of floating-point numbers are counted",
     r".*(branch_targets|divergent_branch).*": "a trace has the paths of warps, not the targets of each branch",
     r".*(_tex_|texture|surface|pipe_tex|texin).*": "textures and surfaces take the path of global memory here",
     r".*(nvlink|pcie|peer|sysmem|ltc__|c2clink|gcomp|ecc).*": "the models end at the GPU's own memory, without ECC and compression",

@@ -20,7 +20,16 @@ from warpsight.gpu.occupancy import block_limits
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.demands import unit_cycles
 from warpsight.intervals.interval_profile import CAUSES
-from warpsight.intervals.usage import conflict_passes, dram_bytes, hit_rates, l1_cycles, l2_sectors, lane_executions, occurrences, path_use
+from warpsight.intervals.usage import (
+    conflict_passes,
+    dram_bytes,
+    hit_rates,
+    l1_cycles,
+    l2_sectors,
+    lane_executions,
+    occurrences,
+    path_use,
+)
 from warpsight.isa.sass.native import NO_BARRIER
 from warpsight.models.interval_model import residency
 from warpsight.pipeline.evaluate import ProfiledTrace
