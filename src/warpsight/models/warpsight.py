@@ -41,7 +41,7 @@ WARPSIGHT_PARTS = {
     "asynchronous": "where warps wait on mbarriers or copy asynchronously the block is the customer; copies run beside it",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "step-overlap": "under lrr some warps of a block issue while others are at the load-store unit: the longer service counts",
-    "even-pace": "under lrr the blocks of an SM progress equally fast: the last wave ends with one stall and overlaps the one before",
+    "even-pace": "under lrr all blocks of an SM are equally fast: the last wave ends with one stall and overlaps the one before",
     "barriers": "under gto barriers hold the warps of a block together: the more there are, the more the block is the customer",
     "last-warp": "the launch ends with its last warp, whose stalls no other warp hides",
     "launch": "grids begin and end, the GPU starts blocks one after the other, and blocks and their warps do not start at once",
