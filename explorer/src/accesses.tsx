@@ -1,7 +1,6 @@
 // Lanes and sectors of the memory instructions of a line: what the report shows of them, by the same template.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { accesses } from "./calls";
 import { problemOf } from "./protocol";
 
 // The report's names of the page's colours. In a root of its own, so that its styles and the page's do not meet.
@@ -12,16 +11,22 @@ const COLOURS = `:host { display: block; --ink: light-dark(#1f2328, #d5dbe3); --
   caption, th, td { text-align: left; } .number { text-align: right; }
   .away { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }`;
 
-export function Accesses({ version, line, lines }: { version: number | undefined; line: number; lines: number[] }) {
+interface Asked {
+  of: string; // of what the line is a line of
+  line: number;
+  ask: () => Promise<string>; // HTML without scripts
+  there: boolean;
+}
+
+export function Accesses({ of, line, ask, there }: Asked) {
   const place = useRef<HTMLDivElement>(null);
   const [problem, setProblem] = useState("");
-  const there = version !== undefined && lines.includes(line);
 
   useEffect(() => {
-    if (version === undefined || !there) return;
+    if (!there) return;
     let current = true;
     const root = place.current!.shadowRoot ?? place.current!.attachShadow({ mode: "open" });
-    accesses(version, line).then((html) => {
+    ask().then((html) => {
       if (!current) return;
       root.innerHTML = `<style>${COLOURS}</style>${html}`; // of our own server's template, which escapes every text
       setProblem("");
@@ -29,16 +34,10 @@ export function Accesses({ version, line, lines }: { version: number | undefined
     return () => {
       current = false;
     };
-  }, [version, line, there]);
+  }, [of, line, there]);
 
   return (
     <>
-      {!there && (
-        <p>
-          {version === undefined ? "They follow the whole answer." : lines.length === 0 ? "No line of the text accesses memory."
-            : `Put the cursor on a line that accesses memory (▸): ${lines.join(", ")}.`}
-        </p>
-      )}
       {problem && <p role="alert">{problem}</p>}
       <div ref={place} hidden={!there} role="group" aria-label={`Accesses of line ${line}`} />
     </>

@@ -4,7 +4,7 @@ import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Accesses } from "./accesses";
 import { Result } from "./answer";
-import { ask, asking, results, start, version, versions } from "./calls";
+import { accesses, ask, asking, results, start, version, versions } from "./calls";
 import { Designs } from "./designs";
 import { Editor } from "./editor";
 import { Form } from "./form";
@@ -142,6 +142,7 @@ function Explorer({ begin }: { begin: Begin }) {
       setShown((before) => next(before, { kind: "error", data: problemOf(error) }));
     });
   const report = shown.complete && !shown.problem ? kept.find((each) => each.number === shown.answer?.version) : undefined;
+  const accessing = report ? (shown.answer?.document.accesses ?? []) : [];
 
   const kernel = (
     <div class="kernel">
@@ -161,7 +162,17 @@ function Explorer({ begin }: { begin: Begin }) {
             ? <Designs run={shown.run} gpu={question.gpu} overrides={question.overrides} own={shown.answer.document.predictions[0]}
                 choices={begin} asking={asking} adopt={(overrides) => change({ overrides })} />
             : <p>There is no answer yet.</p> }]),
-          { name: ACCESSES, content: <Accesses version={report?.number} line={line} lines={shown.answer?.document.accesses ?? []} /> },
+          { name: ACCESSES, content: (
+            <>
+              {!accessing.includes(line) && (
+                <p>
+                  {!report ? "They follow the whole answer." : accessing.length === 0 ? "No line of the text accesses memory."
+                    : `Put the cursor on a line that accesses memory (▸): ${accessing.join(", ")}.`}
+                </p>
+              )}
+              <Accesses of={String(report?.number)} line={line} there={accessing.includes(line)} ask={() => accesses(report!.number, line)} />
+            </>
+          ) },
           { name: "Report", content: report && tab === "Report"
             ? <iframe key={`${report.number} ${report.created}`} title={`Report of version ${report.number}`} src={`${report.page}#code`} sandbox="allow-scripts" />
             : <p>The report follows the whole answer.</p> },

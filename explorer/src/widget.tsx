@@ -1,6 +1,8 @@
 // The explorer in a notebook: one answered kernel as an anywidget, which asks the notebook's Python by messages.
 
 import { render as draw } from "preact";
+import { useState } from "preact/hooks";
+import { Accesses } from "./accesses";
 import { Result } from "./answer";
 import { Designs } from "./designs";
 import { percent } from "./figures";
@@ -10,6 +12,7 @@ import style from "./style.css?inline";
 interface Line extends SourceRow {
   file: string;
   text: string;
+  accesses: boolean; // it accesses memory
 }
 
 interface Shown {
@@ -30,7 +33,9 @@ interface Model {
 }
 
 // All views of a widget hear all replies: those to other views have ids that this one does not wait for.
-function askingBy(model: Model): { asking: Asking; stop: () => void } {
+type AskAccesses = (file: string, line: number) => Promise<string>;
+
+function askingBy(model: Model): { asking: Asking; accesses: AskAccesses; stop: () => void } {
   const waiting = new Map<string, (reply: Reply) => void>();
   const heard = (reply: Reply) => {
     waiting.get(reply.id)?.(reply);
@@ -49,38 +54,53 @@ function askingBy(model: Model): { asking: Asking; stop: () => void } {
       settings: (gpu, overrides, keys) => ask("settings", { gpu, overrides, keys }),
       predict: (_, designs) => ask("designs", { designs }),
     },
+    accesses: (file, line) => ask("accesses", { file, line }),
     stop: () => model.off("msg:custom", heard),
   };
 }
 
 // The editor of the explorer would be 450 KB in each notebook, for text that nobody edits.
-function Heat({ lines }: { lines: Line[] }) {
+function Heat({ lines, accesses }: { lines: Line[]; accesses: AskAccesses }) {
+  const [looked, look] = useState<Line | null>(null);
   return (
-    <div class="scroll" tabIndex={0} role="group" aria-label="Time of each line">
-      <table class="lines">
-        <caption>Time of each line</caption>
-        <thead>
-          <tr>{["Line", "Cycles", "Source"].map((title) => <th key={title} scope="col">{title}</th>)}</tr>
-        </thead>
-        <tbody>
-          {lines.map((each) => (
-            <tr key={`${each.file}:${each.line}`}>
-              <th scope="row" title={each.file}>{each.line}</th>
-              <td class="heat">
-                {each.share >= 0.005 && <span title={each.cause} style={{ "--share": each.share }}>{percent(each.share)}</span>}
-              </td>
-              <td><code>{each.text}</code></td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <>
+      <div class="scroll" tabIndex={0} role="group" aria-label="Time of each line">
+        <table class="lines">
+          <caption>Time of each line</caption>
+          <thead>
+            <tr>{["Line", "Cycles", "Source"].map((title) => <th key={title} scope="col">{title}</th>)}</tr>
+          </thead>
+          <tbody>
+            {lines.map((each) => (
+              <tr key={`${each.file}:${each.line}`}>
+                <th scope="row" title={each.file}>
+                  {each.line}
+                  {each.accesses && (
+                    <button type="button" aria-label={`Accesses of line ${each.line}`} aria-pressed={each === looked} onClick={() => look(each)}>▸</button>
+                  )}
+                </th>
+                <td class="heat">
+                  {each.share >= 0.005 && <span title={each.cause} style={{ "--share": each.share }}>{percent(each.share)}</span>}
+                </td>
+                <td><code>{each.text}</code></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {looked && (
+        <>
+          <h2>Accesses of line {looked.line}</h2>
+          <Accesses of={looked.file} line={looked.line} there ask={() => accesses(looked.file, looked.line)} />
+        </>
+      )}
+    </>
   );
 }
 
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const { answer, lines, gpu, choices } = model.get("shown");
-  const { asking, stop } = askingBy(model);
+  const { asking, accesses, stop } = askingBy(model);
   const host = el.appendChild(document.createElement("div"));
   host.dataset["lmSuppressShortcuts"] = "true"; // what is typed here is no command of JupyterLab
   const root = host.attachShadow({ mode: "open" }); // the page's styles and the notebook's do not meet
@@ -89,7 +109,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
       <style>{style + choices.paints}</style>
       <main>
         <Result answer={answer} complete />
-        <Heat lines={lines} />
+        <Heat lines={lines} accesses={accesses} />
         <Designs run="" gpu={gpu} overrides={[]} own={answer.document.predictions[0]} choices={choices} asking={asking} />
       </main>
     </>,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import warpsight
+from warpsight.base.units import duration
 from warpsight.explorer.widget import ExplorerWidget
 
 pytestmark = pytest.mark.browser
@@ -46,13 +47,17 @@ def test_widget_is_drawn_asks_python_as_a_slider_moves_and_leaves_nothing_behind
     assert page.get_by_text("scale on mdm-pascal").is_visible()
     hot = page.get_by_role("group", name="Time of each line").get_by_role("row", name="x[i] *= factor")
     assert "%" in hot.inner_text(), "the notebook's own style for tables does not reach in"
+    page.get_by_role("button", name="Accesses of line 3").press("Enter")
+    panel = page.get_by_role("group", name="Accesses of line 3")
+    panel.get_by_text("ld.global").first.wait_for()
+    panel.get_by_text("Each execution: 4 sectors").first.wait_for()  # 32 lanes one after the other read 128 bytes
     page.get_by_label("sm_count, exact value").fill("1")
     page.get_by_label("sm_count, exact value").press("Enter")
     stacks = page.get_by_role("group", name="GPUs side by side")
     changed = stacks.get_by_role("row", name="changed")
-    changed.get_by_text("0.").first.wait_for()
+    changed.locator("td.bar").wait_for()
     slower = widget.reply({"id": "1", "kind": "designs", "data": {"designs": [{"gpu": "mdm-pascal", "overrides": ["sm_count=1"]}]}})
-    assert f"{slower['answer'][0]['seconds'] * 1e6:.4g} µs" in changed.inner_text()
+    assert duration(slower["answer"][0]["seconds"]) in changed.inner_text(), "a time is written as on the terminal"
     page.get_by_label("sm_count, exact value").fill("none")
     page.get_by_label("sm_count, exact value").press("Enter")
     stacks.get_by_text("sm_count").first.wait_for()

@@ -61,6 +61,42 @@ def values(document: dict[str, Any]) -> dict[str, Any]:
     return {name: metric["value"] for name, metric in document["metrics"].items()}
 
 
+ARITHMETIC = """\
+__global__ void some(float a, const float* x, float* y, double* z, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  y[i] = a * x[i] + y[i];
+  z[i] = z[i] * z[i] + 3.0;
+}
+__global__ void guarded(float a, const float* x, float* y) {
+  float t = x[threadIdx.x];
+  if (t > 0.5f) t += a;
+  y[threadIdx.x] = t;
+}
+"""
+
+
+def test_operations_of_a_roofline_are_counted_by_threads_unless_a_predicate_guards_them(tmp_path: Path) -> None:
+    path = tmp_path / "some.cu"
+    path.write_text(ARITHMETIC)
+
+    def counted(kernel: str, *args: str) -> dict[str, Any]:
+        request = KernelRequest(str(path), kernel=kernel, grid=2, block=64, args=args)
+        (found,) = kernel_documents(request, load_gpu("a100"), "warpsight", Method())
+        return {name: metric["value"] for name, metric in found["metrics"].items()}
+
+    # 80 of 128 threads: two warps and a half, which is active after the early return
+    some = counted("some", "2.0", "f32[128]:uniform", "f32[128]:uniform", "f64[128]:uniform", "80")
+    operations = {op: some[f"sm__sass_thread_inst_executed_op_{op}_pred_on.sum"] for op in ("ffma", "fadd", "dfma", "dmul", "hmul")}
+    assert operations == {"ffma": 80, "fadd": 0, "dfma": 80, "dmul": 0, "hmul": 0}
+    assert some["sm__inst_executed_pipe_fp64.sum"] == 3 and some["sm__inst_executed_pipe_tensor.sum"] == 0
+    # x, y twice: 4 bytes a thread; z twice: 8
+    assert some["l1tex__t_bytes.sum"] == 80 * (3 * 4 + 2 * 8) and some["smsp__inst_executed_op_global_ld.sum"] == 3 * 3
+    guarded = counted("guarded", "2.0", "f32[64]:uniform", "f32[64]:uniform")
+    assert guarded["sm__sass_thread_inst_executed_op_fadd_pred_on.sum"] is None
+    assert guarded["sm__sass_thread_inst_executed_op_ffma_pred_on.sum"] == 0
+
+
 def test_counts_are_those_of_the_kernel(values: dict[str, Any]) -> None:
     lsu = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
     counted = {op: (values[lsu.format("requests", op)], values[lsu.format("sectors", op)]) for op in ("ld", "st", "red", "atom")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from warpsight.explorer import launch_form
-from warpsight.explorer.answer import answer
+from warpsight.explorer.answer import Beside, answer
 from warpsight.explorer.question import Question
 from warpsight.explorer.shown import shown
 from warpsight.reports.html.page import MOST_PANELS, accesses, page
@@ -64,6 +65,23 @@ def test_kernel_has_a_form_of_its_signature_a_first_and_a_whole_answer(told: Any
     assert own["cycles"] == whole["predictions"][0]["cycles"] < fewer["cycles"]
     assert own["cpi_stack"]["noc"] < slower["cpi_stack"]["noc"]
     assert wrong["error"]["place"] == "--set sm_count=0"
+
+
+def test_work_beside_is_done_by_a_fork_and_here_if_the_fork_ends_before_its_time() -> None:
+    here, told = os.getpid(), list[Any]()
+
+    def ends_elsewhere() -> int:
+        if os.getpid() != here:
+            os._exit(1)
+        return here
+
+    for make, is_here in ((os.getpid, len(os.sched_getaffinity(0)) == 1), (ends_elsewhere, True)):
+        told.clear()
+        with Beside(make, told.append) as beside:
+            found = beside.result()
+        assert told == [found] and (found == here) is is_here
+    with pytest.raises(ZeroDivisionError), Beside(lambda: 1 // 0, told.append) as beside:
+        beside.result()
 
 
 def test_memory_instructions_of_a_line_are_shown_as_in_the_report_and_escape_what_they_name(told: Any) -> None:

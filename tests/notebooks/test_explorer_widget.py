@@ -9,7 +9,8 @@ import pytest
 
 import warpsight
 from warpsight.explorer.designs import choices
-from warpsight.explorer.widget import ExplorerWidget, source_lines
+from warpsight.explorer.shown import shown_lines
+from warpsight.explorer.widget import ExplorerWidget
 
 pytestmark = pytest.mark.unit
 
@@ -49,6 +50,7 @@ def test_widget_shows_the_prediction_its_lines_and_what_gpus_are_chosen_from(wid
     assert array.sum() == 256, "the kernel has run on a copy"
     assert [(each["line"], each["text"]) for each in shown["lines"]] == list(enumerate(SCALE.splitlines(), 1))
     assert max(shown["lines"], key=lambda line: line["share"])["line"] == 3
+    assert [each["line"] for each in shown["lines"] if each["accesses"]] == [3]
     assert shown["gpu"] == "mdm-pascal" and shown["choices"] == choices()
 
 
@@ -67,6 +69,15 @@ def test_sliders_and_other_gpus_are_answered_by_messages(widget: ExplorerWidget,
     assert asked(widget, "settings", **about, keys=["sm_cuont"])["error"]["place"] == "sm_cuont"
 
 
+def test_accesses_of_a_line_are_those_of_the_report(widget: ExplorerWidget) -> None:
+    (file,) = {each["file"] for each in widget.shown["lines"]}
+    html = asked(widget, "accesses", file=file, line=3)["answer"]
+    # 64 floats a block, one after the other: a warp's 32 lanes have 128 bytes, 4 sectors of one line, in a load and in a store
+    assert html.count("<figure") >= 2 and "ld.global" in html and "st.global" in html
+    assert "address of each lane" not in html, "the kernel was run again for them, on its input"
+    assert asked(widget, "accesses", file=file, line=2)["answer"] == ""
+
+
 def test_lines_of_a_file_keep_their_text_and_a_kernel_without_line_information_has_none() -> None:
     view = {
         "rows": [
@@ -76,11 +87,12 @@ def test_lines_of_a_file_keep_their_text_and_a_kernel_without_line_information_h
         ],
         "sources": {"a.cu": {"4": "four", "5": "five"}}, "missing_sources": ["gone.cuh"],
     }  # fmt: skip
-    found = source_lines(view, "a.cu")
-    assert [(each["file"], each["line"], each["text"], each["share"]) for each in found] == [
-        ("a.cu", 4, "four", 0.0), ("a.cu", 5, "five", 0.5), ("gone.cuh", 2, "", 0.1),
+    loads = [{"file": "a.cu", "line": 5}, {"file": "b.cuh", "line": 4}]
+    found = shown_lines({"code": {"source": view}, "loads": loads}, {})
+    assert [(each["file"], each["line"], each["text"], each["share"], each["accesses"]) for each in found] == [
+        ("a.cu", 4, "four", 0.0, False), ("a.cu", 5, "five", 0.5, True), ("gone.cuh", 2, "", 0.1, False),
     ]  # fmt: skip
-    assert source_lines(None, "a.cu") == []
+    assert shown_lines({"code": {"ptx": view}}, {}) == []
 
 
 def test_built_module_stands_alone_in_the_package(widget: ExplorerWidget) -> None:

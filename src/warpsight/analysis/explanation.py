@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from warpsight.analysis.explanation_rows import VIEWS, Evidence, ExplanationRow, Table, divided, has_machine_code
@@ -90,7 +90,7 @@ class Explanation:
             "cycles": prediction.cycles,
             "cpi": prediction.cpi,
             "cpi_stack": prediction.cpi_stack,
-            "rows": [asdict(row) for row in self.rows],
+            "rows": [row.to_json() for row in self.rows],
             "rest": [
                 {"component": name, "cpi": value, "share": value / prediction.cpi, "wait_cycles": value * scale}
                 for name, value in self.rest.items()

@@ -20,7 +20,7 @@ from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, occupied
 from warpsight.intervals.algorithm import interval_spans
 from warpsight.intervals.demands import port_conflicts, unit_cycles
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
-from warpsight.intervals.usage import hit_rates, l1_cycles, leaving, requests
+from warpsight.intervals.usage import hit_rates, l1_cycles, lane_executions, leaving, requests
 from warpsight.isa.sass.native import BARRIERS
 from warpsight.result.prediction import SHARED, Component
 from warpsight.traces.schema import KernelTrace, StaticInstruction
@@ -254,13 +254,20 @@ class ExplanationRow:
     waits_for: tuple[Wait, ...]
     machine: MachineWord | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """The row of a result document. `asdict` would copy every number: two thirds of the time of a long kernel's document."""
+        machine = None if self.machine is None else dict(vars(self.machine))
+        waits = tuple(dict(vars(each)) for each in self.waits_for)
+        return {**vars(self), "cpi_stack": dict(self.cpi_stack), "waits_for": waits, "machine": machine}
+
 
 class Table:
     """The data of `rows`, computed once: `parts` as `divided` returns them, for a prediction of `cpi` and `cycles`."""
 
     def __init__(self, evidence: Evidence, parts: dict[str, Floats], cpi: float, cycles: float) -> None:
         self._evidence, self._parts, self._cpi, self._cycles = evidence, parts, cpi, cycles
-        self._lanes, self._requests = _lane_executions(evidence), requests(evidence.trace.instructions, evidence.misses)
+        self._lanes = lane_executions(evidence.trace, evidence.warps)
+        self._requests = requests(evidence.trace.instructions, evidence.misses)
         path = evidence.profile.path
         assert path is not None, "a profile made from a trace has its path"
         self._spans = interval_spans(evidence.trace, path, evidence.profile.instructions)
@@ -372,14 +379,6 @@ def _memory(evidence: Evidence, requests_by_pc: Longs, pcs: Longs) -> dict[str, 
 
 def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-def _lane_executions(evidence: Evidence) -> Floats:
-    """Active lanes summed over all warp executions of each pc, float64 [instructions]."""
-    trace = evidence.trace
-    runs = np.repeat(evidence.warps, np.diff(trace.paths.offset)) * trace.paths.repeat.astype(np.int64) * trace.paths.lanes
-    per_block = np.bincount(trace.paths.block, runs, len(trace.block_start) - 1)
-    return np.repeat(per_block, np.diff(trace.block_start))
 
 
 def _waits(evidence: Evidence) -> dict[int, dict[int, float]]:

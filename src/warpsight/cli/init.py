@@ -24,7 +24,7 @@ EXAMPLES = """\
 examples:
   warpsight init saxpy.cu                            # writes saxpy.yaml
   warpsight init layernorm.cu --list                 # the kernels of a file with their parameters
-  warpsight init layernorm.cu --kernel '*forward*5'  # the one whose name is like this
+  warpsight init layernorm.cu --kernel '*forward*5'  # the kernel whose name matches
   warpsight init scale.cu --kernel 'scale<float>'    # an instance of a template
 """
 
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("path", metavar="FILE", help="a .cu, .ptx, .cubin or .fatbin file, or a program built by nvcc")
     parser.add_argument("--kernel", metavar="NAME|PATTERN", help="the kernel, by name, or by a pattern with * and ?")
-    parser.add_argument("--list", action="store_true", help="list the kernels (with --kernel, those like it) and write nothing")
+    parser.add_argument("--list", action="store_true", help="list the kernels (with --kernel, those that match) and write nothing")
     parser.add_argument("-o", "--output", metavar="FILE.yaml", help="the launch file, or - for stdout (default: the source's name, "
                         "or the kernel's where the source has several, with .yaml, beside the source)")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")

@@ -62,8 +62,8 @@ _SWEEP_PARTS = (
 _TRACE_PARTS = (Command("export", "warpsight.cli.trace", "export a trace in Accel-Sim's format"),)
 
 COMMANDS = (
-    Command("demo", "warpsight.cli.demo", "predict a loop at stride 1 and 32: the same work, very different times, and why"),
-    Command("init", "warpsight.cli.init", "write a launch file for a kernel: its parameters, with sizes to begin with"),
+    Command("demo", "warpsight.cli.demo", "predict a loop with stride 1 and 32: the same work, very different times, and why"),
+    Command("init", "warpsight.cli.init", "write a launch file for a kernel: its parameters with default values"),
     Command("predict", "warpsight.cli.predict", "predict the cycles, the bottleneck and the CPI stack of a kernel on a GPU"),
     Command("explain", "warpsight.cli.explain", "attribute the predicted cycles to source or PTX lines"),
     Command("ncu", "warpsight.cli.ncu", "print a prediction as Nsight Compute prints a measurement, as text or CSV"),
@@ -72,7 +72,7 @@ COMMANDS = (
     Command("compare", "warpsight.cli.compare",
             "rank GPUs or kernels by time, compare models with each other and with measurements"),
     Command("gate", "warpsight.cli.gate", "compare the kernels of a project with its base branch, for CI: fails if one is slower"),
-    Command("tune", "warpsight.cli.tune", "try configurations of a kernel (block, macros, registers) in prediction, and rank them"),
+    Command("tune", "warpsight.cli.tune", "predict and rank configurations of a kernel: block sizes, macros, registers"),
     Command("trace", "warpsight.cli.trace", "execute a kernel on this machine and store its trace for later predictions",
             {part.name: part for part in _TRACE_PARTS}),
     Command("check", "warpsight.cli.check", "find wrong accesses, races, unwritten memory and misused barriers"),
@@ -89,7 +89,7 @@ COMMANDS = (
     Command("validate", "warpsight.cli.validate", "reproduce the papers' figures with the simulator and the models on a suite"),
     Command("serve", "warpsight.cli.serve", "write kernels and predict them in the browser; list and compare results"),
     Command("gpus", "warpsight.cli.gpus", "list, show, check and import GPU descriptions"),
-    Command("config", "warpsight.cli.config", "show and keep the default GPU and model, the cache folder and the unit of times"),
+    Command("config", "warpsight.cli.config", "show and set the default GPU and model, the cache folder and the unit of times"),
     Command("completion", "warpsight.cli.completion", "print a script that completes commands, options and GPUs in your shell"),
     Command("models", "warpsight.cli.models", "list and show the performance models"),
     Command("doctor", "warpsight.cli.doctor", "check this installation: tools, libraries, supported PTX instructions"),

@@ -45,18 +45,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("as of ncu")
     group.add_argument("-k", "--kernel-name", metavar="NAME|regex:RE", help="only launches of these kernels; of a file with "
                        "several, the kernel")
-    group.add_argument("-s", "--launch-skip", metavar="N", type=options.whole, help="leave out the first N launches of a program "
+    group.add_argument("-s", "--launch-skip", metavar="N", type=options.whole, help="skip the first N launches of a program "
                        "or report")
     group.add_argument("-c", "--launch-count", metavar="N", type=options.whole, help="show at most N launches of a program or "
                        "report")
     group.add_argument("--section", metavar="NAME", dest="sections", action="append", help="a section, as SpeedOfLight "
                        "(repeatable; default: all that a prediction has); --set basic, detailed or full chooses several")
     group.add_argument("--metrics", metavar="NAME[,NAME]", action="append", help="metrics by name, as dram__bytes_read.sum "
-                       "(repeatable); a name without its roll-up means all that begin so")
+                       "(repeatable); a name without its roll-up means all its roll-ups")
     group.add_argument("--page", choices=PAGES, default=DETAILS, help="details: sections with their labels (default); raw: all "
                        "metrics by name")
     group.add_argument("--csv", action="store_true", help="print CSV with the columns of `ncu --csv`")
-    group.add_argument("--print-units", choices=UNITS, default=UNITS[0], help="units that follow the size of a value (auto), or "
+    group.add_argument("--print-units", choices=UNITS, default=UNITS[0], help="units scaled to the value (auto), or "
                        "base units, as in CSV of the raw page")
     group.add_argument("--cache-control", choices=CACHE_CONTROL, help="all: caches are flushed before a launch "
                        "(default); none: the L2 is as --caches-before auto of `predict` leaves it")

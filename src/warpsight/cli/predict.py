@@ -36,7 +36,7 @@ examples:
   warpsight predict launch.yaml --gpu gpumech --model mdm,gpumech
   warpsight predict launch.yaml --gpu gtx280 --model mwp-cwp --static --trips '$L__BB0_2=16'
   warpsight predict saxpy.trace --set sm_count=56 --set 'dram.bandwidth=960 GB/s' --json
-  warpsight predict launch.yaml --simulator                              # the simulator's time beside it
+  warpsight predict launch.yaml --simulator                              # also the simulator's time
   warpsight predict launch.yaml --warps 1:64
   warpsight predict launch.yaml --gpu a100 --repeat 100                  # back to back: the first, the others, the total
   warpsight predict traces/bfs --kernels Kernel --launches 1-10          # a trace folder of Accel-Sim

@@ -19,7 +19,7 @@ workers: Any = lazy.load("warpsight.explorer.worker", suppress_warning=True)
 EXAMPLES = """\
 examples:
   warpsight serve results --open                     # list, show and compare the results of a folder
-  mkdir saxpy && warpsight serve saxpy --open        # write kernels, see what they would do
+  mkdir saxpy && warpsight serve saxpy --open        # write kernels and see their predictions
   warpsight serve . --port 0
   warpsight serve results --host 0.0.0.0             # others may read it, on all addresses of this machine
 """

@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
+import threading
 import time
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from warpsight.analysis.report_data.kernel import Parts, advice_data, first_report_data, profiled_report_data
 from warpsight.analysis.what_if import NONE
@@ -40,7 +44,7 @@ def answer(question: Question, listener: Tell) -> Bench | None:
     """Answer `question`, and keep what is needed to predict the kernel on other GPUs; None after an error.
 
     The process changes into the folder of the question's text, whose files are told by their names alone. Every WarpsightError is
-    told to `listener`; others are defects.
+    told to `listener`; others are defects. A fork of the process makes the advice while it makes the report.
 
     Events: `form`, the launch form, as soon as the text compiles; `note`; `progress`, with `stage`, `done` and `total`; `first`,
     the `document` of `first_report_data` as it is `shown` and the text that the kernel has `printed`; `advice`, that of the
@@ -91,16 +95,69 @@ def _answer(question: Question, tell: Tell) -> Bench:
     profiled = profile_trace(trace, gpu, watch=watch)
     first = shown(first_report_data(profiled, gpu, question.model), os.path.abspath(question.file))
     tell("first", {"document": first, "printed": printed.getvalue()})
-    advice = advice_data(profiled, gpu, question.model, watch)
-    tell("advice", advice)
-    parts = Parts(what_if=NONE, simulator=question.simulator)
-    document = profiled_report_data(
-        profiled, gpu, question.model, beside=_NO_OTHERS, parts=parts, request=request, watch=watch
-    )
+    with Beside(lambda: advice_data(profiled, gpu, question.model), lambda found: tell("advice", found)) as beside:
+        parts = Parts(what_if=NONE, simulator=question.simulator)
+        document = profiled_report_data(
+            profiled, gpu, question.model, beside=_NO_OTHERS, parts=parts, request=request, watch=watch
+        )
+        advice = beside.result()
     tell("result", {"document": document | {"advice": advice}, "printed": printed.getvalue()})
     bench = Bench(request, question.model)
     bench.keep(gpu, trace, profiled.store)
     return bench
+
+
+class Beside:
+    """What `make` gives, plain values, made by a fork of this process while this one does other work, on machines with a core for
+    it; `listener` hears of it at once. What no fork delivers is made here, when it is asked for.
+    """
+
+    def __init__(self, make: Callable[[], Any], listener: Callable[[Any], None]) -> None:
+        self._make, self._listener = make, listener
+        self._found: Any = None
+        self._pid, self._thread = 0, threading.Thread(target=self._receive, daemon=True)
+
+    def __enter__(self) -> Beside:
+        if len(os.sched_getaffinity(0)) > 1:
+            self._reading, writing = os.pipe()
+            with warnings.catch_warnings():
+                # of threads that hold a lock: the others of this process only watch its memory, and hold none that is used here
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._pid = os.fork()
+            if not self._pid:
+                self._deliver(writing)
+            os.close(writing)
+            self._thread.start()
+        return self
+
+    def _deliver(self, writing: int) -> NoReturn:
+        """In the fork."""
+        try:
+            with open(writing, "w", encoding="utf-8") as file:
+                file.write(json_line(self._make()))
+        finally:
+            os._exit(0)
+
+    def _receive(self) -> None:
+        with open(self._reading, encoding="utf-8") as file, suppress(ValueError):  # of one that has ended before its time
+            self._found = json.loads(file.read())
+            self._listener(self._found)
+
+    def result(self) -> Any:
+        """What was made. Raises what `make` raises."""
+        if self._pid:
+            self._thread.join()
+        if self._found is None:
+            self._found = self._make()
+            self._listener(self._found)
+        return self._found
+
+    def __exit__(self, *_: object) -> None:
+        if self._pid:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+            self._thread.join()
 
 
 def _watch(tell: Tell) -> Callable[[str, int, int], None]:

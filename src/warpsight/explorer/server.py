@@ -55,6 +55,7 @@ _HEADERS = {
 _BUILT = "built"
 _IS_OWNER = "warpsight.is_owner"  # in the scope of a request
 ADDRESS = "127.0.0.1"
+_Answering = Callable[[Request], Awaitable[Response]]
 
 
 class Explorer:
@@ -135,29 +136,38 @@ def application(api: Api, hosts: frozenset[str], *, any_address: bool = False) -
         yield
         await api.runs.close()
 
-    owners = [
-        ("/api/runs", api.ask, "POST"),
-        ("/api/runs/{run}", api.cancel, "DELETE"),
-        ("/api/runs/{run}/events", api.events, "GET"),
-        ("/api/runs/{run}/designs", api.designs, "POST"),
-        ("/api/gpus/{gpu}/keys", api.keys, "GET"),
-        ("/api/gpus/{gpu}/settings", api.settings, "GET"),
-    ]
-    routes = [
-        *(Route(path, _for_owner(answering), methods=[method]) for path, answering, method in owners),
-        Route("/api/start", api.start),
-        Route("/api/versions", api.versions),
-        Route("/api/versions/{number:int}", api.version),
-        Route("/api/versions/{number:int}/accesses/{line:int}", api.accesses),
-        Route("/api/versions/{number:int}/report", api.report),
-        Route("/api/changes/{before:int}/{after:int}", api.changes),
-        Route("/api/results", api.found),
-        Route("/api/results/{idents}", api.found_page),
+    page = [
         Route("/pages/{key}/{kind}/{ident}", api.page),
         Mount("/", StaticFiles(directory=Path(str(files(__package__))) / _BUILT, html=True)),
     ]
     handlers: Any = {WarpsightError: _refused}
+    routes = [*api_routes(api), *page]
     return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers), hosts, api, any_address)
+
+
+def api_routes(api: Api) -> list[Route]:
+    """What can be asked of `api`. A route is the owner's, unless it is one of those that only read."""
+    for_readers = {api.start, api.versions, api.version, api.accesses, api.report, api.changes, api.found, api.found_page}
+    every: list[tuple[str, str, _Answering]] = [
+        ("POST", "/api/runs", api.ask),
+        ("DELETE", "/api/runs/{run}", api.cancel),
+        ("GET", "/api/runs/{run}/events", api.events),
+        ("POST", "/api/runs/{run}/designs", api.designs),
+        ("GET", "/api/gpus/{gpu}/keys", api.keys),
+        ("GET", "/api/gpus/{gpu}/settings", api.settings),
+        ("GET", "/api/start", api.start),
+        ("GET", "/api/versions", api.versions),
+        ("GET", "/api/versions/{number:int}", api.version),
+        ("GET", "/api/versions/{number:int}/accesses/{line:int}", api.accesses),
+        ("GET", "/api/versions/{number:int}/report", api.report),
+        ("GET", "/api/changes/{before:int}/{after:int}", api.changes),
+        ("GET", "/api/results", api.found),
+        ("GET", "/api/results/{idents}", api.found_page),
+    ]
+    return [
+        Route(path, answering if answering in for_readers else _for_owner(answering), methods=[method])
+        for method, path, answering in every
+    ]
 
 
 class Guard:
@@ -165,7 +175,7 @@ class Guard:
 
     The name of the host keeps out pages of other sites whose names resolve to this machine; the origin and the token, which no
     other site knows and no cookie carries, keep out requests that other sites send. The owner's token is good on this machine
-    alone; with the token for readers a request reaches no route but those that read (`_IS_OWNER`).
+    alone; with the token for readers a request reaches only the routes that are named as readable (`api_routes`).
     """
 
     def __init__(self, inner: ASGIApp, hosts: frozenset[str], api: Api, any_address: bool) -> None:
@@ -222,7 +232,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _for_owner(answering: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+def _for_owner(answering: _Answering) -> _Answering:
     """The same for the owner alone."""
 
     async def answer(request: Request) -> Response:

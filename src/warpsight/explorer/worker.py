@@ -120,7 +120,9 @@ def _work(question: Question, limits: Limits, told: Connection) -> None:
         with telling:
             told.send_bytes(json.dumps([kind, data], allow_nan=False).encode())
 
-    threading.Thread(target=_watch, args=(_resident() + limits.memory_bytes, limits, tell), daemon=True).start()
+    most = _resident() + limits.memory_bytes
+    threading.Thread(target=_watch, args=(most, limits, tell), daemon=True).start()
+    os.register_at_fork(after_in_child=threading.Thread(target=_watch_fork, args=(most,), daemon=True).start)
     _limit(limits)
     module: Any = importlib.import_module(_ANSWER)  # loaded already in a process that is forked
     bench = module.answer(question, tell)
@@ -159,6 +161,13 @@ def _limit(limits: Limits) -> None:
 def _resident() -> int:
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def _watch_fork(most_resident: int) -> None:
+    """End a fork of this process past its memory. The process has the same limit, and says so if it does the work itself."""
+    while _resident() <= most_resident:
+        time.sleep(_LOOK_S)
+    os._exit(1)
 
 
 def _watch(most_resident: int, limits: Limits, tell: Callable[[str, Any], None]) -> None:

@@ -12,7 +12,7 @@ from warpsight.gpu.catalog import catalog_names
 from warpsight.gpu.document import GIVEN_IN_PYTHON, SCHEMA, Value, flatten, value_text
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import KEYS, GpuSpec
+from warpsight.gpu.spec import KEYS, Content, GpuSpec
 from warpsight.gpu.steps import BY_REFERENCE, order_timing, timing_of
 
 
@@ -60,15 +60,16 @@ def resolved(spec: GpuSpec) -> dict[str, Any]:
         document["like"] = reference.like
     if spec.description:
         document["description"] = spec.description
-    document |= _nested(spec)
-    document["sources"] = {name: _source(spec, name) for name in flatten(spec) if _source(spec, name)}
+    values = flatten(spec)
+    document |= _nested(values)
+    document["sources"] = {name: source for name in values if (source := _source(spec, name))}
     return document
 
 
-def _nested(spec: GpuSpec) -> dict[str, Any]:
-    """The values alone, by section."""
+def _nested(values: dict[str, Content]) -> dict[str, Any]:
+    """Values by key as text, by section."""
     document: dict[str, Any] = {}
-    for name, content in flatten(spec).items():
+    for name, content in values.items():
         text = value_text(name, content)
         section, _, last = name.rpartition(".")
         part = document.setdefault(section, {}) if section else document
@@ -78,7 +79,7 @@ def _nested(spec: GpuSpec) -> dict[str, Any]:
 
 def spec_hash(spec: GpuSpec) -> str:
     """SHA-256 (64 hexadecimal digits) of what a model computes with: every value and the timing that orders accesses, not texts."""
-    return hashlib.sha256(json.dumps([_nested(spec), order_document(spec)], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([_nested(flatten(spec)), order_document(spec)], sort_keys=True).encode()).hexdigest()
 
 
 def order_document(spec: GpuSpec, order: str = BY_REFERENCE) -> dict[str, str]:

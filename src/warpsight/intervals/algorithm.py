@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -136,7 +137,13 @@ class _Registers:
         return np.array(list(self.rows.values()), dtype=np.int64).reshape(-1, 3)
 
 
-def dependences(instructions: Sequence[StaticInstruction]) -> Dependences:
+# What follows from the code alone is asked for again with every GPU and every change that is evaluated: of so many kernels it is
+# kept.
+_KEPT = 8
+
+
+@lru_cache(_KEPT)
+def dependences(instructions: tuple[StaticInstruction, ...]) -> Dependences:
     """The dependences of `instructions`, guard predicates included. A register that is never written is ready from the start."""
     rules = _Registers(instructions)
     written = [rules.written(instruction) for instruction in instructions]
@@ -154,12 +161,17 @@ def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Ste
     A source that an earlier instruction of the block has read, and that was not written since, is left out: a warp issues in order,
     so the earlier instruction has waited for it, and it cannot stall the warp again.
     """
+    return _steps(instructions, tuple(block_start.tolist()))
+
+
+@lru_cache(_KEPT)
+def _steps(instructions: tuple[StaticInstruction, ...], block_start: tuple[int, ...]) -> Steps:
     known, rules = dependences(instructions), _Registers(instructions)
     registers = known.registers
     rows_of_groups = set(range(int(known.groups[0, 0]), rules.end)) if rules.rows else set()
     rows: list[_Step] = []
     start = [0]
-    for begin, end in pairwise(block_start.tolist()):
+    for begin, end in pairwise(block_start):
         waited: set[int] = set()
         for instruction in instructions[begin:end]:
             reads, writes = rules.read(instruction), rules.written(instruction)

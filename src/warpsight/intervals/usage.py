@@ -45,6 +45,13 @@ def occurrences(trace: KernelTrace, warps: Longs, *, of_lanes: bool = False) -> 
     return np.repeat(per_block, np.diff(trace.block_start))
 
 
+def lane_executions(trace: KernelTrace, warps: Longs) -> Floats:
+    """Active lanes summed over all warp executions of each pc, float64 [instructions]; `warps` as `path_use` gives them."""
+    runs = np.repeat(warps, np.diff(trace.paths.offset)) * trace.paths.repeat.astype(np.int64) * trace.paths.lanes
+    per_block = np.bincount(trace.paths.block, runs, len(trace.block_start) - 1)
+    return np.repeat(per_block, np.diff(trace.block_start))
+
+
 # -- The memory requests of each instruction, from the counts of the caches: one definition for demands, intervals and explanations.
 
 

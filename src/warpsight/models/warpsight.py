@@ -38,13 +38,13 @@ WARPSIGHT_PARTS = {
     "overlap": "requests of one access are in the load-store unit and in the memory system at the same time",
     "atomics": "an L2 slice reads and writes each sector of an atomic, and serves lanes that share an address one after the other",
     "spread": "traffic that goes to few slices or channels at a time has only their bandwidth",
-    "asynchronous": "where warps wait on mbarriers or copy asynchronously the block is the customer; copies go beside it",
+    "asynchronous": "where warps wait on mbarriers or copy asynchronously the block is the customer; copies run beside it",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "step-overlap": "under lrr some warps of a block issue while others are at the load-store unit: the longer service counts",
-    "even-pace": "under lrr the blocks of an SM have one pace: the last wave ends with one stall, and begins in the one before",
-    "barriers": "under gto barriers hold the warps of a block together: the block is the customer, the more so the more there are",
+    "even-pace": "under lrr all blocks of an SM are equally fast: the last wave ends with one stall and overlaps the one before",
+    "barriers": "under gto barriers hold the warps of a block together: the more there are, the more the block is the customer",
     "last-warp": "the launch ends with its last warp, whose stalls no other warp hides",
-    "launch": "grids begin and end, the GPU sends blocks to SMs at its pace, and blocks and their warps do not start at once",
+    "launch": "grids begin and end, the GPU starts blocks one after the other, and blocks and their warps do not start at once",
     "unequal-blocks": "blocks with different work leave SMs idle at the end, and no launch ends before its slowest warp",
 }
 

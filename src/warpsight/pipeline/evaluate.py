@@ -228,9 +228,9 @@ def miss_profile(
         return simulation.run()
     if before is None:
         own = simulation.left() if own is None else own
-        return simulation.run(own)[0], own
+        return simulation.misses(own), own
     of_before = trace_occupancy(before, gpu)
-    return simulation.run(simulated(before, machine(of_before), of_before.blocks_per_sm).left())[0], own
+    return simulation.misses(simulated(before, machine(of_before), of_before.blocks_per_sm).left()), own
 
 
 def _misses_of_waves(

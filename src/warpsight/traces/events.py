@@ -80,14 +80,23 @@ class EventReader:
         self._counts = np.array([instruction.sector_bytes for instruction in trace.instructions], dtype=np.int64)
         # memory instructions of basic block b are entries start[b] to start[b + 1] of `_memory`
         self._start = np.searchsorted(self._memory, np.asarray(trace.block_start)).astype(np.int64)
-        self._paths: dict[int, tuple[Longs, Longs, Longs, Longs]] = {}
+        self._paths: dict[int, Longs] = {}
 
     def read(self, chunk: TraceChunk) -> ChunkEvents:
         """The events of `chunk`, a consistent part of the trace."""
-        parts = [self._path(path) for path in chunk.path.tolist()]
-        lengths = np.array([len(part[0]) for part in parts], dtype=np.int64)
-        warp = np.repeat(np.arange(len(parts)), lengths)
-        pc, run, turn, offset = (np.concatenate([part[k] for part in parts]) if parts else np.zeros(0, np.int64) for k in range(4))
+        paths, number = np.unique(chunk.path, return_inverse=True)
+        parts = [self._path(path) for path in paths.tolist()]
+        sizes = np.array([part.shape[1] for part in parts], dtype=np.int64)
+        lengths = sizes[number]
+        warp = np.repeat(np.arange(len(number)), lengths)
+        if len(parts) == 1:
+            pc, run, turn, offset = np.tile(parts[0], len(number))
+        elif parts:  # each warp's events are those of its path, in the table of all
+            begin, ends = np.cumsum(sizes) - sizes, np.cumsum(lengths)
+            at = np.arange(len(warp)) + np.repeat(begin[number] - (ends - lengths), lengths)
+            pc, run, turn, offset = np.concatenate(parts, axis=1)[:, at]
+        else:
+            pc, run, turn, offset = np.zeros((4, 0), np.int64)
         byte = offset + np.asarray(chunk.event_offset)[warp]
         sectors, counted = np.zeros(len(byte), np.int64), self._counts[pc]
         for place in range(int(counted.max(initial=0))):
@@ -97,8 +106,8 @@ class EventReader:
         lanes = np.asarray(self._trace.paths.lanes)[run].astype(np.int64)
         return ChunkEvents(warp, pc, lanes, run, turn, byte, sectors, first)
 
-    def _path(self, path: int) -> tuple[Longs, Longs, Longs, Longs]:
-        """Pc, run, repetition and byte offset of each event of a warp on path number `path`."""
+    def _path(self, path: int) -> Longs:
+        """Pc, run, repetition and byte offset of each event of a warp on path number `path`: int64 [4, events]."""
         if path not in self._paths:
             table = self._trace.paths
             runs = slice(int(table.offset[path]), int(table.offset[path + 1]))
@@ -110,5 +119,5 @@ class EventReader:
             # a run with events has at least one in each repetition
             pc = self._memory[self._start[block[run]] + within % each[run]]
             width = self._width[pc]
-            self._paths[path] = pc, run + runs.start, within // each[run], np.cumsum(width) - width
+            self._paths[path] = np.stack([pc, run + runs.start, within // each[run], np.cumsum(width) - width])
         return self._paths[path]

@@ -71,7 +71,8 @@ def _speed_of_light() -> Iterable[Metric]:
     for unit, label in (("gpc", "SM Frequency"), ("sm", ""), ("smsp", "")):
         yield Metric(f"{unit}__cycles_elapsed.avg.per_second", label, "hz", _CLOCK, lambda q: q.gpu.core_clock_hz)
     yield Metric("gpc__cycles_elapsed.max", "Elapsed Cycles", "cycle", "cycles of the prediction", lambda q: q.prediction.cycles)
-    yield Metric("sm__cycles_elapsed.max", "", "cycle", "the same", lambda q: q.prediction.cycles)
+    for roll_up in ("avg", "max"):
+        yield Metric(f"sm__cycles_elapsed.{roll_up}", "", "cycle", "the same", lambda q: q.prediction.cycles)
     yield Metric(f"gpu__compute_memory_throughput{_ELAPSED}", "Memory Throughput", "%",
                  "the largest of L1, network, L2 and DRAM, each in percent of its peak (speed of light of a report)",
                  lambda q: max(q.utilization[name] for name in ("l1", "noc", "l2", "dram")))
@@ -86,6 +87,7 @@ def _speed_of_light() -> Iterable[Metric]:
                  lambda q: q.utilization["l2"])
     yield Metric("sm__cycles_active.avg", "SM Active Cycles", "cycle",
                  "elapsed cycles without `idle` and without the begin and end of the grid", lambda q: q.active_cycles)
+    yield Metric("smsp__cycles_active.avg", "", "cycle", "the same", lambda q: q.active_cycles)
     yield Metric(f"sm__throughput{_ELAPSED}", "Compute (SM) Throughput", "%",
                  "the largest of issue slots, functional units and instructions that the load-store unit begins",
                  lambda q: max(100.0 * q.issue, q.busiest_pipe, q.lsu_issue) * q.active_cycles / q.prediction.cycles)
@@ -115,6 +117,14 @@ def _compute() -> Iterable[Metric]:
                      _of(Quantities.pipe, unit))
     yield Metric(f"sm__inst_executed_pipe_lsu{_ACTIVE}", "", "%", "memory instructions x `sm.access_interval` / active cycles",
                  lambda q: q.lsu_issue)
+    for pipe, classes in (("alu", ("int",)), ("fma", ("fp32", "imad")), ("fp16", ("fp16",)), ("fp64", ("fp64",)),
+                          ("tensor", ("tensor",)), ("uniform", ("uniform",)), ("xu", ("sfu",))):  # fmt: skip
+        for unit in ("sm", "smsp"):
+            yield Metric(f"{unit}__inst_executed_pipe_{pipe}.sum", "", "inst", f"warp instructions ({', '.join(classes)})",
+                         _of(lambda q, c: sum(map(q.executed, c)), classes))
+    for unit in ("sm", "smsp"):
+        yield Metric(f"{unit}__inst_executed_pipe_lsu.sum", "", "inst", "memory instructions with an active lane",
+                     lambda q: q.lsu_instructions)
 
 
 def _memory() -> Iterable[Metric]:
@@ -155,8 +165,14 @@ def _l1_hit_rate(q: Quantities) -> float | None:
 _OPS = {"ld": LOAD, "st": STORE, "atom": ATOM, "red": RED}
 
 
+def _l1_sectors(q: Quantities) -> float:
+    return sum(q.sectors(GLOBAL, access) for access in _OPS.values()) + sum(q.sectors(LOCAL, each) for each in (LOAD, STORE))
+
+
 def _first_level() -> Iterable[Metric]:
     """L1 and shared memory."""
+    yield Metric("l1tex__t_sectors.sum", "", "sector", "sectors of all accesses to global and local memory", _l1_sectors)
+    yield Metric("l1tex__t_bytes.sum", "", "byte", "the same x 32 bytes", lambda q: SECTOR_BYTES * _l1_sectors(q))
     for space, ops in ((GLOBAL, tuple(_OPS)), (LOCAL, ("ld", "st"))):
         for op in ops:
             names, at = f"pipe_lsu_mem_{space}_op_{op}", (space, _OPS[op])
@@ -164,6 +180,10 @@ def _first_level() -> Iterable[Metric]:
                          _of(Quantities.requests, *at))
             yield Metric(f"l1tex__t_sectors_{names}.sum", "", "sector", "sectors that they touch, coalesced",
                          _of(Quantities.sectors, *at))
+            yield Metric(f"l1tex__t_bytes_{names}.sum", "", "byte", "the same x 32 bytes",
+                         _of(lambda q, *a: SECTOR_BYTES * q.sectors(*a), *at))
+            yield Metric(f"l1tex__t_bytes_{names}.sum.per_second", "", "byte/s", "the same over the time",
+                         _of(lambda q, *a: SECTOR_BYTES * q.sectors(*a) / q.prediction.seconds, *at))
             yield Metric(f"l1tex__average_t_sectors_per_request_{names}.ratio", "", "sector/request", "sectors / requests",
                          _of(lambda q, *a: _ratio(q.sectors(*a), q.requests(*a)), *at))
         names = f"pipe_lsu_mem_{space}_op_ld"
@@ -176,12 +196,15 @@ def _first_level() -> Iterable[Metric]:
     for op in ("ld", "st"):
         access = _OPS[op]
         for space in (GLOBAL, LOCAL, SHARED):
-            yield Metric(f"smsp__sass_inst_executed_op_{space}_{op}.sum", "", "inst", "executed instructions with an active lane",
-                         _of(Quantities.requests, space, access))
+            for name in ("sass_inst_executed", "inst_executed"):
+                yield Metric(f"smsp__{name}_op_{space}_{op}.sum", "", "inst", "executed instructions with an active lane",
+                             _of(Quantities.requests, space, access))
         yield Metric(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum", "", "", "passes through the banks",
                      _of(Quantities.wavefronts, access))
         yield Metric(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum", "", "",
                      "passes beyond those of an access without conflicts", _of(Quantities.conflicts, access))
+    yield Metric("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "", "", "loads and stores together",
+                 lambda q: q.wavefronts(LOAD) + q.wavefronts(STORE))
     yield Metric("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "", "", "loads and stores together",
                  lambda q: q.conflicts(LOAD) + q.conflicts(STORE))
 
@@ -198,6 +221,7 @@ def _second_level() -> Iterable[Metric]:
                      _of(lambda q, k: _percent(q.l2_hits[k], q.l2_sectors[k]), kind))
     for name in ("lts__t_sectors.sum", "lts__t_sectors_srcunit_tex.sum"):
         yield Metric(name, "", "sector", "reads, writes and atomics of the SMs", lambda q: sum(q.l2_sectors.values()))
+    yield Metric("lts__t_bytes.sum", "", "byte", "the same x 32 bytes", lambda q: SECTOR_BYTES * sum(q.l2_sectors.values()))
     yield Metric("lts__t_sectors_lookup_hit.sum", "", "sector", "those that hit", lambda q: sum(q.l2_hits.values()))
     yield Metric("lts__t_sectors_lookup_miss.sum", "", "sector", "the others",
                  lambda q: sum(q.l2_sectors.values()) - sum(q.l2_hits.values()))
@@ -246,6 +270,16 @@ def _warp_states() -> Iterable[Metric]:
                      _of(lambda q, r: _percent(q.states[r], q.warp_latency), reason))
 
 
+# The arithmetic from which roofline scripts compute floating-point operations, by the opcodes of machine code.
+_ARITHMETIC = {
+    **{f"{kind}{op}": (name, f"{name}32I") for kind, letter in (("f", "F"), ("d", "D")) for op in ("add", "mul", "fma")
+       for name in (letter + op.upper(),)},
+    **{f"h{op}": (name, f"{name}_32I") for op in ("add", "mul", "fma") for name in (f"H{op.upper()}2",)},
+}  # fmt: skip
+
+_MOVES = {"hfma": ", also where the assembler uses it to load a constant"}
+
+
 def _instructions() -> Iterable[Metric]:
     for verb in ("executed", "issued"):
         how = "warp instructions of the trace" if verb == "executed" else "as executed: an instruction issues once"
@@ -255,6 +289,11 @@ def _instructions() -> Iterable[Metric]:
             yield Metric(f"{unit}__inst_{verb}.sum", label, "inst", how, lambda q: float(q.header.warp_instructions))
     yield Metric("smsp__thread_inst_executed.sum", "", "inst", "thread instructions of the trace",
                  lambda q: float(q.header.thread_instructions))
+    for op, opcodes in _ARITHMETIC.items():
+        for unit in ("sm", "smsp"):
+            yield Metric(f"{unit}__sass_thread_inst_executed_op_{op}_pred_on.sum", "", "inst",
+                         f"lanes that execute {opcodes[0]}, at level `sass`{_MOVES.get(op, '')}; n/a if a predicate guards one",
+                         _of(Quantities.thread_instructions, *opcodes))
 
 
 def _launch() -> Iterable[Metric]:
@@ -326,13 +365,13 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _table()}
 
 # Stall reasons that have no counterpart in a prediction, by a regular expression, and why.
 UNKNOWN_STALLS = {
-    "branch_resolving": "a branch takes its issue slot, and no time until its target is known",
-    "(no_instruction|imc_miss)": "instructions and constants are always in their caches",
-    "dispatch_stall": "the dispatcher accepts every instruction that a scheduler has selected",
-    "drain": "a warp ends with its last instruction; the stores on their way keep the launch, not the warp",
-    "membar": "a fence takes its issue slot; where warps that copy wait for others that compute, its wait is in their reasons",
-    "sleeping": "`nanosleep` takes its issue slot and no time",
-    "gmma": "the wait for products of a warp group counts with the waits for results and for the tensor cores",
+    "branch_resolving": "a branch takes only its issue slot; its target is known at once",
+    "(no_instruction|imc_miss)": "instructions and constants always hit in their caches",
+    "dispatch_stall": "the dispatch unit accepts every selected instruction",
+    "drain": "a warp ends with its last instruction; outstanding stores extend the launch, not the warp",
+    "membar": "a fence takes only its issue slot; if copying warps wait for computing warps, that wait counts under their reasons",
+    "sleeping": "`nanosleep` takes only its issue slot",
+    "gmma": "the wait for the products of a warp group is counted as waiting for results and for the tensor cores",
 }
 
 # Metrics of Nsight Compute that a prediction cannot have, by a regular expression, and why.
@@ -340,7 +379,8 @@ ABSENT = {
     r"dram__cycles.*|.*fbpa__.*": "a GPU's description has the bandwidth of its memory, not the clock",
     r".*pcsamp.*|.*pmsampling.*|.*[._]Triage.*": "it is sampled over the time of a run",
     r".*\.(min|max)(\..*)?": "all SMs, slices and channels are predicted as one mean",
-    r".*pred_on.*": "a trace has the lanes at the beginning of a basic block, without predicates",
+    r".*pred_on.*": "a trace has the lanes at the beginning of a basic block, without predicates; only additions, multiplications "
+    "and fused multiply-adds of floating-point numbers are counted",
     r".*(branch_targets|divergent_branch).*": "a trace has the paths of warps, not the targets of each branch",
     r".*(_tex_|texture|surface|pipe_tex|texin).*": "textures and surfaces take the path of global memory here",
     r".*(nvlink|pcie|peer|sysmem|ltc__|c2clink|gcomp|ecc).*": "the models end at the GPU's own memory, without ECC and compression",

@@ -20,7 +20,16 @@ from warpsight.gpu.occupancy import block_limits
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.demands import unit_cycles
 from warpsight.intervals.interval_profile import CAUSES
-from warpsight.intervals.usage import conflict_passes, dram_bytes, hit_rates, l1_cycles, l2_sectors, occurrences, path_use
+from warpsight.intervals.usage import (
+    conflict_passes,
+    dram_bytes,
+    hit_rates,
+    l1_cycles,
+    l2_sectors,
+    lane_executions,
+    occurrences,
+    path_use,
+)
 from warpsight.isa.sass.native import NO_BARRIER
 from warpsight.models.interval_model import residency
 from warpsight.pipeline.evaluate import ProfiledTrace
@@ -86,6 +95,22 @@ class Quantities:
         """Warp instructions of an op class."""
         return self._sum(self._times, np.array([each.op_class == op_class for each in self._instructions], dtype=np.bool_))
 
+    def thread_instructions(self, *opcodes: str) -> float | None:
+        """Thread instructions of machine code with these opcodes. None for PTX, and if a predicate guards one of them: a trace has
+        the lanes at the beginning of a basic block, not those whose predicate holds.
+        """
+        texts = self.profiled.trace.extra.get("sass", {})
+        chosen = [each.pc for each in self._instructions if each.opcode.partition(".")[0] in opcodes]
+        if self.header.level != "sass" or any(texts.get(str(pc), "@").startswith("@") for pc in chosen):
+            return None
+        trace = self.profiled.trace
+        return float(lane_executions(trace, path_use(trace)[0])[chosen].sum()) * self._scale
+
+    @cached_property
+    def lsu_instructions(self) -> float:
+        """Instructions that the load-store unit executes: accesses to memory with at least one active lane."""
+        return self._sum(np.maximum(self._misses.executions, self._misses.shared_executions))
+
     def pipe(self, unit: str) -> float:
         """Active cycles in which the functional units of an op class are occupied, in percent. Reads of special registers take
         none of the units that Nsight Compute names.
@@ -102,9 +127,7 @@ class Quantities:
     @cached_property
     def lsu_issue(self) -> float:
         """Memory instructions per active cycle, in percent of those that the load-store unit of an SM can begin."""
-        misses = self._misses
-        begun = self._sum(np.maximum(misses.executions, misses.shared_executions)) * self.gpu.sm.access_interval_cycles
-        return 100.0 * begun / (self.gpu.sm_count * self.active_cycles)
+        return 100.0 * self.lsu_instructions * self.gpu.sm.access_interval_cycles / (self.gpu.sm_count * self.active_cycles)
 
     # -- Memory: requests of instructions, sectors, lines and bytes.
 

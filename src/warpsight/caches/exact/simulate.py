@@ -64,6 +64,14 @@ class CacheSimulation:
 
     def run(self, before: L2Lines | None = None) -> tuple[MissProfile, L2Lines]:
         """The misses of the launch, and the lines that it leaves in the L2, which holds `before` at its start (None: nothing)."""
+        found, memory = self._simulated(before)
+        return found, lines_of(memory, self._gpu.l2.ways)
+
+    def misses(self, before: L2Lines | None = None) -> MissProfile:
+        """The misses alone, as `run` has them."""
+        return self._simulated(before)[0]
+
+    def _simulated(self, before: L2Lines | None) -> tuple[MissProfile, Memory]:
         gpu = self._gpu
         memory = _initial_memory(self._machine, self._program, gpu)
         memory.put("block_order", self._order)
@@ -73,7 +81,7 @@ class CacheSimulation:
         if self._is_clocked:
             near, far, dram = gpu.l2.latency_cycles, gpu.l2.far_latency_cycles, gpu.dram.latency_cycles
             found = replace(found, l2_latency_cycles=near, far_latency_cycles=far, dram_latency_cycles=dram)
-        return found, lines_of(memory, gpu.l2.ways)
+        return found, memory
 
     def left(self) -> L2Lines:
         """What the launch leaves in an empty L2. Where no line is evicted, it need not be simulated."""
@@ -95,7 +103,7 @@ def simulate_caches(
     FormatError for a trace that contradicts itself.
     """
     simulation = CacheSimulation(trace, gpu, blocks_per_sm, interleaving=interleaving, progress=progress)
-    return simulation.run(simulation.left() if warm else None)[0]
+    return simulation.misses(simulation.left() if warm else None)
 
 
 def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None, observer: Observer | None) -> None:

@@ -113,7 +113,7 @@ def wave_misses(
     # half of the launch has run before the block in its middle
     seen: dict[int, Traffic] = {}
     rest = simulated(part_of(trace, ~opening), progress=progress, observer=seen.__setitem__)
-    following, _ = rest.run(_aged(left, gpu, room if warm else lines / 2))
+    following = rest.misses(_aged(left, gpu, room if warm else lines / 2))
     return WaveMisses(_each_wave(first, following, sample.measured), _each_traffic(seen, sample))
 
 

@@ -140,8 +140,7 @@ class KernelBuilder(WarpFunction):
             if self._emit_left(emitter, instruction):
                 continue
             emitter.begin(instruction)
-            if self.probes and (probed := self.instructions.addresses(emitter, instruction)) is not None:
-                emit_probe(emitter, *probed)
+            self._emit_probe(emitter, instruction)
             if self.checks:
                 note_order(emitter, instruction)
                 note_members(emitter, instruction)
@@ -154,6 +153,10 @@ class KernelBuilder(WarpFunction):
         emitter.leave_block(block)
         self.go_on(builder, block + 1)
 
+    def _emit_probe(self, emitter: Emitter, instruction: Instruction) -> None:
+        if self.probes and (probed := self.instructions.addresses(emitter, instruction)) is not None:
+            emit_probe(emitter, *probed)
+
     def _emit_left(self, emitter: Emitter, instruction: Instruction) -> bool:
         """Emit what the slice leaves of an instruction: nothing, or its record alone. False where it leaves all of it."""
         if self.slice is None:
@@ -161,6 +164,7 @@ class KernelBuilder(WarpFunction):
         needed = self.slice.recorded.get(instruction.index)
         if needed is not None:
             emitter.begin_recorded(instruction, needed)
+            self._emit_probe(emitter, instruction)
             self.instructions.emit(emitter, instruction)
             emitter.end_recorded()
         elif instruction.index not in self.slice.skipped:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -193,8 +193,8 @@ def lane_addresses(
     for each other, as their order is not that of the trace.
     Raises as `emulate` does, and ValueError for more than two accesses of one instruction.
     """
-    apart = launch.cluster_blocks > 1
-    prepared = prepare_kernel(source, launch.kernel, architecture=architecture, checks=options.check, probes=True, clustered=apart)
+    how: Any = {"checks": options.check, "clustered": launch.cluster_blocks > 1, "traced": None if options.check else launch}
+    prepared = prepare_kernel(source, launch.kernel, architecture=architecture, probes=True, **how)
     if prepared.native.graph.waits.spinning:
         return [None] * len(accesses)
     probes = Probes(len(prepared.function.instructions), accesses)
