@@ -72,7 +72,7 @@ def profile_provenance(profile: IntervalProfile, gpu: GpuSpec, origin: str) -> d
 
 
 def merged_provenance(by_model: dict[str, Any], by_run: dict[str, Any]) -> dict[str, Any]:
-    """What the model says of its answer and what the run knows, the model's note among the notes."""
-    model = by_model.get("model")
-    note = model.get("note") if isinstance(model, dict) else None
-    return {**by_model, **by_run, "notes": [*by_run["notes"], *([note] if note else [])]}
+    """What the model says of its answer and what the run knows, the notes of the model and of the board's power among the notes."""
+    parts = (by_model.get(name) for name in ("model", "power"))
+    notes = [part["note"] for part in parts if isinstance(part, dict) and part.get("note")]
+    return {**by_model, **by_run, "notes": [*by_run["notes"], *notes]}
