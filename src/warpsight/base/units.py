@@ -1,7 +1,7 @@
 """Numbers as people write and read them: quantities with units from text and back, and numbers formatted for reports.
 
-Quantities become numbers in base units (Hz, B, B/s, cycles, ns, count, W, pJ) and back without loss. Formatted numbers are rounded: for
-reports, never for files.
+Quantities become numbers in base units (Hz, B, B/s, cycles, ns, count, W, pJ) and back without loss. Formatted numbers are rounded:
+for reports, never for files.
 
 Sizes are written in binary units (KiB, MiB, GiB) or plain bytes; `KB` is refused for them, because GPU papers write it for
 1,024 bytes and data sheets for 1,000. Bandwidths are decimal (GB/s) as everywhere in the field, or binary (GiB/s). Case
@@ -66,8 +66,8 @@ _LONGEST = 64
 def parse_quantity(text: str, dimension: str, *, key: str, place: str = "") -> int | float:
     """The number that `text` (`1.4 GHz`, `96KiB`, `25 cycles`, `28`) stands for, in the base unit of `dimension`.
 
-    Sizes, cycles and counts give int, frequencies (Hz), bandwidths (B/s), times (ns), powers (W), energies (pJ) and shares the nearest float. The value is
-    exact before that last rounding. Raises what `exact_quantity` raises.
+    Sizes, cycles and counts give int, frequencies (Hz), bandwidths (B/s), times (ns), powers (W), energies (pJ) and shares the
+    nearest float. The value is exact before that last rounding. Raises what `exact_quantity` raises.
     """
     value = exact_quantity(text, dimension, key=key, place=place)
     return float(value) if dimension in FRACTIONAL else int(value)

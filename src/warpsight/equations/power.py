@@ -2,9 +2,9 @@
 
     P(f) = fixed + V(f)^2 [(clocked + active SMs x sm) f / f0 + sum of events of the chip / t(f)] + DRAM bytes x energy / t(f)
 
-f0 is `power.clock`, at which the voltage V is 1 and the powers and energies hold; t(f) is the time of the launch at the clock f. The
-form is that of AccelWattch (Kandiah et al., MICRO 2021, sections 3 and 4.4): constant, static and dynamic power, the dynamic one
-the sum of events by their energies, and proportional to V^2 f. Leakage is a part of `fixed`. `[D]` are design points.
+f0 is `power.clock`, at which the voltage V is 1 and the powers and energies hold; t(f) is the time of the launch at the clock f.
+The form is that of AccelWattch (Kandiah et al., MICRO 2021): constant power, static power of the SMs that are active, and events by
+their energies, in proportion to V^2. Leakage is a part of `fixed`. `[D]` are design points.
 """
 
 from __future__ import annotations
