@@ -253,6 +253,9 @@ def check_geometry(values: dict[str, Value], problems: Problems) -> None:
     if values["power.limit"].content and not values["power.clock"].content:
         problems.add("power.limit is given, but what the GPU's events take is not known", place=values["power.limit"].place,
                      remedy="give power.clock and the energies of the section power, or leave the limit out")
+    if values["power.floor"].content and _number(values, "power.floor") >= _number(values, "power.clock"):
+        problems.add("power.floor is not below power.clock", place=values["power.floor"].place,
+                     remedy="give the clock below which the voltage does not fall, and at power.clock the highest")
     if values["l1.carve_out"].content and values["compute_capability"].content not in CARVE_OUTS:
         problems.add("l1.carve_out is true, but CUDA's steps are known from compute capability 7.0 on",
                      place=values["l1.carve_out"].place, remedy="state compute_capability, or write l1.carve_out: false")
