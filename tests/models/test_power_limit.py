@@ -1,6 +1,6 @@
 """Does the power of a board follow from its events as published, and does its limit give the clock that was measured?
 
-The measurements are those of github.com/KookiesNKareem/kiln, calibration of energies on an A100 SXM4 40 GB.
+The measurements are those of github.com/KookiesNKareem/kiln (calibration/energy/README.md), an A100 SXM4 40 GB.
 """
 
 from __future__ import annotations
@@ -162,6 +162,6 @@ def test_limit_of_a_gpu_whose_energies_are_not_known_is_refused() -> None:
         load_gpu("mdm-pascal", ["power.limit=200W"])
 
 
-@pytest.mark.parametrize("name", ["mdm-pascal", "gpumech", "rtx3080", "titan-v", "b200"])
+@pytest.mark.parametrize("name", ["mdm-pascal", "gpumech", "rtx3080", "titan-v", "b200", "h100-pcie"])
 def test_gpus_without_published_energies_have_no_limit(name: str) -> None:
     assert load_gpu(name).power.limit_w == 0
