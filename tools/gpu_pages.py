@@ -28,6 +28,7 @@ TITLES = {
     "initiation": "`initiation`: initiation interval by op class", "l1": "`l1`: of one SM", "noc": "`noc`: between SMs and L2",
     "l2": "`l2`: the last-level cache", "dram": "`dram`",
     "dispatch": "`dispatch`: what it costs to launch a grid and to place its blocks",
+    "power": "`power`: what the board may draw, and what draws it",
 }  # fmt: skip
 PARAMETERS = """### Parameters of models
 

@@ -29,7 +29,7 @@ import warpsight
 from marked_page import put
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import peak_flops
-from warpsight.result.prediction import relative_error
+from warpsight.result.prediction import Prediction, relative_error
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.store import save_trace
 
@@ -49,7 +49,15 @@ def at_clock(ghz: float) -> tuple[str, str]:
 # The workstation GPU is a larger GB202 than the catalogue's rtx5090. Its tensor cores have the same rate with 32- as with 16-bit
 # sums, 1,024 operations a clock and SM, at 2.22 GHz: results/mma_rate_probe.csv. So are its rates in FP8, twice those of FP16.
 _FULL_RATE = ("initiation.tensor_fp32acc=16 cycles", "initiation.tensor_fp8_fp32acc=16 cycles")
-PRO_6000 = ("sm_count=188", "l2.size=128MiB", "l2.slices=128", *_FULL_RATE)
+# Power: the A100's energies times 0.606, with which `gpu_burn -tc` takes 300 W at 1,417 MHz and 124.2 TFLOPS in TF32, and a
+# voltage that is a line through the square roots of (power - 40 W) / clock at nine limits from 250 to 500 W
+# (github.com/Visual-Synthesizer/rtx6kpro, Server and Max-Q); 65 W between kernels at 2.27 GHz (results/clock_state_*.txt);
+# GDDR7 as GDDR6X, 15.9 pJ a bit beyond the L2 (github.com/bang001/gpupower0701, RTX 3090). None is from the rows predicted here.
+_POWER = (
+    "limit=300W", "fixed=40W", "clock=2.22GHz", "floor=1.252GHz", "floor_voltage=0.781", "clocked=25W", "sm=0.744W", "lane=5.14pJ",
+    "product=2.48nJ", "shared=1.58pJ", "l1=2.27pJ", "l2=15pJ", "dram=127pJ",
+)  # fmt: skip
+PRO_6000 = ("sm_count=188", "l2.size=128MiB", "l2.slices=128", *_FULL_RATE, *(f"power.{each}" for each in _POWER))
 WORKSTATION, SLOWER = "RTX PRO 6000 Max-Q", "RTX PRO 6000 Max-Q at 2.06 GHz"
 GPUS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # the catalogue's name, the architecture, what is changed
     "A100": ("a100", "sm_80", ()), "H100 SXM": ("h100-sxm", "sm_90", ()),
@@ -86,12 +94,17 @@ FORMATS = {  # of the kernels of gemm_mma_fp8.cu; a 4-bit number that is alone i
 }  # fmt: skip
 
 
-def predicted(trace: KernelTrace, gpu: str, *changes: str, before: str = "warm") -> float:
-    """Seconds of a launch as `warpsight` predicts them, with further changes of the GPU's description; `before`: the L2's state."""
+def predicted_on(trace: KernelTrace, gpu: str, *changes: str, before: str = "warm") -> Prediction:
+    """A launch as `warpsight` predicts it, with further changes of the GPU's description; `before`: the L2's state."""
     name, _, known = GPUS[gpu]
     values = dict(change.split("=") for change in (*known, *changes))
     overrides = [f"{key}={value}" for key, value in values.items()]
-    return warpsight.predict(trace, gpu=name, overrides=overrides, caches_before=before).seconds
+    return warpsight.predict(trace, gpu=name, overrides=overrides, caches_before=before)
+
+
+def predicted(trace: KernelTrace, gpu: str, *changes: str, before: str = "warm") -> float:
+    """Its seconds."""
+    return predicted_on(trace, gpu, *changes, before=before).seconds
 
 
 def simulated(trace: KernelTrace, gpu: str) -> float | None:
@@ -344,6 +357,32 @@ def means(found: Rates) -> str:
     return "\n".join(lines)
 
 
+def power(sources: Path, folder: Path) -> str:
+    """The rows whose clock the board's power limit lowers: with and without it, by the work of the launches that are predicted."""
+    lines = [
+        "| table, line | part | GPU | kernel | M = N = K | TFLOPS | without limit | error | with limit | error | clock |",
+        "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    errors: dict[str, list[tuple[float, float]]] = {part: [] for part in PARTS}
+    for row in rows(sources):
+        shape = row.slice if row.sliced else (row.size,) * 3
+        if row.gpu != TABLES[row.table] or row.size < LEAST_LIMITED:
+            continue
+        trace = trace_of(row, shape, sources, folder)
+        free, held = (predicted_on(trace, row.gpu, *changes) for changes in (("power.limit=0W",), ()))
+        clock = held.cycles / held.seconds
+        rates = [2e-12 * prod(shape) / each.seconds for each in (free, held)]
+        first, second = (relative_error(rate, row.tflops) for rate in rates)
+        errors[row.part].append((abs(first), abs(second)))
+        size = f"{row.size}{', slice' if row.sliced else ''}"
+        lines.append(f"| `{row.table}`, {row.line} | {row.part} | {row.gpu} | `{row.kernel}` | {size} | {row.tflops:.1f} | "
+                     f"{_errors(list(rates), row.tflops)} | {clock / 1e9:.2f} GHz |")  # fmt: skip
+    sums = ("", *(f"{part}, {len(each)} rows: mean error {100 * mean(e for e, _ in each):.0f} % without the limit, "
+                  f"{100 * mean(e for _, e in each):.0f} % with it." for part, each in errors.items()))  # fmt: skip
+    return "\n".join([*lines, *sums])
+
+
+LEAST_LIMITED = 2048  # smaller products are below the limit, and the board is too: 44 to 173 W in clock_state_mma_session.txt
 PROFILES = {"ncu_sm120_mma_warptile_8192.txt": "mma_warptile@s2"}  # the kernel's name in the sweep
 
 
@@ -476,6 +515,7 @@ def main() -> None:
         found = rates_of(arguments.sources, folder)
         tables = {"ladder": ladder(found), "tau": taus(found), "means": means(found)}
         tables |= {"profiled": profiled(arguments.sources, folder), "tuned": tuned(folder)}
+        tables["power"] = power(arguments.sources, folder)
     print(*tables.values(), sep="\n\n")
     if arguments.write:
         put(PAGE, COMMAND, tables)

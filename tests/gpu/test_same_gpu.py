@@ -91,6 +91,9 @@ def test_equal_values_give_an_equal_prediction_however_they_were_written(
         assert cycles_of(trace, gpu, method) == expected
 
 
+POWER = ["power.clock=1.4GHz"]  # what a power limit needs beside it
+
+
 def other(key: str) -> str:
     """Another value of a key of the base, which fits with the rest."""
     known, now = key_of(key), flatten(load_gpu(BASE)).get(key)
@@ -114,7 +117,7 @@ def other(key: str) -> str:
 @pytest.mark.parametrize("key", [key for key in flatten(load_gpu(BASE)) if len(KEYS[key].choices) != 1])
 def test_key_enters_the_step_that_the_table_says_and_no_other_before(key: str) -> None:
     """A step's view decides what is shared: a key that no view has is read by the models or by the simulator."""
-    base = load_gpu(BASE, ["compute_capability=8.6"] if key == "l1.carve_out" else [])
+    base = load_gpu(BASE, ["compute_capability=8.6"] if key == "l1.carve_out" else POWER if key.startswith("power.") else [])
     design = load_gpu(base, [f"{key}={other(key)}"])
     assert spec_hash(design) != spec_hash(base)
     step = KEYS[key].step
@@ -138,7 +141,7 @@ def test_no_number_that_models_alone_read_is_without_effect(trace: KernelTrace, 
     monkeypatch.setattr(Design, "parameter", noted)
     profile = profile_trace(trace, load_gpu(BASE)).profile
     for name in model_names():
-        get_model(name).predict(profile, load_gpu(BASE))
+        get_model(name).predict(profile, load_gpu(BASE, ["power.limit=300W", *POWER]))
     assert {*(key.name for key in KEYS.values() if key.step == MODEL), *every_parameter()} <= read
 
 

@@ -12,8 +12,8 @@ from warpsight.gpu.occupancy import Occupancy
 from warpsight.intervals.algorithm import PathStats
 from warpsight.intervals.build import build_profile
 from warpsight.intervals.demands import busiest_on_path, stall_in_step, work_imbalance
-from warpsight.intervals.interval_profile import ResourceDemands
-from warpsight.intervals.usage import conflict_passes
+from warpsight.intervals.interval_profile import Activity, ResourceDemands
+from warpsight.intervals.usage import activity, conflict_passes
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -180,3 +180,19 @@ def test_slowest_warp_is_measured_against_the_mean_of_all() -> None:
     found = build_profile(launched, misses(1), gpu(sm_count=2), Occupancy(8, 16, 0.5, "threads")).demands
     assert found is not None
     assert found.longest_warp == 30 / ((30 + 3 * 10) / 4)
+
+
+def test_activity_counts_lanes_products_and_bytes_of_a_warp() -> None:
+    """Two warps: an addition of 32 lanes and one on a uniform register, two products of 16x8x16 and one of half the depth, a load
+    of 8 sectors, and 6 passes through the banks. Branch and load are no arithmetic."""
+    shared = op(6, (6,), (1,), "shared", opcode="ld.shared.f32", space="shared", access="load", access_bytes=4)
+    product = "mma.sync.aligned.m16n8k{}.row.col.f16.f16.f16.f16"
+    program = (
+        op(0, (1,)), op(1, (2,), op_class="uniform"), op(2, (3,), op_class="tensor", opcode=product.format(16)),
+        op(3, (3,), op_class="tensor", opcode=product.format(16)), op(4, (3,), op_class="tensor", opcode=product.format(8)),
+        load(5, (5,)), shared, op(7, (), (), "branch"),
+    )  # fmt: skip
+    launched = trace(program, [0, 8], [[(0, 1)]], [0, 0])
+    counted = misses(8, executions={5: 2}, sectors={5: 16}, shared_passes={6: 12})
+    found = activity(launched, counted, np.full(8, 2, dtype=np.int64), np.array([2], dtype=np.int64))
+    assert found == Activity(lanes=33.0, products=2.5, shared_bytes=6 * 128.0, l1_bytes=8 * 32.0)

@@ -24,6 +24,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.usage import without_conflicts
 from warpsight.models.interval_model import sms_with_clusters, waves_of
 from warpsight.pipeline.evaluate import ProfiledTrace
+from warpsight.pipeline.provenance import running
 from warpsight.result.prediction import Component, Prediction, components_of, relative_error, with_whole
 from warpsight.traces.schema import KernelTrace
 
@@ -55,6 +56,7 @@ class Findings:
     @classmethod
     def of(cls, profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, views: Sequence[str]) -> Findings:
         """Those of a `prediction` that was made of the profiled trace."""
+        gpu = running(gpu, prediction)
         needs = needs_of(profiled, gpu)
         explanations = explained(prediction, profiled, gpu, views)
         return cls(explanations, needs, speed_of_light(needs, gpu, prediction), alone(needs, profiled, gpu))

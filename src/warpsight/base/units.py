@@ -1,7 +1,7 @@
 """Numbers as people write and read them: quantities with units from text and back, and numbers formatted for reports.
 
-Quantities become numbers in base units (Hz, B, B/s, cycles, ns, count) and back without loss. Formatted numbers are rounded: for
-reports, never for files.
+Quantities become numbers in base units (Hz, B, B/s, cycles, ns, count, W, pJ) and back without loss. Formatted numbers are rounded:
+for reports, never for files.
 
 Sizes are written in binary units (KiB, MiB, GiB) or plain bytes; `KB` is refused for them, because GPU papers write it for
 1,024 bytes and data sheets for 1,000. Bandwidths are decimal (GB/s) as everywhere in the field, or binary (GiB/s). Case
@@ -18,8 +18,9 @@ from fractions import Fraction
 from warpsight.base.errors import SpecError, suggestion
 
 FREQUENCY, SIZE, BANDWIDTH, CYCLES, TIME, COUNT, SHARE = "frequency", "size", "bandwidth", "cycles", "time", "count", "share"
+POWER, ENERGY = "power", "energy"
 
-FRACTIONAL = (FREQUENCY, BANDWIDTH, TIME, SHARE)
+FRACTIONAL = (FREQUENCY, BANDWIDTH, TIME, SHARE, POWER, ENERGY)
 """Dimensions whose quantities need not be whole in their base unit."""
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -34,9 +35,12 @@ UNITS: dict[str, dict[str, int]] = {
     TIME: {"ns": 1, "us": 10**3, "ms": 10**6},
     COUNT: {},
     SHARE: {},
+    POWER: {"W": 1},
+    ENERGY: {"pJ": 1, "nJ": 10**3},
 }
 EXAMPLES = {
     FREQUENCY: "1.4 GHz", SIZE: "96 KiB", BANDWIDTH: "1050 GB/s", CYCLES: "25 cycles", TIME: "3.5 us", COUNT: "28", SHARE: "0.92",
+    POWER: "350 W", ENERGY: "2.6 pJ",
 }  # fmt: skip
 _WRITTEN = {
     FREQUENCY: ("GHz", "MHz", "kHz", "Hz"),
@@ -44,6 +48,8 @@ _WRITTEN = {
     BANDWIDTH: ("TB/s", "GB/s", "MB/s", "kB/s", "B/s"),
     CYCLES: ("cycles",),
     TIME: ("ms", "us", "ns"),
+    POWER: ("W",),
+    ENERGY: ("nJ", "pJ"),
 }
 # read with a remedy, never taken: KB and its like mean 1,000 or 1,024 bytes depending on who writes
 _AMBIGUOUS = {
@@ -60,8 +66,8 @@ _LONGEST = 64
 def parse_quantity(text: str, dimension: str, *, key: str, place: str = "") -> int | float:
     """The number that `text` (`1.4 GHz`, `96KiB`, `25 cycles`, `28`) stands for, in the base unit of `dimension`.
 
-    Sizes, cycles and counts give int, frequencies (Hz), bandwidths (B/s), times (ns) and shares the nearest float. The value is
-    exact before that last rounding. Raises what `exact_quantity` raises.
+    Sizes, cycles and counts give int, frequencies (Hz), bandwidths (B/s), times (ns), powers (W), energies (pJ) and shares the
+    nearest float. The value is exact before that last rounding. Raises what `exact_quantity` raises.
     """
     value = exact_quantity(text, dimension, key=key, place=place)
     return float(value) if dimension in FRACTIONAL else int(value)

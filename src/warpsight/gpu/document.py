@@ -230,7 +230,7 @@ _MOST_WAYS = 64
 
 
 def check_geometry(values: dict[str, Value], problems: Problems) -> None:
-    """Records what does not fit: tensor cores, powers of two, sectors in lines, lines in slices, whole sets, shared memory."""
+    """Records what does not fit: tensor cores, powers of two, sectors, lines, slices, whole sets, shared memory, power."""
     before = len(problems)
     # tensor cores have both a latency and an initiation interval for a kind of multiply, or neither
     for kind in KINDS_OF_PRODUCTS:
@@ -250,6 +250,12 @@ def check_geometry(values: dict[str, Value], problems: Problems) -> None:
         _check_sets(values, level, problems)
     _check_larger(values, "l2.slice_interleave", "l2.line", "a line lies in one slice", problems)
     _check_larger(values, "sm.shared_memory", "sm.max_shared_memory_per_block", "a block lies in one SM", problems)
+    if values["power.limit"].content and not values["power.clock"].content:
+        problems.add("power.limit is given, but what the GPU's events take is not known", place=values["power.limit"].place,
+                     remedy="give power.clock and the energies of the section power, or leave the limit out")
+    if values["power.floor"].content and _number(values, "power.floor") >= _number(values, "power.clock"):
+        problems.add("power.floor is not below power.clock", place=values["power.floor"].place,
+                     remedy="give the clock below which the voltage does not fall, and at power.clock the highest")
     if values["l1.carve_out"].content and values["compute_capability"].content not in CARVE_OUTS:
         problems.add("l1.carve_out is true, but CUDA's steps are known from compute capability 7.0 on",
                      place=values["l1.carve_out"].place, remedy="state compute_capability, or write l1.carve_out: false")

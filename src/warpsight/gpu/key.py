@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, SHARE, SIZE, TIME
+from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, ENERGY, POWER, SHARE, SIZE, TIME
 
 WORD, FLAG = "word", "true or false"
 
@@ -92,6 +92,16 @@ def time(meaning: str, step: str, *, reason: str) -> Key:
 def share(meaning: str, step: str, *, reason: str, orders: bool = False) -> Key:
     """A share of a whole, above 0 and at most 1."""
     return Key("", SHARE, meaning, 0.01, 1, reason=reason, step=step, orders=orders)
+
+
+def power(meaning: str, *, reason: str) -> Key:
+    """A power in W, which may be none. The models read it."""
+    return Key("", POWER, meaning, 0, 1e5, reason=reason, step=MODEL)
+
+
+def energy(meaning: str, *, reason: str) -> Key:
+    """An energy of one event in pJ, which may be none. The models read it."""
+    return Key("", ENERGY, meaning, 0, 1e9, reason=reason, step=MODEL)
 
 
 def word(meaning: str, step: str, *choices: str) -> Key:

@@ -25,6 +25,7 @@ from warpsight.gpu.document import (
 )
 from warpsight.gpu.key import WORD
 from warpsight.gpu.keys import Problems, find_key, key_of
+from warpsight.gpu.power import PowerSpec
 from warpsight.gpu.spec import KEYS, DispatchSpec, DramSpec, GpuSpec, L1Spec, L2Spec, NocSpec, Reference, SmSpec
 
 OVERRIDE_SOURCE = "set by the user (--set)"
@@ -195,6 +196,7 @@ def _build(draft: _Draft, values: dict[str, Value]) -> GpuSpec:
         else:
             parts[owner] = value.content
     sources = {name: value.source for name, value in values.items() if value.source}
-    kinds = {"sm": SmSpec, "l1": L1Spec, "noc": NocSpec, "l2": L2Spec, "dram": DramSpec, "dispatch": DispatchSpec}
+    kinds = {"sm": SmSpec, "l1": L1Spec, "noc": NocSpec, "l2": L2Spec, "dram": DramSpec, "dispatch": DispatchSpec,
+             "power": PowerSpec}  # fmt: skip
     built = {owner: kinds[owner](**part) if owner in kinds else part for owner, part in parts.items()}
     return GpuSpec(name=draft.name, description=draft.description, sources=sources, reference=draft.reference, **built)

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Annotated, Any, get_type_hints
 
 from warpsight.base.errors import SpecError, suggestion
-from warpsight.base.units import BANDWIDTH, CYCLES, FREQUENCY, SIZE, TIME, format_quantity
+from warpsight.base.units import BANDWIDTH, CYCLES, ENERGY, FREQUENCY, POWER, SIZE, TIME, format_quantity
 from warpsight.gpu.key import (
     CACHES,
     MODEL,
@@ -34,6 +34,7 @@ from warpsight.gpu.key import (
     time,
     word,
 )
+from warpsight.gpu.power import PowerSpec
 
 CAPABILITIES = ("none", "6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "12.0", "12.1")
 
@@ -274,6 +275,7 @@ class GpuSpec:
         "graphics processing clusters (GPCs), among which the SMs are divided in pairs: a thread block cluster is on one of them; "
         "0: on any SMs", CACHES, least=0, most=1024, reason="default: any SMs, as of GPUs without clusters")] = 0
     dispatch: DispatchSpec = field(default_factory=DispatchSpec)
+    power: PowerSpec = field(default_factory=PowerSpec)
     sources: dict[str, str] = field(default_factory=dict)
     description: str = ""
     parameters: dict[str, Content] = field(default_factory=dict)
@@ -316,7 +318,8 @@ KINDS_OF_PRODUCTS = tuple(name for name in OP_CLASSES if name.startswith(_TENSOR
 _WITHIN = {"imad": "fp32"}
 
 # how the attribute of a key is named: the key, and the base unit of its dimension
-_UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s", TIME: "_ns"}
+_UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s", TIME: "_ns",
+                  POWER: "_w", ENERGY: "_pj"}  # fmt: skip
 _CACHE_WORDS = {
     "l1": {"level": "l1", "all": "per SM", "one": "L1", "policy": "write-through", "allocates": "false",
            "replacement": "the least recently used; only lru is modelled"},

@@ -30,6 +30,7 @@ from warpsight.intervals.blocks import BlocksAlone, blocks_alone, overlap_in_blo
 from warpsight.intervals.demands import cycles_alone, demands_of, stall_in_step
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
 from warpsight.intervals.usage import (
+    activity,
     bulk_copies,
     bulk_cycles,
     conflict_passes,
@@ -293,6 +294,7 @@ def build_profile(
             alone.cycles,
         ),
         counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm) if counts else None,
+        activity=activity(trace, misses, times, warps),
     )
 
 

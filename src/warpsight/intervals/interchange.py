@@ -14,7 +14,15 @@ from warpsight.addressing.coalescing import TRANSACTION_RULES
 from warpsight.base.errors import FormatError, suggestion
 from warpsight.caches.miss_profile import SHARES
 from warpsight.gpu.spec import OP_CLASSES
-from warpsight.intervals.interval_profile import AMOUNTS, CAUSES, IntervalProfile, KernelCounts, LaunchShape, ResourceDemands
+from warpsight.intervals.interval_profile import (
+    AMOUNTS,
+    CAUSES,
+    Activity,
+    IntervalProfile,
+    KernelCounts,
+    LaunchShape,
+    ResourceDemands,
+)
 
 _MOST = 2**63 - 1
 _PROFILE = "see docs/reference/interval-profile.md"
@@ -178,7 +186,7 @@ SCHEMA = 1
 COUNTS = ("read_misses", "write_misses", "dram_reads", "dram_writes")
 INTERVAL_KEYS = ("instructions", "stall_cycles", "cause", "pc", "memory_instructions", *COUNTS)
 REQUIRED_KEYS = ("schema", "kernel", "warps_per_sm", "total_warp_instructions", "llc_miss_ratio", "intervals")
-OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_levels", "demands", "counts", "notes")
+OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_levels", "demands", "counts", "activity", "notes")
 LAUNCH_KEYS = ("blocks", "warps_per_block", "blocks_per_sm")
 LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy", "cluster_blocks")
 # older files do not have them: no waits, no asynchronous copies, and conflicts, flits and the busiest unit are not known
@@ -207,7 +215,7 @@ def profile_document(profile: IntervalProfile) -> dict[str, Any]:
         document["launch"] = dict(profile.launch.__dict__)
     if profile.memory_stall_levels is not None:
         document["memory_stall_levels"] = dict(zip(_LEVELS, profile.memory_stall_levels, strict=True))
-    for key in ("demands", "counts"):
+    for key in ("demands", "counts", "activity"):
         if getattr(profile, key) is not None:
             document[key] = dict(getattr(profile, key).__dict__)
     if profile.notes:
@@ -260,6 +268,7 @@ def profile_from_document(document: Any, *, origin: str) -> IntervalProfile:
         **{name: np.array([row.number(name) for row in rows]) for name in COUNTS},
         nonoverlapped_instructions=top.optional_number("nonoverlapped_instructions"), path=None, dpki=top.optional_number("dpki"),
         launch=launch, memory_stall_levels=_stall_levels(top), demands=_demands(top), counts=read_counts(top, launch),
+        activity=_activity(top),
         notes=tuple(top.texts("notes")) if top.has("notes") else (),
     )
 
@@ -300,6 +309,14 @@ def _demands(top: Fields) -> ResourceDemands | None:
     for name in DEMAND_OPTIONAL_KEYS:
         values[name] = inside.number(name, most=_MOST if name in AMOUNTS else 1.0) if inside.has(name) else 0.0
     return ResourceDemands(**values, unit=inside.choice(_UNIT, ("", *OP_CLASSES)) if inside.has(_UNIT) else "")
+
+
+def _activity(top: Fields) -> Activity | None:
+    if top.is_null("activity"):
+        return None
+    names = tuple(field.name for field in fields(Activity))
+    inside = top.inside("activity", names, ())
+    return Activity(**{name: inside.number(name) for name in names})
 
 
 def _interval_document(row: dict[str, Any]) -> dict[str, Any]:

@@ -173,6 +173,21 @@ def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:
 
 
 @dataclass(frozen=True)
+class Activity:
+    """What a warp does that takes energy beyond its traffic in `ResourceDemands`, as means over all warps of a launch.
+
+    `lanes`: operations of active lanes, without matrix multiplies and memory accesses. `products`: matrix multiplies of a warp, in
+    units of 16x8x16 of 16-bit numbers or the same bits of operands. `shared_bytes` that shared memory reads or writes in passes of
+    128 B, without the operands that products read there. `l1_bytes` of accesses of device memory, in sectors of 32 B.
+    """
+
+    lanes: float
+    products: float
+    shared_bytes: float
+    l1_bytes: float
+
+
+@dataclass(frozen=True)
 class IntervalProfile:
     """Intervals of one warp, each a float64 [intervals] array, per warp after coalescing.
 
@@ -184,7 +199,7 @@ class IntervalProfile:
     `nonoverlapped_instructions`, if not None, replaces the multithreading model. `dpki`: divergent loads per kilo-instruction.
     `demands` of the launch for each resource, for models with queues; None if unknown. `memory_stall_levels`: the shares of L1, L2
     and DRAM in the memory stall cycles, by the level that served the loads; None if unknown. `counts`: instructions by kind, for
-    models that use them instead of the intervals; None if unknown.
+    models that use them instead of the intervals; None if unknown. `activity` of the launch, for its power; None if unknown.
     """
 
     kernel: str
@@ -208,3 +223,4 @@ class IntervalProfile:
     memory_stall_levels: tuple[float, float, float] | None = None
     demands: ResourceDemands | None = None
     counts: KernelCounts | None = None
+    activity: Activity | None = None

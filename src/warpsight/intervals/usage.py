@@ -16,7 +16,7 @@ from warpsight.base.compiled import kept_until_changed
 from warpsight.caches.miss_profile import Counts, MissProfile
 from warpsight.gpu.spec import CacheSpec, GpuSpec, pass_cycles, remote_pass_cycles
 from warpsight.intervals.algorithm import Longs, plain
-from warpsight.intervals.interval_profile import Floats, KernelCounts, LaunchTotals
+from warpsight.intervals.interval_profile import Activity, Floats, KernelCounts, LaunchTotals
 from warpsight.traces.events import EventReader, sectors_of_event
 from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
 
@@ -179,6 +179,30 @@ def dram_bytes(misses: MissProfile) -> tuple[float, float]:
     return SECTOR_BYTES * float(misses.dram_read_sectors.sum()), SECTOR_BYTES * float(misses.dram_write_sectors.sum())
 
 
+_NO_ARITHMETIC = ("tensor", "memory", "branch", "barrier", "control")
+_SCALAR, _SCHEDULERS = ("uniform", "constant"), 4
+
+
+def activity(trace: KernelTrace, misses: MissProfile, times: Longs, warps: Longs) -> Activity:
+    """What the warps of `trace` do that takes energy, per warp.
+
+    `times` int64 [instructions]: how often warps executed each pc, `warps` int64 [paths] their number on each path. Lanes are those
+    active where a basic block begins; an operation on uniform registers or constants is one lane's.
+    """
+    lanes, products = 0.0, 0.0
+    active = occurrences(trace, warps, of_lanes=True)
+    for each in trace.instructions:
+        if each.product is not None:  # the tensor cores of all schedulers make a part of a product with tensor memory
+            products += times[each.pc] * each.product[1] * (_SCHEDULERS if each.uses_tensor_memory else 1)
+        elif not each.access and each.op_class not in _NO_ARITHMETIC:
+            lanes += (times if each.op_class in _SCALAR else active)[each.pc]
+    shared = float(misses.shared_passes.sum()) * _PASS_BYTES
+    passing_l1 = ~np.array([each.bypasses_l1 for each in trace.instructions], dtype=np.bool_)
+    l1 = SECTOR_BYTES * float(misses.sectors[passing_l1].sum())
+    count = float(warps.sum())
+    return Activity(lanes / count, products / count, shared / count, l1 / count)
+
+
 # -- How long these requests take.
 
 def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
@@ -217,7 +241,8 @@ def l1_stages(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> tuple[Fl
     return np.where(copies, np.maximum(tags, least), np.where(lines > 0, both, 0.0)), data
 
 
-_SECTORS_A_PASS = 4  # 128 bytes
+_PASS_BYTES = 128
+_SECTORS_A_PASS = _PASS_BYTES // SECTOR_BYTES
 
 
 def bulk_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:

@@ -12,6 +12,9 @@ import numpy.typing as npt
 
 from warpsight.base.errors import UsageError
 from warpsight.base.registry import Registry, registry
+from warpsight.base.units import FREQUENCY, POWER, format_quantity
+from warpsight.equations.power import CONSUMERS, board_power, sustained_clock
+from warpsight.equations.resources import instructions_per_warp
 from warpsight.gpu.design import Design
 from warpsight.gpu.key import Key
 from warpsight.gpu.occupancy import resident_blocks
@@ -92,7 +95,8 @@ class Model(ABC):
 
         Raises UsageError as the function `evaluate` does.
         """
-        numbers = {name: float(array[0]) for name, array in evaluate(self, profile, Design.of(gpu)).items()}
+        design = Design.of(gpu)
+        numbers = {name: float(array[0]) for name, array in evaluate(self, profile, design).items()}
         components = components_of(self)
         stack = {name: numbers[f"{STACK_PREFIX}{name}"] for name in components}
         stack = {name: value for name, value in stack.items() if value or not components[name].part_of}
@@ -107,7 +111,8 @@ class Model(ABC):
             ipc_gpu_warp=numbers["ipc_gpu_warp"], ipc_gpu_thread=numbers["ipc_gpu_warp"] * WARP_SIZE, cpi=numbers["cpi"],
             cpi_stack=stack, bound_by=bound_by(stack, components), dpki=profile.dpki, memory_class=memory_class(profile.dpki),
             occupancy=launch.occupancy if launch else profile.warps_per_sm / gpu.sm.max_warps,
-            occupancy_limiter=launch.limiter if launch else "", provenance={"model": about_model},
+            occupancy_limiter=launch.limiter if launch else "",
+            provenance={"model": about_model, **_power_provenance(self, profile, design, numbers)},
         )
 
 
@@ -152,16 +157,82 @@ def components_of(model: Model) -> dict[str, Component]:
 def evaluate(model: Model, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
     """`model.evaluate`, checked, with every component of `components_of(model)` in order, zero where the model leaves it out.
 
+    Where a design has a power limit that the launch would exceed at the core clock, the answer is for the clock that the limit
+    sustains (`equations/power.py`); `clock_hz` [D] is the clock.
     Raises UsageError for a profile without what the model needs, for a component that the model does not declare, and for a CPI
-    that is not the sum of its components.
+    that is not the sum of its components; SpecError for a power limit that no clock keeps.
     """
     require(model, profile)
+    answer = _checked(model, profile, design)
+    if limited(model, profile, design):
+        over = sum(power_of(profile, design, answer).values(), np.zeros(len(design))) > design.power_limit_w
+        if (over := over & (design.power_limit_w > 0)).any():
+            throttled = _at_limit(model, profile, design.pick(over))
+            for name, values in answer.items():
+                values[over] = throttled[name]
+    return answer
+
+
+def _checked(model: Model, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
+    """As `evaluate`, at the core clocks of `design`."""
     answer = model.evaluate(profile, design)
     stack = {key.removeprefix(STACK_PREFIX): value for key, value in answer.items() if key.startswith(STACK_PREFIX)}
     check_stack(model, stack, answer["cpi"])
-    numbers = {key: value for key, value in answer.items() if not key.startswith(STACK_PREFIX)}
-    zero = np.zeros(len(design))
-    return numbers | {f"{STACK_PREFIX}{name}": stack.get(name, zero) for name in components_of(model)}
+    numbers = {key: value for key, value in answer.items() if not key.startswith(STACK_PREFIX)} | {"clock_hz": design.core_clock_hz}
+    whole = numbers | {f"{STACK_PREFIX}{name}": stack.get(name, np.zeros(len(design))) for name in components_of(model)}
+    return {name: np.array(values, dtype=np.float64) for name, values in whole.items()}
+
+
+# -- The power limit of the board.
+
+def limited(model: Model, profile: IntervalProfile, design: Design) -> bool:
+    """Whether a power limit can lower a clock: a design has one, the profile knows what takes energy, and no clock of the model's
+    own stands beside the core clock."""
+    known = profile.activity is not None and profile.demands is not None
+    return known and not any(key.kind == FREQUENCY for key in model.parameters) and bool((design.power_limit_w > 0).any())
+
+
+def power_of(profile: IntervalProfile, design: Design, answer: Mapping[str, Floats]) -> dict[str, Floats]:
+    """What the board draws while the launch repeats as in `answer`, at the core clocks of `design`, in W [D] by consumer."""
+    assert profile.activity is not None and profile.demands is not None
+    warps = profile.total_warp_instructions / instructions_per_warp(profile)
+    without = (answer[f"{STACK_PREFIX}idle"] + answer[f"{STACK_PREFIX}launch"]) / answer["cpi"]
+    return board_power(profile.activity, profile.demands, warps, design, answer["seconds"], 1.0 - without)
+
+
+def _at_limit(model: Model, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
+    """The answer at the highest clocks that keep the limits of `design`, all of which are exceeded at its core clocks."""
+    def at(clock_hz: Floats) -> tuple[Design, dict[str, Floats]]:
+        slower = design.varied(core_clock_hz=clock_hz)
+        return slower, _checked(model, profile, slower)
+
+    def power_at(clock_hz: Floats) -> Floats:
+        return sum(power_of(profile, *at(clock_hz)).values(), np.zeros(len(design)))
+
+    return at(sustained_clock(power_at, design.power_limit_w, design.core_clock_hz))[1]
+
+
+_LEAST_SHARE = 0.1  # of the power, for a consumer to be named
+
+
+def _power_provenance(model: Model, profile: IntervalProfile, design: Design, numbers: Mapping[str, float]) -> dict[str, Any]:
+    """The power of the board and its consumers, with a note where its limit lowers the clock; nothing for a GPU without a limit."""
+    if not limited(model, profile, design):
+        return {}
+    limit, highest, clock = float(design.power_limit_w[0]), float(design.core_clock_hz[0]), numbers["clock_hz"]
+    slower = design.varied(core_clock_hz=clock)
+    parts = power_of(profile, slower, {name: np.array([value]) for name, value in numbers.items()})
+    watts = {name: float(values[0]) for name, values in parts.items()}
+    whole = sum(watts.values())
+    power: dict[str, Any] = {"limit_w": limit, "board_w": whole, "clock_hz": clock, "highest_clock_hz": highest, "watts": watts}
+    if clock < highest:
+        largest = sorted((name for name in watts if watts[name] >= _LEAST_SHARE * whole), key=lambda name: -watts[name])
+        shares = ", ".join(f"{100 * watts[name] / whole:.0f} % {CONSUMERS[name]}" for name in largest)
+        power["note"] = (
+            f"board power limit {format_quantity(limit, POWER)}: {clock / 1e9:.2f} GHz instead of {highest / 1e9:.2f} GHz while "
+            f"launches repeat ({shares})"
+        )
+    return {"power": power}
 
 
 def check_stack(model: Model, stack: Mapping[str, Any], cpi: Any) -> None:

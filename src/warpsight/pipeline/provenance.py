@@ -7,11 +7,12 @@ from typing import Any
 
 from warpsight._version import __version__
 from warpsight.gpu.describe import order_document, resolved, spec_hash
-from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.spec import GpuSpec, changed
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.kernels.launch import LaunchShape
 from warpsight.pipeline.caches_before import at_start, notes_on
 from warpsight.pipeline.request import Method
+from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
 
 TOOL = f"warpsight {__version__}"
@@ -72,7 +73,13 @@ def profile_provenance(profile: IntervalProfile, gpu: GpuSpec, origin: str) -> d
 
 
 def merged_provenance(by_model: dict[str, Any], by_run: dict[str, Any]) -> dict[str, Any]:
-    """What the model says of its answer and what the run knows, the model's note among the notes."""
-    model = by_model.get("model")
-    note = model.get("note") if isinstance(model, dict) else None
-    return {**by_model, **by_run, "notes": [*by_run["notes"], *([note] if note else [])]}
+    """What the model says of its answer and what the run knows, the notes of the model and of the board's power among the notes."""
+    parts = (by_model.get(name) for name in ("model", "power"))
+    notes = [part["note"] for part in parts if isinstance(part, dict) and part.get("note")]
+    return {**by_model, **by_run, "notes": [*by_run["notes"], *notes]}
+
+
+def running(gpu: GpuSpec, prediction: Prediction) -> GpuSpec:
+    """`gpu` at the clock of the prediction, which a power limit may have lowered."""
+    power = prediction.provenance.get("power", {})
+    return changed(gpu, {"core_clock": power["clock_hz"]}) if "note" in power else gpu

@@ -50,12 +50,18 @@ def screen_head(prediction: dict[str, Any], place: dict[str, Any] | None, about:
     kernel = style.strong(plain)
     parts = [
         kernel, launch_shape(launch, launch_size),
-        f"{prediction['gpu']} {provenance['gpu']['core_clock']}", f"{level_of(launch)}, {before}",
+        f"{prediction['gpu']} {clock_of(provenance)}", f"{level_of(launch)}, {before}",
     ]  # fmt: skip
     time = style.time(prediction["seconds"])
     strong = style.strong(time)
     times = [f"  {strong}", f"({thousands(prediction['cycles'])} cycles)", about]
     return [*_joined(parts, width, hidden=len(kernel) - len(plain)), *_joined(times, width, hidden=len(strong) - len(time))]
+
+
+def clock_of(provenance: dict[str, Any]) -> str:
+    """The clock of a prediction, which a power limit may have lowered."""
+    power, described = provenance.get("power") or {}, (provenance.get("gpu") or {}).get("core_clock", "")
+    return f"{power['clock_hz'] / 1e9:.2f} GHz (power limit)" if power.get("note") else str(described)
 
 
 def _joined(parts: Sequence[str], width: int, *, hidden: int = 0, indent: str = "  ") -> list[str]:

@@ -94,6 +94,7 @@ _SECTIONS = {
     "": "The whole GPU", "sm": "SM", "latency": "Latency, from issue to dependent issue",
     "initiation": "Initiation interval, between warp instructions of a scheduler", "l1": "L1, of an SM", "noc": "Network",
     "l2": "L2", "dram": "DRAM", "dispatch": "Launch and dispatch",
+    "power": "Power",
 }  # fmt: skip
 
 def gpu_page(gpu: GpuSpec, command: str) -> str:

@@ -20,7 +20,7 @@ from warpsight.base.temporary import TemporaryFolder
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import known_models, predict_profiled, profile_trace
 from warpsight.pipeline.program_run import Selection, predict_program
-from warpsight.pipeline.provenance import TOOL
+from warpsight.pipeline.provenance import TOOL, running
 from warpsight.pipeline.request import KernelRequest, Method
 from warpsight.pipeline.sampling import trace_to_predict
 from warpsight.pipeline.tracing import launches_of
@@ -108,7 +108,7 @@ def _document(trace: KernelTrace, gpu: GpuSpec, model: str, method: Method, watc
     """A launch: what and where it was, and its metrics by name, each with its unit."""
     profiled = profile_trace(trace, gpu, method, watch=watch)
     (prediction,) = predict_profiled(profiled, gpu, [model])
-    values, header = measured_metrics(Quantities(profiled, gpu, prediction)), trace.header
+    values, header = measured_metrics(Quantities(profiled, running(gpu, prediction), prediction)), trace.header
     return {
         "tool": TOOL, "process": Path(header.source).name,
         "kernel": header.kernel, "grid": list(header.grid), "block": list(header.block),

@@ -64,7 +64,7 @@ def _percent(part: float, whole: float) -> float | None:
 
 
 _ELAPSED, _ACTIVE = ".avg.pct_of_peak_sustained_elapsed", ".avg.pct_of_peak_sustained_active"
-_CLOCK = "`core_clock` of the GPU's description"
+_CLOCK = "`core_clock` of the GPU's description, or the clock that `power.limit` sustains"
 
 
 def _speed_of_light() -> Iterable[Metric]:

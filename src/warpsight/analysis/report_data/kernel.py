@@ -22,7 +22,7 @@ from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model, model_names
 from warpsight.pipeline.evaluate import ProfiledTrace, known_models, predict_profiled, profile_trace
-from warpsight.pipeline.provenance import TOOL
+from warpsight.pipeline.provenance import TOOL, running
 from warpsight.pipeline.request import DEFAULT_METHOD, PAPERS_MODELS, KernelRequest, Method
 from warpsight.pipeline.simulation import NAME, simulate_trace, write_timeline
 from warpsight.result.prediction import Prediction, relative_error
@@ -206,10 +206,10 @@ def profiled_report_data(
         "refused": refused,
         "models": about,
         "speed_of_light": found.speed,
-        "memory": memory_traffic(profiled, gpu, predictions[0], found.needs),
+        "memory": memory_traffic(profiled, running(gpu, predictions[0]), predictions[0], found.needs),
         "occupancy": occupancy_limits(profiled, gpu),
         "alone": found.alone,
-        "rooflines": rooflines(profiled, gpu, predictions[0]),
+        "rooflines": rooflines(profiled, running(gpu, predictions[0]), predictions[0]),
         "code": code_views(found.explanations, profiled.trace),
         **loads(profiled, gpu, request, watch),
         "what_if": grid,

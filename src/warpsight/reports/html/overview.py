@@ -29,7 +29,7 @@ from warpsight.reports.drawing.charts import (
     StepCurve,
     Work,
 )
-from warpsight.reports.first_screen import disagreement, launch_size, level_of, violation
+from warpsight.reports.first_screen import clock_of, disagreement, launch_size, level_of, violation
 from warpsight.reports.html.parts import drawn, paint_class, stack_bar
 from warpsight.reports.next_step import untried_changes
 from warpsight.reports.prediction import caches_before, classification, difference
@@ -81,11 +81,10 @@ def _facts(document: dict[str, Any]) -> list[tuple[str, str]]:
     provenance, summary = first["provenance"], first.get("summary") or {}
     launch, place = provenance.get("launch") or {}, summary.get("place")
     before = provenance.get("method", {}).get("caches_before")
-    clock = (provenance.get("gpu") or {}).get("core_clock", "")
     shared = launch.get("static_shared_bytes", 0) + launch.get("dynamic_shared_bytes", 0)
     facts = [
         ("Kernel", f"{first['kernel']}" + (f", {PurePath(place['file']).name}:{place['line']}" if place else "")),
-        ("GPU", f"{first['gpu']} {clock}".strip()),
+        ("GPU", f"{first['gpu']} {clock_of(provenance)}".strip()),
         ("Grid, block", f"{launch_size(launch['grid'])}, {launch_size(launch['block'])}" if launch else ""),
         ("Cluster", f"{launch_size(launch['cluster'])} blocks" if "cluster" in launch else ""),
         ("Registers, shared memory", f"{launch['registers_per_thread']}, {format_quantity(shared, SIZE)}" if launch else ""),
