@@ -12,7 +12,7 @@ from warpsight.simulator import codes, phases
 from warpsight.simulator.machine import Machine
 from warpsight.simulator.state import Access, CpiStack, Instruction, Scheduler, Sm, State, Warp
 from warpsight.simulator.structures import end_of, wrapped
-from warpsight.simulator.warps import arrive, arrive_at_barrier, end_warp, fetch, read_event, ring, schedule, set_results, step
+from warpsight.simulator.warps import arrive, arrive_at_barrier, end_warp, fetch, meet, read_event, ring, schedule, set_results, step
 
 # -- The CPI stack: the cycles since a scheduler's last issue are those of what the warp that issues now waited for.
 
@@ -195,7 +195,12 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
     state.issued += 1
     if sm.number == state.machine.watched_sm:
         _watch(state, warp, now)
-    accesses = False
+    accesses, in_part = False, kind == codes.BARRIER and instruction.at_barrier != codes.NOT_THERE
+    if in_part:
+        warp.event += instruction.event_bytes
+        if warp.event > warp.event_end:
+            state.bad_warp = warp.id
+            return
     if codes.GLOBAL <= kind <= codes.SHARED:
         access = sm.async_copies[end_of(sm.async_queue)] if instruction.copies else sm.accesses[end_of(sm.access_queue)]
         if not read_event(state, warp, instruction, access):
@@ -207,7 +212,8 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
     if not accesses:
         _without_access(state, sm, scheduler, warp, instruction, now)
     # a copy that reads nothing, as its box lies outside of the tensor, is done at once
-    if instruction.at_barrier in (codes.ARRIVES, codes.COMMITS) or (instruction.at_barrier == codes.COMPLETES and not accesses):
+    arrives = instruction.at_barrier in (codes.ARRIVES, codes.COMMITS) and not in_part
+    if arrives or (instruction.at_barrier == codes.COMPLETES and not accesses):
         arrive(state, sm, warp, instruction, now)
     _count_groups(state.machine, warp, instruction)
     if instruction.operands_read >= 0:
@@ -217,7 +223,9 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
         return
     if state.machine.fetch_width > 0:
         _next_in_buffer(state, sm, warp, warp.pc == pc + 1, now)
-    if kind == codes.BARRIER:
+    if in_part:
+        meet(state, sm, warp, pc, now)
+    elif kind == codes.BARRIER:
         arrive_at_barrier(state, sm, warp, now)
     elif kind == codes.FENCE and warp.outstanding > warp.copied:
         warp.state = codes.FENCED
