@@ -480,7 +480,7 @@ def _walk_cluster(
         if does == _BLOCK:
             warps.status[warp] = _AT_BARRIER
             _open_if_all_are_there(warps, cluster, block)
-        elif does == _ARRIVES or does == _MEETS:
+        elif does in (_ARRIVES, _MEETS):
             _signal(code, warps, cluster, warp, record, issue, pc, does)
         elif does == _COPIES:
             _signal(code, warps, cluster, warp, record, begun + times.result[step], pc, does)

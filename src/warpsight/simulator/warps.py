@@ -174,8 +174,7 @@ def fetch(state: State, sm: Sm, warp: Warp, from_cycle: int) -> None:
     warp.buffered = state.machine.fetch_width
 
 
-# -- Barriers of the whole block. Those for a part of it are objects, as mbarriers are; a trace of another tool does not tell them
-# apart.
+# -- Barriers of the whole block, and those for a part of it in traces of other tools, which do not tell them apart.
 
 @inlined
 def _open_barrier(state: State, sm: Sm, number: int, now: int) -> None:
@@ -226,17 +225,15 @@ def wake_at(state: State, sm: Sm, number: int, now: int) -> None:
 
 
 @compiled
-def meet(state: State, sm: Sm, warp: Warp, pc: int, now: int) -> None:
+def meet(state: State, sm: Sm, warp: Warp, instruction: Instruction, now: int) -> None:
     """The warp has issued a barrier for a part of its block: it arrives there, and may wait for the others of that part."""
-    instruction, record = state.code[pc], warp.event - phases.RECORD_BYTES
-    number = phases.find(state, warp.place, record)
-    if number < 0 or instruction.at_barrier != codes.MEETS:
-        if number >= 0:
-            _arrive_at(state, sm, number, warp, instruction, now + state.machine.address_cycles, now)
+    number = phases.find(state, warp.place, warp.event - phases.RECORD_BYTES)
+    if number >= 0 and instruction.at_barrier == codes.MEETS:
+        warp.state, warp.awaited = codes.AT_BARRIER, number
+    else:
         schedule(state, sm, warp, now + instruction.stall, now, codes.CAUSE_ALU)
-        return
-    warp.state, warp.awaited = codes.AT_BARRIER, number
-    _arrive_at(state, sm, number, warp, instruction, now + state.machine.address_cycles, now)
+    if number >= 0:
+        _arrive_at(state, sm, number, warp, instruction, now + state.machine.address_cycles, now)
 
 
 @compiled
@@ -355,8 +352,7 @@ def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int, after: 
     warp.id = number
     warp.entry, warp.end = window.entry, window.end
     warp.event, warp.event_end = window.event, window.event_end
-    warp.sector, warp.sector_end = window.sector, window.sector_end
-    warp.taken = warp.sector
+    warp.sector, warp.taken, warp.sector_end = window.sector, window.sector, window.sector_end
     warp.outstanding = warp.copied = warp.fetched_at = warp.groups_ahead = warp.products = 0
     for register in range(state.machine.registers):
         warp.registers_ready[register] = 0
