@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 import warpsight
 from warpsight.traces.events import EventReader
+from warpsight.traces.exporters.accelsim.writer import export_accelsim
+from warpsight.traces.importers.accelsim.importer import import_accelsim
 from warpsight.traces.schema import BARRIER_RECORD, NAMED_BARRIER, NO_OBJECT, KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -86,10 +89,7 @@ def records(trace: KernelTrace) -> list[tuple[int, tuple[int, ...]]]:
     return [each for each in found if each[1][0] != NO_OBJECT]
 
 
-@pytest.mark.parametrize("level", ["ptx", "sass"])
-def test_an_event_names_the_barrier_and_the_threads_that_it_counts(level: str) -> None:
-    """The last warp has 16 threads, and counts as one of 32; a barrier of the whole block has no event."""
-    text = """.version 8.6
+THREE_WARPS = """.version 8.6
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u32 number)
@@ -105,7 +105,22 @@ first: bar.sync 7, 96;
 end: ret;
 }
 """
-    trace = warpsight.trace(text, "k", grid=1, block=80, args=[3], gpu="h100-pcie", level=level)
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_an_event_names_the_barrier_and_the_threads_that_it_counts(level: str) -> None:
+    """The last warp has 16 threads, and counts as one of 32; a barrier of the whole block has no event."""
+    trace = warpsight.trace(THREE_WARPS, "k", grid=1, block=80, args=[3], gpu="h100-pcie", level=level)
     third, seventh = ((NAMED_BARRIER + number, 32, 0, threads, 0) for number, threads in ((3, 64), (7, 96)))
     assert sorted(records(trace)) == [(0, seventh), (1, third), (1, seventh), (2, third), (2, seventh)]
     assert sum(i.waits_for_part for i in trace.instructions) == 2
+
+
+def test_an_export_for_accel_sim_has_each_barrier_on_a_line_of_its_own(tmp_path: Path) -> None:
+    """And every instruction around it: the format has no place for the record."""
+    trace = warpsight.trace(THREE_WARPS, "k", grid=1, block=80, args=[3], gpu="h100-pcie", level="sass")
+    export_accelsim(trace, tmp_path / "out")
+    again = import_accelsim(tmp_path / "out")[0].trace()
+    assert again.header.warp_instructions == trace.header.warp_instructions
+    barriers = [i.opcode for i in again.instructions if i.opcode.startswith("BAR.")]
+    assert sorted(barriers) == sorted(i.opcode for i in trace.instructions if i.opcode.startswith("BAR."))
