@@ -117,7 +117,7 @@ def test_published_programs_are_predicted_below_the_peak_and_flash_attention_2_w
         assert abs(100 * (float(model) / float(measured) - 1) - float(error.removesuffix(" %"))) < 0.6
     errors = [abs(float(row[7].removesuffix(" %"))) for row in rows if row[3].startswith("fa2")]
     assert len(errors) == 4 and max(errors) <= 20
-    assert [row[2:5] for row in published("program cycles", OF_PROGRAMS)] == [["1.43 GHz", "2,743,159", "2,335,932"]]
+    assert [row[2:5] for row in published("program cycles", OF_PROGRAMS)] == [["1.43 GHz", "2,743,159", "2,867,938"]]
 
 
 def test_triton_s_kernels_are_predicted_below_the_peak_and_within_the_errors_stated() -> None:

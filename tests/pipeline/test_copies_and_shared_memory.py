@@ -83,3 +83,29 @@ def test_a_warp_waits_for_room_in_the_queue_and_at_a_fence_for_all_that_it_has_w
     )
     assert more - stores == pytest.approx(20 * PASSES, rel=0.02)
     assert fenced - stores == pytest.approx(QUEUE * PASSES, rel=0.1)
+
+
+ROWS, STORE_TIME = 8, 7  # rows of a store; `noc.store_time`, a third each for header, mask and sector of a row
+
+
+def stores_behind_work(work: int, stores: int) -> KernelTrace:
+    """A warp copies, computes, and then stores four bytes a lane to half sectors of eight rows, as the end of a product does."""
+    blocks = [["load.global.16 <- q0", "control <- q0"], ["int r0 <- r0"], ["store.global.4 <- r0"], ["control <- q0"]]
+    rows = [[4096 * (lane // 4) + 4 * (lane % 4) + 32 * number for lane in range(32)] for number in range(stores)]
+    accesses: list[Any] = [[1 << 20 | 16 * lane for lane in range(32)], *rows]
+    warp = Warp(((0, 32, 1), (1, 32, work), (2, 32, stores), (3, 32, 1)), accesses)
+    made = build_trace(["\n".join(block) for block in blocks], [warp], 1)
+    named = [replace(each, opcode=OPCODES.get(each.opcode, each.opcode)) for each in made.instructions]
+    named[-1] = replace(named[-1], opcode="cp.async.wait_group", wait_groups=0)
+    count = 3 + work + stores
+    header = replace(made.header, warp_instructions=count, thread_instructions=32 * count)
+    return replace(made, header=header, instructions=tuple(named))
+
+
+@pytest.mark.parametrize("run", [warpsight.predict, warpsight.simulate])
+def test_the_stores_at_the_end_of_a_block_are_not_hidden_by_its_work(run: Callable[..., Any]) -> None:
+    """The only block of an SM: while it computes the port of the SM is idle, and while the port sends nothing computes."""
+    few, many = (
+        run(stores_behind_work(2000, stores), gpu="a100", overrides=ONE_SM, caches_before="warm").cycles for stores in (30, 90)
+    )
+    assert (many - few) / 60 == pytest.approx(ROWS * STORE_TIME, rel=0.05)

@@ -110,7 +110,7 @@ def _set(table: Any, column: str, row: int, value: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda d: d.update(schema=9, tool_version="9.9"), "schema version 9.*reads version 6(.|\n)*9.9"),
+        (lambda d: d.update(schema=9, tool_version="9.9"), "schema version 9.*reads version 7(.|\n)*9.9"),
         (lambda d: d.update(format="other"), "not the header of a trace"),
         (lambda d: d.pop("kernel"), "'kernel' is missing"),
         (lambda d: d.update(grid=[12, 1]), "grid must be of type tuple"),

@@ -58,7 +58,17 @@ def port_cycles(demands: ResourceDemands, design: Design) -> Floats:
     """
     byte = design.core_clock_hz * design.l2_slices / design.noc_bandwidth_bytes_per_s
     arriving, leaving = (demands.fetched_bytes + demands.multicast_bytes) * byte, demands.sent_bytes * byte
-    return np.asarray(np.max([arriving, leaving, demands.sent_flits * design.noc_store_time_cycles / 3], axis=0))
+    return np.asarray(np.max([arriving, leaving, _packets(demands, design)], axis=0))
+
+
+def sending_cycles(demands: ResourceDemands, design: Design) -> Floats:
+    """The SM's port to the network, for stores and atomics."""
+    leaving = demands.sent_bytes * design.core_clock_hz * design.l2_slices / design.noc_bandwidth_bytes_per_s
+    return np.asarray(np.maximum(leaving, _packets(demands, design)))
+
+
+def _packets(demands: ResourceDemands, design: Design) -> Floats:
+    return np.asarray(demands.sent_flits * design.noc_store_time_cycles / 3)
 
 
 def held_by_stores(demands: ResourceDemands, design: Design) -> Floats:

@@ -10,8 +10,9 @@ units that depend on nothing work at the same time within one block: such blocks
 
 The blocks of a cluster, each on an SM of its own, are walked together, since they arrive on each other's mbarriers and copy to each
 other. When no warp can go on, the phase that was waited for first is over: what ends it is not in the trace, which names one
-place and one number of arrivals for all lanes of a warp. Nor does it tell barriers for a part of a block apart: such barriers open
-in the same way.
+place and one number of arrivals for all lanes of a warp. A barrier for a part of a block is like an mbarrier: its phase is over
+when so many threads have arrived as it counts, of those that wait there and of those that only arrive (`bar.arrive`). Traces of
+other tools do not tell such barriers apart: there they open when no warp can go on.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from warpsight.traces.schema import BARRIER_RECORD, NO_OBJECT, KernelTrace
 Bytes = npt.NDArray[np.uint8]
 
 # What an instruction does at a barrier. A product is done when a commit behind it arrives, and a fence waits for accesses.
-_NOTHING, _ARRIVES, _WAITS, _COPIES, _BLOCK, _PRODUCT, _COMMITS, _FENCE = range(8)
-_RUNS, _WAITS_FOR_PHASE, _AT_BARRIER, _DONE = range(4)
+_NOTHING, _ARRIVES, _WAITS, _COPIES, _BLOCK, _PRODUCT, _COMMITS, _FENCE, _MEETS = range(9)
+_RUNS, _WAITS_FOR_PHASE, _AT_BARRIER, _DONE, _IN_PART = range(5)  # in part: at a barrier for a part of its block
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -53,8 +54,10 @@ class BlocksAlone:
 
 
 def overlap_in_blocks(trace: KernelTrace) -> bool:
-    """Whether warps wait on mbarriers for what other warps, or bulk copies, do, or copy to shared memory asynchronously."""
-    return any(instruction.waits_at_barrier or instruction.is_async_copy for instruction in trace.instructions)
+    """Whether warps wait on mbarriers, or at barriers for a part of a block, for what other warps or bulk copies do, or copy to
+    shared memory asynchronously.
+    """
+    return any(i.waits_at_barrier or i.waits_for_part or i.is_async_copy for i in trace.instructions)
 
 
 def blocks_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> BlocksAlone:
@@ -128,7 +131,7 @@ def _kinds_of_clusters(trace: KernelTrace) -> list[tuple[_Streams, int]]:
 def _codes(trace: KernelTrace, walked: Steps) -> tuple[Longs, Longs]:
     """Of each step what it does at a barrier, and the bytes of its event, both at the last step of an instruction, else 0."""
     kind = np.array([
-        _WAITS if i.waits_at_barrier else _COPIES if i.at_barrier and i.is_bulk
+        _WAITS if i.waits_at_barrier else _MEETS if i.waits_for_part else _COPIES if i.at_barrier and i.is_bulk
         else _PRODUCT if i.uses_tensor_memory else _COMMITS if i.commits_products
         else _ARRIVES if i.at_barrier and not i.polls_mbarrier else _BLOCK if i.is_block_barrier
         else _FENCE if i.is_fence else _NOTHING
@@ -303,19 +306,25 @@ def _go_on(warps: _Warps, cluster: _Cluster) -> bool:
         if warps.status[warp] == _AT_BARRIER:
             _open(warps, cluster, warp // cluster.warps)
             return True
-        if warps.status[warp] == _WAITS_FOR_PHASE and (found < 0 or warps.since[warp] < warps.since[found]):
+        waits = warps.status[warp] == _WAITS_FOR_PHASE or warps.status[warp] == _IN_PART
+        if waits and (found < 0 or warps.since[warp] < warps.since[found]):
             found = warp
     if found >= 0:
         _end(cluster.phases[warps.waits_for[found]])
-        _wake(warps, warps.waits_for[found])
+        _wake(warps, cluster, warps.waits_for[found])
     return found >= 0
 
 
 @inlined
-def _wake(warps: _Warps, row: int) -> None:
+def _wake(warps: _Warps, cluster: _Cluster, row: int) -> None:
     """A phase of the mbarrier is over: what waits for it goes on."""
     for warp in range(len(warps.status)):
-        if warps.status[warp] == _WAITS_FOR_PHASE and warps.waits_for[warp] == row:
+        if warps.waits_for[warp] != row:
+            continue
+        if warps.status[warp] == _IN_PART:
+            warps.cycle[warp], warps.since[warp] = max(warps.cycle[warp], cluster.phases[row, _OVER]), -1
+            warps.status[warp] = _RUNS
+        elif warps.status[warp] == _WAITS_FOR_PHASE:
             warps.status[warp] = _RUNS
 
 
@@ -333,7 +342,7 @@ def _open(warps: _Warps, cluster: _Cluster, block: int) -> None:
 @inlined
 def _open_if_all_are_there(warps: _Warps, cluster: _Cluster, block: int) -> None:
     status = warps.status[block * cluster.warps : (block + 1) * cluster.warps]
-    if not ((status == _RUNS) | (status == _WAITS_FOR_PHASE)).any():
+    if not ((status == _RUNS) | (status == _WAITS_FOR_PHASE) | (status == _IN_PART)).any():
         _open(warps, cluster, block)
 
 
@@ -431,8 +440,10 @@ def _signal(code: _Code, warps: _Warps, cluster: _Cluster, warp: int, record: in
             continue
         here = time if does == _COPIES else time + (cluster.arrival if rank == own else cluster.away)
         row = rank * _OBJECTS + number
+        if does == _MEETS:
+            warps.status[warp], warps.waits_for[warp], warps.since[warp] = _IN_PART, row, time
         if _come(cluster.phases[row], code.events, record, here, pc, does):
-            _wake(warps, row)
+            _wake(warps, cluster, row)
 
 
 @kept_until_changed("intervals/algorithm.py")
@@ -469,7 +480,7 @@ def _walk_cluster(
         if does == _BLOCK:
             warps.status[warp] = _AT_BARRIER
             _open_if_all_are_there(warps, cluster, block)
-        elif does == _ARRIVES:
+        elif does in (_ARRIVES, _MEETS):
             _signal(code, warps, cluster, warp, record, issue, pc, does)
         elif does == _COPIES:
             _signal(code, warps, cluster, warp, record, begun + times.result[step], pc, does)

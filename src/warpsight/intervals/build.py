@@ -38,6 +38,7 @@ from warpsight.intervals.usage import (
     leaving,
     occurrences,
     path_use,
+    sending_cycles,
     trace_counts,
     without_conflicts,
 )
@@ -255,14 +256,14 @@ def build_profile(
     walked = steps(trace.instructions, trace.block_start)
     stats = path_stats(trace, walked, latency.cycles)
     path = select(stats.instructions, stats.cycles, warps, first_warp, method=representative)
-    alone = _alone(trace, walked, misses, latency.cycles, times, gpu)
+    alone = _alone(trace, walked, misses, latency.cycles, times, warps, gpu)
     if alone.critical >= 0 and representative == DEFAULT_METHOD:
         path, representative = alone.critical, "the pace of its block"
     conflicts = np.zeros(len(alone.warps))
     if conflict_passes(trace.instructions, misses).any():
         ideal = without_conflicts(trace.instructions, misses)
         faster = latency_table(trace.instructions, ideal, gpu, times, remote).cycles
-        conflicts = alone.warps - _alone(trace, walked, ideal, faster, times, gpu).warps
+        conflicts = alone.warps - _alone(trace, walked, ideal, faster, times, warps, gpu).warps
     columns = traffic(trace, misses, times, gpu)
     waits = alone.waits.get(path, NO_WAITS)
     intervals = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, columns, waits)
@@ -298,14 +299,20 @@ def build_profile(
     )
 
 
-def _alone(trace: KernelTrace, walked: Steps, misses: MissProfile, latency: Floats, times: Longs, gpu: GpuSpec) -> BlocksAlone:
+def _alone(
+    trace: KernelTrace, walked: Steps, misses: MissProfile, latency: Floats, times: Longs, warps: Longs, gpu: GpuSpec
+) -> BlocksAlone:
     """Cycles of warps alone; of a kernel whose asynchronous copies or warps on mbarriers run ahead, those in its blocks.
 
-    `latency` float64 [instructions], `times` int64 [instructions]: how often warps executed each pc.
+    `latency` float64 [instructions], `times` int64 [instructions]: how often warps executed each pc. `warps` int64 [paths].
+
+    Copies of a block go on beside its work, but the stores with which it ends do not: the SM's port sends them while no product or
+    copy of the block is left. So in a block they hold the load-store unit for as long as the port takes.
     """
     port_cycles = l1_cycles(trace, misses, gpu) / np.maximum(times, 1)
     port_cycles += bulk_cycles(trace, misses, gpu) / np.maximum(misses.executions, 1)
     if overlap_in_blocks(trace):
+        port_cycles = np.maximum(port_cycles, sending_cycles(trace, misses, times, warps, gpu) / np.maximum(times, 1))
         return blocks_alone(trace, walked, latency, port_cycles, gpu)
     return BlocksAlone(0.0, cycles_alone(trace, walked, latency, port_cycles, gpu), {})
 

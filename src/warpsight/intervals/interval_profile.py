@@ -124,7 +124,8 @@ class ResourceDemands:
     conflicts in shared memory. `work_imbalance`: the relative time of unequal blocks on the SMs; 1 for equal blocks.
     `longest_warp`: cycles of the slowest warp alone over those of the mean warp; 1 for equal warps.
 
-    `block_cycles`: cycles of a block alone whose warps wait on mbarriers, or copy to shared memory asynchronously; 0 for others.
+    `block_cycles`: cycles of a block alone whose warps wait on mbarriers or at barriers for a part of the block, or copy to
+    shared memory asynchronously, with its stores; 0 for others.
     `asynchronous` (0 to 1): the part of the fetched bytes that such copies and bulk copies bring, while the warps go on.
     `multicast_bytes` arrive at the SM besides, for which blocks of other SMs have asked.
     """

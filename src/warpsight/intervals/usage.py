@@ -245,14 +245,32 @@ _PASS_BYTES = 128
 _SECTORS_A_PASS = _PASS_BYTES // SECTOR_BYTES
 
 
+def sending_cycles(trace: KernelTrace, misses: MissProfile, executed: Longs, warps: Longs, gpu: GpuSpec) -> Floats:
+    """Cycles of the SM's port to the network for all stores and atomics of each pc together, float64 [instructions], without those
+    of bulk copies.
+
+    Each row of a store is a packet (`store_flits`). The load-store unit sends the packets of an access before those of the next, so
+    that it is held for as long as the port takes them.
+    """
+    flits = store_flits(trace, misses, executed, warps) * gpu.noc.store_time_cycles / 3
+    sent = np.array([instruction.access in (STORE, ATOMIC) for instruction in trace.instructions], dtype=np.bool_)
+    sectors = np.where(sent, np.where(atomics(trace.instructions), misses.l2_reads, misses.sectors), 0)
+    data = SECTOR_BYTES * sectors / _port_bytes(gpu)
+    return np.where(bulk_copies(trace.instructions), 0.0, np.maximum(flits, data))
+
+
+def _port_bytes(gpu: GpuSpec) -> float:
+    """Bytes a cycle of an SM's port to the network, which is as wide as that of a slice."""
+    return gpu.noc.bandwidth_bytes_per_s / gpu.l2.slices / gpu.core_clock_hz
+
+
 def bulk_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
     """Cycles of the SM's unit for bulk and tensor copies for all executions of each pc together, float64 [instructions].
 
     It sends a request for a line of the L2 a cycle, and the SM's port passes the data at its bandwidth, and stores in their flits.
     """
     bulk = bulk_copies(trace.instructions)
-    a_cycle = gpu.noc.bandwidth_bytes_per_s / gpu.l2.slices / gpu.core_clock_hz
-    data = SECTOR_BYTES * misses.sectors / a_cycle
+    data = SECTOR_BYTES * misses.sectors / _port_bytes(gpu)
     lines = requests(trace.instructions, misses)
     stores = np.array([instruction.access != LOAD for instruction in trace.instructions], dtype=np.bool_)
     flits = np.where(stores, lines + misses.sectors, 0)  # of whole sectors

@@ -197,6 +197,8 @@ class Warpsight(Model):
         # a request is at two servers at once: the shorter of the two times is part of the delay
         at_once = np.minimum(port, memory) if self._has("overlap") else 0.0 * memory
         at_once = np.maximum(at_once, demands.asynchronous * memory)
+        if demands.block_cycles > 0:  # the stores of a block are a part of its own time
+            at_once = np.maximum(at_once, np.minimum(resources.sending_cycles(demands, design), memory))
         # under lrr the warps of a block reach each of their instructions together; so do, as one, those that wait for each other
         step = ~design.greedy if self._has("in-step") else np.zeros(len(warps), dtype=np.bool_)
         even = step & self._has("even-pace") & (demands.block_cycles == 0)

@@ -10,8 +10,9 @@ WHEEL = 64  # cycles that a scheduler's timing wheel spans, and warps that a sch
 # Kinds of groups of asynchronous work, in the order of `traces.schema.GROUP_KINDS`.
 COPIES, PRODUCTS, WRITES, READS = range(4)
 GROUP_KINDS = 4
-# What an instruction does at an mbarrier.
-NOT_THERE, ARRIVES, TESTS, COMPLETES, COMMITS, PRODUCT = range(6)  # COMMITS: it arrives when the warp's latest PRODUCT is done
+# What an instruction does at an mbarrier, or at a barrier for a part of a block. COMMITS: it arrives when the warp's latest PRODUCT
+# is done. MEETS: it arrives, and waits for the others.
+NOT_THERE, ARRIVES, TESTS, COMPLETES, COMMITS, PRODUCT, MEETS = range(7)
 NO_OBJECT = 0xFFFF
 OLDEST_GROUP = -2  # of asynchronous copies: the oldest that the warp has not waited for
 # Kinds of instructions, and of accesses.

@@ -212,6 +212,8 @@ class Code(NamedTuple):
 
 
 def _kind(instruction: StaticInstruction) -> int:
+    if instruction.op_class == "barrier" and instruction.at_barrier:
+        return codes.BARRIER
     if instruction.has_sectors:
         return codes.GLOBAL
     if instruction.event_bytes:
@@ -277,6 +279,8 @@ def _barrier(instruction: StaticInstruction) -> int:
         return codes.PRODUCT if instruction.uses_tensor_memory else codes.NOT_THERE
     if instruction.polls_mbarrier:
         return codes.TESTS if instruction.waits_at_barrier else codes.NOT_THERE
+    if instruction.waits_for_part:
+        return codes.MEETS
     return codes.COMPLETES if instruction.is_bulk else codes.COMMITS if instruction.commits_products else codes.ARRIVES
 
 

@@ -12,7 +12,18 @@ from warpsight.simulator import codes, phases
 from warpsight.simulator.machine import Machine
 from warpsight.simulator.state import Access, CpiStack, Instruction, Scheduler, Sm, State, Warp
 from warpsight.simulator.structures import end_of, wrapped
-from warpsight.simulator.warps import arrive, arrive_at_barrier, end_warp, fetch, read_event, ring, schedule, set_results, step
+from warpsight.simulator.warps import (
+    arrive,
+    arrive_at_barrier,
+    end_warp,
+    fetch,
+    meet,
+    read_event,
+    ring,
+    schedule,
+    set_results,
+    step,
+)
 
 # -- The CPI stack: the cycles since a scheduler's last issue are those of what the warp that issues now waited for.
 
@@ -182,32 +193,59 @@ def _count_groups(machine: Machine, warp: Warp, instruction: Instruction) -> Non
     warp.groups_ahead = min(max(0, warp.groups_ahead - waited) + closes, groups - 1)
 
 
+@inlined
+def _take_event(state: State, sm: Sm, warp: Warp, instruction: Instruction, now: int) -> int:
+    """Read the event of what the warp issues, if it has one. Returns 1 for an access, which is in its queue then, 0 for none, and
+    -1 where the trace contradicts the warp's path.
+    """
+    if instruction.kind == codes.BARRIER and instruction.at_barrier != codes.NOT_THERE:
+        warp.event += instruction.event_bytes
+        return 0 if warp.event <= warp.event_end else -1
+    if not codes.GLOBAL <= instruction.kind <= codes.SHARED:
+        return 0
+    access = sm.async_copies[end_of(sm.async_queue)] if instruction.copies else sm.accesses[end_of(sm.access_queue)]
+    if not read_event(state, warp, instruction, access):
+        return -1
+    if access.sectors + access.passes + access.repeats == 0:
+        return 0
+    _to_load_store_unit(state, sm, warp, instruction, access, now)
+    return 1
+
+
+@inlined
+def _go_on(state: State, sm: Sm, warp: Warp, instruction: Instruction, now: int) -> None:
+    """The warp has issued the instruction and has come to the one after it."""
+    if instruction.kind == codes.BARRIER and instruction.at_barrier != codes.NOT_THERE:
+        meet(state, sm, warp, instruction, now)
+    elif instruction.kind == codes.BARRIER:
+        arrive_at_barrier(state, sm, warp, now)
+    elif instruction.kind == codes.FENCE and warp.outstanding > warp.copied:
+        warp.state = codes.FENCED
+    else:
+        schedule(state, sm, warp, now + instruction.stall, now, codes.CAUSE_ALU)
+
+
 @compiled
 def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> None:
     """The scheduler's warp with this bit issues its next instruction and goes to the one after it."""
     warp = sm.warps[bit * state.machine.schedulers + scheduler.index]
     pc = warp.pc
     instruction = state.code[pc]
-    kind, unit = instruction.kind, instruction.unit
-    scheduler.wants[unit] &= ~(1 << bit)
+    scheduler.wants[instruction.unit] &= ~(1 << bit)
     scheduler.wants[instruction.whole] &= ~(1 << bit)
     _account(state, sm, scheduler, warp, now)
     state.issued += 1
     if sm.number == state.machine.watched_sm:
         _watch(state, warp, now)
-    accesses = False
-    if codes.GLOBAL <= kind <= codes.SHARED:
-        access = sm.async_copies[end_of(sm.async_queue)] if instruction.copies else sm.accesses[end_of(sm.access_queue)]
-        if not read_event(state, warp, instruction, access):
-            state.bad_warp = warp.id
-            return
-        accesses = access.sectors + access.passes + access.repeats != 0
-        if accesses:
-            _to_load_store_unit(state, sm, warp, instruction, access, now)
-    if not accesses:
+    accesses = _take_event(state, sm, warp, instruction, now)
+    if accesses < 0:
+        state.bad_warp = warp.id
+        return
+    if accesses == 0:
         _without_access(state, sm, scheduler, warp, instruction, now)
     # a copy that reads nothing, as its box lies outside of the tensor, is done at once
-    if instruction.at_barrier in (codes.ARRIVES, codes.COMMITS) or (instruction.at_barrier == codes.COMPLETES and not accesses):
+    arrives = instruction.at_barrier in (codes.ARRIVES, codes.COMMITS) and instruction.kind != codes.BARRIER
+    if arrives or (instruction.at_barrier == codes.COMPLETES and accesses == 0):
         arrive(state, sm, warp, instruction, now)
     _count_groups(state.machine, warp, instruction)
     if instruction.operands_read >= 0:
@@ -217,12 +255,7 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
         return
     if state.machine.fetch_width > 0:
         _next_in_buffer(state, sm, warp, warp.pc == pc + 1, now)
-    if kind == codes.BARRIER:
-        arrive_at_barrier(state, sm, warp, now)
-    elif kind == codes.FENCE and warp.outstanding > warp.copied:
-        warp.state = codes.FENCED
-    else:
-        schedule(state, sm, warp, now + instruction.stall, now, codes.CAUSE_ALU)
+    _go_on(state, sm, warp, instruction, now)
 
 
 # -- Selection.

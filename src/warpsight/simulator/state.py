@@ -109,6 +109,7 @@ class Warp(Record):
     group: Table[int]  # by kind: the one that is open
     groups_ahead: int  # closed ones that it has not waited for, where waits are for the oldest of them
     products: int  # when its latest product with tensor memory is done
+    awaited: int  # AT_BARRIER: the SM's barrier for a part of its block; -1: the block's
     data_wait: int
     unit_wait: int
     mshr_wait: int

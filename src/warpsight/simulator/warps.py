@@ -174,7 +174,7 @@ def fetch(state: State, sm: Sm, warp: Warp, from_cycle: int) -> None:
     warp.buffered = state.machine.fetch_width
 
 
-# -- Barriers: of the whole block. A trace does not tell barriers for a part of it apart.
+# -- Barriers of the whole block, and those for a part of it in traces of other tools, which do not tell them apart.
 
 @inlined
 def _open_barrier(state: State, sm: Sm, number: int, now: int) -> None:
@@ -183,7 +183,7 @@ def _open_barrier(state: State, sm: Sm, number: int, now: int) -> None:
     first = number * state.machine.warps_per_block
     for slot in range(first, first + state.machine.warps_per_block):
         warp = sm.warps[slot]
-        if warp.id >= 0 and warp.state == codes.AT_BARRIER:
+        if warp.id >= 0 and warp.state == codes.AT_BARRIER and warp.awaited < 0:
             schedule(state, sm, warp, now + 1, now, codes.CAUSE_BARRIER)
 
 
@@ -191,7 +191,7 @@ def _open_barrier(state: State, sm: Sm, number: int, now: int) -> None:
 def arrive_at_barrier(state: State, sm: Sm, warp: Warp, now: int) -> None:
     """The warp has issued a barrier: it waits until all warps of its block that have not ended have arrived."""
     place = sm.places[warp.place]
-    warp.state = codes.AT_BARRIER
+    warp.state, warp.awaited = codes.AT_BARRIER, -1
     place.at_barrier += 1
     if place.at_barrier == place.live:
         _open_barrier(state, sm, warp.place, now)
@@ -207,7 +207,7 @@ def open_all_barriers(state: State, now: int) -> None:
                 _open_barrier(state, sm, place, now)
 
 
-# -- mbarriers: of a block, and of bulk copies.
+# -- mbarriers: of a block, and of bulk copies; and barriers for a part of a block.
 
 @compiled
 def wake_at(state: State, sm: Sm, number: int, now: int) -> None:
@@ -220,6 +220,20 @@ def wake_at(state: State, sm: Sm, number: int, now: int) -> None:
         if warp.id >= 0 and wake(state, sm, warp, now, cause):
             warp.noc_wait, warp.dram_wait, warp.unit_wait, warp.mshr_wait = phase.noc_wait, phase.dram_wait, 0, 0
             warp.data_wait = max(0, phase.total - phase.noc_wait - phase.dram_wait)
+        elif warp.id >= 0 and warp.state == codes.AT_BARRIER and warp.awaited == number:
+            schedule(state, sm, warp, max(now + 1, phase.over), now, codes.CAUSE_BARRIER)
+
+
+@compiled
+def meet(state: State, sm: Sm, warp: Warp, instruction: Instruction, now: int) -> None:
+    """The warp has issued a barrier for a part of its block: it arrives there, and may wait for the others of that part."""
+    number = phases.find(state, warp.place, warp.event - phases.RECORD_BYTES)
+    if number >= 0 and instruction.at_barrier == codes.MEETS:
+        warp.state, warp.awaited = codes.AT_BARRIER, number
+    else:
+        schedule(state, sm, warp, now + instruction.stall, now, codes.CAUSE_ALU)
+    if number >= 0:
+        _arrive_at(state, sm, number, warp, instruction, now + state.machine.address_cycles, now)
 
 
 @compiled
@@ -280,10 +294,12 @@ def end_awaited_phases(state: State, now: int) -> None:
 
 @inlined
 def _waited_for_first(state: State, sm: Sm, place: int) -> int:
-    """The mbarrier of the block at a place for which a warp waits the longest; -1: none does."""
+    """The mbarrier of the block at a place for which a warp waits the longest, or its barrier for a part of it; -1: none does."""
     found, since = -1, codes.NEVER
     for slot in range(place * state.machine.warps_per_block, (place + 1) * state.machine.warps_per_block):
         warp = sm.warps[slot]
+        if warp.id >= 0 and warp.state == codes.AT_BARRIER and warp.awaited >= 0 and found < 0:
+            found = warp.awaited
         if warp.id >= 0 and warp.state == codes.NEEDS_DATA and state.code[warp.pc].at_barrier == codes.TESTS:
             record = warp.event + state.code[warp.pc].event_bytes - phases.RECORD_BYTES
             number = phases.find(state, place, record)
@@ -336,8 +352,7 @@ def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int, after: 
     warp.id = number
     warp.entry, warp.end = window.entry, window.end
     warp.event, warp.event_end = window.event, window.event_end
-    warp.sector, warp.sector_end = window.sector, window.sector_end
-    warp.taken = warp.sector
+    warp.sector, warp.taken, warp.sector_end = window.sector, window.sector, window.sector_end
     warp.outstanding = warp.copied = warp.fetched_at = warp.groups_ahead = warp.products = 0
     for register in range(state.machine.registers):
         warp.registers_ready[register] = 0

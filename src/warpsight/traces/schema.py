@@ -9,10 +9,10 @@ Basic blocks are runs of consecutive pcs.
 (blocks in x-fastest order). Each warp has
 
 * a *path*: the basic blocks it executed, as runs `(block, active lanes, repeat)`. Warps that did the same share one path;
-* *events*: one small record per executed memory instruction, in path order, also when the guard left no lane active (zeros then).
-  Its bytes are, in this order and each only where it applies: number of sectors (spaces global, local, generic), bank-conflict
-  degree (spaces shared, generic: passes through the banks), most lanes that share one address (atomics), and what it does at an
-  mbarrier (`BARRIER_RECORD`);
+* *events*: one small record per executed memory instruction, and per barrier for a part of a block, in path order, also when the
+  guard left no lane active (zeros then). Its bytes are, in this order and each only where it applies: number of sectors (spaces
+  global, local, generic), bank-conflict degree (spaces shared, generic: passes through the banks), most lanes that share one
+  address (atomics), and what it does at an mbarrier, or at a barrier for a part of a block (`BARRIER_RECORD`);
 * *sectors*: for each event with sectors, that many 32-byte sector numbers (byte address // 32, lane order, duplicates merged).
 """
 
@@ -31,7 +31,7 @@ from warpsight.isa.matrix_products import matrix_product
 from warpsight.isa.sass.native import NO_BARRIER
 from warpsight.kernels.launch import LaunchShape
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 LEVELS = ("ptx", "sass")
 SECTOR_BYTES = 32
 WARP_SIZE = 32
@@ -45,6 +45,9 @@ NEXT_GROUP = -2  # of `StaticInstruction.wait_groups`
 # cluster at whose mbarrier at that place this happens, as a mask, `amount` and `bytes` at each; 0: at that of its own block.
 BARRIER_RECORD = np.dtype([("object", "<u2"), ("amount", "<u2"), ("bytes", "<i4"), ("expected", "<u2"), ("blocks", "<u2")])
 NO_OBJECT = 0xFFFF  # no lane was active
+# A barrier that counts threads (`bar.sync a, b`) is an object, too: NAMED_BARRIER + a, beyond any shared memory. Each warp arrives
+# with 32 threads (one whose lanes come one by one with those that come), and a phase expects b. `bytes` and `blocks` are 0.
+NAMED_BARRIER = 0xFF00
 
 GROUP_KINDS = COPIES, PRODUCTS, WRITES, READS = "copies", "products", "writes", "reads"
 
@@ -68,8 +71,8 @@ class StaticInstruction:
     mbarrier where copies arrive on mbarriers: for the oldest group of its warp that the warp has not waited for in this way. Its
     event counts sectors, if any, in `count_bytes`, the lowest first: 3 of a bulk copy, which may move millions of bytes.
     `wait_kind`, one of `GROUP_KINDS`, is what its groups are of: asynchronous copies of lanes, products of warp groups, writes of
-    bulk copies, and what these read in shared memory. `at_barrier`: its event ends with a `BARRIER_RECORD`. `ends_products`: a
-    product of machine code with which a group of them ends.
+    bulk copies, and what these read in shared memory. `at_barrier`: its event ends with a `BARRIER_RECORD`, also of a barrier that
+    counts threads. `ends_products`: a product of machine code with which a group of them ends.
     """
 
     pc: int
@@ -202,9 +205,14 @@ class StaticInstruction:
 
     @property
     def is_block_barrier(self) -> bool:
-        """The whole block waits here. At warp-wide and arrive-only barriers no other warp waits."""
+        """The whole block waits here, or a part of it. At warp-wide and arrive-only barriers no other warp waits."""
         base, *modifiers = self.opcode.lower().split(".")
         return base in ("bar", "barrier") and not {"warp", "arrive", "arv"}.intersection(modifiers)  # arrive: PTX, arv: SASS
+
+    @property
+    def waits_for_part(self) -> bool:
+        """It arrives at a barrier for a part of a block, and waits there for the others of that part."""
+        return self.at_barrier and self.is_block_barrier
 
 
 def products_are_awaited(instructions: Sequence[StaticInstruction]) -> bool:

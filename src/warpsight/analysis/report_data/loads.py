@@ -262,7 +262,7 @@ def loads(
     """
     trace, misses = profiled.trace, profiled.misses
     sectors, passes = histograms(trace)
-    memory = [instruction for instruction in trace.instructions if instruction.event_bytes]
+    memory = [instruction for instruction in trace.instructions if instruction.access and instruction.event_bytes]
     traffic = sectors @ np.arange(sectors.shape[1])
     drawn = sorted((i.pc for i in memory if traffic[i.pc]), key=lambda pc: (-int(traffic[pc]), pc))
     drawn = drawn[: DRAWN if len(trace.instructions) <= LONG else DRAWN_OF_LONG]

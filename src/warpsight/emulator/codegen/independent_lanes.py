@@ -27,9 +27,10 @@ from warpsight.emulator.codegen.lanes import (
     trailing_zeros,
 )
 from warpsight.emulator.codegen.layout import Fault, Slot
+from warpsight.emulator.codegen.recording import emit_named_barrier
 from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.isa.ptx.program import Immediate, Instruction, Register
-from warpsight.isa.ptx.rules import is_warp_barrier, waits_for_group
+from warpsight.isa.ptx.rules import counts_threads, is_warp_barrier, waits_for_group
 from warpsight.isa.ptx.waiting import is_aligned, meeting_kind
 
 _VOTES = ("popc", "and", "or")
@@ -122,6 +123,10 @@ class Scheduling:
         else:
             operation = scheduler.AT_BARRIER
             use, yes = self._use(emitter, block, instruction)
+            if counts_threads(instruction):
+                start, gone = (kernel.word(emitter.builder, word) for word in (layout.START, layout.GONE))
+                absent = emitter.builder.or_(emitter.builder.not_(start), gone)
+                emit_named_barrier(emitter, use, scheduler.COUNT_SHIFT, absent)
         builder = emitter.builder
         emitter.leave_block(block)
         if guard is not None:

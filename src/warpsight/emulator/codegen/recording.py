@@ -41,9 +41,9 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import MAX_REPEAT, PATH_ENTRY_BYTES, WARP, Slot
 from warpsight.isa.ptx.program import Instruction
-from warpsight.isa.ptx.rules import memory_access
+from warpsight.isa.ptx.rules import counts_threads, memory_access
 from warpsight.traces.path_store import LANES_SHIFT
-from warpsight.traces.schema import BARRIER_RECORD, NO_OBJECT
+from warpsight.traces.schema import BARRIER_RECORD, NAMED_BARRIER, NO_OBJECT
 
 # A warp touches at most 32 sectors of global memory per instruction (255 of an image; bulk copies ask for room themselves), and 4
 # words x 32 lanes of local memory; stores of sectors are made in vectors of 32, so that one vector beyond the last must also fit.
@@ -57,7 +57,7 @@ def emit_block_entry(emitter: Emitter, block: int, code: Sequence[Instruction]) 
     builder = emitter.builder
     accesses = sum(access is not None and access.space not in ("param", "const") for access in map(memory_access, code))
     # A texture fetch touches up to 255 sectors: room for two.
-    accesses += sum(instruction.opcode == "tex" for instruction in code)
+    accesses += sum(instruction.opcode == "tex" or counts_threads(instruction) for instruction in code)
     arguments = (emitter.context, emitter.mask, I64(len(code)), I64(accesses), I32(block))
     if not emitter.is_compact:
         _enter_block(builder, arguments, emitter.fault_block)
@@ -164,14 +164,34 @@ def emit_barrier_record(
     reached = builder.select(alone, I32(0), reached)
     number = builder.select(known, builder.lshr(place, I32(3)), I32(NO_OBJECT))
     most = I64(0xFFFF)
-    word = builder.zext(number, I64)
-    for value, shift in ((builder.select(builder.icmp_unsigned("<", amount, most), amount, most), 16), (data, 32)):
-        word = builder.or_(word, builder.shl(value, I64(shift)))
+    amount = builder.select(builder.icmp_unsigned("<", amount, most), amount, most)
+    last = builder.and_(builder.trunc(builder.extract_element(expected, first), I32), I32(0xFFFF))
+    _append_record(frame, number, amount, data, builder.or_(last, builder.shl(reached, I32(16))))
+
+
+def emit_named_barrier(frame: Frame, use: Value, shift: int, absent: Value) -> None:
+    """Append the `BARRIER_RECORD` of a barrier that counts threads: its number in the lowest four bits of `use` (i32), the threads
+    from bit `shift` on, 0 for all of the block. `absent`: lanes of the warp that have left the kernel, or never were (i32).
+    """
+    builder, mask = frame.builder, frame.active_mask
+    whole = builder.icmp_signed("==", builder.or_(mask, absent), I32(-1))
+    arriving = builder.select(whole, I32(WARP), population(builder, mask))
+    every = builder.mul(builder.trunc(frame.slot(Slot.WARPS_PER_BLOCK), I32), I32(WARP))
+    count = builder.lshr(use, I32(shift))
+    count = builder.select(builder.icmp_signed("==", count, I32(0)), every, count)
+    number = builder.or_(builder.and_(use, I32(15)), I32(NAMED_BARRIER))
+    number = builder.select(builder.icmp_signed("==", mask, I32(0)), I32(NO_OBJECT), number)
+    _append_record(frame, number, builder.zext(arriving, I64), I64(0), builder.and_(count, I32(0xFFFF)))
+
+
+def _append_record(frame: Frame, number: Value, amount: Value, data: Value, last: Value) -> None:
+    """Append the fields of a `BARRIER_RECORD`: the object, the amount and the bytes (i64), and the last two in one i32."""
+    builder = frame.builder
+    word = builder.or_(builder.zext(number, I64), builder.shl(amount, I64(16)))
     pointer = at(builder, frame.context, 8 * Slot.EVENT_CURSOR)
     cursor = load_as(builder, pointer, PTR, 8)
-    store_as(builder, word, cursor, 1)
-    last = builder.and_(builder.trunc(builder.extract_element(expected, first), I32), I32(0xFFFF))
-    store_as(builder, builder.or_(last, builder.shl(reached, I32(16))), at(builder, cursor, 8), 1)
+    store_as(builder, builder.or_(word, builder.shl(data, I64(32))), cursor, 1)
+    store_as(builder, last, at(builder, cursor, 8), 1)
     store_as(builder, at(builder, cursor, BARRIER_RECORD.itemsize), pointer, 8)
 
 

@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from warpsight.emulator.codegen.recording import BULK_COUNT_BYTES
 from warpsight.isa.ptx.program import Function, Immediate, Instruction
-from warpsight.isa.ptx.rules import MemoryAccess, is_bulk_copy, memory_access, op_class, reads, writes
+from warpsight.isa.ptx.rules import MemoryAccess, counts_threads, is_bulk_copy, memory_access, op_class, reads, writes
 from warpsight.isa.sass.native import NO_BARRIER, NativeImmediate, NativeWord
 from warpsight.isa.sass.opcodes import TMA
 from warpsight.traces.schema import COPIES, NEXT_GROUP, PRODUCTS, READS, WRITES, StaticInstruction
@@ -74,10 +74,13 @@ def _ends_products(instruction: Instruction) -> bool:
 
 
 def _at_barrier(instruction: Instruction, access: MemoryAccess | None) -> bool:
-    """Whether it arrives at an mbarrier, tests one, or brings data that complete on one; what the event says is written there."""
+    """Whether it arrives at an mbarrier, tests one, or brings data that complete on one; what the event says is written there.
+
+    So it is for barriers of a part of a block.
+    """
     native = instruction.native
     if access is None:
-        return False
+        return counts_threads(instruction)
     if _is_bulk(instruction):  # what is written in device memory is awaited with its group
         return (access.space, access.access) == ("global", "load") or access.space == "shared"
     if native is not None:

@@ -198,6 +198,13 @@ def is_block_barrier(instruction: Instruction) -> bool:
     return instruction.opcode in {"bar", "barrier"} and not is_warp_barrier(instruction)
 
 
+def counts_threads(instruction: Instruction) -> bool:
+    """Whether it is a barrier for so many threads of a thread block as it says: `bar.sync a, b`, `bar.arrive a, b`."""
+    if not is_block_barrier(instruction) or "cluster" in instruction.modifiers:
+        return False
+    return len(instruction.operands) > (3 if "red" in instruction.modifiers else 1)
+
+
 def waits_for_group(instruction: Instruction) -> bool:
     """Whether a warp waits here for the other warps of its warp group: `wgmma.fence`, `wgmma.wait_group`."""
     return instruction.opcode == "wgmma" and not {"fence", "wait_group"}.isdisjoint(instruction.modifiers)

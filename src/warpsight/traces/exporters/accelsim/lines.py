@@ -210,7 +210,7 @@ class Written:
         cls, instruction: StaticInstruction, pc: int, opcode: str, destinations: Sequence[str], sources: Sequence[str]
     ) -> Written:
         """Compose the parts of a line."""
-        accesses = instruction.event_bytes > 0 and opcode.split(".", maxsplit=1)[0] not in TMA
+        accesses = bool(instruction.access and instruction.event_bytes) and opcode.split(".", maxsplit=1)[0] not in TMA
         width = str(instruction.access_bytes or 4) if accesses else "0"
         gmma = ["0"] if "GMMA" in opcode[:5] else []
         words = [str(len(destinations)), *destinations, opcode, str(len(sources)), *sources, *gmma, width]

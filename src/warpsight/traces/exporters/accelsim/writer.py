@@ -13,7 +13,7 @@ from warpsight.base.errors import UsageError
 from warpsight.base.outputs import folder_beside, put_in_place
 from warpsight.isa.sass.from_ptx import architecture, is_native, sass_opcode
 from warpsight.traces.exporters.accelsim.lines import Place, WarpLines, Written
-from warpsight.traces.schema import KernelTrace, TraceChunk
+from warpsight.traces.schema import BARRIER_RECORD, KernelTrace, TraceChunk
 
 LIST, KERNEL = "kernelslist.g", "kernel-1.traceg"
 _WINDOWS = (0x7F0000000000, 0x7F0010000000)  # of shared and local memory, far from any address that the emulator gives
@@ -179,6 +179,11 @@ class _KernelWriter:
                         lines.plain([f"{written.before} {alive.leave(max(0, lanes - stay), last):08x} {written.after} 0"])
                         continue
                     touched, passes, sharing = event.next(written)
+                    if not written.instruction.access:  # a barrier for a part of the block
+                        _flush(bulk, lines)
+                        bulk = None
+                        lines.plain([f"{written.before} {(1 << lanes) - 1:08x} {written.after} 0"])
+                        continue
                     if bulk is not None and self._continues[part]:
                         bulk[2].extend(touched)
                         continue
@@ -245,6 +250,8 @@ class _WarpEvents:
         sectors = sum(next(self._events) << 8 * place for place in range(instruction.sector_bytes))
         passes = next(self._events) if instruction.has_degree else 0
         sharing = next(self._events) if instruction.has_sharing else 0
+        for _ in range(BARRIER_RECORD.itemsize if instruction.at_barrier else 0):  # the format has no place for it
+            next(self._events)
         return list(islice(self._sectors, sectors)), passes, sharing
 
 
