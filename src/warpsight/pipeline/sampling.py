@@ -17,7 +17,7 @@ from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model
 from warpsight.pipeline.caches_before import resolved
-from warpsight.pipeline.evaluate import profile_of_waves
+from warpsight.pipeline.evaluate import misses_of_waves, profile_of_waves
 from warpsight.pipeline.request import COLD, WARM, KernelRequest, Method
 from warpsight.pipeline.tracing import launch_of, listing, obtain_trace, trace_launch, wants_results
 from warpsight.traces.schema import KernelTrace, WaveSample
@@ -204,7 +204,7 @@ class _Sampling:
             raise NotSampled(f"the launch has fewer than {least_instructions:,} warp instructions")
         while True:
             run.execute([each for each in plan.ranges if each not in run.ranges])
-            trace = _measured(run.trace(), plan)
+            trace = _measured(run.trace(), plan, self._ready.threads)
             with step(f"time of {len(plan.parts)} sampled waves"):
                 half_width = self._half_width(trace, plan, watch)
             remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * half_width:.2g} %")
@@ -224,14 +224,16 @@ class _Sampling:
         half to its second. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more than
         the prediction changes when they are left out.
         """
-        model, count = get_model(self._model), len(plan.parts)
-        every = range(1, count + 3)
+        model, count, gpu, method = get_model(self._model), len(plan.parts), self._gpu, self._method
+        every, misses = range(1, count + 3), misses_of_waves(trace, self._gpu, self._method, watch)
 
-        def cycles(waves: Sequence[int], stretches: Sequence[int]) -> float:
-            return model.predict(profile_of_waves(trace, waves, stretches, self._gpu, self._method, watch), self._gpu).cycles
+        def cycles(waves: Sequence[int], stretches: Sequence[int], half: int | None = None) -> float:
+            return model.predict(profile_of_waves(trace, misses, waves, stretches, gpu, method, half), gpu).cycles
 
-        whole, half = cycles(every, every), len(every) // 2
-        drift = abs(cycles(every, every[half:]) - cycles(every, every[:half]))
+        whole = cycles(every, every)
+        drift = abs(cycles(every, every, 1) - cycles(every, every, 0))
+        if misses.spread is not None:
+            drift += abs(cycles(every[:1], every) - whole) * min(1.0, plan.wave / max(1, 2 * misses.spread * plan.blocks))
         edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
         rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
         pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])
@@ -250,11 +252,11 @@ def _student(degrees: float) -> float:
     return sum(term / degrees**power for power, term in enumerate(terms))
 
 
-def _measured(executed: KernelTrace, plan: Plan) -> KernelTrace:
-    """The trace of the measured blocks, which stand for the launch."""
+def _measured(executed: KernelTrace, plan: Plan, threads: int) -> KernelTrace:
+    """The trace of the measured blocks, which stand for the launch; its waves are simulated on so many threads."""
     labels = plan.labels()
     lengths = [end - first for first, end in plan.ranges]
-    return replace(part_of(executed, labels > 0), waves=WaveSample(executed, labels, np.cumsum([0, *lengths[:-1]])))
+    return replace(part_of(executed, labels > 0), waves=WaveSample(executed, labels, np.cumsum([0, *lengths[:-1]]), threads=threads))
 
 
 def _document(plan: Plan, half_width: float) -> dict[str, Any]:
