@@ -232,7 +232,8 @@ def test_interval_has_the_uncertainty_of_the_load_of_slices_and_channels(scaled:
         traffic = np.zeros((len(busiest), 2, 5, 2), np.int64)
         for stretch, each in enumerate(busiest):
             traffic[stretch, stretch >= 3] = [[60, each]] * 4 + [[0, 60]]
-        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: replace(found, traffic=traffic)})), plan, None)
+        waves = replace(sample, kept={key: replace(found, traffic=traffic)})
+        return sampling._half_width(replace(scaled, waves=waves), plan, None)[0]
 
     even, some, all_uneven = half_width(*[60] * 6), half_width(60, 60, 60, 6000, 60, 60), half_width(*[6000] * 6)
     assert some > 2 * even and some > 2 * all_uneven
@@ -250,7 +251,7 @@ def test_interval_has_the_choice_of_the_few_blocks_of_the_first_and_the_last_wav
     def half_width(times: int) -> float:
         waves = list(found.waves)
         waves[edge] = replace(waves[edge], **{name: getattr(waves[edge], name) * times for name in COUNTS})
-        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: replace(found, waves=waves)})), plan, None)
+        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: replace(found, waves=waves)})), plan, None)[0]
 
     assert half_width(40) > half_width(20) + 0.02 > half_width(1) + 0.04
 

@@ -261,8 +261,8 @@ def profile_of_waves(
     trace: KernelTrace, misses: WaveMisses, waves: Sequence[int], stretches: Sequence[int], gpu: GpuSpec, method: Method,
     half: int | None = None,
 ) -> IntervalProfile:
-    """The interval profile that measured waves of a sampled `trace` give, with the traffic of the `stretches` of these numbers, or of
-    one half of it, as `WaveMisses.together` has them.
+    """The interval profile that measured waves of a sampled `trace` give, with the traffic of the `stretches` of these numbers,
+    or of one half of it, as `WaveMisses.together` has them.
     """
     sample = trace.waves
     assert sample is not None

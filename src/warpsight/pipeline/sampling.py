@@ -202,19 +202,24 @@ class _Sampling:
         run.execute(plan.ranges[:1])
         if run.trace().header.warp_instructions < least_instructions:
             raise NotSampled(f"the launch has fewer than {least_instructions:,} warp instructions")
+        apart = True
         while True:
             run.execute([each for each in plan.ranges if each not in run.ranges])
-            trace = _measured(run.trace(), plan, self._ready.threads)
+            trace = _measured(run.trace(), plan, self._ready.threads, apart)
             with step(f"time of {len(plan.parts)} sampled waves"):
-                half_width = self._half_width(trace, plan, watch)
+                half_width, in_step = self._half_width(trace, plan, watch)
+            if in_step > accuracy:
+                remark("blocks get out of step slowly: all waves in one simulation")
+                apart = False
+                continue
             remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * half_width:.2g} %")
             if half_width <= accuracy:
                 texts = listing(self._prepared, trace.instructions)
                 return replace(trace, notes=self._ready.notes, extra=texts | {"sampling": _document(plan, half_width)})
             plan = plan.doubled()
 
-    def _half_width(self, trace: KernelTrace, plan: Plan, watch: Watch | None) -> float:
-        """Half of the 95 % confidence interval, relative to the cycles.
+    def _half_width(self, trace: KernelTrace, plan: Plan, watch: Watch | None) -> tuple[float, float]:
+        """Half of the 95 % confidence interval, relative to the cycles, and what of it is about blocks in step.
 
         By the jackknife: how the prediction changes when a wave is left out, with all that its stretch of blocks tells about the
         launch. There is one wave in each part, so that the variance is that of successive differences: a trend along the launch,
@@ -224,23 +229,32 @@ class _Sampling:
         half to its second. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more than
         the prediction changes when they are left out.
         """
-        model, count, gpu, method = get_model(self._model), len(plan.parts), self._gpu, self._method
+        model, count = get_model(self._model), len(plan.parts)
         every, misses = range(1, count + 3), misses_of_waves(trace, self._gpu, self._method, watch)
 
         def cycles(waves: Sequence[int], stretches: Sequence[int], half: int | None = None) -> float:
-            return model.predict(profile_of_waves(trace, misses, waves, stretches, gpu, method, half), gpu).cycles
+            profile = profile_of_waves(trace, misses, waves, stretches, self._gpu, self._method, half)
+            return model.predict(profile, self._gpu).cycles
 
         whole = cycles(every, every)
         drift = abs(cycles(every, every, 1) - cycles(every, every, 0))
-        if misses.spread is not None:
-            drift += abs(cycles(every[:1], every) - whole) * min(1.0, plan.wave / max(1, 2 * misses.spread * plan.blocks))
+        in_step = 0.0 if misses.spread is None else _in_step(misses.spread, plan) * abs(cycles(every[:1], every) - whole) / whole
         edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
         rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
         pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])
         variance = float((np.diff(pseudo_values) ** 2).mean()) / 2
         unseen = math.sqrt(max(0.0, 1 - count * plan.wave / (plan.blocks - 2 * plan.wave)))
         degrees = 2 * (count - 1) ** 2 / (3 * count - 4)
-        return (_student(degrees) * math.sqrt(variance / count) * unseen + drift + edges) / whole
+        return (_student(degrees) * math.sqrt(variance / count) * unseen + drift + edges) / whole + in_step, in_step
+
+
+def _in_step(spread: float, plan: Plan) -> float:
+    """The share of the launch in which blocks may be in step as in the first wave, where waves are measured out of step.
+
+    The ends of the first wave's blocks are `spread` apart, a share of the time of a block, and so begin those of the second: each
+    wave adds as much. After 1 / spread waves blocks are everywhere in their loops; on the way there, half of that counts.
+    """
+    return min(1.0, plan.wave / (2 * spread * plan.blocks)) if spread > 0 else 1.0
 
 
 def _student(degrees: float) -> float:
@@ -252,11 +266,14 @@ def _student(degrees: float) -> float:
     return sum(term / degrees**power for power, term in enumerate(terms))
 
 
-def _measured(executed: KernelTrace, plan: Plan, threads: int) -> KernelTrace:
-    """The trace of the measured blocks, which stand for the launch; its waves are simulated on so many threads."""
+def _measured(executed: KernelTrace, plan: Plan, threads: int, apart: bool) -> KernelTrace:
+    """The trace of the measured blocks, which stand for the launch; its waves are simulated on so many threads, `apart` if they
+    can be.
+    """
     labels = plan.labels()
     lengths = [end - first for first, end in plan.ranges]
-    return replace(part_of(executed, labels > 0), waves=WaveSample(executed, labels, np.cumsum([0, *lengths[:-1]]), threads=threads))
+    sample = WaveSample(executed, labels, np.cumsum([0, *lengths[:-1]]), threads=threads, apart=apart)
+    return replace(part_of(executed, labels > 0), waves=sample)
 
 
 def _document(plan: Plan, half_width: float) -> dict[str, Any]:

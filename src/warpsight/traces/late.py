@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,7 @@ class LateWarps:
     def _blocks_that_only_read(self) -> npt.NDArray[np.bool_]:
         writes = np.array([i.has_sectors and i.access != LOAD for i in self._trace.instructions], np.int64)
         starts = np.asarray(self._trace.block_start)
-        return np.diff(np.concatenate([[0], np.cumsum(writes)])[starts]) == 0
+        return np.asarray(np.diff(np.concatenate([[0], np.cumsum(writes)])[starts]) == 0)
 
     def skipped(self, chunk: TraceChunk) -> Longs:
         """Laps that each warp of a chunk leaves out, int64 [warps]."""
@@ -72,17 +73,17 @@ class LateWarps:
     def trace(self) -> KernelTrace:
         """The trace without what is left out."""
         table = self._trace.paths
-        columns: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32], npt.NDArray[np.int32]]] = []
+        columns: list[tuple[npt.NDArray[Any], ...]] = []
         for path, iterations in self._known.tolist():
             low, high = table.offset[path], table.offset[path + 1]
-            block, lanes, repeat = table.block[low:high], table.lanes[low:high], table.repeat[low:high].copy()
+            column: tuple[npt.NDArray[Any], ...] = (table.block[low:high], table.lanes[low:high], table.repeat[low:high].copy())
             if iterations:
                 first, size, _, _ = self._loop(path)
                 if size == 1:
-                    repeat[first] -= iterations
+                    column[2][first] -= iterations
                 else:
-                    block, lanes, repeat = (np.delete(each, np.s_[first : first + size * iterations]) for each in (block, lanes, repeat))
-            columns.append((block, lanes, repeat))
+                    column = tuple(np.delete(each, np.s_[first : first + size * iterations]) for each in column)
+            columns.append(column)
         offset = np.cumsum([0, *(len(block) for block, _, _ in columns)])
         block, lanes, repeat = (np.concatenate(each) for each in zip(*columns, strict=True))
         return replace(self._trace, paths=PathTable(offset, block, lanes, repeat), chunks=_Late(self._trace.chunks, self))
@@ -148,8 +149,8 @@ def _move_on(sector_offset, loops, skipped, sectors):  # type: ignore[no-untyped
 
 @jit(cache=True, nogil=True)
 def _read_last(sector_offset, sectors, loops, skipped, place, last):  # type: ignore[no-untyped-def]
-    """Note for each sector, those of page p from `place[p]` on, when it is read last: `_BEGINNING` less the laps from there to where
-    the warps begin.
+    """Note for each sector, those of page p from `place[p]` on, when it is read last: `_BEGINNING` less the laps from there to
+    where the warps begin.
     """
     for warp in range(len(loops)):
         start, count = sector_offset[warp] + loops[warp, 2], loops[warp, 3]

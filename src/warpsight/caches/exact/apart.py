@@ -106,17 +106,17 @@ class Stretches:
         begins with what its last stretch leaves.
         """
         found: dict[int, Stretch] = {}
-        last = len(self._sample.start) - 1
+        last, fits = len(self._sample.start) - 1, before is not None
 
         def ends() -> None:
-            found[last] = self._end(last, before)
+            found[last] = self._end(last, before, fits)
             first = before
             if first is None and warm:
                 first = aged(found[last].left, self._gpu, self._gpu.l2.size_bytes // self._gpu.l2.line_bytes)
-            found[0] = self._end(0, first)
+            found[0] = self._end(0, first, fits)
 
         def between(number: int) -> Callable[[], None]:
-            return lambda: found.__setitem__(number, self._between(number, before))
+            return lambda: found.__setitem__(number, self._between(number, before, fits))
 
         self._run([ends, *(between(number) for number in range(1, last))])
         return [found[number] for number in range(last + 1)]
@@ -164,8 +164,10 @@ class Stretches:
             before = touch(empty_l2(self._gpu), self._gpu, late.read_before(_REPLAYED * self._gpu.l2.size_bytes))
         return late.trace(), before
 
-    def _end(self, number: int, before: L2Lines | None) -> Stretch:
-        """Simulate the first or the last stretch, `number`, from its beginning to its end, with an L2 that holds `before`."""
+    def _end(self, number: int, before: L2Lines | None, fits: bool) -> Stretch:
+        """Simulate the first or the last stretch, `number`, from its beginning to its end, with an L2 that holds `before`, which has
+        room for all lines if it `fits`.
+        """
         trace, before = self._part(number, before)
         labels = self._sample.label[_blocks(self._sample, number)]
         observer = _Window(lambda: self._stopped)
@@ -173,13 +175,13 @@ class Stretches:
             labelled(trace, np.where(labels > 0, 0, 1)), progress=self._told(number), observer=observer
         ).run(before)  # fmt: skip
         counts = {name: np.split(getattr(profile, name), len(profile.executions) // len(trace.instructions)) for name in COUNTS}
-        own = {name: parts[0] for name, parts in counts.items()}
-        whole = {name: sum(parts[1:], parts[0]) for name, parts in counts.items()}
-        return Stretch(_with_write_backs(replace(profile, **own), whole, before, left), np.zeros_like(observer.halves()), left, observer.spread())
+        own: dict[str, Any] = {name: parts[0] for name, parts in counts.items()}
+        whole = {name: np.sum(parts, axis=0) for name, parts in counts.items()}
+        found = _with_write_backs(replace(profile, **own), whole, before, left, fits)
+        return Stretch(found, np.zeros_like(observer.halves()), left, observer.spread())
 
-    def _between(self, number: int, before: L2Lines | None) -> Stretch:
-        """Simulate a part of stretch `number`, while blocks are everywhere in their loops."""
-        fits = before is not None
+    def _between(self, number: int, before: L2Lines | None, fits: bool) -> Stretch:
+        """As `_end`, a part of stretch `number` between the two, while blocks are everywhere in their loops."""
         trace, before = self._part(number, before)
         executed = _executed(part_of(self._sample.executed, self._sample.label == number + 1))
         accesses = int(executed["executions"].sum())
@@ -195,7 +197,7 @@ class Stretches:
 
 
 def _with_write_backs(
-    own: MissProfile, whole: dict[str, Any], before: L2Lines | None, left: L2Lines, fits: bool = False
+    own: MissProfile, whole: dict[str, Any], before: L2Lines | None, left: L2Lines, fits: bool
 ) -> MissProfile:
     """The counts of a wave with its share of write-backs, by writes to the L2. A wave evicts what others have written: all writes
     of the stretch, of which `whole` are the counts, make the write-backs in it and those that it leaves to be made, beyond those
@@ -229,8 +231,8 @@ def _scaled(counted: dict[str, Any], whole: dict[str, Any], executed: dict[str, 
 
 
 def _executed(trace: KernelTrace) -> dict[str, Any]:
-    """How often the warps of a trace execute each memory instruction with a lane active, and with how many sectors and passes through
-    the banks of shared memory; int64 [instructions] under the names of `MissProfile`.
+    """How often the warps of a trace execute each memory instruction with a lane active, and with how many sectors and passes
+    through the banks of shared memory; int64 [instructions] under the names of `MissProfile`.
     """
     chosen = [i for i in trace.instructions if i.event_bytes]
     start, width, counts = memory_rows(trace.instructions, trace.block_start)

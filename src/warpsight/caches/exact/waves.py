@@ -18,7 +18,7 @@ from warpsight.caches.exact.simulate import CacheSimulation, Progress
 from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.packing import Lines
-from warpsight.traces.schema import SECTOR_BYTES, WaveSample
+from warpsight.traces.schema import WaveSample
 from warpsight.traces.waves import labelled, part_of
 
 _MOST_SCATTERED = 0.05  # of the lines
@@ -70,8 +70,8 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
 @dataclass(frozen=True)
 class WaveMisses:
     """What the caches make of each measured wave, the launch's first one first, and the traffic of the stretch of blocks that it is
-    in, int64 [waves, halves, kinds, 2]. The first stretch, which is a wave alone, has none. The halves are the earlier and the later
-    part of the time that was simulated: of all stretches together where they follow each other, else of each. Then `spread` is how
+    in, int64 [waves, halves, kinds, 2]. The first stretch, which is a wave alone, has none. The halves are the earlier and the
+    later part of the time that was simulated: of all stretches together where they follow each other, else of each. Then `spread` is how
     far apart the blocks of the first wave end, as a share of their time, which bounds how fast blocks get out of step.
     """
 
@@ -107,7 +107,7 @@ def wave_misses(
     if found.is_scattered and not (warm and lines <= room):
         raise ScatteredReuse("blocks that lie far apart share data at random")
     before = simulated(executed).left() if warm and lines <= room else None
-    if has_long_blocks(executed) and (before is not None or (lines > room and warms_up_alone(sample, gpu))):
+    if sample.apart and has_long_blocks(executed) and (before is not None or (lines > room and warms_up_alone(sample, gpu))):
         apart = Stretches(sample, gpu, simulated, progress).all(before, warm)
         return WaveMisses([each.misses for each in apart], np.stack([each.traffic for each in apart]), apart[0].spread)
     if warm and before is None:
