@@ -231,7 +231,7 @@ def test_interval_has_the_uncertainty_of_the_load_of_slices_and_channels(scaled:
         (key, found), *_ = sample.kept.items()
         traffic = np.zeros((len(busiest), 2, 5, 2), np.int64)
         for stretch, each in enumerate(busiest):
-            traffic[stretch, stretch >= 3] = [[60, each]] * 4 + [[0, 60]]
+            traffic[stretch, int(stretch >= 3)] = [[60, each]] * 4 + [[0, 60]]
         waves = replace(sample, kept={key: replace(found, traffic=traffic)})
         return sampling._half_width(replace(scaled, waves=waves), plan, None)[0]
 

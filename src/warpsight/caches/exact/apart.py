@@ -165,8 +165,8 @@ class Stretches:
         return late.trace(), before
 
     def _end(self, number: int, before: L2Lines | None, fits: bool) -> Stretch:
-        """Simulate the first or the last stretch, `number`, from its beginning to its end, with an L2 that holds `before`, which has
-        room for all lines if it `fits`.
+        """Simulate the first or the last stretch, `number`, from its beginning to its end, with an L2 that holds `before`, which
+        has room for all lines if it `fits`.
         """
         trace, before = self._part(number, before)
         labels = self._sample.label[_blocks(self._sample, number)]

@@ -71,8 +71,8 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
 class WaveMisses:
     """What the caches make of each measured wave, the launch's first one first, and the traffic of the stretch of blocks that it is
     in, int64 [waves, halves, kinds, 2]. The first stretch, which is a wave alone, has none. The halves are the earlier and the
-    later part of the time that was simulated: of all stretches together where they follow each other, else of each. Then `spread` is how
-    far apart the blocks of the first wave end, as a share of their time, which bounds how fast blocks get out of step.
+    later part of the time that was simulated: of all stretches together where they follow each other, else of each. Then `spread`
+    is how far apart the blocks of the first wave end, as a share of their time, which bounds how fast blocks get out of step.
     """
 
     waves: list[MissProfile]
