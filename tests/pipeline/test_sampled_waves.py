@@ -21,7 +21,7 @@ from warpsight.emulator.run.sampled import Dependent, SampledRun
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_trace, trace_occupancy
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest
-from warpsight.pipeline.sampling import NotSampled, Plan, _Sampling, _student, trace_to_predict
+from warpsight.pipeline.sampling import NotSampled, Plan, _in_step, _Sampling, _student, trace_to_predict
 from warpsight.pipeline.tracing import launch_of, obtain_trace
 from warpsight.traces.schema import KernelTrace, WaveSample
 from warpsight.traces.store import save_trace
@@ -254,6 +254,12 @@ def test_interval_has_the_choice_of_the_few_blocks_of_the_first_and_the_last_wav
         return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: replace(found, waves=waves)})), plan, None)[0]
 
     assert half_width(40) > half_width(20) + 0.02 > half_width(1) + 0.04
+
+
+@pytest.mark.parametrize(("spread", "share"), [(0.5, 1 / 80), (0.1, 5 / 80), (0.001, 1), (0, 1)])
+def test_launch_is_in_step_until_the_ends_of_blocks_are_a_block_apart(spread: float, share: float) -> None:
+    """640 blocks are 80 waves of 8. Ends a tenth of a block apart are a block apart after ten waves, half of which count."""
+    assert _in_step(spread, Plan(640, 8, 8, ())) == pytest.approx(share)
 
 
 def test_accuracy_that_is_no_share_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, remark, stage, step
+from warpsight.caches.exact.simulate import compile_engine
 from warpsight.caches.exact.waves import ScatteredReuse
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
@@ -204,7 +206,7 @@ class _Sampling:
             raise NotSampled(f"the launch has fewer than {least_instructions:,} warp instructions")
         apart = True
         while True:
-            run.execute([each for each in plan.ranges if each not in run.ranges])
+            self._execute(run, [each for each in plan.ranges if each not in run.ranges])
             trace = _measured(run.trace(), plan, self._ready.threads, apart)
             with step(f"time of {len(plan.parts)} sampled waves"):
                 half_width, in_step = self._half_width(trace, plan, watch)
@@ -217,6 +219,16 @@ class _Sampling:
                 texts = listing(self._prepared, trace.instructions)
                 return replace(trace, notes=self._ready.notes, extra=texts | {"sampling": _document(plan, half_width)})
             plan = plan.doubled()
+
+    def _execute(self, run: SampledRun, ranges: Sequence[Blocks]) -> None:
+        """Run these blocks too. Meanwhile the cache simulation is compiled, which takes a quarter of a minute where it is new."""
+        if self._ready.threads == 1:
+            run.execute(ranges)
+            return
+        with ThreadPoolExecutor(1) as pool:
+            compiling = pool.submit(compile_engine)
+            run.execute(ranges)
+            compiling.result()
 
     def _half_width(self, trace: KernelTrace, plan: Plan, watch: Watch | None) -> tuple[float, float]:
         """Half of the 95 % confidence interval, relative to the cycles, and what of it is about blocks in step.

@@ -22,7 +22,7 @@ from warpsight.caches.exact.between import L2Lines, aged, empty_l2, touch
 from warpsight.caches.exact.l2 import Traffic, traffic_of
 from warpsight.caches.exact.simulate import CacheSimulation, Progress, compile_engine
 from warpsight.caches.exact.state import NEVER, TICKS
-from warpsight.caches.miss_profile import COUNTS, MissProfile
+from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.late import LateWarps
@@ -30,7 +30,8 @@ from warpsight.traces.packing import Lines, lengths, memory_rows
 from warpsight.traces.schema import KernelTrace, WaveSample
 from warpsight.traces.waves import labelled, part_of
 
-LONG_WARP = 1024  # memory events of a warp: in so many, warps get out of step
+_LONG_WARP = 1024  # bytes of memory events of a warp, about one for each access: a wave takes long
+_IN_LOOPS = 0.9  # of these, at which a warp can begin
 _WARMING_UP, _COUNTED = 0.25, 0.5  # of the accesses of a wave: before those that are counted, and counted
 _GOLDEN = (math.sqrt(5) - 1) / 2
 WRITE_BACKS = ("dram_writes", "dram_write_sectors")
@@ -40,10 +41,13 @@ _SECONDS = 0.5  # between two reports
 Simulated = Callable[..., CacheSimulation]
 
 
-def has_long_blocks(trace: KernelTrace) -> bool:
-    """Whether the warps of `trace` make so many accesses that they are out of step for the greater part."""
-    events = sum(int(lengths(chunk)[0].sum()) for chunk in trace.chunks.packed())
-    return events >= LONG_WARP * trace.header.warps
+def has_long_loops(trace: KernelTrace) -> bool:
+    """Whether the warps of `trace` make many accesses, nearly all of them in a loop at whose laps a warp can begin."""
+    late, events, in_loops = LateWarps(trace, np.zeros(trace.header.recorded_blocks)), 0, 0
+    for chunk in trace.chunks.packed():
+        events += int(lengths(chunk)[0].sum())
+        in_loops += 0 if chunk.loops is None else int((late.skipped(chunk) * chunk.loops[:, 1]).sum())
+    return events >= _LONG_WARP * trace.header.warps and in_loops >= _IN_LOOPS * events
 
 
 def warms_up_alone(sample: WaveSample, gpu: GpuSpec) -> bool:
@@ -126,6 +130,7 @@ class Stretches:
         if self._sample.threads == 1:
             for task in tasks:
                 task()
+                self._report()
             return
         compile_engine()  # once, not in each thread
         with ThreadPoolExecutor(self._sample.threads) as pool:
@@ -311,6 +316,6 @@ class _Window:
     def halves(self) -> Traffic:
         """The traffic in the earlier and in the later half of the turns, int64 [2, kinds, 2]."""
         if not self._turns:
-            return np.zeros((2, 5, 2), np.int64)
+            return np.zeros((2, len(SHARES) + 1, 2), np.int64)
         middle = int(np.searchsorted(self._turns, (self._turns[0] + self._turns[-1]) / 2))
         return np.diff([self._seen[0], self._seen[middle], self._seen[-1]], axis=0)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.records import Memory
-from warpsight.caches.exact.apart import WRITE_BACKS, Stretches, has_long_blocks, warms_up_alone
+from warpsight.caches.exact.apart import WRITE_BACKS, Stretches, has_long_loops, warms_up_alone
 from warpsight.caches.exact.between import aged, forget
 from warpsight.caches.exact.l2 import Traffic, traffic_measures, traffic_of
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
@@ -107,7 +107,7 @@ def wave_misses(
     if found.is_scattered and not (warm and lines <= room):
         raise ScatteredReuse("blocks that lie far apart share data at random")
     before = simulated(executed).left() if warm and lines <= room else None
-    if sample.apart and has_long_blocks(executed) and (before is not None or (lines > room and warms_up_alone(sample, gpu))):
+    if sample.apart and has_long_loops(executed) and (before is not None or (lines > room and warms_up_alone(sample, gpu))):
         apart = Stretches(sample, gpu, simulated, progress).all(before, warm)
         return WaveMisses([each.misses for each in apart], np.stack([each.traffic for each in apart]), apart[0].spread)
     if warm and before is None:
