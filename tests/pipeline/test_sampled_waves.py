@@ -21,7 +21,7 @@ from warpsight.emulator.run.sampled import Dependent, SampledRun
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_trace, trace_occupancy
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest
-from warpsight.pipeline.sampling import NotSampled, Plan, _in_step, _Sampling, _student, trace_to_predict
+from warpsight.pipeline.sampling import NotSampled, Plan, _Sampling, _student, trace_to_predict
 from warpsight.pipeline.tracing import launch_of, obtain_trace
 from warpsight.traces.schema import KernelTrace, WaveSample
 from warpsight.traces.store import save_trace
@@ -256,10 +256,20 @@ def test_interval_has_the_choice_of_the_few_blocks_of_the_first_and_the_last_wav
     assert half_width(40) > half_width(20) + 0.02 > half_width(1) + 0.04
 
 
-@pytest.mark.parametrize(("spread", "share"), [(0.5, 1 / 80), (0.1, 5 / 80), (0.001, 1), (0, 1)])
-def test_launch_is_in_step_until_the_ends_of_blocks_are_a_block_apart(spread: float, share: float) -> None:
-    """640 blocks are 80 waves of 8. Ends a tenth of a block apart are a block apart after ten waves, half of which count."""
-    assert _in_step(spread, Plan(640, 8, 8, ())) == pytest.approx(share)
+def test_interval_has_the_waves_that_may_be_in_step_where_others_are_measured(scaled: KernelTrace) -> None:
+    """Four waves of the launch may be as its first one, which alone misses more."""
+    ready, prepared = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
+    sampling, sample, plan = _Sampling(ready, prepared, GPU, "warpsight", DEFAULT_METHOD), sample_of(scaled), Plan.of(ready, GPU)
+    (key, found), *_ = sample.kept.items()
+    first = replace(found.waves[0], **{name: getattr(found.waves[0], name) * 3 for name in COUNTS})
+
+    def parts(apart: bool) -> tuple[float, float]:
+        misses = replace(found, waves=[first, *found.waves[1:]], apart=apart)
+        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: misses})), plan, None)
+
+    (whole, none), (wider, in_step) = parts(False), parts(True)
+    assert none == 0 < in_step < 4 * plan.wave / plan.blocks * 3
+    assert wider == pytest.approx(whole + in_step)
 
 
 def test_accuracy_that_is_no_share_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

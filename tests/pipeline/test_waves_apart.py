@@ -115,7 +115,7 @@ def test_long_blocks_are_simulated_apart_where_nothing_depends_on_those_before()
     trace = sample_of(sampled()).executed
     assert has_long_loops(trace) and warms_up_alone(sample_of(sampled()), SMALL)
     assert not warms_up_alone(sample_of(sampled()), LARGE)
-    assert misses_of(sampled()).spread is not None
+    assert misses_of(sampled()).apart
 
 
 def test_waves_apart_have_the_misses_of_the_launch() -> None:
@@ -133,7 +133,7 @@ def test_waves_apart_have_the_misses_of_the_launch() -> None:
 def test_two_threads_find_what_one_finds() -> None:
     one, two = misses_of(sampled(1)), misses_of(sampled(2))
     assert sample_of(sampled(2)).threads == 2
-    assert (one.traffic == two.traffic).all() and one.spread == two.spread
+    assert (one.traffic == two.traffic).all()
     for own, other in zip(one.waves, two.waves, strict=True):
         assert all((getattr(own, name) == getattr(other, name)).all() for name in COUNTS)
 
@@ -148,7 +148,7 @@ def test_executions_are_those_that_the_simulation_counts() -> None:
 def test_large_l2_holds_all_lines_so_that_stretches_are_apart_too() -> None:
     sample = replace(sample_of(sampled()), kept={})
     found = wave_misses(sample, LARGE, trace_occupancy(sampled(), LARGE).blocks_per_sm, interleaving="clocked", warm=True)
-    assert found.spread is not None and not found.together().l2_read_misses.any()
+    assert found.apart and not found.together().l2_read_misses.any()
     assert not found.together().dram_writes.any()
 
 

@@ -35,6 +35,7 @@ DEFAULT_ACCURACY = 0.02
 LEAST_INSTRUCTIONS = 1 << 25  # of warps: launches of fewer take seconds as they are
 _FIRST_PARTS = 4
 _MOST_SHARE = 0.5  # of the blocks: beyond it, running all costs little more
+_IN_STEP = 4  # waves that blocks need at most to get out of step, where they are measured so
 _MOST_ROWS = 4  # waves of a row of the grid that warms up
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -238,8 +239,9 @@ class _Sampling:
         which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
         What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels more
         evenly then: a launch has more time for that than a sample, and may change as much again as the sample has from its first
-        half to its second. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more than
-        the prediction changes when they are left out.
+        half to its second. Where waves are measured out of step, the launch may be as its first wave for `_IN_STEP` waves. And of
+        the first and the last wave few blocks are measured, which may be ill chosen: by no more than the prediction changes when
+        they are left out.
         """
         model, count = get_model(self._model), len(plan.parts)
         every, misses = range(1, count + 3), misses_of_waves(trace, self._gpu, self._method, watch)
@@ -250,7 +252,8 @@ class _Sampling:
 
         whole = cycles(every, every)
         drift = abs(cycles(every, every, 1) - cycles(every, every, 0))
-        in_step = 0.0 if misses.spread is None else _in_step(misses.spread, plan) * abs(cycles(every[:1], every) - whole) / whole
+        share = min(1.0, _IN_STEP * plan.wave / plan.blocks) if misses.apart else 0.0
+        in_step = share * abs(cycles(every[:1], every) - whole) / whole
         edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
         rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
         pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])
@@ -258,15 +261,6 @@ class _Sampling:
         unseen = math.sqrt(max(0.0, 1 - count * plan.wave / (plan.blocks - 2 * plan.wave)))
         degrees = 2 * (count - 1) ** 2 / (3 * count - 4)
         return (_student(degrees) * math.sqrt(variance / count) * unseen + drift + edges) / whole + in_step, in_step
-
-
-def _in_step(spread: float, plan: Plan) -> float:
-    """The share of the launch in which blocks may be in step as in the first wave, where waves are measured out of step.
-
-    The ends of the first wave's blocks are `spread` apart, a share of the time of a block, and so begin those of the second: each
-    wave adds as much. After 1 / spread waves blocks are everywhere in their loops; on the way there, half of that counts.
-    """
-    return min(1.0, plan.wave / (2 * spread * plan.blocks)) if spread > 0 else 1.0
 
 
 def _student(degrees: float) -> float:

@@ -81,14 +81,12 @@ def _warm_up(sample: WaveSample, number: int) -> npt.NDArray[np.bool_]:
 @dataclass(frozen=True)
 class Stretch:
     """What the caches make of the measured wave of a stretch; the traffic in the earlier and the later half of the time that is
-    counted, int64 [2, kinds, 2]; what the simulation leaves in the L2; and of the time until its last block ends, the share after
-    the end of its first warp.
+    counted, int64 [2, kinds, 2]; and what the simulation leaves in the L2.
     """
 
     misses: MissProfile
     traffic: Traffic
     left: L2Lines
-    spread: float
 
 
 def _to_write(lines: L2Lines | None) -> npt.NDArray[np.int64]:
@@ -183,7 +181,7 @@ class Stretches:
         own: dict[str, Any] = {name: parts[0] for name, parts in counts.items()}
         whole = {name: np.sum(parts, axis=0) for name, parts in counts.items()}
         found = _with_write_backs(replace(profile, **own), whole, before, left, fits)
-        return Stretch(found, np.zeros_like(observer.halves()), left, observer.spread())
+        return Stretch(found, np.zeros_like(observer.halves()), left)
 
     def _between(self, number: int, before: L2Lines | None, fits: bool) -> Stretch:
         """As `_end`, a part of stretch `number` between the two, while blocks are everywhere in their loops."""
@@ -195,7 +193,7 @@ class Stretches:
         whole = {name: getattr(profile, name) for name in COUNTS}
         own = _scaled(observer.counts(), whole, executed)
         found = _with_write_backs(replace(profile, **own), whole, before, left, fits)
-        return Stretch(found, observer.halves(), left, observer.spread())
+        return Stretch(found, observer.halves(), left)
 
     def _told(self, number: int) -> Progress:
         return lambda done, _: self._ended.__setitem__(number, done)
@@ -286,20 +284,16 @@ class _Window:
         self._counters: Any = None
         self._before: dict[str, Any] = {}
         self._turns, self._seen = list[int](), list[Traffic]()
-        self._end, self._live, self._first_end, self._now = NEVER, 0, 0, 0
+        self._end = NEVER
 
     def __call__(self, memory: Memory, reports: bool) -> bool:
-        state, self._counters = memory.root, memory["counters"]
-        done, live, now = int(self._counters["executions"].sum()), int(state["live_warps"]), int(state["round_start"])
-        self._now = self._now if now == NEVER else now
-        if live < self._live and not self._first_end:
-            self._first_end = self._now
-        self._live = live
+        self._counters = memory["counters"]
+        done = int(self._counters["executions"].sum())
         if done >= self._first:
             if not self._before:
                 self._before = {name: self._counters[name].copy() for name in COUNTS}
                 self._end = NEVER if self._accesses is None else done + self._accesses
-            self._turns.append(int(state["turns"]))
+            self._turns.append(int(memory.root["turns"]))
             self._seen.append(traffic_of(memory))
         return done >= self._end or self._stopped()
 
@@ -308,10 +302,6 @@ class _Window:
         found = {name: self._counters[name] - self._before.get(name, 0) for name in COUNTS}
         found["merged_wait_cycles"] //= TICKS
         return found
-
-    def spread(self) -> float:
-        """Of the time up to here, the share since warps began to end."""
-        return 1 - self._first_end / self._now if self._first_end else 0.0
 
     def halves(self) -> Traffic:
         """The traffic in the earlier and in the later half of the turns, int64 [2, kinds, 2]."""

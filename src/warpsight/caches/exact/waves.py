@@ -71,13 +71,13 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
 class WaveMisses:
     """What the caches make of each measured wave, the launch's first one first, and the traffic of the stretch of blocks that it is
     in, int64 [waves, halves, kinds, 2]. The first stretch, which is a wave alone, has none. The halves are the earlier and the
-    later part of the time that was simulated: of all stretches together where they follow each other, else of each. Then `spread`
-    is how far apart the blocks of the first wave end, as a share of their time, which bounds how fast blocks get out of step.
+    later part of the time that was simulated: of all stretches together where they follow each other, else, if they are `apart`, of
+    each.
     """
 
     waves: list[MissProfile]
     traffic: Traffic
-    spread: float | None = None
+    apart: bool = False
 
     def together(
         self, waves: Sequence[int] | None = None, stretches: Sequence[int] | None = None, half: int | None = None
@@ -108,8 +108,8 @@ def wave_misses(
         raise ScatteredReuse("blocks that lie far apart share data at random")
     before = simulated(executed).left() if warm and lines <= room else None
     if sample.apart and has_long_loops(executed) and (before is not None or (lines > room and warms_up_alone(sample, gpu))):
-        apart = Stretches(sample, gpu, simulated, progress).all(before, warm)
-        return WaveMisses([each.misses for each in apart], np.stack([each.traffic for each in apart]), apart[0].spread)
+        found_apart = Stretches(sample, gpu, simulated, progress).all(before, warm)
+        return WaveMisses([each.misses for each in found_apart], np.stack([each.traffic for each in found_apart]), True)
     if warm and before is None:
         tail = np.arange(len(sample.label)) >= sample.start[-1]
         before = aged(simulated(part_of(executed, tail)).run()[1], gpu, room)  # in the order of use
