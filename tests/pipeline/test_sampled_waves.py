@@ -12,8 +12,9 @@ import pytest
 
 import warpsight
 from warpsight.base.errors import UsageError
+from warpsight.caches.exact.between import aged
 from warpsight.caches.exact.simulate import CacheSimulation
-from warpsight.caches.exact.waves import _aged, wave_misses
+from warpsight.caches.exact.waves import wave_misses
 from warpsight.caches.miss_profile import COUNTS
 from warpsight.cli.main import main
 from warpsight.emulator.run.sampled import Dependent, SampledRun
@@ -184,8 +185,8 @@ def test_each_wave_has_the_accesses_of_its_blocks(scaled: KernelTrace, warm: boo
 def test_wave_that_is_left_out_takes_its_counts_and_its_traffic_with_it(scaled: KernelTrace) -> None:
     sample, resident = sample_of(scaled), trace_occupancy(scaled, GPU).blocks_per_sm
     found = wave_misses(sample, GPU, resident, interleaving="clocked", warm=False)
-    assert found.traffic.shape == (sample.measured, 5, 2) and not found.traffic[0].any()
-    even, uneven = np.array([[[60, 60]] * 5, [[60, 180]] * 5])
+    assert found.traffic.shape == (sample.measured, 2, 5, 2) and not found.traffic[0].any()
+    even, uneven = np.array([[[[60, 60]] * 5, [[0, 0]] * 5], [[[60, 180]] * 5, [[0, 0]] * 5]])
     found = replace(found, traffic=np.array([even, uneven, *[even] * (sample.measured - 2)]))
     rest = [number for number in range(1, sample.measured + 1) if number != 2]
     every, without = found.together(), found.together(rest, rest)
@@ -197,12 +198,12 @@ def test_blocks_between_leave_lines_that_nobody_finds_and_that_have_to_be_writte
     sample, resident = sample_of(scaled), trace_occupancy(scaled, GPU).blocks_per_sm
     _, left = CacheSimulation(sample.executed, GPU, resident).run()
     there = (left["valid"] != 0) | (left["dirty"] != 0)
-    full = _aged(left, GPU, len(left))
+    full = aged(left, GPU, len(left))
     assert (full[there] == left[there]).all() and (full["valid"] != 0).all()
     share = (left["dirty"] != 0).sum() / there.sum()
     assert (full["dirty"] != 0).mean() == pytest.approx(share, abs=0.05)
     assert full["tag"][~there].min() > left["tag"].max()
-    assert (_aged(left, GPU, 0) == left).all()
+    assert (aged(left, GPU, 0) == left).all()
 
 
 def test_part_of_a_trace_stands_for_the_launch(scaled: KernelTrace) -> None:
@@ -228,8 +229,11 @@ def test_interval_has_the_uncertainty_of_the_load_of_slices_and_channels(scaled:
     def half_width(*busiest: int) -> float:
         """With a load of 60 at all ports, and `busiest` times ports at the busiest one, in each stretch."""
         (key, found), *_ = sample.kept.items()
-        traffic = np.array([[[60, each]] * 4 + [[0, 60]] for each in busiest])
-        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: replace(found, traffic=traffic)})), plan, None)
+        traffic = np.zeros((len(busiest), 2, 5, 2), np.int64)
+        for stretch, each in enumerate(busiest):
+            traffic[stretch, int(stretch >= 3)] = [[60, each]] * 4 + [[0, 60]]
+        waves = replace(sample, kept={key: replace(found, traffic=traffic)})
+        return sampling._half_width(replace(scaled, waves=waves), plan, None)[0]
 
     even, some, all_uneven = half_width(*[60] * 6), half_width(60, 60, 60, 6000, 60, 60), half_width(*[6000] * 6)
     assert some > 2 * even and some > 2 * all_uneven
@@ -247,9 +251,25 @@ def test_interval_has_the_choice_of_the_few_blocks_of_the_first_and_the_last_wav
     def half_width(times: int) -> float:
         waves = list(found.waves)
         waves[edge] = replace(waves[edge], **{name: getattr(waves[edge], name) * times for name in COUNTS})
-        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: replace(found, waves=waves)})), plan, None)
+        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: replace(found, waves=waves)})), plan, None)[0]
 
     assert half_width(40) > half_width(20) + 0.02 > half_width(1) + 0.04
+
+
+def test_interval_has_the_waves_that_may_be_in_step_where_others_are_measured(scaled: KernelTrace) -> None:
+    """Four waves of the launch may be as its first one, which alone misses more."""
+    ready, prepared = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
+    sampling, sample, plan = _Sampling(ready, prepared, GPU, "warpsight", DEFAULT_METHOD), sample_of(scaled), Plan.of(ready, GPU)
+    (key, found), *_ = sample.kept.items()
+    first = replace(found.waves[0], **{name: getattr(found.waves[0], name) * 3 for name in COUNTS})
+
+    def parts(apart: bool) -> tuple[float, float]:
+        misses = replace(found, waves=[first, *found.waves[1:]], apart=apart)
+        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: misses})), plan, None)
+
+    (whole, none), (wider, in_step) = parts(False), parts(True)
+    assert none == 0 < in_step < 4 * plan.wave / plan.blocks * 3
+    assert wider == pytest.approx(whole + in_step)
 
 
 def test_accuracy_that_is_no_share_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

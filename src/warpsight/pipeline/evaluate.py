@@ -249,17 +249,26 @@ def _misses_of_waves(
     return kept
 
 
-def profile_of_waves(
-    trace: KernelTrace, waves: Sequence[int], stretches: Sequence[int], gpu: GpuSpec, method: Method, watch: Watch | None = None
-) -> IntervalProfile:
-    """The interval profile that measured waves of a sampled `trace` give, with the traffic of the `stretches` of these numbers."""
+def misses_of_waves(trace: KernelTrace, gpu: GpuSpec, method: Method, watch: Watch | None = None) -> WaveMisses:
+    """What the caches make of the measured waves of a sampled `trace`, simulated once for each GPU and method."""
     sample, resident = trace.waves, trace_occupancy(trace, gpu)
     assert sample is not None
     progress, state = stage(watch, "simulating the caches"), at_start(method.caches_before, gpu, trace)
-    machine = ordered(with_own_l1(gpu, resident), method.order)
-    misses = _misses_of_waves(sample, machine, resident, method, state, progress).together(waves, stretches)
-    chosen = part_of(sample.executed, np.isin(sample.label, waves))
-    return build_profile(chosen, misses, gpu, resident, representative=method.representative, counts=False)
+    return _misses_of_waves(sample, ordered(with_own_l1(gpu, resident), method.order), resident, method, state, progress)
+
+
+def profile_of_waves(
+    trace: KernelTrace, misses: WaveMisses, waves: Sequence[int], stretches: Sequence[int], gpu: GpuSpec, method: Method,
+    half: int | None = None,
+) -> IntervalProfile:
+    """The interval profile that measured waves of a sampled `trace` give, with the traffic of the `stretches` of these numbers,
+    or of one half of it, as `WaveMisses.together` has them.
+    """
+    sample = trace.waves
+    assert sample is not None
+    chosen, found = part_of(sample.executed, np.isin(sample.label, waves)), misses.together(waves, stretches, half)
+    resident = trace_occupancy(trace, gpu)
+    return build_profile(chosen, found, gpu, resident, representative=method.representative, counts=False)
 
 
 # -- From designs to rows and predictions.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,13 @@ import numpy as np
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, remark, stage, step
+from warpsight.caches.exact.simulate import compile_engine
 from warpsight.caches.exact.waves import ScatteredReuse
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model
 from warpsight.pipeline.caches_before import resolved
-from warpsight.pipeline.evaluate import profile_of_waves
+from warpsight.pipeline.evaluate import misses_of_waves, profile_of_waves
 from warpsight.pipeline.request import COLD, WARM, KernelRequest, Method
 from warpsight.pipeline.tracing import launch_of, listing, obtain_trace, trace_launch, wants_results
 from warpsight.traces.schema import KernelTrace, WaveSample
@@ -33,6 +35,7 @@ DEFAULT_ACCURACY = 0.02
 LEAST_INSTRUCTIONS = 1 << 25  # of warps: launches of fewer take seconds as they are
 _FIRST_PARTS = 4
 _MOST_SHARE = 0.5  # of the blocks: beyond it, running all costs little more
+_IN_STEP = 4  # waves that blocks need at most to get out of step, where they are measured so
 _MOST_ROWS = 4  # waves of a row of the grid that warms up
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -202,43 +205,62 @@ class _Sampling:
         run.execute(plan.ranges[:1])
         if run.trace().header.warp_instructions < least_instructions:
             raise NotSampled(f"the launch has fewer than {least_instructions:,} warp instructions")
+        apart = True
         while True:
-            run.execute([each for each in plan.ranges if each not in run.ranges])
-            trace = _measured(run.trace(), plan)
+            self._execute(run, [each for each in plan.ranges if each not in run.ranges])
+            trace = _measured(run.trace(), plan, self._ready.threads, apart)
             with step(f"time of {len(plan.parts)} sampled waves"):
-                half_width = self._half_width(trace, plan, watch)
+                half_width, in_step = self._half_width(trace, plan, watch)
+            if in_step > accuracy:
+                remark("blocks get out of step slowly: all waves in one simulation")
+                apart = False
+                continue
             remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * half_width:.2g} %")
             if half_width <= accuracy:
                 texts = listing(self._prepared, trace.instructions)
                 return replace(trace, notes=self._ready.notes, extra=texts | {"sampling": _document(plan, half_width)})
             plan = plan.doubled()
 
-    def _half_width(self, trace: KernelTrace, plan: Plan, watch: Watch | None) -> float:
-        """Half of the 95 % confidence interval, relative to the cycles.
+    def _execute(self, run: SampledRun, ranges: Sequence[Blocks]) -> None:
+        """Run these blocks too. Meanwhile the cache simulation is compiled, which takes a quarter of a minute where it is new."""
+        if self._ready.threads == 1:
+            run.execute(ranges)
+            return
+        with ThreadPoolExecutor(1) as pool:
+            compiling = pool.submit(compile_engine)
+            run.execute(ranges)
+            compiling.result()
+
+    def _half_width(self, trace: KernelTrace, plan: Plan, watch: Watch | None) -> tuple[float, float]:
+        """Half of the 95 % confidence interval, relative to the cycles, and what of it is about blocks in step.
 
         By the jackknife: how the prediction changes when a wave is left out, with all that its stretch of blocks tells about the
         launch. There is one wave in each part, so that the variance is that of successive differences: a trend along the launch,
         which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
         What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels more
         evenly then: a launch has more time for that than a sample, and may change as much again as the sample has from its first
-        half to its second. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more than
-        the prediction changes when they are left out.
+        half to its second. Where waves are measured out of step, the launch may be as its first wave for `_IN_STEP` waves. And of
+        the first and the last wave few blocks are measured, which may be ill chosen: by no more than the prediction changes when
+        they are left out.
         """
         model, count = get_model(self._model), len(plan.parts)
-        every = range(1, count + 3)
+        every, misses = range(1, count + 3), misses_of_waves(trace, self._gpu, self._method, watch)
 
-        def cycles(waves: Sequence[int], stretches: Sequence[int]) -> float:
-            return model.predict(profile_of_waves(trace, waves, stretches, self._gpu, self._method, watch), self._gpu).cycles
+        def cycles(waves: Sequence[int], stretches: Sequence[int], half: int | None = None) -> float:
+            profile = profile_of_waves(trace, misses, waves, stretches, self._gpu, self._method, half)
+            return model.predict(profile, self._gpu).cycles
 
-        whole, half = cycles(every, every), len(every) // 2
-        drift = abs(cycles(every, every[half:]) - cycles(every, every[:half]))
+        whole = cycles(every, every)
+        drift = abs(cycles(every, every, 1) - cycles(every, every, 0))
+        share = min(1.0, _IN_STEP * plan.wave / plan.blocks) if misses.apart else 0.0
+        in_step = share * abs(cycles(every[:1], every) - whole) / whole
         edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
         rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
         pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])
         variance = float((np.diff(pseudo_values) ** 2).mean()) / 2
         unseen = math.sqrt(max(0.0, 1 - count * plan.wave / (plan.blocks - 2 * plan.wave)))
         degrees = 2 * (count - 1) ** 2 / (3 * count - 4)
-        return (_student(degrees) * math.sqrt(variance / count) * unseen + drift + edges) / whole
+        return (_student(degrees) * math.sqrt(variance / count) * unseen + drift + edges) / whole + in_step, in_step
 
 
 def _student(degrees: float) -> float:
@@ -250,11 +272,14 @@ def _student(degrees: float) -> float:
     return sum(term / degrees**power for power, term in enumerate(terms))
 
 
-def _measured(executed: KernelTrace, plan: Plan) -> KernelTrace:
-    """The trace of the measured blocks, which stand for the launch."""
+def _measured(executed: KernelTrace, plan: Plan, threads: int, apart: bool) -> KernelTrace:
+    """The trace of the measured blocks, which stand for the launch; its waves are simulated on so many threads, `apart` if they
+    can be.
+    """
     labels = plan.labels()
     lengths = [end - first for first, end in plan.ranges]
-    return replace(part_of(executed, labels > 0), waves=WaveSample(executed, labels, np.cumsum([0, *lengths[:-1]])))
+    sample = WaveSample(executed, labels, np.cumsum([0, *lengths[:-1]]), threads=threads, apart=apart)
+    return replace(part_of(executed, labels > 0), waves=sample)
 
 
 def _document(plan: Plan, half_width: float) -> dict[str, Any]:

@@ -43,7 +43,7 @@ _FIELDS = len(fields_of(Loop))
 
 
 @jit(cache=True, nogil=True)
-def _loop_of_path(blocks, lanes, repeat, weight):  # type: ignore[no-untyped-def]
+def loop_of_path(blocks, lanes, repeat, weight):  # type: ignore[no-untyped-def]
     """The loop of a path that has the most events: its first entry, entries of an iteration and iterations; no iterations if none.
 
     An iteration of a single entry is one of its repetitions. `weight`: bytes of events of an entry's block.
@@ -167,7 +167,7 @@ def _pack(paths, memory, chunk, packed, offsets, loops):  # type: ignore[no-unty
         number = path[warp]
         low, high = offset[number], offset[number + 1]
         if known[number, 2] < 0:
-            found = _loop_of_path(block[low:high], lanes[low:high], repeat[low:high], weight)
+            found = loop_of_path(block[low:high], lanes[low:high], repeat[low:high], weight)
             known[number, 0], known[number, 1], known[number, 2] = found
         first, entries, iterations = known[number]
         laps, period = 1, 1
@@ -298,12 +298,12 @@ class Lines:
         for chunk in chunks.packed():
             _mark(*_streams(chunk), self._shift + _PAGE_BITS, of_pages, pages)
         self._pages = np.flatnonzero(pages)
-        self._place = np.cumsum(pages) - 1 << _PAGE_BITS
+        self.place = np.cumsum(pages) - 1 << _PAGE_BITS
         self.count = len(self._pages) << _PAGE_BITS
 
     def mark(self, chunk: TraceChunk, marks: npt.NDArray[np.bool_]) -> None:
         """Mark what a chunk touches; bool [count]."""
-        _mark(*_streams(chunk), self._shift, self._place, marks)
+        _mark(*_streams(chunk), self._shift, self.place, marks)
 
     def numbers(self, marks: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
         """The numbers of the marked lines."""

@@ -29,6 +29,7 @@ Longs = npt.NDArray[np.int64]
 _READ, _WRITTEN, _COVERED = 1, 2, 4  # through an L1; in part or not; readable afterwards, also if nobody reads it
 _MARKS = {LOAD: _READ, STORE: _WRITTEN, ATOMIC: _WRITTEN | _COVERED}
 _MOST_SECTORS = 1 << 26  # between the lowest and the highest address, 2 GiB apart
+_NOBODY = 0xFFFFFFFF  # the tag of a line that no access finds, less its place in the set
 _TIMES = 2  # a copy of more than the L2 leaves its end there; of so many times the L2, each set has seen enough
 
 _state_at = reference_to(State)
@@ -250,3 +251,33 @@ def touch(lines: L2Lines, gpu: GpuSpec, rows: Longs) -> L2Lines:
     put_l2(memory, ways, lines)
     _touch_all(memory.address, np.ascontiguousarray(rows), _TIMES * gpu.l2.size_bytes // SECTOR_BYTES)
     return lines_of(memory, ways)
+
+
+# -- What blocks leave that are not executed.
+
+def aged(lines: L2Lines, gpu: GpuSpec, wanted: float) -> L2Lines:
+    """The L2 with `wanted` lines in it, as far as it has room: beside those that are there such as nobody finds, with as many dirty
+    ones among them. They are what blocks between the samples have left.
+    """
+    grown = lines.copy()
+    sets = grown.reshape(-1, gpu.l2.ways)
+    there = (sets["valid"] != 0) | (sets["dirty"] != 0)
+    missing, free = max(0.0, wanted - float(there.sum())), int((~there).sum())
+    if not missing or not free or not there.any():
+        return grown
+    chance = np.random.default_rng(0)
+    added = ~there & (chance.random(sets.shape) < missing / free)
+    share = float((sets["dirty"] != 0).sum()) / float(there.sum())
+    number = np.cumsum(added, axis=1) * share + chance.random(len(sets))[:, None]  # evenly among those of a set
+    dirty = added & (np.floor(number) > np.floor(number - share))
+    room = most_dirty(gpu.l2) - (sets["dirty"] != 0).sum(axis=1)
+    dirty &= np.cumsum(dirty, axis=1) <= room[:, None]
+    whole = (1 << gpu.l2.line_bytes // SECTOR_BYTES) - 1
+    sets["valid"][added], sets["dirty"][dirty] = whole, whole
+    forget(grown, added.ravel(), gpu)
+    return grown
+
+
+def forget(lines: L2Lines, chosen: npt.NDArray[np.bool_], gpu: GpuSpec) -> None:
+    """Let no access find the `chosen` lines."""
+    lines["tag"][chosen] = (_NOBODY - np.arange(len(lines)) % gpu.l2.ways)[chosen]

@@ -24,9 +24,9 @@ import numpy as np
 from warpsight.addressing.mapping import first_wave
 from warpsight.base.records import Memory
 from warpsight.caches.exact.between import L2Lines, lines_left, lines_of, put_l2
-from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, run
+from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, PAUSED, run
 from warpsight.caches.exact.geometry import machine_of, sector_groups
-from warpsight.caches.exact.l2 import Traffic, traffic_measures, traffic_of
+from warpsight.caches.exact.l2 import traffic_measures, traffic_of
 from warpsight.caches.exact.program import Program, program_of
 from warpsight.caches.exact.state import FEW_WAYS, HOST_LINE, NEVER, TICKS, State
 from warpsight.caches.miss_profile import COUNTS, MissProfile
@@ -37,10 +37,13 @@ from warpsight.traces.schema import KernelTrace
 from warpsight.traces.window import TraceWindow, block_order, contradiction
 
 TURNS_PER_REPORT = 1_000_000
+TURNS_PER_LOOK = 1 << 16  # of an observer
 
 Progress = Callable[[int, int], None]
-Observer = Callable[[int, Traffic], None]
-"""Is called with the number of blocks that have started, and the traffic up to here."""
+Observer = Callable[[Memory, bool], bool]
+"""Is called with the state, and whether the simulation only reports (else it comes to another chunk, or to its end). Whether it may
+stop here.
+"""
 
 
 class CacheSimulation:
@@ -50,7 +53,8 @@ class CacheSimulation:
         self, trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, interleaving: str = "clocked",
         progress: Progress | None = None, observer: Observer | None = None,
     ) -> None:
-        """Arguments and errors as for `simulate_caches`. `observer` is called before each chunk of the trace, and at the end."""
+        """Arguments and errors as for `simulate_caches`. `observer` is called before each chunk of the trace, at each report and at
+        the end."""
         header = trace.header
         self._trace, self._gpu, self._is_clocked = trace, gpu, interleaving == "clocked"
         self._progress, self._observer = progress, observer
@@ -106,18 +110,25 @@ def simulate_caches(
     return simulation.misses(simulation.left() if warm else None)
 
 
+def compile_engine() -> None:
+    """Compile the engine, or read it from disk, before several threads need it at once."""
+    memory = Memory(State)
+    memory.root["bad_warp"] = 0  # a trace that contradicts itself ends at once
+    run(memory.address, 0)
+
+
 def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None, observer: Observer | None) -> None:
     """From the initial state of a launch to its end."""
     header, window, state = trace.header, TraceWindow(trace, packed=True), memory.root
     memory.put("events", window.events)
     memory.put("sectors", window.sectors)
-    outcome = NEED_BLOCK
+    outcome, turns = NEED_BLOCK, TURNS_PER_REPORT if observer is None else TURNS_PER_LOOK
     while outcome != DONE:
         memory.put("window", window.warps)
-        outcome = run(memory.address, TURNS_PER_REPORT)
+        outcome = run(memory.address, turns)
         launched = int(state["next_block"]) * header.warps_per_block
-        if observer is not None and outcome in (NEED_BLOCK, DONE):
-            observer(int(state["next_block"]), traffic_of(memory))
+        if observer is not None and observer(memory, outcome == PAUSED):
+            return
         if outcome == NEED_BLOCK:
             # behind it are all blocks that have not started: those of a cluster start together
             window.extend(memory["slots"], int(header.block_at(state["next_block"])) * header.warps_per_block)

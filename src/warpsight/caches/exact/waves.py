@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.caches.exact.between import L2Lines
-from warpsight.caches.exact.geometry import most_dirty
-from warpsight.caches.exact.l2 import Traffic, traffic_measures
+from warpsight.base.records import Memory
+from warpsight.caches.exact.apart import WRITE_BACKS, Stretches, has_long_loops, warms_up_alone
+from warpsight.caches.exact.between import aged, forget
+from warpsight.caches.exact.l2 import Traffic, traffic_measures, traffic_of
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
 from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.packing import Lines
-from warpsight.traces.schema import SECTOR_BYTES, WaveSample
+from warpsight.traces.schema import WaveSample
 from warpsight.traces.waves import labelled, part_of
 
-_NOBODY = 0xFFFFFFFF  # the tag of a line that no access finds, less its place in the set
 _MOST_SCATTERED = 0.05  # of the lines
 
 
@@ -70,19 +70,27 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
 @dataclass(frozen=True)
 class WaveMisses:
     """What the caches make of each measured wave, the launch's first one first, and the traffic of the stretch of blocks that it is
-    in, int64 [waves, kinds, 2]. The first stretch, which is a wave alone, has none.
+    in, int64 [waves, halves, kinds, 2]. The first stretch, which is a wave alone, has none. The halves are the earlier and the
+    later part of the time that was simulated: of all stretches together where they follow each other, else, if they are `apart`, of
+    each.
     """
 
     waves: list[MissProfile]
     traffic: Traffic
+    apart: bool = False
 
-    def together(self, waves: Sequence[int] | None = None, stretches: Sequence[int] | None = None) -> MissProfile:
-        """The counts of all waves with the traffic of all stretches, or of those of these numbers, from 1 on."""
+    def together(
+        self, waves: Sequence[int] | None = None, stretches: Sequence[int] | None = None, half: int | None = None
+    ) -> MissProfile:
+        """The counts of all waves with the traffic of all stretches, or of those of these numbers, from 1 on; of it both halves, or
+        the earlier (0) or later one (1).
+        """
         every = range(1, len(self.waves) + 1)
         counted = [self.waves[number - 1] for number in (every if waves is None else waves)]
         found: dict[str, Any] = {name: np.sum([getattr(each, name) for each in counted], axis=0) for name in COUNTS}
-        found |= traffic_measures(self.traffic[np.array(every if stretches is None else stretches) - 1].sum(axis=0))
-        return replace(counted[0], **found)
+        chosen = self.traffic[np.array(every if stretches is None else stretches) - 1]
+        chosen = (chosen if half is None else chosen[:, half : half + 1]).sum(axis=(0, 1))
+        return replace(counted[0], **found | traffic_measures(chosen))
 
 
 def wave_misses(
@@ -98,22 +106,29 @@ def wave_misses(
     lines = found.of_launch(executed.header.blocks / executed.header.recorded_blocks)
     if found.is_scattered and not (warm and lines <= room):
         raise ScatteredReuse("blocks that lie far apart share data at random")
-    before = None
-    if warm and lines <= room:
-        before = simulated(executed).left()
-    elif warm:
+    before = simulated(executed).left() if warm and lines <= room else None
+    if sample.apart and has_long_loops(executed) and (before is not None or (lines > room and warms_up_alone(sample, gpu))):
+        found_apart = Stretches(sample, gpu, simulated, progress).all(before, warm)
+        return WaveMisses([each.misses for each in found_apart], np.stack([each.traffic for each in found_apart]), True)
+    if warm and before is None:
         tail = np.arange(len(sample.label)) >= sample.start[-1]
-        before = _aged(simulated(part_of(executed, tail)).run()[1], gpu, room)  # in the order of use
+        before = aged(simulated(part_of(executed, tail)).run()[1], gpu, room)  # in the order of use
     stretch = np.searchsorted(sample.start, np.arange(len(sample.label)), side="right") - 1
     trace = labelled(executed, np.where(sample.label > 0, sample.label - 1, sample.measured + stretch))
     opening = stretch == 0
     first, left = simulated(part_of(trace, opening)).run(before)
     if lines > room:  # what only the launch before has touched does not last until the launch comes to it
-        _forget(left, ~np.isin(left["tag"], found.first), gpu)
+        forget(left, ~np.isin(left["tag"], found.first), gpu)
     # half of the launch has run before the block in its middle
     seen: dict[int, Traffic] = {}
-    rest = simulated(part_of(trace, ~opening), progress=progress, observer=seen.__setitem__)
-    following = rest.misses(_aged(left, gpu, room if warm else lines / 2))
+
+    def observe(memory: Memory, reports: bool) -> bool:
+        if not reports:
+            seen[int(memory.root["next_block"])] = traffic_of(memory)
+        return False
+
+    rest = simulated(part_of(trace, ~opening), progress=progress, observer=observe)
+    following = rest.misses(aged(left, gpu, room if warm else lines / 2))
     return WaveMisses(_each_wave(first, following, sample.measured), _each_traffic(seen, sample))
 
 
@@ -127,10 +142,9 @@ def _each_traffic(seen: dict[int, Traffic], sample: WaveSample) -> Traffic:
     first_wave = int(np.flatnonzero(sample.label == 2)[0])
     marks = [each - before for each in (first_wave, *sample.start[2:].tolist(), blocks)]
     up_to = [seen[min(each for each in seen if each >= mark)] for mark in marks]
-    return np.diff([up_to[0], *up_to], axis=0)
-
-
-_WRITE_BACKS = ("dram_writes", "dram_write_sectors")
+    of_stretch = np.diff([up_to[0], *up_to], axis=0)
+    is_later = np.arange(len(of_stretch)) >= len(of_stretch) // 2
+    return np.stack([np.where((is_later == half)[:, None, None], of_stretch, 0) for half in (False, True)], axis=1)
 
 
 def _each_wave(first: MissProfile, following: MissProfile, waves: int) -> list[MissProfile]:
@@ -145,37 +159,9 @@ def _each_wave(first: MissProfile, following: MissProfile, waves: int) -> list[M
     def wave(number: int) -> MissProfile:
         own: dict[str, Any] = {name: parts[number] for name, parts in counts.items()}
         writes, others = (float(counts["l2_writes"][k].sum()) for k in (number, waves + number))
-        for name in _WRITE_BACKS if writes else ():
+        for name in WRITE_BACKS if writes else ():
             of_stretch = counts[name][number] + counts[name][waves + number]
             own[name] = np.rint(of_stretch * (writes / (writes + others))).astype(np.int64)
         return replace(following, **own)
 
     return [wave(number) for number in range(waves)]
-
-
-def _aged(lines: L2Lines, gpu: GpuSpec, wanted: float) -> L2Lines:
-    """The L2 with `wanted` lines in it, as far as it has room: beside those that are there such as nobody finds, with as many dirty
-    ones among them. They are what blocks between the samples have left.
-    """
-    aged = lines.copy()
-    sets = aged.reshape(-1, gpu.l2.ways)
-    there = (sets["valid"] != 0) | (sets["dirty"] != 0)
-    missing, free = max(0.0, wanted - float(there.sum())), int((~there).sum())
-    if not missing or not free or not there.any():
-        return aged
-    chance = np.random.default_rng(0)
-    added = ~there & (chance.random(sets.shape) < missing / free)
-    share = float((sets["dirty"] != 0).sum()) / float(there.sum())
-    number = np.cumsum(added, axis=1) * share + chance.random(len(sets))[:, None]  # evenly among those of a set
-    dirty = added & (np.floor(number) > np.floor(number - share))
-    room = most_dirty(gpu.l2) - (sets["dirty"] != 0).sum(axis=1)
-    dirty &= np.cumsum(dirty, axis=1) <= room[:, None]
-    whole = (1 << gpu.l2.line_bytes // SECTOR_BYTES) - 1
-    sets["valid"][added], sets["dirty"][dirty] = whole, whole
-    _forget(aged, added.ravel(), gpu)
-    return aged
-
-
-def _forget(lines: L2Lines, chosen: npt.NDArray[np.bool_], gpu: GpuSpec) -> None:
-    """Let no access find the `chosen` lines."""
-    lines["tag"][chosen] = (_NOBODY - np.arange(len(lines)) % gpu.l2.ways)[chosen]

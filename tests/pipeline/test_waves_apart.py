@@ -1,0 +1,162 @@
+"""Are sampled waves of long blocks simulated apart as they would be in the whole launch, and the same on any number of threads?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from warpsight.caches.exact.apart import _executed, has_long_loops, warms_up_alone
+from warpsight.caches.exact.simulate import simulate_caches
+from warpsight.caches.exact.waves import WaveMisses, wave_misses
+from warpsight.caches.miss_profile import COUNTS
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline.evaluate import miss_profile, predict_trace, trace_occupancy
+from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest
+from warpsight.pipeline.sampling import trace_to_predict
+from warpsight.pipeline.tracing import obtain_trace
+from warpsight.traces.late import LateWarps
+from warpsight.traces.schema import KernelTrace, WaveSample
+
+pytestmark = pytest.mark.unit
+
+# Eight blocks in a row read all of `b`, 2 MB, which is more than the small L2 holds, and one row of `a`.
+SOURCE = """
+extern "C" __global__ void product(const float* a, const float* b, float* c)
+{
+    int column = blockIdx.x % 8 * 64 + threadIdx.x, row = blockIdx.x / 8;
+    float sum = 0;
+    #pragma unroll 1
+    for (int k = 0; k < 1024; ++k) sum += a[row * 1024 + k] * b[k * 512 + column];
+    c[row * 512 + column] = sum;
+}
+"""
+BLOCKS = 512
+ARGS = ("f32[64*1024]:zeros", "f32[1024*512]:zeros", "f32[64*512]:zeros")
+GPU = ["sm_count=2", "sm.max_blocks=4"]
+SMALL, LARGE = (load_gpu("mdm-pascal", overrides=[*GPU, f"l2.size={size}"]) for size in ("528 KiB", "8448 KiB"))
+
+
+def request(threads: int) -> KernelRequest:
+    return KernelRequest(SOURCE, kernel="product", grid=BLOCKS, block=64, args=ARGS, threads=threads)
+
+
+@cache
+def sampled(threads: int = 1, gpu: GpuSpec = SMALL) -> KernelTrace:
+    return trace_to_predict(request(threads), gpu, "warpsight", DEFAULT_METHOD, 0.1, least_instructions=0)
+
+
+def sample_of(trace: KernelTrace) -> WaveSample:
+    assert trace.waves is not None
+    return trace.waves
+
+
+def misses_of(trace: KernelTrace) -> WaveMisses:
+    (found,) = sample_of(trace).kept.values()
+    assert isinstance(found, WaveMisses)
+    return found
+
+
+# -- Warps that begin late.
+
+def accesses(trace: KernelTrace) -> dict[int, list[list[int]]]:
+    """The sectors of the warps of each block, in order."""
+    found: dict[int, list[list[int]]] = {}
+    for chunk in trace.chunks:
+        for warp in range(len(chunk.path)):
+            sectors = chunk.sectors[chunk.sector_offset[warp] : chunk.sector_offset[warp + 1]]
+            found.setdefault((chunk.first_warp + warp) // 2, []).append(sectors.tolist())
+    return found
+
+
+def test_warps_that_begin_late_end_as_the_others() -> None:
+    whole = sample_of(sampled()).executed
+    share = np.ones(whole.header.recorded_blocks)
+    share[:3] = 0.25, 0.5, 0.001
+    late = LateWarps(whole, share)
+    before, after = accesses(whole), accesses(late.trace())
+    for block, warps in before.items():
+        for warp, sectors in enumerate(warps):
+            rest = after[block][warp]
+            assert rest == sectors[len(sectors) - len(rest) :]
+            assert len(rest) == pytest.approx(max(share[block], 0.02) * len(sectors), rel=0.2, abs=0 if share[block] == 1 else 200)
+    assert len(after[2][0]) < len(after[0][0]) < len(after[1][0]) < len(before[1][0])
+
+
+def test_memory_read_before_warps_begin_is_in_the_order_of_use() -> None:
+    """Block 0 leaves out three quarters of its 1,024 rows of `b`, block 1 a half: it has come to row 512 when block 0 is at 768."""
+    whole = sample_of(sampled()).executed
+    share = np.ones(whole.header.recorded_blocks)
+    share[:2] = 0.25, 0.5
+    rows = LateWarps(whole, share).read_before(1 << 30)
+    assert (rows[:, 3] == 1).all() and not rows[:, [1, 4]].any()
+    table = accesses(whole)
+    touched = {first // 32 + k for first, size in rows[:, [0, 2]].tolist() for k in range(size // 32)}
+    warps = [(warp, int(part * len(warp))) for block, part in ((0, 0.75), (1, 0.5)) for warp in table[block]]
+    left_out = {sector for warp, end in warps for sector in warp[:end]}
+    assert len(touched ^ left_out) < 0.02 * len(left_out)
+    read_at_the_end = {sector for warp, end in warps for sector in warp[end - 80 : end + 80]}
+    assert {first // 32 for first in rows[-4:, 0].tolist()} <= read_at_the_end
+
+
+def test_most_of_what_is_read_before_is_kept_from_the_end() -> None:
+    late = LateWarps(sample_of(sampled()).executed, np.full(sample_of(sampled()).executed.header.recorded_blocks, 0.5))
+    every, few = late.read_before(1 << 30), late.read_before(1 << 16)
+    assert few[:, 2].sum() == 1 << 16 < every[:, 2].sum()
+    assert (few[1:, 0] == every[-len(few) + 1 :, 0]).all()
+
+
+# -- Stretches apart.
+
+def test_long_blocks_are_simulated_apart_where_nothing_depends_on_those_before() -> None:
+    trace = sample_of(sampled()).executed
+    assert has_long_loops(trace) and warms_up_alone(sample_of(sampled()), SMALL)
+    assert not warms_up_alone(sample_of(sampled()), LARGE)
+    assert misses_of(sampled()).apart
+
+
+def test_waves_apart_have_the_misses_of_the_launch() -> None:
+    whole = obtain_trace(request(1), gpu=SMALL)
+    exact, _ = miss_profile(whole, SMALL, trace_occupancy(whole, SMALL), DEFAULT_METHOD, None)
+    found, scale = misses_of(sampled()).together(), BLOCKS / sampled().header.sampled_blocks
+    for name, within in (("executions", 0.001), ("sectors", 0.001), ("l2_read_misses", 0.1), ("dram_writes", 0.1)):
+        assert getattr(found, name).sum() * scale == pytest.approx(getattr(exact, name).sum(), rel=within), name
+    (own,), (reference,) = (predict_trace(each, SMALL, ["warpsight"]) for each in (sampled(), whole))
+    document = sampled().extra["sampling"]
+    assert own.cycles == pytest.approx(reference.cycles, rel=document["half_width"])
+    assert document["half_width"] < 0.1
+
+
+def test_two_threads_find_what_one_finds() -> None:
+    one, two = misses_of(sampled(1)), misses_of(sampled(2))
+    assert sample_of(sampled(2)).threads == 2
+    assert (one.traffic == two.traffic).all()
+    for own, other in zip(one.waves, two.waves, strict=True):
+        assert all((getattr(own, name) == getattr(other, name)).all() for name in COUNTS)
+
+
+def test_executions_are_those_that_the_simulation_counts() -> None:
+    trace = sample_of(sampled()).executed
+    counted = simulate_caches(trace, SMALL, trace_occupancy(trace, SMALL).blocks_per_sm)
+    for name, found in _executed(trace).items():
+        assert (found == getattr(counted, name)).all(), name
+
+
+def test_large_l2_holds_all_lines_so_that_stretches_are_apart_too() -> None:
+    sample = replace(sample_of(sampled()), kept={})
+    found = wave_misses(sample, LARGE, trace_occupancy(sampled(), LARGE).blocks_per_sm, interleaving="clocked", warm=True)
+    assert found.apart and not found.together().l2_read_misses.any()
+    assert not found.together().dram_writes.any()
+
+
+def test_failure_in_a_thread_is_raised_and_ends_the_others() -> None:
+    sample = sample_of(sampled())
+    broken = replace(sample.executed.paths, repeat=sample.executed.paths.repeat + 1)
+    damaged = replace(sample, executed=replace(sample.executed, paths=broken), threads=2, kept={})
+    with pytest.raises(Exception, match="path"):
+        wave_misses(damaged, SMALL, 4, interleaving="clocked", warm=False)
+
+
