@@ -93,6 +93,8 @@ def _code_key(instructions: tuple[StaticInstruction, ...]) -> str:
 
 def trace_key(trace: KernelTrace) -> str:
     """A hash of everything in a trace that decides a prediction."""
+    if trace.waves is not None:
+        return content_key(trace_key(trace.waves.executed), trace.waves.label.tobytes())
     header = trace.header
     facts = (header.kernel, header.grid, header.block, header.static_shared_bytes, header.dynamic_shared_bytes,
              header.registers_per_thread, header.level, header.sampled_blocks, header.cluster)  # fmt: skip
@@ -127,6 +129,11 @@ class CarriedL2:
         """Copies and fills of the program have touched memory, as `caches.exact.between.touch` takes it."""
         if len(rows):
             self.becomes(touch(self.lines, self._gpu, rows))
+
+    def launched(self, rows: npt.NDArray[np.int64]) -> None:
+        """A launch of which sampled waves were simulated has touched memory. If it all fits, it all stays."""
+        if rows[:, 2].sum() <= self._gpu.l2.size_bytes:
+            self.touch(rows)
 
     def misses(self, simulation: CacheSimulation) -> MissProfile:
         """The misses of the next launch."""

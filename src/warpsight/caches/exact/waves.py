@@ -31,13 +31,14 @@ class ScatteredReuse(Exception):
 @dataclass(frozen=True)
 class Footprint:
     """Lines of the L2 that stretches of blocks touch: of one stretch alone (`single`), of some and of all of them; and which ones
-    the `first` touches.
+    the `first` touches, and the `last`.
     """
 
     single: int
     some: int
     every: int
     first: npt.NDArray[np.uint32]
+    last: npt.NDArray[np.uint32]
 
     def of_launch(self, scale: float) -> float:
         """Lines that the whole launch touches, `scale` times as many blocks as there are in the sample."""
@@ -64,17 +65,19 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
         lines.mark(chunk, touched)
     times += touched
     single, every, some = (int(np.count_nonzero(each)) for each in (times == 1, times == len(sample.start), times))
-    return Footprint(single, some - single - every, every, first)
+    return Footprint(single, some - single - every, every, first, lines.numbers(touched))
 
 
 @dataclass(frozen=True)
 class WaveMisses:
     """What the caches make of each measured wave, the launch's first one first, and the traffic of the stretch of blocks that it is
-    in, int64 [waves, kinds, 2]. The first stretch, which is a wave alone, has none.
+    in, int64 [waves, kinds, 2]. The first stretch, which is a wave alone, has none. `left`: the L2 behind the launch, without what
+    only blocks between the samples have touched.
     """
 
     waves: list[MissProfile]
     traffic: Traffic
+    left: L2Lines
 
     def together(self, waves: Sequence[int] | None = None, stretches: Sequence[int] | None = None) -> MissProfile:
         """The counts of all waves with the traffic of all stretches, or of those of these numbers, from 1 on."""
@@ -86,20 +89,24 @@ class WaveMisses:
 
 
 def wave_misses(
-    sample: WaveSample, gpu: GpuSpec, blocks_per_sm: int, *, interleaving: str, progress: Progress | None = None, warm: bool
+    sample: WaveSample, gpu: GpuSpec, blocks_per_sm: int, *, interleaving: str, progress: Progress | None = None, warm: bool,
+    carried: L2Lines | None = None,
 ) -> WaveMisses:
     """What the caches of `gpu` make of the measured waves.
 
-    `warm`: the L2 begins as the launch itself leaves it; else it begins empty. Raises ScatteredReuse, and as `simulate_caches`.
+    `carried` is the L2 at the start. Without it, `warm`: the L2 begins as the launch itself leaves it; else it begins empty. Raises
+    ScatteredReuse, and as `simulate_caches`.
     """
     simulated = partial(CacheSimulation, gpu=gpu, blocks_per_sm=blocks_per_sm, interleaving=interleaving)
     executed, room = sample.executed, gpu.l2.size_bytes // gpu.l2.line_bytes
     found = footprint(sample, gpu.l2.line_bytes)
     lines = found.of_launch(executed.header.blocks / executed.header.recorded_blocks)
-    if found.is_scattered and not (warm and lines <= room):
+    if found.is_scattered and not (warm and lines <= room and carried is None):
         raise ScatteredReuse("blocks that lie far apart share data at random")
-    before = None
-    if warm and lines <= room:
+    before, wanted = carried, room if warm else lines / 2
+    if carried is not None:
+        wanted = lines / 2 + np.count_nonzero((carried["valid"] != 0) | (carried["dirty"] != 0))
+    elif warm and lines <= room:
         before = simulated(executed).left()
     elif warm:
         tail = np.arange(len(sample.label)) >= sample.start[-1]
@@ -113,8 +120,10 @@ def wave_misses(
     # half of the launch has run before the block in its middle
     seen: dict[int, Traffic] = {}
     rest = simulated(part_of(trace, ~opening), progress=progress, observer=seen.__setitem__)
-    following, _ = rest.run(_aged(left, gpu, room if warm else lines / 2))
-    return WaveMisses(_each_wave(first, following, sample.measured), _each_traffic(seen, sample))
+    following, after = rest.run(_aged(left, gpu, wanted))
+    if lines > room:
+        _forget(after, ~np.isin(after["tag"], found.last), gpu)
+    return WaveMisses(_each_wave(first, following, sample.measured), _each_traffic(seen, sample), after)
 
 
 def _each_traffic(seen: dict[int, Traffic], sample: WaveSample) -> Traffic:

@@ -37,7 +37,7 @@ from warpsight.emulator.run.faults import (
 )
 from warpsight.emulator.run.independence import address_sources
 from warpsight.emulator.run.memory import DeviceMemory, Memory
-from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, why_in_order
+from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, Marks, why_in_order
 from warpsight.emulator.run.polls import Polls
 from warpsight.emulator.run.static import static_instructions
 from warpsight.emulator.run.sync_findings import is_about_meeting, sync_findings
@@ -168,15 +168,18 @@ def prepare_kernel(
 def execute(
     prepared: PreparedKernel, launch: Launch, memory: Memory | None, *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS, inspect: Callable[[Memory], None] | None = None,
-    threads: int = 1,
+    threads: int = 1, touched: Callable[[npt.NDArray[np.int64]], None] | None = None,
 ) -> int:
     """Execute `launch` with no trace; the number of warp instructions. Raises as `emulate` does.
 
     `memory` is device memory that exists; with None the launch gets its own, and its arrays stay as they are. `inspect` is shown
-    the memory that it leaves. Blocks are spread over `threads` as by `emulate`.
+    the memory that it leaves, `touched` what it has touched there (`Marks.rows`). Blocks are spread over `threads` as by `emulate`.
     """
     with Run(prepared, launch, memory, max_instructions, progress, options) as run, run.interruption:
-        count = run.execute_unrecorded(threads=threads)
+        marks = Marks(AccessTable.of(run.code, run.native.graph), run.memory.table.rows()) if touched else None
+        count = run.execute_unrecorded(threads=threads, marks=marks)
+        if touched and marks:
+            touched(marks.rows())
         if inspect is not None:
             inspect(run.memory)
         return count
@@ -208,10 +211,9 @@ def _own_memory(prepared: PreparedKernel, launch: Launch, options: RunOptions) -
     source, function, symbols = prepared.source, prepared.function, prepared.native.symbols
     native_level = prepared.level == "sass"
     return DeviceMemory(
-        symbols, launch, source.path, checks=options.check,
+        symbols, launch, source.path, checks=options.check, whole_words=native_level and has_half_atomics(source.module),
         with_workspace=reads_workspace(function, symbols.parameters_start) if native_level else needs_workspace(function),
         heap_bytes=options.heap_bytes if uses_heap(function, source) else 0,
-        whole_words=native_level and has_half_atomics(source.module),
     )  # fmt: skip
 
 
@@ -270,11 +272,9 @@ class Run:
 
     def new_worker(self) -> Worker:
         """A further worker of the launch. Raises LimitError where there is no memory for it."""
+        lenient = self.options.out_of_bounds is not None
         try:
-            worker = Worker(
-                self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll,
-                self.options.out_of_bounds is not None,
-            )
+            worker = Worker(self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll, lenient)
         except MemoryError as error:
             what = f"kernel {self.name}: there is no memory for the blocks and traces of {len(self.workers) + 1:,} threads"
             raise LimitError(what, place="threads", remedy="run on fewer threads, or with smaller blocks and stacks") from error
@@ -301,9 +301,9 @@ class Run:
         if len(self.workers) == 1:
             self.progress(worker.block, self.launch.blocks)
 
-    def execute_unrecorded(self, probes: Probes | None = None, threads: int = 1) -> int:
-        """Run all blocks, or those that `probes` need, and throw away what they record; the number of warp instructions."""
-        if self._on_threads(threads, lambda streams: sum(1 for _ in self._reported(streams))) is not None:
+    def execute_unrecorded(self, probes: Probes | None = None, threads: int = 1, marks: Marks | None = None) -> int:
+        """Run all blocks, or those that `probes` need, and throw away what they record but for `marks`; the warp instructions."""
+        if self._on_threads(threads, lambda streams: sum(1 for _ in self._reported(streams)), marks) is not None:
             return self.instructions
         worker = self.new_worker()
         if probes is not None:
@@ -311,7 +311,7 @@ class Run:
         blocks = self.launch.blocks
         end = blocks if probes is None else align_up(probes.end_block(worker.warps_per_block), band_of(self.launch))
         try:
-            for done in worker.discard(0, end):
+            for done in worker.discard(0, end, None if marks is None else marks.note):
                 self.progress(done, blocks)
         except Stopped as stopped:
             raise self.fault(stopped.worker, stopped.block) from None
@@ -327,7 +327,7 @@ class Run:
         except Stopped as stopped:
             raise self.fault(stopped.worker, stopped.block) from None
 
-    def _on_threads(self, threads: int, take: Callable[[Iterable[Streams]], T]) -> T | None:
+    def _on_threads(self, threads: int, take: Callable[[Iterable[Streams]], T], marks: Marks | None = None) -> T | None:
         """What `take` makes of the records of blocks on several threads; None if they have to run in order."""
         blocks, in_order = self.launch.blocks, self.native.graph.waits.spinning or self.native.clustered
         if threads == 1 or blocks < MIN_BLOCKS or in_order or self.options.check or self.options.order:
@@ -336,7 +336,7 @@ class Run:
             return None
         workers = [self.new_worker() for _ in range(min(threads, -(-blocks // CHUNK_MULTIPLE)))]
         try:
-            apart = Apart(workers, AccessTable.of(self.code, self.native.graph), self.memory.table.rows(), blocks)
+            apart = Apart(workers, AccessTable.of(self.code, self.native.graph), self.memory.table.rows(), blocks, marks)
             taken = take(apart.streams())
             self.memory.keep(apart.written())
             return taken

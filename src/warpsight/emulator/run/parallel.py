@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 
 import numpy as np
 import numpy.typing as npt
@@ -111,6 +111,36 @@ def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):
                     event += rows[row, 2]
 
 
+class Marks:
+    """Which sectors of the `live` allocations, rows of a `LiveTable`, blocks have read and written, by what they recorded.
+
+    `touched`: a byte a sector of the arena, of READ and WRITTEN; takes memory where it is touched.
+    """
+
+    def __init__(self, table: AccessTable, live: npt.NDArray[np.int64]) -> None:
+        self.parts = live_sectors(live) if len(live) else []
+        self._table = table
+        self.touched = np.zeros(self.parts[-1].stop if self.parts else 0, np.uint8)
+
+    def note(self, part: Streams) -> None:
+        """Mark what these warps did."""
+        table = self._table
+        mark(part.entries, part.events, part.sectors, part.offsets, table.start, table.rows, self.touched, _FIRST_SECTOR)
+
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The memory that was touched, as `Observer.touched` gives it: what was only read, then what was written."""
+        found = [np.zeros((0, 5), np.int64)]
+        for wanted in (READ, WRITTEN):
+            for part in self.parts:
+                marks = self.touched[part]
+                which = marks == READ if wanted == READ else (marks & WRITTEN) != 0
+                edges = np.flatnonzero(np.diff(which, prepend=False, append=False)).reshape(-1, 2) + part.start + _FIRST_SECTOR
+                start, size = edges[:, 0] * SECTOR_BYTES, (edges[:, 1] - edges[:, 0]) * SECTOR_BYTES
+                one = np.ones(len(edges), np.int64)
+                found.append(np.stack([start, size, size, one, one * (wanted == WRITTEN)], axis=1))
+        return np.concatenate(found)
+
+
 def conflict(tables: Sequence[npt.NDArray[np.uint8]], parts: Iterable[slice]) -> bool:
     """Was a sector of one of the `parts` that one worker wrote touched by another?"""
     for part in parts:
@@ -159,13 +189,17 @@ class Conflict(Exception):
 
 
 class Apart:
-    """The blocks of a launch on several workers. `live` are the allocations in device memory, as rows of its `LiveTable`."""
+    """The blocks of a launch on several workers. `live` are the allocations in device memory, as rows of its `LiveTable`.
 
-    def __init__(self, workers: list[Worker], table: AccessTable, live: npt.NDArray[np.int64], blocks: int) -> None:
-        self._workers, self._table, self._blocks = workers, table, blocks
-        self._parts = live_sectors(live) if len(live) else []
-        sectors = self._parts[-1].stop if self._parts else 0
-        self._marks = {id(worker): np.zeros(sectors, np.uint8) for worker in workers}  # takes memory where it is touched
+    What they have touched is in the end marked in `marks`, too.
+    """
+
+    def __init__(
+        self, workers: list[Worker], table: AccessTable, live: npt.NDArray[np.int64], blocks: int, marks: Marks | None = None
+    ) -> None:
+        self._workers, self._blocks, self._all = workers, blocks, marks
+        self._marks = {id(worker): Marks(table, live) for worker in workers}
+        self._parts = self._marks[id(workers[0])].parts
         share = -(-blocks // (len(workers) * CHUNKS_PER_WORKER))
         self._chunk = -(-share // CHUNK_MULTIPLE) * CHUNK_MULTIPLE
 
@@ -187,6 +221,9 @@ class Apart:
             starts = range(done, self._blocks, chunk)
             yield from spread(self._workers, starts, lambda worker, block: self._work(worker, block, chunk))
             self._check()
+        if self._all is not None:
+            for part, touched in product(self._parts, self._touched()):
+                self._all.touched[part] |= touched[part]
 
     def _most_blocks(self, bytes_per_block: float) -> int:
         """Blocks of a chunk of which every worker can have two waiting."""
@@ -194,19 +231,22 @@ class Apart:
         return max(CHUNK_MULTIPLE, blocks // CHUNK_MULTIPLE * CHUNK_MULTIPLE)
 
     def _check(self) -> None:
-        if conflict(list(self._marks.values()), self._parts):
+        if conflict(self._touched(), self._parts):
             raise Conflict
+
+    def _touched(self) -> list[npt.NDArray[np.uint8]]:
+        return [marks.touched for marks in self._marks.values()]
 
     def written(self) -> Iterator[tuple[slice, npt.NDArray[np.bool_]]]:
         """Which sectors of each part of the arena the blocks have written."""
         for part in self._parts:
-            yield part, np.bitwise_or.reduce([marks[part] for marks in self._marks.values()]) & WRITTEN != 0
+            yield part, np.bitwise_or.reduce([touched[part] for touched in self._touched()]) & WRITTEN != 0
 
     def _work(self, worker: Worker, block: int, chunk: int) -> Iterator[Streams]:
         """A chunk of so many blocks on one worker."""
-        table, touched = self._table, self._marks[id(worker)]
+        marks = self._marks[id(worker)]
         for part in worker.streams(block, min(block + chunk, self._blocks)):
-            mark(part.entries, part.events, part.sectors, part.offsets, table.start, table.rows, touched, _FIRST_SECTOR)
+            marks.note(part)
             yield part
 
 
