@@ -336,7 +336,7 @@ class Run:
             return None
         workers = [self.new_worker() for _ in range(min(threads, -(-blocks // CHUNK_MULTIPLE)))]
         try:
-            apart = Apart(workers, AccessTable.of(self.code, self.native.graph), self.memory.table.rows(), blocks, marks)
+            apart = Apart(workers, AccessTable.of(self.code, self.native.graph), self.memory, blocks, marks)
             taken = take(apart.streams())
             self.memory.keep(apart.written())
             return taken

@@ -9,6 +9,7 @@ memory is in the trace.
 
 from __future__ import annotations
 
+import mmap
 import threading
 import time
 from collections import deque
@@ -22,6 +23,7 @@ import numpy.typing as npt
 from warpsight.addressing.coalescing import SECTOR_BYTES
 from warpsight.base.compiled import jit
 from warpsight.emulator.codegen.layout import ARENA_BASE
+from warpsight.emulator.run.memory import Memory
 from warpsight.emulator.run.worker import Streams, Worker
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.linking import ASSERTION
@@ -164,6 +166,12 @@ def live_sectors(rows: npt.NDArray[np.int64]) -> list[slice]:
     ]  # fmt: skip
 
 
+def _by_page(which: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Sectors by the pages of the host that they lie in; a last page may have too few."""
+    per_page = mmap.PAGESIZE // SECTOR_BYTES
+    return np.pad(which, (0, -len(which) % per_page)).reshape(-1, per_page)
+
+
 # -- Blocks on several threads, with the outcome of blocks in order. Native code holds no interpreter lock.
 #
 # Chunks of consecutive blocks are handed out in order, so each worker's chunks follow each other as they would in order. What
@@ -174,9 +182,13 @@ def live_sectors(rows: npt.NDArray[np.int64]) -> list[slice]:
 # What is recorded is handed on piece by piece, and the pieces of later chunks wait for those of earlier ones. Beyond `MOST_WAITING`
 # bytes of them the workers wait too, but for the one whose piece is the next to be taken: memory does not depend on the launch. A
 # chunk therefore has no more blocks than record a part of these bytes, by the first two chunks.
+#
+# Pages that are written take memory until the memory of the launch has them. So once blocks have written `MOST_WRITTEN` bytes of
+# pages, the workers stop; what was written is committed, and the blocks that follow begin with it, as in order.
 
 MIN_BLOCKS = 16
 MOST_WAITING = 64 << 20
+MOST_WRITTEN = 128 << 20
 _COMPARED = 1 << 20  # sectors at a time
 CHUNKS_PER_WORKER = 32
 # Consecutive blocks often write neighbouring words; eight 4-byte words are a sector.
@@ -189,16 +201,15 @@ class Conflict(Exception):
 
 
 class Apart:
-    """The blocks of a launch on several workers. `live` are the allocations in device memory, as rows of its `LiveTable`.
-
-    What they have touched is in the end marked in `marks`, too.
+    """The blocks of a launch on several workers, which attempt to write to its `memory`. What they have touched is in the end
+    marked in `marks`, too.
     """
 
     def __init__(
-        self, workers: list[Worker], table: AccessTable, live: npt.NDArray[np.int64], blocks: int, marks: Marks | None = None
+        self, workers: list[Worker], table: AccessTable, memory: Memory, blocks: int, marks: Marks | None = None
     ) -> None:
-        self._workers, self._blocks, self._all = workers, blocks, marks
-        self._marks = {id(worker): Marks(table, live) for worker in workers}
+        self._workers, self._memory, self._blocks, self._all = workers, memory, blocks, marks
+        self._marks = {id(worker): Marks(table, memory.table.rows()) for worker in workers}
         self._parts = self._marks[id(workers[0])].parts
         share = -(-blocks // (len(workers) * CHUNKS_PER_WORKER))
         self._chunk = -(-share // CHUNK_MULTIPLE) * CHUNK_MULTIPLE
@@ -217,10 +228,37 @@ class Apart:
         if left > 0 and per_block * left < MIN_SECONDS:
             yield from self._work(second, done, left)
         elif left > 0:
-            chunk = min(self._chunk, self._most_blocks(recorded / done))
-            starts = range(done, self._blocks, chunk)
-            yield from spread(self._workers, starts, lambda worker, block: self._work(worker, block, chunk))
-            self._check()
+            chunk, begun, much = min(self._chunk, self._most_blocks(recorded / done)), 0, self._blocks_of_much(done)
+            while done < self._blocks:
+                end = min(self._blocks, done + chunk * max(1, (begun + much - done) // chunk))
+                yield from self._spread(done, end, chunk)
+                self._check()
+                done, much = end, self._blocks_of_much(end - begun)
+                if done < self._blocks and done - begun + chunk > much:
+                    self._memory.commit(self.written())
+                    self._begin_again()
+                    begun = done
+        self._note_all()
+
+    def _spread(self, first: int, end: int, chunk: int) -> Iterator[Streams]:
+        """Blocks `first` to `end`, in chunks of so many."""
+        return spread(
+            self._workers, range(first, end, chunk), lambda worker, block: self._work(worker, block, min(chunk, end - block))
+        )
+
+    def _blocks_of_much(self, blocks: int) -> int:
+        """How many blocks write `MOST_WRITTEN`, if they write as the `blocks` since the last commit have."""
+        pages = sum(int(_by_page(which).any(axis=1).sum()) for _, which in self.written())
+        return int(MOST_WRITTEN * blocks / max(1, pages * mmap.PAGESIZE))
+
+    def _begin_again(self) -> None:
+        """The blocks so far are done, in order: what they touched is no conflict with what follows."""
+        self._note_all()
+        for marks in self._marks.values():
+            for part in self._parts:
+                marks.touched[part] = 0
+
+    def _note_all(self) -> None:
         if self._all is not None:
             for part, touched in product(self._parts, self._touched()):
                 self._all.touched[part] |= touched[part]

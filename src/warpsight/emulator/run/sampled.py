@@ -21,7 +21,7 @@ from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.pointers import PointerSources
 from warpsight.kernels.launch import DEFAULT_OPTIONS, Launch, RunOptions, input_hash
 from warpsight.kernels.registers import RegisterUse
-from warpsight.traces.packing import Packer, unpacked
+from warpsight.traces.packing import Packed, Packer, unpacked
 from warpsight.traces.path_store import PathStore
 from warpsight.traces.schema import ATOMIC, STORE, ChunkSource, KernelTrace, TraceChunk, TraceHeader
 from warpsight.traces.store import MEMORY_LIMIT_BYTES, SpillingSink
@@ -31,7 +31,7 @@ Blocks = tuple[int, int]
 """Blocks from the first to before the second."""
 
 _PIECES = 16  # of a range of blocks, which workers take in turn
-_RANGES_IN_MEMORY = 16  # what is beyond their share of the memory for traces goes to disk
+_RANGES_IN_MEMORY = 16  # that have so much even where others have taken all of the memory for traces; what is beyond goes to disk
 
 
 class Dependent(Exception):
@@ -87,7 +87,8 @@ class SampledRun:
             run.new_worker()
         with run.interruption:
             for blocks in ranges:
-                sink, before = SpillingSink(MEMORY_LIMIT_BYTES // _RANGES_IN_MEMORY), self._paths.warps.copy()
+                left = MEMORY_LIMIT_BYTES - sum(each.nbytes for each in self._parts.values() if isinstance(each, Packed))
+                sink, before = SpillingSink(max(left, MEMORY_LIMIT_BYTES // _RANGES_IN_MEMORY)), self._paths.warps.copy()
                 for part in self._streams(blocks):
                     chunk = run.chunk(part, self._paths, blocks[0] * self._per_block)
                     self._independence.note(self._paths.table(), chunk, part.first_warp // self._per_block)
