@@ -238,12 +238,12 @@ def test_memory_that_a_program_shares_has_the_outcome_of_blocks_in_order(
         shared.write(rows[0][0], bytes([7]) * size)
         shared.write(rows[1][0], np.random.default_rng(1).random(size // 4, np.float32).tobytes())
         parameters = struct.pack("<QQi", *(start for start, *_ in rows), size // 4)
-        memory, touched = ResidentMemory(np.array(rows, np.int64), shared, parameters, {}), list[np.ndarray[Any, Any]]()
-        shape = Launch(kernel, (300, 1, 1), (64, 1, 1), ())
-        execute(prepared, shape, memory, threads=threads, touched=touched.append)
-        of_kind = {bool(row[4]): row for row in touched[0].tolist()}  # what was read, and what was written
+        memory = ResidentMemory(np.array(rows, np.int64), shared, parameters, {})
+        marks = parallel.Marks(parallel.AccessTable.of(prepared.code, prepared.native.graph), memory.table.rows())
+        execute(prepared, Launch(kernel, (300, 1, 1), (64, 1, 1), ()), memory, threads=threads, marks=marks)
+        of_kind = {bool(row[4]): row for row in marks.rows().tolist()}  # what was read, and what was written
         if kernel != "chain":
-            assert len(touched[0]) == 2
+            assert len(marks.rows()) == 2
             assert of_kind[True] == [rows[0][0], size, size, 1, 1]
             assert of_kind[False] == [rows[1][0], size, size, 1, 0]
         assert memory.undone is (undone and threads == 2)

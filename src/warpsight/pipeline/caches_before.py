@@ -130,11 +130,6 @@ class CarriedL2:
         if len(rows):
             self.becomes(touch(self.lines, self._gpu, rows))
 
-    def launched(self, rows: npt.NDArray[np.int64]) -> None:
-        """A launch of which sampled waves were simulated has touched memory. If it all fits, it all stays."""
-        if rows[:, 2].sum() <= self._gpu.l2.size_bytes:
-            self.touch(rows)
-
     def misses(self, simulation: CacheSimulation) -> MissProfile:
         """The misses of the next launch."""
         profile, left = simulation.run(self.lines)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import UnsupportedError, UsageError, WarpsightError
 from warpsight.base.findings import Finding, fold
+from warpsight.caches.exact.waves import blocks_of_l2
 from warpsight.emulator.run.launch import PreparedKernel
 from warpsight.emulator.run.memory import Memory
 from warpsight.gpu.spec import GpuSpec
@@ -33,8 +34,8 @@ from warpsight.pipeline.tracing import ListingSink, launch_folder
 from warpsight.programs.host import describe_signal, run_program
 from warpsight.programs.modules import Kernel
 from warpsight.programs.script import as_program, is_script, run_script
-from warpsight.programs.session import ExecutedLaunch, Observer, Span
-from warpsight.traces.schema import KernelTrace, TraceSink
+from warpsight.programs.session import ExecutedLaunch, Observer, SampledLaunch, Span
+from warpsight.traces.schema import TraceSink
 from warpsight.traces.store import SpillingSink
 
 PREDICTED, SCALED, UNKNOWN = "predicted", "scaled", "unknown"
@@ -122,7 +123,7 @@ class _LaunchPredictor(Observer):
         sink.prepared = prepared
         return sink
 
-    def sampled(self, kernel: Kernel, prepared: PreparedKernel, launch: Launch, memory: Memory) -> KernelTrace | None:
+    def sampled(self, kernel: Kernel, prepared: PreparedKernel, launch: Launch, memory: Memory) -> SampledLaunch | None:
         """Sampled waves of a long launch whose blocks do not depend on each other (docs/adr/0037-sampled-launches.md)."""
         method = self.in_order.method
         asked = self.exact or self.folder is not None or self.check or method.caches != "exact"
@@ -132,9 +133,11 @@ class _LaunchPredictor(Observer):
             kernel.source, launch, kernel.registers, self.max_instructions, self.threads, 0, 0, (), RunOptions(output=StringIO())
         )
         try:
-            return sampled_waves(
+            trace = sampled_waves(
                 ready, prepared, self.gpu, self.models[0], method, self.accuracy, memory=memory, carried=self.in_order.carried
             )
+            assert trace.waves is not None
+            return SampledLaunch(trace, launch.blocks - blocks_of_l2(trace.waves, self.gpu.l2))
         except NotSampled as reason:
             if reason.of_kernel:
                 self._recorded_whole.add(kernel.name)
@@ -148,8 +151,8 @@ class _LaunchPredictor(Observer):
         columns = self._predicted(kind, launch) if launch.trace is not None else self._foretold(kind, launch)
         if launch.trace is None:
             self.samples.skipped(kind, launch)
-        elif launch.touched is not None and self.in_order.carried is not None:
-            self.in_order.carried.launched(launch.touched)
+        elif launch.touched is not None:
+            self.touched(launch.touched)
         first, *others = columns
         row: dict[str, Any] = {
             "number": launch.number, "kernel": launch.kernel, "grid": list(launch.launch.grid), "block": list(launch.launch.block),

@@ -17,6 +17,7 @@ from warpsight.base.findings import Finding
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN
 from warpsight.emulator.run.launch import PreparedKernel, emulate, execute
 from warpsight.emulator.run.memory import DeviceHeap, Memory, ResidentMemory
+from warpsight.emulator.run.parallel import AccessTable, Marks
 from warpsight.emulator.textures.objects import (
     Channels,
     Descriptor,
@@ -106,8 +107,8 @@ _OF_FAULT = {
 @dataclass(frozen=True)
 class ExecutedLaunch:
     """A launch that has been executed. `number` counts from 1 over the whole run; `arrays` are the sizes of what it points to, in
-    bytes; `trace` is None where none was wanted. `touched` is the device memory that it has touched, as `Observer.touched` has it,
-    where the trace has sampled blocks alone.
+    bytes; `trace` is None where none was wanted. `touched` is the device memory that its last blocks have touched, as
+    `Observer.touched` has it, where the trace has sampled blocks alone.
     """
 
     number: int
@@ -118,6 +119,13 @@ class ExecutedLaunch:
     arrays: tuple[int, ...]
     trace: KernelTrace | None
     touched: npt.NDArray[np.int64] | None = None
+
+
+class SampledLaunch(NamedTuple):
+    """The trace of sampled blocks, and the block since which it has to be known what the launch touches."""
+
+    trace: KernelTrace
+    since: int
 
 
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = range(1, 4)  # cudaMemcpyKind
@@ -155,9 +163,9 @@ class Observer:
         """Where the trace of launch `number` goes; None if it needs none. `arrays` are the sizes of what it points to, in bytes."""
         return None
 
-    def sampled(self, kernel: Kernel, prepared: PreparedKernel, launch: Launch, memory: Memory) -> KernelTrace | None:
-        """The trace of sampled blocks of a launch that is wanted, before it is executed; None: all of it is recorded. `memory` is
-        its own, and as it was afterwards.
+    def sampled(self, kernel: Kernel, prepared: PreparedKernel, launch: Launch, memory: Memory) -> SampledLaunch | None:
+        """Sampled blocks of a launch that is wanted, before it is executed; None: all of it is recorded. `memory` is its own, and
+        as it was afterwards.
         """
         return None
 
@@ -394,15 +402,18 @@ def execute_observed(
 
     Raises what `emulate` raises.
     """
-    prepared, own, touched = kernel.prepared_for(launch), memory(), list[npt.NDArray[np.int64]]()
+    prepared, own = kernel.prepared_for(launch), memory()
     arrays = array_bytes(launch, own.table.rows())
     sink = observer.sink(number, name, prepared, launch, arrays)
-    trace = None if sink is None else observer.sampled(kernel, prepared, launch, memory())
+    sample = None if sink is None else observer.sampled(kernel, prepared, launch, memory())
+    trace, marks = None, None
+    if sample is not None:
+        trace, marks = sample.trace, Marks(AccessTable.of(prepared.code, prepared.native.graph), own.table.rows(), sample.since)
     threads = kernel.history.threads(launch, observer.threads)
-    if sink is None or trace is not None:
+    if sink is None or sample is not None:
         count = execute(
-            prepared, launch, own, max_instructions=limit, options=options, threads=threads,
-            inspect=lambda left: observer.inspect(number, name, left), touched=None if trace is None else touched.append,
+            prepared, launch, own, max_instructions=limit, options=options, threads=threads, marks=marks,
+            inspect=lambda left: observer.inspect(number, name, left),
         )
     else:
         trace = emulate(
@@ -411,7 +422,7 @@ def execute_observed(
         )
         count = trace.header.warp_instructions
     kernel.history.ran(launch, count, undone=own.undone)
-    return ExecutedLaunch(number, name, launch, count, kernel.registers, arrays, trace, touched[0] if touched else None)
+    return ExecutedLaunch(number, name, launch, count, kernel.registers, arrays, trace, None if marks is None else marks.rows())
 
 
 def array_bytes(launch: Launch, table: npt.NDArray[np.int64]) -> tuple[int, ...]:

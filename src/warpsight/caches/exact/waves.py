@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +16,7 @@ from warpsight.caches.exact.geometry import most_dirty
 from warpsight.caches.exact.l2 import Traffic, traffic_measures
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
 from warpsight.caches.miss_profile import COUNTS, MissProfile
-from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.spec import GpuSpec, L2Spec
 from warpsight.traces.packing import Lines
 from warpsight.traces.schema import SECTOR_BYTES, WaveSample
 from warpsight.traces.waves import labelled, part_of
@@ -66,6 +67,13 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
     times += touched
     single, every, some = (int(np.count_nonzero(each)) for each in (times == 1, times == len(sample.start), times))
     return Footprint(single, some - single - every, every, first, lines.numbers(touched))
+
+
+def blocks_of_l2(sample: WaveSample, l2: L2Spec) -> int:
+    """How many of the last blocks of the launch touch as many lines as the L2 has, or all blocks if they touch fewer."""
+    header = sample.executed.header
+    lines = footprint(sample, l2.line_bytes).of_launch(header.blocks / header.recorded_blocks)
+    return min(header.blocks, math.ceil(header.blocks * (l2.size_bytes // l2.line_bytes) / max(1.0, lines)))
 
 
 @dataclass(frozen=True)

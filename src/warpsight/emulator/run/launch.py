@@ -168,18 +168,15 @@ def prepare_kernel(
 def execute(
     prepared: PreparedKernel, launch: Launch, memory: Memory | None, *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS, inspect: Callable[[Memory], None] | None = None,
-    threads: int = 1, touched: Callable[[npt.NDArray[np.int64]], None] | None = None,
+    threads: int = 1, marks: Marks | None = None,
 ) -> int:
     """Execute `launch` with no trace; the number of warp instructions. Raises as `emulate` does.
 
     `memory` is device memory that exists; with None the launch gets its own, and its arrays stay as they are. `inspect` is shown
-    the memory that it leaves, `touched` what it has touched there (`Marks.rows`). Blocks are spread over `threads` as by `emulate`.
+    the memory that it leaves; what it has touched there is marked in `marks`. Blocks are spread over `threads` as by `emulate`.
     """
     with Run(prepared, launch, memory, max_instructions, progress, options) as run, run.interruption:
-        marks = Marks(AccessTable.of(run.code, run.native.graph), run.memory.table.rows()) if touched else None
         count = run.execute_unrecorded(threads=threads, marks=marks)
-        if touched and marks:
-            touched(marks.rows())
         if inspect is not None:
             inspect(run.memory)
         return count
@@ -243,9 +240,8 @@ class Run:
             fill_launch_words(self.memory, launch, self.local_bytes, symbols.parameters_start)
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
-        self.code = prepared.code
+        self.code, self.interruption = prepared.code, Interruption()
         self.polls = Polls.of(function, self.code, native.graph.block_start.tolist())
-        self.interruption = Interruption()
         self._fault_record: dict[str, int] | None = None
         if self.memory.watch is not None:
             self.memory.watch.begin(function, launch, native.graph, lanes_apart=prepared.level == "ptx")
@@ -303,15 +299,17 @@ class Run:
 
     def execute_unrecorded(self, probes: Probes | None = None, threads: int = 1, marks: Marks | None = None) -> int:
         """Run all blocks, or those that `probes` need, and throw away what they record but for `marks`; the warp instructions."""
-        if self._on_threads(threads, lambda streams: sum(1 for _ in self._reported(streams)), marks) is not None:
+        look = marks and marks.note
+        if self._on_threads(threads, lambda streams: sum(1 for _ in self._reported(streams, look))) is not None:
             return self.instructions
-        worker = self.new_worker()
+        if marks is not None:
+            marks.clear()  # of an attempt
+        worker, blocks = self.new_worker(), self.launch.blocks
         if probes is not None:
             worker.context[Slot.PROBE_PTR] = probes.pointer
-        blocks = self.launch.blocks
         end = blocks if probes is None else align_up(probes.end_block(worker.warps_per_block), band_of(self.launch))
         try:
-            for done in worker.discard(0, end, None if marks is None else marks.note):
+            for done in worker.discard(0, end, look):
                 self.progress(done, blocks)
         except Stopped as stopped:
             raise self.fault(stopped.worker, stopped.block) from None
@@ -327,7 +325,7 @@ class Run:
         except Stopped as stopped:
             raise self.fault(stopped.worker, stopped.block) from None
 
-    def _on_threads(self, threads: int, take: Callable[[Iterable[Streams]], T], marks: Marks | None = None) -> T | None:
+    def _on_threads(self, threads: int, take: Callable[[Iterable[Streams]], T]) -> T | None:
         """What `take` makes of the records of blocks on several threads; None if they have to run in order."""
         blocks, in_order = self.launch.blocks, self.native.graph.waits.spinning or self.native.clustered
         if threads == 1 or blocks < MIN_BLOCKS or in_order or self.options.check or self.options.order:
@@ -336,7 +334,7 @@ class Run:
             return None
         workers = [self.new_worker() for _ in range(min(threads, -(-blocks // CHUNK_MULTIPLE)))]
         try:
-            apart = Apart(workers, AccessTable.of(self.code, self.native.graph), self.memory, blocks, marks)
+            apart = Apart(workers, AccessTable.of(self.code, self.native.graph), self.memory, blocks)
             taken = take(apart.streams())
             self.memory.keep(apart.written())
             return taken
@@ -347,9 +345,11 @@ class Run:
         self.workers.clear()
         return None
 
-    def _reported(self, streams: Iterable[Streams]) -> Iterable[Streams]:
-        """The streams; the progress of each is told when the next one is wanted."""
+    def _reported(self, streams: Iterable[Streams], look: Callable[[Streams], None] | None = None) -> Iterable[Streams]:
+        """The streams, which `look` sees; the progress of each is told when the next one is wanted."""
         for part in streams:
+            if look:
+                look(part)
             yield part
             self.progress(part.end_block, self.launch.blocks)
 

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -114,20 +114,28 @@ def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):
 
 
 class Marks:
-    """Which sectors of the `live` allocations, rows of a `LiveTable`, blocks have read and written, by what they recorded.
+    """Which sectors of the `live` allocations, rows of a `LiveTable`, blocks from block `since` on have read and written, by what
+    they recorded (with some blocks before it, which were recorded together with it).
 
     `touched`: a byte a sector of the arena, of READ and WRITTEN; takes memory where it is touched.
     """
 
-    def __init__(self, table: AccessTable, live: npt.NDArray[np.int64]) -> None:
+    def __init__(self, table: AccessTable, live: npt.NDArray[np.int64], since: int = 0) -> None:
         self.parts = live_sectors(live) if len(live) else []
-        self._table = table
+        self._table, self._since = table, since
         self.touched = np.zeros(self.parts[-1].stop if self.parts else 0, np.uint8)
 
     def note(self, part: Streams) -> None:
         """Mark what these warps did."""
         table = self._table
+        if part.end_block <= self._since:
+            return
         mark(part.entries, part.events, part.sectors, part.offsets, table.start, table.rows, self.touched, _FIRST_SECTOR)
+
+    def clear(self) -> None:
+        """Forget what was touched."""
+        for part in self.parts:
+            self.touched[part] = 0
 
     def rows(self) -> npt.NDArray[np.int64]:
         """The memory that was touched, as `Observer.touched` gives it: what was only read, then what was written."""
@@ -201,14 +209,10 @@ class Conflict(Exception):
 
 
 class Apart:
-    """The blocks of a launch on several workers, which attempt to write to its `memory`. What they have touched is in the end
-    marked in `marks`, too.
-    """
+    """The blocks of a launch on several workers, which attempt to write to its `memory`."""
 
-    def __init__(
-        self, workers: list[Worker], table: AccessTable, memory: Memory, blocks: int, marks: Marks | None = None
-    ) -> None:
-        self._workers, self._memory, self._blocks, self._all = workers, memory, blocks, marks
+    def __init__(self, workers: list[Worker], table: AccessTable, memory: Memory, blocks: int) -> None:
+        self._workers, self._memory, self._blocks = workers, memory, blocks
         self._marks = {id(worker): Marks(table, memory.table.rows()) for worker in workers}
         self._parts = self._marks[id(workers[0])].parts
         share = -(-blocks // (len(workers) * CHUNKS_PER_WORKER))
@@ -236,9 +240,9 @@ class Apart:
                 done, much = end, self._blocks_of_much(end - begun)
                 if done < self._blocks and done - begun + chunk > much:
                     self._memory.commit(self.written())
-                    self._begin_again()
+                    for marks in self._marks.values():  # these blocks are done, in order: no conflict with what follows
+                        marks.clear()
                     begun = done
-        self._note_all()
 
     def _spread(self, first: int, end: int, chunk: int) -> Iterator[Streams]:
         """Blocks `first` to `end`, in chunks of so many."""
@@ -250,18 +254,6 @@ class Apart:
         """How many blocks write `MOST_WRITTEN`, if they write as the `blocks` since the last commit have."""
         pages = sum(int(_by_page(which).any(axis=1).sum()) for _, which in self.written())
         return int(MOST_WRITTEN * blocks / max(1, pages * mmap.PAGESIZE))
-
-    def _begin_again(self) -> None:
-        """The blocks so far are done, in order: what they touched is no conflict with what follows."""
-        self._note_all()
-        for marks in self._marks.values():
-            for part in self._parts:
-                marks.touched[part] = 0
-
-    def _note_all(self) -> None:
-        if self._all is not None:
-            for part, touched in product(self._parts, self._touched()):
-                self._all.touched[part] |= touched[part]
 
     def _most_blocks(self, bytes_per_block: float) -> int:
         """Blocks of a chunk of which every worker can have two waiting."""
