@@ -27,7 +27,16 @@ from warpsight.pipeline.kernel_input import ReadyLaunch, level_of, threads_of, w
 from warpsight.pipeline.launch_samples import LaunchSamples, Pace, kind_of
 from warpsight.pipeline.predict import LaunchesInOrder
 from warpsight.pipeline.provenance import TOOL
-from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
+from warpsight.pipeline.request import (
+    CARRIED,
+    COLD,
+    DEFAULT_MAX_INSTRUCTIONS,
+    DEFAULT_METHOD,
+    DEFAULT_MODEL,
+    WARM,
+    KernelRequest,
+    Method,
+)
 from warpsight.pipeline.sampling import DEFAULT_ACCURACY, LEAST_INSTRUCTIONS, NotSampled, check_accuracy, sampled_waves
 from warpsight.pipeline.timeline import timeline_document
 from warpsight.pipeline.tracing import ListingSink, launch_folder
@@ -126,8 +135,9 @@ class _LaunchPredictor(Observer):
     def sampled(self, kernel: Kernel, prepared: PreparedKernel, launch: Launch, memory: Memory) -> SampledLaunch | None:
         """Sampled waves of a long launch whose blocks do not depend on each other (docs/adr/0037-sampled-launches.md)."""
         method = self.in_order.method
-        asked = self.exact or self.folder is not None or self.check or method.caches != "exact"
-        if asked or kernel.name in self._recorded_whole or kernel.history.expected(launch) < LEAST_INSTRUCTIONS:
+        asked = self.exact or self.folder is not None or self.check
+        unknown = method.caches != "exact" or method.caches_before not in (COLD, WARM, CARRIED)  # to sampled waves
+        if asked or unknown or kernel.name in self._recorded_whole or kernel.history.expected(launch) < LEAST_INSTRUCTIONS:
             return None
         ready = ReadyLaunch(
             kernel.source, launch, kernel.registers, self.max_instructions, self.threads, 0, 0, (), RunOptions(output=StringIO())
