@@ -299,7 +299,7 @@ class Run:
 
     def execute_unrecorded(self, probes: Probes | None = None, threads: int = 1, marks: Marks | None = None) -> int:
         """Run all blocks, or those that `probes` need, and throw away what they record but for `marks`; the warp instructions."""
-        look = marks and marks.note
+        look = marks.note if marks else None
         if self._on_threads(threads, lambda streams: sum(1 for _ in self._reported(streams, look))) is not None:
             return self.instructions
         if marks is not None:
