@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 import threading
@@ -81,6 +82,11 @@ extern "C" __global__ void stores(unsigned* out)
     asm volatile("wmma.store.d.sync.aligned.row.m8n32k16.global.f16 [%0], {%1, %1, %1, %1}, 32;"
                  :: "l"(out + gridDim.x * 128 + blockIdx.x * 128), "r"(fragment) : "memory");
 }
+extern "C" __global__ void tail(float* out, const float* data, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = data[i] + (blockIdx.x > 280 ? out[i - 64] : 0);
+}
 extern "C" __global__ void forever(volatile int* out) { while (true) out[0] = 1; }
 extern "C" __global__ void endless(int* out) { int k = 0; while (k >= 0) { k = k ^ (threadIdx.x & 1); if (k < 0) out[0] = k; } }
 """
@@ -114,16 +120,21 @@ def test_independent_blocks_on_threads_give_the_same_results_and_trace(threads: 
     assert_same_trace(*traces)
 
 
-def test_independent_blocks_do_run_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = set()
-    work = parallel.Apart._work
+def take_turns(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Let no thread do all before another has begun; the threads that have worked."""
+    seen, work = set[str](), parallel.Apart._work
 
     def note(self: parallel.Apart, *arguments: Any) -> Any:
         seen.add(threading.current_thread().name)
-        time.sleep(0.002)  # so that none has done all before another has begun
+        time.sleep(0.002)
         return work(self, *arguments)
 
     monkeypatch.setattr(parallel.Apart, "_work", note)
+    return seen
+
+
+def test_independent_blocks_do_run_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = take_turns(monkeypatch)
     data = np.zeros(64 * 300, np.float32)
     run("own", 2, 300, data.copy(), data, np.int32(len(data)))
     assert len(seen) == 3  # two workers, and the main thread for the first chunks
@@ -204,23 +215,43 @@ def test_every_store_is_among_the_sectors_that_are_kept(
     assert kept == [64 * sectors]
 
 
-@pytest.mark.parametrize(("kernel", "undone"), [("own", False), ("chain", True)])
-def test_memory_that_a_program_shares_has_the_outcome_of_blocks_in_order(kernel: str, undone: bool) -> None:
+PAGES = 4 * mmap.PAGESIZE  # 64 of the 300 blocks write them
+
+
+@pytest.mark.parametrize(
+    ("kernel", "undone", "much", "commits"),
+    [("own", False, 1 << 30, 0), ("own", False, PAGES, 4), ("chain", True, 1 << 30, 0), ("tail", True, PAGES, 4)],
+)
+def test_memory_that_a_program_shares_has_the_outcome_of_blocks_in_order(
+    kernel: str, undone: bool, much: int, commits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "MOST_WRITTEN", much)
+    take_turns(monkeypatch)
+    seen, commit = list[None](), SharedMemory.commit
+    monkeypatch.setattr(SharedMemory, "commit", lambda self, written: seen.append(commit(self, written)))
     size, prepared, outcomes = 300 * 64 * 4, prepare_kernel(load_source(SOURCE, name="threads.cu"), kernel), []
     for threads in (1, 2):
         file = os.memfd_create("arena")
         os.ftruncate(file, TABLE_BYTES + (1 << 20))
         shared = SharedMemory(file, TABLE_BYTES + (1 << 20))
         rows = [(ARENA_BASE + k * size, ARENA_BASE + (k + 1) * size, 1) for k in range(2)]
+        shared.write(rows[0][0], bytes([7]) * size)
         shared.write(rows[1][0], np.random.default_rng(1).random(size // 4, np.float32).tobytes())
         parameters = struct.pack("<QQi", *(start for start, *_ in rows), size // 4)
         memory = ResidentMemory(np.array(rows, np.int64), shared, parameters, {})
-        execute(prepared, Launch(kernel, (300, 1, 1), (64, 1, 1), ()), memory, threads=threads)
+        marks = parallel.Marks(parallel.AccessTable.of(prepared.code, prepared.native.graph), memory.table.rows())
+        execute(prepared, Launch(kernel, (300, 1, 1), (64, 1, 1), ()), memory, threads=threads, marks=marks)
+        of_kind = {bool(row[4]): row for row in marks.rows().tolist()}  # what was read, and what was written
+        if kernel != "chain":
+            assert len(marks.rows()) == 2
+            assert of_kind[True] == [rows[0][0], size, size, 1, 1]
+            assert of_kind[False] == [rows[1][0], size, size, 1, 0]
         assert memory.undone is (undone and threads == 2)
         outcomes.append(os.pread(file, 2 * size, TABLE_BYTES))
         os.close(file)
     assert outcomes[0] == outcomes[1]
-    assert any(outcomes[0][:size])
+    assert outcomes[0][:size] != bytes([7]) * size
+    assert len(seen) == commits
 
 
 @pytest.mark.parametrize(

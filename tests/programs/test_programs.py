@@ -113,6 +113,22 @@ def test_launches_that_repeat_are_sampled_and_the_total_is_as_if_all_were_predic
     assert [each["warp_instructions"] for each in sampled["launches"]] == [each["warp_instructions"] for each in exact["launches"]]
 
 
+def test_long_launches_are_predicted_from_sampled_waves_and_all_of_their_blocks_have_results() -> None:
+    (code, waves, printed), (_, exact, _) = (
+        run_json(build("waves.cu"), options=("--gpu", "gtx1650", *how)) for how in (("--accuracy", "1%"), ("--exact",))
+    )
+    assert code == 0 and "right" in printed
+    totals = waves["totals"]
+    assert totals["from_waves"] == 1 and exact["totals"]["from_waves"] == 0
+    assert totals["half_width"] <= 0.01
+    assert totals["warp_instructions"] == exact["totals"]["warp_instructions"]
+    (long_one, reverse), (whole, after_whole) = (document["launches"] for document in (waves, exact))
+    sampling = long_one["prediction"]["provenance"]["sampling"]
+    assert sampling["executed_blocks"] < sampling["blocks"] == 8192
+    assert long_one["cycles"] == pytest.approx(whole["cycles"], rel=0.01)
+    assert reverse["cycles"] == pytest.approx(after_whole["cycles"], rel=0.05)  # it finds what the long one has left
+
+
 def test_program_with_wrong_calls_gets_the_codes_of_cuda() -> None:
     code, output, errors = run(build("errors.cu"), "0")
     found = re.findall(r"^(\w+) (\d+) (\w+): (.*)$", output, re.MULTILINE)

@@ -15,6 +15,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.program_run import OUT_OF_BOUNDS, Selection
 from warpsight.pipeline.program_run import predict_program as run_program
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS
+from warpsight.pipeline.sampling import DEFAULT_ACCURACY
 from warpsight.pipeline.timeline import trace_events
 from warpsight.programs.script import MODULE
 from warpsight.reports.findings import findings_text
@@ -46,8 +47,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernels", metavar="REGEX", help="trace and predict only kernels whose name matches")
     parser.add_argument("--launches", metavar="A:B", help="trace and predict only launches A to B of each kernel, "
                         "numbered from 1; the time of the others is extrapolated")
-    parser.add_argument("--exact", action="store_true", help="predict every launch; by default launches that repeat are sampled, "
-                        "and the time of the others is extrapolated")
+    parser.add_argument("--exact", action="store_true", help="predict every launch from all of its blocks; by default launches "
+                        "that repeat are sampled, and the time of the others is extrapolated; of long launches waves are sampled")
+    parser.add_argument("--accuracy", metavar="SHARE", type=options.share, help="long launches are predicted from sampled waves, "
+                        "so many that the 95 %% confidence interval of the cycles is within this share of them, as 0.01 or 1%% "
+                        "(default 2%%)")
     parser.add_argument("-o", "--output", metavar="DIR", help="store the trace of each launch in a folder under DIR")
     parser.add_argument("--timeline", metavar="FILE.json", help="write what was on each stream and when, for Perfetto or "
                         "chrome://tracing")
@@ -73,6 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
         command = [MODULE, *arguments.module]
     if not command:
         raise UsageError("is missing", place="PROGRAM", remedy="`warpsight run ./program arguments`")
+    if arguments.accuracy is not None and (arguments.exact or arguments.output or arguments.check):
+        what = "cannot be combined with --exact, -o or --check, which record every block"
+        raise UsageError(what, place="--accuracy", remedy="leave out one of them")
     document = run_program(
         command,
         load_gpu(arguments.gpu, overrides=arguments.overrides),
@@ -86,6 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         out_of_bounds=arguments.out_of_bounds,
         checks=WATCHING if arguments.check else frozenset(),
         threads=arguments.threads,
+        accuracy=DEFAULT_ACCURACY if arguments.accuracy is None else arguments.accuracy,
         # With --json, stdout is the document and nothing else.
         stdout=sys.stderr if arguments.json else None,
     )

@@ -93,6 +93,8 @@ def _code_key(instructions: tuple[StaticInstruction, ...]) -> str:
 
 def trace_key(trace: KernelTrace) -> str:
     """A hash of everything in a trace that decides a prediction."""
+    if trace.waves is not None:
+        return content_key(trace_key(trace.waves.executed), trace.waves.label.tobytes())
     header = trace.header
     facts = (header.kernel, header.grid, header.block, header.static_shared_bytes, header.dynamic_shared_bytes,
              header.registers_per_thread, header.level, header.sampled_blocks, header.cluster)  # fmt: skip

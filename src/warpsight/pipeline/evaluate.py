@@ -219,7 +219,10 @@ def miss_profile(
         )
         return approximate, None
     if trace.waves is not None:
-        return _misses_of_waves(trace.waves, machine(resident), resident, method, state, progress).together(), own
+        waves = _misses_of_waves(trace.waves, machine(resident), resident, method, state, progress, carried)
+        if carried is not None and waves.left is not None:
+            carried.becomes(waves.left)
+        return waves.together(), own
     simulated = partial(CacheSimulation, interleaving=method.interleaving, progress=progress)
     simulation = simulated(trace, machine(resident), resident.blocks_per_sm)
     if carried is not None:
@@ -234,27 +237,36 @@ def miss_profile(
 
 
 def _misses_of_waves(
-    sample: WaveSample, gpu: GpuSpec, resident: Occupancy, method: Method, state: str, progress: Progress | None
+    sample: WaveSample, gpu: GpuSpec, resident: Occupancy, method: Method, state: str, progress: Progress | None,
+    carried: CarriedL2 | None = None,
 ) -> WaveMisses:
-    """What the caches make of the measured waves, kept with the sample. Raises UsageError after another launch."""
-    if state not in (COLD, WARM):
-        what = "sampled waves begin with cold or warm caches, not after other launches"
+    """What the caches make of the measured waves, kept with the sample. Raises UsageError after the launch of a file."""
+    if state not in (COLD, WARM) and carried is None:
+        what = "sampled waves begin with cold or warm caches, not after the launch of a file"
         raise UsageError(what, place="caches_before", remedy="give cold or warm, or run all blocks with `--exact`")
-    key = content_key(view_hash(cache_view(gpu, method.order)), str(resident.blocks_per_sm), method.interleaving, state)
+    before = "" if carried is None else carried.key
+    key = content_key(view_hash(cache_view(gpu, method.order)), str(resident.blocks_per_sm), method.interleaving, state, before)
     if key not in sample.kept:
         sample.kept[key] = wave_misses(
-            sample, gpu, resident.blocks_per_sm, interleaving=method.interleaving, progress=progress, warm=state == WARM
+            sample, gpu, resident.blocks_per_sm, interleaving=method.interleaving, progress=progress, warm=state == WARM,
+            carried=None if carried is None else carried.lines,
         )
     kept: WaveMisses = sample.kept[key]
     return kept
 
 
-def misses_of_waves(trace: KernelTrace, gpu: GpuSpec, method: Method, watch: Watch | None = None) -> WaveMisses:
-    """What the caches make of the measured waves of a sampled `trace`, simulated once for each GPU and method."""
+def misses_of_waves(
+    trace: KernelTrace, gpu: GpuSpec, method: Method, watch: Watch | None = None, carried: CarriedL2 | None = None
+) -> WaveMisses:
+    """What the caches make of the measured waves of a sampled `trace`, simulated once for each GPU and method.
+
+    `carried` is the L2 at the start for state `program`, and stays.
+    """
     sample, resident = trace.waves, trace_occupancy(trace, gpu)
     assert sample is not None
     progress, state = stage(watch, "simulating the caches"), at_start(method.caches_before, gpu, trace)
-    return _misses_of_waves(sample, ordered(with_own_l1(gpu, resident), method.order), resident, method, state, progress)
+    machine = ordered(with_own_l1(gpu, resident), method.order)
+    return _misses_of_waves(sample, machine, resident, method, state, progress, carried)
 
 
 def profile_of_waves(

@@ -54,7 +54,7 @@ class LaunchesInOrder:
         carries = method.caches_before == AUTO and state == WARM
         self.state = CARRIED if carries else state
         self.carried = CarriedL2(gpu) if carries else None
-        self._method = replace(method, caches_before=self.state)
+        self.method = replace(method, caches_before=self.state)
         self._known: dict[str, _Known] = {}
 
     def launch(self, trace: KernelTrace) -> Callable[[str], Prediction]:
@@ -68,7 +68,7 @@ class LaunchesInOrder:
         def predict(model: str) -> Prediction:
             if model not in known.predictions:
                 (known.predictions[model],) = predict_trace(
-                    trace, self._gpu, [model], self._method, store=known.store, carried=carried, watch=self._watch
+                    trace, self._gpu, [model], self.method, store=known.store, carried=carried, watch=self._watch
                 )
                 known.left = (carried.lines, carried.key) if carried is not None else None
             self._known.pop(key, None)

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,22 +15,35 @@ import numpy.typing as npt
 
 from warpsight.base.errors import UnsupportedError, UsageError, WarpsightError
 from warpsight.base.findings import Finding, fold
+from warpsight.caches.exact.waves import blocks_of_l2
 from warpsight.emulator.run.launch import PreparedKernel
+from warpsight.emulator.run.memory import Memory
 from warpsight.gpu.spec import GpuSpec
-from warpsight.kernels.launch import Launch
+from warpsight.kernels.launch import Launch, RunOptions
 from warpsight.kernels.machine_code import native_architecture
 from warpsight.pipeline.checking import findings_document
 from warpsight.pipeline.evaluate import known_models
-from warpsight.pipeline.kernel_input import level_of, threads_of, wanted_architecture
+from warpsight.pipeline.kernel_input import ReadyLaunch, level_of, threads_of, wanted_architecture
 from warpsight.pipeline.launch_samples import LaunchSamples, Pace, kind_of
 from warpsight.pipeline.predict import LaunchesInOrder
 from warpsight.pipeline.provenance import TOOL
-from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
+from warpsight.pipeline.request import (
+    CARRIED,
+    COLD,
+    DEFAULT_MAX_INSTRUCTIONS,
+    DEFAULT_METHOD,
+    DEFAULT_MODEL,
+    WARM,
+    KernelRequest,
+    Method,
+)
+from warpsight.pipeline.sampling import DEFAULT_ACCURACY, LEAST_INSTRUCTIONS, NotSampled, check_accuracy, sampled_waves
 from warpsight.pipeline.timeline import timeline_document
 from warpsight.pipeline.tracing import ListingSink, launch_folder
 from warpsight.programs.host import describe_signal, run_program
+from warpsight.programs.modules import Kernel
 from warpsight.programs.script import as_program, is_script, run_script
-from warpsight.programs.session import ExecutedLaunch, Observer, Span
+from warpsight.programs.session import ExecutedLaunch, Observer, SampledLaunch, Span
 from warpsight.traces.schema import TraceSink
 from warpsight.traces.store import SpillingSink
 
@@ -95,6 +109,9 @@ class _LaunchPredictor(Observer):
     spans: list[Span] = field(default_factory=list)
     exact: bool = False
     threads: int = 1
+    accuracy: float = DEFAULT_ACCURACY
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS
+    _recorded_whole: set[str] = field(default_factory=set)  # kernels of which no sample can be had
     _count: dict[str, int] = field(default_factory=dict)
     _folder_of: dict[int, Path] = field(default_factory=dict)
 
@@ -115,12 +132,37 @@ class _LaunchPredictor(Observer):
         sink.prepared = prepared
         return sink
 
+    def sampled(self, kernel: Kernel, prepared: PreparedKernel, launch: Launch, memory: Memory) -> SampledLaunch | None:
+        """Sampled waves of a long launch whose blocks do not depend on each other (docs/adr/0037-sampled-launches.md)."""
+        method = self.in_order.method
+        asked = self.exact or self.folder is not None or self.check
+        unknown = method.caches != "exact" or method.caches_before not in (COLD, WARM, CARRIED)  # to sampled waves
+        if asked or unknown or kernel.name in self._recorded_whole or kernel.history.expected(launch) < LEAST_INSTRUCTIONS:
+            return None
+        ready = ReadyLaunch(
+            kernel.source, launch, kernel.registers, self.max_instructions, self.threads, 0, 0, (), RunOptions(output=StringIO())
+        )
+        try:
+            trace = sampled_waves(
+                ready, prepared, self.gpu, self.models[0], method, self.accuracy, memory=memory, carried=self.in_order.carried
+            )
+            assert trace.waves is not None
+            return SampledLaunch(trace, launch.blocks - blocks_of_l2(trace.waves, self.gpu.l2))
+        except NotSampled as reason:
+            if reason.of_kernel:
+                self._recorded_whole.add(kernel.name)
+        except WarpsightError:
+            pass  # the whole launch meets it again, where it is reported
+        return None
+
     def ran(self, launch: ExecutedLaunch) -> float:
         """Predict, or scale from a prediction of such a launch; the time in seconds by the first model."""
         kind = kind_of(launch.launch, launch.arrays)
         columns = self._predicted(kind, launch) if launch.trace is not None else self._foretold(kind, launch)
         if launch.trace is None:
             self.samples.skipped(kind, launch)
+        elif launch.touched is not None:
+            self.touched(launch.touched)
         first, *others = columns
         row: dict[str, Any] = {
             "number": launch.number, "kernel": launch.kernel, "grid": list(launch.launch.grid), "block": list(launch.launch.block),
@@ -204,7 +246,8 @@ def predict_program(
     command: Sequence[str], gpu: GpuSpec, *, models: Sequence[str] = (DEFAULT_MODEL,), method: Method = DEFAULT_METHOD,
     selection: Selection | None = None, exact: bool = False, folder: Path | None = None,
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS, level: str | None = None, out_of_bounds: str = "error",
-    checks: frozenset[str] = frozenset(), threads: int | None = None, stdout: IO[Any] | None = None,
+    checks: frozenset[str] = frozenset(), threads: int | None = None, accuracy: float = DEFAULT_ACCURACY,
+    stdout: IO[Any] | None = None,
 ) -> dict[str, Any]:
     """Run a program built with `nvcc`, or a Python script or module; the result document, with `exit_code` as the
     program's.
@@ -213,6 +256,8 @@ def predict_program(
     predicted by all `models`; the times that the program itself measures are those of the first. The L2 carries over from launch
     to launch as `LaunchesInOrder` says, and the program's own copies and fills pass through it. Launches that repeat are sampled
     (`launch_samples`) unless `exact`, or some are selected, or traces are kept: they go into folders under `folder` if given.
+    Of long launches sampled waves are recorded, so many that the 95 % confidence interval of the cycles is within `accuracy`
+    (`sampling`), unless `exact` or traces are kept.
     `out_of_bounds` says what loads, stores and atomics past an array do: end the launch with an `error`, as a GPU does when they
     leave the mapped page, or read zeros and write nothing, reported (`warn`) or only counted (`ignore`). What `checks` find while
     they watch is the document of `pipeline.checking` under `check`; then PTX is executed where there is PTX. The blocks of a
@@ -229,7 +274,7 @@ def predict_program(
     in_order = LaunchesInOrder(gpu, method)
     predictor = _LaunchPredictor(
         gpu, tuple(models), in_order, selection or Selection(), folder, lets_through=out_of_bounds, check=checks,
-        exact=exact, threads=threads_of(threads),
+        exact=exact, threads=threads_of(threads), accuracy=check_accuracy(accuracy), max_instructions=max_instructions,
     )
     start, started = (run_script, command) if in_python else (run_program, as_program(command))
     run = start(started, gpu, predictor, architecture=architecture, max_instructions=max_instructions, stdout=stdout)
@@ -264,11 +309,14 @@ def _refuse_together(out_of_bounds: str, checks: frozenset[str], is_script: bool
 
 def _totals(rows: Sequence[dict[str, Any]], models: Sequence[str], interval: float, samples: LaunchSamples) -> dict[str, Any]:
     """The numbers for the whole program; the host issues a launch every `interval` seconds."""
+    known = [row["prediction"]["provenance"] for row in rows if row.get("prediction")]
+    intervals = [each["sampling"]["half_width"] for each in known if "sampling" in each]
     return {
         "launches": len(rows),
         "predicted": sum(row["time"] == PREDICTED for row in rows),
         "scaled": sum(row["time"] == SCALED for row in rows),
         "scaled_error": samples.wrong / samples.checked if samples.checked else None,
+        "from_waves": len(intervals), "half_width": max(intervals, default=None),
         "failed": sum("error" in row for row in rows),
         "warp_instructions": sum(row.get("warp_instructions", 0) for row in rows),
         **_sums(rows),

@@ -18,7 +18,7 @@ from warpsight.caches.exact.waves import ScatteredReuse
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model
-from warpsight.pipeline.caches_before import resolved
+from warpsight.pipeline.caches_before import CarriedL2, resolved
 from warpsight.pipeline.evaluate import misses_of_waves, profile_of_waves
 from warpsight.pipeline.request import COLD, WARM, KernelRequest, Method
 from warpsight.pipeline.tracing import launch_of, listing, obtain_trace, trace_launch, wants_results
@@ -26,6 +26,8 @@ from warpsight.traces.schema import KernelTrace, WaveSample
 from warpsight.traces.waves import part_of
 
 if TYPE_CHECKING:
+    from warpsight.emulator.run.launch import PreparedKernel
+    from warpsight.emulator.run.memory import Memory
     from warpsight.emulator.run.sampled import SampledRun
     from warpsight.pipeline.kernel_input import ReadyLaunch
 
@@ -43,7 +45,9 @@ Blocks = tuple[int, int]
 
 
 class NotSampled(Exception):
-    """All blocks of a launch have to run; the text says why."""
+    """All blocks of a launch have to run; the text says why. `of_kernel`: it is not the launch's length, but what its blocks do."""
+
+    of_kernel = False
 
 
 def trace_to_predict(
@@ -57,18 +61,35 @@ def trace_to_predict(
     warp instructions runs whole. Raises UsageError for an accuracy that is
     not above 0 and below 1, and as `obtain_trace`.
     """
-    if not 0 < accuracy < 1:
-        remedy = "give a share such as 0.02, or 2 %; `--exact` runs all blocks"
-        raise UsageError(f"{accuracy:g} is not a share of the cycles above 0 and below 1", place="accuracy", remedy=remedy)
+    check_accuracy(accuracy)
     if _needs_all(request, gpu, method):
         return obtain_trace(request, gpu=gpu, watch=watch)
     ready, prepared = launch_of(request, gpu, watch)
     try:
         with step("run sampled waves"):
-            return _Sampling(ready, prepared, gpu, model, method).grown(accuracy, least_instructions, watch)
+            return sampled_waves(ready, prepared, gpu, model, method, accuracy, least_instructions=least_instructions, watch=watch)
     except NotSampled as reason:
         remark(f"all blocks run: {reason}")
         return trace_launch(ready, prepared, watch)
+
+
+def check_accuracy(accuracy: float) -> float:
+    """The accuracy as it is. Raises UsageError for one that is not above 0 and below 1."""
+    if not 0 < accuracy < 1:
+        remedy = "give a share such as 0.02, or 2 %; `--exact` runs all blocks"
+        raise UsageError(f"{accuracy:g} is not a share of the cycles above 0 and below 1", place="accuracy", remedy=remedy)
+    return accuracy
+
+
+def sampled_waves(
+    ready: ReadyLaunch, prepared: PreparedKernel, gpu: GpuSpec, model: str, method: Method, accuracy: float, *,
+    least_instructions: int = LEAST_INSTRUCTIONS, memory: Memory | None = None, carried: CarriedL2 | None = None,
+    watch: Watch | None = None,
+) -> KernelTrace:
+    """The trace of sampled waves of a launch, arguments as above. `memory` that exists and the L2 that is `carried` to this launch
+    of a program stay as they are. Raises NotSampled where all blocks have to be recorded.
+    """
+    return _Sampling(ready, prepared, gpu, model, method, memory, carried).grown(accuracy, least_instructions, watch)
 
 
 def _needs_all(request: KernelRequest, gpu: GpuSpec, method: Method) -> bool:
@@ -184,8 +205,12 @@ class Plan:
 class _Sampling:
     """Sampled waves of one launch on a GPU."""
 
-    def __init__(self, ready: ReadyLaunch, prepared: Any, gpu: GpuSpec, model: str, method: Method) -> None:
+    def __init__(
+        self, ready: ReadyLaunch, prepared: PreparedKernel, gpu: GpuSpec, model: str, method: Method,
+        memory: Memory | None = None, carried: CarriedL2 | None = None,
+    ) -> None:
         self._ready, self._prepared, self._gpu, self._model, self._method = ready, prepared, gpu, model, method
+        self._memory, self._carried = memory, carried
         self._plan = Plan.of(ready, gpu)
 
     def grown(self, accuracy: float, least_instructions: int, watch: Watch | None) -> KernelTrace:
@@ -194,11 +219,13 @@ class _Sampling:
         try:
             with emulator.SampledRun(
                 self._prepared, ready.launch, registers=ready.registers, max_instructions=ready.max_instructions,
-                threads=ready.threads, progress=stage(watch, "running sampled waves"), options=ready.options,
+                threads=ready.threads, progress=stage(watch, "running sampled waves"), options=ready.options, memory=self._memory,
             ) as run:
                 return self._grown(run, accuracy, least_instructions, watch)
         except (emulator.Dependent, ScatteredReuse) as reason:
-            raise NotSampled(str(reason)) from None
+            refused = NotSampled(str(reason))
+            refused.of_kernel = True
+            raise refused from None
 
     def _grown(self, run: SampledRun, accuracy: float, least_instructions: int, watch: Watch | None) -> KernelTrace:
         plan = self._plan
@@ -244,7 +271,7 @@ class _Sampling:
         they are left out.
         """
         model, count = get_model(self._model), len(plan.parts)
-        every, misses = range(1, count + 3), misses_of_waves(trace, self._gpu, self._method, watch)
+        every, misses = range(1, count + 3), misses_of_waves(trace, self._gpu, self._method, watch, self._carried)
 
         def cycles(waves: Sequence[int], stretches: Sequence[int], half: int | None = None) -> float:
             profile = profile_of_waves(trace, misses, waves, stretches, self._gpu, self._method, half)

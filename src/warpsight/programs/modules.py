@@ -46,7 +46,11 @@ class History:
 
     def threads(self, launch: Launch, most: int) -> int:
         """How many of `most` threads are worth while for this one."""
-        return 1 if self.shares or self.per_block * launch.blocks < _WORTH_THREADS else most
+        return 1 if self.shares or self.expected(launch) < _WORTH_THREADS else most
+
+    def expected(self, launch: Launch) -> float:
+        """The warp instructions of this one, infinite for a first."""
+        return self.per_block * launch.blocks
 
     def ran(self, launch: Launch, instructions: int, *, undone: bool) -> None:
         """A launch has executed so many; `undone`: at first on several threads, in vain."""

@@ -26,7 +26,6 @@ import numpy.typing as npt
 from warpsight.base.errors import LimitError, UsageError, WarpsightError
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, align_up
-from warpsight.emulator.run.launch import emulate, execute
 from warpsight.emulator.run.memory import Arena, ResidentMemory
 from warpsight.emulator.run.watch import NO_RESERVE
 from warpsight.gpu.occupancy import WARP_SIZE, occupancy
@@ -38,7 +37,7 @@ from warpsight.kernels.toolkit import Architecture, parse_architecture
 from warpsight.kernels.triton_driver import Device, TritonLaunch, driving
 from warpsight.programs.host import EndedProgram
 from warpsight.programs.modules import MODULE_ZONE, Kernel
-from warpsight.programs.session import MEMORY_BYTES, ExecutedLaunch, Observer, Span, array_bytes
+from warpsight.programs.session import MEMORY_BYTES, Observer, Span, execute_observed
 from warpsight.programs.torch_device import as_cuda_device
 
 _SCRIPT, MODULE = ".py", "-m"
@@ -96,27 +95,19 @@ class ScriptDevice(Device):
             made.entry, made.grid, (made.threads, 1, 1), tuple(ScalarArgument(each) for each in data), made.shared, made.cluster
         )
         table, names = self.memory.table()
-        prepared = kernel.prepared_for(launch)
-        memory = ResidentMemory(table, self.memory, kernel.bank(_packed(kernel, data), prepared), names)
+        bank = kernel.bank(_packed(kernel, data), kernel.prepared_for(launch))
         printed = io.StringIO()
         options = RunOptions(output=printed, check=self._observer.check, out_of_bounds=self._observer.out_of_bounds)
-        sizes = array_bytes(launch, table)
-        sink, trace = self._observer.sink(self.launches, made.name, prepared, launch, sizes), None
-        threads = kernel.history.threads(launch, self._observer.threads)
+
+        def memory() -> ResidentMemory:
+            return ResidentMemory(table, self.memory, bank, names)
+
         try:
-            if sink is None:
-                count = execute(prepared, launch, memory, max_instructions=self._limit, options=options, threads=threads)
-            else:
-                trace = emulate(
-                    kernel.source, launch, registers=use, sink=sink, max_instructions=self._limit, options=options,
-                    prepared=prepared, memory=memory, threads=threads,
-                )  # fmt: skip
-                count = trace.header.warp_instructions
-            kernel.history.ran(launch, count, undone=memory.undone)
+            ran = execute_observed(self._observer, self.launches, made.name, kernel, launch, memory, self._limit, options)
         finally:
             print(printed.getvalue(), end="", flush=True)
             self.memory.copy_out()
-        return self._observer.ran(ExecutedLaunch(self.launches, made.name, launch, count, use, sizes, trace))
+        return self._observer.ran(ran)
 
     def time_ms(self, call: Callable[[], Any]) -> float:
         """What the launches of one call take; not a number for a call without launches, of which no time is known."""

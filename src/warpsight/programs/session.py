@@ -17,6 +17,7 @@ from warpsight.base.findings import Finding
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN
 from warpsight.emulator.run.launch import PreparedKernel, emulate, execute
 from warpsight.emulator.run.memory import DeviceHeap, Memory, ResidentMemory
+from warpsight.emulator.run.parallel import AccessTable, Marks
 from warpsight.emulator.textures.objects import (
     Channels,
     Descriptor,
@@ -106,7 +107,8 @@ _OF_FAULT = {
 @dataclass(frozen=True)
 class ExecutedLaunch:
     """A launch that has been executed. `number` counts from 1 over the whole run; `arrays` are the sizes of what it points to, in
-    bytes; `trace` is None where none was wanted.
+    bytes; `trace` is None where none was wanted. `touched` is the device memory that its last blocks have touched, as
+    `Observer.touched` has it, where the trace has sampled blocks alone.
     """
 
     number: int
@@ -116,6 +118,14 @@ class ExecutedLaunch:
     registers: RegisterUse
     arrays: tuple[int, ...]
     trace: KernelTrace | None
+    touched: npt.NDArray[np.int64] | None = None
+
+
+class SampledLaunch(NamedTuple):
+    """The trace of sampled blocks, and the block since which it has to be known what the launch touches."""
+
+    trace: KernelTrace
+    since: int
 
 
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = range(1, 4)  # cudaMemcpyKind
@@ -151,6 +161,12 @@ class Observer:
         self, number: int, kernel: str, prepared: PreparedKernel, launch: Launch, arrays: tuple[int, ...]
     ) -> TraceSink | None:
         """Where the trace of launch `number` goes; None if it needs none. `arrays` are the sizes of what it points to, in bytes."""
+        return None
+
+    def sampled(self, kernel: Kernel, prepared: PreparedKernel, launch: Launch, memory: Memory) -> SampledLaunch | None:
+        """Sampled blocks of a launch that is wanted, before it is executed; None: all of it is recorded. `memory` is its own, and
+        as it was afterwards.
+        """
         return None
 
     def ran(self, launch: ExecutedLaunch) -> float:
@@ -361,32 +377,52 @@ class Session:
                 watch.set_written(workspace, GLOBAL_ALIGN)
         names = self._modules.names
         parameters = kernel.bank(parameters, prepared)
-        memory = ResidentMemory(table, self._memory, parameters, names, self._objects, self._heap, workspace, watch)
-        number, arrays = self._counter[0], array_bytes(launch, table)
-        sink = self._observer.sink(number, kernel.name, prepared, launch, arrays)
-        threads = kernel.history.threads(launch, self._observer.threads)
-        if sink is None:
-            count = execute(
-                prepared, launch, memory, max_instructions=self._limit, options=options, threads=threads,
-                inspect=lambda left: self._observer.inspect(number, kernel.name, left),
-            )
-            trace = None
-        else:
-            trace = emulate(
-                kernel.source, launch, registers=kernel.registers, sink=sink, max_instructions=self._limit, options=options,
-                prepared=prepared, memory=memory, threads=threads,
-            )
-            count = trace.header.warp_instructions
-        kernel.history.ran(launch, count, undone=memory.undone)
+        shared = self._memory
+
+        def memory() -> ResidentMemory:
+            return ResidentMemory(table, shared, parameters, names, self._objects, self._heap, workspace, watch)
+
+        ran = execute_observed(self._observer, self._counter[0], kernel.name, kernel, launch, memory, self._limit, options)
         if self._checked is not None:
             self._checked.launched(prepared.function, self._objects)
-        return self._observer.ran(ExecutedLaunch(number, kernel.name, launch, count, kernel.registers, arrays, trace))
+        return self._observer.ran(ran)
 
     def _refuse(self, number: int, kernel: str, error: WarpsightError) -> None:
         """Everything about a failure goes to the observer and to stderr; the program learns only the code."""
         self._observer.refused(number, kernel, error)
         if self._checked is None or not isinstance(error, LaunchFault):  # of which checks have a finding
             _complain(error)
+
+
+def execute_observed(
+    observer: Observer, number: int, name: str, kernel: Kernel, launch: Launch, memory: Callable[[], ResidentMemory], limit: int,
+    options: RunOptions,
+) -> ExecutedLaunch:
+    """Execute launch `number` of a program, and record of it what its observer wants. Each `memory` is that of the launch anew.
+
+    Raises what `emulate` raises.
+    """
+    prepared, own = kernel.prepared_for(launch), memory()
+    arrays = array_bytes(launch, own.table.rows())
+    sink = observer.sink(number, name, prepared, launch, arrays)
+    sample = None if sink is None else observer.sampled(kernel, prepared, launch, memory())
+    trace, marks = None, None
+    if sample is not None:
+        trace, marks = sample.trace, Marks(AccessTable.of(prepared.code, prepared.native.graph), own.table.rows(), sample.since)
+    threads = kernel.history.threads(launch, observer.threads)
+    if sink is None or sample is not None:
+        count = execute(
+            prepared, launch, own, max_instructions=limit, options=options, threads=threads, marks=marks,
+            inspect=lambda left: observer.inspect(number, name, left),
+        )
+    else:
+        trace = emulate(
+            kernel.source, launch, registers=kernel.registers, sink=sink, max_instructions=limit, options=options,
+            prepared=prepared, memory=own, threads=threads,
+        )
+        count = trace.header.warp_instructions
+    kernel.history.ran(launch, count, undone=own.undone)
+    return ExecutedLaunch(number, name, launch, count, kernel.registers, arrays, trace, None if marks is None else marks.rows())
 
 
 def array_bytes(launch: Launch, table: npt.NDArray[np.int64]) -> tuple[int, ...]:

@@ -6,14 +6,17 @@ import mmap
 import os
 import socket
 import struct
+import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from enum import IntEnum
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.coalescing import SECTOR_BYTES
+from warpsight.base.errors import LimitError
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.run.memory import Arena, Written
 from warpsight.emulator.run.watch import NO_RESERVE
@@ -107,6 +110,42 @@ class Wire:
         return b"".join(parts)
 
 
+class _Replaced:
+    """Sectors that an attempt has replaced, in a file: as many bytes as it has committed, and more than memory should take."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._parts: list[tuple[slice, npt.NDArray[np.uint8]]] = []  # and which of their sectors, as packed bits
+
+    def add(self, part: slice, which: npt.NDArray[np.bool_], sectors: npt.NDArray[np.uint64]) -> None:
+        """Keep `sectors`, those of a part that are about to be replaced. Raises LimitError if the disk refuses."""
+        try:
+            self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115  until `clear`
+            sectors.tofile(self._file)
+        except OSError as error:
+            what = f"the memory that a launch replaces cannot be kept ({error.strerror or error})"
+            raise LimitError(what, place=tempfile.gettempdir(), remedy="name a folder with space left in TMPDIR") from None
+        self._parts.append((part, np.packbits(which)))
+
+    def put_back(self, memory: npt.NDArray[np.uint64]) -> None:
+        """Put them into `memory`, what was replaced last first, so that each sector is as it was at first; and forget them."""
+        words = memory.shape[1]
+        for part, bits in reversed(self._parts):
+            assert self._file is not None
+            which = np.unpackbits(bits, count=part.stop - part.start).view(np.bool_)
+            count = int(which.sum())
+            self._file.seek(-count * words * 8, os.SEEK_CUR)
+            memory[part][which] = np.fromfile(self._file, np.uint64, count * words).reshape(-1, words)
+            self._file.seek(-count * words * 8, os.SEEK_CUR)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget them."""
+        if self._file is not None:
+            self._file.close()
+        self._file, self._parts = None, []
+
+
 class SharedMemory(Arena):
     """The table of live allocations and the arena of device memory behind it, shared with one program.
 
@@ -117,6 +156,7 @@ class SharedMemory(Arena):
         self._map = mmap.mmap(file, size)
         self._bytes: npt.NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
         self.delta = _delta(self._bytes)
+        self._before = _Replaced()
         self._copy: mmap.mmap | None = None
         with suppress(OSError):  # a system that promises no more memory than it has
             self._copy = mmap.mmap(file, size, flags=mmap.MAP_PRIVATE | NO_RESERVE)
@@ -128,20 +168,31 @@ class SharedMemory(Arena):
         self.undo()
         return _delta(np.frombuffer(self._copy, np.uint8))
 
+    def commit(self, written: Iterable[Written]) -> None:
+        """Copy these sectors into the memory that the program sees; what was there is kept in a file until the attempt ends."""
+        self._copy_out(written, self._before)
+
     def keep(self, written: Iterable[Written]) -> None:
         """Copy these sectors into the memory that the program sees."""
+        self._copy_out(written, None)
+        self._before.clear()
+
+    def _copy_out(self, written: Iterable[Written], before: _Replaced | None) -> None:
         assert self._copy is not None
         source, target = (_sectors(each) for each in (self._copy, self._map))
         for part, which in written:
+            if before is not None:
+                before.add(part, which, target[part][which])
             if which.all():
                 target[part] = source[part]
             else:
                 target[part][which] = source[part][which]
-        self.undo()
+        self._copy.madvise(mmap.MADV_DONTNEED)
 
     def undo(self) -> None:
-        """Drop the pages that were copied."""
+        """Drop the pages that were copied, and put back what was committed."""
         assert self._copy is not None
+        self._before.put_back(_sectors(self._map))
         self._copy.madvise(mmap.MADV_DONTNEED)
 
     def table(self, count: int) -> npt.NDArray[np.int64]:

@@ -226,6 +226,9 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         wrong = totals["scaled_error"]
         checked = "" if wrong is None else f"; where both were made, they differ by {percent(wrong)} of the time"
         notes.append(f" note: ~ marks times extrapolated from predicted launches of the kernel ({scaled}{checked})")
+    if totals.get("from_waves"):
+        launches, width = counted(totals["from_waves"], "launch"), percent(totals["half_width"])
+        notes.append(f" note: predicted from sampled waves: {launches}, cycles +-{width} at most; --exact records every block")
     if totals["launches"] > totals["predicted"] + totals["failed"] and document["caches_before"] == "program":
         notes.append(" note: launches that were not traced leave the L2 as it was")
     places = document["out_of_bounds"]["places"]

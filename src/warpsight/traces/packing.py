@@ -319,6 +319,12 @@ def _streams(chunk: TraceChunk) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
 class Packed(InMemory):
     """Chunks of which some are packed, held in memory in warp order."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take."""
+        columns = ("path", "event_offset", "events", "sector_offset", "sectors")
+        return sum(getattr(chunk, name).nbytes for chunk in super().__iter__() for name in columns)
+
     def __iter__(self) -> Iterator[TraceChunk]:
         return map(unpacked, super().__iter__())
 

@@ -1,28 +1,40 @@
-"""The numbering of distinct paths, for every producer of a trace."""
+"""The numbering of distinct paths, for every producer of a trace, and where they are kept: nearly every warp of a kernel whose
+branches follow its data has a path of its own.
+"""
 
 from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.compiled import jit
+from warpsight.base.errors import UsageError
 from warpsight.traces.schema import PathTable
 
 LANES_SHIFT = 24  # of an entry's first word: a block's number, and from this bit on its active lanes
 _BLOCK_MASK = (1 << LANES_SHIFT) - 1
 
 
-_SIGNATURE = "int64(uint32[:, ::1], int64[::1], int32[::1], int64[::1], int64[::1], int64[::1], uint32[:, ::1], int64)"
+_SIGNATURE = (
+    "int64(uint32[:, ::1], int64[::1], int32[::1], int64[::1], int64[::1], int64[::1], "
+    "Tuple((int32[::1], uint8[::1], int32[::1])), int64)"
+)
 
 
 @jit(_SIGNATURE, cache=True, nogil=True)
 def number_paths(entries, offset, numbers, table, hashes, known_offset, known, known_count):  # type: ignore[no-untyped-def]
     """Give each warp's entry list a path number: that of an equal known path, or the next new one.
 
-    `table` is an open-addressing hash table of path numbers + 1 (a power of two long, at least twice the paths); `known` has room
-    for all entries. Returns the new number of known paths.
+    `table` is an open-addressing hash table of path numbers + 1 (a power of two long, at least twice the paths); `known`, the
+    columns of a PathTable, has room for all entries. Returns the new number of known paths.
     """
     size = len(table)
+    block, lanes, repeat = known
     for warp in range(len(numbers)):
         start, end = offset[warp], offset[warp + 1]
         code = np.uint64(14695981039346656037)
@@ -39,7 +51,8 @@ def number_paths(entries, offset, numbers, table, hashes, known_offset, known, k
                 base = known_offset[candidate]
                 equal = True
                 for k in range(end - start):
-                    if known[base + k, 0] != entries[start + k, 0] or known[base + k, 1] != entries[start + k, 1]:
+                    key = np.uint32(block[base + k]) | np.uint32(lanes[base + k]) << np.uint32(LANES_SHIFT)
+                    if key != entries[start + k, 0] or np.uint32(repeat[base + k]) != entries[start + k, 1]:
                         equal = False
                         break
                 if equal:
@@ -50,14 +63,48 @@ def number_paths(entries, offset, numbers, table, hashes, known_offset, known, k
             number = known_count
             base = known_offset[number]
             for k in range(end - start):
-                known[base + k, 0] = entries[start + k, 0]
-                known[base + k, 1] = entries[start + k, 1]
+                block[base + k] = np.int32(entries[start + k, 0] & np.uint32(_BLOCK_MASK))
+                lanes[base + k] = np.uint8(entries[start + k, 0] >> np.uint32(LANES_SHIFT))
+                repeat[base + k] = np.int32(entries[start + k, 1])
             known_offset[number + 1] = base + end - start
             hashes[number] = signed
             table[slot] = number + 1
             known_count += 1
         numbers[warp] = number
     return known_count
+
+
+_IN_MEMORY = 64 << 20  # bytes of a column; a longer one lies in a file, of which the system keeps in memory what is used
+
+
+class _Column:
+    """Numbers that are added at the end, and not changed. What was read of them stays valid when it grows."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.array: npt.NDArray[Any] = np.zeros(1 << 12, dtype)
+        self._file: IO[bytes] | None = None
+
+    def reserve(self, used: int, room: int) -> None:
+        """Make sure that `room` more than the `used` ones can be added. Raises UsageError if the disk refuses."""
+        if used + room <= len(self.array):
+            return
+        size = 2 * (used + room) * self.array.itemsize
+        if size <= _IN_MEMORY:
+            grown = np.zeros(2 * (used + room), self.array.dtype)
+            grown[:used] = self.array[:used]
+            self.array = grown
+            return
+        try:
+            is_new = self._file is None
+            self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the column
+            os.posix_fallocate(self._file.fileno(), 0, size)
+            grown = np.frombuffer(mmap.mmap(self._file.fileno(), size), self.array.dtype)
+        except OSError as error:
+            what = f"the paths of the warps cannot be written ({error.strerror or error})"
+            raise UsageError(what, place=tempfile.gettempdir(), remedy="name a folder with space left in TMPDIR") from None
+        if is_new:
+            grown[:used] = self.array[:used]
+        self.array = grown
 
 
 class PathStore:
@@ -68,7 +115,7 @@ class PathStore:
         self._table = np.zeros(1 << 12, dtype=np.int64)
         self._hashes = np.zeros(1 << 11, dtype=np.int64)
         self._offset = np.zeros((1 << 11) + 1, dtype=np.int64)
-        self._known = np.zeros((1 << 12, 2), dtype=np.uint32)
+        self._columns = [_Column(dtype) for dtype in (np.int32, np.uint8, np.int32)]
         self._warps = np.zeros(1 << 11, dtype=np.int64)
 
     def number(self, entries: npt.NDArray[np.uint32], offset: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
@@ -76,7 +123,8 @@ class PathStore:
         warps = len(offset) - 1
         self._reserve(warps, len(entries))
         numbers = np.empty(warps, dtype=np.int32)
-        self._count = number_paths(entries, offset, numbers, self._table, self._hashes, self._offset, self._known, self._count)
+        known = tuple(column.array for column in self._columns)
+        self._count = number_paths(entries, offset, numbers, self._table, self._hashes, self._offset, known, self._count)
         np.add.at(self._warps, numbers, 1)
         return numbers
 
@@ -98,24 +146,17 @@ class PathStore:
                 while self._table[slot]:
                     slot = (slot + 1) & (len(self._table) - 1)
                 self._table[slot] = number + 1
-        used = int(self._offset[self._count])
-        if used + entries > len(self._known):
-            grown_known = np.zeros((2 * (used + entries), 2), dtype=np.uint32)
-            grown_known[:used] = self._known[:used]
-            self._known = grown_known
+        for column in self._columns:
+            column.reserve(int(self._offset[self._count]), entries)
 
     def table(self) -> PathTable:
-        """The paths so far, as the trace holds them."""
-        return _table(self._offset[: self._count + 1].copy(), self._known[: int(self._offset[self._count])])
+        """The paths so far, as the trace holds them, at no cost: they stay where they are."""
+        used = int(self._offset[self._count])
+        return PathTable(self._offset[: self._count + 1], *(column.array[:used] for column in self._columns))
 
     def table_of(self, numbers: npt.NDArray[np.int64]) -> PathTable:
         """The paths with these `numbers`, at the cost of these alone."""
         first, lengths = self._offset[numbers], self._offset[numbers + 1] - self._offset[numbers]
         offset = np.concatenate([[0], np.cumsum(lengths)])
-        return _table(offset, self._known[np.repeat(first - offset[:-1], lengths) + np.arange(offset[-1])])
-
-
-def _table(offset: npt.NDArray[np.int64], entries: npt.NDArray[np.uint32]) -> PathTable:
-    keys, repeat = entries.T
-    block, lanes = (keys & np.uint32(_BLOCK_MASK)).astype(np.int32), (keys >> np.uint32(LANES_SHIFT)).astype(np.uint8)
-    return PathTable(offset, block, lanes, repeat.astype(np.int32))
+        chosen = np.repeat(first - offset[:-1], lengths) + np.arange(offset[-1])
+        return PathTable(offset, *(column.array[chosen] for column in self._columns))

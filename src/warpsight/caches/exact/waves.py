@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,11 +13,11 @@ import numpy.typing as npt
 
 from warpsight.base.records import Memory
 from warpsight.caches.exact.apart import WRITE_BACKS, Stretches, has_long_loops, warms_up_alone
-from warpsight.caches.exact.between import aged, forget
+from warpsight.caches.exact.between import L2Lines, aged, forget
 from warpsight.caches.exact.l2 import Traffic, traffic_measures, traffic_of
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
 from warpsight.caches.miss_profile import COUNTS, MissProfile
-from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.spec import GpuSpec, L2Spec
 from warpsight.traces.packing import Lines
 from warpsight.traces.schema import WaveSample
 from warpsight.traces.waves import labelled, part_of
@@ -31,13 +32,14 @@ class ScatteredReuse(Exception):
 @dataclass(frozen=True)
 class Footprint:
     """Lines of the L2 that stretches of blocks touch: of one stretch alone (`single`), of some and of all of them; and which ones
-    the `first` touches.
+    the `first` touches, and the `last`.
     """
 
     single: int
     some: int
     every: int
     first: npt.NDArray[np.uint32]
+    last: npt.NDArray[np.uint32]
 
     def of_launch(self, scale: float) -> float:
         """Lines that the whole launch touches, `scale` times as many blocks as there are in the sample."""
@@ -64,7 +66,14 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
         lines.mark(chunk, touched)
     times += touched
     single, every, some = (int(np.count_nonzero(each)) for each in (times == 1, times == len(sample.start), times))
-    return Footprint(single, some - single - every, every, first)
+    return Footprint(single, some - single - every, every, first, lines.numbers(touched))
+
+
+def blocks_of_l2(sample: WaveSample, l2: L2Spec) -> int:
+    """How many of the last blocks of the launch touch as many lines as the L2 has, or all blocks if they touch fewer."""
+    header = sample.executed.header
+    lines = footprint(sample, l2.line_bytes).of_launch(header.blocks / header.recorded_blocks)
+    return min(header.blocks, math.ceil(header.blocks * (l2.size_bytes // l2.line_bytes) / max(1.0, lines)))
 
 
 @dataclass(frozen=True)
@@ -72,11 +81,12 @@ class WaveMisses:
     """What the caches make of each measured wave, the launch's first one first, and the traffic of the stretch of blocks that it is
     in, int64 [waves, halves, kinds, 2]. The first stretch, which is a wave alone, has none. The halves are the earlier and the
     later part of the time that was simulated: of all stretches together where they follow each other, else, if they are `apart`, of
-    each.
+    each. `left`: the L2 behind the launch, without what only blocks between the samples have touched; of stretches `apart` nobody knows it.
     """
 
     waves: list[MissProfile]
     traffic: Traffic
+    left: L2Lines | None = None
     apart: bool = False
 
     def together(
@@ -94,22 +104,29 @@ class WaveMisses:
 
 
 def wave_misses(
-    sample: WaveSample, gpu: GpuSpec, blocks_per_sm: int, *, interleaving: str, progress: Progress | None = None, warm: bool
+    sample: WaveSample, gpu: GpuSpec, blocks_per_sm: int, *, interleaving: str, progress: Progress | None = None, warm: bool,
+    carried: L2Lines | None = None,
 ) -> WaveMisses:
     """What the caches of `gpu` make of the measured waves.
 
-    `warm`: the L2 begins as the launch itself leaves it; else it begins empty. Raises ScatteredReuse, and as `simulate_caches`.
+    `carried` is the L2 at the start. Without it, `warm`: the L2 begins as the launch itself leaves it; else it begins empty. Raises
+    ScatteredReuse, and as `simulate_caches`.
     """
     simulated = partial(CacheSimulation, gpu=gpu, blocks_per_sm=blocks_per_sm, interleaving=interleaving)
     executed, room = sample.executed, gpu.l2.size_bytes // gpu.l2.line_bytes
     found = footprint(sample, gpu.l2.line_bytes)
     lines = found.of_launch(executed.header.blocks / executed.header.recorded_blocks)
-    if found.is_scattered and not (warm and lines <= room):
+    if found.is_scattered and not (warm and lines <= room and carried is None):
         raise ScatteredReuse("blocks that lie far apart share data at random")
-    before = simulated(executed).left() if warm and lines <= room else None
-    if sample.apart and has_long_loops(executed) and (before is not None or (lines > room and warms_up_alone(sample, gpu))):
+    before, wanted = carried, room if warm else lines / 2
+    if carried is not None:
+        wanted = lines / 2 + np.count_nonzero((carried["valid"] != 0) | (carried["dirty"] != 0))
+    elif warm and lines <= room:
+        before = simulated(executed).left()
+    alone = before is not None or (lines > room and warms_up_alone(sample, gpu))
+    if carried is None and sample.apart and alone and has_long_loops(executed):
         found_apart = Stretches(sample, gpu, simulated, progress).all(before, warm)
-        return WaveMisses([each.misses for each in found_apart], np.stack([each.traffic for each in found_apart]), True)
+        return WaveMisses([each.misses for each in found_apart], np.stack([each.traffic for each in found_apart]), apart=True)
     if warm and before is None:
         tail = np.arange(len(sample.label)) >= sample.start[-1]
         before = aged(simulated(part_of(executed, tail)).run()[1], gpu, room)  # in the order of use
@@ -128,8 +145,10 @@ def wave_misses(
         return False
 
     rest = simulated(part_of(trace, ~opening), progress=progress, observer=observe)
-    following = rest.misses(aged(left, gpu, room if warm else lines / 2))
-    return WaveMisses(_each_wave(first, following, sample.measured), _each_traffic(seen, sample))
+    following, after = rest.run(aged(left, gpu, wanted))
+    if lines > room:
+        forget(after, ~np.isin(after["tag"], found.last), gpu)
+    return WaveMisses(_each_wave(first, following, sample.measured), _each_traffic(seen, sample), after)
 
 
 def _each_traffic(seen: dict[int, Traffic], sample: WaveSample) -> Traffic:

@@ -37,7 +37,7 @@ from warpsight.emulator.run.faults import (
 )
 from warpsight.emulator.run.independence import address_sources
 from warpsight.emulator.run.memory import DeviceMemory, Memory
-from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, why_in_order
+from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, Marks, why_in_order
 from warpsight.emulator.run.polls import Polls
 from warpsight.emulator.run.static import static_instructions
 from warpsight.emulator.run.sync_findings import is_about_meeting, sync_findings
@@ -168,15 +168,15 @@ def prepare_kernel(
 def execute(
     prepared: PreparedKernel, launch: Launch, memory: Memory | None, *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS, inspect: Callable[[Memory], None] | None = None,
-    threads: int = 1,
+    threads: int = 1, marks: Marks | None = None,
 ) -> int:
     """Execute `launch` with no trace; the number of warp instructions. Raises as `emulate` does.
 
     `memory` is device memory that exists; with None the launch gets its own, and its arrays stay as they are. `inspect` is shown
-    the memory that it leaves. Blocks are spread over `threads` as by `emulate`.
+    the memory that it leaves; what it has touched there is marked in `marks`. Blocks are spread over `threads` as by `emulate`.
     """
     with Run(prepared, launch, memory, max_instructions, progress, options) as run, run.interruption:
-        count = run.execute_unrecorded(threads=threads)
+        count = run.execute_unrecorded(threads=threads, marks=marks)
         if inspect is not None:
             inspect(run.memory)
         return count
@@ -208,10 +208,9 @@ def _own_memory(prepared: PreparedKernel, launch: Launch, options: RunOptions) -
     source, function, symbols = prepared.source, prepared.function, prepared.native.symbols
     native_level = prepared.level == "sass"
     return DeviceMemory(
-        symbols, launch, source.path, checks=options.check,
+        symbols, launch, source.path, checks=options.check, whole_words=native_level and has_half_atomics(source.module),
         with_workspace=reads_workspace(function, symbols.parameters_start) if native_level else needs_workspace(function),
         heap_bytes=options.heap_bytes if uses_heap(function, source) else 0,
-        whole_words=native_level and has_half_atomics(source.module),
     )  # fmt: skip
 
 
@@ -241,9 +240,8 @@ class Run:
             fill_launch_words(self.memory, launch, self.local_bytes, symbols.parameters_start)
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
-        self.code = prepared.code
+        self.code, self.interruption = prepared.code, Interruption()
         self.polls = Polls.of(function, self.code, native.graph)
-        self.interruption = Interruption()
         self._fault_record: dict[str, int] | None = None
         if self.memory.watch is not None:
             self.memory.watch.begin(function, launch, native.graph, lanes_apart=prepared.level == "ptx")
@@ -270,11 +268,9 @@ class Run:
 
     def new_worker(self) -> Worker:
         """A further worker of the launch. Raises LimitError where there is no memory for it."""
+        lenient = self.options.out_of_bounds is not None
         try:
-            worker = Worker(
-                self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll,
-                self.options.out_of_bounds is not None,
-            )
+            worker = Worker(self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll, lenient)
         except MemoryError as error:
             what = f"kernel {self.name}: there is no memory for the blocks and traces of {len(self.workers) + 1:,} threads"
             raise LimitError(what, place="threads", remedy="run on fewer threads, or with smaller blocks and stacks") from error
@@ -301,17 +297,19 @@ class Run:
         if len(self.workers) == 1:
             self.progress(worker.block, self.launch.blocks)
 
-    def execute_unrecorded(self, probes: Probes | None = None, threads: int = 1) -> int:
-        """Run all blocks, or those that `probes` need, and throw away what they record; the number of warp instructions."""
-        if self._on_threads(threads, lambda streams: sum(1 for _ in self._reported(streams))) is not None:
+    def execute_unrecorded(self, probes: Probes | None = None, threads: int = 1, marks: Marks | None = None) -> int:
+        """Run all blocks, or those that `probes` need, and throw away what they record but for `marks`; the warp instructions."""
+        look = marks.note if marks else None
+        if self._on_threads(threads, lambda streams: sum(1 for _ in self._reported(streams, look))) is not None:
             return self.instructions
-        worker = self.new_worker()
+        if marks is not None:
+            marks.clear()  # of an attempt
+        worker, blocks = self.new_worker(), self.launch.blocks
         if probes is not None:
             worker.context[Slot.PROBE_PTR] = probes.pointer
-        blocks = self.launch.blocks
         end = blocks if probes is None else align_up(probes.end_block(worker.warps_per_block), band_of(self.launch))
         try:
-            for done in worker.discard(0, end):
+            for done in worker.discard(0, end, look):
                 self.progress(done, blocks)
         except Stopped as stopped:
             raise self.fault(stopped.worker, stopped.block) from None
@@ -336,7 +334,7 @@ class Run:
             return None
         workers = [self.new_worker() for _ in range(min(threads, -(-blocks // CHUNK_MULTIPLE)))]
         try:
-            apart = Apart(workers, AccessTable.of(self.code, self.native.graph), self.memory.table.rows(), blocks)
+            apart = Apart(workers, AccessTable.of(self.code, self.native.graph), self.memory, blocks)
             taken = take(apart.streams())
             self.memory.keep(apart.written())
             return taken
@@ -347,9 +345,11 @@ class Run:
         self.workers.clear()
         return None
 
-    def _reported(self, streams: Iterable[Streams]) -> Iterable[Streams]:
-        """The streams; the progress of each is told when the next one is wanted."""
+    def _reported(self, streams: Iterable[Streams], look: Callable[[Streams], None] | None = None) -> Iterable[Streams]:
+        """The streams, which `look` sees; the progress of each is told when the next one is wanted."""
         for part in streams:
+            if look:
+                look(part)
             yield part
             self.progress(part.end_block, self.launch.blocks)
 

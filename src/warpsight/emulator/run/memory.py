@@ -232,8 +232,11 @@ class Memory:
         """Begin to write what `keep` will keep, or `undo` will undo; False if memory cannot be as it was before."""
         return False
 
+    def commit(self, written: Iterable[Written]) -> None:
+        """The attempt has succeeded up to here, and goes on: blocks have written these sectors, which takes no more memory then."""
+
     def keep(self, written: Iterable[Written]) -> None:
-        """The attempt has succeeded: blocks have written these sectors."""
+        """The attempt has succeeded: since the last `commit` blocks have written these sectors."""
 
     def undo(self) -> None:
         """The attempt has failed: memory is as before it."""
@@ -390,6 +393,9 @@ class Arena:
         """Host minus device address of memory with the same contents, for an attempt; None without such memory."""
         return None
 
+    def commit(self, written: Iterable[Written]) -> None:
+        """The attempt goes on: these sectors go where `delta` says, unless it fails later."""
+
     def keep(self, written: Iterable[Written]) -> None:
         """The attempt has succeeded: these sectors go where `delta` says."""
 
@@ -426,6 +432,10 @@ class ResidentMemory(Memory):
         delta = self._arena.attempt()
         self.delta = self._arena.delta if delta is None else delta
         return delta is not None
+
+    def commit(self, written: Iterable[Written]) -> None:
+        """What was written goes into the arena, which can still be as it was."""
+        self._arena.commit(written)
 
     def keep(self, written: Iterable[Written]) -> None:
         """What was written goes into the arena."""

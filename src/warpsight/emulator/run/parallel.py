@@ -9,6 +9,7 @@ memory is in the trace.
 
 from __future__ import annotations
 
+import mmap
 import threading
 import time
 from collections import deque
@@ -22,6 +23,7 @@ import numpy.typing as npt
 from warpsight.addressing.coalescing import SECTOR_BYTES
 from warpsight.base.compiled import jit
 from warpsight.emulator.codegen.layout import ARENA_BASE
+from warpsight.emulator.run.memory import Memory
 from warpsight.emulator.run.worker import Streams, Worker
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.linking import ASSERTION
@@ -111,6 +113,44 @@ def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):
                     event += rows[row, 2]
 
 
+class Marks:
+    """Which sectors of the `live` allocations, rows of a `LiveTable`, blocks from block `since` on have read and written, by what
+    they recorded (with some blocks before it, which were recorded together with it).
+
+    `touched`: a byte a sector of the arena, of READ and WRITTEN; takes memory where it is touched.
+    """
+
+    def __init__(self, table: AccessTable, live: npt.NDArray[np.int64], since: int = 0) -> None:
+        self.parts = live_sectors(live) if len(live) else []
+        self._table, self._since = table, since
+        self.touched = np.zeros(self.parts[-1].stop if self.parts else 0, np.uint8)
+
+    def note(self, part: Streams) -> None:
+        """Mark what these warps did."""
+        table = self._table
+        if part.end_block <= self._since:
+            return
+        mark(part.entries, part.events, part.sectors, part.offsets, table.start, table.rows, self.touched, _FIRST_SECTOR)
+
+    def clear(self) -> None:
+        """Forget what was touched."""
+        for part in self.parts:
+            self.touched[part] = 0
+
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The memory that was touched, as `Observer.touched` gives it: what was only read, then what was written."""
+        found = [np.zeros((0, 5), np.int64)]
+        for wanted in (READ, WRITTEN):
+            for part in self.parts:
+                marks = self.touched[part]
+                which = marks == READ if wanted == READ else (marks & WRITTEN) != 0
+                edges = np.flatnonzero(np.diff(which, prepend=False, append=False)).reshape(-1, 2) + part.start + _FIRST_SECTOR
+                start, size = edges[:, 0] * SECTOR_BYTES, (edges[:, 1] - edges[:, 0]) * SECTOR_BYTES
+                one = np.ones(len(edges), np.int64)
+                found.append(np.stack([start, size, size, one, one * (wanted == WRITTEN)], axis=1))
+        return np.concatenate(found)
+
+
 def conflict(tables: Sequence[npt.NDArray[np.uint8]], parts: Iterable[slice]) -> bool:
     """Was a sector of one of the `parts` that one worker wrote touched by another?"""
     for part in parts:
@@ -134,6 +174,12 @@ def live_sectors(rows: npt.NDArray[np.int64]) -> list[slice]:
     ]  # fmt: skip
 
 
+def _by_page(which: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Sectors by the pages of the host that they lie in; a last page may have too few."""
+    per_page = mmap.PAGESIZE // SECTOR_BYTES
+    return np.pad(which, (0, -len(which) % per_page)).reshape(-1, per_page)
+
+
 # -- Blocks on several threads, with the outcome of blocks in order. Native code holds no interpreter lock.
 #
 # Chunks of consecutive blocks are handed out in order, so each worker's chunks follow each other as they would in order. What
@@ -144,9 +190,13 @@ def live_sectors(rows: npt.NDArray[np.int64]) -> list[slice]:
 # What is recorded is handed on piece by piece, and the pieces of later chunks wait for those of earlier ones. Beyond `MOST_WAITING`
 # bytes of them the workers wait too, but for the one whose piece is the next to be taken: memory does not depend on the launch. A
 # chunk therefore has no more blocks than record a part of these bytes, by the first two chunks.
+#
+# Pages that are written take memory until the memory of the launch has them. So once blocks have written `MOST_WRITTEN` bytes of
+# pages, the workers stop; what was written is committed, and the blocks that follow begin with it, as in order.
 
 MIN_BLOCKS = 16
 MOST_WAITING = 64 << 20
+MOST_WRITTEN = 128 << 20
 _COMPARED = 1 << 20  # sectors at a time
 CHUNKS_PER_WORKER = 32
 # Consecutive blocks often write neighbouring words; eight 4-byte words are a sector.
@@ -159,13 +209,12 @@ class Conflict(Exception):
 
 
 class Apart:
-    """The blocks of a launch on several workers. `live` are the allocations in device memory, as rows of its `LiveTable`."""
+    """The blocks of a launch on several workers, which attempt to write to its `memory`."""
 
-    def __init__(self, workers: list[Worker], table: AccessTable, live: npt.NDArray[np.int64], blocks: int) -> None:
-        self._workers, self._table, self._blocks = workers, table, blocks
-        self._parts = live_sectors(live) if len(live) else []
-        sectors = self._parts[-1].stop if self._parts else 0
-        self._marks = {id(worker): np.zeros(sectors, np.uint8) for worker in workers}  # takes memory where it is touched
+    def __init__(self, workers: list[Worker], table: AccessTable, memory: Memory, blocks: int) -> None:
+        self._workers, self._memory, self._blocks = workers, memory, blocks
+        self._marks = {id(worker): Marks(table, memory.table.rows()) for worker in workers}
+        self._parts = self._marks[id(workers[0])].parts
         share = -(-blocks // (len(workers) * CHUNKS_PER_WORKER))
         self._chunk = -(-share // CHUNK_MULTIPLE) * CHUNK_MULTIPLE
 
@@ -183,10 +232,28 @@ class Apart:
         if left > 0 and per_block * left < MIN_SECONDS:
             yield from self._work(second, done, left)
         elif left > 0:
-            chunk = min(self._chunk, self._most_blocks(recorded / done))
-            starts = range(done, self._blocks, chunk)
-            yield from spread(self._workers, starts, lambda worker, block: self._work(worker, block, chunk))
-            self._check()
+            chunk, begun, much = min(self._chunk, self._most_blocks(recorded / done)), 0, self._blocks_of_much(done)
+            while done < self._blocks:
+                end = min(self._blocks, done + chunk * max(1, (begun + much - done) // chunk))
+                yield from self._spread(done, end, chunk)
+                self._check()
+                done, much = end, self._blocks_of_much(end - begun)
+                if done < self._blocks and done - begun + chunk > much:
+                    self._memory.commit(self.written())
+                    for marks in self._marks.values():  # these blocks are done, in order: no conflict with what follows
+                        marks.clear()
+                    begun = done
+
+    def _spread(self, first: int, end: int, chunk: int) -> Iterator[Streams]:
+        """Blocks `first` to `end`, in chunks of so many."""
+        return spread(
+            self._workers, range(first, end, chunk), lambda worker, block: self._work(worker, block, min(chunk, end - block))
+        )
+
+    def _blocks_of_much(self, blocks: int) -> int:
+        """How many blocks write `MOST_WRITTEN`, if they write as the `blocks` since the last commit have."""
+        pages = sum(int(_by_page(which).any(axis=1).sum()) for _, which in self.written())
+        return int(MOST_WRITTEN * blocks / max(1, pages * mmap.PAGESIZE))
 
     def _most_blocks(self, bytes_per_block: float) -> int:
         """Blocks of a chunk of which every worker can have two waiting."""
@@ -194,19 +261,22 @@ class Apart:
         return max(CHUNK_MULTIPLE, blocks // CHUNK_MULTIPLE * CHUNK_MULTIPLE)
 
     def _check(self) -> None:
-        if conflict(list(self._marks.values()), self._parts):
+        if conflict(self._touched(), self._parts):
             raise Conflict
+
+    def _touched(self) -> list[npt.NDArray[np.uint8]]:
+        return [marks.touched for marks in self._marks.values()]
 
     def written(self) -> Iterator[tuple[slice, npt.NDArray[np.bool_]]]:
         """Which sectors of each part of the arena the blocks have written."""
         for part in self._parts:
-            yield part, np.bitwise_or.reduce([marks[part] for marks in self._marks.values()]) & WRITTEN != 0
+            yield part, np.bitwise_or.reduce([touched[part] for touched in self._touched()]) & WRITTEN != 0
 
     def _work(self, worker: Worker, block: int, chunk: int) -> Iterator[Streams]:
         """A chunk of so many blocks on one worker."""
-        table, touched = self._table, self._marks[id(worker)]
+        marks = self._marks[id(worker)]
         for part in worker.streams(block, min(block + chunk, self._blocks)):
-            mark(part.entries, part.events, part.sectors, part.offsets, table.start, table.rows, touched, _FIRST_SECTOR)
+            marks.note(part)
             yield part
 
 

@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.progress import Progress
+from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.run.independence import Independence, why_whole
 from warpsight.emulator.run.launch import PreparedKernel, Run, trace_header
-from warpsight.emulator.run.memory import Allocation, DeviceMemory
+from warpsight.emulator.run.memory import Allocation, Memory
 from warpsight.emulator.run.parallel import spread
 from warpsight.emulator.run.worker import Stopped, Streams
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.pointers import PointerSources
 from warpsight.kernels.launch import DEFAULT_OPTIONS, Launch, RunOptions, input_hash
 from warpsight.kernels.registers import RegisterUse
-from warpsight.traces.packing import Packer, unpacked
+from warpsight.traces.packing import Packed, Packer, unpacked
 from warpsight.traces.path_store import PathStore
 from warpsight.traces.schema import ATOMIC, STORE, ChunkSource, KernelTrace, TraceChunk, TraceHeader
 from warpsight.traces.store import MEMORY_LIMIT_BYTES, SpillingSink
@@ -30,7 +31,7 @@ Blocks = tuple[int, int]
 """Blocks from the first to before the second."""
 
 _PIECES = 16  # of a range of blocks, which workers take in turn
-_RANGES_IN_MEMORY = 16  # what is beyond their share of the memory for traces goes to disk
+_RANGES_IN_MEMORY = 16  # that have so much even where others have taken all of the memory for traces; what is beyond goes to disk
 
 
 class Dependent(Exception):
@@ -42,30 +43,40 @@ class SampledRun:
 
     def __init__(
         self, prepared: PreparedKernel, launch: Launch, *, registers: RegisterUse, max_instructions: int, threads: int = 1,
-        progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
+        progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS, memory: Memory | None = None,
     ) -> None:
-        """Arguments as for `emulate`. Raises Dependent for a kernel whose blocks all have to run."""
+        """Arguments as for `emulate`; what blocks write to a `memory` that exists is undone at the end.
+
+        Raises Dependent for a kernel whose blocks all have to run.
+        """
         self._prepared, self._launch, self._registers, self._inputs = prepared, launch, registers, input_hash(launch)
         self._progress, self._threads, self._seconds = progress, threads, 0.0
         self._paths, self._parts = PathStore(), dict[Blocks, ChunkSource]()  # the warps of each part are numbered from 0
-        self._run = Run(prepared, launch, None, max_instructions, None, options)
+        self._run = Run(prepared, launch, memory, max_instructions, None, options)
+        self._memory, self._is_lent = self._run.memory, memory is not None
         self._per_block = -(-launch.threads_per_block // 32)
         # of machine code the PTX that it was made from: there, a division is no call of a function
         source = prepared.source
         ptx = prepared.function if source.cubin else inline_calls(source.module, source.module.functions[launch.kernel])
         self._ptx = None if source.cubin else ptx
         reason = why_whole(ptx, prepared.native, launch, self._run.code)
-        if reason or not isinstance(self._run.memory, DeviceMemory):
-            self._run.memory.close()
+        if not reason and self._is_lent and not self._memory.attempt():
+            reason = "its memory cannot be as it was before"
+        if reason:
+            self._memory.close()
             raise Dependent(reason)
-        self._memory = self._run.memory
         self._packer = Packer(self._run.code, prepared.native.graph.block_start.astype(np.int32))
-        self._independence = Independence(self._run.code, prepared.native, self._per_block, self._memory.size)
+        rows = self._memory.table.rows().tolist()
+        self._allocations = [Allocation(start, end - start, bool(writable), "memory") for start, end, writable in rows]
+        arena_bytes = max((each.end for each in self._allocations), default=ARENA_BASE) - ARENA_BASE
+        self._independence = Independence(self._run.code, prepared.native, self._per_block, arena_bytes)
 
     def __enter__(self) -> SampledRun:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._is_lent:
+            self._memory.undo()
         self._run.__exit__(kind, error, trace)
 
     def execute(self, ranges: Sequence[Blocks]) -> None:
@@ -76,7 +87,8 @@ class SampledRun:
             run.new_worker()
         with run.interruption:
             for blocks in ranges:
-                sink, before = SpillingSink(MEMORY_LIMIT_BYTES // _RANGES_IN_MEMORY), self._paths.warps.copy()
+                left = MEMORY_LIMIT_BYTES - sum(each.nbytes for each in self._parts.values() if isinstance(each, Packed))
+                sink, before = SpillingSink(max(left, MEMORY_LIMIT_BYTES // _RANGES_IN_MEMORY)), self._paths.warps.copy()
                 for part in self._streams(blocks):
                     chunk = run.chunk(part, self._paths, blocks[0] * self._per_block)
                     self._independence.note(self._paths.table(), chunk, part.first_warp // self._per_block)
@@ -128,7 +140,7 @@ class SampledRun:
     # -- Do the blocks depend on each other?
 
     def _check(self) -> None:
-        guarded = self._independence.guarded(self._memory.allocations, self._of_unseen_stores())
+        guarded = self._independence.guarded(self._allocations, self._of_unseen_stores())
         if not self._independence.depends(guarded):
             return
         paths = self._paths.table()
@@ -154,7 +166,7 @@ class SampledRun:
                 raise Dependent(f'no sampled block has executed "{instruction.opcode}", which may write anywhere')
             addresses = {word for name in names for word in places.get(name, ())}
             addresses |= {known[name] for name in names - set(places)}
-            found += [each for each in self._memory.allocations if any(each.address <= word < each.end for word in addresses)]
+            found += [each for each in self._allocations if any(each.address <= word < each.end for word in addresses)]
         return found
 
     def _parameters(self) -> list[list[int]]:

@@ -185,11 +185,17 @@ class Worker:
             yield self._drain(block, following)
             block = following
 
-    def discard(self, block: int, end: int) -> Iterator[int]:
-        """Run blocks `block` to `end` in order and forget what they record; gives how far it has come. Raises Stopped."""
+    def discard(self, block: int, end: int, look: Callable[[Streams], None] | None = None) -> Iterator[int]:
+        """Run blocks `block` to `end` in order and forget what they record, once `look` has seen it; gives how far it has come.
+        Raises Stopped.
+        """
         while block < end:
-            block = self._advance(block, end)
-            self.recorder.rewind()
+            following = self._advance(block, end)
+            if look is None:
+                self.recorder.rewind()
+            else:
+                look(self._drain(block, following))
+            block = following
             yield block
 
     def follow(self, seed: int) -> None:
