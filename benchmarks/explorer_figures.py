@@ -3,7 +3,8 @@
     python benchmarks/explorer_figures.py              # the examples in CUDA C++, each with a text that is new
     python benchmarks/explorer_figures.py --runs 100   # memory before and after so many answers
 
-Seconds of the processor are those of the server, of the warm process, of the answer's and of its compilers, since the question.
+CPU seconds are those of the server, the warm process, the process of the answer with its fork, and the compilers, since the
+question. Advice and report are made at the same time, so that the seconds at the advice contain a part of the report.
 """
 
 from __future__ import annotations
