@@ -55,10 +55,11 @@ class _Words:
 
     `block` and `grid` are three words each; `shared` and `local` the 64-bit addresses at which generic addresses of these begin
     (None: code has them from a special register); `workspace` that of the grid's barrier, in two words of which the upper comes
-    first; `system_shared` is what the system takes of shared memory. GPUs with clusters have the most shared memory that counts (None: no clusters), whether the launch asks for them, the
-    shape of a cluster with the reciprocals of its sizes, the number of clusters, and of the blocks in one. Where some words have a
-    copy for each size of a cluster, code goes back from them by `by_size` for each block of the cluster. At `parameters` (None: no
-    tensor maps) is the generic address of the parameters, that of `first`.
+    first; `system_shared` is what the system takes of shared memory. GPUs with clusters have the most shared memory that counts
+    (None: no clusters), whether the launch asks for them, the shape of a cluster with the reciprocals of its sizes, the number of
+    clusters, and of the blocks in one. Where some words have a copy for each size of a cluster, code goes back from them by
+    `by_size` for each block of the cluster. At `parameters` (None: no tensor maps) is the generic address of the parameters, that
+    of `first`.
     """
 
     first: int
@@ -82,10 +83,15 @@ class _Words:
     parameters: int | None = None
 
 
-_BEFORE_HOPPER = _Words(0x0, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x8C, 0x114)
-_HOPPER = _Words(0x210, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x44, 0x114, 0x13C, 0x140, 0x144, 0x150, 0x15C, 0x188, 0, 0x198)
+_BEFORE_HOPPER = _Words(
+    0x0, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x8C, 0x114
+)
+_HOPPER = _Words(
+    0x210, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x44, 0x114, 0x13C, 0x140, 0x144, 0x150, 0x15C, 0x188, 0, 0x198
+)
 _BLACKWELL = _Words(
-    0x380, 0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x2D0, 0x254, 0x16C, 0x2BC, 0x36C, 0x2A0, 0x2B0, 0x2C0, 0x2CC, 0xA0, 0x348
+    0x380, 0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x2D0, 0x254, 0x16C, 0x2BC, 0x36C, 0x2A0, 0x2B0, 0x2C0, 0x2CC, 0xA0,
+    0x348,
 )
 
 
