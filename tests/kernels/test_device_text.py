@@ -103,10 +103,29 @@ def test_what_stays_is_device_code_types_names_and_constants(item: str, stays: b
     assert lines_of(f"{item}\nint n;")[0] == (item if stays else "")
 
 
-@pytest.mark.parametrize("text", ["__global__ void k() {", "}", "void f() { } }", '#include "mine.h"\n', "#include <mine/k.cuh>\n"])
-def test_what_cannot_be_read_for_sure_is_not_changed(text: str) -> None:
-    """Unmatched brackets, and headers that may have device code."""
+@pytest.mark.parametrize("text", ["__global__ void k() {", "}", "void f() { } }"])
+def test_text_whose_brackets_do_not_match_is_not_read(text: str) -> None:
     assert without_host_code(text, "x.cu", [], []) is None
+
+
+def test_header_that_may_have_device_code_is_never_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "find_nvcc", lambda: None)
+    path = tmp_path / "k.cu"
+    path.write_text('#include <vector>\n#include "mine.h"\n__global__ void k(int *x) { *x = 1; }\n')
+    with pytest.raises(CompileError):
+        load_source(path)
+    path.write_text('#include <vector>\n#if MINE\n#include "mine.h"\n#endif\n__global__ void k(int *x) { *x = 1; }\n')
+    assert find_kernel(load_source(path)) == "_Z1kPi"
+
+
+def test_header_with_two_names_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "find_nvcc", lambda: None)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "one.cuh").write_text("#pragma once\n#include <vector>\n__device__ int one() { return 1; }\n")
+    (tmp_path / "lib" / "two.cuh").write_text('#pragma once\n#include "one.cuh"\n')
+    path = tmp_path / "k.cu"
+    path.write_text('#include "lib/one.cuh"\n#include "lib/two.cuh"\n__global__ void k(int *x) { *x = one(); }\n')
+    assert find_kernel(load_source(path)) == "_Z1kPi"
 
 
 def test_program_without_its_library_compiles_and_says_so(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:

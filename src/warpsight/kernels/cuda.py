@@ -206,10 +206,14 @@ _GUARD_REMEDY = f"host code and standard headers must stand between `#ifndef {_G
 # A header that the compiler did not find, in NVRTC's words and in those of nvcc's host compiler.
 _MISSING = re.compile(r'(?:could not|cannot) open source file "([^"]+)"|fatal error: (\S+): No such file')
 _HIDE = f"put the #include and the host code between `#ifndef {_GUARD}` and `#endif`"
-_DEVICE_LIBRARIES = {"CUTLASS": ("cutlass/", "cute/"), "cuRAND": ("curand_",), "NVSHMEM": ("nvshmem",)}
+_DEVICE_LIBRARIES = {"CUTLASS": ("cutlass/", "cute/"), "cuRAND (pip's nvidia-curand)": ("curand_",), "NVSHMEM": ("nvshmem",)}
 _LIBCUXX = "cuda/std/type_traits"
 _LIBCUXX_HEADER = re.compile(r'open source file "(?:nv|cuda|cub|thrust)/')
 _LIBCUXX_REMEDY = 'python -m pip install "nvidia-cuda-cccl>=13.0,<13.1" brings libcu++, CUB and Thrust'
+
+
+def _device_library(header: str) -> str:
+    return next((owner for owner, names in _DEVICE_LIBRARIES.items() if header.startswith(names)), "")
 
 
 def _without_header(error: CompileError, text: str) -> CompileError:
@@ -219,12 +223,11 @@ def _without_header(error: CompileError, text: str) -> CompileError:
         return error
     header = found[1] or found[2]
     host = host_library(header)
-    device = next((owner for owner, names in _DEVICE_LIBRARIES.items() if header.startswith(names)), "")
     if _LIBCUXX_HEADER.search(f'open source file "{header}'):
         remedy = _LIBCUXX_REMEDY
     elif host:
         remedy = f"{header} is of {host}, which a kernel does not need: {_HIDE}"
-    elif device:
+    elif device := _device_library(header):
         remedy = f"{header} is of {device}: name the folder of its headers with -I"
     elif re.search(rf'#[ \t]*include[ \t]*"[^"]*{re.escape(header)}"', text) or "/" in header:
         remedy = f"name the folder that has {header} with -I; if only host code needs it, {_HIDE}"
@@ -266,7 +269,7 @@ def included_text(text: str, path: str, include_dirs: tuple[str, ...]) -> list[s
     return [part for header, body in headers.items() for part in (str(header), body)]
 
 
-_UNKNOWN = re.compile(r'error: identifier "(\w+)" is undefined')
+_UNKNOWN = re.compile(r'error: (?:identifier|namespace "std" has no member) "(\w+)"')
 
 
 def _libcuxx_of(nvcc: str) -> list[str]:
@@ -279,16 +282,18 @@ def _libcuxx_of(nvcc: str) -> list[str]:
 def _device_code_of(text: str, path: str, options: CompileOptions) -> CompiledCuda | None:
     """What NVRTC makes of the text without its host code, which a note says; None where it refuses that too."""
     known = libraries.include_folders()
-    if not any((folder / _LIBCUXX).is_file() for folder in known) and (nvcc := find_nvcc()):
-        options = replace(options, include_dirs=(*options.include_dirs, *_libcuxx_of(nvcc)))
     folders, of_host = [Path(folder) for folder in options.include_dirs], frozenset[str]()
+    if not any((folder / _LIBCUXX).is_file() for folder in known) and (nvcc := find_nvcc()):
+        beside = _libcuxx_of(nvcc)
+        known, options = [*known, *map(Path, beside)], replace(options, include_dirs=(*options.include_dirs, *beside))
     while (device := without_host_code(text, path, folders, known, of_host)) is not None:
         try:
             compiled = compile_cuda(device.text, path, options, device.headers)
             break
         except CompileError as error:
-            if _LIBCUXX_HEADER.search(error.what):
-                raise CompileError(error.what, place=path, remedy=_LIBCUXX_REMEDY) from error
+            missing = _MISSING.search(error.what)
+            if missing is not None and (_LIBCUXX_HEADER.search(error.what) or _device_library(missing[1] or missing[2])):
+                raise _without_header(error, text) from error
             unknown = frozenset(_UNKNOWN.findall(error.what)) - of_host
             if not unknown:
                 return None

@@ -53,8 +53,10 @@ _INTEGERS = "".join(
 ) + "typedef long intptr_t;\ntypedef unsigned long uintptr_t;\n"  # fmt: skip
 # By the header's name in C++: types, which libcu++ has too, and macros.
 _STANDARD_HEADERS = {
-    "cstdint": (_INTEGERS, _SIZES), "cinttypes": (_INTEGERS, _SIZES), "climits": ("", _LIMITS), "cfloat": ("", _FLOATS),
+    "cstdint": (_INTEGERS, _SIZES), "climits": ("", _LIMITS), "cfloat": ("", _FLOATS),
 }  # fmt: skip
+# Those that CUDA's own headers include.
+_OF_CUDA = ("assert.h", "limits.h", "math.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h")
 _STANDARD_NAME = re.compile(  # C++, then C and POSIX
     r"[a-z_]+|(?:assert|ctype|dirent|dlfcn|errno|fcntl|fenv|float|getopt|glob|inttypes|iso646|libgen|limits|locale|malloc|math|memory|"
     r"omp|pthread|signal|stdarg|stdbool|stddef|stdint|stdio|stdlib|string|strings|time|unistd|(?:sys|arpa|netinet|linux)/\w+)\.h"
@@ -92,11 +94,13 @@ def without_host_code(
     """`text` of the file `path` and its headers, which are beside it or in `folders`, without host code.
 
     Headers in the folders `known` are left to the compiler. `of_host` are names that only headers for the host declare: types
-    and constants that use one are host code. None where brackets do not match, or a header is missing that may have
-    device code: neither of the standard library nor of a library for the host.
+    and constants that use one are host code. A missing header of neither the standard library nor a
+    library for the host may have device code, and is left to the compiler, too, and so is one whose brackets do
+    not match. None where those of the text do not match.
     """
     found: dict[str, str] = {}
     missing: list[str] = []
+    names: dict[Path, str] = {}
     pending = [(text, Path(path).parent)]
     while pending:
         part, beside = pending.pop()
@@ -104,20 +108,18 @@ def without_host_code(
             if name in found or name in missing or any((folder / name).is_file() for folder in known):
                 continue
             header = next((place / name for place in (beside, *folders, Path(path).parent) if (place / name).is_file()), None)
-            if header is not None:
+            if header is not None and (first := names.setdefault(header.resolve(), name)) != name:
+                found[name] = f'#include "{first}"\n'  # as one file, which may say `#pragma once`
+            elif header is not None:
                 found[name] = header.read_text(encoding="utf-8", errors="replace")
                 pending.append((found[name], header.parent))
             elif _STANDARD_NAME.fullmatch(name) or host_library(name):
                 missing.append(name)
-            else:
-                return None
     annotations = _annotations([text, *found.values()])
-    stripped = {name: _stripped(part, annotations, of_host) for name, part in found.items()}
-    own = _stripped(text, annotations, of_host)
-    if own is None or None in stripped.values():
+    if (own := _stripped(text, annotations, of_host)) is None:
         return None
-    headers = {name: part for name, part in stripped.items() if part is not None}
-    return DeviceText(own, headers | {name: _instead_of(name, [*folders, *known]) for name in missing}, tuple(missing))
+    headers = {name: _stripped(part, annotations, of_host) or part for name, part in found.items()}
+    return DeviceText(own, headers | {name: _instead_of(name, known) for name in {*missing, *_OF_CUDA}}, tuple(missing))
 
 
 def _instead_of(name: str, folders: Sequence[Path]) -> str:
@@ -125,6 +127,7 @@ def _instead_of(name: str, folders: Sequence[Path]) -> str:
     if name.startswith("cublas"):  # which includes these in its turn
         return "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
     plain = f"c{name.removesuffix('.h')}" if name.endswith(".h") else name
+    plain = plain.replace("cinttypes", "cstdint")
     types, macros = _STANDARD_HEADERS.get(plain, ("", {}))
     if any((folder / "cuda" / "std" / plain).is_file() for folder in folders) and (types or macros or name == plain):
         types = f"#include <cuda/std/{plain}>\n{_AS_STD}"
