@@ -241,7 +241,7 @@ class Run:
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
         self.code = prepared.code
-        self.polls = Polls.of(function, self.code, native.graph.block_start.tolist())
+        self.polls = Polls.of(function, self.code, native.graph)
         self.interruption = Interruption()
         self._fault_record: dict[str, int] | None = None
         if self.memory.watch is not None:

@@ -1,12 +1,13 @@
-"""Tests of mbarriers that fail, left out of what warps recorded.
+"""Tests of mbarriers that fail, and of words that other threads write, left out of what warps recorded.
 
-A warp tests an mbarrier again and again until its phase is over. How often depends on the order in which the emulator runs warps,
-and is no property of the kernel. A trace has one test alone; models and simulator know what it waits for.
+A warp tests an mbarrier again and again until its phase is over, or loads a lock or a flag until another thread has stored it. How
+often depends on the order in which the emulator runs warps, and is no property of the kernel. A trace has one test alone; models
+and simulator know what one of an mbarrier waits for. A load takes its own time there, without the wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import pairwise
 from typing import Any
 
@@ -15,10 +16,12 @@ import numpy as np
 from warpsight.base.compiled import inlined, jit
 from warpsight.base.errors import FormatError
 from warpsight.emulator.run.worker import Streams
+from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Function
+from warpsight.isa.ptx.rules import register_names, writes
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.path_store import LANES_SHIFT
-from warpsight.traces.schema import StaticInstruction
+from warpsight.traces.schema import LOAD, StaticInstruction
 
 _BLOCK_MASK = (1 << LANES_SHIFT) - 1
 _OTHER, _QUIET, _POLL = range(3)  # basic blocks: any other, one that a loop of tests may pass through, one with tests alone
@@ -29,11 +32,12 @@ class Polls:
     """The basic blocks of a kernel, as far as loops of tests are concerned, and how many instructions were left out.
 
     `objects` by pc: what an instruction tests, as its operands say it. Loops often begin with a test of their own, and machine code
-    tests twice in a block: once more after it has slept.
+    tests twice in a block: once more after it has slept. `spins` are basic blocks that are such a loop of loads (`_spins`).
     """
 
     def __init__(
-        self, code: Sequence[StaticInstruction], objects: Sequence[str], block_start: Sequence[int], kernel: str = "kernel"
+        self, code: Sequence[StaticInstruction], objects: Sequence[str], block_start: Sequence[int], kernel: str = "kernel",
+        spins: Set[int] = frozenset(),
     ) -> None:
         self._kernel = kernel
         blocks = [code[first:end] for first, end in pairwise(block_start)]
@@ -44,6 +48,8 @@ class Polls:
         kinds = [_QUIET if not each else _POLL if only else _OTHER for each, only in zip(active, alone, strict=True)]
         self._kinds = np.array(kinds, np.int64)
         self._last = np.array([-1 if poll is None else numbers[objects[poll.pc]] for poll in polled], np.int64)
+        for block in spins:
+            self._kinds[block], self._last[block] = _POLL, len(numbers) + block
         self._lengths = np.diff(np.array(block_start, np.int64))
         rows = [[(i.sector_bytes, i.event_bytes) for i in block if i.event_bytes] for block in blocks]
         self._start = np.cumsum([0, *map(len, rows)]).astype(np.int64)
@@ -51,15 +57,15 @@ class Polls:
         self.instructions = 0
 
     @classmethod
-    def of(cls, function: Function, code: Sequence[StaticInstruction], block_start: Sequence[int]) -> Polls:
+    def of(cls, function: Function, code: Sequence[StaticInstruction], graph: ControlFlowGraph) -> Polls:
         """Those of a kernel and its `code`."""
         operands = [(i.operands if i.native is None else i.native.operands)[1:] for i in function.instructions]
         objects = [repr(each) if row.polls_mbarrier else "" for each, row in zip(operands, code, strict=True)]
-        return cls(code, objects, block_start, function.name)
+        return cls(code, objects, graph.block_start.tolist(), function.name, _spins(function, code, graph))
 
     @property
     def any(self) -> bool:
-        """Whether the kernel tests mbarriers in blocks of their own, as loops do."""
+        """Whether the kernel has tests in blocks of their own, as loops do."""
         return bool((self._kinds == _POLL).any())
 
     def without_failed(self, part: Streams) -> Streams:
@@ -74,6 +80,19 @@ class Polls:
         self.instructions += dropped
         ends = offsets[-1]
         return Streams(part.first_warp, part.end_block, offsets, entries[: ends[0]], events[: ends[1]], sectors[: ends[2]])
+
+
+def _spins(function: Function, code: Sequence[StaticInstruction], graph: ControlFlowGraph) -> frozenset[int]:
+    """Basic blocks that are a loop of their own and wait for what another thread stores: one load, always from the same address."""
+    found = set()
+    for block in (last for last, first in graph.waits.spinning if last == first):
+        pcs = range(graph.block_start[block], graph.block_start[block + 1])
+        effects = [pc for pc in pcs if _has_effect(code[pc])]
+        if len(effects) == 1 and code[effects[0]].access == LOAD and not code[effects[0]].at_barrier:
+            written = frozenset[str]().union(*(writes(function.instructions[pc]) for pc in pcs))
+            if written.isdisjoint(register_names(function.instructions[effects[0]].operands[-1:])):
+                found.add(block)
+    return frozenset(found)
 
 
 def _has_effect(instruction: StaticInstruction) -> bool:
@@ -99,6 +118,17 @@ def _keep(events: Any, sectors: Any, rows: Any, places: Any, ends: Any) -> Any:
             sectors[sector_out] = sectors[sector]
             sector, sector_out = sector + 1, sector_out + 1
     return event, sector, event_out, sector_out
+
+
+@inlined
+def _skip(events: Any, rows: Any, event: Any, sector: Any, end: Any) -> Any:
+    """The next event and sector after those of a basic block that is left out; past `end` if there are not as many."""
+    for row in range(len(rows)):
+        if event + rows[row, 1] > end:
+            return end + 1, sector
+        sector += sectors_of_event(events, event, rows[row, 0])
+        event += rows[row, 1]
+    return event, sector
 
 
 @jit(sources=("traces/events.py",), cache=True, nogil=True)
@@ -133,7 +163,8 @@ def _drop(entries, events, sectors, offsets, blocks, start, rows):  # type: igno
                         dropped += lengths[np.int64(entries[gone, 0]) & _BLOCK_MASK] * np.int64(entries[gone, 1])
                     out = place + 1
                 dropped += again * lengths[block]
-                event += again * rows[start[block] : start[block + 1], 1].sum()
+                for _ in range(again):
+                    event, sector = _skip(events, rows[start[block] : start[block + 1]], event, sector, ends[0])
                 repeat -= again
                 if repeat == 0:
                     continue
