@@ -206,7 +206,8 @@ def test_blocks_that_wait_for_each_other_finish_without_a_trace_too(down: int) -
     words = make_launch(source, "blocks_in_a_row", 24, 64, [flags, out, down])
     recorded = launch(source, "blocks_in_a_row", 24, 64, [flags.copy(), out.copy(), down], max_instructions=LIMIT)
     count = execute(prepare_kernel(source, words.kernel), words, None, max_instructions=LIMIT)
-    assert count == recorded.header.warp_instructions
+    # blocks that come first wait for all others: what they look at in vain is executed, and not in the trace
+    assert (count > 100 * recorded.header.warp_instructions) if down else (count == recorded.header.warp_instructions)
 
 
 @pytest.mark.parametrize("spread", [1, 4])
