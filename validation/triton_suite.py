@@ -5,8 +5,9 @@
 
 The folder is a checkout of https://github.com/triton-lang/triton of the version that is installed (`pip install 'warpsight[triton]'
 torch pytest scipy expecttest`); nothing of it is changed and nothing is downloaded. Of each file `--count` cases are run, chosen
-by a fixed seed, or all with `--count 0`. `--write` puts the table into `validation/triton.md`. A case that ends the process counts
-as failed, and the rest go on.
+by a fixed seed (`--seed` for a further sample), or all with `--count 0`. `--write` puts the table into `validation/triton.md`; with
+`--add` it keeps the rows of that page that were not run again. Rows of a checkout of another version than the one installed, or of
+another seed, say so. A case that ends the process counts as failed, and the rest go on.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ with Warpsight as the device; what they compare with is NumPy's and PyTorch's on
 a fixed seed and as large as the table says; files that it does not name were not run. Accesses just past a tensor end no test, as
 on a GPU. "Refused" means that Warpsight says that it does not model what the kernel needs, or that the launch passes {limit:,}
 warp instructions; "failed" that something else went wrong; "skipped" that the test says itself that it does not concern this GPU.
-Triton {version}.
+Triton {version}. Rows "of" another version have its files, run with Triton {version}; "seed" is that of a further sample.
 
 """
 
@@ -84,7 +85,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     settings = _settings()
     chosen = sorted(items, key=lambda item: item.nodeid)
     if settings["count"]:
-        random.Random(SEED).shuffle(chosen)
+        random.Random(settings["seed"]).shuffle(chosen)
         chosen = chosen[: settings["count"]]
     done = {row["test"] for row in _rows(Path(settings["log"]))}
     items[:] = [item for item in chosen if item.nodeid not in done]
@@ -125,11 +126,11 @@ def _rows(log: Path) -> list[dict[str, str]]:
     return list({row["test"]: row for row in rows}.values())
 
 
-def run_file(file: Path, gpu: str, level: str, count: int) -> list[dict[str, str]]:
+def run_file(file: Path, gpu: str, level: str, count: int, seed: int) -> list[dict[str, str]]:
     """The outcomes of the tests of one file: as many processes as it takes."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        settings = {"gpu": gpu, "level": level, "count": count, "log": str(log)}
+        settings = {"gpu": gpu, "level": level, "count": count, "seed": seed, "log": str(log)}
         paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, SETTINGS: json.dumps(settings), "PYTHONPATH": os.pathsep.join(paths)}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "triton_suite", "-p", "no:cacheprovider", "--tb=short", str(file)]
@@ -157,9 +158,31 @@ def _kept(log: Path) -> Results:
     return results
 
 
-def table(results: Results) -> str:
-    """Counts by file, GPU and level, then why tests did not pass."""
-    lines = ["| file | GPU | level | tests | passed | failed | refused | skipped |", "|---|---|---|---:|---:|---:|---:|---:|"]
+_FIRST = "| file | GPU | level | tests | passed | failed | refused | skipped |"
+_SECOND = "| outcome | on | tests | what is said | for example |"
+
+
+def _rows_of(page: str, head: str) -> list[str]:
+    """The rows of the table on the page that begins with `head`."""
+    lines = page.split("\n")
+    start = lines.index(head) + 2 if head in lines else len(lines)
+    end = next((k for k in range(start, len(lines)) if not lines[k].startswith("|")), len(lines))
+    return lines[start:end]
+
+
+def label(folder: Path, seed: int) -> str:
+    """What a row says behind the file's name: another version of its checkout, another seed."""
+    package = (folder / "python" / "triton" / "__init__.py").read_text()
+    version = re.search(r"__version__ = '([\d.]+)'", package)
+    other = f" of {version[1]}" if version is not None and version[1] != triton.__version__ else ""
+    return other + (f", seed {seed}" if seed != SEED else "")
+
+
+def table(results: Results, page: str = "") -> str:
+    """Counts by file, GPU and level, then why tests did not pass; with the rows of `page` that are not among the results."""
+    run = {f"| {' | '.join(key)} |" for key in results}
+    lines = [_FIRST, "|---|---|---|---:|---:|---:|---:|---:|"]
+    lines += [row for row in _rows_of(page, _FIRST) if not any(row.startswith(key) for key in run)]
     why: collections.Counter[tuple[str, str, str]] = collections.Counter()
     example: dict[tuple[str, str, str], str] = {}
     for (file, gpu, level), rows in results.items():
@@ -171,7 +194,7 @@ def table(results: Results) -> str:
                 key = (row["outcome"], f"{gpu}, {level}", _general(row["message"]))
                 why[key] += 1
                 example.setdefault(key, row["test"].rpartition("::")[2])
-    lines += ["", "| outcome | on | tests | what is said | for example |", "|---|---|---:|---|---|"]
+    lines += ["", _SECOND, "|---|---|---:|---|---|", *_rows_of(page, _SECOND)]
     for key, number in why.most_common():
         outcome, place, message = key
         lines.append(f"| {outcome} | {place} | {number} | {message} | `{example[key].replace('|', '/')}` |")
@@ -194,6 +217,8 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100, help="cases of each file, 0 for all")
     parser.add_argument("--only", default="", help="only files whose name matches this regular expression")
     parser.add_argument("--log", type=Path, help="keep outcomes in this file, as JSON lines; files that it has are not run again")
+    parser.add_argument("--seed", type=int, default=SEED, help="chooses the cases")
+    parser.add_argument("--add", action="store_true", help="keep the page's other rows")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     arguments = parser.parse_args()
     tests = arguments.folder / "python" / "test" / "unit" / "language"
@@ -201,19 +226,20 @@ def main() -> int:
     if not files:
         parser.error(f"{tests} has none of the tests")
     results = _kept(arguments.log) if arguments.log is not None else {}
+    behind = label(arguments.folder, arguments.seed)
     for gpu in arguments.gpu.split(","):
         for level in arguments.level.split(","):
             for file in files:
-                key = (file.name, gpu, level)
+                key = (file.name + behind, gpu, level)
                 if key in results:
                     continue
-                results[key] = run_file(file, gpu, level, arguments.count)
+                results[key] = run_file(file, gpu, level, arguments.count, arguments.seed)
                 counts = dict(collections.Counter(row["outcome"] for row in results[key]))
                 print(f"{' '.join(key)}: {counts}", file=sys.stderr, flush=True)
                 if arguments.log is not None:
                     with arguments.log.open("a") as log:
                         log.writelines(json.dumps({**row, "on": key}) + "\n" for row in results[key])
-    made = table(results)
+    made = table(results, PAGE.read_text() if arguments.add else "")
     if arguments.write:
         PAGE.write_text(HEAD.format(limit=MOST_INSTRUCTIONS, version=triton.__version__) + made + "\n")
     else:

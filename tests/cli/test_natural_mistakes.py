@@ -16,9 +16,9 @@ FILES = {
     "template.cu": "template <typename T> __global__ void scale(T* x) { x[threadIdx.x] *= 2; }\n",
     "semicolon.cu": "__global__ void k(float* x) { x[0] = 1 }\n",
     "device.cu": "static __device__ float f(float x) { return x; }\n",
-    "host.cu": "#include <vector>\n__global__ void k(float* x) { x[0] = 1; }\nint main() { std::vector<int> a; k<<<1, 1>>>(0); }\n",
-    "torch.cu": "#include <torch/extension.h>\n__global__ void k(float* x) { x[0] = 1; }\n",
-    "cublas.cu": "#include <cublas_v2.h>\n__global__ void k(float* x) { x[0] = 1; }\n",
+    "host.cu": "#include <vector>\n__global__ void k(int* x) { x[0] = rand(); }\nint main() { std::vector<int> a; }\n",
+    "torch.cu": "#include <torch/extension.h>\n__global__ void k(float* x) { x[0] = C10_X; }\n",
+    "cublas.cu": "#include <cublas_v2.h>\n__global__ void k(float* x) { x[0] = CUBLAS_OP_T; }\n",
     "own.cu": '#include "common.h"\n__global__ void k(float* x) { x[0] = 1; }\n',
     "cutlass.cu": "#include <cutlass/gemm.h>\n__global__ void k(float* x) { x[0] = 1; }\n",
     "dynamic.cu": "__global__ void k(float* x) { extern __shared__ float s[]; s[0] = x[0]; __syncthreads(); x[0] = s[1]; }\n",
@@ -140,5 +140,6 @@ def test_shared_memory_that_is_not_given_is_named(folder: Path, capsys: Capture)
 
 def test_an_include_that_is_hidden_is_no_mistake(folder: Path, capsys: Capture) -> None:
     include = "#include <torch/extension.h>"
-    (folder / "hidden.cu").write_text(FILES["torch.cu"].replace(include, f"#ifndef __CUDACC_RTC__\n{include}\n#endif"))
+    text = FILES["torch.cu"].replace("C10_X", "1")
+    (folder / "hidden.cu").write_text(text.replace(include, f"#ifndef __CUDACC_RTC__\n{include}\n#endif"))
     assert run(capsys, "init", "hidden.cu", "-o", "-").code == 0

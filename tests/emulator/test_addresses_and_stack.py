@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emulator_launch import launch
+from emulator_launch import REGISTERS, launch
 from hopper_launch import ALL, LANES, hopper, run, run_traced
 from trace_reader import accesses
 
 from warpsight.base.errors import LaunchFault, UnsupportedError
+from warpsight.base.findings import MEMCHECK, Finding
+from warpsight.emulator.run.launch import emulate, prepare_kernel
+from warpsight.kernels.launch import RunOptions
+from warpsight.kernels.launch_check import make_launch
+from warpsight.kernels.toolkit import Architecture
 
 pytestmark = pytest.mark.unit
 OUTSIDE = ".global .align 8 .u32 g[4] = {5, 6, 7, 8};\n.const .align 8 .u32 c[4] = {1, 2, 3, 4};\n.global .align 8 .u32 h[4];"
@@ -71,12 +76,69 @@ def test_access_to_another_block_of_the_cluster_faults(text: str, problem: str) 
         run(hopper(text, declarations=DECLARE))
 
 
+# Units of allocation: PTX ISA, "%total_smem_size": 256 bytes up to sm_7x, 128 bytes from sm_8x on, where the system has 1 KiB more.
+ARCHITECTURES = pytest.mark.parametrize(
+    ("target", "native", "unit"), [("sm_75", False, 256), ("sm_75", True, 256), ("sm_80", True, 128), ("sm_90", False, 128),
+                                   ("sm_90", True, 128), ("sm_100", True, 128)]
+)  # fmt: skip
+
+
+def reads_shared(target: str, native: bool, offset: int, checks: frozenset[str] = frozenset()) -> list[Finding]:
+    """A block asks for 40 + 24 bytes, and reads 16 bytes at `offset`; what the checks find."""
+    found: list[Finding] = []
+    body = f"""mov.u32 %r9, s; st.shared.u32 [%r9], %i; st.shared.u32 [d], %i; bar.sync 0;
+        ld.shared.v4.u32 {{%r1, %r2, %r3, %r4}}, [%r9+{offset}]; st.global.u32 [%out], %r1;"""
+    source = hopper(body, declarations=".shared .align 16 .b8 s[40];", outside=".extern .shared .align 16 .b8 d[];", target=target)
+    launched = make_launch(source, "k", 1, 32, [np.zeros(32, np.uint64), np.zeros(1)], shared=16)
+    architecture = Architecture(int(target[3:])) if native else None
+    options = RunOptions(check=checks, found=found.append if checks else None)
+    emulate(source, launched, registers=REGISTERS, options=options, prepared=prepare_kernel(
+        source, "k", architecture=architecture, checks=checks))  # fmt: skip
+    return found
+
+
+def starts_at(target: str, native: bool) -> int:
+    """Machine code since sm_90 has what the system takes at offset 0, and the block's own behind it."""
+    return 1024 if native and int(target[3:]) >= 90 else 0
+
+
+@ARCHITECTURES
+def test_shared_memory_ends_with_the_unit_in_which_it_is_allocated(target: str, native: bool, unit: int) -> None:
+    reads_shared(target, native, 64)
+    reads_shared(target, native, unit - 16)
+    first = starts_at(target, native)
+    size, end = f"{first + 64:,}", f"{first + unit:,}"
+    with pytest.raises(LaunchFault, match=f"past the end of shared memory.*offset {end} of {size} bytes \\({end} are allocated\\)"):
+        reads_shared(target, native, unit)
+
+
+@ARCHITECTURES
+def test_memcheck_reports_what_the_launch_did_not_ask_for(target: str, native: bool, unit: int) -> None:
+    checks = frozenset({MEMCHECK})
+    assert reads_shared(target, native, 48, checks) == []
+    (found,) = reads_shared(target, native, 64, checks)
+    assert (found.kind, found.address, found.count) == ("shared-out-of-bounds", starts_at(target, native) + 64, 32)
+
+
+@ARCHITECTURES
+def test_sizes_of_shared_memory_are_those_allocated(target: str, native: bool, unit: int) -> None:
+    aggregate = "mov.u32 %r2, %aggr_smem_size;" if int(target[3:]) >= 90 else "mov.u32 %r2, 0;"
+    body = f"mov.u32 %r1, %total_smem_size; {aggregate} st.shared.u32 [s], %r1; st.global.v2.u32 [%out], {{%r1, %r2}};"
+    source = hopper(body, declarations=".shared .align 16 .b8 s[300];", target=target)
+    out = np.zeros(32, np.uint64)
+    prepared = prepare_kernel(source, "k", architecture=Architecture(int(target[3:])) if native else None)
+    launch(source, "k", 1, 32, [out, np.zeros(1)], prepared=prepared)
+    total = {256: 512, 128: 384}[unit]
+    expected = [total, total + 1024 if "aggr" in aggregate else 0]
+    assert out.view(np.uint32).reshape(-1, 2).tolist() == [expected] * 32
+
+
 def test_every_special_register_has_its_value() -> None:
     axes = {"x": 0, "y": 1, "z": 2}
     grid, block, dynamic = (3, 2, 1), (8, 4, 2), 48
     plain = {
         "%nwarpid": 2, "%smid": 0, "%nsmid": 1, "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%clock_hi": 0, "%globaltimer_hi": 0,
-        "%total_smem_size": 1024 + 64 + dynamic, "%aggr_smem_size": 1024 + 64 + dynamic, "%dynamic_smem_size": dynamic,
+        "%total_smem_size": 128, "%aggr_smem_size": 128 + 1024, "%dynamic_smem_size": dynamic,
         "%reserved_smem_offset_begin": 0, "%reserved_smem_offset_end": 1024, "%reserved_smem_offset_cap": 1024,
         "%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 512, "WARP_SZ": 32,
         **{f"%pm{k}": 0 for k in range(8)}, **{f"%envreg{k}": 0 for k in range(32) if k not in (1, 2)},

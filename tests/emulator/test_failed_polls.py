@@ -6,11 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from emulator_launch import launch
 from trace_by_hand import static_code
+from trace_reader import accesses
 
 from warpsight.base.errors import FormatError
+from warpsight.emulator.run.launch import prepare_kernel
 from warpsight.emulator.run.polls import Polls
 from warpsight.emulator.run.worker import Streams
+from warpsight.kernels.sources import load_source
+from warpsight.kernels.toolkit import Architecture
 from warpsight.traces.path_store import LANES_SHIFT
 
 pytestmark = pytest.mark.unit
@@ -173,3 +178,36 @@ def test_block_that_tests_an_object_twice_is_kept_once() -> None:
     found = pair.without_failed(Streams(0, 1, np.array([(0, 0, 0), (2, 7, 1)], np.int64), entries, events, sectors))
     assert found.entries[:, 1].tolist() == [1, 1] and found.sectors.tolist() == [9]
     assert found.events.tolist() == [5, 6, 1] and pair.instructions == 2 * 3
+
+
+SPINS = """
+extern "C" __global__ void waits(volatile int *flag, int *lock, int *out, int *chain)
+{
+    int value = 0;
+    if (threadIdx.x == 0 && blockIdx.x == 0)
+        while (flag[0] == 0) ;                             // a flag
+    if (threadIdx.x == 0 && blockIdx.x == 0) {
+        do asm volatile("ld.global.acquire.gpu.b32 %0, [%1];" : "=r"(value) : "l"(lock) : "memory");
+        while (value != 3);                                // a lock, as of a turn among blocks
+        for (volatile int *at = chain; (value = *at) != 0; at += 8) ;  // 5 words, each in a sector of its own: no test
+    }
+    if (threadIdx.x == 0 && blockIdx.x) { atomicAdd(lock, 1); __threadfence(); flag[0] = 1; }
+    out[blockIdx.x * 32 + threadIdx.x] = value;
+}
+"""
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["ptx", "sass"])
+def test_loads_that_wait_for_another_thread_are_in_the_trace_once(native: bool) -> None:
+    source = load_source(SPINS, name="spins.cu", arch=80)
+    chain = np.zeros(64, np.int32)
+    chain[0:32:8] = 1
+    prepared = prepare_kernel(source, "waits", architecture=Architecture(80) if native else None)
+    flag, lock, out = np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(128, np.int32)
+    trace = launch(source, "waits", 4, 32, [flag, lock, out, chain], prepared=prepared)
+    assert (flag[0], lock[0]) == (1, 3)
+    lines = [(trace.instructions[a.pc].line, a.sectors) for a in accesses(trace, warp=0)]
+    # while lane 0 waits for the flag, the other lanes of its warp store: one test before that, and one after
+    assert sorted(line for line, _ in lines if line in (6, 8, 10)) == [6, 6, 8, 10, 10, 10, 10, 10]
+    assert len({sectors for line, sectors in lines if line == 10}) == 5
+    assert trace.header.warp_instructions < 4 * 120

@@ -93,7 +93,7 @@ def test_module_data_has_bounds_too() -> None:
     has(message, "access out of bounds", "0 bytes past the end", 'variable "fixed"')
 
 
-@pytest.mark.parametrize(("at", "offset"), [(16, "offset 64 of 64"), (1000, "offset 4,000 of 64")])
+@pytest.mark.parametrize(("at", "offset"), [(64, "offset 256 of 64 bytes (256 are allocated)"), (1000, "offset 4,000 of 64")])
 def test_access_past_shared_memory_is_a_fault_that_names_its_size(at: int, offset: str) -> None:
     message = fails("shared_at", 2, 64, np.zeros(128, I32), at, line=23, shared=64)
     has(message, "past the end of shared memory", offset, "thread (33,0,0)")

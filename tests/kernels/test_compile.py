@@ -162,7 +162,7 @@ def test_has_host_code_sees_it_guarded_or_not(text: str, host: bool) -> None:
 
 def test_host_code_without_nvcc_is_explained(no_nvcc: None) -> None:
     with pytest.raises(CompileError, match="cstdio") as caught:
-        load_source(HOST)
+        load_source(f"{HOST}\n__global__ void two(int *x) {{ *x = rand(); }}\n")
     assert "__CUDACC_RTC__" in caught.value.remedy and "nvcc" in caught.value.remedy
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import warpsight
-from warpsight.base.errors import UsageError
+from warpsight.base.errors import LimitError, UsageError
 from warpsight.kernels.launch import ArrayArgument
 from warpsight.kernels.tensor_map import TensorShape
+from warpsight.programs import script
 from warpsight.programs.script import ScriptMemory
 
 pytestmark = pytest.mark.unit
@@ -94,3 +95,16 @@ def test_memory_of_a_script_keeps_its_address_and_returns_its_results() -> None:
     memory.copy_out()
     assert b.array.tolist() == [7] * 16
     assert memory.copy_in([a, a]) == [address, address]
+
+
+def test_arrays_of_a_script_that_do_not_fit_beside_earlier_ones_take_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, "MEMORY_BYTES", script.MODULE_ZONE + 1024)
+    memory = ScriptMemory()
+    first, second, third = (ArrayArgument(np.full(size, k, np.uint8)) for k, size in enumerate((512, 512, 600)))
+    memory.copy_in([first])
+    for arrays in ([second, first], [first, second], [third], [second, first]):  # the first forgets one of its own, then none
+        places = memory.copy_in(arrays)
+        assert [memory.bytes_at(place, 512)[0] for place in places] == [array.array[0] for array in arrays]
+    for arrays in ([first, third], [ArrayArgument(np.zeros(2000, np.uint8))]):
+        with pytest.raises(LimitError, match="GiB of device memory"):
+            memory.copy_in(arrays)

@@ -11,6 +11,7 @@ import pytest
 
 from warpsight.cli.main import main
 from warpsight.programs import host
+from warpsight.programs.script import is_script
 
 pytestmark = pytest.mark.unit
 SCRIPT = """
@@ -106,18 +107,30 @@ TILES = """.version 8.0
 """
 
 
-def test_a_script_that_calls_the_driver_runs_as_a_program(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("words", [["script.py"], ["-m", "script"]], ids=["script", "module"])
+def test_a_script_that_calls_the_driver_runs_as_a_program(
+    words: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its kernel is one of CUDA Tile: launched with one thread, it gets as many as it is compiled for."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "script.py").write_text(OF_THE_DRIVER)
     (tmp_path / "tiles.ptx").write_text(TILES)
     other, code = tmp_path / "libcudart.so.13", "int cudaGetDeviceCount(int *n) { *n = 0; return 35; }"
     build = [host.compiler(), "-shared", "-fPIC", f"-Wl,-soname,{other.name}", "-x", "c", "-", "-o", str(other)]
     subprocess.run(build, input=code, text=True, check=True)
-    words = ["--json", "--gpu", "a100", "--level", "ptx", "--kernels", "none"]
-    assert main(["run", *words, str(tmp_path / "script.py"), str(other), str(tmp_path / "tiles.ptx")]) == 0
+    options = ["--json", "--gpu", "a100", "--level", "ptx", "--kernels", "none"]
+    assert main(["run", *options, *words, str(other), str(tmp_path / "tiles.ptx")]) == 0
     document = json.loads(capfd.readouterr().out)
     document = document[0] if isinstance(document, list) else document
     assert [(row["grid"], row["block"]) for row in document["launches"]] == [([2, 1, 1], [64, 1, 1])]
+
+
+def test_files_among_the_arguments_of_a_module_say_what_it_uses(tmp_path: Path) -> None:
+    for name, package in (("numba_kernels", "numba.cuda"), ("triton_kernels", "triton")):
+        (tmp_path / f"test_{name}.py").write_text(f"import {package}\n")
+    assert not is_script(["-m", "json.tool", f"{tmp_path}/test_numba_kernels.py::test_one", "-q"])
+    assert is_script(["-m", "json.tool", f"{tmp_path}/test_triton_kernels.py"])
+    assert is_script(["-m", "json.tool", "-q"])
 
 
 def test_a_script_that_is_not_there_and_one_without_triton_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,8 +26,7 @@ class Need:
 
     def is_met(self, target: str) -> bool:
         """Whether `target` (`sm_90a`) has the instruction."""
-        number = re.match(r"sm_(\d+)", target)
-        return target in self.only if self.only else number is not None and int(number[1]) >= self.first
+        return target in self.only if self.only else _number(target) >= self.first
 
 
 _HOPPER_ALONE = Need("h100-sxm", only=("sm_90a",))
@@ -46,6 +45,22 @@ NEEDS = {
     "prefetch.tensormap": _HOPPER, "clusterlaunchcontrol": _BLACKWELL, "st.bulk": _BLACKWELL, "%cluster": _HOPPER,
     "%is_explicit_cluster": _HOPPER, ".e4m3x2": _ADA, ".e5m2x2": _ADA,
 }  # fmt: skip
+
+
+def _number(target: str) -> int:
+    """90 of `sm_90a, texmode_independent`; 0 of what is no such name."""
+    number = re.match(r"sm_(\d+)", target)
+    return int(number[1]) if number is not None else 0
+
+
+def shared_memory_unit(target: str) -> int:
+    """Bytes of whose multiples the hardware allocates a block's shared memory (PTX ISA, "%total_smem_size")."""
+    return 256 if 30 <= _number(target) < 80 else 128
+
+
+def system_shared_bytes(target: str) -> int:
+    """Bytes of shared memory that the system takes beside those of a block (CUDA C++ Programming Guide, compute capability 8.x)."""
+    return 1024 if _number(target) >= 80 else 0
 
 
 def need_of(text: str) -> Need | None:

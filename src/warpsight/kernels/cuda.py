@@ -14,7 +14,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from warpsight.base.progress import step
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.kernels import nvrtc_process
 from warpsight.kernels import toolkit as libraries
+from warpsight.kernels.device_text import host_library, without_host_code
 from warpsight.kernels.toolkit import Architecture
 
 PACKAGE = "nvidia-cuda-nvrtc"
@@ -121,21 +122,24 @@ def _math_macros(text: str, path: str, options: CompileOptions) -> list[str]:
     return [f"--define-macro={name}={value}" for name, value in _MATH_MACROS.items() if name not in own]
 
 
-def compile_cuda(text: str, path: str, options: CompileOptions) -> CompiledCuda:
+def compile_cuda(text: str, path: str, options: CompileOptions, headers: Mapping[str, str] | None = None) -> CompiledCuda:
     """Compile CUDA C++ `text` to PTX; `path` is its name in messages and `.loc` records, and its folder is searched for headers.
 
-    Raises CompileError with the compiler's own words (file and line), UsageError for an architecture that NVRTC lacks, and
-    MissingLibraryError when NVRTC is not installed.
+    `headers` are texts in place of files, by the name in the ``#include``. Functions that say nothing else are device functions,
+    so that ``constexpr`` ones can be called, as with nvcc's ``--expt-relaxed-constexpr``. Raises CompileError with the compiler's
+    own words (file and line), UsageError for an architecture that NVRTC lacks, and MissingLibraryError when NVRTC is not installed.
     """
     flags = [
         f"--gpu-architecture={options.architecture.virtual}",
+        "--device-as-default-execution-space",
         *_math_macros(text, path, options),
         *options.flags(),
         f"--include-path={Path(path).parent}",
         *(f"--include-path={folder}" for folder in libraries.include_folders()),
     ]
     number, expressions = options.architecture.number, list(options.kernel_expressions)
-    answer = _nvrtc({"text": text, "path": path, "number": number, "flags": flags, "expressions": expressions}, path)
+    job = {"text": text, "path": path, "number": number, "flags": flags, "expressions": expressions, "headers": headers or {}}
+    answer = _nvrtc(job, path)
     _require_supported(options.architecture, answer["architectures"])
     log = answer["log"].strip()
     if answer["status"]:
@@ -166,8 +170,12 @@ def _run_nvcc(command: list[str], place: str) -> tuple[int, str, str]:
     return process.returncode, process.stdout.decode(errors="replace"), process.stderr.decode(errors="replace")
 
 
+# Code of libraries is often compiled with both: those of CUTLASS's build, and the first of PyTorch's for extensions.
+_AS_EXTENSIONS = ("--expt-relaxed-constexpr", "--expt-extended-lambda")
+
+
 def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) -> CompiledCuda:
-    """Compile `text`, known to messages as `path`, to PTX: `nvcc -ptx -lineinfo -O3 -arch=compute_XX`.
+    """Compile `text`, known to messages as `path`, to PTX: `nvcc -ptx -lineinfo -O3 -arch=compute_XX`, and `_AS_EXTENSIONS`.
 
     nvcc reads the file itself when `path` is one, so that its headers are found as the user's build finds them.
     Raises CompileError with nvcc's own words.
@@ -177,7 +185,7 @@ def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) 
         if not source.is_file():
             source = scratch / "input.cu"
             source.write_text(text, encoding="utf-8")
-        command = [nvcc, "-ptx", "-O3", f"-arch={options.architecture.virtual}", *options.flags()]
+        command = [nvcc, "-ptx", "-O3", *_AS_EXTENSIONS, f"-arch={options.architecture.virtual}", *options.flags()]
         code, said, complained = _run_nvcc([*command, "-x", "cu", "-o", str(output), str(source)], path)
         log = (complained + said).replace(str(source), path).strip()
         if code != 0 or not output.is_file():
@@ -187,7 +195,7 @@ def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) 
 
 # -- Which compiler a CUDA C++ text needs, what its result depends on, and the result kept on disk.
 
-_CACHE_KIND, _CACHE_FORMAT = "ptx", "2"
+_CACHE_KIND, _CACHE_FORMAT = "ptx", "3"
 _GUARD = "__CUDACC_RTC__"
 _HOST_MARKERS = re.compile(r"\bmain\s*\(|<<<|\bcuda[A-Z]\w*\s*\(|(?<!::)\bstd\s*::")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", re.MULTILINE)
@@ -198,17 +206,14 @@ _GUARD_REMEDY = f"host code and standard headers must stand between `#ifndef {_G
 # A header that the compiler did not find, in NVRTC's words and in those of nvcc's host compiler.
 _MISSING = re.compile(r'(?:could not|cannot) open source file "([^"]+)"|fatal error: (\S+): No such file')
 _HIDE = f"put the #include and the host code between `#ifndef {_GUARD}` and `#endif`"
-# What a header belongs to that no kernel needs, by how its name begins.
-_OF_HOST_LIBRARIES = {
-    "PyTorch": ("torch/", "ATen/", "c10/", "pybind11/", "Python.h"), "JAX": ("xla/", "jax"), "TensorFlow": ("tensorflow/",),
-    "a CUDA library for the host": ("cublas", "cudnn", "cusparse", "cusolver", "cufft", "curand.h", "nccl", "nvml", "nvToolsExt",
-                                    "nvtx3/", "npp", "nvjpeg"),
-    "CUDA's samples": ("helper_", "exception.h"), "MPI": ("mpi.h",), "OpenCV": ("opencv",),
-    "a test framework": ("gtest/", "catch2/"),
-}  # fmt: skip
-_DEVICE_LIBRARIES = {"CUTLASS": ("cutlass/", "cute/"), "cuRAND": ("curand_",), "NVSHMEM": ("nvshmem",)}
+_DEVICE_LIBRARIES = {"CUTLASS": ("cutlass/", "cute/"), "cuRAND (pip's nvidia-curand)": ("curand_",), "NVSHMEM": ("nvshmem",)}
+_LIBCUXX = "cuda/std/type_traits"
 _LIBCUXX_HEADER = re.compile(r'open source file "(?:nv|cuda|cub|thrust)/')
 _LIBCUXX_REMEDY = 'python -m pip install "nvidia-cuda-cccl>=13.0,<13.1" brings libcu++, CUB and Thrust'
+
+
+def _device_library(header: str) -> str:
+    return next((owner for owner, names in _DEVICE_LIBRARIES.items() if header.startswith(names)), "")
 
 
 def _without_header(error: CompileError, text: str) -> CompileError:
@@ -217,13 +222,12 @@ def _without_header(error: CompileError, text: str) -> CompileError:
     if found is None:
         return error
     header = found[1] or found[2]
-    host = next((owner for owner, names in _OF_HOST_LIBRARIES.items() if header.startswith(names)), "")
-    device = next((owner for owner, names in _DEVICE_LIBRARIES.items() if header.startswith(names)), "")
+    host = host_library(header)
     if _LIBCUXX_HEADER.search(f'open source file "{header}'):
         remedy = _LIBCUXX_REMEDY
     elif host:
         remedy = f"{header} is of {host}, which a kernel does not need: {_HIDE}"
-    elif device:
+    elif device := _device_library(header):
         remedy = f"{header} is of {device}: name the folder of its headers with -I"
     elif re.search(rf'#[ \t]*include[ \t]*"[^"]*{re.escape(header)}"', text) or "/" in header:
         remedy = f"name the folder that has {header} with -I; if only host code needs it, {_HIDE}"
@@ -265,6 +269,42 @@ def included_text(text: str, path: str, include_dirs: tuple[str, ...]) -> list[s
     return [part for header, body in headers.items() for part in (str(header), body)]
 
 
+_UNKNOWN = re.compile(r'error: (?:identifier|namespace "std" has no member) "(\w+)"')
+
+
+def _libcuxx_of(nvcc: str) -> list[str]:
+    """The folder of libcu++ in the toolkit of an nvcc, if it has one: NVRTC's package has none, and cooperative groups need it."""
+    said = "".join(_run_nvcc([nvcc, "--dryrun", "-x", "cu", os.devnull], nvcc)[1:])
+    named = [Path(match) for match in re.findall(r'"?(?:-I|-isystem"? "?)([^"\s]+)', said)]
+    return [str(folder) for folder in (*named, *(each / "cccl" for each in named)) if (folder / _LIBCUXX).is_file()][:1]
+
+
+def _device_code_of(text: str, path: str, options: CompileOptions) -> CompiledCuda | None:
+    """What NVRTC makes of the text without its host code, which a note says; None where it refuses that too."""
+    known = libraries.include_folders()
+    folders, of_host = [Path(folder) for folder in options.include_dirs], frozenset[str]()
+    if not any((folder / _LIBCUXX).is_file() for folder in known) and (nvcc := find_nvcc()):
+        beside = _libcuxx_of(nvcc)
+        known, options = [*known, *map(Path, beside)], replace(options, include_dirs=(*options.include_dirs, *beside))
+    while (device := without_host_code(text, path, folders, known, of_host)) is not None:
+        try:
+            compiled = compile_cuda(device.text, path, options, device.headers)
+            break
+        except CompileError as error:
+            missing = _MISSING.search(error.what)
+            if missing is not None and (_LIBCUXX_HEADER.search(error.what) or _device_library(missing[1] or missing[2])):
+                raise _without_header(error, text) from error
+            unknown = frozenset(_UNKNOWN.findall(error.what)) - of_host
+            if not unknown:
+                return None
+            of_host |= unknown
+    else:
+        return None
+    absent = ", ".join(name for name in device.left_out if host_library(name))
+    note = "compiled by NVRTC without the host code" + (f", which needs {absent}" if absent else ", as there is no nvcc on PATH")
+    return replace(compiled, warnings=note)
+
+
 def _with_nvrtc(text: str, path: str, options: CompileOptions) -> tuple[CompiledCuda, bool]:
     """The result, and whether NVRTC made it: a header that only a toolkit has sends the text to nvcc after all."""
     try:
@@ -273,6 +313,8 @@ def _with_nvrtc(text: str, path: str, options: CompileOptions) -> tuple[Compiled
         missing_header = _MISSING.search(error.what) is not None
         if missing_header and (fallback := find_nvcc()):
             return _with_nvcc(fallback, text, path, options), False
+        if (missing_header or has_host_code(text, options.include_dirs)) and (device := _device_code_of(text, path, options)):
+            return device, False
         if missing_header:
             raise _without_header(error, text) from error
         if (_GUARD not in text and has_host_code(text, options.include_dirs)):
@@ -288,6 +330,8 @@ def _with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) -> Comp
         if _MISSING.search(error.what) and _GUARD in text:
             with suppress(CompileError):
                 return compile_cuda(text, path, options)
+        if _MISSING.search(error.what) and (device := _device_code_of(text, path, options)):
+            return device
         raise _without_header(error, text) from error
 
 

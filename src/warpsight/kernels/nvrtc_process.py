@@ -2,7 +2,8 @@
 
     python nvrtc_process.py LIBRARY BUILTINS... < job > answer
 
-`job` is JSON: `text`, `path`, `number` (of the architecture), `flags`, `expressions`; without `text` nothing is compiled. `answer`
+`job` is JSON: `text`, `path`, `number` (of the architecture), `flags`, `expressions`, and where some are not files
+`headers`, their texts by name; without `text` nothing is compiled. `answer`
 is JSON: `architectures`, which this NVRTC compiles for, `status` (0 where it compiled), `log`, then `ptx` and `names`, of each
 expression its mangled name; or `failed`, the call that failed. It is run as a file, so that nothing of the package is imported.
 """
@@ -56,7 +57,10 @@ class _Library:
         """The answer to a job with a text. The process ends soon, so that the program is never destroyed."""
         program, text = ctypes.c_void_p(), job["text"].encode("utf-8", "surrogatepass")
         path = job["path"].encode("utf-8", "surrogatepass")
-        self.require("reading the source", "nvrtcCreateProgram", ctypes.byref(program), text, path, 0, None, None)
+        headers = {name.encode(): body.encode("utf-8", "surrogatepass") for name, body in job.get("headers", {}).items()}
+        strings = ctypes.c_char_p * len(headers)
+        inside = len(headers), strings(*headers.values()), strings(*headers)
+        self.require("reading the source", "nvrtcCreateProgram", ctypes.byref(program), text, path, *inside)
         for expression in job["expressions"]:
             doing = f"adding the kernel expression {expression!r}"
             self.require(doing, "nvrtcAddNameExpression", program, expression.encode("utf-8", "surrogatepass"))

@@ -125,6 +125,10 @@ def _packed(kernel: Kernel, data: Sequence[bytes]) -> bytes:
     return bytes(packed)
 
 
+def _too_large(what: str) -> LimitError:
+    return LimitError(f"{what} take more than {MEMORY_BYTES >> 30} GiB of device memory", remedy="use smaller arrays, or fewer")
+
+
 class ScriptMemory(Arena):
     """Device memory of a script. Memory of the host has one address in it as long as it is known; `delta` is host minus device."""
 
@@ -148,9 +152,8 @@ class ScriptMemory(Arena):
         if place not in self._known:
             size = align_up(max(1, place[1]), GLOBAL_ALIGN)
             if self._end + size > ARENA_BASE + MEMORY_BYTES:
-                if self._shared:
-                    what = f"the script's arrays take more than {MEMORY_BYTES >> 30} GiB of device memory"
-                    raise LimitError(what, remedy="use smaller arrays, or fewer")
+                if self._shared or size > MEMORY_BYTES - MODULE_ZONE:
+                    raise _too_large("the script's arrays")
                 self._known.clear()
                 self._end = ARENA_BASE + MODULE_ZONE
             self._known[place], self._end = self._end, self._end + size
@@ -159,6 +162,10 @@ class ScriptMemory(Arena):
     def copy_in(self, arguments: Sequence[ArrayArgument]) -> list[int]:
         """The addresses of the arguments' memory, after their contents have been copied there."""
         places = [self._place(argument) for argument in arguments]
+        if any(place not in self._known for place in places):  # forgotten when a later one found no room
+            places = [self._place(argument) for argument in arguments]
+        if any(place not in self._known for place in places):
+            raise _too_large("the arrays of one launch")
         self._live = dict(zip(places, arguments, strict=True)) | self._shared
         self._fill()
         return [self._known[place] for place in places]
@@ -206,17 +213,22 @@ def seen_by_scripts(device: ScriptDevice) -> Iterator[None]:
 def is_script(command: Sequence[str]) -> bool:
     """Whether it runs in this process: a Python script with its arguments, or `-m` with a module's name and its arguments.
 
-    A script of Numba, `cuda.core` or cuTile, without Triton and PyTorch, does not: it calls the driver, as a program does.
+    A script or module of Numba, `cuda.core` or cuTile, without Triton and PyTorch, does not: it calls the driver, as programs do.
+    Of a module the files among its arguments count, too (`-m pytest test_kernels.py`).
     """
-    if command[0] == MODULE or not command[0].endswith(_SCRIPT):
-        return command[0] == MODULE
-    packages = _imported(Path(command[0]))
+    if command[0] != MODULE and not command[0].endswith(_SCRIPT):
+        return False
+    files = [command[0]]
+    if command[0] == MODULE:
+        with contextlib.suppress(UsageError), _as_program(command, "", None):
+            files[:] = [_found(command), *(word.partition("::")[0] for word in command[2:] if _SCRIPT in word)]
+    packages = set[str]().union(*(_imported(Path(file)) for file in files if file.endswith(_SCRIPT)))
     return not packages & _CALL_THE_DRIVER or bool(packages & _RUN_HERE)
 
 
 def as_program(command: Sequence[str]) -> list[str]:
-    """The command that starts a program: for a script, Python with it."""
-    return [sys.executable, *command] if command[0].endswith(_SCRIPT) else list(command)
+    """The command that starts a program: for a script or a module, Python with it."""
+    return [sys.executable, *command] if command[0] == MODULE or command[0].endswith(_SCRIPT) else list(command)
 
 
 def _imported(path: Path) -> set[str]:
@@ -257,12 +269,13 @@ def _found(command: Sequence[str]) -> str:
         if not Path(command[0]).is_file():
             raise UsageError("no such script", place=command[0], remedy="give a Python file with Triton kernels")
         return command[0]
-    names = [command[1], f"{command[1]}.__main__"] if len(command) > 1 else []
-    for name in reversed(names):
-        with contextlib.suppress(ImportError, ValueError):
-            spec = importlib.util.find_spec(name)
-            if spec is not None and spec.origin is not None:
-                return spec.origin
+    with contextlib.suppress(ImportError, ValueError):
+        spec = importlib.util.find_spec(command[1]) if len(command) > 1 else None
+        for folder in (spec and spec.submodule_search_locations) or ():  # a package: its name is not imported here
+            if (inside := Path(folder) / "__main__.py").is_file():
+                return str(inside)
+        if spec is not None and spec.origin is not None:
+            return spec.origin
     raise UsageError("no such module", place=" ".join(command[:2]), remedy="give the name of a module, as `-m pytest`")
 
 

@@ -93,6 +93,8 @@ def as_cuda_device(device: Device, gpu: GpuSpec, share: Share) -> Iterator[None]
     with contextlib.ExitStack() as stack:
         for name, value in _answers(device, gpu).items():
             stack.enter_context(mock.patch.object(torch.cuda, name, value, create=True))
+            if not hasattr(torch.cpu, name):  # scripts ask `getattr(torch, tensor.device.type)`
+                stack.enter_context(mock.patch.object(torch.cpu, name, value, create=True))
         for name in ("do_bench", "do_bench_cudagraph"):
             stack.enter_context(mock.patch.object(testing, name, _benchmark(device)))
         nvidia = importlib.import_module("triton._C.libtriton").nvidia
@@ -117,7 +119,7 @@ def _answers(device: Device, gpu: GpuSpec) -> dict[str, Any]:
         "get_device_name": lambda _=None: gpu.name, "get_device_capability": lambda _=None: (major, minor),
         "get_device_properties": lambda _=None: properties, "synchronize": lambda _=None: None, "empty_cache": lambda: None,
         "current_stream": lambda _=None: stream, "default_stream": lambda _=None: stream, "Stream": lambda *_, **__: stream,
-        "stream": lambda _: contextlib.nullcontext(), "manual_seed": lambda _: None,
+        "set_stream": lambda _: None, "stream": lambda _: contextlib.nullcontext(), "manual_seed": lambda _: None,
         "Event": lambda *_, **__: _Event(device),
     }  # fmt: skip
 

@@ -38,7 +38,8 @@ class Slot(IntEnum):
 
     (
         ARENA_DELTA,  # host address minus device address of global memory
-        PARAM_PTR, SHARED_PTR, SHARED_SIZE,
+        PARAM_PTR, SHARED_PTR,
+        SHARED_SIZE,  # what accesses may reach: the allocated bytes, with memcheck only those that the launch has asked for
         LOCAL_PTR,  # of the running block: [warp][lane][local_size]
         LOCAL_SIZE,
         ALLOC_PTR, ALLOC_COUNT,  # live allocations, int64 rows (low, high, writable)
@@ -79,8 +80,9 @@ class Slot(IntEnum):
         CLUSTER_RECORD,
         TENSOR_PTR,  # the running block's tensor memory, of kernels that use it: see `TENSOR_BYTES`
         PRODUCT_PTR,  # for each pc, an int64: the descriptor of a product with tensor memory, plus 1; -1 where it has had several
+        TOTAL_SHARED, AGGREGATE_SHARED,  # bytes allocated for the block, without and with those of the system
         COUNT,
-    ) = range(80)  # fmt: skip
+    ) = range(82)  # fmt: skip
 
 
 class Fault(IntEnum):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.emulator.codegen.layout import ARENA_BASE, EXTERNAL_BASE, FUNCTION_BASE, FUNCTION_STEP
+from warpsight.isa.architectures import shared_memory_unit, system_shared_bytes
 from warpsight.isa.ptx.linking import EXTERNALS
 from warpsight.isa.ptx.program import Address, Function, Module, SpecialRegister, Symbol, Variable, Vector
 from warpsight.kernels.cubin import KernelImage
@@ -173,6 +174,26 @@ class NativeSymbolTable(SymbolTable):
             self.inside[self.arena_start] = bank.symbols
             self.global_data.append(GlobalData(variable, self.arena_start, False))
             self.arena_start = align_up(self.arena_start + len(bank.data), GLOBAL_ALIGN)
+
+
+@dataclass(frozen=True)
+class SharedMemory:
+    """Bytes of shared memory of a block. `asked`: static and dynamic, from offset 0 on. `room`: from there to the end of what the
+    hardware allocates, which is what it checks accesses with: an assembler may merge loads past what was asked for. `total`
+    is allocated for the kernel, `system` for the system beside it (PTX ISA, "%total_smem_size", "%aggr_smem_size").
+    """
+
+    asked: int
+    room: int
+    total: int
+    system: int
+
+    @classmethod
+    def of(cls, symbols: SymbolTable, dynamic: int, target: str) -> SharedMemory:
+        """That of a launch with so many bytes of `dynamic` shared memory on an architecture such as `sm_90a`."""
+        asked = symbols.dynamic_shared_offset + dynamic if dynamic else symbols.static_shared_bytes
+        total = align_up(asked - symbols.system_shared_bytes, shared_memory_unit(target))
+        return cls(asked, symbols.system_shared_bytes + total, total, system_shared_bytes(target))
 
 
 def has_contents(data: GlobalData) -> bool:

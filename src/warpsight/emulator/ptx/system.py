@@ -37,7 +37,7 @@ _SCALARS = {
     **{f"%cluster_nctaid.{axis}": Slot[f"CLUSTER_{axis.upper()}"] for axis in "xyz"},
     "%cluster_nctarank": Slot.CLUSTER_BLOCKS, "%is_explicit_cluster": Slot.CLUSTER_EXPLICIT,
     "%warpid": Slot.WARP, "%nwarpid": Slot.WARPS_PER_BLOCK, "%dynamic_smem_size": Slot.DYNAMIC_SHARED,
-    "%total_smem_size": Slot.SHARED_SIZE, "%aggr_smem_size": Slot.SHARED_SIZE,
+    "%total_smem_size": Slot.TOTAL_SHARED, "%aggr_smem_size": Slot.AGGREGATE_SHARED,
 }  # fmt: skip
 # 64 bits of the clock, its low half and its high half.
 _CLOCKS = {

@@ -14,7 +14,7 @@ from warpsight.base.errors import Assertion, FaultDetails, LaunchFault, LimitErr
 from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK, Caller, Finding, Site
 from warpsight.emulator.codegen import layout, watcher
 from warpsight.emulator.codegen.layout import ARENA_BASE, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES, Fault
-from warpsight.emulator.codegen.symbols import STACK_LIMIT, SymbolTable
+from warpsight.emulator.codegen.symbols import STACK_LIMIT, SharedMemory, SymbolTable
 from warpsight.emulator.run.memory import Allocation, Memory, nearest
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Function, Instruction
@@ -140,7 +140,7 @@ class FaultScene:
     launch: Launch
     memory: Memory
     symbols: SymbolTable
-    shared_bytes: int
+    shared: SharedMemory
     assertion: Assertion | None = None
 
 
@@ -238,11 +238,13 @@ def _nearby(kind: Fault, instruction: Instruction, address: int, scene: FaultSce
 def _in_window(space: str, offset: int, scene: FaultScene) -> _Near:
     """An offset in shared, local or parameter memory, and the nearest variable there."""
     symbols = scene.symbols
-    total = {"shared": scene.shared_bytes, "local": symbols.local_bytes}.get(space, symbols.param_bytes)
+    total = {"shared": scene.shared.asked, "local": symbols.local_bytes}.get(space, symbols.param_bytes)
     known = [Allocation(v.offset, v.size, True, f'.{space} variable "{v.name}"') for v in symbols.placed if v.space == space]
     if space == "shared" and scene.launch.shared_bytes:
         known.append(Allocation(symbols.dynamic_shared_offset, scene.launch.shared_bytes, True, "dynamic shared memory"))
     text = f", offset {offset:,} of {total:,} bytes"
+    if space == "shared" and total < scene.shared.room <= offset:
+        text += f" ({scene.shared.room:,} are allocated)"
     return _beside(text, nearest(known, offset), offset, "offset {:,}")
 
 

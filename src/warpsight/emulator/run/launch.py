@@ -20,7 +20,7 @@ from warpsight.base.signals import Interruption
 from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
 from warpsight.emulator.codegen.recording import LaneAddresses, ProbedAccess, Probes
-from warpsight.emulator.codegen.symbols import NativeSymbolTable, SymbolTable, align_up
+from warpsight.emulator.codegen.symbols import NativeSymbolTable, SharedMemory, SymbolTable, align_up
 from warpsight.emulator.ptx.instruction_set import PTX
 from warpsight.emulator.ptx.system import needs_workspace
 from warpsight.emulator.ptx.tensor_memory import product_shapes
@@ -230,14 +230,13 @@ class Run:
         symbols = native.symbols
         self.stack_bytes = align_up(max(options.stack_bytes, function.frame), 16) if function.frame else 0
         self.local_bytes = symbols.local_bytes + self.stack_bytes
-        static = symbols.dynamic_shared_offset if launch.shared_bytes else symbols.static_shared_bytes
-        self.shared_bytes = static + launch.shared_bytes
-        if max(self.local_bytes, self.shared_bytes) > WINDOW_BYTES:
-            what = f"{self.shared_bytes} bytes of shared and {self.local_bytes} of local memory exceed the 16 MiB windows"
+        self.shared = SharedMemory.of(symbols, launch.shared_bytes, prepared.target)
+        if max(self.local_bytes, self.shared.room) > WINDOW_BYTES:
+            what = f"{self.shared.asked} bytes of shared and {self.local_bytes} of local memory exceed the 16 MiB windows"
             raise UsageError(f"kernel {self.name}: {what}", remedy="use less shared or local memory")
         self.memory = memory or _own_memory(prepared, launch, options)
         if prepared.level == "sass":
-            fill_launch_words(self.memory, launch, self.local_bytes, symbols.parameters_start)
+            fill_launch_words(self.memory, launch, self.local_bytes, symbols.parameters_start, self.shared.system)
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
         self.code, self.interruption = prepared.code, Interruption()
@@ -270,7 +269,9 @@ class Run:
         """A further worker of the launch. Raises LimitError where there is no memory for it."""
         lenient = self.options.out_of_bounds is not None
         try:
-            worker = Worker(self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll, lenient)
+            worker = Worker(
+                self.native, self.launch, self.memory, self.shared, self.local_bytes, self._poll, self.options.check, lenient
+            )
         except MemoryError as error:
             what = f"kernel {self.name}: there is no memory for the blocks and traces of {len(self.workers) + 1:,} threads"
             raise LimitError(what, place="threads", remedy="run on fewer threads, or with smaller blocks and stacks") from error
@@ -425,7 +426,7 @@ class Run:
 
     def _scene(self, worker: Worker) -> FaultScene:
         return FaultScene(
-            self.function, self.name, self.source.path, self.launch, self.memory, self.native.symbols, self.shared_bytes,
+            self.function, self.name, self.source.path, self.launch, self.memory, self.native.symbols, self.shared,
             None if worker.externals is None else worker.externals.assertion,
         )  # fmt: skip
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import LimitError
+from warpsight.base.findings import MEMCHECK
 from warpsight.emulator.codegen.layout import (
     ADVANCED,
     CLUSTER_RECORD_WORDS,
@@ -26,7 +27,7 @@ from warpsight.emulator.codegen.layout import (
 )
 from warpsight.emulator.codegen.native import EXTERNAL_HOSTS, HOSTS, NativeKernel
 from warpsight.emulator.codegen.orders import block_order, chance_table
-from warpsight.emulator.codegen.symbols import align_up
+from warpsight.emulator.codegen.symbols import SharedMemory, align_up
 from warpsight.emulator.codegen.warp_order import BLOCKS, NUMBER, RANK, WORDS
 from warpsight.emulator.codegen.watcher import block_words
 from warpsight.emulator.run.buffers import Recorder, count_per_warp, gather_streams
@@ -75,11 +76,11 @@ class Worker:
     """Runs blocks of one launch. `poll` is called now and then while native code runs, and may raise to stop it."""
 
     def __init__(
-        self, native: NativeKernel, launch: Launch, memory: Memory, shared_bytes: int, local_bytes: int, poll: Poll,
-        lenient: bool = False,
+        self, native: NativeKernel, launch: Launch, memory: Memory, shared: SharedMemory, local_bytes: int, poll: Poll,
+        checks: frozenset[str] = frozenset(), lenient: bool = False,
     ) -> None:
         self.native, self.launch, self.memory = native, launch, memory
-        self.shared_bytes, self.local_bytes = shared_bytes, local_bytes
+        self.shared, self.local_bytes, self.checks = shared, local_bytes, checks
         self.warps_per_block = -(-launch.threads_per_block // WARP)
         self.context = np.zeros(Slot.COUNT, dtype=np.int64)
         self.recorder = Recorder(self.context)
@@ -91,9 +92,9 @@ class Worker:
         self._poll = poll
         self._unit_at: Callable[[int], int] | None = None  # the block, or cluster, that stands at a place of another order
         self.residents = Residents(
-            self.context, shared=shared_bytes, local=self.warps_per_block * WARP * local_bytes,
+            self.context, shared=shared.room, local=self.warps_per_block * WARP * local_bytes,
             states=self.warps_per_block * native.state_stride, kernel=launch.kernel,
-            watched=0 if memory.watch is None else block_words(self.warps_per_block, shared_bytes),
+            watched=0 if memory.watch is None else block_words(self.warps_per_block, shared.room),
             blocks=launch.cluster_blocks, tensor=TENSOR_BYTES if native.tensor_memory else 0,
             pairs=native.tensor_memory and native.clustered and native.symbols.stack_grows_down,
         )
@@ -125,7 +126,9 @@ class Worker:
         partial = launch.threads_per_block % WARP
         for slot, value in {
             Slot.ARENA_DELTA: self.memory.delta, Slot.PARAM_PTR: parameters.ctypes.data,
-            Slot.PARAM_SIZE: native.symbols.param_bytes, Slot.SHARED_SIZE: self.shared_bytes, Slot.LOCAL_SIZE: self.local_bytes,
+            Slot.PARAM_SIZE: native.symbols.param_bytes, Slot.LOCAL_SIZE: self.local_bytes,
+            Slot.SHARED_SIZE: self.shared.asked if MEMCHECK in self.checks else self.shared.room,
+            Slot.TOTAL_SHARED: self.shared.total, Slot.AGGREGATE_SHARED: self.shared.total + self.shared.system,
             Slot.LOCAL_CLEARED: self.local_bytes if native.symbols.stack_grows_down else native.symbols.local_bytes + native.frame,
             Slot.ALLOC_PTR: self.memory.table.pointer,
             Slot.ALLOC_COUNT: self.memory.table.count, Slot.SITE_PTR: self.sites.ctypes.data,

@@ -55,10 +55,11 @@ class _Words:
 
     `block` and `grid` are three words each; `shared` and `local` the 64-bit addresses at which generic addresses of these begin
     (None: code has them from a special register); `workspace` that of the grid's barrier, in two words of which the upper comes
-    first. GPUs with clusters have the most shared memory that counts (None: no clusters), whether the launch asks for them, the
-    shape of a cluster with the reciprocals of its sizes, the number of clusters, and of the blocks in one. Where some words have a
-    copy for each size of a cluster, code goes back from them by `by_size` for each block of the cluster. At `parameters` (None: no
-    tensor maps) is the generic address of the parameters, that of `first`.
+    first; `system_shared` is what the system takes of shared memory. GPUs with clusters have the most shared memory that counts
+    (None: no clusters), whether the launch asks for them, the shape of a cluster with the reciprocals of its sizes, the number of
+    clusters, and of the blocks in one. Where some words have a copy for each size of a cluster, code goes back from them by
+    `by_size` for each block of the cluster. At `parameters` (None: no tensor maps) is the generic address of the parameters, that
+    of `first`.
     """
 
     first: int
@@ -71,6 +72,7 @@ class _Words:
     grid_number: int
     multiprocessors: int
     workspace: int
+    system_shared: int
     most_shared: int | None = None
     explicit_cluster: int = 0
     cluster: int = 0
@@ -81,10 +83,15 @@ class _Words:
     parameters: int | None = None
 
 
-_BEFORE_HOPPER = _Words(0x0, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x8C)
-_HOPPER = _Words(0x210, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x44, 0x13C, 0x140, 0x144, 0x150, 0x15C, 0x188, 0, 0x198)
+_BEFORE_HOPPER = _Words(
+    0x0, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x8C, 0x114
+)
+_HOPPER = _Words(
+    0x210, 0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x10C, 0x44, 0x114, 0x13C, 0x140, 0x144, 0x150, 0x15C, 0x188, 0, 0x198
+)
 _BLACKWELL = _Words(
-    0x380, 0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x2D0, 0x254, 0x2BC, 0x36C, 0x2A0, 0x2B0, 0x2C0, 0x2CC, 0xA0, 0x348
+    0x380, 0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x2D0, 0x254, 0x16C, 0x2BC, 0x36C, 0x2A0, 0x2B0, 0x2C0, 0x2CC, 0xA0,
+    0x348,
 )
 
 
@@ -92,10 +99,10 @@ def _words(parameters: int) -> _Words:
     return next(words for words in (_BLACKWELL, _HOPPER, _BEFORE_HOPPER) if parameters >= words.first)
 
 
-def fill_launch_words(memory: Any, launch: Launch, local_bytes: int, parameters: int) -> None:
+def fill_launch_words(memory: Any, launch: Launch, local_bytes: int, parameters: int, system_shared: int) -> None:
     """Write the launch's shape, the windows and the initial stack pointer into constant bank 0 of `memory`.
 
-    `parameters` is the offset there at which the kernel's parameters begin.
+    `parameters` is the offset there at which the kernel's parameters begin; `system_shared` in bytes of a block.
     """
     bank, words = memory.parameters, _words(parameters)
     by_size = words.by_size  # SR_CgaSize always names the first copy
@@ -107,6 +114,7 @@ def fill_launch_words(memory: Any, launch: Launch, local_bytes: int, parameters:
     struct.pack_into("<I", bank, words.stack, local_bytes)
     struct.pack_into("<I", bank, words.dynamic_shared - by_size, launch.shared_bytes)
     struct.pack_into("<Q", bank, words.grid_number, 1)
+    struct.pack_into("<I", bank, words.system_shared, system_shared)
     struct.pack_into("<I", bank, words.multiprocessors, 1)
     struct.pack_into("<2I", bank, words.workspace - by_size, memory.workspace >> 32, memory.workspace & 0xFFFFFFFF)
     if words.parameters is not None:
@@ -161,7 +169,7 @@ _SPECIALS = {
     **{f"SR_{name}.{axis.upper()}": f"%{ptx}.{axis}" for name, ptx in (("TID", "tid"), ("CTAID", "ctaid")) for axis in "xyz"},
     **{f"SR_NTID.{axis.upper()}": f"%ntid.{axis}" for axis in "xyz"},
     **{f"SR_{name}MASK": f"%lanemask_{name.lower()}" for name in ("EQ", "LT", "LE", "GT", "GE")},
-    "SR_LANEID": "%laneid", "SR_CgaCtaId": "%cluster_ctarank", "SR_SMEMSZ": "%total_smem_size",
+    "SR_LANEID": "%laneid", "SR_CgaCtaId": "%cluster_ctarank", "SR_SMEMSZ": "%aggr_smem_size",
     "SR_VIRTUALSMID": "%smid", "SR_SMID": "%smid", "SR_NSMID": "%nsmid",
     "SR_WARPID": "%warpid", "SR_NWARPID": "%nwarpid", "SR_CLOCKLO": "%clock", "SR_CLOCKHI": "%clock_hi",
     "SR_GLOBALTIMERLO": "%globaltimer_lo", "SR_GLOBALTIMERHI": "%globaltimer_hi",
