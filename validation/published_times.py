@@ -160,12 +160,28 @@ def pages(kept: Kept, every: list[Row]) -> dict[str, str]:
     (ptx, sass), machine_code = LEVELS, done[LEVELS[1]]
     long = [r for r in machine_code if r not in whole[sass]]
     named = {
-        "errors": _errors(kept, whole[sass], sass), "long": _errors(kept, long, sass), "without": _without(kept, whole[sass]),
-        "ranks": _ranks(kept, machine_code, sass), "misses": _misses(kept, machine_code), "rows": _lines(kept, every, long),
+        "summary": _summary(kept, whole[sass], long),
+        "errors": _errors(kept, whole[sass], sass),
+        "long": _errors(kept, long, sass),
+        "without": _without(kept, whole[sass]),
+        "ranks": _ranks(kept, machine_code, sass),
+        "misses": _misses(kept, machine_code),
+        "rows": _lines(kept, every, long),
     }
     return {name: "\n".join(text) for name, text in named.items()} | (
         {"errors of PTX": "\n".join(_errors(kept, whole[ptx], ptx))} if whole[ptx] else {}
     )
+
+
+def _summary(kept: Kept, whole: list[Row], long: list[Row]) -> list[str]:
+    """Mean and median error of the held-out rows of all tables."""
+    lines = []
+    for name, some in (("Launches that run whole", whole), ("Long launches, from sampled waves", long)):
+        held_out = [r for r in some if r.line % 2]
+        errors = [100 * abs(relative_error(kept.of(r)["us"][MODELS[0]], r.measured)) for r in held_out] or [0.0]
+        text = f"mean error {statistics.mean(errors):.1f} %, median {statistics.median(errors):.1f} %"
+        lines.append(f"- {name}: {len(held_out)} held-out rows, {text}.")
+    return lines
 
 
 def _columns(kept: Kept, some: list[Row], level: str) -> tuple[list[str], str, str]:
