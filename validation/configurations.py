@@ -89,8 +89,10 @@ def pages(some: list[Problem], kept: published.Kept) -> dict[str, str]:
     rows, taus, clear, losses, hits, left_out = [], [], [], [], 0, []
     for problem in some:
         found = problem.predicted(kept)
-        if len(found) < len(problem.rows):
-            left_out.append(f"{problem.gpu}, {problem.kernel}, {problem.size} ({len(found)} of {len(problem.rows)} blocks)")
+        refused = sum(bool(kept.of(rows[0], LEVEL)["refused"]) for rows in problem.rows.values())
+        if len(found) + refused < len(problem.rows) or len(found) < FEWEST:
+            done = f"{len(found)} of {len(problem.rows)} blocks predicted, {refused} refused"
+            left_out.append(f"{problem.gpu}, {problem.kernel}, {problem.size} ({done})")
             continue
         measured = {block: problem.measured(block) for block in found}
         tau = published.tau(list(measured.values()), list(found.values()))
@@ -113,7 +115,7 @@ def pages(some: list[Problem], kept: published.Kept) -> dict[str, str]:
         f"longer than that on average, {100 * max(losses):.0f} % at most. Of pairs of blocks that differ clearly, tau is\n"
         f"{statistics.fmean(clear or [0.0]):+.2f} on average, in {len(clear)} problems. {len(repeated)} blocks\n"
         f"were measured more than once; their times differ by {100 * max(repeated, default=0.0):.2f} % at most.\n"
-        f"Not all blocks are predicted of: {'; '.join(left_out) or 'none'}."
+        f"Left out, since not all blocks have run: {'; '.join(left_out) or 'none'}."
     ) if taus else "Nothing is predicted yet."  # fmt: skip
     return {"summary": summary, "problems": "\n".join([head, *rows])}
 
