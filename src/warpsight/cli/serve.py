@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     limits = workers.Limits(float(arguments.seconds), python=arguments.python)
     server = explorer.Explorer(arguments.folder, arguments.port, limits, arguments.host)
     print(server.url, flush=True)
-    told = f"serving {arguments.folder}, on localhost only, for who has this URL; press Ctrl-C to stop"
+    told = f"serving {arguments.folder} on localhost only, for anyone with this URL; press Ctrl-C to stop"
     print(told, file=sys.stderr, flush=True)
     if lacking := confinement.missing():
         print(f"note: {lacking}", file=sys.stderr, flush=True)
