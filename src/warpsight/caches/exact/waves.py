@@ -81,7 +81,7 @@ class WaveMisses:
     """What the caches make of each measured wave, the launch's first one first, and the traffic of the stretch of blocks that it is
     in, int64 [waves, halves, kinds, 2]. The first stretch, which is a wave alone, has none. The halves are the earlier and the
     later part of the time that was simulated: of all stretches together where they follow each other, else, if they are `apart`, of
-    each. `left`: the L2 behind the launch, without what only blocks between the samples have touched; not known of stretches `apart`.
+    each. `left`: the L2 behind the launch, without what only blocks between the samples have touched; unknown of stretches `apart`.
     """
 
     waves: list[MissProfile]

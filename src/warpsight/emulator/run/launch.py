@@ -267,11 +267,9 @@ class Run:
 
     def new_worker(self) -> Worker:
         """A further worker of the launch. Raises LimitError where there is no memory for it."""
-        lenient = self.options.out_of_bounds is not None
+        options, place = self.options, (self.memory, self.shared, self.local_bytes)
         try:
-            worker = Worker(
-                self.native, self.launch, self.memory, self.shared, self.local_bytes, self._poll, self.options.check, lenient
-            )
+            worker = Worker(self.native, self.launch, *place, self._poll, options.check, options.out_of_bounds is not None)
         except MemoryError as error:
             what = f"kernel {self.name}: there is no memory for the blocks and traces of {len(self.workers) + 1:,} threads"
             raise LimitError(what, place="threads", remedy="run on fewer threads, or with smaller blocks and stacks") from error
