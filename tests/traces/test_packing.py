@@ -15,7 +15,7 @@ from warpsight.emulator.run.sampled import SampledRun
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import launch_of, run_ready, trace_launch
-from warpsight.traces.packing import Packer, unpacked
+from warpsight.traces.packing import Lines, Packer, unpacked
 from warpsight.traces.path_store import LANES_SHIFT, PathStore
 from warpsight.traces.schema import InMemory, KernelTrace, PathTable, TraceChunk, WaveSample
 
@@ -169,3 +169,30 @@ def test_footprint_has_the_lines_of_every_lap(regular: tuple[KernelTrace, Kernel
     both = np.intersect1d(apart[0], apart[1])
     assert (found.first == apart[0]).all()
     assert (found.every, found.some, found.single) == (len(both), 0, len(apart[0]) + len(apart[1]) - 2 * len(both))
+
+
+@pytest.mark.parametrize("line_bytes", [32, 128])
+@pytest.mark.parametrize("seed", range(8))
+def test_marked_lines_are_those_of_the_unpacked_sectors(seed: int, line_bytes: int) -> None:
+    """Warps that repeat sectors of the one before, sectors side by side, strides that are no whole lines, and negative ones."""
+    rng = np.random.default_rng(seed)
+    streams, loops, shared = [], [], rng.integers(1000, 1040, 6)
+    for _ in range(6):
+        head, count, tail, laps = (int(each) for each in rng.integers(0, 4, 4))
+        base = np.where(rng.random(count) < 0.5, shared[:count], rng.integers(5000, 5016, count))
+        strides = rng.choice(np.array([0, 1, 3, 4, 8, 2**32 - 4, 2**32 - 1]), count)
+        streams.append(np.concatenate([shared[:head], base, strides, rng.integers(1000, 1040, tail)]).astype(np.uint32))
+        loops.append([0, 0, head, count, laps + 1])
+        if rng.random() < 0.5:  # the warp again, with one sector that differs
+            streams.append(streams[-1].copy())
+            loops.append(loops[-1])
+            if head + count:
+                streams[-1][rng.integers(0, head + count)] += 40
+    offsets = np.concatenate([[0], np.cumsum([len(each) for each in streams])]).astype(np.int64)
+    none = np.zeros(len(streams) + 1, np.int64)
+    chunk = TraceChunk(0, np.zeros(len(streams), np.int32), none, np.zeros(0, np.uint8), offsets, np.concatenate(streams),
+                       np.array(loops, np.int64))  # fmt: skip
+    lines = Lines(InMemory([chunk]), line_bytes)
+    marks = np.zeros(lines.count, np.bool_)
+    lines.mark(chunk, marks)
+    assert lines.numbers(marks).tolist() == np.unique(unpacked(chunk).sectors // (line_bytes // 32)).tolist()

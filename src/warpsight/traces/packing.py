@@ -274,17 +274,33 @@ _PAGE_BITS = 12  # of a line's number: lines lie in some regions, far apart
 
 @jit(cache=True, nogil=True)
 def _mark(sector_offset, sectors, loops, shift, place, marks):  # type: ignore[no-untyped-def]
-    """Mark the lines of ``1 << shift`` sectors that warps touch, those of page p from `place[p]` on."""
+    """Mark the lines of ``1 << shift`` sectors that warps touch, those of page p from `place[p]` on.
+
+    Warps of a block share much of what they touch, and lanes of an access lie side by side: what equals the same sector of the warp
+    before, or one of the two sectors before in its line, has been marked.
+    """
     for warp in range(len(loops)):
-        start, count, laps = sector_offset[warp] + loops[warp, 2], loops[warp, 3], loops[warp, 4]
-        k = sector_offset[warp]
-        while k < sector_offset[warp + 1]:
+        begin, end = sector_offset[warp], sector_offset[warp + 1]
+        start, count, laps = begin + loops[warp, 2], loops[warp, 3], loops[warp, 4]
+        before = np.int64(0)  # how far the same sector of the warp before lies behind
+        if warp > 0 and end - begin == begin - sector_offset[warp - 1] and (loops[warp, 2:] == loops[warp - 1, 2:]).all():
+            before = end - begin
+        marked = (np.int64(-1), np.int64(0)), (np.int64(-1), np.int64(0))  # lines with their strides
+        k = begin
+        while k < end:
             in_loop = start <= k < start + count
             sector, stride = np.int64(sectors[k]), np.int64(sectors[k + count] if in_loop else 0)
-            for _ in range(laps if in_loop else 1):
-                line = (sector & 0xFFFFFFFF) >> shift
-                marks[place[line >> _PAGE_BITS] + (line & ((1 << _PAGE_BITS) - 1))] = True
-                sector += stride
+            line = (sector & 0xFFFFFFFF) >> shift
+            seen = (line, stride) == marked[0] or (line, stride) == marked[1]
+            if not seen and before > 0:
+                seen = sectors[k - before] == sectors[k] and (not in_loop or sectors[k - before + count] == sectors[k + count])
+            if not seen:
+                if stride % (1 << shift) == 0:  # only then do all laps keep the place in the line
+                    marked = (line, stride), marked[0]
+                for _ in range(laps if in_loop and stride != 0 else 1):
+                    line = (sector & 0xFFFFFFFF) >> shift
+                    marks[place[line >> _PAGE_BITS] + (line & ((1 << _PAGE_BITS) - 1))] = True
+                    sector += stride
             k += 1 + count if k == start + count - 1 else 1
 
 
