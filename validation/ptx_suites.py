@@ -34,11 +34,11 @@ NOTES = Path(__file__).with_suffix(".yaml")
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# PTX instruction tests of other projects
 
-Made by `python validation/ptx_suites.py --write --gpu NAMES SUITE=FOLDER ...`, which says how to obtain the suites. ZLUDA states
-inputs and outputs. GPUOcelot draws random inputs, ten per test here, and states in C++ what is expected, floating point within a
-tolerance of its own. "Refused" means that Warpsight says that it does not accept the kernel; "failed" that it ran and gave
-something else. Each test is executed as PTX, and as the machine code that NVIDIA's assembler makes of it for some GPUs, if its PTX
-is for these.
+`python validation/ptx_suites.py --write --gpu NAMES SUITE=FOLDER ...` generates this page; its help says how to obtain the
+suites. ZLUDA's tests list inputs and outputs. GPUOcelot's draw random inputs, ten per test here, and compute the expected
+results in C++, floating point within their own tolerance. "Refused" means that Warpsight reports that it does not accept the
+kernel; "failed" that it ran with a different result. Each test is executed as PTX, and as the machine code that NVIDIA's
+assembler generates from it for some GPUs, if its PTX targets them.
 
 """
 TARGET, MOST = re.compile(r"^\s*\.target\s+sm_(\d+)", re.MULTILINE), 10**6

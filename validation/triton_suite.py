@@ -45,12 +45,13 @@ PASSED, FAILED, REFUSED, SKIPPED = "passed", "failed", "refused", "skipped"
 _REFUSALS = ("UnsupportedError", "LimitError")
 HEAD = """# Triton's own unit tests
 
-Made by `python validation/triton_suite.py CHECKOUT --write`, which says how to obtain them. The tests run as they are published,
-with Warpsight as the device; what they compare with is NumPy's and PyTorch's on the CPU. Of each file a sample was run, chosen by
-a fixed seed and as large as the table says; files that it does not name were not run. Accesses just past a tensor end no test, as
-on a GPU. "Refused" means that Warpsight says that it does not model what the kernel needs, or that the launch passes {limit:,}
-warp instructions; "failed" that something else went wrong; "skipped" that the test says itself that it does not concern this GPU.
-Triton {version}. Rows "of" another version have its files, run with Triton {version}; "seed" is that of a further sample.
+`python validation/triton_suite.py CHECKOUT --write` generates this page; its help says how to obtain the tests. The tests run
+as published, with Warpsight as the device; their expected results come from NumPy and PyTorch on the CPU. From each file a
+sample was run, drawn with a fixed seed; the table gives its size, and files that it does not name were not run. Accesses
+slightly beyond a tensor do not end a test, as on a GPU. "Refused" means that Warpsight reports that it does not model what the
+kernel needs, or that the launch exceeds {limit:,} warp instructions; "failed" that something else went wrong; "skipped" that
+the test itself says that it does not apply to this GPU. Triton {version}. Rows "of" another version use that version's test files,
+run with Triton {version}; "seed" marks an additional sample with that seed.
 
 """
 
