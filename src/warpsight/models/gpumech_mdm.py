@@ -173,15 +173,15 @@ _EVENLY = "requests are spread evenly over an interval and over all channels"
 _UNLIMITED = "functional units, shared-memory banks and barriers are never a limit"
 _IN_BATCHES = "the misses of an SM pass its MSHRs in whole batches, one after the other"
 _FREE = "barriers and bank conflicts cost nothing"
-_OVERLAP = "in hardware, batches overlap, and NoC and DRAM work at the same time: cycles of divergent loads are too high"
-_FEW_SLICES = "stores whose lines meet in few L2 slices: cycles are too low"
-_ALL_QUEUE = "divergent loads: each request queues behind all requests of its interval, even those without an MSHR: far too slow"
+_OVERLAP = "in hardware, batches overlap, and NoC and DRAM work in parallel: cycles of divergent loads are too high"
+_FEW_SLICES = "stores whose lines map to few L2 slices: cycles are too low"
+_ALL_QUEUE = "divergent loads: each request queues behind all requests of its interval, even without an MSHR: far too many cycles"
 
 VARIANTS = (
     Variant(
         "mt", "Multithreading alone, round-robin or greedy-then-oldest", NO, NO, NO, f"{_GPUMECH}, eqs. 4-16",
-        "Huang et al., MICRO 2014, eqs. 7-16 (MT in Table II), by the GPU's scheduling policy: `sm.policy` lrr or gto. Without "
-        "requests that leave the SM, every model from `mt-mshr` to `mdm` is this one.",
+        "Huang et al., MICRO 2014, eqs. 7-16 (MT in Table II), for the GPU's scheduling policy (`sm.policy` lrr or gto). If no "
+        "requests leave the SM, every model from `mt-mshr` to `mdm` equals this one.",
         equations=("GPUMech eq. 4: intervals of the representative warp", "GPUMech eqs. 7-11: round-robin",
                    "GPUMech eqs. 7-9 and 12-16: greedy-then-oldest"),
         assumptions=("the intervals of the warps interleave at random", "no request waits for another"),
@@ -193,14 +193,14 @@ VARIANTS = (
         "Huang et al., MICRO 2014, eqs. 7-20: MT_MSHR in Table II, which is GPUMech without its DRAM queue.",
         equations=(f"{_INTERVALS}, as in mt", "GPUMech eqs. 18-20: expected delay for a free MSHR"),
         assumptions=("all requests of an interval are issued at once", "NoC and DRAM carry any number of requests"),
-        fails=("kernels bound by bandwidth, in particular by stores, which take no MSHR",),
+        fails=("kernels bound by bandwidth, in particular by stores, which need no MSHR",),
         citation=_GPUMECH_CITED,
     ),
     Variant(
         "gpumech", "GPUMech: interval analysis with MSHR and DRAM queues", EXPECTED, NO, MD1, f"{_GPUMECH}, eqs. 4-23",
-        "Huang et al., MICRO 2014, eqs. 7-23, with the errors in eqs. 15 and 16 corrected. Read misses take MSHRs. The load of the "
-        "DRAM queue is what reaches DRAM, including writes. The mean miss latency of eq. 19 is that of an LLC access: the L2's "
-        "latency, and DRAM's for the part that misses.",
+        "Huang et al., MICRO 2014, eqs. 7-23, with the errors in eqs. 15 and 16 corrected. Read misses occupy MSHRs. The load of "
+        "the DRAM queue is all traffic that reaches DRAM, including writes. The mean miss latency of eq. 19 is the latency of an "
+        "LLC access: the L2 latency, plus the DRAM latency times the LLC miss ratio.",
         equations=("eq. 4: intervals of the representative warp", "eqs. 7-16: multithreading, round-robin or greedy-then-oldest",
                    "eqs. 18-20: expected delay for a free MSHR",
                    "eqs. 21-23: M/D/1 queue at DRAM, at most half the service time of all requests"),
@@ -211,8 +211,8 @@ VARIANTS = (
     ),
     Variant(
         "gpumech-plus", "GPUMech+: GPUMech with a NoC queue", EXPECTED_QUEUED, MD1, MD1, f"{_MDM}, section IV, Table V",
-        "Wang et al., MICRO 2020, section IV and Table V: GPUMech with the smallest change that models the NoC. The NoC has the "
-        "queue of eqs. 21-23 too, loaded by all L1 misses, and both queues lengthen the miss of eq. 19.",
+        "Wang et al., MICRO 2020, section IV and Table V: GPUMech with the smallest change that models the NoC. The NoC has "
+        "the queue of eqs. 21-23, too, loaded by all L1 misses. Both queueing delays add to the miss latency of eq. 19.",
         equations=(_INTERVALS, _TWO_MD1, "GPUMech eqs. 18-20, the miss latency with both queues"),
         assumptions=(_EVENLY, "a memory instruction waits for an MSHR as long as a mean request", _UNLIMITED),
         fails=(_ALL_QUEUE, _FREE),
@@ -223,7 +223,7 @@ VARIANTS = (
         "Wang et al., MICRO 2020, Table V: GPUMech+ with the batches of section III-C1. It shows the effect of the batches alone.",
         equations=(_INTERVALS, _TWO_MD1, "MDM eqs. 2 and 4-6: batches through the MSHRs"),
         assumptions=(_IN_BATCHES, _EVENLY, _UNLIMITED),
-        fails=(_ALL_QUEUE, "each batch then waits in these queues: slower still than gpumech-plus", _FREE),
+        fails=(_ALL_QUEUE, "each batch then waits in these queues: even more cycles than gpumech-plus", _FREE),
         citation=_MDM_CITED,
     ),
     Variant(
@@ -239,7 +239,7 @@ VARIANTS = (
     Variant(
         "mdm", "MDM: GPU memory divergence model", BATCHES, SATURATED, SATURATED, f"{_MDM}, eqs. 1-10",
         "Wang et al., MICRO 2020, eqs. 1-10; without misses it is GPUMech's multithreading model (C_i of eq. 1). Bandwidths are "
-        "those of all channels together, so service latencies are not divided by the number of channels again.",
+        "totals over all channels, so service latencies are not divided by the number of channels again.",
         equations=("GPUMech eqs. 4-16: intervals and multithreading, C_i of eq. 1",
                    "eqs. 2-3: memory-divergent intervals, misses in flight",
                    "eqs. 4-6: miss latency, its stall under contention, batches through the MSHRs",
@@ -250,10 +250,10 @@ VARIANTS = (
         citation=_MDM_CITED,
     ),
     Variant(
-        "mdm-letter", "MDM as in its letter: no saturation condition", BATCHES, DIVERGENT, DIVERGENT,
+        "mdm-letter", "MDM as first published: no saturation condition", BATCHES, DIVERGENT, DIVERGENT,
         "Wang, Jahre, Almutaz Adileh, Wang and Eeckhout: IEEE CAL 2019, eqs. 1-8",
-        "Wang et al., IEEE CAL 2019, eqs. 1-8: MDM as first published. In a divergent interval a request waits for the whole "
-        "queue, whether the NoC is saturated or not.",
+        "Wang et al., IEEE CAL 2019, eqs. 1-8: the first version of MDM, a letter. In a divergent interval a request waits for the "
+        "whole queue, whether or not the NoC is saturated.",
         equations=("GPUMech eqs. 4-16: intervals and multithreading, Ci of eq. 1", "eqs. 2-3: service latencies of NoC and DRAM",
                    "eqs. 4-5: misses in flight, queues; in full in divergent intervals",
                    "eqs. 6-8: miss latency, its stall under contention, batches through the MSHRs"),
