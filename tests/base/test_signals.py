@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from warpsight.base.signals import Interruption, leave_if_asked, leaving_on_signals
+
+
+@pytest.fixture(autouse=True)
+def hangups_are_not_ignored() -> Iterator[None]:
+    """`nohup` starts the tests with SIGHUP ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def test_a_signal_waits_for_the_end_of_the_context() -> None:

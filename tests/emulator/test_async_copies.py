@@ -223,7 +223,7 @@ def test_bulk_reductions_act_on_each_element(operation: str, kind: str, to_share
         ("mov.u32 %r1, 8; cp.async.bulk.global.shared::cta.bulk_group [%in], [%r30], %r1;", "of a size that PTX does not allow"),
         ("cp.async.bulk.global.shared::cta.bulk_group [%in+8], [%r30], 16;", "misaligned"),
         ("cp.async.bulk.global.shared::cta.bulk_group [%in], [%r30+4], 16;", "misaligned"),
-        ("cp.async.bulk.global.shared::cta.bulk_group [%in], [%r30+16384], 16;", "end of shared"),
+        ("cp.async.bulk.global.shared::cta.bulk_group [%in], [%r30+16512], 16;", "end of shared"),
         ("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r30], [%in], 16, [%r29];", "no mbarrier object"),
         ("mov.u64 %q1, c; cp.async.bulk.global.shared::cta.bulk_group [%q1], [%r30], 16;", "write to constant"),
     ],

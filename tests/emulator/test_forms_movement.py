@@ -57,8 +57,9 @@ def _signed_byte(x: int) -> int:
 
 
 def constants() -> Iterator[Form]:
-    for name in ("%pm0", "%pm7", "%envreg3", "%globaltimer_hi", "%aggr_smem_size", "%cluster_ctarank"):
+    for name in ("%pm0", "%pm7", "%envreg3", "%globaltimer_hi", "%cluster_ctarank"):
         yield Form(f"mov.u32 {{d}}, {name}", "r", lambda: 0)
+    yield Form("mov.u32 {d}, %aggr_smem_size", "r", lambda: 1024)  # what the system keeps of each block
     yield Form("mov.u64 {d}, %pm3_64", "q", lambda: 0)
     yield Form("mov.u32 {d}, WARP_SZ", "r", lambda: 32)
 

@@ -166,7 +166,7 @@ def test_constant_and_parameter_space_are_read_at_fixed_and_computed_addresses()
         ("ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%in+16];", "out of bounds"),  # the array ends within the vector
         ("ld.global.v2.u64 {%q1, %q2}, [%in+16];", "out of bounds"), ("st.global.b128 [%in+16], %w1;", "out of bounds"),
         ("st.global.u8 [%in+24], %h1;", "out of bounds"), ("ld.global.u32 %r1, [%in+-260];", "out of bounds"),
-        ("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [s+32];", "end of shared"), ("ld.shared.u8 %r1, [s+40];", "end of shared"),
+        ("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [s+256];", "end of shared"), ("ld.shared.u8 %r1, [s+256];", "end of shared"),
         ("st.local.v2.u32 [l+16], {%r1, %r2};", "end of a thread's local"), ("ld.shared.u32 %r1, [s+-4];", "end of shared"),
         ("mov.u64 %q1, c; st.global.u32 [%q1], 1;", "write to constant"), ("mov.u64 %q1, c; st.u32 [%q1], 1;", "write to constant"),
         ("mov.b64 %q1, in; cvta.param.u64 %q1, %q1; st.u32 [%q1], 1;", "write to constant"),
@@ -174,7 +174,7 @@ def test_constant_and_parameter_space_are_read_at_fixed_and_computed_addresses()
         ("mov.b64 %q1, in; ld.param.u32 %r2, [%q1+2];", "misaligned"),
         ("mov.b64 %q1, in; cvta.param.u64 %q1, %q1; ld.u64 %q2, [%q1+8];", "end of the kernel's parameters"),
         ("atom.global.add.u64 %q1, [%in+4], 1;", "misaligned"), ("atom.global.add.u32 %r1, [%in+24], 1;", "out of bounds"),
-        ("atom.shared.add.u32 %r1, [s+40], 1;", "end of shared"), ("red.shared.add.u32 [s+2], 1;", "misaligned"),
+        ("atom.shared.add.u32 %r1, [s+256], 1;", "end of shared"), ("red.shared.add.u32 [s+2], 1;", "misaligned"),
         ("mov.u64 %q1, c; red.global.add.u32 [%q1], 1;", "write to constant"),
     ],
 )  # fmt: skip

@@ -23,7 +23,7 @@ from warpsight.pipeline.tracing import trace_kernel
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
-BASE = load_gpu("mdm-pascal")
+BASE = load_gpu("mdm-pascal", ["power.clock=1.4GHz"])  # for which a power limit may be given
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def changed(key: str) -> GpuSpec:
     now = flatten(BASE)[key]
     assert isinstance(now, (int, float))
     value = {"sm.max_threads_per_block": 512, "sm.max_shared_memory_per_block": 4096, "sm.fetch_width": 1, "dram.banks": 8,
-             "dram.efficiency": 0.5}
+             "dram.efficiency": 0.5, "power.floor_voltage": 0.5}
     return load_gpu(BASE, [f"{key}={value_text(key, value.get(key, now * 2 or 300))}"])
 
 

@@ -159,21 +159,47 @@ class _Code:
             loops.setdefault(first, set()).update(self.loop(last, first))
         found: dict[int, frozenset[int]] = {}
         for first, blocks in sorted(loops.items(), key=lambda loop: -len(loop[1])):
-            body = [i for block in blocks for i in self.blocks[block]]
-            written = frozenset[str]().union(*(self.writes[i.index] for i in body))
-            tests = [i for i in body if _tests_memory(i) and written.isdisjoint(_inputs(i))]
-            if tests and self._only_waits(first, blocks, written):
-                tests += [i for block in self.predecessors[first] if block not in blocks for i in self._same_before(block, tests)]
-                found.update((i.index, frozenset(blocks)) for i in tests)
+            tests = self._tests_of(first, blocks)
+            tests += [i for block in self.predecessors[first] if block not in blocks for i in self._same_before(block, tests)]
+            found.update((i.index, frozenset(blocks)) for i in tests)
         return tuple(sorted(found.items()))
+
+    def _tests_of(self, first: int, loop: Set[int]) -> list[Instruction]:
+        """The tests of memory in a loop in which only the last turn has an effect: none ends it by an earlier one or a clock.
+
+        What a turn carries to the next decides neither that nor which address is tested.
+        """
+        written = frozenset[str]().union(*(self.writes[i.index] for block in loop for i in self.blocks[block]))
+        entering: dict[int, set[str]] = {block: set(written) if block == first else set() for block in loop}
+        carries: dict[int, bool] = {}
+        pending = list(loop)
+        while pending:
+            carried = set(entering[block := pending.pop()])
+            leaves = not set(self.successors[block]) <= loop
+            for instruction in self.blocks[block]:
+                carries[instruction.index] = reading = not carried.isdisjoint(self.reads[instruction.index])
+                if instruction.opcode == "call" or (reading and instruction.opcode in ("exit", "ret")):
+                    return []
+                if reading and leaves and _decides(instruction):
+                    return []
+                if reading or _reads_clock(instruction):
+                    carried.update(self.writes[instruction.index])
+                elif instruction.guard is None:
+                    carried.difference_update(self.writes[instruction.index])
+            for following in self.successors[block]:
+                if following in loop and not carried <= entering[following]:
+                    entering[following] |= carried
+                    pending.append(following)
+        return [i for block in sorted(loop) for i in self.blocks[block] if _tests_memory(i) and not carries[i.index]]
 
     def _same_before(self, block: int, tests: Sequence[Instruction]) -> list[Instruction]:
         """Those tests that a compiler has put in front of the loop as well: the same access, whose address then stays."""
-        same = {(i.opcode, i.operands[1:]) for i in tests}
+        same = {(i.opcode, i.modifiers, _inputs(i)) for i in tests}
         later: set[str] = set()
         found = []
         for instruction in reversed(self.blocks[block]):
-            if (instruction.opcode, instruction.operands[1:]) in same and later.isdisjoint(_inputs(instruction)):
+            access = instruction.opcode, instruction.modifiers, _inputs(instruction)
+            if access in same and later.isdisjoint(self.reads[instruction.index]):
                 found.append(instruction)
             later.update(self.writes[instruction.index])
         return found
@@ -274,14 +300,13 @@ def _tests_memory(instruction: Instruction) -> bool:
     """A load, or an atomic operation with which threads wait: it takes a lock if it is free, or adds nothing."""
     if instruction.opcode != "atom":
         return instruction.opcode == "ld" and not _PRIVATE & set(instruction.modifiers)
-    last = instruction.operands[-1]
-    return not {"cas", "exch"}.isdisjoint(instruction.modifiers) or (isinstance(last, Immediate) and last.value == 0)
+    adds_nothing = any(isinstance(each, Immediate) and each.value == 0 for each in instruction.operands[-1:])
+    return adds_nothing or not {"cas", "exch"}.isdisjoint(instruction.text.lower().split("."))
 
 
-def _inputs(instruction: Instruction) -> frozenset[str]:
-    """The registers of its operands but the first, which it writes, and of its guard."""
-    guard = [instruction.guard.register.name] if instruction.guard else []
-    return frozenset((*guard, *register_names(instruction.operands[1:])))
+def _inputs(instruction: Instruction) -> str:
+    """Its operands but the first, which it writes, as text."""
+    return repr((instruction.operands if instruction.native is None else instruction.native.operands)[1:])
 
 
 def _reads_clock(instruction: Instruction) -> bool:
