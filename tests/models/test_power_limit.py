@@ -157,6 +157,12 @@ def test_profile_that_does_not_know_what_takes_energy_has_no_limit(name: str) ->
         assert (first.cycles, first.seconds) == (second.cycles, second.seconds)
 
 
+@pytest.mark.parametrize("name", ["gpumech", "mdm", "gpumech-plus", "crisp"])
+def test_models_of_papers_know_no_power_limit(name: str) -> None:
+    free, held = (get_model(name).predict(busy(), hungry(limit)) for limit in (0.0, 500.0))
+    assert (held.cycles, held.seconds) == (free.cycles, free.seconds) and "power" not in held.provenance
+
+
 def test_limit_of_a_gpu_whose_energies_are_not_known_is_refused() -> None:
     with pytest.raises(SpecError, match=r"power\.limit is given, but what the GPU's events take is not known"):
         load_gpu("mdm-pascal", ["power.limit=200W"])

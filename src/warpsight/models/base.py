@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import UsageError
 from warpsight.base.registry import Registry, registry
-from warpsight.base.units import FREQUENCY, POWER, format_quantity
+from warpsight.base.units import POWER, format_quantity
 from warpsight.equations.power import CONSUMERS, board_power, sustained_clock
 from warpsight.equations.resources import instructions_per_warp
 from warpsight.gpu.design import Design
@@ -186,10 +186,11 @@ def _checked(model: Model, profile: IntervalProfile, design: Design) -> dict[str
 # -- The power limit of the board.
 
 def limited(model: Model, profile: IntervalProfile, design: Design) -> bool:
-    """Whether a power limit can lower a clock: a design has one, the profile knows what takes energy, and no clock of the model's
-    own stands beside the core clock."""
+    """Whether a power limit can lower a clock: a design has one, the profile knows what takes energy, and the model is bounded by
+    the demands on each resource. The papers' models are not: they may predict more bytes a second than a memory has.
+    """
     known = profile.activity is not None and profile.demands is not None
-    return known and not any(key.kind == FREQUENCY for key in model.parameters) and bool((design.power_limit_w > 0).any())
+    return known and "demands" in model.needs and bool((design.power_limit_w > 0).any())
 
 
 def power_of(profile: IntervalProfile, design: Design, answer: Mapping[str, Floats]) -> dict[str, Floats]:
