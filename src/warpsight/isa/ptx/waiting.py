@@ -204,29 +204,6 @@ class _Code:
             later.update(self.writes[instruction.index])
         return found
 
-    def _only_waits(self, first: int, loop: Set[int], written: Set[str]) -> bool:
-        """Whether no turn of a loop leaves it because of an earlier turn, or of a clock: then only the last turn has an effect."""
-        entering: dict[int, set[str]] = {block: set(written) if block == first else set() for block in loop}
-        pending = list(loop)
-        while pending:
-            carried = set(entering[block := pending.pop()])
-            leaves = not set(self.successors[block]) <= loop
-            for instruction in self.blocks[block]:
-                reading = not carried.isdisjoint(self.reads[instruction.index])
-                if instruction.opcode == "call" or (reading and instruction.opcode in ("exit", "ret")):
-                    return False
-                if reading and leaves and _decides(instruction):
-                    return False
-                if reading or _reads_clock(instruction):
-                    carried.update(self.writes[instruction.index])
-                elif instruction.guard is None:
-                    carried.difference_update(self.writes[instruction.index])
-            for following in self.successors[block]:
-                if following in loop and not carried <= entering[following]:
-                    entering[following] |= carried
-                    pending.append(following)
-        return True
-
     def _with_called(self, code: Sequence[Instruction]) -> list[Instruction]:
         """Instructions of machine code with those of the functions that they call."""
         found = {i.index: i for i in code}
