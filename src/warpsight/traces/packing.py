@@ -247,6 +247,12 @@ class Packer:
         )  # fmt: skip
 
 
+def loops_of(chunk: TraceChunk) -> Loops:
+    """The loops of a chunk's warps, of one that is not packed with a single lap of nothing; int64 [warps, 5]."""
+    none = np.array([0, 0, 0, 0, 1], np.int64)
+    return np.ascontiguousarray(np.tile(none, (len(chunk.path), 1)) if chunk.loops is None else chunk.loops)
+
+
 def lengths(chunk: TraceChunk) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Events in bytes and sectors of each warp of a chunk, packed or not, each int64 [warps]."""
     events, sectors = np.diff(chunk.event_offset), np.diff(chunk.sector_offset)
@@ -328,8 +334,7 @@ class Lines:
 
 
 def _streams(chunk: TraceChunk) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], Loops]:
-    loops = np.tile(np.array([0, 0, 0, 0, 1], np.int64), (len(chunk.path), 1)) if chunk.loops is None else chunk.loops
-    return np.ascontiguousarray(chunk.sector_offset), np.ascontiguousarray(chunk.sectors), np.ascontiguousarray(loops)
+    return np.ascontiguousarray(chunk.sector_offset), np.ascontiguousarray(chunk.sectors), loops_of(chunk)
 
 
 class Packed(InMemory):

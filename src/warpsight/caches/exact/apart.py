@@ -26,7 +26,7 @@ from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.late import LateWarps
-from warpsight.traces.packing import Lines, lengths, memory_rows
+from warpsight.traces.packing import Lines, lengths, loops_of, memory_rows
 from warpsight.traces.schema import KernelTrace, WaveSample
 from warpsight.traces.waves import labelled, part_of
 
@@ -242,8 +242,7 @@ def _executed(trace: KernelTrace) -> dict[str, Any]:
     has_degree = np.array([i.has_degree for i in chosen], np.bool_)
     table, rows = trace.paths, np.zeros((len(chosen), len(_EXACT)), np.int64)
     for chunk in trace.chunks.packed():
-        loops = np.tile(np.array([0, 0, 0, 0, 1], np.int64), (len(chunk.path), 1)) if chunk.loops is None else chunk.loops
-        streams = (chunk.path, chunk.event_offset, chunk.events, loops)
+        streams = (chunk.path, chunk.event_offset, chunk.events, loops_of(chunk))
         paths = tuple(map(np.ascontiguousarray, (table.offset, table.block, table.repeat)))
         _count(paths, (start, width, counts, has_degree), tuple(map(np.ascontiguousarray, streams)), rows)
     of_pc = np.zeros((len(trace.instructions), len(_EXACT)), np.int64)
