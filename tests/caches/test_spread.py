@@ -1,7 +1,8 @@
-"""Is traffic that meets in few slices told from traffic that is even, or only few?"""
+"""Is traffic that meets in few slices told from traffic that is even, or only few? And how many rows of memory does it open?"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,22 @@ def test_atomics_at_one_address_keep_one_slice_busy_and_those_of_a_lane_each_non
     one = found(ATOMIC, [[0] * 8] * 400)
     assert one.repeat_share == pytest.approx(1 / 8, rel=NEAR)
     assert found(ATOMIC, strided(8 * 256)).repeat_share == 1
+
+
+def test_rows_of_memory_are_opened_once_for_accesses_that_wait_together() -> None:
+    """Rows of 2 KiB: lines in a row of one warp come 16 to a row of each of the two slices, and lines 4 KiB apart each have one of
+    their own. The same lines again in the queue of accesses find their row open; without rows nothing is opened.
+    """
+    def opened(accesses: list[list[int]], row: int = 2048) -> int:
+        spec = small_gpu(sm_count=1)
+        spec = replace(spec, dram=replace(spec.dram, row_bytes=row, queue=64))
+        trace = build_trace(LOAD, [Warp(((0, 8, len(accesses)),), accesses)])
+        return int(simulate_caches(trace, spec, 1).dram_rows.sum())
+
+    assert opened(strided(128)) == 3200 // 16
+    assert opened(strided(4096)) == 3200
+    assert opened([[0, 4096, 8192, 12288]] * 16) == 4
+    assert opened(strided(4096), row=0) == 0
 
 
 def test_few_accesses_say_nothing_against_even_traffic() -> None:

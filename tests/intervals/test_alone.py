@@ -20,7 +20,20 @@ def alone(code: tuple[StaticInstruction, ...], latency: list[float], port: list[
     launched = trace(code, [0, len(code)], [[(0, 1)]], [0], warps_per_block=1)
     machine = replace(gpu(), initiation_cycles=initiation)
     walked, requests = steps(code, launched.block_start), np.array(port or [0.0] * len(code))
-    return float(cycles_alone(launched, walked, np.array(latency), requests, machine)[0])
+    return float(cycles_alone(launched, walked, np.array(latency), requests, machine)[0][0])
+
+
+def test_last_store_is_answered_a_latency_after_it_has_left() -> None:
+    """The store begins at 1, its third request leaves at 3, and the answer is there at 1 + 2 + 120 = 123. Of a chain behind it the
+    last instruction issues at 3, 50 and 201, and the warp ends a cycle later.
+    """
+    store = op(1, (), (1,), "memory", opcode="st.global.f32", space="global", access="store", access_bytes=4)
+    code = (op(0, (1,)), store, op(2, (2,)), op(3, (), (2,)))
+    launched, port, answered = trace(code, [0, 4], [[(0, 1)]], [0]), np.array([0.0, 3.0, 0.0, 0.0]), np.array([0.0, 120.0, 0.0, 0.0])
+    for latency, expected in ((1.0, (4, 119)), (48.0, (51, 72)), (199.0, (202, 0))):
+        latencies = np.array([1.0, 0.0, latency, 0.0])
+        ends, unanswered = cycles_alone(launched, steps(code, launched.block_start), latencies, port, gpu(), answered)
+        assert (ends[0], unanswered[0]) == expected
 
 
 def test_consumer_issues_a_latency_after_its_producer() -> None:

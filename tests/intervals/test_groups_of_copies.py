@@ -46,7 +46,7 @@ def alone(launched: KernelTrace) -> tuple[float, float]:
     """Cycles of the warp by the equation, and by the latencies of a GPU description."""
     walked, port = steps(launched.instructions, launched.block_start), np.zeros(len(launched.instructions))
     first = float(path_stats(launched, walked, latencies(launched)).cycles[0])
-    return first, float(cycles_alone(launched, walked, latencies(launched), port, gpu())[0])
+    return first, float(cycles_alone(launched, walked, latencies(launched), port, gpu())[0][0])
 
 
 @pytest.mark.parametrize("stall", [0, 1])  # as PTX, and as machine code with its control words

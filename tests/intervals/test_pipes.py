@@ -67,7 +67,7 @@ def test_warp_alone_waits_for_the_pipe_that_another_class_occupies(classes: tupl
     """The last instruction issues at `cycles` - 1."""
     launched = program(*classes)
     walked = steps(launched.instructions, launched.block_start)
-    assert float(cycles_alone(launched, walked, np.full(3, 4.0), np.zeros(3), machine(fp32))[0]) == cycles
+    assert float(cycles_alone(launched, walked, np.full(3, 4.0), np.zeros(3), machine(fp32))[0][0]) == cycles
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,26 @@ def test_one_warp_waits_for_each_of_its_requests_too() -> None:
     assert cycles(found, gpu(mshrs=4096)) == pytest.approx(10 + 120 + noc, rel=0.05)
 
 
+def test_launch_ends_when_its_last_stores_are_answered() -> None:
+    """Once, however many waves there are: blocks do not wait for the answers of those before them."""
+    for launch in (LaunchShape(28, 1, 1), LaunchShape(28 * 80, 8, 8)):
+        found = launched(COMPUTE, launch)
+        assert cycles(changed(found, drain_cycles=250.0)) == pytest.approx(cycles(found) + 250)
+
+
+def test_rows_of_memory_are_opened_one_after_the_other_in_a_channel() -> None:
+    """28 SMs x 8 warps x 100 rows over 24 channels, 4 ns (5.6 cycles) each, take longer than the issue; in half of the channels
+    twice as long. A row that is opened while the bus is busy costs nothing.
+    """
+    machine = dram(gpu(), row_interval_ns=4.0, channels=24)
+    alone = 28 * 8 * 100 * 5.6 / 24
+    for share in (1.0, 0.5):
+        found = launched(COMPUTE, ONE_WAVE, dram_rows=100.0, channel_share=share, dram_bytes=0.0)
+        assert cycles(found, machine, "warpsight~last-warp") == pytest.approx(alone / share, rel=0.02)
+    busy = launched(COMPUTE, ONE_WAVE, dram_bytes=1e6)
+    assert cycles(changed(busy, dram_rows=100.0), machine) == cycles(busy, machine)
+
+
 def test_full_waves_go_on_without_a_gap() -> None:
     """Ten waves of 64 warps: 64,000 issue slots; only the last wave's end sticks out, and MVA's own 1 per cent."""
     found = cycles(launched(COMPUTE, LaunchShape(28 * 80, 8, 8)))
@@ -295,6 +315,8 @@ BINDING = {
     "l1-pipeline": ({}, gpu(mshrs=1)),
     "dram": ({}, gpu(dram=1e9)),
     "dram-efficiency": ({}, dram(gpu(dram=1e9), efficiency=0.5)),
+    "rows": ({"dram_rows": 1e3}, dram(gpu(), row_interval_ns=4.0)),
+    "drain": ({"drain_cycles": 5000.0}, gpu()),
     "turnaround": ({"dram_alternating": 64.0}, dram(gpu(dram=1e9), turnaround_cycles=20_000)),
     "store-port": ({"sent_flits": 1e4}, noc(gpu(), store_time_cycles=6)),
     "stores": ({"l1_cycles": 300.0, "sent_bytes": 1e5}, gpu()),

@@ -16,7 +16,7 @@ SLICE_0 = [8 * (k // 2) + k % 2 for k in range(64)]
 ROW_0, ROW_1 = SLICE_0[:16], SLICE_0[16:32]
 
 
-def rows(banks: int = 16, turnaround: int = 0, l2: dict[str, int] | None = None, **dram: int) -> GpuSpec:
+def rows(banks: int = 16, turnaround: int = 0, l2: dict[str, int] | None = None, **dram: float) -> GpuSpec:
     """A GPU whose banks have rows; a line takes the bus for 2 cycles."""
     fields = {"row_bytes": 2048, "banks": banks, "activate_cycles": OPEN, "precharge_cycles": CLOSE}
     return gpu(noc=FAST, l2=l2 or {}, dram={**fields, "turnaround_cycles": turnaround, **dram})
@@ -92,6 +92,13 @@ def test_is_a_row_opened_while_another_bank_transfers() -> None:
     in one bank it waits for the precharge and the activation after the first transfer."""
     assert uses([word(ROW_0[0]), word(ROW_1[0])], rows()) == [341, 343]
     assert uses([word(ROW_0[0]), word(ROW_1[0])], rows(1)) == [341, 343 + CLOSE + OPEN]
+
+
+@pytest.mark.parametrize(("interval", "cycles"), [(0.0, 2), (1.0, 2), (40.0, 40)])
+def test_do_rows_of_a_channel_open_one_after_the_other(interval: float, cycles: int) -> None:
+    """At 1 GHz, two banks: their rows open 40 cycles after each other, or the second line waits only for the bus."""
+    spec = rows(row_interval_ns=interval)
+    assert uses([word(ROW_0[0]), word(ROW_1[0])], spec) == [341, 341 + cycles]
 
 
 def test_does_a_row_hit_overtake_an_older_access_to_another_row() -> None:

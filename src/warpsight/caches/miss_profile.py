@@ -32,7 +32,8 @@ class MissProfile:
     lanes of atomics on shared memory, which the load-store unit serves one after the other.
     `dram_reads` and `dram_writes` count lines (reads: L2 read misses, and fetches for writes that miss and cover a line in part;
     writes: write-backs, charged to the pc that evicted them, or whose write made a set hold too many dirty lines).
-    `dram_read_sectors` and `dram_write_sectors`: the 32 B sectors of these.
+    `dram_read_sectors` and `dram_write_sectors`: the 32 B sectors of these. `dram_rows`: rows of memory banks that are opened for
+    them, where the GPU's description has rows (`dram.row`).
 
     `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): how evenly traffic spreads at a time over
     the ports of the L2 slices to and from the SMs, over the memory channels, and repeats of atomics over the slices (module
@@ -68,6 +69,7 @@ class MissProfile:
     dram_writes: Counts
     dram_read_sectors: Counts
     dram_write_sectors: Counts
+    dram_rows: Counts
     shared_executions: Counts
     shared_passes: Counts
     slowest_merged: Counts

@@ -108,9 +108,12 @@ def dram_cycles(demands: ResourceDemands, design: Design, *, peak: bool = False)
     """The DRAM channels that traffic uses at a time. `peak`: as if a stream of reads reached the peak of the bandwidth.
 
     A channel gathers writes until they fill its queue and sends them together: its bus turns around twice for a queue of writes. If
-    there are fewer reads, it is these that are gathered.
+    there are fewer reads, it is these that are gathered. Meanwhile other banks open their rows, but no two rows of a channel are
+    opened in less than `dram.row_interval`: JEDEC's tRRD, and tFAW for four.
     """
     reached = design.dram_bandwidth_bytes_per_s * (1.0 if peak else design.dram_efficiency)
     bus = demands.dram_bytes / demands.channel_share * design.core_clock_hz * design.sm_count / reached
     turns = 2.0 * demands.dram_alternating / design.dram_queue * design.sm_count / design.dram_channels
-    return np.asarray(bus + turns * design.dram_turnaround_cycles)
+    opened = demands.dram_rows / demands.channel_share * design.sm_count / design.dram_channels
+    opening = opened * design.dram_row_interval_ns * 1e-9 * design.core_clock_hz
+    return np.maximum(bus + turns * design.dram_turnaround_cycles, opening)

@@ -207,9 +207,9 @@ class DramSpec:
     latency_cycles: Annotated[int, cycles(
         "what an access adds to an L2 hit's round trip, without contention", PROFILE, least=0, orders=True)]
     queue: Annotated[int, count(
-        "accesses that wait at a channel; so many writes go out together", MODEL, reason=_LIKE_SIMULATORS, most=4096)] = 64
+        "accesses that wait at a channel; so many writes go out together, and accesses to one row", CACHES, reason=_LIKE_SIMULATORS, most=4096)] = 64
     row_bytes: Annotated[int, size(
-        "bytes of an open row of a bank, in the simulator; 0 B: rows cost nothing", SIMULATOR,
+        "bytes of an open row of a bank; 0 B: rows cost nothing", CACHES,
         reason="default: the bandwidth is what streams reach", least=0)] = 0
     banks: Annotated[int, count(
         "banks of a channel, each with an open row, in the simulator", SIMULATOR,
@@ -218,6 +218,8 @@ class DramSpec:
         "opening a row, a part of dram.latency, in the simulator", SIMULATOR, reason=_NO_ROWS, least=0)] = 0
     precharge_cycles: Annotated[int, cycles(
         "closing a row before another opens, in the simulator", SIMULATOR, reason=_NO_ROWS, least=0)] = 0
+    row_interval_ns: Annotated[float, time(
+        "between two rows that a channel opens, whatever their banks", MODEL, reason=_NO_ROWS)] = 0.0
     turnaround_cycles: Annotated[int, cycles(
         "idle time of the bus between reads and writes, each way", MODEL, least=0,
         reason="default: nothing, as in a bandwidth that streams reach")] = 0

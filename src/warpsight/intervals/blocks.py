@@ -44,13 +44,15 @@ class BlocksAlone:
     """`cycles` of a block alone, the mean over the blocks; `warps` float64 [paths], when the warps of each path end, likewise.
 
     `waits` of the first warp on each path. `critical` is the path whose warps wait the least for other warps, of those that last as
-    long as the block: the others run at its pace; -1 where no warp waits on an mbarrier.
+    long as the block: the others run at its pace; -1 where no warp waits on an mbarrier. `unanswered` float64 [paths]: cycles from
+    the end of a warp until the memory system has answered its accesses; None where blocks were walked as a whole.
     """
 
     cycles: float
     warps: Floats
     waits: dict[int, Waits]
     critical: int = -1
+    unanswered: Floats | None = None
 
 
 def overlap_in_blocks(trace: KernelTrace) -> bool:

@@ -53,12 +53,14 @@ class LatencyTable:
     """Per pc. `cycles` float64 [instructions] from issue to done (0: no consumer ever waits).
 
     `memory` bool [instructions]: a stall for this pc is a memory stall. `levels` float64 [instructions, 3]: the part of
-    `cycles` that is served by L1, L2 and DRAM; a request counts in full for the level that serves it.
+    `cycles` that is served by L1, L2 and DRAM; a request counts in full for the level that serves it. `answered` float64
+    [instructions]: from issue until the memory system has answered an access to device memory, whether anything waits for it or not.
     """
 
     cycles: Floats
     memory: npt.NDArray[np.bool_]
     levels: Floats
+    answered: Floats
 
 
 def latency_table(
@@ -72,7 +74,7 @@ def latency_table(
     blocks. Raises SpecError for an op class without a latency.
     """
     levels = np.zeros((len(instructions), len(LEVELS)))
-    other = np.zeros(len(instructions))
+    other, answered = np.zeros((2, len(instructions)))
     for instruction in instructions:
         pc, times = instruction.pc, int(occurrences[instruction.pc])
         if instruction.at_barrier and instruction.is_bulk:  # the trace says which executions copy
@@ -84,8 +86,11 @@ def latency_table(
         elif times and _is_waited_for(instruction):
             levels[pc] = _served(instruction, misses, gpu) / times
             other[pc] = _on_chip(instruction, misses, gpu, times, remote=pc in remote)
+        elif times and instruction.has_sectors and not instruction.is_bulk:  # a store, or an atomic whose result nothing reads
+            reached = _served(instruction, misses, gpu).sum() if instruction.access == ATOMIC else 0.0
+            answered[pc] = max(float(reached), float(misses.executions[pc]) * gpu.l2.latency_cycles) / times
     device = levels.sum(axis=1)
-    return LatencyTable(device + other, device > other, levels)
+    return LatencyTable(device + other, device > other, levels, np.maximum(answered, device))
 
 
 def _is_waited_for(instruction: StaticInstruction) -> bool:
@@ -256,13 +261,13 @@ def build_profile(
     walked = steps(trace.instructions, trace.block_start)
     stats = path_stats(trace, walked, latency.cycles)
     path = select(stats.instructions, stats.cycles, warps, first_warp, method=representative)
-    alone = _alone(trace, walked, misses, latency.cycles, times, warps, gpu)
+    alone = _alone(trace, walked, misses, latency, times, warps, gpu)
     if alone.critical >= 0 and representative == DEFAULT_METHOD:
         path, representative = alone.critical, "the pace of its block"
     conflicts = np.zeros(len(alone.warps))
     if conflict_passes(trace.instructions, misses).any():
         ideal = without_conflicts(trace.instructions, misses)
-        faster = latency_table(trace.instructions, ideal, gpu, times, remote).cycles
+        faster = latency_table(trace.instructions, ideal, gpu, times, remote)
         conflicts = alone.warps - _alone(trace, walked, ideal, faster, times, warps, gpu).warps
     columns = traffic(trace, misses, times, gpu)
     waits = alone.waits.get(path, NO_WAITS)
@@ -292,7 +297,7 @@ def build_profile(
         memory_stall_levels=_levels(intervals, cause, latency),
         demands=demands_of(
             trace, misses, gpu, replace(stats, cycles=alone.warps), warps, times, hidden, occupancy.blocks_per_sm, conflicts,
-            alone.cycles,
+            alone.cycles, alone.unanswered,
         ),
         counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm) if counts else None,
         activity=activity(trace, misses, times, warps),
@@ -300,11 +305,11 @@ def build_profile(
 
 
 def _alone(
-    trace: KernelTrace, walked: Steps, misses: MissProfile, latency: Floats, times: Longs, warps: Longs, gpu: GpuSpec
+    trace: KernelTrace, walked: Steps, misses: MissProfile, latency: LatencyTable, times: Longs, warps: Longs, gpu: GpuSpec
 ) -> BlocksAlone:
     """Cycles of warps alone; of a kernel whose asynchronous copies or warps on mbarriers run ahead, those in its blocks.
 
-    `latency` float64 [instructions], `times` int64 [instructions]: how often warps executed each pc. `warps` int64 [paths].
+    `times` int64 [instructions]: how often warps executed each pc. `warps` int64 [paths].
 
     Copies of a block go on beside its work, but the stores with which it ends do not: the SM's port sends them while no product or
     copy of the block is left. So in a block they hold the load-store unit for as long as the port takes.
@@ -313,8 +318,9 @@ def _alone(
     port_cycles += bulk_cycles(trace, misses, gpu) / np.maximum(misses.executions, 1)
     if overlap_in_blocks(trace):
         port_cycles = np.maximum(port_cycles, sending_cycles(trace, misses, times, warps, gpu) / np.maximum(times, 1))
-        return blocks_alone(trace, walked, latency, port_cycles, gpu)
-    return BlocksAlone(0.0, cycles_alone(trace, walked, latency, port_cycles, gpu), {})
+        return blocks_alone(trace, walked, latency.cycles, port_cycles, gpu)
+    ends, unanswered = cycles_alone(trace, walked, latency.cycles, port_cycles, gpu, latency.answered)
+    return BlocksAlone(0.0, ends, {}, unanswered=unanswered)
 
 
 def traffic(trace: KernelTrace, misses: MissProfile, times: Longs, gpu: GpuSpec) -> Floats:

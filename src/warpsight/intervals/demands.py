@@ -53,7 +53,8 @@ class StepTimes(NamedTuple):
     `advance`: one cycle at an instruction's last step, else 0. `after`: from its issue to the first cycle in which what waits for
     its destination can issue; `result` is the same of the instruction's result, whatever the step writes. `unit` and `whole`, the
     unit that this one is a part of (itself, if of none), are occupied for `busy` and `held`. What is
-    `queued` (bool) issues although its unit is occupied, and waits there.
+    `queued` (bool) issues although its unit is occupied, and waits there. `answered`: from the start of an access to device memory
+    at its unit until the memory system has answered; 0 of other steps.
     """
 
     advance: Longs
@@ -64,23 +65,28 @@ class StepTimes(NamedTuple):
     whole: Longs
     held: Longs
     queued: npt.NDArray[np.bool_]
+    answered: Longs
 
 
-def step_times(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> StepTimes:
+def step_times(
+    trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec, answered: Floats | None = None
+) -> StepTimes:
     """`latency` and `port_cycles` float64 [instructions]: cycles to the consumer of the result, and cycles of the load-store unit,
     or of that for bulk copies; means over occurrences.
 
     An instruction waits for its unit. An instruction of these two units and an asynchronous product do not, but wait there for
     earlier ones, and the last request of an access follows its first by one cycle for each further request. An asynchronous copy of
-    the load-store unit delays no access behind it.
+    the load-store unit delays no access behind it. `answered` float64 [instructions]: cycles from an access's issue until the memory
+    system has answered (None: not asked for).
     """
     unit, busy, whole, held = _units(trace, gpu, port_cycles)
     memory = unit <= BULK_COPIES
     # the latency of shared memory includes its further passes
     device = np.array([instruction.has_sectors for instruction in trace.instructions], dtype=np.bool_)
     first = gpu.sm.access_interval_cycles if trace.header.level == "sass" else 1.0
-    late = np.where(memory & device & (latency > 0), np.maximum(port_cycles - first, 0.0), 0.0)
-    after = np.maximum(latency + late, 1.0)
+    requests = np.where(memory & device, np.maximum(port_cycles - first, 0.0), 0.0)
+    after = np.maximum(latency + np.where(latency > 0, requests, 0.0), 1.0)
+    answer = np.zeros(len(device)) if answered is None else np.where(answered > 0, answered + requests, 0.0)
     ticks = step_ticks(trace, walked, after)
     if len(walked.groups):  # a bulk copy to device memory has read the shared memory when it has sent its last request
         sends = bulk_copies(trace.instructions)[walked.pc] & (walked.kind == OPERANDS) & (walked.destination >= walked.groups[0, 0])
@@ -91,23 +97,27 @@ def step_times(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: 
     return StepTimes(
         np.where(walked.ends, TICKS, 0), ticks, _ticks(after)[walked.pc], unit[walked.pc],
         np.where(walked.ends, _ticks(busy)[walked.pc], 0), whole[walked.pc], np.where(walked.ends, _ticks(held)[walked.pc], 0),
-        queued[walked.pc],
+        queued[walked.pc], np.where(walked.ends, _ticks(answer)[walked.pc], 0),
     )  # fmt: skip
 
 
-def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> Floats:
-    """Cycles of a warp alone on each path, float64 [paths], from its first issue to one cycle after its last.
+def cycles_alone(
+    trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec, answered: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Cycles of a warp alone on each path, from its first issue to one cycle after its last, and the further ones until the memory
+    system has answered all of its accesses; both float64 [paths].
 
-    `latency` and `port_cycles` as for `step_times`.
+    `latency`, `port_cycles` and `answered` as for `step_times`.
     """
-    times = step_times(trace, walked, latency, port_cycles, gpu)
-    ticks = np.zeros(len(trace.paths), dtype=np.int64)
+    times = step_times(trace, walked, latency, port_cycles, gpu, answered)
+    ticks, open_for = np.zeros((2, len(trace.paths)), dtype=np.int64)
     paths = trace.paths
     _walk(
         plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
         walked.destination, walked.kind, times, walked.registers, walked.shared, walked.groups, ticks,
+        open_for,
     )  # fmt: skip
-    return ticks / TICKS
+    return ticks / TICKS, open_for / TICKS
 
 
 def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs, Floats, Longs, Floats]:
@@ -137,17 +147,17 @@ def _ticks(cycles: Floats) -> Longs:
 @kept_until_changed("intervals/algorithm.py")
 def _walk(
     offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, kind: Ints, times: StepTimes,
-    registers: int, shared: bool, groups: Groups, ticks: Longs,
+    registers: int, shared: bool, groups: Groups, ticks: Longs, open_for: Longs,
 ) -> None:
-    """As `measure_paths`, with units."""
-    advance, after, _, unit, busy, whole, held, queued = times
+    """As `measure_paths`, with units; `open_for` [paths]: ticks after the last instruction until all accesses are answered."""
+    advance, after, _, unit, busy, whole, held, queued, answered = times
     units = max(unit.max(), whole.max()) + 1 if len(unit) else 1
     ready = np.empty(registers + 2, dtype=np.int64)
     free = np.empty(units, dtype=np.int64)
     for path in range(len(offset) - 1):
         ready[:] = 0
         free[:] = 0
-        cycle = np.int64(0)
+        cycle = last = np.int64(0)
         for run in range(offset[path], offset[path + 1]):
             begin, end = start[block[run]], start[block[run] + 1]
             for _ in range(repeat[run]):
@@ -160,8 +170,11 @@ def _walk(
                     free[whole[step]] = begun + held[step]
                     done = (issue if kind[step] == ISSUE else begun) + after[step]
                     arrives(ready, destination[step], done, shared, groups)
+                    if answered[step]:
+                        last = max(last, begun + answered[step])
                     cycle = issue + advance[step]
         ticks[path] = cycle
+        open_for[path] = max(last - cycle, 0)
 
 
 # -- How unequal blocks fill SMs: each block goes to the first SM with a free place, and older warps go before younger ones.
@@ -330,14 +343,14 @@ def _not_hidden(stalls: Floats, later: Floats) -> float:
 
 def demands_of(
     trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, stats: PathStats, warps: Longs, times: Longs, hidden_in_step: float,
-    places: int, conflict_cycles: Floats, block_cycles: float = 0.0,
+    places: int, conflict_cycles: Floats, block_cycles: float = 0.0, unanswered: Floats | None = None,
 ) -> ResourceDemands:
     """The demands of `trace` on `gpu`. `block_cycles` as in `ResourceDemands`.
 
     `stats` and `warps` [paths]: each path alone, and its number of warps. `times` [instructions]: how often warps executed each pc.
     `hidden_in_step` (0 to 1): the part of a warp's stalls that the warps of its block hide when they are in step. `conflict_cycles`
     float64 [paths]: by how much each path alone is longer due to bank conflicts. `block_cycles`: of a block alone, where warps wait
-    for each other.
+    for each other. `unanswered` float64 [paths]: from the end of a warp alone until its accesses are answered; None: not known.
     """
     count = trace.header.warps
     atomic = atomics(trace.instructions)
@@ -363,6 +376,7 @@ def demands_of(
         sent_flits=float(store_flits(trace, misses, times, warps).sum()) / count,
         dram_bytes=sum(dram_bytes(misses)) / count,
         dram_alternating=float(min(misses.dram_reads.sum(), misses.dram_writes.sum())) / count,
+        dram_rows=float(misses.dram_rows.sum()) / count,
         slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[reads].sum()) / count,
         atomic_repeats=float(misses.atomic_cycles.sum()) / count,
         dram_share=beyond / max(1.0, float(misses.l2_reads.sum())),
@@ -379,9 +393,22 @@ def demands_of(
         stall_conflict_share=_part((conflict_cycles * warps).sum() / count, stall),
         unit=unit,
         block_cycles=block_cycles,
+        drain_cycles=0.0 if unanswered is None else _drain(trace, stats.cycles, unanswered),
         multicast_bytes=SECTOR_BYTES * multicast_sectors(trace) / count,
         asynchronous=_part((misses.l1_misses[reads] * fetched)[beside[reads]].sum(), (misses.l1_misses[reads] * fetched).sum()),
     )
+
+
+def _drain(trace: KernelTrace, alone: Floats, unanswered: Floats) -> float:
+    """Cycles from the last instruction of a block whose warps begin together until all its accesses are answered: their mean."""
+    path = _paths_of_blocks(trace)
+    return float(((alone + unanswered)[path].max(axis=1) - alone[path].max(axis=1)).mean())
+
+
+def _paths_of_blocks(trace: KernelTrace) -> Longs:
+    """The path of each warp, int64 [blocks, warps]."""
+    paths = np.concatenate([chunk.path for chunk in trace.chunks.packed()])
+    return paths.reshape(-1, trace.header.warps_per_block).astype(np.int64)
 
 
 def _part(part: float, whole: float) -> float:
@@ -428,7 +455,7 @@ def work_imbalance(
     known as that of its last warp.
     """
     header, per_block = trace.header, trace.header.warps_per_block
-    path = np.concatenate([chunk.path for chunk in trace.chunks.packed()]).reshape(-1, per_block)
+    path = _paths_of_blocks(trace)
     alone, demand = stats.cycles[path], np.minimum(busiest, stats.cycles)[path]
     if np.ptp(demand.sum(axis=1)) == 0 and np.ptp(alone.max(axis=1)) == 0:
         return 1.0

@@ -192,7 +192,7 @@ LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy", "cluster_blocks")
 # older files do not have them: no waits, no asynchronous copies, and conflicts, flits and the busiest unit are not known
 DEMAND_OPTIONAL_KEYS = (
     "way_wait", "far_share", "port_conflict_share", "stall_conflict_share", "block_cycles", "asynchronous", "multicast_bytes",
-    "sent_flits",
+    "sent_flits", "drain_cycles", "dram_rows",
 )  # fmt: skip
 _UNIT = "unit"
 DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands) if field.name not in (*DEMAND_OPTIONAL_KEYS, _UNIT))

@@ -110,7 +110,7 @@ class ResourceDemands:
     sector of an atomic. `read_misses`: lines that take an MSHR. `fetched_bytes` arrive over the NoC, `sent_bytes` (stores,
     atomics) leave over it, in `sent_requests` of the load-store unit and `sent_flits` at the SM's port: headers, masks of bytes
     and sectors. `dram_bytes` cross the DRAM channels; of the reads and
-    writes that do, `dram_alternating` is the smaller number. `slice_accesses` of the L2: one per line that a request reads or
+    writes that do, `dram_alternating` is the smaller number; `dram_rows` of memory banks are opened for them. `slice_accesses` of the L2: one per line that a request reads or
     writes, or per sector of an atomic. `atomic_repeats`: cycles for which an L2 slice executes atomics beyond one for each
     sector, such as for lanes of a warp at the same address. `dram_share` (0 to 1) of the read misses goes on to DRAM,
     `far_share` (0 to 1) finds its data in the other partition of the L2.
@@ -127,7 +127,8 @@ class ResourceDemands:
     `block_cycles`: cycles of a block alone whose warps wait on mbarriers or at barriers for a part of the block, or copy to
     shared memory asynchronously, with its stores; 0 for others.
     `asynchronous` (0 to 1): the part of the fetched bytes that such copies and bulk copies bring, while the warps go on.
-    `multicast_bytes` arrive at the SM besides, for which blocks of other SMs have asked.
+    `multicast_bytes` arrive at the SM besides, for which blocks of other SMs have asked. `drain_cycles`: from the last instruction
+    of a block alone until the memory system has answered its last stores, without queues; 0 if `block_cycles` is above 0.
     """
 
     unit_cycles: float
@@ -159,12 +160,14 @@ class ResourceDemands:
     asynchronous: float = 0.0
     multicast_bytes: float = 0.0
     sent_flits: float = 0.0
+    drain_cycles: float = 0.0
+    dram_rows: float = 0.0
 
 
 # The demands that are amounts per warp; the others are shares and ratios.
 AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes",
            "dram_alternating", "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step",
-           "block_cycles", "multicast_bytes", "sent_flits")  # fmt: skip
+           "block_cycles", "multicast_bytes", "sent_flits", "dram_rows")  # fmt: skip
 
 
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:

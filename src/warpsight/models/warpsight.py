@@ -33,6 +33,7 @@ WARPSIGHT_PARTS = {
     "store-port": "a store occupies the SM's port for longer than its data takes",
     "dram": "the DRAM channels are a server",
     "dram-efficiency": "a stream of reads reaches only a part of the DRAM's peak bandwidth",
+    "rows": "a DRAM channel opens one row after the other, with a time between them",
     "turnaround": "the bus of a DRAM channel turns around between reads and writes",
     "own-time": "the time for which a warp alone occupies units and load-store unit is part of its stalls, not added to them",
     "overlap": "requests of one access are in the load-store unit and in the memory system at the same time",
@@ -44,6 +45,7 @@ WARPSIGHT_PARTS = {
     "even-pace": "under lrr all blocks of an SM are equally fast: the last wave ends with one stall and overlaps the one before",
     "barriers": "under gto barriers hold the warps of a block together: the more there are, the more the block is the customer",
     "last-warp": "the launch ends with its last warp, whose stalls no other warp hides",
+    "drain": "the launch ends when the memory system has answered its last stores",
     "launch": "grids begin and end, the GPU starts blocks one after the other, and blocks and their warps do not start at once",
     "unequal-blocks": "blocks with different work leave SMs idle at the end, and no launch ends before its slowest warp",
 }
@@ -148,7 +150,7 @@ class Warpsight(Model):
         waves = replace(waves, imbalance=np.maximum(waves.imbalance * unequal, 1.0))
         executed = np.bincount(waves.point, waves.times * waves.warps, len(design)) * instructions
         stack = {name: np.bincount(waves.point, waves.times * cycles, len(design)) / executed for name, cycles in busy.items()}
-        slowest = demands.longest_warp * (instructions + demands.stall_cycles)
+        slowest = demands.longest_warp * (instructions + demands.stall_cycles) + demands.drain_cycles
         answer = launch_answer(profile, design, stack, _not_before(slowest, profile, design, stack, waves))
         if not self._has("launch"):
             return answer
@@ -156,7 +158,7 @@ class Warpsight(Model):
         if shape is None:
             return with_launch(profile, design, answer, np.zeros(len(design)))
         # all blocks but the last have left for an SM before it, which then takes as long as its last warp alone
-        alone = max(instructions + demands.stall_cycles, demands.block_cycles)
+        alone = max(instructions + demands.stall_cycles, demands.block_cycles) + demands.drain_cycles
         last = alone + resources.start_cycles(design, shape.warps_per_block)
         return with_launch(profile, design, answer, resources.dispatch_cycles(shape.blocks, design) + last)
 
@@ -172,8 +174,8 @@ class Warpsight(Model):
         nothing = {
             "units": ("unit_cycles",), "l1-port": ("l1_cycles",), "barriers": ("barriers",), "atomics": ("atomic_repeats",),
             "ways": ("way_wait",), "noc": ("fetched_bytes", "sent_bytes", "multicast_bytes"),
-            "dram": ("dram_bytes", "dram_alternating"), "turnaround": ("dram_alternating",),
-            "asynchronous": ("block_cycles", "asynchronous"),
+            "dram": ("dram_bytes", "dram_alternating", "dram_rows"), "rows": ("dram_rows",), "turnaround": ("dram_alternating",),
+            "asynchronous": ("block_cycles", "asynchronous"), "drain": ("drain_cycles",),
         }  # fmt: skip
         changes: dict[str, Any] = {field: 0.0 for part, fields in nothing.items() if not self._has(part) for field in fields}
         if not self._has("unequal-blocks"):
@@ -212,20 +214,22 @@ class Warpsight(Model):
             own = stall - demands.block_cycles + group * (servers[:, 0] + servers[:, 1] + demands.l1_cycles)
         starting = self._starting(servers, waves, group, per_block)
         one_stall = np.where(even, _mean_stall(profile), 1.0)
-        apart, residence = self._cycles(servers, group, waves, stall - own - group * at_once + starting, step, even, one_stall)
+        apart, residence = self._cycles(servers, group, waves, stall - own - group * at_once + starting, step, even, one_stall,
+                                         demands.drain_cycles)  # fmt: skip
         # under gto they reach a barrier one after the other, as through a pipeline, the closer together the more barriers there are
         behind = np.maximum((per_block - 1.0) * (servers.sum(axis=1) - servers.max(axis=1)), per_block * at_once)
         blocks = np.full(len(warps), per_block)
         one = self._own_time(demands, servers, waves, instructions, np.ones(len(warps)))
         joined = demands.stall_in_step - one - behind + starting
         none = np.zeros_like(step)
-        together, _ = self._cycles(servers, blocks, waves, joined, none, none, np.ones(len(warps)))
+        together, _ = self._cycles(servers, blocks, waves, joined, none, none, np.ones(len(warps)), demands.drain_cycles)
         mixed = apart + demands.barriers / (demands.barriers + 1.0) * (together - apart)
         total = np.where(step, apart, mixed)
         a_cycle = np.divide(residence[:, 2], port, out=np.zeros_like(port), where=port > 0)
         waits = {name: residence[:, 3] * share for name, share in shares.items()} | {"launch": starting}
         waits["mshr"] = waits["mshr"] + a_cycle * by_ways
         waits |= _stalls(profile, demands, stall)
+        waits["mem_data"] = waits["mem_data"] + np.where(waves.last, demands.drain_cycles, 0.0)
         # of a stall due to conflicts, the warp is in the load-store unit for the passes themselves, which is in R there
         conflicts = demands.l1_cycles * demands.port_conflict_share
         waits["banks"] = np.maximum(waits["banks"] - conflicts, 0.0) + a_cycle * conflicts
@@ -269,13 +273,15 @@ class Warpsight(Model):
         return np.asarray(own)
 
     def _cycles(
-        self, servers: Floats, group: Floats, waves: Residency, delay: Floats, in_step: Bools, even: Bools, stall: Floats
+        self, servers: Floats, group: Floats, waves: Residency, delay: Floats, in_step: Bools, even: Bools, stall: Floats,
+        drain: float,
     ) -> tuple[Floats, Floats]:
         """Cycles of warps that circulate in groups of `group` [R], and the residence [R, 4] of one group at each server.
 
         `servers` [R, 4]: cycles of service of a warp; `delay` [R]: cycles of a group elsewhere, without those that services hide.
         `in_step` [R]: the groups begin together and wait for the same at the same time. `even` [R]: they also have one pace, and
-        `stall` [R] is the part of a group's stalls that is left of it when the others are done.
+        `stall` [R] is the part of a group's stalls that is left of it when the others are done. `drain`: cycles after its last
+        instruction until its stores are answered. Those of the last wave end the launch, and nothing hides them.
         """
         warps, demands, slowest = waves.warps, servers * group[:, None], servers.max(axis=1)
         elsewhere = np.maximum(delay, slowest * group - demands.sum(axis=1))
@@ -290,7 +296,7 @@ class Warpsight(Model):
         # done. Small differences add up over a wave: its blocks end over a while, and others start in their places meanwhile.
         over = np.bincount(waves.point, np.where(waves.last, 0.0, waves.times * np.maximum(queued - alone, 0.0)))[waves.point]
         end = _last_wave(least - np.where(even, over, 0.0), warps * slowest, stall * rest)
-        return np.where(waves.last, end, queued), residence
+        return np.where(waves.last, end + drain, queued), residence
 
     def _flight(self, demands: ResourceDemands, design: Design) -> Floats:
         """Cycles [R] for which a miss holds its MSHR and its way of the set, without queues."""

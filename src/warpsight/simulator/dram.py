@@ -2,7 +2,8 @@
 
 The bus turns around between reads and writes, which takes `dram.turnaround`. So accesses that need no turn go first, and of these
 the oldest. With a row model (`dram.row` above 0 B) a bank holds one open row, and accesses to an open row go first (FR-FCFS);
-another row costs a precharge and an activation before its data can come, which other banks' data hide.
+another row costs a precharge and an activation before its data can come, which other banks' data hide, and no two rows of a channel
+are opened in less than `dram.row_interval`.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def _open_rows(state: State, channel: Channel, now: int) -> None:
             kept |= 1 << access.bank
             bank = channel.banks[access.bank]
             closing = state.machine.close_ticks if bank.row >= 0 else 0
-            bank.ready = max(bank.ready, now * codes.TICKS) + closing + state.machine.open_ticks
+            begin = max(max(bank.ready, now * codes.TICKS) + closing, channel.row_free)
+            channel.row_free = begin + state.machine.row_ticks
+            bank.ready = begin + state.machine.open_ticks
             bank.row = access.row
 
 

@@ -50,6 +50,7 @@ class Machine(Record):
     row_sectors: int
     open_ticks: int
     close_ticks: int
+    row_ticks: int  # between two rows that a channel opens
     turnaround_ticks: int
     masks: bool  # the L2 marks the bytes of a partial write, and does not fetch the rest
     random: bool  # the L2 evicts any line, not the least recently used

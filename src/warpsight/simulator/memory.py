@@ -159,6 +159,7 @@ def _memory(gpu: GpuSpec) -> Numbers:
         "banks": dram.banks, "row_sectors": dram.row_bytes // SECTOR_BYTES,
         "open_ticks": codes.TICKS * dram.activate_cycles if rows else 0,
         "close_ticks": codes.TICKS * dram.precharge_cycles if rows else 0,
+        "row_ticks": round(codes.TICKS * dram.row_interval_ns * 1e-9 * gpu.core_clock_hz) if rows else 0,
         "turnaround_ticks": codes.TICKS * dram.turnaround_cycles,
         "masks": gpu.l2.partial_writes == "mask", "random": gpu.l2.replacement == "random", "most_dirty": most_dirty(gpu.l2),
     }  # fmt: skip

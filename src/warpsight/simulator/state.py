@@ -325,6 +325,7 @@ class Channel(Record):
     accesses: Table[DramAccess]  # in order of arrival
     banks: Table[Bank]
     bus_free: int  # ticks
+    row_free: int  # ticks: when the next row can be opened
     last_was_write: int
     returning: Queue
     replies: Table[DramReply]

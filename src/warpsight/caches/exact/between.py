@@ -16,7 +16,7 @@ from warpsight.base.compiled import compiled, compiled_and_kept, kept_until_chan
 from warpsight.base.diskcache import content_key
 from warpsight.base.records import Address, Memory, dtype_of
 from warpsight.caches.exact.geometry import machine_of, most_dirty, sector_groups
-from warpsight.caches.exact.l2 import l2_read, l2_write
+from warpsight.caches.exact.l2 import ROW_PLACES, l2_read, l2_write
 from warpsight.caches.exact.lru import packed, unpacked
 from warpsight.caches.exact.state import NO_LINE, Line, State
 from warpsight.gpu.spec import GpuSpec
@@ -244,7 +244,7 @@ def touch(lines: L2Lines, gpu: GpuSpec, rows: Longs) -> L2Lines:
     slices, ways, sets = int(machine["slices"]), gpu.l2.ways, len(lines) // gpu.l2.ways
     memory = Memory(
         State, counters=1, replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
-        l2_lines=len(lines), l2_tags=len(lines), l2_dirty=sets, l2_order=sets * int(machine["l2_order_words"]),
+        open_rows=ROW_PLACES * int(machine["channels"]), l2_lines=len(lines), l2_tags=len(lines), l2_dirty=sets, l2_order=sets * int(machine["l2_order_words"]),
     )
     memory.root["machine"] = machine
     memory.put("l2_groups", sector_groups(gpu.l2))

@@ -113,6 +113,7 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
     machine["random"], machine["masks"] = l2.replacement == "random", l2.partial_writes == "mask"
     machine["most_dirty"] = most_dirty(l2)
     machine["partitions"] = 2 if l2.far_latency_cycles else 1
+    machine["row_lines"], machine["dram_queue"] = gpu.dram.row_bytes // l2.line_bytes, gpu.dram.queue
     machine["unit_sectors"] = l2.sector_bytes // SECTOR_BYTES
     machine["sm_count"], machine["blocks"] = gpu.sm_count, blocks
     machine["blocks_per_sm"], machine["warps_per_block"] = blocks_per_sm, warps_per_block

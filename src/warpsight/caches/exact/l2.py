@@ -25,6 +25,7 @@ from warpsight.caches.exact.lru import age_of, find, to_back, to_front, victim, 
 from warpsight.caches.exact.state import LEVEL_DRAM, LEVEL_FAR, LEVEL_L2, NO_LINE, Line, Machine, Port, Spread, State
 from warpsight.caches.miss_profile import SHARES
 
+ROW_PLACES = 256  # of a channel, for the rows that it has opened: two rows rarely have the same
 # Rounds in a window: enough for some hundred accesses at each busy port, so that random imbalance stays small.
 ROUNDS = 8
 
@@ -74,23 +75,45 @@ def _transfer(state: State, channel: int, sectors: int, now: int) -> int:
 
 
 @inlined
+def _open_row(state: State, row: int, line: int, channel: int, pc: int) -> None:
+    """Count the row of L2 `line`, of set `row`, unless the channel has it open.
+
+    A channel takes accesses to an open row first, of those in its queue: each row is opened once for a queue of accesses.
+    """
+    machine = state.machine
+    if machine.row_lines == 0:
+        return
+    port = state.channels[channel]
+    queue = 1 + quotient(port.accesses, machine.dram_queue)
+    port.accesses += 1
+    within = quotient(line_in_slice(line, machine.lines_per_piece, machine.slices), machine.row_lines)
+    number = within * machine.slices + quotient(row, machine.l2.sets)
+    known = state.open_rows[channel * ROW_PLACES + ((number * 0x9E3779B1) & 0xFFFFFFFF) >> 24]
+    if known.row != number or known.queue != queue:
+        known.row, known.queue = number, queue
+        state.counters[pc].dram_rows += 1
+
+
+@inlined
 def _write_back(state: State, row: int, way: int, channel: int, pc: int, now: int) -> None:
     """Write the line in `way` of set `row` to memory if it is dirty; the write is charged to `pc`. The line stays, clean."""
     line = state.l2_lines[row * state.machine.l2.ways + way]
     if line.dirty != 0:
         state.counters[pc].dram_writes += 1
         state.counters[pc].dram_write_sectors += set_bits(line.dirty)
+        _open_row(state, row, line.tag, channel, pc)
         _transfer(state, channel, line.dirty, now)
         line.dirty = 0
         state.l2_dirty[row] -= 1
 
 
 @inlined
-def _fetch(state: State, channel: int, sectors: int, pc: int, now: int) -> int:
-    """Read `sectors` (mask) from memory; returns when a reader has the data, without the wait for the slice's port."""
+def _fetch(state: State, row: int, line: int, channel: int, sectors: int, pc: int, now: int) -> int:
+    """Read `sectors` (mask) of `line`, of set `row`, from memory; returns when a reader has the data, without the wait for the slice's port."""
     machine = state.machine
     state.counters[pc].dram_reads += 1
     state.counters[pc].dram_read_sectors += set_bits(sectors)
+    _open_row(state, row, line, channel, pc)
     return now + machine.l2.latency + machine.dram_latency + _transfer(state, channel, sectors, now)
 
 
@@ -187,7 +210,7 @@ def l2_read(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -
         count.l2_read_merges += 1
         return (found.ready + queued) << 2 | LEVEL_DRAM
     count.l2_read_misses += 1
-    back = _fetch(state, channel, needed & ~found.valid, pc, now)
+    back = _fetch(state, row, line, channel, needed & ~found.valid, pc, now)
     found.valid, found.ready = found.valid | needed, max(found.ready, back)
     return (back + queued) << 2 | LEVEL_DRAM
 
@@ -219,7 +242,7 @@ def l2_write(state: State, line: int, sectors: int, whole: bool, pc: int, now: i
             if machine.masks:
                 written = needed & found.valid
             else:
-                back = _fetch(state, channel, needed & ~found.valid, pc, now)
+                back = _fetch(state, row, line, channel, needed & ~found.valid, pc, now)
                 found.ready = max(found.ready, back)
                 gone = max(gone, back - machine.fetch_backlog)
     found.valid |= written

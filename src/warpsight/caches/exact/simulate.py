@@ -26,7 +26,7 @@ from warpsight.base.records import Memory
 from warpsight.caches.exact.between import L2Lines, lines_left, lines_of, put_l2
 from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, PAUSED, run
 from warpsight.caches.exact.geometry import machine_of, sector_groups
-from warpsight.caches.exact.l2 import traffic_measures, traffic_of
+from warpsight.caches.exact.l2 import ROW_PLACES, traffic_measures, traffic_of
 from warpsight.caches.exact.program import Program, program_of
 from warpsight.caches.exact.state import FEW_WAYS, HOST_LINE, NEVER, TICKS, State
 from warpsight.caches.miss_profile import COUNTS, MissProfile
@@ -155,6 +155,7 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
         l1_lines=l1_sets * int(machine["l1"]["ways"]), l1_sets=l1_sets, l1_buckets=sms * int(machine["l1_buckets"]),
         mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=l2_lines, l2_tags=l2_lines, l2_order=l2_words, l2_dirty=l2_sets,
         replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
+        open_rows=ROW_PLACES * int(machine["channels"]),
     )
     state = memory.root
     state["machine"] = machine

@@ -79,6 +79,8 @@ class Machine(Constants):
     dram_latency: int
     dram_ticks: int  # per sector of the L2 and channel
     unit_sectors: int  # 32 B sectors in a sector of the L2
+    row_lines: int  # L2 lines in a row of a memory bank; 0: rows cost nothing
+    dram_queue: int  # accesses of which a channel takes those to one row together
     partitions: int  # of the L2
     far_latency: int  # what the way to the other partition adds
     random: bool  # the L2 evicts any line, not the least recently used
@@ -150,6 +152,7 @@ class RequestCounters(Record):
     dram_writes: int
     dram_read_sectors: int
     dram_write_sectors: int
+    dram_rows: int
 
 
 class Counters(RequestCounters):
@@ -314,6 +317,14 @@ class Port(Record):
 
     free_at: int
     load: int  # in this window
+    accesses: int  # of a channel whose rows are counted, so far
+
+
+class OpenRow(Record):
+    """A row of a channel's memory, and the number (from 1) of the queue of accesses for which it was opened last."""
+
+    row: int
+    queue: int
 
 
 class Spread(Record):
@@ -384,6 +395,7 @@ class State(Record):
     stores: Table[Port]  # [slice] from the SMs
     atomics: Table[Port]  # [slice] repeats of atomics
     channels: Table[Port]
+    open_rows: Table[OpenRow]  # [channel, place]
     reply_spread: Spread
     store_spread: Spread
     atomic_spread: Spread
