@@ -29,7 +29,8 @@ def test_last_store_is_answered_a_latency_after_it_has_left() -> None:
     """
     store = op(1, (), (1,), "memory", opcode="st.global.f32", space="global", access="store", access_bytes=4)
     code = (op(0, (1,)), store, op(2, (2,)), op(3, (), (2,)))
-    launched, port, answered = trace(code, [0, 4], [[(0, 1)]], [0]), np.array([0.0, 3.0, 0.0, 0.0]), np.array([0.0, 120.0, 0.0, 0.0])
+    launched = trace(code, [0, 4], [[(0, 1)]], [0])
+    port, answered = np.array([0.0, 3.0, 0.0, 0.0]), np.array([0.0, 120.0, 0.0, 0.0])
     for latency, expected in ((1.0, (4, 119)), (48.0, (51, 72)), (199.0, (202, 0))):
         latencies = np.array([1.0, 0.0, latency, 0.0])
         ends, unanswered = cycles_alone(launched, steps(code, launched.block_start), latencies, port, gpu(), answered)

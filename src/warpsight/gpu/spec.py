@@ -207,7 +207,8 @@ class DramSpec:
     latency_cycles: Annotated[int, cycles(
         "what an access adds to an L2 hit's round trip, without contention", PROFILE, least=0, orders=True)]
     queue: Annotated[int, count(
-        "accesses that wait at a channel; so many writes go out together, and accesses to one row", CACHES, reason=_LIKE_SIMULATORS, most=4096)] = 64
+        "accesses that wait at a channel; so many writes go out together, and accesses to a row", CACHES,
+        reason=_LIKE_SIMULATORS, most=4096)] = 64
     row_bytes: Annotated[int, size(
         "bytes of an open row of a bank; 0 B: rows cost nothing", CACHES,
         reason="default: the bandwidth is what streams reach", least=0)] = 0

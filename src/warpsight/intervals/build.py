@@ -54,7 +54,7 @@ class LatencyTable:
 
     `memory` bool [instructions]: a stall for this pc is a memory stall. `levels` float64 [instructions, 3]: the part of
     `cycles` that is served by L1, L2 and DRAM; a request counts in full for the level that serves it. `answered` float64
-    [instructions]: from issue until the memory system has answered an access to device memory, whether anything waits for it or not.
+    [instructions]: from issue until the memory system has answered an access to device memory, even if nothing waits for it.
     """
 
     cycles: Floats

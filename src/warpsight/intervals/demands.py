@@ -76,8 +76,8 @@ def step_times(
 
     An instruction waits for its unit. An instruction of these two units and an asynchronous product do not, but wait there for
     earlier ones, and the last request of an access follows its first by one cycle for each further request. An asynchronous copy of
-    the load-store unit delays no access behind it. `answered` float64 [instructions]: cycles from an access's issue until the memory
-    system has answered (None: not asked for).
+    the load-store unit delays no access behind it. `answered` float64 [instructions]: cycles from an access's issue until the
+    memory system has answered (None: not asked for).
     """
     unit, busy, whole, held = _units(trace, gpu, port_cycles)
     memory = unit <= BULK_COPIES
@@ -174,7 +174,7 @@ def _walk(
                         last = max(last, begun + answered[step])
                     cycle = issue + advance[step]
         ticks[path] = cycle
-        open_for[path] = max(last - cycle, 0)
+        open_for[path] = max(last, cycle) - cycle
 
 
 # -- How unequal blocks fill SMs: each block goes to the first SM with a free place, and older warps go before younger ones.

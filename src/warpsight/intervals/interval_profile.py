@@ -109,8 +109,8 @@ class ResourceDemands:
     `l1_cycles`: cycles of the SM's load-store unit: one per line request, per pass through the shared-memory banks, and per
     sector of an atomic. `read_misses`: lines that take an MSHR. `fetched_bytes` arrive over the NoC, `sent_bytes` (stores,
     atomics) leave over it, in `sent_requests` of the load-store unit and `sent_flits` at the SM's port: headers, masks of bytes
-    and sectors. `dram_bytes` cross the DRAM channels; of the reads and
-    writes that do, `dram_alternating` is the smaller number; `dram_rows` of memory banks are opened for them. `slice_accesses` of the L2: one per line that a request reads or
+    and sectors. `dram_bytes` cross the DRAM channels; of the reads and writes that do, `dram_alternating` is the smaller
+    number; `dram_rows` of memory banks are opened for them. `slice_accesses` of the L2: one per line that a request reads or
     writes, or per sector of an atomic. `atomic_repeats`: cycles for which an L2 slice executes atomics beyond one for each
     sector, such as for lanes of a warp at the same address. `dram_share` (0 to 1) of the read misses goes on to DRAM,
     `far_share` (0 to 1) finds its data in the other partition of the L2.

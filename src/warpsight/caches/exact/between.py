@@ -244,7 +244,8 @@ def touch(lines: L2Lines, gpu: GpuSpec, rows: Longs) -> L2Lines:
     slices, ways, sets = int(machine["slices"]), gpu.l2.ways, len(lines) // gpu.l2.ways
     memory = Memory(
         State, counters=1, replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
-        open_rows=ROW_PLACES * int(machine["channels"]), l2_lines=len(lines), l2_tags=len(lines), l2_dirty=sets, l2_order=sets * int(machine["l2_order_words"]),
+        open_rows=ROW_PLACES * int(machine["channels"]), l2_lines=len(lines), l2_tags=len(lines), l2_dirty=sets,
+        l2_order=sets * int(machine["l2_order_words"]),
     )
     memory.root["machine"] = machine
     memory.put("l2_groups", sector_groups(gpu.l2))

@@ -109,7 +109,9 @@ def _write_back(state: State, row: int, way: int, channel: int, pc: int, now: in
 
 @inlined
 def _fetch(state: State, row: int, line: int, channel: int, sectors: int, pc: int, now: int) -> int:
-    """Read `sectors` (mask) of `line`, of set `row`, from memory; returns when a reader has the data, without the wait for the slice's port."""
+    """Read `sectors` (mask) of `line`, of set `row`, from memory; returns when a reader has the data, without the wait for
+    the slice's port.
+    """
     machine = state.machine
     state.counters[pc].dram_reads += 1
     state.counters[pc].dram_read_sectors += set_bits(sectors)
