@@ -154,6 +154,14 @@ def pointer(typing_context: Any, array: Any) -> Any:
     return numba.types.CPointer(array.dtype)(array), generate
 
 
+@inlined
+def copy_entries(source: Any, first: int, end: int, target: Any, at: int) -> None:
+    """In compiled code: `target[at : at + end - first] = source[first:end]`, in bounds; Numba compiles that for half a second."""
+    given, taken = pointer(source), pointer(target)
+    for k in range(end - first):
+        taken[at + k] = given[first + k]
+
+
 def reference_to(record: type[Item]) -> Callable[[Any], Item]:
     """A function for compiled code: the `record` that lies where `Memory.address` of module `records` says."""
 
