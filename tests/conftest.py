@@ -9,11 +9,17 @@ from collections.abc import Generator, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
 
 from warpsight.base.errors import WarpsightError
+
+if TYPE_CHECKING:
+    from warpsight.isa.ptx.program import Function
+    from warpsight.isa.ptx.slicing import Slice
 
 # The first example of a property may have to wait for a compiler, and tests share the machine.
 settings.register_profile("patient", deadline=None)
@@ -75,6 +81,23 @@ def _level(pytestconfig: pytest.Config) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "prepare_kernel", partial(launch.prepare_kernel, architecture=Architecture(number)))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _both_ways_to_compile() -> Iterator[None]:
+    """Native code is made well for kernels of up to 400 instructions, and quickly for longer ones. Few kernels of tests are long, so
+    half of the short ones, by a checksum of their instructions, are made quickly: both ways are tested, and LLVM takes less time.
+    """
+    from warpsight.emulator.codegen import kernel_builder
+
+    usual = kernel_builder.is_quick
+
+    def is_quick(function: Function, part: Slice | None = None) -> bool:
+        return usual(function, part) or crc32(" ".join(each.text for each in function.instructions).encode()) % 2 == 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel_builder, "is_quick", is_quick)
         yield
 
 

@@ -14,6 +14,14 @@ from warpsight.kernels.sources import load_source
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
+LENGTH_DECIDES = budget.is_quick  # without what tests/conftest.py makes of it
+
+
+@pytest.fixture(autouse=True)
+def _length_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only long kernels are made quickly."""
+    monkeypatch.setattr(budget, "is_quick", LENGTH_DECIDES)
+
 
 SOURCE = """
 extern "C" __global__ void mixed(const float* a, const int* where, float* out, int n)

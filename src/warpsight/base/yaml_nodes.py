@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,21 +28,29 @@ class Composed:
     error: type[WarpsightError]
 
 
+@lru_cache(maxsize=16)
+def _root(text: str) -> Any:
+    """The root node of a text, which nobody changes: descriptions of GPUs are read again and again."""
+    from ruamel import yaml  # a part of a namespace package, which lazy_loader cannot load
+
+    with warnings.catch_warnings():
+        # YAML allows it: an alias means the last anchor of its name.
+        warnings.simplefilter("ignore", yaml.error.ReusedAnchorWarning)
+        return yaml.YAML(typ="safe", pure=True).compose(text)
+
+
 def compose(path: Path, shown: str, kind: Composed) -> Any:
     """The root mapping of a file, called `shown` in messages, as a node of ruamel.yaml with the line of every node under it.
 
     Raises `kind.error`: missing, too large, not text, not YAML, empty, no mapping.
     """
-    from ruamel import yaml  # a part of a namespace package, which lazy_loader cannot load
+    from ruamel import yaml  # as above
 
     try:
         if path.is_file() and path.stat().st_size > _LARGEST:
             raise kind.error(f"is larger than any {kind.what}", place=shown, remedy=f"give {kind.give}")
         data = read_input(path, _LARGEST)
-        with warnings.catch_warnings():
-            # YAML allows it: an alias means the last anchor of its name.
-            warnings.simplefilter("ignore", yaml.error.ReusedAnchorWarning)
-            root: Any = yaml.YAML(typ="safe", pure=True).compose(data.decode("utf-8-sig"))
+        root = _root(data.decode("utf-8-sig"))
     except OSError as error:
         raise kind.error(f"cannot be read: {error.strerror}", place=shown, remedy="check the path") from None
     except UnicodeDecodeError:

@@ -113,13 +113,13 @@ def _read(state: State, sm: Sm, request: Request, now: int) -> int:
 def _miss(state: State, sm: Sm, request: Request, missing: int, first: int, way: int, handle: int, now: int) -> int:
     """Wait for the `missing` sectors, and fetch those that are not on their way."""
     cache, number = sm.l1, find_mshr(sm.l1, state.l1, request.line)
-    if cache.free_target < 0:
+    if cache.free_target == state.l1.mshrs * state.l1.targets:
         return codes.NO_MSHR
     if number >= 0:
         if cache.mshrs[number].targets >= state.l1.targets:
             return codes.NO_MSHR
         missing &= ~cache.mshrs[number].pending
-    elif cache.free_mshr < 0:
+    elif cache.free_mshr == state.l1.mshrs:
         return codes.NO_MSHR
     present, keeps = way >= 0, not state.code[request.pc].bypasses_l1
     if missing != 0:

@@ -124,13 +124,13 @@ def _miss(state: State, part: Slice, packet: Packet, needed: int, first: int, wa
     """The packet needs sectors that are not there: wait for them, and fetch those that are not on their way."""
     cache, counters = part.cache, state.counters[packet.pc]
     number, missing = find_mshr(cache, state.l2, packet.line), needed & ~(cache.lines[way].valid if way >= 0 else 0)
-    if cache.free_target < 0:
+    if cache.free_target == state.l2.mshrs * state.l2.targets:
         return False
     if number >= 0:
         if cache.mshrs[number].targets >= state.l2.targets:
             return False
         missing &= ~cache.mshrs[number].pending
-    elif cache.free_mshr < 0:
+    elif cache.free_mshr == state.l2.mshrs:
         return False
     present = way >= 0
     if missing != 0:

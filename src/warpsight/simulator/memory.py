@@ -371,10 +371,8 @@ def _cache(tables: _Tables, caches: Rows, geometry: Numbers) -> Rows:
     lines = tables.give(caches, Cache, "lines", geometry["sets"] * geometry["ways"])
     lines["number"] = -1
     tables.give(caches, Cache, "buckets", geometry["buckets"])[:] = -1
-    for field, count in (("mshrs", geometry["mshrs"]), ("targets", geometry["mshrs"] * geometry["targets"])):
-        following = np.arange(1, count + 1)
-        following[-1] = -1
-        tables.give(caches, Cache, field, count)["next"] = np.tile(following, len(caches))
+    tables.give(caches, Cache, "mshrs", geometry["mshrs"])
+    tables.give(caches, Cache, "targets", geometry["mshrs"] * geometry["targets"])
     return lines
 
 

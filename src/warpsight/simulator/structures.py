@@ -101,7 +101,7 @@ class Cache(Record):
     buckets: Table[Int32]  # first MSHR per bucket of line numbers; -1: none
     mshrs: Table[Mshr]
     targets: Table[Target]
-    free_mshr: int  # first of the list of free ones; -1: none
+    free_mshr: int  # first of the list of free ones; the number of all: none
     free_target: int
 
 
@@ -148,7 +148,8 @@ def replace(cache: Cache, first: int, way: int, number: int) -> Line:
     return line
 
 
-# -- MSHRs of a cache. They are found by line number through lists that start in buckets.
+# -- MSHRs of a cache. They are found by line number through lists that start in buckets. Free ones are in a list, too, as are free
+# targets: `next` of these counts from the entry behind, so that a table of zeros is the list of all and need not be written.
 
 @inlined
 def find_mshr(cache: Cache, geometry: Geometry, line: int) -> int:
@@ -164,7 +165,7 @@ def allocate_mshr(cache: Cache, geometry: Geometry, line: int) -> int:
     """Take the first free MSHR (there is one) for `line`."""
     number, bucket = cache.free_mshr, line & (geometry.buckets - 1)
     mshr = cache.mshrs[number]
-    cache.free_mshr = mshr.next
+    cache.free_mshr = number + 1 + mshr.next
     mshr.line, mshr.next = line, cache.buckets[bucket]
     cache.buckets[bucket] = number
     mshr.pending = mshr.expected = mshr.targets = mshr.dram_wait = 0
@@ -185,7 +186,7 @@ def release_mshr(cache: Cache, geometry: Geometry, number: int) -> None:
         while cache.mshrs[before].next != number:
             before = cache.mshrs[before].next
         cache.mshrs[before].next = mshr.next
-    mshr.next = cache.free_mshr
+    mshr.next = cache.free_mshr - number - 1
     cache.free_mshr = number
 
 
@@ -194,7 +195,7 @@ def add_target(cache: Cache, mshr: Mshr, handle: int) -> Target:
     """Add a request to the MSHR (a target is free); the caller fills in the cache's own fields."""
     number = cache.free_target
     target = cache.targets[number]
-    cache.free_target = target.next
+    cache.free_target = number + 1 + target.next
     target.next, target.handle = -1, handle
     if mshr.last >= 0:
         cache.targets[mshr.last].next = number
@@ -213,7 +214,7 @@ def remove_target(cache: Cache, mshr: Mshr) -> Target:
     mshr.first = target.next
     if mshr.first < 0:
         mshr.last = -1
-    target.next = cache.free_target
+    target.next = cache.free_target - number - 1
     cache.free_target = number
     mshr.targets -= 1
     return target

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.base.compiled import jit
+from warpsight.base.compiled import copy_entries, jit
 from warpsight.base.records import Record, fields_of
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.path_store import PathStore
@@ -135,24 +135,25 @@ def _put(events, sectors, bounds, marks, found, packed, at, loop):  # type: igno
     to_events, to_sectors = packed
     at_event, at_sector = at
     laps, period = found
-    loop[:] = (0, 0, 0, 0, 1)
+    loop[4] = 1
     if laps > 1:
         end_event, end_sector = marks[period]
         count = end_sector - marks[0, 1]
-        loop[:] = (marks[0, 0] - event, end_event - marks[0, 0], marks[0, 1] - sector, count, laps)
-        to_events[at_event : at_event + end_event - event] = events[event:end_event]
-        to_sectors[at_sector : at_sector + end_sector - sector] = sectors[sector:end_sector]
+        loop[0], loop[1] = marks[0, 0] - event, end_event - marks[0, 0]
+        loop[2], loop[3], loop[4] = marks[0, 1] - sector, count, laps
+        copy_entries(events, event, end_event, to_events, at_event)
+        copy_entries(sectors, sector, end_sector, to_sectors, at_sector)
         at_event, at_sector = at_event + end_event - event, at_sector + end_sector - sector
         for k in range(count):
             to_sectors[at_sector + k] = sectors[end_sector + k] - sectors[end_sector - count + k]
         at_sector += count
         event, sector = marks[laps * period]
-    to_events[at_event : at_event + last_event - event] = events[event:last_event]
-    to_sectors[at_sector : at_sector + last_sector - sector] = sectors[sector:last_sector]
+    copy_entries(events, event, last_event, to_events, at_event)
+    copy_entries(sectors, sector, last_sector, to_sectors, at_sector)
     return at_event + last_event - event, at_sector + last_sector - sector
 
 
-@jit(sources=("traces/events.py",), cache=True, nogil=True)
+@jit(sources=("base/compiled.py", "traces/events.py"), cache=True, nogil=True)
 def _pack(paths, memory, chunk, packed, offsets, loops):  # type: ignore[no-untyped-def]
     """Pack the streams of the warps of a `chunk` into `packed`; their `offsets` [warps + 1, 2] and `loops` are filled.
 
@@ -162,7 +163,9 @@ def _pack(paths, memory, chunk, packed, offsets, loops):  # type: ignore[no-unty
     offset, block, lanes, repeat = paths
     start, width, counts, weight = memory
     path, event_offset, events, sector_offset, sectors = chunk
-    known, marks = np.full((len(offset) - 1, 3), -1, np.int64), np.zeros((1024, 2), np.int64)
+    known, marks = np.empty((len(offset) - 1, 3), np.int64), np.empty((1024, 2), np.int64)
+    for number in range(len(known)):
+        known[number, 2] = -1
     for warp in range(len(path)):
         number = path[warp]
         low, high = offset[number], offset[number + 1]
@@ -173,7 +176,7 @@ def _pack(paths, memory, chunk, packed, offsets, loops):  # type: ignore[no-unty
         laps, period = 1, 1
         bounds = (event_offset[warp], event_offset[warp + 1], sector_offset[warp], sector_offset[warp + 1])
         if iterations >= _LEAST_LAPS:
-            marks = marks if iterations < len(marks) else np.zeros((2 * iterations, 2), np.int64)
+            marks = marks if iterations < len(marks) else np.empty((2 * iterations, 2), np.int64)
             of_path, loop = (block[low:high], repeat[low:high]), (first, entries, iterations)
             if _marks(of_path, loop, (start, width, counts), events, bounds, marks):  # else its readers say what is wrong
                 laps, period = _best(events, sectors, marks, iterations)

@@ -217,7 +217,7 @@ def ask_for_neighbours(state: State, sm: int, line: int) -> bool:
 
 # -- Reads and writes.
 
-@compiled
+@inlined
 def _read_from_l2(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -> int:
     """Read `sectors` of L1 line `line`, one request for each L2 line that holds some; returns `time << 2 | level` of all."""
     per_line, per_l2_line = state.machine.l1.line_sectors, state.machine.l2.line_sectors

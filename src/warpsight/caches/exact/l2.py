@@ -181,7 +181,7 @@ def l2_atomic(state: State, line: int, repeats: int, pc: int) -> None:
     _count_load(state.atomics[part], state.atomic_spread, further)
 
 
-@compiled
+@inlined
 def l2_read(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -> int:
     """Read `sectors` (mask) of L2 line `line`, requested by `sm` at `now`; returns `time << 2 | level`: when and from where it is
     back.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.base.compiled import jit
+from warpsight.base.compiled import copy_entries, jit
 from warpsight.emulator.codegen.layout import SEGMENT_WORDS, Slot
 
 MAX_BUFFER_BYTES = 1 << 33  # one block's records must fit; a block that needs more is refused as a limit
@@ -133,20 +133,21 @@ def count_per_warp(segments, first_warp, totals):  # type: ignore[no-untyped-def
 
 @jit(
     "void(int64[:, ::1], int64, uint32[:, ::1], uint8[::1], uint32[::1], int64[:, ::1], uint32[:, ::1], uint8[::1], uint32[::1])",
-    cache=True, nogil=True,
-)
+    sources=("base/compiled.py",), cache=True, nogil=True,
+)  # fmt: skip
 def gather_streams(  # type: ignore[no-untyped-def]
     segments, first_warp, path, events, sectors, place, out_path, out_events, out_sectors
 ):
     """Copy each segment to its warp's place; `place` [warps, 3] holds the next free position of each stream, and is advanced."""
+    words = path.shape[1]
     for k in range(len(segments) - 1):
         warp = segments[k, 0] - first_warp
         first, count = place[warp, 0], segments[k + 1, 1] - segments[k, 1] - 1
-        out_path[first : first + count] = path[segments[k, 1] + 1 : segments[k + 1, 1]]
+        copy_entries(path, words * (segments[k, 1] + 1), words * segments[k + 1, 1], out_path, words * first)
         place[warp, 0] = first + count
         first, count = place[warp, 1], segments[k + 1, 2] - segments[k, 2]
-        out_events[first : first + count] = events[segments[k, 2] : segments[k + 1, 2]]
+        copy_entries(events, segments[k, 2], segments[k + 1, 2], out_events, first)
         place[warp, 1] = first + count
         first, count = place[warp, 2], segments[k + 1, 3] - segments[k, 3]
-        out_sectors[first : first + count] = sectors[segments[k, 3] : segments[k + 1, 3]]
+        copy_entries(sectors, segments[k, 3], segments[k + 1, 3], out_sectors, first)
         place[warp, 2] = first + count
