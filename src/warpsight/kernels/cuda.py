@@ -32,6 +32,8 @@ from warpsight.kernels.toolkit import Architecture
 PACKAGE = "nvidia-cuda-nvrtc"
 _LIBRARY = "libnvrtc.so.13"
 _PLACE = "NVRTC"
+STANDARDS = ("c++03", "c++11", "c++14", "c++17", "c++20")  # of C++, those that NVRTC and nvcc compile
+DEFAULT_STANDARD = "c++17"  # theirs, too
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,21 @@ class CompiledCuda:
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """What a compilation depends on besides the text. `defines` are `NAME` or `NAME=value`; `standard` as in `c++17`."""
+    """What a compilation depends on besides the text. `defines` are `NAME` or `NAME=value`; `standard` is one of `STANDARDS`.
+
+    Raises UsageError for another one.
+    """
 
     architecture: Architecture
     defines: tuple[str, ...] = ()
     include_dirs: tuple[str, ...] = ()
     kernel_expressions: tuple[str, ...] = ()
-    standard: str = "c++17"
+    standard: str = DEFAULT_STANDARD
+
+    def __post_init__(self) -> None:
+        if self.standard not in STANDARDS:
+            what = f'"{self.standard}" is not a C++ standard that the compiler knows'
+            raise UsageError(what, place="std", remedy=f"give one of {', '.join(STANDARDS)}")
 
     def flags(self) -> list[str]:
         """The options that NVRTC and nvcc share, in the user's order."""
