@@ -74,7 +74,8 @@ def trace(
     number of blocks, or a share as ``5%``) all run, and those, chosen by `seed`, are recorded. `level` is what is executed:
     ``ptx``; ``sass``, machine code assembled for `gpu` (or for `arch`); ``auto`` (the default): ``sass`` if `gpu` has a compute
     capability of 7.0 or later, else ``ptx``. The assembler takes at most `maxrregcount` registers per thread, and optimises as
-    `opt_level` (0 to 3) says. A CUDA source is compiled for the C++ standard `std` (`c++17`). Values given here win over a launch file's. A trace folder is opened.
+    `opt_level` (0 to 3) says. A CUDA source is compiled for the C++ standard `std` (`c++17`). Values given here win over a launch
+    file's. A trace folder is opened.
     Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
     """
     request = KernelRequest(

@@ -72,8 +72,8 @@ class LaunchSpec:
     fixes it; `constants` are the compile-time values of a Triton kernel.
 
     `registers` per thread replaces the assembler's count; None leaves it. `maxrregcount` and `opt_level` are what the assembler is
-    told. `cluster` is the shape of a thread block cluster, in blocks, `std` the standard of C++. `path` is the file that it was read from, `name` what to
-    call a source that is text.
+    told, `std` the C++ standard. `cluster` is the shape of a thread block cluster, in blocks. `path` is the file that it was read
+    from, `name` what to call a source that is text.
     """
 
     source: Any

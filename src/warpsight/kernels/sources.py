@@ -114,10 +114,11 @@ def load_source(
 
     `path_or_text` is a `.cu`, `.ptx`, `.cubin` or `.fatbin` path, a program that embeds kernels, `-` for standard input, or the
     text itself (anything with a line break). CUDA C++ is compiled for `arch` (`native`, or `DEFAULT_ARCHITECTURE`, unless given),
-    with `defines` (`NAME=value`), `include_dirs` and the C++ standard `std` (`c++17`). `kernel_expressions` such as `scale<float>` instantiate template kernels; of
-    several modules in a program the one that has the first of them is taken. `native` is whose machine code will be executed, None
-    for PTX. `maxrregcount` and `opt_level` are the assembler's. `name` is shown for a text that has no file. Raises UsageError,
-    FormatError, CompileError; UnsupportedError for PTX that is not modelled, and for machine code where PTX is wanted.
+    with `defines` (`NAME=value`), `include_dirs` and the C++ standard `std` (`c++17`). `kernel_expressions` such as `scale<float>`
+    instantiate template kernels; of several modules in a program the one that has the first of them is taken. `native` is whose
+    machine code will be executed, None for PTX. `maxrregcount` and `opt_level` are the assembler's. `name` is shown for a text that
+    has no file. Raises UsageError, FormatError, CompileError; UnsupportedError for PTX that is not modelled, and for machine code
+    where PTX is wanted.
     """
     if _is_text(path_or_text):
         shown, data = name or TEXT, str(path_or_text).encode("utf-8", "surrogatepass")
