@@ -146,7 +146,8 @@ def on_a_matrix(text: str, blocks: int, checks: frozenset[str], *, rows: int = 1
                 box: tuple[int, int] = (16, 8)) -> list[Finding]:  # fmt: skip
     """What the checks find where each block copies a box of a matrix of `rows` x 16, in a map for 16 x 16, from row 4 on."""
     place = "    ld.param.u64 %data, [data];"  # each block makes its own copy of the map
-    text = text.replace(place, f"{place}\n    mov.u32 %r7, %ctaid.x;\n    mul.wide.u32 %q2, %r7, 128;\n    add.u64 %map, %map, %q2;")
+    own = "mov.u32 %r7, %ctaid.x;\n    mul.wide.u32 %q2, %r7, 128;\n    add.u64 %map, %map, %q2;"
+    text = text.replace(place, f"{place}\n    {own}")
     args = [tensor_map("f32", (16, 16), (64,), box), np.zeros(32, np.uint64), np.zeros((rows, 16), np.float32),
             np.zeros(512, np.uint8), 0, 4, 0, 0, 0]  # fmt: skip
     return found_in("k", blocks, 32, *args, native=native, cluster=cluster, checks=checks, shared=520, text=text)
@@ -177,7 +178,9 @@ def test_a_box_that_another_block_has_stored_is_not_read_without_an_order() -> N
 
 
 @LEVELS
-@pytest.mark.parametrize("text", [load_kernel(2, 512), store_kernel(2, 512), store_kernel(2, 512, "add")], ids=["load", "store", "add"])
+@pytest.mark.parametrize(
+    "text", [load_kernel(2, 512), store_kernel(2, 512), store_kernel(2, 512, "add")], ids=["load", "store", "add"]
+)
 def test_a_tensor_map_that_is_larger_than_its_array_is_a_finding(native: bool, text: str) -> None:
     """Another array lies behind it, which a GPU would access; memcheck knows that it is another one."""
     (finding,) = on_a_matrix(text, 1, ACCESSES, rows=8, native=native)
@@ -196,7 +199,8 @@ def pair_kernel(*, multicast: bool, waits: bool, told: bool) -> str:
     first, start = text.index("    mbarrier.arrive.expect_tx"), text.index("WAIT:")
     copy = text[text.index("    cp.async", first) : start]
     form = "multicast::cluster.cta_group::2" if multicast else "cta_group::2"
-    copy = copy.replace("complete_tx::bytes", f"complete_tx::bytes.{form}").replace("[%bar];", "[%far], %both;" if multicast else "[%far];")
+    signal = "[%far], %both;" if multicast else "[%far];"
+    copy = copy.replace("complete_tx::bytes", f"complete_tx::bytes.{form}").replace("[%bar];", signal)
     text = text[:first] + text[start:]
     begin, end = text.index("TRY:"), text.index("    mov.u32 %r0, 0;\nLOOP")
     wait = f"    setp.ne.u32 %p3, %rank, 0;\n    @%p3 bra OVER;\n{text[begin:end]}OVER:\n" if waits else ""
