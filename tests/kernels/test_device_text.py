@@ -137,7 +137,7 @@ def test_headers_of_a_folder_keep_path_and_lines_and_those_of_device_libraries_t
     folder = tmp_path / "a folder"
     folder.mkdir()
     host = "inline int count(std::vector<int> &v) { return 1; }"
-    function = "__device__ inline float shrunk(float x)\n{\n    return 0.5f * x;\n}\n"
+    function = "__device__ inline float shrunk(float x)\n{\n    return sqrtf(x);\n}\n"
     (folder / "mine.h").write_text(f"#include <vector>\n{host}\n{function}")
     opens = "#ifdef __CUDACC_RTC__\nnamespace tables {\n#else\nnamespace others {\n#endif\n"
     (folder / "curand_tables.h").write_text(f"{opens}__device__ int table[2] = {{3, 4}};\n}}\n")
