@@ -57,6 +57,7 @@ def trace(
     output: TextIO | None = None, check: bool | None = None, constants: Mapping[str, Any] | None = None,
     gpu: str | PathLike[str] | GpuSpec | None = None, level: str | None = None, maxrregcount: int | None = None,
     opt_level: int | None = None, cluster: Dimensions | None = None, config: int | str | None = None,
+    std: str | None = None,
 ) -> KernelTrace:
     """Run one launch of a kernel functionally and give its trace, kept in memory or, with `out`, in that new folder.
 
@@ -73,14 +74,15 @@ def trace(
     number of blocks, or a share as ``5%``) all run, and those, chosen by `seed`, are recorded. `level` is what is executed:
     ``ptx``; ``sass``, machine code assembled for `gpu` (or for `arch`); ``auto`` (the default): ``sass`` if `gpu` has a compute
     capability of 7.0 or later, else ``ptx``. The assembler takes at most `maxrregcount` registers per thread, and optimises as
-    `opt_level` (0 to 3) says. Values given here win over a launch file's. A trace folder is opened.
+    `opt_level` (0 to 3) says. A CUDA source is compiled for the C++ standard `std` (`c++17`). Values given here win over a launch
+    file's. A trace folder is opened.
     Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
     """
     request = KernelRequest(
         path=source, kernel=kernel, grid=grid, block=block, shared=shared, args=_tuple(args), seed=seed, registers=registers,
         max_instructions=max_instructions, threads=threads, sample=sample, arch=arch, defines=_tuple(defines),
         include_dirs=_tuple(include_dirs), heap_bytes=heap_bytes, stack_bytes=stack_bytes, output=output, check=check,
-        constants=constants, level=level, maxrregcount=maxrregcount, opt_level=opt_level, cluster=cluster, config=config,
+        constants=constants, level=level, maxrregcount=maxrregcount, opt_level=opt_level, cluster=cluster, config=config, std=std,
     )  # fmt: skip
     spec = None if gpu is None else load_gpu(gpu)
     return obtain_trace(request, gpu=spec) if out is None else store.trace_into(request, fspath(out), gpu=spec)
@@ -113,7 +115,7 @@ def check(
 
 
 _OF_LAUNCHES = ("seed", "registers", "max_instructions", "arch", "defines", "include_dirs", "heap_bytes", "stack_bytes",
-                "constants", "config", "maxrregcount", "opt_level", "cluster")  # fmt: skip
+                "constants", "config", "maxrregcount", "opt_level", "cluster", "std")  # fmt: skip
 _WHOLE_LAUNCHES = ("kernel", "grid", "block", "shared", "args", "level", "threads", "sample", *_OF_LAUNCHES)
 
 

@@ -94,10 +94,11 @@ def test_source_and_folders_are_seen_from_the_file(source: Path, capsys: Capture
     (source.parent / "headers" / "size.h").write_text("#define SIZE 4\n")
     (source.parent / "one.cu").write_text('#include "size.h"\n__global__ void one(float* x) { x[threadIdx.x] = SIZE * FACTOR; }\n')
     (source.parent / "below").mkdir()
-    outcome = run(capsys, "init", "one.cu", "-I", "headers", "-D", "FACTOR=2", "-o", "below/one.yaml")
+    outcome = run(capsys, "init", "one.cu", "-I", "headers", "-D", "FACTOR=2", "-std=c++20", "-o", "below/one.yaml")
     assert outcome.code == 0, outcome.err
     spec = read_launch_file("below/one.yaml")
-    assert (Path(spec.source).resolve(), spec.defines) == ((source.parent / "one.cu").resolve(), ("FACTOR=2",))
+    expected = (source.parent / "one.cu").resolve(), ("FACTOR=2",), "c++20"
+    assert (Path(spec.source).resolve(), spec.defines, spec.std) == expected
     assert len(prepare(spec)[1].arguments) == 1
 
 

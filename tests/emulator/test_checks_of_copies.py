@@ -140,3 +140,93 @@ def test_bulk_copies_past_an_array_are_findings(native: bool) -> None:
     data, out = np.arange(250, dtype=I32), np.zeros(256, I32)
     findings = found_in("pipeline", 1, 160, data, out, 2, 2, 0, native=native, checks=frozenset({MEMCHECK}))
     assert [(f.kind, f.site and f.site.line) for f in findings] == [("out-of-bounds", 17)]
+
+
+def on_a_matrix(text: str, blocks: int, checks: frozenset[str], *, rows: int = 16, native: bool = False, cluster: int = 1,
+                box: tuple[int, int] = (16, 8)) -> list[Finding]:  # fmt: skip
+    """What the checks find where each block copies a box of a matrix of `rows` x 16, in a map for 16 x 16, from row 4 on."""
+    place = "    ld.param.u64 %data, [data];"  # each block makes its own copy of the map
+    own = "mov.u32 %r7, %ctaid.x;\n    mul.wide.u32 %q2, %r7, 128;\n    add.u64 %map, %map, %q2;"
+    text = text.replace(place, f"{place}\n    {own}")
+    args = [tensor_map("f32", (16, 16), (64,), box), np.zeros(32, np.uint64), np.zeros((rows, 16), np.float32),
+            np.zeros(512, np.uint8), 0, 4, 0, 0, 0]  # fmt: skip
+    return found_in("k", blocks, 32, *args, native=native, cluster=cluster, checks=checks, shared=520, text=text)
+
+
+RACES, ACCESSES = frozenset({RACECHECK}), frozenset({MEMCHECK})
+
+
+@LEVELS
+def test_boxes_of_two_blocks_in_device_memory_are_hazards_where_one_writes_what_the_other_accesses(native: bool) -> None:
+    """Sums are atomic; and boxes side by side share sectors, but no bytes."""
+    (finding,) = on_a_matrix(store_kernel(2, 512), 2, RACES, native=native)
+    assert (finding.tool, finding.kind, finding.space) == (RACECHECK, "write-after-write", "global")
+    assert "atomics" in finding.remedy
+    for text in (store_kernel(2, 512, "add"), load_kernel(2, 512)):
+        assert on_a_matrix(text, 2, RACES, native=native) == []
+    beside = store_kernel(2, 512).replace("    mov.u32 %r0, 0;\nFILL:", "    shl.b32 %x0, %r7, 2;\n    mov.u32 %r0, 0;\nFILL:")
+    assert on_a_matrix(beside, 2, RACES, native=native, box=(4, 8)) == []
+
+
+def test_a_box_that_another_block_has_stored_is_not_read_without_an_order() -> None:
+    text = store_kernel(2, 512)
+    copy = next(line for line in text.splitlines() if "cp.async.bulk.tensor" in line)
+    load = "ld.global.b32 %r7, [%tensor+448];"  # of row 7, by a thread of the other block
+    both = text.replace(copy, f"    setp.eq.u32 %p3, %r7, 1;\n    @%p3 {load}\n    @%p3 bra WAIT;\n{copy}")
+    (finding,) = on_a_matrix(both, 2, RACES)
+    assert (finding.kind, finding.site and finding.site.text, finding.address) == ("read-after-write", "ld.global.b32", 0x1000002C0)
+
+
+@LEVELS
+@pytest.mark.parametrize(
+    "text", [load_kernel(2, 512), store_kernel(2, 512), store_kernel(2, 512, "add")], ids=["load", "store", "add"]
+)
+def test_a_tensor_map_that_is_larger_than_its_array_is_a_finding(native: bool, text: str) -> None:
+    """Another array lies behind it, which a GPU would access; memcheck knows that it is another one."""
+    (finding,) = on_a_matrix(text, 1, ACCESSES, rows=8, native=native)
+    assert (finding.tool, finding.kind, finding.space) == (MEMCHECK, "tensor-out-of-bounds", "global")
+    assert 'array of parameter "data"' in finding.allocation and "sizes and strides" in finding.remedy
+    assert on_a_matrix(text, 1, ACCESSES, native=native) == []
+
+
+def pair_kernel(*, multicast: bool, waits: bool, told: bool) -> str:
+    """Both blocks of a pair get a box, and all bytes complete on the object of the first, which `waits` for them. The second block
+    reads its box when it was `told` by a barrier of the cluster.
+    """
+    text = load_kernel(2, 512).replace(".target sm_90a", ".target sm_100a").replace(
+        ".reg .pred %p<4>;", ".reg .pred %p<4>;\n    .reg .b16 %both;\n    .reg .b32 %rank, %far;"
+    )
+    first, start = text.index("    mbarrier.arrive.expect_tx"), text.index("WAIT:")
+    copy = text[text.index("    cp.async", first) : start]
+    form = "multicast::cluster.cta_group::2" if multicast else "cta_group::2"
+    signal = "[%far], %both;" if multicast else "[%far];"
+    copy = copy.replace("complete_tx::bytes", f"complete_tx::bytes.{form}").replace("[%bar];", signal)
+    text = text[:first] + text[start:]
+    begin, end = text.index("TRY:"), text.index("    mov.u32 %r0, 0;\nLOOP")
+    wait = f"    setp.ne.u32 %p3, %rank, 0;\n    @%p3 bra OVER;\n{text[begin:end]}OVER:\n" if waits else ""
+    meet = "    barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;\n"
+    text = text[:begin] + wait + meet * told + text[end:]
+    return text.replace("WAIT:\n    bar.sync 0;\n", f"""WAIT:
+    bar.sync 0;
+    mov.u32 %rank, %cluster_ctarank;
+    setp.eq.u32 %p2, %i, 0;
+    setp.eq.and.u32 %p1, %rank, 0, %p2;
+    @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 1024;
+{meet}    mapa.shared::cluster.u32 %far, %bar, 0;
+    mov.b16 %both, 3;
+    @!%p{1 if multicast else 2} bra ISSUED;
+{copy}ISSUED:
+""")
+
+
+@pytest.mark.parametrize("multicast", [False, True], ids=["each", "multicast"])
+def test_boxes_of_a_pair_of_blocks_are_waited_for_on_the_object_of_one(multicast: bool) -> None:
+    def found(*, waits: bool = True, told: bool = True) -> list[Finding]:
+        return on_a_matrix(pair_kernel(multicast=multicast, waits=waits, told=told), 2, RACES, cluster=2)
+
+    assert found() == []
+    (finding,) = found(waits=False)
+    assert (finding.kind, finding.count) == ("read-after-write", 1024)  # all bytes of both boxes
+    assert "a copy that has not been waited for" in finding.message
+    (finding,) = found(told=False)
+    assert finding.kind == ("write-after-read" if multicast else "read-after-write")  # the second block has read before the copy

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 
 import pytest
-from float_rules import F32, F64, LETTERS, any_nan, arithmetic, as_float, extreme, flushed, sign_rule
+from float_rules import F32, F64, LETTERS, any_nan, arithmetic, as_float, canonical, extreme, flushed, sign_rule
 from instruction_forms import Form, Judge, check_forms, form, near, words
 from scalar_interpreter_floats import Format
 
@@ -74,8 +74,26 @@ def signs_and_extremes() -> Iterator[Form]:
         for opcode, chosen in ((o, m) for o in ("min", "max") for m in words(flushing, *more)):
             modifiers = tuple(".".join(chosen).split("."))
             yield form(".".join((opcode, *chosen, kind)), r * 3, extreme(opcode, f, modifiers))
+        three = ((o, m) for o in ("min", "max") for m in words(flushing, ("", "NaN"), ("", "abs"))) if kind == "f32" else ()
+        for opcode, modifiers in three:
+            yield form(".".join((opcode, *modifiers, kind)), r * 4, _extreme_of_three(opcode, f, modifiers))
         yield form(f"copysign.{kind}", r * 3, lambda a, b, f=f: b & ~f.sign | a & f.sign)
         yield form(f"mov.{kind}", r * 2, lambda a: a)
+
+
+def _extreme_of_three(opcode: str, f: Format, modifiers: tuple[str, ...]) -> Callable[[int, int, int], int]:
+    """PTX ISA 8.8: the numbers among three sources are compared; with .NaN a NaN wins; .abs is of all sources."""
+
+    def rule(*sources: int) -> int:
+        values = [flushed(f, each) if "ftz" in modifiers else each for each in sources]
+        numbers = [each & ~f.sign if "abs" in modifiers else each for each in values if not f.is_nan(each)]
+        if not numbers or (len(numbers) < 3 and "NaN" in modifiers):
+            return canonical(f)
+        # As integers of sign and magnitude, floats are in order, and -0 is below +0.
+        order = sorted(numbers, key=lambda each: -(each & ~f.sign) * 2 - 1 if each & f.sign else each * 2)
+        return order[0] if opcode == "min" else order[-1]
+
+    return rule
 
 
 def kinds_of_numbers() -> Iterator[Form]:

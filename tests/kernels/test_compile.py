@@ -92,6 +92,20 @@ def test_defines_reach_the_compiler() -> None:
     assert _stored_constant(load_source(ONE, defines=["VALUE=42"]).ptx) == 42
 
 
+def test_standard_reaches_the_compiler() -> None:
+    text = "__global__ void f(int* p) { *p = __cplusplus; }\n"
+    found = {std: _stored_constant(load_source(text, std=std).ptx) for std in (None, "c++14", "c++20")}
+    assert found == {None: 201703, "c++14": 201402, "c++20": 202002}  # the values in the standards
+
+
+def test_unknown_standards_and_those_of_compiled_code_are_refused() -> None:
+    with pytest.raises(UsageError, match=r'"c\+\+2a" is not a C\+\+ standard') as caught:
+        load_source(ONE, defines=["VALUE=1"], std="c++2a")
+    assert "c++20" in caught.value.remedy
+    with pytest.raises(UsageError, match="PTX, which is compiled already: `std` cannot change it"):
+        load_source(load_source(ONE, defines=["VALUE=1"]).ptx, std="c++20")
+
+
 def test_headers_are_found_beside_the_source_first_and_their_change_is_seen(tmp_path: Path) -> None:
     source, other = tmp_path / "src", tmp_path / "other"
     source.mkdir()

@@ -37,6 +37,15 @@ def test_raw_kernel_runs_with_its_options(options: Any, step: int) -> None:
     assert (trace.header.kernel, trace.header.source) == ("add", "add.cu")
 
 
+def test_raw_kernel_is_compiled_for_the_standard_of_its_options() -> None:
+    y = np.zeros(1, np.int64)
+    code = 'extern "C" __global__ void standard(long *y) { *y = __cplusplus; }\n'
+    warpsight.trace(raw("standard", code, ("-std=c++20",)), grid=1, block=1, args=[y])
+    assert y.tolist() == [202002]
+    warpsight.trace(raw("standard", code, ("-std=c++20",)), grid=1, block=1, args=[y], std="c++14")
+    assert y.tolist() == [201402]
+
+
 def test_kernel_of_the_text_is_the_one_that_the_object_names() -> None:
     y = np.zeros(4, np.float32)
     warpsight.trace(raw("other"), grid=1, block=1, args=[y])

@@ -70,7 +70,8 @@ def test_device_code_stays_in_its_lines_and_host_code_goes(program: Path) -> Non
     gone = {6, 7, 11, 14, *range(21, 27)}
     assert [n for n, line in enumerate(after, 1) if line != before[n - 1]] == sorted(gone)
     assert not any(after[n - 1].strip() for n in gone)
-    assert made.headers["shared.h"].split("\n")[:4] == [*HEADER.split("\n")[:3], ""]
+    numbered = f'#line 1 "{program.parent / "shared.h"}"'
+    assert made.headers["shared.h"].split("\n")[:5] == [numbered, *HEADER.split("\n")[:3], ""]
     assert "timespec" not in made.headers["shared.h"]
     assert made.left_out == ("stdio.h", "vector", "cublas_v2.h", "stdint.h")
 
@@ -126,6 +127,26 @@ def test_header_with_two_names_is_read_once(tmp_path: Path, monkeypatch: pytest.
     path = tmp_path / "k.cu"
     path.write_text('#include "lib/one.cuh"\n#include "lib/two.cuh"\n__global__ void k(int *x) { *x = one(); }\n')
     assert find_kernel(load_source(path)) == "_Z1kPi"
+
+
+def test_headers_of_a_folder_keep_path_and_lines_and_those_of_device_libraries_their_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of cuRAND's headers under `-I` has brackets that match only after preprocessing."""
+    monkeypatch.setattr(cuda, "find_nvcc", lambda: None)
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    host = "inline int count(std::vector<int> &v) { return 1; }"
+    function = "__device__ inline float shrunk(float x)\n{\n    return sqrtf(x);\n}\n"
+    (folder / "mine.h").write_text(f"#include <vector>\n{host}\n{function}")
+    opens = "#ifdef __CUDACC_RTC__\nnamespace tables {\n#else\nnamespace others {\n#endif\n"
+    (folder / "curand_tables.h").write_text(f"{opens}__device__ int table[2] = {{3, 4}};\n}}\n")
+    kernel = "__global__ void k(float *x, int i) { x[i] = shrunk(x[i]) + tables::table[i & 1]; }"
+    headers = '#include <cublas_v2.h>\n#include "mine.h"\n#include "curand_tables.h"\n'
+    (tmp_path / "k.cu").write_text(f"{headers}{kernel}\nint main() {{ cublasCreate(nullptr); }}\n")
+    source = load_source(tmp_path / "k.cu", include_dirs=[str(folder)])
+    places = {(i.file, i.line) for i in source.module.kernels[find_kernel(source)].instructions}
+    assert {(str(folder / "mine.h"), 5), (str(tmp_path / "k.cu"), 4)} <= places
 
 
 def test_program_without_its_library_compiles_and_says_so(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:

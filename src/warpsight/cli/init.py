@@ -50,7 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(what, place=arguments.path, remedy=f"`warpsight predict {arguments.path}` launches it")
     chosen = (arguments.kernel,) if arguments.kernel else ()
     defines, folders = tuple(arguments.defines or ()), tuple(arguments.include_dirs or ())
-    source = load_source(arguments.path, arch=arguments.arch, kernel_expressions=chosen, defines=defines, include_dirs=folders)
+    source = load_source(
+        arguments.path, arch=arguments.arch, kernel_expressions=chosen, defines=defines, include_dirs=folders, std=arguments.std
+    )
     if arguments.list:
         names = kernels_like(source, arguments.kernel)
         rows = [{"kernel": display_name(name), "parameters": describe_parameters(source.module.kernels[name])} for name in names]
@@ -64,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     kernel = find_kernel(source, arguments.kernel)
     template = launch_template(source, kernel, source_texts(arguments.path, folders))
-    settings = {"arch": arguments.arch, "defines": list(defines), "include_dirs": list(folders)}
+    settings = {"arch": arguments.arch, "defines": list(defines), "include_dirs": list(folders), "std": arguments.std}
     return _write(arguments, template, len(source.module.kernels) > 1, settings)
 
 

@@ -93,10 +93,11 @@ def add_kernel(
 
 
 def add_compiling(group: argparse._ActionsContainer) -> None:
-    """--arch, --define and --include."""
+    """--arch, --define, --include and --std."""
     group.add_argument("--arch", metavar="ARCH", help="target architecture (default compute_75)")
     group.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro (repeatable)")
     group.add_argument("-I", "--include", metavar="DIR", dest="include_dirs", action="append", help="an include folder")
+    group.add_argument("--std", "-std", metavar="STANDARD", help="the C++ standard, as c++20 (default c++17)")
 
 
 def add_threads(group: argparse._ActionsContainer) -> None:

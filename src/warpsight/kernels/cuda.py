@@ -26,12 +26,14 @@ from warpsight.base.progress import step
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.kernels import nvrtc_process
 from warpsight.kernels import toolkit as libraries
-from warpsight.kernels.device_text import host_library, without_host_code
+from warpsight.kernels.device_text import device_library, host_library, without_host_code
 from warpsight.kernels.toolkit import Architecture
 
 PACKAGE = "nvidia-cuda-nvrtc"
 _LIBRARY = "libnvrtc.so.13"
 _PLACE = "NVRTC"
+STANDARDS = ("c++03", "c++11", "c++14", "c++17", "c++20")  # of C++, those that NVRTC and nvcc compile
+DEFAULT_STANDARD = "c++17"  # theirs, too
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,21 @@ class CompiledCuda:
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """What a compilation depends on besides the text. `defines` are `NAME` or `NAME=value`; `standard` as in `c++17`."""
+    """What a compilation depends on besides the text. `defines` are `NAME` or `NAME=value`; `standard` is one of `STANDARDS`.
+
+    Raises UsageError for another one.
+    """
 
     architecture: Architecture
     defines: tuple[str, ...] = ()
     include_dirs: tuple[str, ...] = ()
     kernel_expressions: tuple[str, ...] = ()
-    standard: str = "c++17"
+    standard: str = DEFAULT_STANDARD
+
+    def __post_init__(self) -> None:
+        if self.standard not in STANDARDS:
+            what = f'"{self.standard}" is not a C++ standard that the compiler knows'
+            raise UsageError(what, place="std", remedy=f"give one of {', '.join(STANDARDS)}")
 
     def flags(self) -> list[str]:
         """The options that NVRTC and nvcc share, in the user's order."""
@@ -206,14 +216,9 @@ _GUARD_REMEDY = f"host code and standard headers must stand between `#ifndef {_G
 # A header that the compiler did not find, in NVRTC's words and in those of nvcc's host compiler.
 _MISSING = re.compile(r'(?:could not|cannot) open source file "([^"]+)"|fatal error: (\S+): No such file')
 _HIDE = f"put the #include and the host code between `#ifndef {_GUARD}` and `#endif`"
-_DEVICE_LIBRARIES = {"CUTLASS": ("cutlass/", "cute/"), "cuRAND (pip's nvidia-curand)": ("curand_",), "NVSHMEM": ("nvshmem",)}
 _LIBCUXX = "cuda/std/type_traits"
 _LIBCUXX_HEADER = re.compile(r'open source file "(?:nv|cuda|cub|thrust)/')
 _LIBCUXX_REMEDY = 'python -m pip install "nvidia-cuda-cccl>=13.0,<13.1" brings libcu++, CUB and Thrust'
-
-
-def _device_library(header: str) -> str:
-    return next((owner for owner, names in _DEVICE_LIBRARIES.items() if header.startswith(names)), "")
 
 
 def _without_header(error: CompileError, text: str) -> CompileError:
@@ -227,7 +232,7 @@ def _without_header(error: CompileError, text: str) -> CompileError:
         remedy = _LIBCUXX_REMEDY
     elif host:
         remedy = f"{header} is of {host}, which a kernel does not need: {_HIDE}"
-    elif device := _device_library(header):
+    elif device := device_library(header):
         remedy = f"{header} is of {device}: name the folder of its headers with -I"
     elif re.search(rf'#[ \t]*include[ \t]*"[^"]*{re.escape(header)}"', text) or "/" in header:
         remedy = f"name the folder that has {header} with -I; if only host code needs it, {_HIDE}"
@@ -292,7 +297,7 @@ def _device_code_of(text: str, path: str, options: CompileOptions) -> CompiledCu
             break
         except CompileError as error:
             missing = _MISSING.search(error.what)
-            if missing is not None and (_LIBCUXX_HEADER.search(error.what) or _device_library(missing[1] or missing[2])):
+            if missing is not None and (_LIBCUXX_HEADER.search(error.what) or device_library(missing[1] or missing[2])):
                 raise _without_header(error, text) from error
             unknown = frozenset(_UNKNOWN.findall(error.what)) - of_host
             if not unknown:

@@ -6,6 +6,7 @@ are blanked out, line by line, so that the rest stays in its lines. What a compi
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -74,6 +75,15 @@ _OF_HOST_LIBRARIES = {
 _AS_STD = "namespace cuda { namespace std {} }\nnamespace std { using namespace cuda::std; }\n"
 
 
+# Libraries of device code, by how the names of their headers begin.
+_DEVICE_LIBRARIES = {"CUTLASS": ("cutlass/", "cute/"), "cuRAND (pip's nvidia-curand)": ("curand_",), "NVSHMEM": ("nvshmem",)}
+
+
+def device_library(header: str) -> str:
+    """The library of device code that a header is of; empty where it is of none that is known."""
+    return next((owner for owner, names in _DEVICE_LIBRARIES.items() if header.startswith(names)), "")
+
+
 def host_library(header: str) -> str:
     """The library for the host that a header is of; empty where it is of none that is known."""
     return next((owner for owner, names in _OF_HOST_LIBRARIES.items() if header.startswith(names)), "")
@@ -93,32 +103,39 @@ def without_host_code(
 ) -> DeviceText | None:
     """`text` of the file `path` and its headers, which are beside it or in `folders`, without host code.
 
-    Headers in the folders `known` are left to the compiler. `of_host` are names that only headers for the host declare: types
-    and constants that use one are host code. A missing header of neither the standard library nor a
-    library for the host may have device code, and is left to the compiler, too, and so is one whose brackets do
-    not match. None where those of the text do not match.
+    Headers in the folders `known`, and those of libraries of device code, which compile without a host, are left to the compiler;
+    the others keep their paths and lines in what it says (``#line``). `of_host` are names that only headers for the host declare:
+    types and constants that use one are host code. A missing header of neither the standard library nor a library for the host may
+    have device code, and is left to the compiler, too, and so is one whose brackets do not match. None where those of the text do
+    not match.
     """
     found: dict[str, str] = {}
+    whole: dict[str, str] = {}
     missing: list[str] = []
     names: dict[Path, str] = {}
     pending = [(text, Path(path).parent)]
     while pending:
         part, beside = pending.pop()
         for name in _included(part):
-            if name in found or name in missing or any((folder / name).is_file() for folder in known):
+            if name in found or name in whole or name in missing or any((folder / name).is_file() for folder in known):
                 continue
             header = next((place / name for place in (beside, *folders, Path(path).parent) if (place / name).is_file()), None)
-            if header is not None and (first := names.setdefault(header.resolve(), name)) != name:
+            if header is not None and device_library(name):
+                whole[name] = header.read_text(encoding="utf-8", errors="replace")
+                pending.append((whole[name], header.parent))
+            elif header is not None and (first := names.setdefault(header.resolve(), name)) != name:
                 found[name] = f'#include "{first}"\n'  # as one file, which may say `#pragma once`
             elif header is not None:
                 found[name] = header.read_text(encoding="utf-8", errors="replace")
                 pending.append((found[name], header.parent))
             elif _STANDARD_NAME.fullmatch(name) or host_library(name):
                 missing.append(name)
-    annotations = _annotations([text, *found.values()])
+    annotations = _annotations([text, *found.values(), *whole.values()])
     if (own := _stripped(text, annotations, of_host)) is None:
         return None
+    paths = {name: json.dumps(str(header), ensure_ascii=False) for header, name in names.items()}
     headers = {name: _stripped(part, annotations, of_host) or part for name, part in found.items()}
+    headers |= {name: f"#line 1 {path}\n{headers[name]}" for name, path in paths.items()}
     return DeviceText(own, headers | {name: _instead_of(name, known) for name in {*missing, *_OF_CUDA}}, tuple(missing))
 
 

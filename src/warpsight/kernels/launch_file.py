@@ -72,8 +72,8 @@ class LaunchSpec:
     fixes it; `constants` are the compile-time values of a Triton kernel.
 
     `registers` per thread replaces the assembler's count; None leaves it. `maxrregcount` and `opt_level` are what the assembler is
-    told. `cluster` is the shape of a thread block cluster, in blocks. `path` is the file that it was read from, `name` what to
-    call a source that is text.
+    told, `std` the C++ standard. `cluster` is the shape of a thread block cluster, in blocks. `path` is the file that it was read
+    from, `name` what to call a source that is text.
     """
 
     source: Any
@@ -90,13 +90,14 @@ class LaunchSpec:
     maxrregcount: int | None = None
     opt_level: int | None = None
     cluster: str | int | Sequence[int] | None = None
+    std: str | None = None
     constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
     path: str = ""
     name: str = ""
 
 
 KEYS = ("kernel", "source", "grid", "block", "shared", "args", "arch", "defines", "include_dirs", "registers", "seed",
-        "maxrregcount", "opt_level", "cluster", "constants")  # fmt: skip
+        "maxrregcount", "opt_level", "cluster", "std", "constants")  # fmt: skip
 REQUIRED = ("source", "grid", "block")
 
 
@@ -136,7 +137,7 @@ def load_kernels(spec: LaunchSpec, native: Architecture | None = None) -> Kernel
     return load_source(
         spec.source, arch=spec.arch, kernel_expressions=(spec.kernel,) if spec.kernel else (), defines=spec.defines,
         include_dirs=spec.include_dirs, name=spec.name or None, native=native,
-        maxrregcount=spec.maxrregcount, opt_level=spec.opt_level,
+        maxrregcount=spec.maxrregcount, opt_level=spec.opt_level, std=spec.std,
     )
 
 

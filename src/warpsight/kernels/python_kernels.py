@@ -11,7 +11,7 @@ from warpsight.kernels.triton_kernel import compile_triton, is_triton_kernel
 
 _REMEDY = "leave the option out, or pass `defines` and `include_dirs`"
 # What changes neither the kernel's meaning here nor what is counted.
-_NO_MATTER = ("--std", "-std", "-lineinfo", "--generate-line-info", "-G", "--device-debug", "-w", "--disable-warnings",
+_NO_MATTER = ("-lineinfo", "--generate-line-info", "-G", "--device-debug", "-w", "--disable-warnings",
               "-default-device")  # fmt: skip
 
 
@@ -21,10 +21,11 @@ def is_raw_kernel(kernel: Any) -> bool:
 
 
 def raw_kernel(kernel: Any) -> dict[str, Any]:
-    """`source`, `kernel`, `defines` and `include_dirs` of a `RawKernel`. Raises UnsupportedError for an unknown option."""
+    """`source`, `kernel`, `defines`, `include_dirs` and `std` of a `RawKernel`. Raises UnsupportedError for an unknown option."""
     if not kernel.code.strip():
         raise UsageError(f'the RawKernel "{kernel.name}" has no source text', place="source", remedy="give code=, not path=")
     values: dict[str, list[str]] = {"defines": [], "include_dirs": []}
+    standard: dict[str, str] = {}
     options = (str(option).strip() for option in getattr(kernel, "options", ()) or ())
     for option in options:
         for short, long, key in (("-D", "--define-macro=", "defines"), ("-I", "--include-path=", "include_dirs")):
@@ -32,11 +33,14 @@ def raw_kernel(kernel: Any) -> dict[str, Any]:
                 values[key].append(next(options, "") if option == short else option.removeprefix(long).removeprefix(short))
                 break
         else:
-            if option.partition("=")[0] not in _NO_MATTER:
+            name, _, value = option.partition("=")
+            if name in ("--std", "-std"):
+                standard["std"] = value
+            elif name not in _NO_MATTER:
                 what = f'compiler option "{option}" is not modelled'
                 raise UnsupportedError(what, place=f"RawKernel {kernel.name}", remedy=_REMEDY)
     stated = {key: tuple(texts) for key, texts in values.items() if texts}
-    return {"source": kernel.code + "\n", "kernel": kernel.name, "name": f"{kernel.name}.cu", **stated}
+    return {"source": kernel.code + "\n", "kernel": kernel.name, "name": f"{kernel.name}.cu", **stated, **standard}
 
 
 def as_launch(kernel: Any, options: dict[str, Any], constants: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -60,6 +64,6 @@ def as_launch(kernel: Any, options: dict[str, Any], constants: Mapping[str, Any]
 
 
 def _refuse_cuda_options(options: dict[str, Any], language: str) -> None:
-    for option in ("defines", "include_dirs"):
+    for option in ("defines", "include_dirs", "std"):
         if options.pop(option, None):
             raise UsageError(f"a {language} kernel is not compiled from CUDA C++", place=option, remedy="leave the option out")

@@ -196,7 +196,7 @@ _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
         ("registers", "seed", "max_instructions", "threads", "stack_bytes", "maxrregcount", "opt_level"),
         (_is_integer, "a whole number"),
     ),
-    **dict.fromkeys(("kernel", "name", "path"), (lambda value: isinstance(value, str), "a text")),
+    **dict.fromkeys(("kernel", "name", "path", "std"), (lambda value: isinstance(value, str), "a text")),
     **dict.fromkeys(("defines", "include_dirs"), (_is_list_of_texts, "a list of texts")),
     **dict.fromkeys(("heap_bytes", "sample"), (_is_text_or_integer, "a whole number or a text")),
     "arch": (_is_text_or_integer, "an architecture such as sm_80"),

@@ -58,7 +58,7 @@ _NEXT_VALUE = re.compile(r",(?=\s*[A-Za-z_]\w*\s*=)")  # the comma before a furt
 MAX_THREADS = 1024
 _CHECKED = ("max_instructions", "threads", "sample", "heap_bytes", "stack_bytes", "check")
 _OVER_A_FILE = ("kernel", "grid", "block", "args", "shared", "arch", "defines", "include_dirs", "registers", "seed", "maxrregcount",
-                "opt_level", "cluster")  # fmt: skip
+                "opt_level", "cluster", "std")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,8 @@ class KernelRequest:
     `args` are texts by rule (``f32[1024]:uniform``), Python or NumPy scalars, or NumPy arrays (device memory, written back).
     `grid`, `block` count blocks and threads, `cluster` the blocks of a thread block cluster; `shared` bytes of dynamic shared
     memory; `registers` per thread, of which the assembler takes at most `maxrregcount`; `opt_level` (0 to 3) is how far it
-    optimises; `threads` of this machine that run the blocks; `sample` blocks are recorded, as a number or a share (``5%``).
+    optimises; `std` is the C++ standard of CUDA sources (`c++17`); `threads` of this machine run the blocks; `sample` blocks are
+    recorded, as a number or a share (``5%``).
     `heap_bytes` are for the kernel's own `malloc`; its `printf` writes to `output` (None: standard output). `constants` are the
     compile-time values of a Triton kernel, by name or as texts (`BLOCK=128`); `config` is one of its configurations, by its number
     from 1 or its values (`BLOCK=128,num_warps=4`). `level` is what is executed and timed: `ptx`, `sass` (machine code assembled for
@@ -96,6 +97,7 @@ class KernelRequest:
     level: str | None = _of(str)
     defines: tuple[str, ...] | None = _of(list)
     include_dirs: tuple[str, ...] | None = _of(list, holds=PATHS)
+    std: str | None = _of(str)
     heap_bytes: str | int | None = _of(str, int, key="heap")
     stack_bytes: int | None = _of(int, key="stack")
     output: TextIO | None = None

@@ -13,15 +13,16 @@ phases of each object and the groups of each warp that are known to be over; of 
 who arrived on it.
 
 The clock in the stamp of an access by a copy is the number of an object, or OBJECTS and the number of a warp for its groups, above
-GENERATION_BITS, and below them the phase or the group, counted from 1.
+GENERATION_BITS, and below them the phase or the group, counted from 1. Above both, from RANK_BITS on, it has 1 and the rank of the
+block that has the object, if that is another one than the block whose memory the copy accesses (`.cta_group::2`).
 """
 
 from __future__ import annotations
 
 from warpsight.base.compiled import jit
-from warpsight.emulator.codegen.warp_order import CLOCK, KNOWS, lanes_at, part
+from warpsight.emulator.codegen.warp_order import CLOCK, KNOWS, RANK, WORDS, lanes_at, part
 
-OBJECTS, GENERATION_BITS = 64, 20
+OBJECTS, GENERATION_BITS, RANK_BITS = 64, 20, 27
 _FIELDS = 3
 _OFFSET, _PHASES, _PARITY = range(_FIELDS)
 _GENERATIONS = (1 << GENERATION_BITS) - 1
@@ -78,6 +79,12 @@ def clock_of_object(block, first, warps, offset):  # type: ignore[no-untyped-def
         return number
     phases = block[first + lanes_at(warps, warps) + _FIELDS * number + _PHASES]
     return number << GENERATION_BITS | min(phases + 1, _GENERATIONS)
+
+
+@jit()
+def clock_elsewhere(block, home, clock):  # type: ignore[no-untyped-def]
+    """The clock of a copy that accesses another block than that of its object, whose words begin at `home`."""
+    return clock | (block[RANK] + home // block[WORDS] + 1) << RANK_BITS
 
 
 @jit()
@@ -150,6 +157,9 @@ def is_done(block, first, warps, warp, clock):  # type: ignore[no-untyped-def]
     """Does the warp know that a copy is done that accesses the block whose words begin at `first`? Of another block than its own
     what was handed on there counts.
     """
+    if clock >> RANK_BITS:
+        first = ((clock >> RANK_BITS) - 1 - block[RANK]) * block[WORDS]
+        clock &= (1 << RANK_BITS) - 1
     known = first + _known(warps, warps) if first else _known(warps, warp)
     generation = clock & _GENERATIONS
     return generation == _GENERATIONS or block[known + (clock >> GENERATION_BITS)] >= generation

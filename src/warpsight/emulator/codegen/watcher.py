@@ -419,13 +419,16 @@ def copied(context, watch, block, cells, first, nothing, lane, pc, address, size
     clock = block[part(CLOCK, warps) + warp] + 1
     block[part(CLOCK, warps) + warp] = clock
     met, shared = block[part(MET, warps) + warp], what & IN_SHARED != 0
+    owner = words_of_address(block, address) if shared else 0
     if until >= 0:
-        clock = copy_order.clock_of_object(block, words_of_address(block, until), warps, until & _OFFSET)
+        there = words_of_address(block, until)
+        clock = copy_order.clock_of_object(block, there, warps, until & _OFFSET)
+        if clock >= 0 and shared and there != owner:
+            clock = copy_order.clock_elsewhere(block, there, clock)
     elif until == BY_GROUP:
         clock = copy_order.clock_of_group(block, warps, warp)
     if clock < 0:
         return
-    owner = words_of_address(block, address) if shared else 0
     home = first + owner - (CELL_WORDS * (address >> RANK_SHIFT << RANK_SHIFT - 2) if shared else 0)
     oldest = watch[FIRST_WARP] + (context[_BLOCK] * warps if shared and block[BLOCKS] < 2 else 0)
     stamp = (watch[FIRST_WARP] + context[_BLOCK] * warps + warp + 1) << 32 | clock

@@ -25,6 +25,7 @@ from warpsight.emulator.codegen.lanes import (
     intrinsic,
     lanes_to_mask,
     load_as,
+    loop,
     scatter,
     splat,
     splat_constant,
@@ -149,15 +150,37 @@ def note_copy(
     what |= watcher.IN_SHARED * (space == "shared") | watcher.COMPARES * reduces
     waits = splat_constant(I64, until) if isinstance(until, int) else until
     held = [frame.spill(value, f"watched copy {k}") for k, value in enumerate((places, sizes, waits))]
-    function = intrinsic(frame.builder.module, "warpsight_copied", I32, [PTR] * 5 + [I64] * 6)
-    pointers = [frame.slot_pointer(slot) for slot in (Slot.WATCH_PTR, Slot.WATCH_BLOCK_PTR, Slot.CELLS_PTR)]
 
     def of_lane(inner: Builder, lane: Value) -> None:
-        wide = inner.zext(lane, I64)
-        place, size, end = (load_as(inner, at(inner, pointer, inner.shl(wide, I64(3))), I64, 8) for pointer in held)
-        inner.call(function, [frame.context, *pointers, ir.Constant(PTR, None), wide, frame.pc, place, size, end, I64(what)])
+        offset = inner.shl(inner.zext(lane, I64), I64(3))
+        place, size, end = (load_as(inner, at(inner, pointer, offset), I64, 8) for pointer in held)
+        _copied(frame, lane, place, size, end, what)
 
     for_each_lane(frame.builder, frame.active_mask, of_lane)
+
+
+def note_runs(frame: Frame, lane: Value, runs: Value, count: Value, *, writes: bool, reduces: bool) -> None:
+    """Tell racecheck of what a copy of a lane accesses in device memory: `runs` (i64, a host address) are so many addresses and
+    sizes. Such an access counts as one of the lane. Continues in a new LLVM block.
+    """
+    builder, what = frame.builder, (watcher.WRITES if writes else watcher.READS) | watcher.COMPARES * reduces
+
+    def of_run(number: Value) -> tuple[Value]:
+        run = builder.inttoptr(builder.add(runs, builder.shl(number, I64(4))), PTR)
+        place, size = (load_as(builder, at(builder, run, 8 * k), I64, 8) for k in range(2))
+        _copied(frame, lane, place, size, I64(watcher.AT_ONCE), what)
+        return (builder.add(number, I64(1)),)
+
+    loop(builder, [I64(0)], lambda number: builder.icmp_signed("<", number, count), of_run)
+
+
+def _copied(frame: Frame, lane: Value, place: Value, size: Value, until: Value, what: int) -> None:
+    """Call `watcher.copied`."""
+    builder = frame.builder
+    function = intrinsic(builder.module, "warpsight_copied", I32, [PTR] * 5 + [I64] * 6)
+    pointers = [frame.slot_pointer(slot) for slot in (Slot.WATCH_PTR, Slot.WATCH_BLOCK_PTR, Slot.CELLS_PTR)]
+    numbers = [builder.zext(lane, I64), frame.pc, place, size, until, I64(what)]
+    builder.call(function, [frame.context, *pointers, ir.Constant(PTR, None), *numbers])
 
 
 def note_objects(frame: Frame, lanes: Value, offsets: Value, what: int, parities: Value | None = None) -> None:

@@ -133,10 +133,11 @@ def canonical(emitter: Emitter, value: Value) -> Value:
 def extreme(emitter: Emitter, instruction: Instruction, a: Value, b: Value) -> Value:
     """`min` or `max` of floats: the other operand if one is a NaN (with `.NaN`: a NaN), and -0 below +0.
 
-    `.xorsign.abs` takes magnitudes and gives the result, unless it is a NaN, the product of the signs.
+    `.xorsign.abs` takes magnitudes and gives the result, unless it is a NaN, the product of the signs. `.abs` alone is of three
+    sources.
     """
     builder, modifiers = emitter.builder, instruction.modifiers
-    if ("xorsign" in modifiers) != ("abs" in modifiers):
+    if ("xorsign" in modifiers) != ("abs" in modifiers) and len(instruction.operands) != 4:
         raise emitter.unsupported("PTX has .xorsign together with .abs only")
     name = instruction.opcode + ("imum" if "NaN" in modifiers else "imumnum")
     x, y = (call_same(builder, "fabs", v) for v in (a, b)) if "abs" in modifiers else (a, b)

@@ -128,10 +128,14 @@ def sign(emitter: Emitter, instruction: Instruction, kind: str) -> None:
 
 
 def min_max(emitter: Emitter, instruction: Instruction, kind: str) -> None:
-    """`min`, `max`: see `extreme`."""
+    """`min`, `max` of two numbers, of f32 also of three: see `extreme`."""
     allow(emitter, instruction, *(("ftz", "NaN", "xorsign", "abs") if kind == "f32" else ()))
-    d, a, b = operands(emitter, instruction, 3)
-    value = extreme(emitter, instruction, _read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind))
+    d, *sources = operands(emitter, instruction, 3, 4 if kind == "f32" else 3)
+    if len(sources) == 3 and "xorsign" in instruction.modifiers:
+        raise emitter.unsupported("PTX has .xorsign of two sources only")
+    value, *others = (_read(emitter, instruction, source, kind) for source in sources)
+    for other in others:
+        value = extreme(emitter, instruction, value, other)
     emitter.write(d, finish_float(emitter, instruction, kind, value), kind)
 
 

@@ -8,11 +8,12 @@ and 2 n + 1) whose rank has the parity of the one with the object.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from llvmlite import ir
 
-from warpsight.base.findings import INITCHECK, RACECHECK
+from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK
 from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.access import check_runs, each_block, shared_host
 from warpsight.emulator.codegen.cluster_addresses import at_rank
@@ -39,7 +40,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import MOST_RANKS, PARAM_WINDOW, RANK_SHIFT, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.recording import ask_host, emit_barrier_record, emit_bulk_count, emit_event_byte
-from warpsight.emulator.codegen.watching import note_copy
+from warpsight.emulator.codegen.watching import note_copy, note_runs
 from warpsight.emulator.ptx import tensor_engine as engine
 from warpsight.emulator.ptx.common import elements_of, operands
 from warpsight.emulator.ptx.mbarriers import Step, complete_bytes, shared_offsets
@@ -47,6 +48,7 @@ from warpsight.emulator.ptx.memory import allow_words, shared_address, window_ma
 from warpsight.isa.ptx.program import Immediate, Instruction
 
 MAP_BYTES = 128
+_BYTES_A_SECTOR = 4 + 16 + 8  # of its number, of a run's address and size, and of what aligns these
 _RANKS = {f"{n}d": n for n in range(1, 6)}
 _MODES = {
     "tile": engine.TILE, "im2col": engine.IM2COL, "im2col_no_offs": engine.IM2COL, "im2col::w": engine.WIDE,
@@ -56,9 +58,6 @@ _WORDS = (
     "async", "bulk", "tensor", "reduce", "prefetch", "L2", "global", "shared::cta", "shared::cluster", "bulk_group",
     "mbarrier::complete_tx::bytes", "multicast::cluster", "L2::cache_hint", "cta_group::1", "cta_group::2",
     *_RANKS, *_MODES, *engine.REDUCTIONS,
-)  # fmt: skip
-_FAILURES = (
-    Fault.TENSOR_MAP, Fault.OUT_OF_BOUNDS, Fault.READ_ONLY, Fault.MISALIGNED, Fault.SHARED_BOUNDS, Fault.TENSOR_FORM,
 )  # fmt: skip
 
 
@@ -105,9 +104,10 @@ class TensorCopy:
             self._fill(helper, request, targets, (base, mask, where, host, named), rest)
             self._ask(helper, request, engine.PLAN, lane)
             words = [load_as(inner, at(inner, request, 8 * k), I64, 8) for k in (engine.ROOM, engine.BYTES)]
-            made = ask_host(inner, helper.context, inner.shl(words[0], I64(2)))
+            made = ask_host(inner, helper.context, inner.mul(words[0], I64(_BYTES_A_SECTOR)))
             helper.leave_if(inner.icmp_signed("==", made, I32(0)))
             self._ask(helper, request, self.operation, lane)
+            self._watch_runs(helper, request, lane)
             made = load_as(inner, at(inner, request, 8 * engine.COUNT), I64, 8)
             cursor = at(inner, helper.context, 8 * Slot.SECTOR_CURSOR)
             store_as(inner, inner.add(load_as(inner, cursor, I64, 8), inner.shl(made, I64(2))), cursor, 8)
@@ -125,8 +125,16 @@ class TensorCopy:
             self._complete(helper, barrier, blocks, moved)
         return []
 
+    def _watch_runs(self, helper: HelperFrame, request: Value, lane: Value) -> None:
+        """Tell racecheck of what a lane's copy accesses in device memory."""
+        if RACECHECK not in helper.checks:
+            return
+        words = (at(helper.builder, request, 8 * word) for word in (engine.RUNS, engine.RUN_COUNT))
+        runs, count = (load_as(helper.builder, word, I64, 8) for word in words)
+        note_runs(helper, lane, runs, count, writes=self.operation != engine.LOAD, reduces=self.operation == engine.REDUCE)
+
     def _watch(self, helper: HelperFrame, shared: Value, barrier: Value, blocks: Value, moved: Value) -> None:
-        """Tell racecheck of the boxes in shared memory. Where bytes of a pair may complete in the other block it is not."""
+        """Tell racecheck of the boxes in shared memory."""
 
         def of_block(frame: Frame, there: Value, signal: Value) -> None:
             place, until = (frame.builder.zext(value, vector(I64)) for value in (there, signal))
@@ -135,10 +143,14 @@ class TensorCopy:
         if self.operation != engine.LOAD:
             by_group = watcher.AT_ONCE if self.step else watcher.BY_GROUP  # machine code does not say for which groups it waits
             note_copy(helper, "shared", helper.builder.zext(shared, vector(I64)), moved, writes=False, until=by_group)
-        elif not self.multicast and not self.in_pairs:
+        elif not self.multicast:
             of_block(helper, shared, barrier)
-        elif not self.in_pairs and RACECHECK in helper.checks:
-            each_block(helper, blocks, lambda part, rank: of_block(part, at_rank(part, shared, rank), at_rank(part, barrier, rank)))
+        elif RACECHECK in helper.checks:
+            def reached(frame: Frame, rank: Value) -> None:
+                for part, signal in self._signalled(frame, barrier, rank):
+                    of_block(part, at_rank(part, shared, rank), signal)
+
+            each_block(helper, blocks, reached)
 
     def _record(self, helper: HelperFrame, barrier: Value, blocks: Value, moved: Value) -> None:
         """Say where bytes complete. In pairs they come to one block of each pair, of both blocks if the multicast reaches both."""
@@ -179,7 +191,8 @@ class TensorCopy:
             engine.MAP: where, engine.NAMED: named, engine.DELTA: helper.slot(Slot.ARENA_DELTA),
             engine.ALLOCATIONS: helper.slot(Slot.ALLOC_PTR),
             engine.ALLOCATION_COUNT: helper.slot(Slot.ALLOC_COUNT), engine.HOSTS: builder.ptrtoint(at(builder, targets, 0), I64),
-            engine.HOST_COUNT: count, engine.BASE: base, engine.LIMIT: helper.slot(Slot.SHARED_SIZE), engine.RANK: I64(self.rank),
+            engine.WITHIN: I64(int(MEMCHECK in helper.checks)), engine.HOST_COUNT: count, engine.BASE: base,
+            engine.LIMIT: helper.slot(Slot.SHARED_SIZE), engine.RANK: I64(self.rank),
             **{engine.COORDINATES + k: value for k, value in enumerate(rest[:5])},
             **{engine.OFFSETS + k: value for k, value in enumerate(rest[5:])},
             **{engine.SHADOWS + k: value for k, value in enumerate(shadows)},
@@ -205,29 +218,37 @@ class TensorCopy:
         """Call the engine; stop on a failure."""
         builder = helper.builder
         what = operation | self.mode << engine.MODE_SHIFT | self.reduction << engine.REDUCTION_SHIFT
-        sectors = helper.slot(Slot.SECTOR_CURSOR)
-        for word, value in ((engine.WHAT, I64(what)), (engine.SECTORS, sectors)):
+        sectors, runs = helper.slot(Slot.SECTOR_CURSOR), I64(0)
+        if operation != engine.PLAN and RACECHECK in helper.checks:  # behind the sectors, where nothing will be kept
+            room = load_as(builder, at(builder, request, 8 * engine.ROOM), I64, 8)
+            runs = builder.and_(builder.add(builder.add(sectors, builder.shl(room, I64(2))), I64(7)), I64(-8))
+        for word, value in ((engine.WHAT, I64(what)), (engine.SECTORS, sectors), (engine.RUNS, runs)):
             store_as(builder, value, at(builder, request, 8 * word), 8)
         builder.call(intrinsic(builder.module, "warpsight_tensor", ir.VoidType(), [PTR]), [at(builder, request, 0)])
         failure, address = (load_as(builder, at(builder, request, 8 * k), I64, 8) for k in (engine.FAILURE, engine.ADDRESS))
-        for kind in _FAILURES:
+        for kind in map(Fault, engine.FAILURES):
             helper.stop_if(builder.icmp_signed("==", failure, I64(kind)), kind, lambda: (lane, address))
 
     def _complete(self, helper: HelperFrame, barrier: Value, blocks: Value, amount: Value) -> None:
         """The bytes of each lane's box complete on the mbarrier object, of a multicast at the same place in each block."""
         if self.multicast:
             def signal(frame: Frame, rank: Value) -> None:
-                if not self.in_pairs:
-                    complete_bytes(frame, at_rank(frame, barrier, rank), amount, **self.step)
-                    return
-                for parity, lanes in enumerate(_by_parity(frame, barrier)):
-                    part = PartFrame(frame, lanes)
-                    block = frame.builder.or_(frame.builder.and_(rank, I32(-2)), I32(parity))
-                    complete_bytes(part, at_rank(part, barrier, block), amount, **self.step)
+                for part, there in self._signalled(frame, barrier, rank):
+                    complete_bytes(part, there, amount, **self.step)
 
             each_block(helper, blocks, signal)
         else:
             complete_bytes(helper, barrier, amount, **self.step)
+
+    def _signalled(self, frame: Frame, barrier: Value, rank: Value) -> Iterator[tuple[Frame, Value]]:
+        """On which objects a multicast completes for the block of a rank (i32), and of which lanes."""
+        if not self.in_pairs:
+            yield frame, at_rank(frame, barrier, rank)
+            return
+        for parity, lanes in enumerate(_by_parity(frame, barrier)):
+            part = PartFrame(frame, lanes)
+            block = frame.builder.or_(frame.builder.and_(rank, I32(-2)), I32(parity))
+            yield part, at_rank(part, barrier, block)
 
 
 def _by_parity(frame: Frame, objects: Value) -> tuple[Value, Value]:

@@ -43,12 +43,14 @@ numba = lazy.load("numba")
 # Words of a request. HOSTS points to host addresses of the shared memory of the blocks that a load reaches, of which the first is
 # the block's own for all else; BASE is the offset there and LIMIT its size. SHADOWS: distances to the shadows of device and shared
 # memory, 0 without. PLAN asks only for BYTES, which complete on the mbarrier (of packed elements without the gaps that they get),
-# and ROOM, the most sectors that it touches.
+# and ROOM, the most sectors that it touches. Where RUNS is not 0, it points to room for as many runs of device memory, of which the
+# copy says the addresses and sizes, and RUN_COUNT how many. WITHIN: 1 if all must lie in the allocation where the tensor begins.
 (WHAT, MAP, DELTA, ALLOCATIONS, ALLOCATION_COUNT, SECTORS, HOSTS, HOST_COUNT, BASE, LIMIT, RANK) = range(11)
 COORDINATES, OFFSETS, SHADOWS = 11, 16, 19
 FAILURE, ADDRESS, BYTES, COUNT, ROOM = range(21, 26)
 NAMED = 26  # the map's address as the program has it
-REQUEST_WORDS = 27
+RUNS, RUN_COUNT, WITHIN = 27, 28, 29
+REQUEST_WORDS = 30
 
 # WHAT: an operation, a mode, and what a reduction does. OFFSETS are those of a pixel's neighbour, or of WIDE the pixels of the halo
 # and how far all are moved. ROWS: four rows of a tensor of two dimensions, each with a coordinate of its own, and a map of TILE.
@@ -67,11 +69,10 @@ SIGNED = (3, 5)
 _DEVICE_BYTES = np.array([16, 32, 64, 64, 128, 128, 32, 64, 64, 128, 32, 64, 64, 8, 8, 12], np.int64)
 _SHARED_BYTES = np.array([16, 32, 64, 64, 128, 128, 32, 64, 64, 128, 32, 64, 64, 8, 16, 16], np.int64)
 
-_BAD_MAP, _OUTSIDE, _READ_ONLY, _MISALIGNED, _SHARED, _UNMODELLED = (
-    int(f) for f in (
-        Fault.TENSOR_MAP, Fault.OUT_OF_BOUNDS, Fault.READ_ONLY, Fault.MISALIGNED, Fault.SHARED_BOUNDS, Fault.TENSOR_FORM,
-    )
-)  # fmt: skip
+_BAD_MAP, _OUTSIDE, _READ_ONLY, _MISALIGNED, _SHARED, _UNMODELLED, _ELSEWHERE = FAILURES = tuple(int(f) for f in (
+    Fault.TENSOR_MAP, Fault.OUT_OF_BOUNDS, Fault.READ_ONLY, Fault.MISALIGNED, Fault.SHARED_BOUNDS, Fault.TENSOR_FORM,
+    Fault.TENSOR_RANGE,
+))  # fmt: skip
 _ALIGN = 128  # of the box in shared memory
 _NAN = 0x7FF77FF77FF77FF7  # outside of a tensor of floats of any size
 _CHUNK = 32  # pixels of WIDE128 after which a halo is loaded, four times
@@ -113,7 +114,7 @@ def _decode(request: Any, form: Any, sizes: Any, strides: Any, box: Any, steps: 
     place, rank, mode = request[MAP], request[RANK], _mode(request)
     word = _word(place, 8)
     form[0], form[1], form[2] = word >> 7 & 15, word >> 13 & 3 | (word >> 22 & 3) << 2, word >> 15 & 1
-    form[3], form[4], form[5] = _byte(place, 64), load(place, 8), _NAN if word >> 15 & 1 else 0
+    form[3], form[4], form[5] = _byte(place, 64), load(place, 8), _NAN if form[2] else 0
     form[6] = (word >> 11 & 3) << 4
     fits = form[3] == mode or (mode == ROWS and form[3] == TILE) or (mode == WIDE128 and form[3] == WIDE)
     if (word >> 4 & 7) + 1 != rank or not fits or form[4] & 15 or form[6] > 32 or (form[6] and rank < 3):
@@ -145,18 +146,6 @@ def _swizzled(address: Any, kind: Any) -> Any:
     if kind == 11:  # the same, and halves of 16 bytes in every other row
         return address ^ (address >> 2 & 0x60) ^ (address >> 4 & 0x08)
     return address ^ (address >> 1 & 0x40)  # pieces of 64 bytes
-
-
-@compiled
-def _device(request: Any, address: Any, size: Any, writes: Any) -> Any:
-    """Whether bytes of device memory lie in one live allocation; the failure is noted."""
-    table = numba.carray(pointer(request[ALLOCATIONS]), (request[ALLOCATION_COUNT], 3), numba.int64)
-    row = allocation_of(table, address, size)
-    if row < 0:
-        return _fail(request, _OUTSIDE, address)
-    if writes and table[row, 2] == 0:
-        return _fail(request, _READ_ONLY, address)
-    return True
 
 
 @compiled
@@ -234,10 +223,21 @@ def _double(operation: Any, place: Any, other: Any) -> Any:
 
 
 @compiled
-def _reached(request: Any, seen: Any, address: Any, size: Any) -> Any:
-    if not _device(request, address, size, request[WHAT] & 15 != LOAD):
-        return False
+def _reached(request: Any, seen: Any, form: Any, address: Any, size: Any) -> Any:
+    """Whether bytes of device memory lie in one live allocation; the failure is noted, or what they touch."""
+    table = numba.carray(pointer(request[ALLOCATIONS]), (request[ALLOCATION_COUNT], 3), numba.int64)
+    row = allocation_of(table, address, size)
+    if row < 0:
+        return _fail(request, _OUTSIDE, address)
+    if request[WHAT] & 15 != LOAD and table[row, 2] == 0:
+        return _fail(request, _READ_ONLY, address)
+    if request[WITHIN] and row != allocation_of(table, form[4], 1) >= 0:
+        return _fail(request, _ELSEWHERE, address)
     _touch(request, seen, address, size)
+    if request[RUNS]:
+        runs = numba.carray(pointer(request[RUNS]), (request[ROOM], 2), numba.int64)
+        runs[request[RUN_COUNT], 0], runs[request[RUN_COUNT], 1] = address, size
+        request[RUN_COUNT] += 1
     return True
 
 
@@ -248,7 +248,7 @@ def _run(request: Any, hosts: Any, seen: Any, form: Any, start: Any, count: Any,
     """
     what, limit = request[WHAT] & 15, request[LIMIT]
     first, last = inside[0], inside[1]
-    if first < last and not _reached(request, seen, start + first * length[0], (last - first) * length[0]):
+    if first < last and not _reached(request, seen, form, start + first * length[0], (last - first) * length[0]):
         return False
     if (request[BASE] + row + count * length[1] + 127) // 128 * 128 > (limit + 127) // 128 * 128:
         return _fail(request, _SHARED, request[BASE] + row + count * length[1] - 1)
@@ -474,7 +474,7 @@ def engine_function(sources: int = zlib.crc32(Path(__file__).read_bytes()) ^ tex
         hosts = numba.carray(pointer(request[HOSTS]), _MOST_HOSTS, numba.int64)
         form, geometry = np.zeros(_FORM_WORDS, np.int64), np.zeros((4, 5), np.int64)
         counts, length = np.ones(5, np.int64), np.zeros(3, np.int64)
-        request[FAILURE] = request[ADDRESS] = request[COUNT] = 0
+        request[FAILURE] = request[ADDRESS] = request[COUNT] = request[RUN_COUNT] = 0
         if not _decode(request, form, geometry[0], geometry[1], geometry[2], geometry[3]):
             return
         if not _measure(request, form, geometry, counts, length):

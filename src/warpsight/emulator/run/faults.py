@@ -29,6 +29,7 @@ _DESCRIPTIONS = {
     Fault.READ_ONLY: ("read-only", "write to constant memory"),
     Fault.SHARED_BOUNDS: ("shared-out-of-bounds", "access past the end of shared memory"),
     Fault.CLUSTER_RANK: ("cluster-rank", "access to shared memory of a block that is not in the cluster"),
+    Fault.TENSOR_RANGE: ("tensor-out-of-bounds", "copy past the end of the allocation in which the tensor begins"),
     Fault.TENSOR_MAP: ("tensor-map", "use of a value that is not a tensor map of the instruction's rank and mode"),
     Fault.LOCAL_BOUNDS: ("local-out-of-bounds", "access past the end of a thread's local memory"),
     Fault.PARAM_BOUNDS: ("param-out-of-bounds", "access past the end of the kernel's parameters"),
@@ -84,6 +85,7 @@ _REMEDY = {
     Fault.MISALIGNED: "access it at an address that is a multiple of the access's size",
     Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
     Fault.CLUSTER_RANK: "launch larger clusters (`cluster`), or take ranks below %cluster_nctarank",
+    Fault.TENSOR_RANGE: "give the tensor map the address, sizes and strides of the array",
     Fault.TENSOR_MAP: "pass a map that cuTensorMapEncodeTiled, Im2col or Im2colWide has made for this mode and as many dimensions",
     Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
     Fault.BREAKPOINT: "no debugger can continue here: compile the kernel without the breakpoint",
@@ -126,7 +128,7 @@ _UNSUPPORTED = {
     ),
 }
 _DEVICE = (Fault.OUT_OF_BOUNDS, Fault.MISALIGNED, Fault.READ_ONLY, Fault.USE_AFTER_FREE, Fault.DOUBLE_FREE, Fault.BAD_FREE,
-           Fault.UNWRITTEN)  # fmt: skip
+           Fault.UNWRITTEN, Fault.TENSOR_RANGE)  # fmt: skip
 _NO_ADDRESS = (Fault.TRAP, Fault.BREAKPOINT, Fault.ASSERTION, Fault.BARRIERS_DIFFER, Fault.WARP_INCOMPLETE, Fault.GROUP_INCOMPLETE)
 
 
