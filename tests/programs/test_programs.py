@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from programs_build import PTX, build, needs_nvcc, run, run_json
 
+from warpsight.analysis.report_data.program import program_report_data
+from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.program_run import predict_program
+from warpsight.pipeline.timeline import trace_events
+from warpsight.reports.html.page import checked_page
 from warpsight.reports.prediction import program_text
 from warpsight.traces.store import open_trace
 
 pytestmark = [pytest.mark.property, needs_nvcc]
+
+
+def run_here(gpu: str, folder: Path, *command: Path | str) -> tuple[dict[str, Any], str]:
+    """Result document and output of a program under `warpsight run`, in this process: starting another takes longer."""
+    printed = folder / "printed"
+    with printed.open("w") as out:
+        document = predict_program([str(word) for word in command], load_gpu(gpu), level="ptx", threads=1, stdout=out)
+    return document, printed.read_text()
 
 
 def test_program_with_memory_of_every_kind_verifies_itself() -> None:
@@ -78,9 +93,49 @@ def test_timeline_shows_what_was_on_each_stream(tmp_path: Path) -> None:
     busy = timeline["kernel_seconds"] + timeline["copy_seconds"]
     assert timeline["seconds"] == pytest.approx(copy["to"]) == pytest.approx(busy + timeline["idle_seconds"])
     events = json.loads(made.read_text())["traceEvents"]
-    assert [each["name"] for each in events if each["ph"] == "X"] == [fill["what"], "work", "work", copy["what"]]
+    assert [each["name"] for each in events if each["ph"] == "X"] == [
+        fill["what"], "work", "work", copy["what"], "wait for event 3",
+    ]  # fmt: skip
     shown = program_text(document)
     assert "|####" in shown and "1 copy of 16,384 bytes" in shown
+
+
+def test_timeline_shows_events_calls_of_the_host_graphs_and_barriers_of_the_grid(tmp_path: Path) -> None:
+    """By hand: the second stream begins when the event of the first is recorded, which is when its launch ends; the host issues the
+    graph when the second stream is done.
+    """
+    document, printed = run_here("a100", tmp_path, build("launches.cu"))
+    assert printed == "calls 1\n"
+    timeline = document["timeline"]
+    first, second = timeline["streams"]
+    work, *graphed = first["spans"]
+    (halves,) = second["spans"]
+    (recorded,) = first["marks"]
+    waited, called = second["marks"]
+    assert (recorded["what"], recorded["from"], recorded["to"]) == ("event recorded", work["to"], work["to"])
+    assert (waited["what"], waited["event"], waited["to"]) == ("wait for event", recorded["event"], work["to"])
+    assert (called["what"], called["from"]) == ("host function", work["to"])
+    assert halves["grid_barriers"] and halves["from"] == pytest.approx(work["to"])
+    assert "grid_barriers" not in work and [row["cooperative"] for row in document["launches"]] == [False, True] + 4 * [False]
+    of_stream, of_device = timeline["host"]
+    assert of_stream["what"] == "wait for stream" and of_stream["to"] == pytest.approx(halves["to"])
+    assert (of_device["what"], of_device["to"]) == ("wait for device", pytest.approx(timeline["seconds"]))
+    assert [span.get("graph") for span in graphed] == [1, 1, 2, 2] and "graph" not in work
+    once, again = timeline["graphs"]
+    assert (once["from"], again["to"]) == (pytest.approx(halves["to"]), graphed[-1]["to"])
+    events = json.loads(trace_events(timeline))["traceEvents"]
+    names, event = {(each["ph"], each["name"]) for each in events}, recorded["event"]
+    assert names > {
+        ("X", f"wait for event {event}"), ("i", f"event recorded {event}"), ("i", "host function"), ("X", "launch 2 of a graph"),
+    }  # fmt: skip
+    assert {each["args"]["name"] for each in events if each["ph"] == "M"} == {"host", "stream 3", "stream 4"}
+    shown = program_text(document)
+    assert re.search(r"3 \|#.*\| 5 kernels, 1 event recorded", shown)
+    assert re.search(r"4 \|.*\| 1 kernel, 1 with barriers of the grid, 1 wait for events, .*, 1 host function", shown)
+    assert re.search(r"host \|[ .]+\| 2 waits, ", shown) and "2 graph launches" in shown
+    page = checked_page(program_report_data(document), "run.json")
+    assert "1 recorded event, 1 stream wait, 1 host function, 2 graph launches, 1 cooperative launch" in page
+    assert ">host<" in page and "wait for stream" in page
 
 
 def test_short_launches_back_to_back_show_the_rate_at_which_the_host_issues_them() -> None:
@@ -111,6 +166,23 @@ def test_launches_that_repeat_are_sampled_and_the_total_is_as_if_all_were_predic
     assert sampled["totals"]["cycles"] == pytest.approx(exact["totals"]["cycles"], rel=5e-3)
     assert sampled["totals"]["scaled_error"] < 0.02 and exact["totals"]["scaled_error"] is None
     assert [each["warp_instructions"] for each in sampled["launches"]] == [each["warp_instructions"] for each in exact["launches"]]
+
+
+def test_launches_whose_counts_drift_with_the_data_are_recorded_again_and_steady_ones_are_not(tmp_path: Path) -> None:
+    """128 launches of one kernel with one shape. Memory says how many rounds a thread makes: in the first half always 100, in the
+    second as many more with each launch, so that its time grows and no sample from before tells it.
+    """
+    document, printed = run_here("mdm-pascal", tmp_path, build("launches.cu"), "drift")
+    rows = document["launches"]
+    assert printed == "rounds 740\n" and len({(tuple(row["grid"]), tuple(row["block"])) for row in rows}) == 1
+    steady, drifting = rows[:64], rows[64:]
+    assert len({row["warp_instructions"] for row in steady}) == 1
+    assert all(late["warp_instructions"] > early["warp_instructions"] for early, late in pairwise(drifting))
+    recorded = [[row["number"] for row in half if row["time"] == "predicted"] for half in (steady, drifting)]
+    assert len(recorded[0]) < 32 and recorded[0][:2] == [1, 2]
+    assert len(recorded[1]) > 48 and max(recorded[1]) > 120
+    work = [drifting[-1][key] / steady[0][key] for key in ("seconds", "warp_instructions")]
+    assert work[0] == pytest.approx(work[1], rel=0.05), "a launch of many rounds takes as much longer as it has more of them"
 
 
 def test_long_launches_are_predicted_from_sampled_waves_and_all_of_their_blocks_have_results() -> None:

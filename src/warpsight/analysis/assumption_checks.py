@@ -25,6 +25,7 @@ from warpsight.intervals.usage import atomics, path_use, without_conflicts
 from warpsight.models.interval_model import sms_with_clusters, waves_of
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
+from warpsight.traces.path_store import sums_of_paths
 from warpsight.traces.schema import WARP_SIZE, KernelTrace
 
 ABOVE, BELOW = "above", "below"
@@ -140,9 +141,7 @@ Floats = npt.NDArray[np.float64]
 
 def instructions_of_paths(trace: KernelTrace) -> Floats:
     """Warp instructions of each path, float64 [paths]."""
-    size = np.diff(trace.block_start)[trace.paths.block].astype(np.float64) * trace.paths.repeat
-    running = np.concatenate([[0.0], np.cumsum(size)])
-    return np.asarray(np.diff(running[trace.paths.offset]))
+    return sums_of_paths(trace.paths, np.diff(trace.block_start).astype(np.float64))
 
 
 @check(

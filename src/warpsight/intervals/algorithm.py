@@ -29,6 +29,7 @@ import numpy.typing as npt
 from warpsight.base.compiled import inlined, jit
 from warpsight.intervals.interval_profile import Floats
 from warpsight.isa.sass.native import BARRIERS, operand_cycles
+from warpsight.traces.path_store import pieces, sums_of_paths
 from warpsight.traces.schema import COPIES, GROUP_KINDS, NEXT_GROUP, PRODUCTS, READS, KernelTrace, StaticInstruction
 
 Ints = npt.NDArray[np.int32]
@@ -383,16 +384,14 @@ NO_WAITS = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
 
 def path_stats(trace: KernelTrace, walked: Steps, latency: Floats) -> PathStats:
     """Instructions and cycles of every distinct path, walked in full. `latency` float64 [instructions], cycles."""
-    paths = trace.paths
-    lengths = np.diff(trace.block_start).astype(np.int64)[paths.block] * paths.repeat
-    running = np.concatenate([[0], np.cumsum(lengths)])
-    ticks = np.zeros(len(paths), dtype=np.int64)
-    measure_paths(
-        plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
-        walked.destination, np.where(walked.ends, TICKS, 0), step_ticks(trace, walked, latency + 1.0), walked.registers,
-        walked.shared, walked.groups, ticks,
-    )  # fmt: skip
-    return PathStats(np.diff(running[paths.offset]), ticks / TICKS)
+    ticks, issues, after = np.zeros(len(trace.paths), np.int64), np.where(walked.ends, TICKS, 0), latency + 1.0
+    for part, paths in pieces(trace.paths):
+        measure_paths(
+            plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start,
+            walked.sources, walked.destination, issues, step_ticks(trace, walked, after), walked.registers, walked.shared,
+            walked.groups, ticks[part],
+        )  # fmt: skip
+    return PathStats(sums_of_paths(trace.paths, np.diff(trace.block_start).astype(np.int64)), ticks / TICKS)
 
 
 def path_intervals(

@@ -42,6 +42,7 @@ from warpsight.intervals.usage import (
     touched_bytes,
     without_conflicts,
 )
+from warpsight.traces.path_store import pieces, sums_of_paths
 from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace, StaticInstruction, products_are_awaited
 
 LOAD_STORE, BULK_COPIES = 0, 1  # units of an SM; the others are of its schedulers
@@ -111,12 +112,12 @@ def cycles_alone(
     """
     times = step_times(trace, walked, latency, port_cycles, gpu, answered)
     ticks, open_for = np.zeros((2, len(trace.paths)), dtype=np.int64)
-    paths = trace.paths
-    _walk(
-        plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
-        walked.destination, walked.kind, times, walked.registers, walked.shared, walked.groups, ticks,
-        open_for,
-    )  # fmt: skip
+    for part, paths in pieces(trace.paths):
+        _walk(
+            plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start,
+            walked.sources, walked.destination, walked.kind, times, walked.registers, walked.shared, walked.groups, ticks[part],
+            open_for[part],
+        )  # fmt: skip
     return ticks / TICKS, open_for / TICKS
 
 
@@ -487,5 +488,4 @@ def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times
         costs.append((np.array([each.get(op_class, 0) for each in pipes], dtype=np.float64), gpu.sm.schedulers))
     cost, parts = max(costs, key=lambda cost: float((cost[0] * times).sum()) / cost[1])
     of_block = np.add.reduceat(np.append(cost, 0.0), trace.block_start[:-1]) * (np.diff(trace.block_start) > 0)
-    running = np.concatenate([[0.0], np.cumsum(of_block[trace.paths.block] * trace.paths.repeat)])
-    return np.asarray(np.diff(running[trace.paths.offset])), parts
+    return sums_of_paths(trace.paths, of_block), parts

@@ -18,6 +18,7 @@ from warpsight.gpu.spec import CacheSpec, GpuSpec, pass_cycles, remote_pass_cycl
 from warpsight.intervals.algorithm import Longs, plain
 from warpsight.intervals.interval_profile import Activity, Floats, KernelCounts, LaunchTotals
 from warpsight.traces.events import EventReader, sectors_of_event
+from warpsight.traces.path_store import drop_pages, executions_of_blocks
 from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
 
 
@@ -38,18 +39,13 @@ def occurrences(trace: KernelTrace, warps: Longs, *, of_lanes: bool = False) -> 
 
     Of lanes those count that were active where the basic block began.
     """
-    paths = trace.paths
-    runs = np.repeat(warps, np.diff(paths.offset)) * paths.repeat * (paths.lanes.astype(np.int64) if of_lanes else 1)
-    per_block = np.zeros(len(trace.block_start) - 1, dtype=np.int64)
-    np.add.at(per_block, paths.block, runs)
+    per_block = executions_of_blocks(trace.paths, warps, len(trace.block_start) - 1, of_lanes=of_lanes)
     return np.repeat(per_block, np.diff(trace.block_start))
 
 
 def lane_executions(trace: KernelTrace, warps: Longs) -> Floats:
     """Active lanes summed over all warp executions of each pc, float64 [instructions]; `warps` as `path_use` gives them."""
-    runs = np.repeat(warps, np.diff(trace.paths.offset)) * trace.paths.repeat.astype(np.int64) * trace.paths.lanes
-    per_block = np.bincount(trace.paths.block, runs, len(trace.block_start) - 1)
-    return np.repeat(per_block, np.diff(trace.block_start))
+    return occurrences(trace, warps, of_lanes=True).astype(np.float64)
 
 
 # -- The memory requests of each instruction, from the counts of the caches: one definition for demands, intervals and explanations.
@@ -302,6 +298,7 @@ def trace_counts(trace: KernelTrace, gpu: GpuSpec, warps: Longs, blocks_per_sm: 
             plain(paths.repeat, np.int32), starts, table, plain(chunk.path, np.int32), plain(chunk.event_offset, np.int64),
             plain(chunk.events, np.uint8), plain(chunk.sector_offset, np.int64), plain(chunk.sectors, np.uint32), rule, sums,
         )  # fmt: skip
+        drop_pages(paths.block, paths.lanes, paths.repeat)
     coalesced, uncoalesced, transactions, access_bytes = sums.astype(np.float64).tolist()
     instructions, synchronizations = float(times.sum()), float(times[barriers].sum())
     totals = LaunchTotals(instructions, coalesced, uncoalesced, transactions, access_bytes, synchronizations)

@@ -25,6 +25,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.machine_code import OLDEST_GPU
 from warpsight.kernels.toolkit import parse_architecture
 from warpsight.pipeline.request import AUTO, CACHES_BEFORE, CARRIED, COLD, WARM, KernelRequest
+from warpsight.traces.path_store import pieces
 from warpsight.traces.schema import KernelTrace, StaticInstruction
 
 tracing: Any = lazy.load("warpsight.pipeline.tracing", suppress_warning=True)  # for the launch of a file alone
@@ -99,12 +100,14 @@ def trace_key(trace: KernelTrace) -> str:
     facts = (header.kernel, header.grid, header.block, header.static_shared_bytes, header.dynamic_shared_bytes,
              header.registers_per_thread, header.level, header.sampled_blocks, header.cluster)  # fmt: skip
     parts: list[str | bytes] = [repr(facts), _code_key(trace.instructions), trace.block_start.tobytes()]
-    paths = trace.paths
-    parts += [np.ascontiguousarray(each).tobytes() for each in (paths.offset, paths.block, paths.lanes, paths.repeat)]
+    parts += [_arrays_key(paths.offset, paths.block, paths.lanes, paths.repeat) for _, paths in pieces(trace.paths)]
     for chunk in trace.chunks:
-        streams = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
-        parts.append(content_key(*(np.ascontiguousarray(each).tobytes() for each in streams)))
+        parts.append(_arrays_key(chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors))
     return content_key(*parts)
+
+
+def _arrays_key(*arrays: npt.NDArray[Any]) -> str:
+    return content_key(*(np.ascontiguousarray(each).tobytes() for each in arrays))
 
 
 # -- Misses of a launch that begins in a state.

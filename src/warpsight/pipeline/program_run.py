@@ -167,7 +167,7 @@ class _LaunchPredictor(Observer):
         row: dict[str, Any] = {
             "number": launch.number, "kernel": launch.kernel, "grid": list(launch.launch.grid), "block": list(launch.launch.block),
             "shared_bytes": launch.launch.shared_bytes, "registers_per_thread": launch.registers.registers,
-            "warp_instructions": launch.warp_instructions,
+            "warp_instructions": launch.warp_instructions, "cooperative": launch.cooperative,
             **first,
             "trace": str(self._folder_of.get(launch.number, "")) or None,
             "others": [{"model": model, **other} for model, other in zip(self.models[1:], others, strict=True)],

@@ -39,6 +39,7 @@ from warpsight.programs.host import EndedProgram
 from warpsight.programs.modules import MODULE_ZONE, Kernel
 from warpsight.programs.session import MEMORY_BYTES, Observer, Span, execute_observed
 from warpsight.programs.torch_device import as_cuda_device
+from warpsight.programs.wire import Spent
 
 _SCRIPT, MODULE = ".py", "-m"
 _CALL_THE_DRIVER = {"numba", "cuda", "cupy", "pycuda"}  # packages that load libcuda.so.1, so that a program's host serves them
@@ -79,7 +80,7 @@ class ScriptDevice(Device):
             issued = (self.launches - 1) * self.gpu.dispatch.launch_interval_ns * 1e-9  # ahead of the GPU, as fast as can be
             start = max(self._end, issued)
             self._end = start + seconds
-            self._observer.spent(Span(os.getpid(), 1, start, self._end, self.launches))
+            self._observer.spent(Span(os.getpid(), 1, start, self._end, Spent.LAUNCHED, self.launches))
         except WarpsightError as error:
             self._observer.refused(self.launches, launch.name, error)
             raise

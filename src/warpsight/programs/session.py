@@ -36,7 +36,7 @@ from warpsight.kernels.registers import RegisterUse
 from warpsight.kernels.toolkit import Architecture, parse_architecture
 from warpsight.programs.checked import CheckedProgram
 from warpsight.programs.modules import HEAP_MOST_BYTES, HEAP_START, WORKSPACE, Kernel, Modules
-from warpsight.programs.wire import LAUNCH, PROTOCOL, SPAN, TOUCHED_FIELDS, Kind, SharedMemory, Status, Touching, Wire
+from warpsight.programs.wire import LAUNCH, PROTOCOL, SPAN, TOUCHED_FIELDS, Kind, SharedMemory, Spent, Status, Touching, Wire
 from warpsight.traces.schema import KernelTrace, TraceSink
 
 MEMORY_BYTES = 16 << 30
@@ -108,7 +108,7 @@ _OF_FAULT = {
 class ExecutedLaunch:
     """A launch that has been executed. `number` counts from 1 over the whole run; `arrays` are the sizes of what it points to, in
     bytes; `trace` is None where none was wanted. `touched` is the device memory that its last blocks have touched, as
-    `Observer.touched` has it, where the trace has sampled blocks alone.
+    `Observer.touched` has it, where the trace has sampled blocks alone. `cooperative`: its blocks may wait for each other.
     """
 
     number: int
@@ -119,6 +119,7 @@ class ExecutedLaunch:
     arrays: tuple[int, ...]
     trace: KernelTrace | None
     touched: npt.NDArray[np.int64] | None = None
+    cooperative: bool = False
 
 
 class SampledLaunch(NamedTuple):
@@ -128,22 +129,21 @@ class SampledLaunch(NamedTuple):
     since: int
 
 
-HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = range(1, 4)  # cudaMemcpyKind
-
-
 class Span(NamedTuple):
-    """What was on a stream of a process from `start` to `end`, in seconds: launch `number`, or if that is 0 a copy.
+    """What was on a stream of a process from `start` to `end`, in seconds, or on stream 0 what the host waited for.
 
-    A copy has a `direction` and `copied` bytes.
+    `number` is that of a launch, of an event, or of the stream that the host waited for. A copy has `copied` bytes. What belongs
+    to the launch of a graph has its number in `graph`.
     """
 
     process: int
     stream: int
     start: float
     end: float
+    kind: Spent
     number: int = 0
-    direction: int = 0
     copied: int = 0
+    graph: int = 0
 
 
 class Observer:
@@ -317,8 +317,8 @@ class Session:
         return Status.SUCCESS, b""
 
     def _timeline(self, payload: bytes) -> tuple[int, bytes]:
-        for kind, stream, number, copied, start, end in SPAN.iter_unpack(payload):
-            self._observer.spent(Span(self._process, stream, start, end, number, kind, copied))
+        for kind, stream, number, copied, graph, start, end in SPAN.iter_unpack(payload):
+            self._observer.spent(Span(self._process, stream, start, end, Spent(kind), number, copied, graph))
         return Status.SUCCESS, b""
 
     def _make_object(self, payload: bytes) -> tuple[int, bytes]:
@@ -359,13 +359,14 @@ class Session:
                 output=printed, out_of_bounds=observer.out_of_bounds, check=observer.check, order=observer.order,
                 found=lambda finding: observer.found(replace(finding, launch=number)),
             )
-            seconds = self._run(kernel, launch, parameters, allocations, options)
+            ran = self._run(kernel, launch, parameters, allocations, options)
+            seconds = self._observer.ran(replace(ran, cooperative=bool(cooperative)))
         except WarpsightError as error:
             self._refuse(self._counter[0], kernel.name, error)
             status = status_of(error)
         return status, struct.pack("<dq", seconds, self._counter[0]) + printed.getvalue().encode("utf-8", "surrogateescape")
 
-    def _run(self, kernel: Kernel, launch: Launch, parameters: bytes, allocations: int, options: RunOptions) -> float:
+    def _run(self, kernel: Kernel, launch: Launch, parameters: bytes, allocations: int, options: RunOptions) -> ExecutedLaunch:
         assert self._memory is not None
         table = self._memory.table(allocations)
         prepared = kernel.prepared_for(launch)
@@ -385,7 +386,7 @@ class Session:
         ran = execute_observed(self._observer, self._counter[0], kernel.name, kernel, launch, memory, self._limit, options)
         if self._checked is not None:
             self._checked.launched(prepared.function, self._objects)
-        return self._observer.ran(ran)
+        return ran
 
     def _refuse(self, number: int, kernel: str, error: WarpsightError) -> None:
         """Everything about a failure goes to the observer and to stderr; the program learns only the code."""

@@ -21,12 +21,12 @@ from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.run.memory import Arena, Written
 from warpsight.emulator.run.watch import NO_RESERVE
 
-PROTOCOL = 4
+PROTOCOL = 5
 TABLE_BYTES = 0x4000000
 HEAD = struct.Struct("<II")
 HELLO = struct.Struct("<IIQ")
 LAUNCH = struct.Struct("<15q")
-SPAN = struct.Struct("<4q2d")
+SPAN = struct.Struct("<5q2d")
 TOUCHED_FIELDS = 5  # address, pitch, bytes of a row, rows, and one of Touching
 SOCKET_VARIABLE, MEMORY_VARIABLE, CHECK_VARIABLE = "WARPSIGHT_SOCKET", "WARPSIGHT_MEMORY", "WARPSIGHT_CHECK"
 
@@ -37,6 +37,14 @@ class Kind(IntEnum):
     HELLO, LOAD, RESOLVE, LAUNCH, OCCUPANCY, RESET, MAKE_OBJECT, REMOVE_OBJECT, TOUCH = range(1, 10)
     FAILED, LEAKED, COPIED_OUT = range(10, 13)  # from programs that are checked
     TIMELINE, LINK = 13, 14
+
+
+class Spent(IntEnum):
+    """What a span of the timeline is: `enum span_kind` of `runtime/streams.c`. Copies are numbered as in cudaMemcpyKind."""
+
+    LAUNCHED, TO_DEVICE, TO_HOST, ON_DEVICE = range(4)
+    RECORDED, WAITED_FOR_EVENT, CALLED_HOST = range(16, 19)
+    HOST_WAITED_FOR_EVENT, HOST_WAITED_FOR_STREAM, HOST_WAITED_FOR_DEVICE = range(32, 35)
 
 
 class Touching(IntEnum):

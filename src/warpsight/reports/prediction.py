@@ -268,22 +268,44 @@ def _timeline(timeline: dict[str, Any], style: Style) -> list[str]:
         copied = sum(span.get("bytes", 0) for span in row["spans"])  # fills are copies too
         copies = counted(len(row["spans"]) - kernels, "copy")
         what = [counted(kernels, "kernel")] * (kernels > 0) + [f"{copies} of {copied:,} bytes"] * (kernels < len(row["spans"]))
-        lines.append(f"  {row['stream']:>8} |{_bar(row['spans'], total)}| {', '.join(what)}")
+        lines.append(f"  {row['stream']:>8} |{_bar(row['spans'], total)}| {', '.join(what + _marks(row, style))}")
     if len(timeline["streams"]) > _MOST_STREAMS:
         lines.append(f"  {'':<8} and {counted(len(timeline['streams']) - _MOST_STREAMS, 'stream')} more")
+    if waits := timeline["host"]:
+        waited = style.time(sum(wait["to"] - wait["from"] for wait in waits))
+        lines.append(f"  {'host':>8} |{_bar(waits, total, '.')}| {counted(len(waits), 'wait')}, {waited}")
+    if timeline["graphs"]:
+        lines.append(f"  {'':<8} {counted(len(timeline['graphs']), 'graph launch')}")
     return lines
 
 
-def _bar(spans: Sequence[dict[str, Any]], total: float) -> str:
-    """Equal parts of the time, each with what was there the longest: # a kernel, = a copy, or nothing."""
+def _marks(row: dict[str, Any], style: Style) -> list[str]:
+    """What else was on a stream: whole-grid barriers, events, waits for events, and functions of the host."""
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for mark in row["marks"]:
+        kinds.setdefault(mark["what"], []).append(mark)
+    grids = sum(span.get("grid_barriers", False) for span in row["spans"])
+    found = [f"{grids} with barriers of the grid"] * (grids > 0)
+    if recorded := kinds.get("event recorded"):
+        found.append(f"{counted(len(recorded), 'event')} recorded")
+    if waits := kinds.get("wait for event"):
+        waited = style.time(sum(wait["to"] - wait["from"] for wait in waits))
+        found.append(f"{counted(len(waits), 'wait')} for events, {waited}")
+    if called := kinds.get("host function"):
+        found.append(counted(len(called), "host function"))
+    return found
+
+
+def _bar(spans: Sequence[dict[str, Any]], total: float, other: str = "=") -> str:
+    """Equal parts of the time, each with what was there the longest: # a kernel, the `other` sign anything else, or nothing."""
     part = total / _BAR
     there = [[0.0, 0.0] for _ in range(_BAR)]
     for span in spans:
-        first, last = int(span["from"] / part), min(int(span["to"] / part), _BAR - 1)
+        first, last = max(int(span["from"] / part), 0), min(int(span["to"] / part), _BAR - 1)
         for k in range(first, last + 1):
             length = min(span["to"], (k + 1) * part) - max(span["from"], k * part)
             there[min(k, _BAR - 1)][span["what"] != "kernel"] += max(length, 0.0)
-    return "".join(" " if sum(each) < part / 2 else "#=" [each[1] > each[0]] for each in there)
+    return "".join(" " if sum(each) < part / 2 else f"#{other}"[each[1] > each[0]] for each in there)
 
 
 def _ended(document: dict[str, Any]) -> str:

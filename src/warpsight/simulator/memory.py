@@ -18,6 +18,7 @@ from warpsight.addressing.mapping import SET_INDEX_RULES, SLICE_INDEX_RULES
 from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import check_hierarchy, most_dirty, sector_groups
+from warpsight.caches.exact.program import path_entries
 from warpsight.gpu.occupancy import gpc_of_sms
 from warpsight.gpu.spec import (
     ISSUE_ONLY,
@@ -458,14 +459,14 @@ def new_memory(trace: KernelTrace, gpu: GpuSpec, machine: Numbers, code: Code) -
     `machine` has every field of `state.Machine`.
     """
     most = max(machine["sm_count"] * machine["schedulers"], machine["slices"], machine["channels"])
-    instructions, paths = len(code.rows), trace.paths
+    instructions = len(code.rows)
     memory = Memory(
-        State, path=len(paths.block), sms=machine["sm_count"], slices=machine["slices"], channels=machine["channels"], due=most,
+        State, sms=machine["sm_count"], slices=machine["slices"], channels=machine["channels"], due=most,
         due_bits=-(-most // 64), counters=instructions, stack=instructions, issues=machine["watch_room"],
         gpc_blocks=machine["gpcs"], residences=machine["blocks"] if machine["cluster_blocks"] > 1 else 1,
     )  # fmt: skip
     memory.root["machine"] = tuple(machine[name] for name in fields_of(Machine))
-    memory["path"]["block"], memory["path"]["lanes"], memory["path"]["repeat"] = paths.block, paths.lanes, paths.repeat
+    memory.put("path", path_entries(trace.paths))
     memory.put("code", code.rows)
     objects = barrier_objects(trace)
     numbers = np.full(NO_OBJECT + 1, -1, np.int32)

@@ -69,8 +69,11 @@ def barrier_objects(trace: KernelTrace) -> Longs:
     return np.array(sorted(found - {NO_OBJECT}), dtype=np.int64)
 
 
+_MOST_KEPT = 32 << 20  # bytes of the events of paths
+
+
 class EventReader:
-    """Reads the events of `trace`'s chunks. The events of a path are computed once."""
+    """Reads the events of `trace`'s chunks. The events of a path are computed once, unless there are many long ones."""
 
     def __init__(self, trace: KernelTrace) -> None:
         self._trace = trace
@@ -81,6 +84,7 @@ class EventReader:
         # memory instructions of basic block b are entries start[b] to start[b + 1] of `_memory`
         self._start = np.searchsorted(self._memory, np.asarray(trace.block_start)).astype(np.int64)
         self._paths: dict[int, Longs] = {}
+        self._kept_bytes = 0
 
     def read(self, chunk: TraceChunk) -> ChunkEvents:
         """The events of `chunk`, a consistent part of the trace."""
@@ -119,5 +123,9 @@ class EventReader:
             # a run with events has at least one in each repetition
             pc = self._memory[self._start[block[run]] + within % each[run]]
             width = self._width[pc]
-            self._paths[path] = np.stack([pc, run + runs.start, within // each[run], np.cumsum(width) - width])
+            found = np.stack([pc, run + runs.start, within // each[run], np.cumsum(width) - width])
+            if self._kept_bytes + found.nbytes > _MOST_KEPT:
+                self._paths, self._kept_bytes = {}, 0
+            self._paths[path] = found
+            self._kept_bytes += found.nbytes
         return self._paths[path]

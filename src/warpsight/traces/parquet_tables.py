@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warpsight.traces.path_store import pieces
 from warpsight.traces.schema import SCHEMA_VERSION, PathTable, StaticInstruction, TraceChunk
 from warpsight.traces.store_format import BLOCKS, INSTRUCTIONS, PATHS, WARPS, Pieces
 
@@ -63,11 +65,14 @@ def block_table(block_start: np.ndarray[Any, np.dtype[np.int32]]) -> Any:
     return pa.table({name: _flat(values, np.int32) for name, values in columns.items()}, schema=SCHEMAS[BLOCKS])
 
 
-def path_table(paths: PathTable) -> Any:
-    """One row per run of a path. A path without runs has no row."""
-    number = np.repeat(np.arange(len(paths), dtype=np.int32), np.diff(paths.offset))
-    columns = {"path": number, "block": paths.block, "lanes": paths.lanes, "repeat": paths.repeat}
-    return pa.table(columns, schema=SCHEMAS[PATHS])
+def path_tables(paths: PathTable) -> Iterator[Any]:
+    """One row per run of a path, in one table or several. A path without runs has no row."""
+    for part, piece in pieces(paths):
+        number = np.repeat(np.arange(part.start, part.stop, dtype=np.int32), np.diff(piece.offset))
+        columns = {"path": number, "block": piece.block, "lanes": piece.lanes, "repeat": piece.repeat}
+        yield pa.table(columns, schema=SCHEMAS[PATHS])
+    if not len(paths):
+        yield SCHEMAS[PATHS].empty_table()
 
 
 def warp_table(chunks: list[TraceChunk]) -> Any:
@@ -174,10 +179,11 @@ class TableFile:
         return self._pieces
 
 
-def write_table(path: Path, table: Any) -> Pieces:
-    """Write `table` as a file of one row group; its name says which table it is. Raises OSError if the disk refuses."""
+def write_tables(path: Path, tables: Iterable[Any]) -> Pieces:
+    """Write a file with a row group for each of `tables`; its name says which table it is. Raises OSError if the disk refuses."""
     file = TableFile(path)
-    file.write(table)
+    for table in tables:
+        file.write(table)
     return file.close()
 
 

@@ -1,5 +1,8 @@
 """The numbering of distinct paths, for every producer of a trace, and where they are kept: nearly every warp of a kernel whose
 branches follow its data has a path of its own.
+
+Long tables of paths lie in unnamed files, and no step copies all of them: they are read in `pieces`, whose pages are dropped from
+memory afterwards.
 """
 
 from __future__ import annotations
@@ -7,6 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -74,7 +78,38 @@ def number_paths(entries, offset, numbers, table, hashes, known_offset, known, k
     return known_count
 
 
+# -- Where long columns lie.
+
 _IN_MEMORY = 64 << 20  # bytes of a column; a longer one lies in a file, of which the system keeps in memory what is used
+
+
+def _in_file(file: IO[bytes], size: int) -> mmap.mmap:
+    """The first `size` bytes of `file`, zeros beyond its end. Raises UsageError if the disk refuses."""
+    try:
+        os.posix_fallocate(file.fileno(), 0, size)
+        return mmap.mmap(file.fileno(), size)
+    except OSError as error:
+        what = f"the paths of the warps cannot be written ({error.strerror or error})"
+        raise UsageError(what, place=tempfile.gettempdir(), remedy="name a folder with space left in TMPDIR") from None
+
+
+def room_for(count: int, dtype: Any) -> npt.NDArray[Any]:
+    """An array of `count` zeros, in an unnamed file if it is long. Raises UsageError if the disk refuses."""
+    size = count * np.dtype(dtype).itemsize
+    if size <= _IN_MEMORY:
+        return np.zeros(count, dtype)
+    with tempfile.TemporaryFile() as file:
+        return np.frombuffer(_in_file(file, size), dtype)
+
+
+def drop_pages(*arrays: npt.NDArray[Any]) -> None:
+    """Let the system take the memory of arrays that lie in files. They are read again from there when they are used."""
+    for array in arrays:
+        base: Any = array
+        while isinstance(base, np.ndarray):
+            base = base.base
+        if isinstance(base, memoryview) and isinstance(base.obj, mmap.mmap):
+            base.obj.madvise(mmap.MADV_DONTNEED)
 
 
 class _Column:
@@ -94,14 +129,9 @@ class _Column:
             grown[:used] = self.array[:used]
             self.array = grown
             return
-        try:
-            is_new = self._file is None
-            self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the column
-            os.posix_fallocate(self._file.fileno(), 0, size)
-            grown = np.frombuffer(mmap.mmap(self._file.fileno(), size), self.array.dtype)
-        except OSError as error:
-            what = f"the paths of the warps cannot be written ({error.strerror or error})"
-            raise UsageError(what, place=tempfile.gettempdir(), remedy="name a folder with space left in TMPDIR") from None
+        is_new = self._file is None
+        self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the column
+        grown = np.frombuffer(_in_file(self._file, size), self.array.dtype)
         if is_new:
             grown[:used] = self.array[:used]
         self.array = grown
@@ -126,6 +156,7 @@ class PathStore:
         known = tuple(column.array for column in self._columns)
         self._count = number_paths(entries, offset, numbers, self._table, self._hashes, self._offset, known, self._count)
         np.add.at(self._warps, numbers, 1)
+        drop_pages(*known)
         return numbers
 
     @property
@@ -156,7 +187,67 @@ class PathStore:
 
     def table_of(self, numbers: npt.NDArray[np.int64]) -> PathTable:
         """The paths with these `numbers`, at the cost of these alone."""
-        first, lengths = self._offset[numbers], self._offset[numbers + 1] - self._offset[numbers]
-        offset = np.concatenate([[0], np.cumsum(lengths)])
-        chosen = np.repeat(first - offset[:-1], lengths) + np.arange(offset[-1])
-        return PathTable(offset, *(column.array[chosen] for column in self._columns))
+        return selected(self.table(), numbers)
+
+
+# -- Reading a table in pieces, so that no step takes memory in proportion to all of it.
+
+_PIECE = 1 << 21  # runs
+
+
+def pieces(table: PathTable) -> Iterator[tuple[slice, PathTable]]:
+    """The table as parts of consecutive paths: which paths they are, and a table of them. Memory is that of one part."""
+    columns: list[npt.NDArray[Any]] = [table.block, table.lanes, table.repeat]
+    for part in _parts(table.offset):
+        low, high = int(table.offset[part.start]), int(table.offset[part.stop])
+        yield part, PathTable(table.offset[part.start : part.stop + 1] - low, *(column[low:high] for column in columns))
+        drop_pages(*columns)
+
+
+def _parts(offset: npt.NDArray[np.int64]) -> Iterator[slice]:
+    """Consecutive paths with `_PIECE` runs at most, or one path with more."""
+    first, count = 0, len(offset) - 1
+    while first < count:
+        end = max(first + 1, int(np.searchsorted(offset, offset[first] + _PIECE, side="right")) - 1)
+        yield slice(first, end)
+        first = end
+
+
+def sums_of_paths(table: PathTable, of_block: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The sum along each path of a number of each basic block (`of_block`), with repetitions: [paths] of its type."""
+    sums = np.zeros(len(table), of_block.dtype)
+    for part, piece in pieces(table):
+        running = np.concatenate([np.zeros(1, of_block.dtype), np.cumsum(of_block[piece.block] * piece.repeat)])
+        sums[part] = np.diff(running[piece.offset])
+    return sums
+
+
+def executions_of_blocks(
+    table: PathTable, warps: npt.NDArray[np.int64], blocks: int, *, of_lanes: bool = False
+) -> npt.NDArray[np.int64]:
+    """How often all warps together, or their active lanes, executed each basic block: int64 [blocks].
+
+    `warps` int64 [paths] is the number on each path.
+    """
+    times = np.zeros(blocks, np.int64)
+    for part, piece in pieces(table):
+        runs = np.repeat(warps[part], np.diff(piece.offset)) * piece.repeat
+        np.add.at(times, piece.block, runs * piece.lanes if of_lanes else runs)
+    return times
+
+
+def selected(table: PathTable, numbers: npt.NDArray[np.int64], moved: npt.NDArray[np.int64] | None = None) -> PathTable:
+    """The paths with these `numbers`, in this order; the basic blocks of each are `moved` on by so many, int64 [numbers]."""
+    first, lengths = table.offset[numbers], table.offset[numbers + 1] - table.offset[numbers]
+    offset = np.concatenate([[0], np.cumsum(lengths)])
+    old: list[npt.NDArray[Any]] = [table.block, table.lanes, table.repeat]
+    new = [room_for(int(offset[-1]), column.dtype) for column in old]
+    for part in _parts(offset):
+        low, high = int(offset[part.start]), int(offset[part.stop])
+        chosen = np.repeat(first[part] - offset[part], lengths[part]) + np.arange(low, high)
+        for into, column in zip(new, old, strict=True):
+            into[low:high] = column[chosen]
+        if moved is not None:
+            new[0][low:high] += np.repeat(moved[part], lengths[part])
+        drop_pages(*old, *new)
+    return PathTable(offset, *new)

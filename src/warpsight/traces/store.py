@@ -23,6 +23,7 @@ from warpsight.base.inputs import open_input
 from warpsight.base.outputs import folder_beside, put_in_place
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.traces.packing import Packed, unpacked
+from warpsight.traces.path_store import drop_pages, room_for
 from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 from warpsight.traces.store_format import (
     BLOCKS,
@@ -56,7 +57,7 @@ def open_trace(path: str | Path) -> KernelTrace:
         _check_size(folder / name, stored)
     instructions = _instructions(_small_table(folder / INSTRUCTIONS, stored), folder / INSTRUCTIONS)
     block_start = _block_start(_small_table(folder / BLOCKS, stored))
-    paths = _paths(_small_table(folder / PATHS, stored), stored.paths, stored.header.warps, folder / PATHS)
+    paths = _paths(folder / PATHS, stored)
     checker = ChunkChecker(stored.header, instructions, block_start, paths, str(folder))
     chunks = FolderChunks(folder, stored, checker)
     return KernelTrace(stored.header, instructions, block_start, paths, chunks, str(folder), stored.notes, stored.extra)
@@ -138,16 +139,23 @@ def _opened(path: Path, file: IO[bytes]) -> Any:
         _damaged(path, str(error))
 
 
-def _small_table(path: Path, stored: StoredHeader) -> Any:
+@contextmanager
+def _checked(path: Path, stored: StoredHeader) -> Iterator[Any]:
+    """The open Parquet file, of which every byte is what was written."""
     try:
         with open_input(path) as file:
             position = 0
             for piece in stored.files[path.name]:
                 _check_piece(path, file, position, piece)
                 position += piece[0]
-            return _opened(path, file).read(use_threads=False)
+            yield _opened(path, file)
     except parquet.DAMAGE as error:
         _damaged(path, str(error))
+
+
+def _small_table(path: Path, stored: StoredHeader) -> Any:
+    with _checked(path, stored) as file:
+        return file.read(use_threads=False)
 
 
 def _instructions(table: Any, path: Path) -> tuple[StaticInstruction, ...]:
@@ -166,14 +174,27 @@ def _block_start(table: Any) -> Any:
     return np.concatenate((first, end)).astype(np.int32)
 
 
-def _paths(table: Any, count: int, warps: int, path: Path) -> PathTable:
-    number = table.column("path").to_numpy()
-    if count > len(number) + warps:
-        _damaged(path, f"its header states {count:,} paths, more than its runs and warps can have")
-    if len(number) and (bool((np.diff(number) < 0).any()) or number[0] < 0 or number[-1] >= count):
-        _damaged(path, f"its runs are not in order of the {count} paths")
-    offset = np.searchsorted(number, np.arange(count + 1)).astype(np.int64)
-    return PathTable(offset, *(table.column(name).to_numpy().copy() for name in ("block", "lanes", "repeat")))
+def _paths(path: Path, stored: StoredHeader) -> PathTable:
+    count = stored.paths
+    with _checked(path, stored) as file:
+        runs = file.metadata.num_rows
+        if count > runs + stored.header.warps:
+            _damaged(path, f"its header states {count:,} paths, more than its runs and warps can have")
+        columns = {"block": room_for(runs, np.int32), "lanes": room_for(runs, np.uint8), "repeat": room_for(runs, np.int32)}
+        lengths, at, last = np.zeros(count, np.int64), 0, 0
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group, use_threads=False)
+            number = table.column("path").to_numpy()
+            if not len(number):
+                continue
+            if bool((np.diff(number) < 0).any()) or number[0] < last or number[-1] >= count:
+                _damaged(path, f"its runs are not in order of the {count} paths")
+            lengths[last:] += np.bincount(number - last, minlength=count - last)
+            for name, column in columns.items():
+                column[at : at + len(number)] = table.column(name).to_numpy()
+            drop_pages(*columns.values())
+            at, last = at + len(number), int(number[-1])
+    return PathTable(np.concatenate([[0], np.cumsum(lengths)]), *columns.values())
 
 
 def _damaged(path: Path, why: str) -> NoReturn:
@@ -236,13 +257,13 @@ class FolderSink:
         """Write what is left, rename the folder, and return the trace, opened for reading."""
         self._flush()
         small = {
-            INSTRUCTIONS: parquet.instruction_table(instructions),
-            BLOCKS: parquet.block_table(block_start),
-            PATHS: parquet.path_table(paths),
+            INSTRUCTIONS: [parquet.instruction_table(instructions)],
+            BLOCKS: [parquet.block_table(block_start)],
+            PATHS: parquet.path_tables(paths),
         }
         try:
             with _writing(self.path):
-                files = {name: parquet.write_table(self._folder / name, table) for name, table in small.items()}
+                files = {name: parquet.write_tables(self._folder / name, tables) for name, tables in small.items()}
                 files[WARPS] = self._warps_file.close()
                 write_header(self._folder / HEADER, StoredHeader(header, self.notes, self.extra, len(paths), files))
                 put_in_place(self._new, self.path)

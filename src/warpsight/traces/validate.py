@@ -13,6 +13,7 @@ import numpy.typing as npt
 from warpsight.base.compiled import jit
 from warpsight.base.errors import FormatError
 from warpsight.traces.events import sectors_of_event
+from warpsight.traces.path_store import drop_pages, pieces, sums_of_paths
 from warpsight.traces.schema import ACCESSES, WARP_SIZE, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 from warpsight.traces.store_format import REMEDY
 
@@ -88,14 +89,13 @@ class ChunkChecker:
             chunk.path, chunk.event_offset, chunk.events, self._paths.offset, self._paths.block, self._paths.repeat,
             self._shape_offset, self._shape_width, self._shape_counts,
         )  # fmt: skip
+        drop_pages(self._paths.block, self._paths.repeat)
         self._check_counts(np.diff(chunk.sector_offset), counted, first_warp, "sectors")
 
     def _per_path(self, per_block: Longs) -> Longs:
-        each = per_block[self._paths.block] * self._paths.repeat.astype(np.int64)
-        if float(each.astype(np.float64).sum()) > _LIMIT:
+        if float(sums_of_paths(self._paths, per_block.astype(np.float64)).sum()) > _LIMIT:
             self._fail("the paths repeat their blocks more often than can be counted")
-        total = np.concatenate((np.zeros(1, np.int64), np.cumsum(each)))
-        return np.diff(total[self._paths.offset])
+        return sums_of_paths(self._paths, per_block)
 
     def _check_instructions(self, instructions: tuple[StaticInstruction, ...]) -> None:
         for index, i in enumerate(instructions):
@@ -111,12 +111,13 @@ class ChunkChecker:
         if len(paths.lanes) != runs or len(paths.repeat) != runs:
             self._fail("the columns of the paths differ in length")
         self._check_offsets("path", paths.offset, len(paths), runs)
-        if not runs:
-            return
-        if int(paths.block.min()) < 0 or int(paths.block.max()) >= blocks:
-            self._fail(f"a path enters a basic block that is not among the {blocks} blocks")
-        if int(paths.lanes.max()) > WARP_SIZE or int(paths.repeat.min()) < 1:
-            self._fail(f"a path enters a basic block with more than {WARP_SIZE} lanes or less than once")
+        for _, piece in pieces(paths):
+            if not len(piece.block):
+                continue
+            if int(piece.block.min()) < 0 or int(piece.block.max()) >= blocks:
+                self._fail(f"a path enters a basic block that is not among the {blocks} blocks")
+            if int(piece.lanes.max()) > WARP_SIZE or int(piece.repeat.min()) < 1:
+                self._fail(f"a path enters a basic block with more than {WARP_SIZE} lanes or less than once")
 
     def _check_offsets(self, name: str, offset: Longs, rows: int, items: int) -> None:
         divides = rows >= 0 and len(offset) == rows + 1 and offset[0] == 0 and offset[-1] == items

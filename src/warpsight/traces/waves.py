@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.traces.packing import unpacked
-from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk
+from warpsight.traces.path_store import executions_of_blocks, selected
+from warpsight.traces.schema import ChunkSource, KernelTrace, StaticInstruction, TraceChunk
 
 
 def part_of(trace: KernelTrace, kept: npt.NDArray[np.bool_]) -> KernelTrace:
@@ -21,9 +22,8 @@ def part_of(trace: KernelTrace, kept: npt.NDArray[np.bool_]) -> KernelTrace:
     taken = np.zeros(len(trace.paths), np.int64)
     for chunk in chunks.packed():
         taken += np.bincount(chunk.path, minlength=len(taken))
-    table, sizes = trace.paths, np.diff(np.asarray(trace.block_start)).astype(np.int64)
-    of_runs = np.concatenate([[0], np.cumsum(sizes[table.block] * table.repeat)])
-    instructions = int((np.diff(of_runs[table.offset]) * taken).sum())
+    sizes = np.diff(np.asarray(trace.block_start)).astype(np.int64)
+    instructions = int(executions_of_blocks(trace.paths, taken, len(sizes)) @ sizes)
     header, blocks = trace.header, int(kept.sum())
     whole = instructions * header.blocks / blocks
     lanes = header.thread_instructions / header.warp_instructions
@@ -72,17 +72,14 @@ def labelled(trace: KernelTrace, label: npt.NDArray[np.int64]) -> KernelTrace:
     of their own. int64 [recorded blocks]. So whatever counts by instruction counts the blocks of each label apart.
     """
     labels = int(label.max()) + 1
-    code, table = trace.instructions, trace.paths
+    code = trace.instructions
     registers = 1 + max((r for i in code for r in i.sources + i.destinations), default=0)
     instructions = tuple(_moved(i, k * len(code), k * registers) for k in range(labels) for i in code)
     starts = np.asarray(trace.block_start)
     block_start = np.concatenate([*(starts[:-1] + k * len(code) for k in range(labels)), starts[-1:] + (labels - 1) * len(code)])
     chunks = _Labelled(trace, np.repeat(label, trace.header.warps_per_block))
-    number, path = np.divmod(chunks.pairs, len(table))
-    lengths = np.diff(table.offset)[path]
-    runs = np.repeat(table.offset[path] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-    blocks = (table.block[runs] + np.repeat(number, lengths) * (len(starts) - 1)).astype(np.int32)
-    paths = PathTable(np.concatenate([[0], np.cumsum(lengths)]), blocks, table.lanes[runs], table.repeat[runs])
+    number, path = np.divmod(chunks.pairs, len(trace.paths))
+    paths = selected(trace.paths, path, number * (len(starts) - 1))
     return replace(trace, instructions=instructions, block_start=block_start.astype(np.int32), paths=paths, chunks=chunks)
 
 

@@ -20,6 +20,7 @@ from warpsight.base.errors import FormatError
 from warpsight.base.records import Record, dtype_of, fields_of
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.packing import Loop, lengths, memory_rows
+from warpsight.traces.path_store import pieces
 from warpsight.traces.schema import KernelTrace, TraceChunk, TraceHeader
 
 Rows = npt.NDArray[Any]
@@ -83,7 +84,7 @@ class TraceWindow:
         offset, table, blocks = self._path_offset, self._trace.paths, len(self._trace.block_start) - 1
         if not len(offset) or offset[0] < 0 or offset[-1] > min(len(table.block), len(table.lanes), len(table.repeat)):
             raise _refusal(self._trace, f"the trace has paths outside of their {len(table.block)} entries")
-        if bool((np.diff(offset) < 0).any()) or (len(table.block) and not 0 <= table.block.min() <= table.block.max() < blocks):
+        if bool((np.diff(offset) < 0).any()) or not all(_within(each.block, blocks) for _, each in pieces(table)):
             raise _refusal(self._trace, f"the trace has paths that do not divide their entries, or leave its {blocks} basic blocks")
 
     def _refuse_outside(self, chunk: TraceChunk) -> None:
@@ -179,6 +180,10 @@ def _first_bad_loop(paths, rows, chunk, loops, inside):  # type: ignore[no-untyp
 def contradiction(trace: KernelTrace, warp: int) -> FormatError:
     """The error for a warp whose streams do not fit its path."""
     return _refusal(trace, f"warp {warp} has other events or sectors than its path requires")
+
+
+def _within(block: npt.NDArray[np.int32], blocks: int) -> bool:
+    return not len(block) or 0 <= int(block.min()) <= int(block.max()) < blocks
 
 
 def _refusal(trace: KernelTrace, what: str) -> FormatError:

@@ -10,6 +10,7 @@ from warpsight.analysis.report_data.kernel import PROGRAM_REPORT, report_head
 _NAMED, OTHER_KERNELS = 6, "other kernels"  # kernels that the timeline tells apart: those that take most time
 _MOST_STREAMS, _PARTS = 32, 1200  # the timeline has spans of at least such a part of its whole, in several streams of a larger one
 _WHOLE_STREAMS = 4
+_MARKS = {"event recorded": "recorded event", "wait for event": "stream wait", "host function": "host function"}
 
 
 def program_report_data(document: dict[str, Any]) -> dict[str, Any]:
@@ -17,8 +18,9 @@ def program_report_data(document: dict[str, Any]) -> dict[str, Any]:
 
     Its keys: `schema`, `kind`, `tool`, `title`, `gpu`, `model`, and `program`: what it was run with, `totals` and `kernels` as they
     are there, and `timeline`, if anything has a time: its seconds, and for the first streams (`more` are left out) `spans`, each
-    with `what` (a kernel or a kind of copy), `from`, `to`, and how `many` launches or copies it stands for. Raises KeyError,
-    TypeError and others for what is no such result.
+    with `what` (a kernel, a kind of copy, or a wait for an event), `from`, `to`, and how `many` of them it stands for; `host`, the
+    same of what the host of each process waited for; and `counts` of what takes no time. Raises KeyError, TypeError and others for
+    what is no such result.
     """
     title = f"{' '.join(document['command'])} on {document['gpu']}"
     kept = ("command", "level", "target", "caches_before", "totals", "kernels")
@@ -35,11 +37,33 @@ def _timeline(document: dict[str, Any]) -> dict[str, Any]:
     named = [entry["kernel"] for entry in document["kernels"][:_NAMED]]
     shown = timeline["streams"][:_MOST_STREAMS]
     least = timeline["seconds"] / _PARTS * max(1.0, len(shown) / _WHOLE_STREAMS)
+    waits = [wait for wait in timeline.get("host", ()) if wait["to"] > wait["from"]]
     return {
         **{key: value for key, value in timeline.items() if key.endswith("seconds")}, "named": named,
-        "streams": [row | {"spans": list(_joined(row["spans"], named, least))} for row in shown],
+        "streams": [
+            {"process": row["process"], "stream": row["stream"], "spans": list(_joined(_with_waits(row), named, least))}
+            for row in shown
+        ],
+        "host": [
+            {"process": process, "spans": list(_joined([each for each in waits if each["process"] == process], named, least))}
+            for process in dict.fromkeys(each["process"] for each in waits)
+        ],
+        "counts": _counts(timeline),
         "more": len(timeline["streams"]) - len(shown),
     }  # fmt: skip
+
+
+def _with_waits(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The launches and copies of a stream, and between them its waits for events."""
+    waits = [mark for mark in row.get("marks", ()) if mark["to"] > mark["from"]]
+    return sorted([*row["spans"], *waits], key=lambda each: float(each["from"]))
+
+
+def _counts(timeline: dict[str, Any]) -> dict[str, int]:
+    marks = [mark["what"] for row in timeline["streams"] for mark in row.get("marks", ())]
+    grids = sum(span.get("grid_barriers", False) for row in timeline["streams"] for span in row["spans"])
+    counts = {name: marks.count(what) for what, name in _MARKS.items()}
+    return counts | {"graph launch": len(timeline.get("graphs", ())), "cooperative launch": grids}
 
 
 def _joined(spans: Sequence[dict[str, Any]], named: Sequence[str], least: float) -> Iterator[dict[str, Any]]:

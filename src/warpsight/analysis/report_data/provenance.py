@@ -17,9 +17,11 @@ from warpsight.gpu.describe import describe, spec_hash
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.pipeline.provenance import TOOL
+from warpsight.traces.path_store import drop_pages
 
 # Packages that influence results: the kernel compiler, and the compilers of the emulator and the simulators.
 _PACKAGES = ("numpy", "numba", "llvmlite", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime")
+_HASHED_AT_ONCE = 1 << 21  # runs of paths
 
 
 def provenance(profiled: ProfiledTrace, gpu: GpuSpec, command: Sequence[str] = ()) -> dict[str, Any]:
@@ -60,7 +62,9 @@ def trace_hash(profiled: ProfiledTrace) -> str:
         ("<i4", trace.block_start), ("<i8", paths.offset), ("<i4", paths.block), ("u1", paths.lanes), ("<i4", paths.repeat),
     )  # fmt: skip
     for kind, table in tables:
-        whole.update(table.astype(kind).tobytes())
+        for first in range(0, len(table), _HASHED_AT_ONCE):
+            whole.update(table[first : first + _HASHED_AT_ONCE].astype(kind).tobytes())
+            drop_pages(table)
     # the chunk size depends on the producer's memory: each stream continues over all chunks
     streams = [hashlib.sha256() for _ in range(5)]
     for chunk in trace.chunks:

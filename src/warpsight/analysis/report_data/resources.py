@@ -19,7 +19,7 @@ from warpsight.equations import resources
 from warpsight.gpu.design import Design
 from warpsight.gpu.occupancy import block_limits, occupancy
 from warpsight.gpu.spec import GpuSpec, occupied, peak_flops
-from warpsight.intervals.usage import atomics, occurrences, path_use
+from warpsight.intervals.usage import atomics, lane_executions, occurrences, path_use
 from warpsight.isa.matrix_products import multiply_adds
 from warpsight.models.base import get_model
 from warpsight.pipeline.evaluate import ProfiledTrace
@@ -225,16 +225,13 @@ def operations(opcode: str) -> tuple[str, float]:
 
 def flops(trace: KernelTrace) -> dict[str, float]:
     """Operations of the whole launch by precision, with the lanes active at the entry of each basic block."""
-    warps, _ = path_use(trace)
-    runs = np.repeat(warps, np.diff(trace.paths.offset)) * trace.paths.repeat.astype(np.float64) * trace.paths.lanes
-    lanes = np.bincount(trace.paths.block, runs, len(trace.block_start) - 1)
+    lanes = lane_executions(trace, path_use(trace)[0])
     scale = trace.header.blocks / trace.header.recorded_blocks
     counts: dict[str, float] = {}
-    for block, (begin, end) in enumerate(zip(trace.block_start[:-1].tolist(), trace.block_start[1:].tolist(), strict=True)):
-        for instruction in trace.instructions[begin:end]:
-            precision, each = operations(instruction.opcode)
-            if each:
-                counts[precision] = counts.get(precision, 0.0) + each * float(lanes[block]) * scale
+    for instruction in trace.instructions:
+        precision, each = operations(instruction.opcode)
+        if each:
+            counts[precision] = counts.get(precision, 0.0) + each * float(lanes[instruction.pc]) * scale
     return {precision: count for precision, count in counts.items() if count}
 
 

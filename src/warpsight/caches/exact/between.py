@@ -21,9 +21,11 @@ from warpsight.caches.exact.lru import packed, unpacked
 from warpsight.caches.exact.state import NO_LINE, Line, State
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import sectors_of_event
+from warpsight.traces.path_store import drop_pages
 from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace
 
 L2Lines = npt.NDArray[Any]
+Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 
 _READ, _WRITTEN, _COVERED = 1, 2, 4  # through an L1; in part or not; readable afterwards, also if nobody reads it
@@ -77,8 +79,9 @@ def at_rest(lines: L2Lines) -> L2Lines:
 
 @kept_until_changed("traces/events.py")
 def _mark(
-    paths: tuple[Longs, Longs, Longs, Longs], warps: tuple[Longs, Longs, Longs], memory: tuple[Longs, Longs, Longs, Longs, Longs],
-    events: npt.NDArray[np.uint8], sectors: npt.NDArray[np.uint32], low: int, flags: npt.NDArray[np.uint8],
+    paths: tuple[Longs, Ints, npt.NDArray[np.uint8], Ints], warps: tuple[Longs, Longs, Longs],
+    memory: tuple[Longs, Longs, Longs, Longs, Longs], events: npt.NDArray[np.uint8], sectors: npt.NDArray[np.uint32],
+    low: int, flags: npt.NDArray[np.uint8],
 ) -> bool:
     """Mark the sectors of a chunk in `flags`, from sector `low` on; False if its streams do not fit the warps' paths.
 
@@ -128,9 +131,7 @@ def _footprint(trace: KernelTrace, aligned: int) -> tuple[int, npt.NDArray[np.ui
     None where they lie too far apart, or the trace contradicts itself.
     """
     memory, table = _memory_instructions(trace), trace.paths
-    columns = (table.offset, table.block, table.lanes, table.repeat)
-    offset, block, lanes, repeat = (np.asarray(each).astype(np.int64) for each in columns)
-    paths = (offset, block, lanes, repeat)
+    paths = np.asarray(table.offset, np.int64), table.block, table.lanes, table.repeat
     low, flags = 0, np.zeros(0, np.uint8)
     for chunk in trace.chunks:
         if len(chunk.sectors):
@@ -146,6 +147,7 @@ def _footprint(trace: KernelTrace, aligned: int) -> tuple[int, npt.NDArray[np.ui
         warps = (chunk.path.astype(np.int64), np.asarray(chunk.event_offset), np.asarray(chunk.sector_offset))
         if not _mark(paths, warps, memory, chunk.events, chunk.sectors, low, flags):
             return None
+        drop_pages(*paths)
     return low, flags
 
 

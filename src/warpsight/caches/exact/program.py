@@ -16,7 +16,8 @@ from warpsight.addressing.coalescing import packed_lines
 from warpsight.base.records import dtype_of
 from warpsight.caches.exact import state
 from warpsight.gpu.spec import GpuSpec
-from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
+from warpsight.traces.path_store import drop_pages, pieces, room_for
+from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, PathTable, StaticInstruction
 
 _ACCESS = {LOAD: state.IS_LOAD, STORE: state.IS_STORE, ATOMIC: state.IS_ATOMIC}
 
@@ -117,9 +118,17 @@ def program_of(trace: KernelTrace, gpu: GpuSpec, timed: bool) -> Program:
         )
         for i in code
     ]
-    path = np.zeros(len(trace.paths.block), dtype_of(state.PathEntry))
-    path["block"], path["lanes"], path["repeat"] = trace.paths.block, trace.paths.lanes, trace.paths.repeat
     return Program(
         np.array([*blocks, (len(stops), 0, 0)], dtype_of(state.BasicBlock)), np.array(stops, dtype_of(state.Stop)),
-        np.array(rows, dtype_of(state.Instruction)), path, len(loads),
+        np.array(rows, dtype_of(state.Instruction)), path_entries(trace.paths), len(loads),
     )
+
+
+def path_entries(paths: PathTable) -> Rows:
+    """The runs of all paths as records that compiled code walks, in a file where they are many."""
+    entries = room_for(len(paths.block), dtype_of(state.PathEntry))
+    for part, piece in pieces(paths):
+        into = entries[paths.offset[part.start] : paths.offset[part.stop]]
+        into["block"], into["lanes"], into["repeat"] = piece.block, piece.lanes, piece.repeat
+        drop_pages(entries)
+    return entries

@@ -33,6 +33,7 @@ from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.occupancy import gpc_of_sms, resident_clusters
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import most_sectors
+from warpsight.traces.path_store import drop_pages
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.window import TraceWindow, block_order, contradiction
 
@@ -133,6 +134,7 @@ def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None, o
             # behind it are all blocks that have not started: those of a cluster start together
             window.extend(memory["slots"], int(header.block_at(state["next_block"])) * header.warps_per_block)
             state["first_warp"], state["end_warp"] = window.first, window.end
+            drop_pages(memory["path"])
         elif outcome == BAD_TRACE:
             raise contradiction(trace, int(state["bad_warp"]))
         if progress is not None:

@@ -26,6 +26,7 @@ from warpsight.isa.ptx.program import Function
 from warpsight.isa.ptx.slicing import Sources
 from warpsight.kernels.launch import KernelSource, Launch, ScalarArgument
 from warpsight.traces.events import sectors_of_event
+from warpsight.traces.path_store import drop_pages
 from warpsight.traces.schema import ACCESSES, ATOMIC, LOAD, PathTable, StaticInstruction, TraceChunk
 
 _FIRST_SECTOR = ARENA_BASE // SECTOR_BYTES
@@ -133,10 +134,12 @@ class Independence:
 
     def _look(self, paths: PathTable, chunk: TraceChunk, first_block: int, guarded: npt.NDArray[np.bool_]) -> int:
         streams = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
-        return int(_look(
+        row = int(_look(
             (paths.offset, paths.block, paths.repeat), tuple(np.ascontiguousarray(each) for each in streams), first_block,
             self._per_block, self._table, self._users, guarded, self._seen,
         ))  # fmt: skip
+        drop_pages(paths.block, paths.repeat)
+        return row
 
     def unseen_stores(self) -> list[StaticInstruction]:
         """Stores and atomics to device memory that no block has executed."""

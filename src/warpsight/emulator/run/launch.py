@@ -54,7 +54,7 @@ from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse
 from warpsight.kernels.toolkit import Architecture
 from warpsight.traces.packing import Packer
-from warpsight.traces.path_store import LANES_SHIFT, PathStore
+from warpsight.traces.path_store import LANES_SHIFT, PathStore, executions_of_blocks
 from warpsight.traces.schema import KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader, TraceSink
 from warpsight.traces.store import SpillingSink
 
@@ -491,9 +491,6 @@ def trace_header(
 
 def _recorded(native: NativeKernel, paths: PathTable, warps: npt.NDArray[np.int64]) -> tuple[int, int]:
     """Warp instructions in the trace, and those times active lanes at the entry of their block."""
-    work = np.diff(native.graph.block_start).astype(np.int64)[paths.block] * paths.repeat
-    totals = []
-    for counts in (work, work * paths.lanes.astype(np.int64)):
-        per_path = np.add.reduceat(counts, paths.offset[:-1]) if len(counts) else np.zeros(len(paths), dtype=np.int64)
-        totals.append(int((per_path * warps).sum()))
-    return totals[0], totals[1]
+    sizes = np.diff(native.graph.block_start).astype(np.int64)
+    of_warps, of_lanes = (executions_of_blocks(paths, warps, len(sizes), of_lanes=each) for each in (False, True))
+    return int(of_warps @ sizes), int(of_lanes @ sizes)

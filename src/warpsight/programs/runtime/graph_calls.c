@@ -236,8 +236,15 @@ API error_t_ cudaGraphLaunch(struct graph *executable, void *stream)
         what.of.child = copy_graph(executable);
         return leave(what.of.child ? capture(stream, what) : MEMORY_ALLOCATION);
     }
+    if (status)
+        return leave(status);
+    begin_graph();
     leave(status);
-    return status ? status : run_graph(executable, stream);
+    status = run_graph(executable, stream);
+    enter_quietly();
+    end_graph();
+    leave(SUCCESS);
+    return status;
 }
 
 /* The node of an executable graph that was made of `node`. */

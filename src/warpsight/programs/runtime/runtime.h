@@ -111,7 +111,7 @@ struct module {
 
 struct captured { struct capture *by; struct node **after; size_t count; }; /* by NULL: it is not captured */
 struct stream { double clock; unsigned flags; int priority; uint64_t id; struct captured captured; };
-struct event { double time; bool recorded, timed; struct captured captured; };
+struct event { double time; bool recorded, timed; uint64_t id; struct captured captured; };
 
 /* link.c */
 error_t_ connect_emulator(void);
@@ -189,6 +189,8 @@ bool is_shared_stream(const struct stream *stream); /* a default stream, which n
 void spend(void *handle, double seconds); /* move the stream's clock on */
 void spend_launch(void *handle, double seconds, int64_t number); /* the same for a launch, which the host must have issued */
 void tell_timeline(void); /* what has been on the streams since the last time */
+void begin_graph(void); /* what is spent until `end_graph` belongs to the launch of a graph */
+void end_graph(void);
 void spend_copy(void *handle, size_t bytes, int kind);
 
 #endif

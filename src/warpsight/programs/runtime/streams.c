@@ -12,7 +12,7 @@ static struct stream legacy = {.clock = CLOCK_START, .id = 1};
 static struct stream per_thread = {.clock = CLOCK_START, .id = 2};
 static struct stream *all[STREAMS];
 static int made;
-static uint64_t next_id = 3;
+static uint64_t next_id = 3, next_event = 1;
 /* When the host can issue the next launch: it issues them ahead of the GPU, one after the other, and waits where the program does. */
 static double issue = CLOCK_START;
 
@@ -47,13 +47,21 @@ void spend(void *handle, double seconds)
     stream->clock += seconds;
 }
 
-/* What was on each stream and when, as `programs/wire.py` reads it: launches by their number, and copies. */
+/* What was on each stream and when, as `programs/wire.py` reads it: launches by their number, copies, events, calls of the host and
+ * its waits. `number` is that of the launch, the event or the stream waited for; `graph` that of the graph's launch, else 0. */
 #define TIMELINE 13
 #define MOST_SPANS 512
-enum span_kind { LAUNCHED = 0 }; /* else the direction of a copy */
+enum span_kind { /* from 1 to 3 the direction of a copy */
+    LAUNCHED = 0, RECORDED = 16, WAITED_FOR_EVENT, CALLED_HOST,
+    HOST_WAITED_FOR_EVENT = 32, HOST_WAITED_FOR_STREAM, HOST_WAITED_FOR_DEVICE
+};
 
-static struct span { int64_t kind, stream, number, bytes; double start, end; } spans[MOST_SPANS];
-static int span_count;
+static struct span { int64_t kind, stream, number, bytes, graph; double start, end; } spans[MOST_SPANS];
+static int span_count, graph_depth;
+static int64_t graph_launches;
+
+void begin_graph(void) { graph_launches += graph_depth++ == 0; }
+void end_graph(void) { graph_depth--; }
 
 void tell_timeline(void)
 {
@@ -62,20 +70,34 @@ void tell_timeline(void)
     span_count = 0;
 }
 
+static void add_span(struct span what)
+{
+    what.graph = graph_depth ? graph_launches : 0;
+    spans[span_count++] = what;
+    if (span_count == MOST_SPANS)
+        tell_timeline();
+}
+
 static void occupy(struct stream *stream, double seconds, struct span what)
 {
     what.stream = (int64_t)stream->id;
     what.start = stream->clock;
     what.end = stream->clock += seconds;
-    spans[span_count++] = what;
-    if (span_count == MOST_SPANS)
-        tell_timeline();
+    add_span(what);
 }
 
 static void wait_until(double time)
 {
     if (time > issue)
         issue = time;
+}
+
+/* The host waits in a call of its own. */
+static void host_waits(enum span_kind kind, uint64_t number, double time)
+{
+    double start = issue;
+    wait_until(time);
+    add_span((struct span){.kind = kind, .number = (int64_t)number, .start = start, .end = issue});
 }
 
 /* What the host issues on a stream does not begin before that. */
@@ -171,7 +193,7 @@ API error_t_ cudaStreamSynchronize(void *handle)
 {
     error_t_ status = known_uncaptured(handle);
     if (status == SUCCESS)
-        wait_until(stream_of(handle)->clock);
+        host_waits(HOST_WAITED_FOR_STREAM, stream_of(handle)->id, stream_of(handle)->clock);
     return leave(status);
 }
 
@@ -180,7 +202,7 @@ API error_t_ cudaStreamQuery(void *handle) { return leave(known_uncaptured(handl
 API error_t_ cudaDeviceSynchronize(void)
 {
     error_t_ status = enter();
-    wait_until(latest());
+    host_waits(HOST_WAITED_FOR_DEVICE, 0, latest());
     return leave(status);
 }
 
@@ -234,8 +256,11 @@ API error_t_ cudaStreamWaitEvent(void *handle, void *given, unsigned flags)
         return leave(capture_wait(handle, event));
     if (status == SUCCESS && is_captured(handle))
         return leave(flags & 1 ? capture(handle, (struct operation){.kind = WAIT_NODE, .of.event = given}) : 905); /* ...Isolation */
-    if (status == SUCCESS && event->recorded && event->time > stream_of(handle)->clock)
-        stream_of(handle)->clock = event->time;
+    if (status == SUCCESS && event->recorded) {
+        struct stream *stream = stream_of(handle);
+        double wait = event->time > stream->clock ? event->time - stream->clock : 0;
+        occupy(stream, wait, (struct span){.kind = WAITED_FOR_EVENT, .number = (int64_t)event->id});
+    }
     return leave(status);
 }
 
@@ -245,6 +270,7 @@ API error_t_ cudaStreamAddCallback(void *handle, void (*call)(void *, error_t_, 
     if (status == SUCCESS && (!call || flags))
         status = INVALID_VALUE;
     if (status == SUCCESS) {
+        occupy(issued(handle), 0, (struct span){.kind = CALLED_HOST});
         pause_lock();
         call(handle, SUCCESS, data);
         resume_lock();
@@ -260,6 +286,7 @@ API error_t_ cudaLaunchHostFunc(void *handle, void (*call)(void *), void *data)
     if (status == SUCCESS && is_captured(handle))
         return leave(capture(handle, (struct operation){.kind = HOST_NODE, .of.host = {call, data}}));
     if (status == SUCCESS) {
+        occupy(issued(handle), 0, (struct span){.kind = CALLED_HOST});
         pause_lock();
         call(data);
         resume_lock();
@@ -275,6 +302,7 @@ API error_t_ cudaEventCreateWithFlags(void **result, unsigned flags)
         if (!result || !event)
             return leave(result ? MEMORY_ALLOCATION : INVALID_VALUE);
         event->timed = !(flags & 2);
+        event->id = next_event++;
         *result = event;
     }
     return leave(status);
@@ -303,8 +331,10 @@ API error_t_ cudaEventRecord(void *given, void *handle)
         return leave(capture_event(handle, event));
     if (status == SUCCESS) {
         forget_captured(event);
-        event->time = issued(handle)->clock;
+        struct stream *stream = issued(handle);
+        event->time = stream->clock;
         event->recorded = true;
+        occupy(stream, 0, (struct span){.kind = RECORDED, .number = (int64_t)event->id});
     }
     return leave(status);
 }
@@ -332,7 +362,7 @@ API error_t_ cudaEventSynchronize(void *given)
     if (status == SUCCESS && !event)
         status = INVALID_HANDLE;
     if (status == SUCCESS)
-        wait_until(event->time);
+        host_waits(HOST_WAITED_FOR_EVENT, event->id, event->time);
     return leave(status);
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 from warpsight.base.units import duration
 from warpsight.reports.drawing.charts import Axis, Span, Spans
 from warpsight.reports.html.parts import drawn
+from warpsight.reports.terminal import counted
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _LEAST_NUMBER = 5.0  # on the axis at its end
@@ -26,25 +27,27 @@ def timeline(document: dict[str, Any]) -> dict[str, Any] | None:
     if not part:
         return None
     scale, unit = next((each for each in _UNITS if part["seconds"] >= _LEAST_NUMBER * each[0]), _UNITS[-1])
-    spans = [row["spans"] for row in part["streams"]]
+    rows = [*part["streams"], *part["host"]]
+    spans = [row["spans"] for row in rows]
     present = list(dict.fromkeys(span["what"] for row in spans for span in row))
     names = sorted(present, key=lambda name: (name not in part["named"], present.index(name)))
-    processes = len({row["process"] for row in part["streams"]})
+    processes = len({row["process"] for row in rows})
     chart = Spans(
         title=f"Streams of {document['title']}",
         axis=Axis("time", unit),
         end=part["seconds"] / scale,
-        rows=[f"process {row['process']}, stream {row['stream']}" if processes > 1 else f"stream {row['stream']}"
-              for row in part["streams"]],
+        rows=[f"process {row['process']}, " * (processes > 1) + (f"stream {row['stream']}" if "stream" in row else "host")
+              for row in rows],
         names=names,
         spans=[[Span(span["from"] / scale, span["to"] / scale, names.index(span["what"]), _tip(span)) for span in row]
                for row in spans],
     )  # fmt: skip
     shares = [(name, part[key] / part["seconds"]) for name, key in (
         ("kernels", "kernel_seconds"), ("copies and fills", "copy_seconds"), ("neither", "idle_seconds"))]  # fmt: skip
-    return {"part": part, "shares": shares, "drawing": drawn(chart)}
+    counts = [counted(count, name) for name, count in part["counts"].items() if count]
+    return {"part": part, "shares": shares, "drawing": drawn(chart), "counts": counts}
 
 
 def _tip(span: dict[str, Any]) -> str:
-    others = f" and others, {span['many']:,} launches or copies" if span["many"] > 1 else ""
+    others = f" and others, {span['many']:,} of these" if span["many"] > 1 else ""
     return f"{span['what']}{others}: {duration(span['to'] - span['from'])} from {duration(span['from'])}"
