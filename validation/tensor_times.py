@@ -17,8 +17,8 @@ import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, groupby
-from math import prod, sqrt
+from itertools import groupby
+from math import prod
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -27,6 +27,7 @@ import numpy as np
 
 import warpsight
 from marked_page import put
+from published_times import tau
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import peak_flops
 from warpsight.result.prediction import Prediction, relative_error
@@ -94,7 +95,7 @@ FORMATS = {  # of the kernels of gemm_mma_fp8.cu; a 4-bit number that is alone i
 }  # fmt: skip
 
 
-def predicted_on(trace: KernelTrace, gpu: str, *changes: str, before: str = "warm") -> Prediction:
+def predicted(trace: KernelTrace, gpu: str, *changes: str, before: str = "warm") -> Prediction:
     """A launch as `warpsight` predicts it, with further changes of the GPU's description; `before`: the L2's state."""
     name, _, known = GPUS[gpu]
     values = dict(change.split("=") for change in (*known, *changes))
@@ -102,22 +103,16 @@ def predicted_on(trace: KernelTrace, gpu: str, *changes: str, before: str = "war
     return warpsight.predict(trace, gpu=name, overrides=overrides, caches_before=before)
 
 
-def predicted(trace: KernelTrace, gpu: str, *changes: str, before: str = "warm") -> float:
-    """Its seconds."""
-    return predicted_on(trace, gpu, *changes, before=before).seconds
-
-
 def simulated(trace: KernelTrace, gpu: str) -> float | None:
     """Seconds in the simulator; None for a launch that is too large."""
-    name, _, known = GPUS[gpu]
-    small = trace.header.warp_instructions <= SIMULATED
-    return warpsight.simulate(trace, gpu=name, overrides=known).seconds if small else None
+    if trace.header.warp_instructions > SIMULATED:
+        return None
+    return warpsight.simulate(trace, gpu=GPUS[gpu][0], overrides=GPUS[gpu][2]).seconds
 
 
 def peak(gpu: str, stored: Format | None = None) -> float:
     """TFLOPS of the tensor cores with 32-bit sums, in FP16 or as the operands are stored."""
-    name, _, changes = GPUS[gpu]
-    spec = load_gpu(name, changes)
+    spec = load_gpu(GPUS[gpu][0], GPUS[gpu][2])
     if stored:
         of_a_scheduler = stored.multiplies / spec.initiation_cycles[stored.pipe]
         return 2e-12 * spec.sm_count * spec.sm.schedulers * spec.core_clock_hz * of_a_scheduler
@@ -126,12 +121,7 @@ def peak(gpu: str, stored: Format | None = None) -> float:
 
 
 def kept(
-    folder: Path,
-    name: str,
-    shape: tuple[int, int, int],
-    gpu: str,
-    result: type[np.generic],
-    stored: Format | None = None,
+    folder: Path, name: str, shape: tuple[int, int, int], gpu: str, result: type[np.generic], stored: Format | None = None,
     **launch: Any,
 ) -> KernelTrace:
     """The trace of a product of `shape` M, N, K, from `folder` if it is there. Raises AssertionError if the product is wrong.
@@ -284,15 +274,7 @@ def seconds_of(row: Row, sources: Path, folder: Path, *changes: str) -> tuple[fl
     trace = trace_of(row, shape, sources, folder)
     share = row.size**3 / prod(shape)
     reference = simulated(trace, row.gpu)
-    return predicted(trace, row.gpu, *changes) * share, reference and reference * share
-
-
-def kendall(first: list[float], second: list[float]) -> float:
-    """Kendall's tau-b of two lists of equal length."""
-    pairs = list(combinations(zip(first, second, strict=True), 2))
-    ordered = [((a[0] > b[0]) - (a[0] < b[0])) * ((a[1] > b[1]) - (a[1] < b[1])) for a, b in pairs]
-    untied = [sum(a[i] != b[i] for a, b in pairs) for i in range(2)]
-    return sum(ordered) / sqrt(untied[0] * untied[1])
+    return predicted(trace, row.gpu, *changes).seconds * share, reference and reference * share
 
 
 def _errors(values: list[float | None], published: float) -> str:
@@ -313,6 +295,12 @@ def rates_of(sources: Path, folder: Path) -> Rates:
     return found
 
 
+def _described(row: Row) -> str:
+    """The first cells of a row, up to the published rate."""
+    size = f"{row.size}{', slice' if row.sliced else ''}"
+    return f"| `{row.table}`, {row.line} | {row.part} | {row.gpu} | `{row.kernel}` | {size} | {row.tflops:.1f}"
+
+
 def ladder(found: Rates) -> str:
     """A line for each row."""
     lines = [
@@ -320,11 +308,7 @@ def ladder(found: Rates) -> str:
         "|---|---|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row, rates in found:
-        size = f"{row.size}{', slice' if row.sliced else ''}"
-        lines.append(
-            f"| `{row.table}`, {row.line} | {row.part} | {row.gpu} | `{row.kernel}` | {size} | {row.tflops:.1f} | "
-            f"{_errors(rates, row.tflops)} |"
-        )
+        lines.append(f"{_described(row)} | {_errors(rates, row.tflops)} |")
     return "\n".join(lines)
 
 
@@ -339,7 +323,7 @@ def taus(found: Rates) -> str:
         published, cells = [row.tflops for row, _ in members], []
         for column in range(2):
             rates = [rate for _, each in members if (rate := each[column]) is not None]
-            cells.append(f"{kendall(published, rates):+.2f}" if len(rates) == len(members) else "")
+            cells.append(f"{tau(published, rates):+.2f}" if len(rates) == len(members) else "")
         lines.append(f"| `{table}` | {size} | {len(members)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -369,14 +353,12 @@ def power(sources: Path, folder: Path) -> str:
         if row.gpu != TABLES[row.table] or row.size < LEAST_LIMITED:
             continue
         trace = trace_of(row, shape, sources, folder)
-        free, held = (predicted_on(trace, row.gpu, *changes) for changes in (("power.limit=0W",), ()))
+        free, held = (predicted(trace, row.gpu, *changes) for changes in (("power.limit=0W",), ()))
         clock = held.cycles / held.seconds
         rates = [2e-12 * prod(shape) / each.seconds for each in (free, held)]
         first, second = (relative_error(rate, row.tflops) for rate in rates)
         errors[row.part].append((abs(first), abs(second)))
-        size = f"{row.size}{', slice' if row.sliced else ''}"
-        lines.append(f"| `{row.table}`, {row.line} | {row.part} | {row.gpu} | `{row.kernel}` | {size} | {row.tflops:.1f} | "
-                     f"{_errors(list(rates), row.tflops)} | {clock / 1e9:.2f} GHz |")  # fmt: skip
+        lines.append(f"{_described(row)} | {_errors([*rates], row.tflops)} | {clock / 1e9:.2f} GHz |")
     sums = ("", *(f"{part}, {len(each)} rows: mean error {100 * mean(e for e, _ in each):.0f} % without the limit, "
                   f"{100 * mean(e for _, e in each):.0f} % with it." for part, each in errors.items()))  # fmt: skip
     return "\n".join([*lines, *sums])
@@ -429,7 +411,7 @@ class Tiling:
         return f"{self.m} x {self.n} x {self.k}, {self.warps_m} x {self.warps_n} warps, {self.stages} stages"
 
 
-# Kernels that were tuned: the best of these tilings is compared. Whether cuBLAS was asked for 16- or 32-bit sums is not said.
+# Whether cuBLAS was asked for 16- or 32-bit sums is not said.
 TILINGS = (Tiling(128, 256, 64, 2, 4, 3), Tiling(128, 128, 32, 2, 2, 4), Tiling(64, 128, 32, 2, 2, 4), Tiling(64, 64, 32, 2, 2, 5))
 
 
@@ -464,14 +446,9 @@ TUNED = [
     Tuned(4096, {"Triton": 220.0, "cuBLAS": 219.7}, TUTORIAL, 32, TILINGS[:1]),
     Tuned(1024, {"Triton 3.2": 97.54, "cuBLAS": 99.86}, "issue 7085 of `triton-lang/triton`"),
     Tuned(2048, {"Triton 3.5": 101.07, "cuBLAS": 143.40}, "issue 6523 of `triton-lang/triton`"),
-    Tuned(
-        4096,
-        {"cuBLAS": 230.0},
-        "README of `mli/transformers-benchmarks`, largest of several sizes",
-        tilings=TILINGS[:1],
-        before="warm",
-    ),
-]
+    Tuned(4096, {"cuBLAS": 230.0}, "README of `mli/transformers-benchmarks`, largest of several sizes", tilings=TILINGS[:1],
+          before="warm"),
+]  # fmt: skip
 
 
 def rate_of(each: Tuned, tiling: Tiling, folder: Path) -> float:
@@ -482,7 +459,7 @@ def rate_of(each: Tuned, tiling: Tiling, folder: Path) -> float:
         folder, name, shape, each.gpu, np.float16, source=KERNEL, kernel="gemm", block=32 * tiling.warps_m * tiling.warps_n,
         grid=each.size // tiling.m * (each.size // tiling.n), shared=tiling.shared_bytes, defines=tiling.defines,
     )  # fmt: skip
-    return 2e-12 * each.size**3 / predicted(trace, each.gpu, before=each.before)
+    return 2e-12 * each.size**3 / predicted(trace, each.gpu, before=each.before).seconds
 
 
 def tuned(folder: Path) -> str:
@@ -496,10 +473,8 @@ def tuned(folder: Path) -> str:
         rate, best = max(((rate_of(each, tiling, folder), tiling) for tiling in fitting), key=lambda pair: pair[0])
         assert rate <= peak(each.gpu), f"{each}: above the peak"
         for kernel, published in each.published.items():
-            lines.append(
-                f"| {each.gpu} | {each.size} | {each.part} | {kernel} | {published:.1f} | {best} | {_errors([rate], published)} | "
-                f"{each.source} |"
-            )
+            first = f"| {each.gpu} | {each.size} | {each.part} | {kernel} | {published:.1f} | {best}"
+            lines.append(f"{first} | {_errors([rate], published)} | {each.source} |")
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ import pytest
 from marked_page import get
 from program_times import COMMAND as OF_PROGRAMS
 from program_times import attention
+from published_times import tau
 from tensor_times import (
     COMMAND,
     FORMATS,
@@ -23,7 +24,6 @@ from tensor_times import (
     STEPS,
     TABLES,
     WORKSTATION,
-    kendall,
     peak,
     rows,
 )
@@ -99,7 +99,7 @@ def test_kernels_of_a_size_are_in_the_order_measured() -> None:
     assert taus.pop(("bench_phase3_session.csv", "512")) > 0  # FP8 and FP4 by 6 %
     assert taus.pop(("bench_mma_session.csv", "2048")) > 0.6  # two of these four by 4 %
     assert len(taus) == 5 and min(taus.values()) >= 0.8
-    assert kendall([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0]) == pytest.approx(4 / 6)
+    assert tau([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0]) == pytest.approx(4 / 6)
 
 
 def test_no_predicted_rate_exceeds_the_peak_and_errors_are_those_of_the_rates() -> None:
