@@ -268,13 +268,13 @@ def trace_of(row: Row, shape: tuple[int, int, int], sources: Path, folder: Path)
     )  # fmt: skip
 
 
-def seconds_of(row: Row, sources: Path, folder: Path, *changes: str) -> tuple[float, float | None]:
+def seconds_of(row: Row, sources: Path, folder: Path) -> tuple[float, float | None]:
     """Seconds as `warpsight` and the simulator predict them; of a slice those of the whole product, by its work."""
     shape = row.slice if row.sliced else (row.size,) * 3
     trace = trace_of(row, shape, sources, folder)
     share = row.size**3 / prod(shape)
     reference = simulated(trace, row.gpu)
-    return predicted(trace, row.gpu, *changes).seconds * share, reference and reference * share
+    return predicted(trace, row.gpu).seconds * share, reference and reference * share
 
 
 def _errors(values: list[float | None], published: float) -> str:
@@ -369,13 +369,19 @@ PROFILES = {"ncu_sm120_mma_warptile_8192.txt": "mma_warptile@s2"}  # the kernel'
 
 
 def profiled(sources: Path, folder: Path) -> str:
-    """Cycles that Nsight Compute counted, at the clock that it locked, and those predicted for that clock."""
+    """Cycles that Nsight Compute counted, at the clock that it locked, and those predicted for that clock.
+
+    From slices of one and of two depths: their blocks begin and end alike, and the difference is that of the further steps.
+    """
     lines = ["| profile | kernel | clock | cycles | `warpsight` | error |", "|---|---|---:|---:|---:|---:|"]
     for file, kernel in PROFILES.items():
         text = (sources / LADDER / "results" / file).read_text()
         counted, clock = (float(re.findall(rf"{name} +\w+ +([\d.]+)", text)[0]) for name in ("Elapsed Cycles", "SM Frequency"))
         row = next(row for row in rows(sources) if row.kernel == kernel)
-        cycles = seconds_of(row, sources, folder, *at_clock(clock))[0] * clock * 1e9
+        m, n, k = row.slice
+        traces = (trace_of(row, (m, n, depth), sources, folder) for depth in (k, 2 * k))
+        once, twice = (predicted(trace, row.gpu, *at_clock(clock)).cycles for trace in traces)
+        cycles = (once + (row.size / k - 1) * (twice - once)) * row.size**2 / (m * n)
         error = f"{100 * relative_error(cycles, counted):+.0f} %"
         lines.append(f"| `{file}` | `{kernel}` | {clock:.2f} GHz | {counted:,.0f} | {cycles:,.0f} | {error} |")
     return "\n".join(lines)
@@ -417,10 +423,7 @@ TILINGS = (Tiling(128, 256, 64, 2, 4, 3), Tiling(128, 128, 32, 2, 2, 4), Tiling(
 
 @dataclass(frozen=True)
 class Tuned:
-    """Published rates of tuned kernels for one M = N = K, by their name. `line` of a printed table, whose first size is line 2.
-
-    `before`: Triton's benchmark overwrites the L2 before each launch.
-    """
+    """Published rates of tuned kernels for one M = N = K, by their name. `line` of a printed table, whose first size is line 2."""
 
     size: int
     published: dict[str, float]
@@ -428,7 +431,7 @@ class Tuned:
     line: int = 2
     tilings: tuple[Tiling, ...] = TILINGS
     gpu: str = "A100"
-    before: str = "cold"
+    before: str = "cold"  # Triton's benchmark overwrites the L2 before each launch
 
     @property
     def part(self) -> str:
@@ -437,12 +440,9 @@ class Tuned:
 
 
 TUTORIAL = "documentation of Triton, tutorial 03"
+BY_LINE = {4: (512, 26.2, 26.2), 5: (640, 42.7, 42.7), 8: (1024, 99.9, 110.4), 9: (1152, 129.8, 135.7), 16: (2048, 190.7, 223.7)}
 TUNED = [
-    Tuned(512, {"Triton": 26.2, "cuBLAS": 26.2}, TUTORIAL, 4),
-    Tuned(640, {"Triton": 42.7, "cuBLAS": 42.7}, TUTORIAL, 5),
-    Tuned(1024, {"Triton": 99.9, "cuBLAS": 110.4}, TUTORIAL, 8),
-    Tuned(1152, {"Triton": 129.8, "cuBLAS": 135.7}, TUTORIAL, 9),
-    Tuned(2048, {"Triton": 190.7, "cuBLAS": 223.7}, TUTORIAL, 16),
+    *(Tuned(size, {"Triton": triton, "cuBLAS": cublas}, TUTORIAL, line) for line, (size, triton, cublas) in BY_LINE.items()),
     Tuned(4096, {"Triton": 220.0, "cuBLAS": 219.7}, TUTORIAL, 32, TILINGS[:1]),
     Tuned(1024, {"Triton 3.2": 97.54, "cuBLAS": 99.86}, "issue 7085 of `triton-lang/triton`"),
     Tuned(2048, {"Triton 3.5": 101.07, "cuBLAS": 143.40}, "issue 6523 of `triton-lang/triton`"),

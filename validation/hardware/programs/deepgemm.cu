@@ -1,8 +1,8 @@
 // Launches DeepGEMM's product of FP8 with scales (sm90_fp8_gemm_1d2d) once, and compares elements with the host's.
 // Usage: PROGRAM M. Exit status 0 and "CHECK PASS" if they agree within 1 %.
 //
-// Compiled with -DN= -DK= and what the library's heuristic selects for the shape on 132 SMs: -DBLOCK_M= -DBLOCK_N= -DSTAGES=
-// -DCLUSTER= (blocks that share a tile of the second operand's rows, 1 or 2) -DON_A= (1: that share a tile of the first one's).
+// Compiled with -DCOLUMNS= -DDEPTH= and what the library's heuristic selects for the shape on 132 SMs: -DTILE_M= -DTILE_N=
+// -DSTAGES= -DCLUSTER= (blocks that share a tile of the second operand's rows, 1 or 2) -DON_A= (1: that share a tile of the first one's).
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
@@ -15,9 +15,9 @@
 
 #include <deep_gemm/impls/sm90_fp8_gemm_1d2d.cuh>
 
-constexpr int BLOCK_K = 128, SMS = 132, COPYING = 128, MULTIPLYING = BLOCK_M <= 64 ? 128 : 256, CHECKED = 8000;
-constexpr int MODE_D = BLOCK_N % 64 == 0 ? 128 : BLOCK_N % 32 == 0 ? 64 : 32;  // bytes of the swizzle of the result
-constexpr int STEPS = (K + BLOCK_K - 1) / BLOCK_K;
+constexpr int BLOCK_K = 128, SMS = 132, COPYING = 128, MULTIPLYING = TILE_M <= 64 ? 128 : 256, CHECKED = 8000;
+constexpr int MODE_D = TILE_N % 64 == 0 ? 128 : TILE_N % 32 == 0 ? 64 : 32;  // bytes of the swizzle of the result
+constexpr int STEPS = (DEPTH + BLOCK_K - 1) / BLOCK_K;
 
 static int aligned(int value, int to) { return (value + to - 1) / to * to; }
 
@@ -58,10 +58,10 @@ template <class T> static T *copied(const std::vector<T> &values) {
 
 int main(int count, char **text) {
   if (count < 2) return 2;
-  const int m = std::atoi(text[1]), columns = aligned(m, 4);  // of the scales of A, which lie by step
-  std::vector<__nv_fp8_e4m3> a((size_t)m * K), b((size_t)N * K);
-  std::vector<float> scales_a((size_t)STEPS * columns), scales_b((size_t)((N + 127) / 128) * STEPS);
-  std::vector<__nv_bfloat16> d((size_t)m * N);
+  const int m = std::atoi(text[1]), width = aligned(m, 4);  // of the scales of A, which lie by step
+  std::vector<__nv_fp8_e4m3> a((size_t)m * DEPTH), b((size_t)COLUMNS * DEPTH);
+  std::vector<float> scales_a((size_t)STEPS * width), scales_b((size_t)((COLUMNS + 127) / 128) * STEPS);
+  std::vector<__nv_bfloat16> d((size_t)m * COLUMNS);
   for (auto &each : a) each = __nv_fp8_e4m3(random_number());
   for (auto &each : b) each = __nv_fp8_e4m3(random_number());
   for (auto &each : scales_a) each = 1.0f + 0.5f * random_number();
@@ -71,17 +71,17 @@ int main(int count, char **text) {
   auto *result = copied(d);
 
   const auto BYTES = CU_TENSOR_MAP_DATA_TYPE_UINT8, FLOATS = CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
-  const CUtensorMap map_a = map_of(BYTES, 1, first, K, m, BLOCK_K, BLOCK_M, BLOCK_K);
-  const CUtensorMap map_b = map_of(BYTES, 1, second, K, N, BLOCK_K, BLOCK_N, BLOCK_K);
-  const CUtensorMap map_d = map_of(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, result, N, m, BLOCK_N, BLOCK_M, MODE_D);
-  const CUtensorMap map_scales = map_of(FLOATS, 4, scales_first, columns, STEPS, BLOCK_M, 1, 0);
+  const CUtensorMap map_a = map_of(BYTES, 1, first, DEPTH, m, BLOCK_K, TILE_M, BLOCK_K);
+  const CUtensorMap map_b = map_of(BYTES, 1, second, DEPTH, COLUMNS, BLOCK_K, TILE_N, BLOCK_K);
+  const CUtensorMap map_d = map_of(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, result, COLUMNS, m, TILE_N, TILE_M, MODE_D);
+  const CUtensorMap map_scales = map_of(FLOATS, 4, scales_first, width, STEPS, TILE_M, 1, 0);
 
   auto kernel = &deep_gemm::sm90_fp8_gemm_1d2d_impl<
-      cute::UMMA::Major::K, 0, N, K, 1, BLOCK_M, BLOCK_N, BLOCK_K, BLOCK_K, BLOCK_K, MODE_D, STAGES, COPYING, MULTIPLYING, CLUSTER,
+      cute::UMMA::Major::K, 0, COLUMNS, DEPTH, 1, TILE_M, TILE_N, BLOCK_K, BLOCK_K, BLOCK_K, MODE_D, STAGES, COPYING, MULTIPLYING, CLUSTER,
       ON_A, SMS, deep_gemm::GemmType::Normal, cutlass::bfloat16_t, deep_gemm::epilogue::transform::EpilogueIdentity>;
-  const int scales = aligned(STEPS * 4 * (BLOCK_K % BLOCK_N == 0 ? 1 : 2), 8);
-  const int shared = aligned(BLOCK_M * BLOCK_N * 2, 1024) + 16 * 8 * 2 + scales +
-                     STAGES * ((BLOCK_M + BLOCK_N) * BLOCK_K + aligned(BLOCK_M * 4, 128));
+  const int scales = aligned(STEPS * 4 * (BLOCK_K % TILE_N == 0 ? 1 : 2), 8);
+  const int shared = aligned(TILE_M * TILE_N * 2, 1024) + 16 * 8 * 2 + scales +
+                     STAGES * ((TILE_M + TILE_N) * BLOCK_K + aligned(TILE_M * 4, 128));
   cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;
@@ -89,20 +89,20 @@ int main(int count, char **text) {
   cudaLaunchConfig_t launch = {};
   launch.gridDim = dim3(SMS), launch.blockDim = dim3(COPYING + MULTIPLYING), launch.dynamicSmemBytes = shared;
   launch.attrs = &cluster, launch.numAttrs = 1;
-  cudaError_t status = cudaLaunchKernelEx(&launch, kernel, scales_second, (int *)nullptr, (uint32_t)m, (uint32_t)N, (uint32_t)K,
+  cudaError_t status = cudaLaunchKernelEx(&launch, kernel, scales_second, (int *)nullptr, (uint32_t)m, (uint32_t)COLUMNS, (uint32_t)DEPTH,
                                           map_a, map_b, map_d, map_scales);
   if (status == cudaSuccess) status = cudaDeviceSynchronize();
   cudaMemcpy(d.data(), result, d.size() * sizeof(d[0]), cudaMemcpyDeviceToHost);
 
   double worst = 0, largest = 0;
   for (int each = 0; each < CHECKED; ++each) {
-    const size_t at = (size_t)each * (d.size() / CHECKED), row = at / N, column = at % N;
+    const size_t at = (size_t)each * (d.size() / CHECKED), row = at / COLUMNS, column = at % COLUMNS;
     double expected = 0;
     for (int step = 0; step < STEPS; ++step) {
       double sum = 0;
-      for (int k = step * BLOCK_K; k < std::min(K, (step + 1) * BLOCK_K); ++k)
-        sum += (double)(float)a[row * K + k] * (double)(float)b[column * K + k];
-      expected += sum * scales_a[(size_t)step * columns + row] * scales_b[column / 128 * STEPS + step];
+      for (int k = step * BLOCK_K; k < std::min(DEPTH, (step + 1) * BLOCK_K); ++k)
+        sum += (double)(float)a[row * DEPTH + k] * (double)(float)b[column * DEPTH + k];
+      expected += sum * scales_a[(size_t)step * width + row] * scales_b[column / 128 * STEPS + step];
     }
     worst = std::fmax(worst, std::fabs(expected - (double)__bfloat162float(d[at])));
     largest = std::fmax(largest, std::fabs(expected));
