@@ -118,21 +118,8 @@ def trace_of(row: Row, programs: Path, folder: Path) -> KernelTrace:
     name = GPUS[row.gpu][0]
     place = folder / "_".join(map(str, (name, row.program, *row.arguments)))
     if not place.is_dir():
-        command = [
-            sys.executable,
-            "-m",
-            "warpsight",
-            "run",
-            "--gpu",
-            name,
-            "--launches",
-            "1:1",
-            "--kernels",
-            row.kernel or ".",
-            "-o",
-        ]
-        command += [str(place), "--"]
-        command += [str(programs / row.program), *map(str, row.arguments)]
+        command = [sys.executable, "-m", "warpsight", "run", "--gpu", name, "--launches", "1:1", "--kernels", row.kernel or "."]
+        command += ["-o", str(place), "--", str(programs / row.program), *map(str, row.arguments)]
         ended = execute(command, programs, LONGEST)
         assert ended and ended[0] == 0 and "CHECK PASS" in ended[1], f"{place.name}: {ended}"
     found = [trace for each in sorted(place.iterdir()) if row.kernel in (trace := warpsight.load_trace(each)).header.kernel]
@@ -198,13 +185,11 @@ def main() -> None:
     if arguments.write and arguments.only:
         parser.error("--write needs all rows: leave out --only")
     with tempfile.TemporaryDirectory() as scratch:
-        folder = arguments.traces or Path(scratch)
-        found = {
-            row: rates_of(row, arguments.programs, folder) for row in (*attentions(), *products()) if arguments.only in row.program
-        }
+        folder, programs = (arguments.traces or Path(scratch)).resolve(), arguments.programs.resolve()
+        found = {row: rates_of(row, programs, folder) for row in (*attentions(), *products()) if arguments.only in row.program}
         tables = {"programs": table(found)}
         if arguments.only in "cutlass_sm90":
-            tables["program cycles"] = cycles(arguments.programs, folder)
+            tables["program cycles"] = cycles(programs, folder)
     print(*tables.values(), sep="\n\n")
     if arguments.write:
         put(PAGE, COMMAND, tables)

@@ -17,8 +17,8 @@ import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, groupby
-from math import prod, sqrt
+from itertools import groupby
+from math import prod
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -27,6 +27,7 @@ import numpy as np
 
 import warpsight
 from marked_page import put
+from published_times import tau
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import peak_flops
 from warpsight.result.prediction import Prediction, relative_error
@@ -94,7 +95,7 @@ FORMATS = {  # of the kernels of gemm_mma_fp8.cu; a 4-bit number that is alone i
 }  # fmt: skip
 
 
-def predicted_on(trace: KernelTrace, gpu: str, *changes: str, before: str = "warm") -> Prediction:
+def predicted(trace: KernelTrace, gpu: str, *changes: str, before: str = "warm") -> Prediction:
     """A launch as `warpsight` predicts it, with further changes of the GPU's description; `before`: the L2's state."""
     name, _, known = GPUS[gpu]
     values = dict(change.split("=") for change in (*known, *changes))
@@ -102,22 +103,16 @@ def predicted_on(trace: KernelTrace, gpu: str, *changes: str, before: str = "war
     return warpsight.predict(trace, gpu=name, overrides=overrides, caches_before=before)
 
 
-def predicted(trace: KernelTrace, gpu: str, *changes: str, before: str = "warm") -> float:
-    """Its seconds."""
-    return predicted_on(trace, gpu, *changes, before=before).seconds
-
-
 def simulated(trace: KernelTrace, gpu: str) -> float | None:
     """Seconds in the simulator; None for a launch that is too large."""
-    name, _, known = GPUS[gpu]
-    small = trace.header.warp_instructions <= SIMULATED
-    return warpsight.simulate(trace, gpu=name, overrides=known).seconds if small else None
+    if trace.header.warp_instructions > SIMULATED:
+        return None
+    return warpsight.simulate(trace, gpu=GPUS[gpu][0], overrides=GPUS[gpu][2]).seconds
 
 
 def peak(gpu: str, stored: Format | None = None) -> float:
     """TFLOPS of the tensor cores with 32-bit sums, in FP16 or as the operands are stored."""
-    name, _, changes = GPUS[gpu]
-    spec = load_gpu(name, changes)
+    spec = load_gpu(GPUS[gpu][0], GPUS[gpu][2])
     if stored:
         of_a_scheduler = stored.multiplies / spec.initiation_cycles[stored.pipe]
         return 2e-12 * spec.sm_count * spec.sm.schedulers * spec.core_clock_hz * of_a_scheduler
@@ -126,12 +121,7 @@ def peak(gpu: str, stored: Format | None = None) -> float:
 
 
 def kept(
-    folder: Path,
-    name: str,
-    shape: tuple[int, int, int],
-    gpu: str,
-    result: type[np.generic],
-    stored: Format | None = None,
+    folder: Path, name: str, shape: tuple[int, int, int], gpu: str, result: type[np.generic], stored: Format | None = None,
     **launch: Any,
 ) -> KernelTrace:
     """The trace of a product of `shape` M, N, K, from `folder` if it is there. Raises AssertionError if the product is wrong.
@@ -278,21 +268,13 @@ def trace_of(row: Row, shape: tuple[int, int, int], sources: Path, folder: Path)
     )  # fmt: skip
 
 
-def seconds_of(row: Row, sources: Path, folder: Path, *changes: str) -> tuple[float, float | None]:
+def seconds_of(row: Row, sources: Path, folder: Path) -> tuple[float, float | None]:
     """Seconds as `warpsight` and the simulator predict them; of a slice those of the whole product, by its work."""
     shape = row.slice if row.sliced else (row.size,) * 3
     trace = trace_of(row, shape, sources, folder)
     share = row.size**3 / prod(shape)
     reference = simulated(trace, row.gpu)
-    return predicted(trace, row.gpu, *changes) * share, reference and reference * share
-
-
-def kendall(first: list[float], second: list[float]) -> float:
-    """Kendall's tau-b of two lists of equal length."""
-    pairs = list(combinations(zip(first, second, strict=True), 2))
-    ordered = [((a[0] > b[0]) - (a[0] < b[0])) * ((a[1] > b[1]) - (a[1] < b[1])) for a, b in pairs]
-    untied = [sum(a[i] != b[i] for a, b in pairs) for i in range(2)]
-    return sum(ordered) / sqrt(untied[0] * untied[1])
+    return predicted(trace, row.gpu).seconds * share, reference and reference * share
 
 
 def _errors(values: list[float | None], published: float) -> str:
@@ -313,6 +295,12 @@ def rates_of(sources: Path, folder: Path) -> Rates:
     return found
 
 
+def _described(row: Row) -> str:
+    """The first cells of a row, up to the published rate."""
+    size = f"{row.size}{', slice' if row.sliced else ''}"
+    return f"| `{row.table}`, {row.line} | {row.part} | {row.gpu} | `{row.kernel}` | {size} | {row.tflops:.1f}"
+
+
 def ladder(found: Rates) -> str:
     """A line for each row."""
     lines = [
@@ -320,11 +308,7 @@ def ladder(found: Rates) -> str:
         "|---|---|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row, rates in found:
-        size = f"{row.size}{', slice' if row.sliced else ''}"
-        lines.append(
-            f"| `{row.table}`, {row.line} | {row.part} | {row.gpu} | `{row.kernel}` | {size} | {row.tflops:.1f} | "
-            f"{_errors(rates, row.tflops)} |"
-        )
+        lines.append(f"{_described(row)} | {_errors(rates, row.tflops)} |")
     return "\n".join(lines)
 
 
@@ -339,7 +323,7 @@ def taus(found: Rates) -> str:
         published, cells = [row.tflops for row, _ in members], []
         for column in range(2):
             rates = [rate for _, each in members if (rate := each[column]) is not None]
-            cells.append(f"{kendall(published, rates):+.2f}" if len(rates) == len(members) else "")
+            cells.append(f"{tau(published, rates):+.2f}" if len(rates) == len(members) else "")
         lines.append(f"| `{table}` | {size} | {len(members)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -369,14 +353,12 @@ def power(sources: Path, folder: Path) -> str:
         if row.gpu != TABLES[row.table] or row.size < LEAST_LIMITED:
             continue
         trace = trace_of(row, shape, sources, folder)
-        free, held = (predicted_on(trace, row.gpu, *changes) for changes in (("power.limit=0W",), ()))
+        free, held = (predicted(trace, row.gpu, *changes) for changes in (("power.limit=0W",), ()))
         clock = held.cycles / held.seconds
         rates = [2e-12 * prod(shape) / each.seconds for each in (free, held)]
         first, second = (relative_error(rate, row.tflops) for rate in rates)
         errors[row.part].append((abs(first), abs(second)))
-        size = f"{row.size}{', slice' if row.sliced else ''}"
-        lines.append(f"| `{row.table}`, {row.line} | {row.part} | {row.gpu} | `{row.kernel}` | {size} | {row.tflops:.1f} | "
-                     f"{_errors(list(rates), row.tflops)} | {clock / 1e9:.2f} GHz |")  # fmt: skip
+        lines.append(f"{_described(row)} | {_errors([*rates], row.tflops)} | {clock / 1e9:.2f} GHz |")
     sums = ("", *(f"{part}, {len(each)} rows: mean error {100 * mean(e for e, _ in each):.0f} % without the limit, "
                   f"{100 * mean(e for _, e in each):.0f} % with it." for part, each in errors.items()))  # fmt: skip
     return "\n".join([*lines, *sums])
@@ -387,13 +369,19 @@ PROFILES = {"ncu_sm120_mma_warptile_8192.txt": "mma_warptile@s2"}  # the kernel'
 
 
 def profiled(sources: Path, folder: Path) -> str:
-    """Cycles that Nsight Compute counted, at the clock that it locked, and those predicted for that clock."""
+    """Cycles that Nsight Compute counted, at the clock that it locked, and those predicted for that clock.
+
+    From slices of one and of two depths: their blocks begin and end alike, and the difference is that of the further steps.
+    """
     lines = ["| profile | kernel | clock | cycles | `warpsight` | error |", "|---|---|---:|---:|---:|---:|"]
     for file, kernel in PROFILES.items():
         text = (sources / LADDER / "results" / file).read_text()
         counted, clock = (float(re.findall(rf"{name} +\w+ +([\d.]+)", text)[0]) for name in ("Elapsed Cycles", "SM Frequency"))
         row = next(row for row in rows(sources) if row.kernel == kernel)
-        cycles = seconds_of(row, sources, folder, *at_clock(clock))[0] * clock * 1e9
+        m, n, k = row.slice
+        traces = (trace_of(row, (m, n, depth), sources, folder) for depth in (k, 2 * k))
+        once, twice = (predicted(trace, row.gpu, *at_clock(clock)).cycles for trace in traces)
+        cycles = (once + (row.size / k - 1) * (twice - once)) * row.size**2 / (m * n)
         error = f"{100 * relative_error(cycles, counted):+.0f} %"
         lines.append(f"| `{file}` | `{kernel}` | {clock:.2f} GHz | {counted:,.0f} | {cycles:,.0f} | {error} |")
     return "\n".join(lines)
@@ -429,16 +417,13 @@ class Tiling:
         return f"{self.m} x {self.n} x {self.k}, {self.warps_m} x {self.warps_n} warps, {self.stages} stages"
 
 
-# Kernels that were tuned: the best of these tilings is compared. Whether cuBLAS was asked for 16- or 32-bit sums is not said.
+# Whether cuBLAS was asked for 16- or 32-bit sums is not said.
 TILINGS = (Tiling(128, 256, 64, 2, 4, 3), Tiling(128, 128, 32, 2, 2, 4), Tiling(64, 128, 32, 2, 2, 4), Tiling(64, 64, 32, 2, 2, 5))
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """Published rates of tuned kernels for one M = N = K, by their name. `line` of a printed table, whose first size is line 2.
-
-    `before`: Triton's benchmark overwrites the L2 before each launch.
-    """
+    """Published rates of tuned kernels for one M = N = K, by their name. `line` of a printed table, whose first size is line 2."""
 
     size: int
     published: dict[str, float]
@@ -446,7 +431,7 @@ class Tuned:
     line: int = 2
     tilings: tuple[Tiling, ...] = TILINGS
     gpu: str = "A100"
-    before: str = "cold"
+    before: str = "cold"  # Triton's benchmark overwrites the L2 before each launch
 
     @property
     def part(self) -> str:
@@ -455,23 +440,15 @@ class Tuned:
 
 
 TUTORIAL = "documentation of Triton, tutorial 03"
+BY_LINE = {4: (512, 26.2, 26.2), 5: (640, 42.7, 42.7), 8: (1024, 99.9, 110.4), 9: (1152, 129.8, 135.7), 16: (2048, 190.7, 223.7)}
 TUNED = [
-    Tuned(512, {"Triton": 26.2, "cuBLAS": 26.2}, TUTORIAL, 4),
-    Tuned(640, {"Triton": 42.7, "cuBLAS": 42.7}, TUTORIAL, 5),
-    Tuned(1024, {"Triton": 99.9, "cuBLAS": 110.4}, TUTORIAL, 8),
-    Tuned(1152, {"Triton": 129.8, "cuBLAS": 135.7}, TUTORIAL, 9),
-    Tuned(2048, {"Triton": 190.7, "cuBLAS": 223.7}, TUTORIAL, 16),
+    *(Tuned(size, {"Triton": triton, "cuBLAS": cublas}, TUTORIAL, line) for line, (size, triton, cublas) in BY_LINE.items()),
     Tuned(4096, {"Triton": 220.0, "cuBLAS": 219.7}, TUTORIAL, 32, TILINGS[:1]),
     Tuned(1024, {"Triton 3.2": 97.54, "cuBLAS": 99.86}, "issue 7085 of `triton-lang/triton`"),
     Tuned(2048, {"Triton 3.5": 101.07, "cuBLAS": 143.40}, "issue 6523 of `triton-lang/triton`"),
-    Tuned(
-        4096,
-        {"cuBLAS": 230.0},
-        "README of `mli/transformers-benchmarks`, largest of several sizes",
-        tilings=TILINGS[:1],
-        before="warm",
-    ),
-]
+    Tuned(4096, {"cuBLAS": 230.0}, "README of `mli/transformers-benchmarks`, largest of several sizes", tilings=TILINGS[:1],
+          before="warm"),
+]  # fmt: skip
 
 
 def rate_of(each: Tuned, tiling: Tiling, folder: Path) -> float:
@@ -482,7 +459,7 @@ def rate_of(each: Tuned, tiling: Tiling, folder: Path) -> float:
         folder, name, shape, each.gpu, np.float16, source=KERNEL, kernel="gemm", block=32 * tiling.warps_m * tiling.warps_n,
         grid=each.size // tiling.m * (each.size // tiling.n), shared=tiling.shared_bytes, defines=tiling.defines,
     )  # fmt: skip
-    return 2e-12 * each.size**3 / predicted(trace, each.gpu, before=each.before)
+    return 2e-12 * each.size**3 / predicted(trace, each.gpu, before=each.before).seconds
 
 
 def tuned(folder: Path) -> str:
@@ -496,10 +473,8 @@ def tuned(folder: Path) -> str:
         rate, best = max(((rate_of(each, tiling, folder), tiling) for tiling in fitting), key=lambda pair: pair[0])
         assert rate <= peak(each.gpu), f"{each}: above the peak"
         for kernel, published in each.published.items():
-            lines.append(
-                f"| {each.gpu} | {each.size} | {each.part} | {kernel} | {published:.1f} | {best} | {_errors([rate], published)} | "
-                f"{each.source} |"
-            )
+            first = f"| {each.gpu} | {each.size} | {each.part} | {kernel} | {published:.1f} | {best}"
+            lines.append(f"{first} | {_errors([rate], published)} | {each.source} |")
     return "\n".join(lines)
 
 

@@ -30,7 +30,8 @@ import torch
 
 import warpsight
 from marked_page import put
-from tensor_times import PAGE, PARTS, SIMULATED, kendall
+from published_times import tau
+from tensor_times import PAGE, PARTS, SIMULATED
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import peak_flops
 from warpsight.programs.script import ScriptDevice, seen_by_scripts
@@ -279,8 +280,8 @@ def sums(rates: Rates) -> str:
         rows = list(group)
         found = [float(rates[row][0] or 0.0) for row in rows]
         errors = [100 * relative_error(rate, row.tflops) for rate, row in zip(found, rows, strict=True)]
-        tau = f"{kendall([row.tflops for row in rows], found):+.2f}" if len(rows) > 2 else ""
-        lines.append(f"| {source} | {gpu} | {len(rows)} | {mean(errors):+.0f} % | {mean(map(abs, errors)):.0f} % | {tau} |")
+        order = f"{tau([row.tflops for row in rows], found):+.2f}" if len(rows) > 2 else ""
+        lines.append(f"| {source} | {gpu} | {len(rows)} | {mean(errors):+.0f} % | {mean(map(abs, errors)):.0f} % | {order} |")
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ import pytest
 from marked_page import get
 from program_times import COMMAND as OF_PROGRAMS
 from program_times import attention
+from published_times import tau
 from tensor_times import (
     COMMAND,
     FORMATS,
@@ -23,7 +24,6 @@ from tensor_times import (
     STEPS,
     TABLES,
     WORKSTATION,
-    kendall,
     peak,
     rows,
 )
@@ -99,7 +99,7 @@ def test_kernels_of_a_size_are_in_the_order_measured() -> None:
     assert taus.pop(("bench_phase3_session.csv", "512")) > 0  # FP8 and FP4 by 6 %
     assert taus.pop(("bench_mma_session.csv", "2048")) > 0.6  # two of these four by 4 %
     assert len(taus) == 5 and min(taus.values()) >= 0.8
-    assert kendall([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0]) == pytest.approx(4 / 6)
+    assert tau([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0]) == pytest.approx(4 / 6)
 
 
 def test_no_predicted_rate_exceeds_the_peak_and_errors_are_those_of_the_rates() -> None:
@@ -119,15 +119,15 @@ def test_products_of_the_repository_are_within_a_mean_error_of_12_percent_as_the
     assert [row[1] for row in published("means")] == ["19", "19"]
 
 
-def test_published_programs_are_predicted_below_the_peak_and_flash_attention_2_within_20_percent() -> None:
+def test_published_programs_are_predicted_below_the_peak_and_flash_attention_within_10_percent() -> None:
     rows = published("programs", OF_PROGRAMS)
     for source, part, gpu, problem, _, measured, model, error, _, _ in rows:
         assert part == PARTS[int(source.rpartition(" ")[2]) % 2]
         assert 0 < float(model) <= peak(gpu) * (2 if "FP8" in problem else 1)
         assert abs(100 * (float(model) / float(measured) - 1) - float(error.removesuffix(" %"))) < 0.6
-    errors = [abs(float(row[7].removesuffix(" %"))) for row in rows if row[3].startswith("fa2")]
-    assert len(errors) == 4 and max(errors) <= 20
-    assert [row[2:5] for row in published("program cycles", OF_PROGRAMS)] == [["1.43 GHz", "2,743,159", "2,867,938"]]
+    errors = [abs(float(row[7].removesuffix(" %"))) for row in rows if row[3].startswith("fa")]
+    assert len(errors) == 6 and max(errors) <= 10
+    assert [row[2:5] for row in published("program cycles", OF_PROGRAMS)] == [["1.43 GHz", "2,743,159", "2,866,975"]]
 
 
 def test_triton_s_kernels_are_predicted_below_the_peak_and_within_the_errors_stated() -> None:
