@@ -102,9 +102,11 @@ class SampledRun:
         self._seconds += perf_counter() - started
         self._check()
 
-    def trace(self) -> KernelTrace:
-        """The trace of all blocks that have run, in their order; its counts of instructions are scaled to the launch."""
-        order = sorted(self._parts)
+    def trace(self, ranges: Sequence[Blocks] | None = None) -> KernelTrace:
+        """The trace of the blocks of these ranges that have run, or of all, in their order; its counts of instructions are scaled
+        to the launch.
+        """
+        order = sorted(self._parts if ranges is None else ranges)
         blocks, paths = sum(end - first for first, end in order), self._paths.table()
         header = self._header(self._paths.warps, blocks)
         chunks = _Joined([self._parts[each] for each in order])
