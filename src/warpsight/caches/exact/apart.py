@@ -167,11 +167,18 @@ class Stretches:
         profile, left = self._simulated(trace, progress=self._told(number), observer=window).run(before)
         executed = _executed(part_of(self._sample.executed, self._sample.label == number + 1))
         whole = {name: getattr(profile, name) for name in COUNTS}
-        others = whole if like is None else {name: np.where(whole["executions"] > 0, whole[name], getattr(like, name)) for name in COUNTS}
+        others = whole
+        if like is not None:
+            there = (whole["executions"] > 0) | (whole["shared_executions"] > 0)
+            others = {name: np.where(there, whole[name], getattr(like, name)) for name in COUNTS}
 
         def scaled(counted: dict[str, Any]) -> MissProfile:
             own = replace(profile, **_scaled(counted, others, executed))
-            return _with_write_backs(own, whole, before, left, fits)
+            if like is None or whole["l2_writes"].any():
+                return _with_write_backs(own, whole, before, left, fits)
+            share = int(own.l2_writes.sum()) / max(1, int(like.l2_writes.sum()))
+            changed: dict[str, Any] = {name: np.rint(getattr(like, name) * share).astype(np.int64) for name in WRITE_BACKS}
+            return replace(own, **changed)
 
         earlier, later = window.counts_of_halves()
         both = {name: earlier[name] + later[name] for name in COUNTS}
@@ -221,8 +228,9 @@ def _with_write_backs(
     changed = {}
     for name, more in zip(WRITE_BACKS, left_to_make.tolist(), strict=True):
         made = int(whole[name].sum())
-        if writes and made:
-            changed[name] = np.rint(whole[name] * (writes / all_writes * max(0.0, 1 + more / made))).astype(np.int64)
+        each = whole[name] if made else whole["l2_writes"]  # none was made so early: by the instructions that will cause them
+        if all_writes and each.any():
+            changed[name] = np.rint(each * (writes / all_writes * max(0.0, made + more) / int(each.sum()))).astype(np.int64)
     return replace(own, **changed)
 
 
