@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from warpsight.caches.exact.apart import NotApart, _executed, has_long_loops
+from warpsight.caches.exact.apart import _executed, has_long_loops
 from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.caches.exact.waves import WaveMisses, wave_misses
 from warpsight.caches.miss_profile import COUNTS

@@ -126,13 +126,16 @@ class Plan:
 
     @classmethod
     def of(cls, ready: ReadyLaunch, gpu: GpuSpec, *, apart: bool = False) -> Plan:
-        """The first plan for a launch on `gpu`, of waves that are simulated `apart` or in sequence. Raises NotSampled if it is short."""
+        """The first plan for a launch on `gpu`, of waves that are simulated `apart` or in sequence. Raises NotSampled if the launch
+        is short.
+        """
         launch, use = ready.launch, ready.registers
         shared = use.static_shared_bytes + launch.shared_bytes
         resident = occupancy(gpu, launch.threads_per_block, use.registers, shared, launch.cluster_blocks).blocks_per_sm
         wave, row = resident * gpu.sm_count, launch.grid[0]
-        before = wave + row if row < launch.blocks and row <= _MOST_ROWS * wave else wave
-        plan = cls(launch.blocks, wave, 0, math.ceil(WINDOW * wave), ()) if apart else cls(launch.blocks, wave, before, wave, ())
+        near, behind = (0, math.ceil(WINDOW * wave)) if apart else (wave, wave)
+        before = near + row if row < launch.blocks and row <= _MOST_ROWS * wave else near
+        plan = cls(launch.blocks, wave, before, behind, ())
         if plan.executed + _FIRST_PARTS * plan.stretch > _MOST_SHARE * launch.blocks:
             raise NotSampled(f"the launch is {launch.blocks / wave:.3g} waves")
         low, high = wave, launch.blocks - wave - before
@@ -274,9 +277,10 @@ class _Sampling:
         which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
         What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels more
         evenly then: a launch has more time for that than a sample, and may change as much again as the sample has from its first
-        half to its second. Where waves are measured out of step, the launch may be as its first wave for `_IN_STEP` waves. And of
-        the first and the last wave few blocks are measured, which may be ill chosen: by no more than the prediction changes when
-        they are left out.
+        half to its second. Waves that are measured out of step are counted in a part of their time, and may not have come to rest
+        before it: by no more than their later half differs from the earlier one. The launch may be as its first wave for `_IN_STEP`
+        waves. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more than the prediction
+        changes when they are left out.
         """
         model, count = get_model(self._model), len(plan.parts)
         every, misses = range(1, count + 3), misses_of_waves(trace, self._gpu, self._method, watch, self._carried)

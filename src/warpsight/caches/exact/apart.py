@@ -1,8 +1,9 @@
 """Sampled waves of long blocks, each in a simulation of its own, several at a time on threads of this machine.
 
 A simulation of many stretches of blocks one after the other gives each the L2 and the disorder that those before have left. Where
-blocks are long, a stretch brings itself into that state: its blocks get out of step while they run, and those that warm up read
-more than the L2 holds, or all that there is lies in the L2 anyway. Then nothing of a stretch depends on the others.
+blocks are long, a stretch can begin in that state: its blocks are everywhere in their loops, and what they have read before is more
+than the L2 holds, or all that there is lies in the L2 anyway. Then nothing of a stretch depends on the others, and a part of the
+time that a wave takes shows what all of it does.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from warpsight.traces.waves import part_of
 
 _LONG_WARP = 1024  # bytes of memory events of a warp, about one for each access: a wave takes long
 _IN_LOOPS = 0.9  # of these, at which a warp can begin
-_WARMING_UP, _COUNTED = 3 / 16, 1 / 4  # of the accesses of a wave: before those that are counted, and counted
-WINDOW = _WARMING_UP + _COUNTED  # so many blocks of a wave end in it, and others start in their places
+_WARMING_UP, _COUNTED = 1536, 2048  # accesses of a warp on average: before those that are counted, and counted
+_MOST_WARMING_UP, _MOST_COUNTED = 1 / 4, 1 / 2  # of the accesses of a wave
+WINDOW = _MOST_WARMING_UP + _MOST_COUNTED  # so many blocks of a wave end in it at most, and others start in their places
 _BATCH, _LEAST_BATCHES = 1 / 16, 4  # of the first wave: accesses of a wave, and how many are simulated at least
 _STEADY = 0.01  # by which the misses of two batches of the first wave may differ when its simulation ends
 WRITE_BACKS = ("dram_writes", "dram_write_sectors")
@@ -159,7 +161,9 @@ class Stretches:
                 raise NotApart(what, remedy="run all blocks with `exact`")
         return late.trace(), before
 
-    def _counted(self, number: int, before: L2Lines | None, fits: bool, window: _Window, like: MissProfile | None = None) -> Stretch:
+    def _counted(
+        self, number: int, before: L2Lines | None, fits: bool, window: _Window, like: MissProfile | None = None
+    ) -> Stretch:
         """Simulate stretch `number` with an L2 that holds `before`, which has room for all lines if it `fits`, as far as the
         `window` goes. What instructions that are not executed there do is `like` that of another stretch.
         """
@@ -185,7 +189,7 @@ class Stretches:
         return Stretch(scaled(both), (scaled(earlier), scaled(later)), window.halves(), left)
 
     def _last(self, before: L2Lines | None, fits: bool) -> Stretch:
-        """The last wave, from where its blocks are everywhere in their loops to the end of the launch."""
+        """The last stretch, from where its blocks are everywhere in their loops to the end of the launch."""
         number = len(self._sample.start) - 1
         return self._at_edge(self._counted(number, before, fits, _Window(lambda: self._stopped)))
 
@@ -201,8 +205,9 @@ class Stretches:
 
     def _between(self, number: int, before: L2Lines | None, fits: bool) -> Stretch:
         """A part of stretch `number` between the two, while blocks are everywhere in their loops."""
-        accesses = self._accesses(number)
-        window = _Window(lambda: self._stopped, round(_WARMING_UP * accesses), round(_COUNTED * accesses))
+        accesses, warps = self._accesses(number), self._wave * self._sample.executed.header.warps_per_block
+        first, counted = min(_WARMING_UP * warps, _MOST_WARMING_UP * accesses), min(_COUNTED * warps, _MOST_COUNTED * accesses)
+        window = _Window(lambda: self._stopped, round(first), round(counted))
         return self._counted(number, before, fits, window)
 
     def _accesses(self, number: int) -> int:
