@@ -264,12 +264,27 @@ def test_interval_has_the_waves_that_may_be_in_step_where_others_are_measured(sc
     first = replace(found.waves[0], **{name: getattr(found.waves[0], name) * 3 for name in COUNTS})
 
     def parts(apart: bool) -> tuple[float, float]:
-        misses = replace(found, waves=[first, *found.waves[1:]], apart=apart)
+        waves = [first, *found.waves[1:]]
+        misses = replace(found, waves=waves, halves=[(each, each) for each in waves] if apart else None)
         return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: misses})), plan, None)
 
     (whole, none), (wider, in_step) = parts(False), parts(True)
     assert none == 0 < in_step < 4 * plan.wave / plan.blocks * 3
     assert wider == pytest.approx(whole + in_step)
+
+
+def test_interval_has_the_difference_of_the_halves_in_which_waves_are_counted(scaled: KernelTrace) -> None:
+    """Waves that were still changing while they were counted: in their later half everything is twice as much."""
+    ready, prepared = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
+    sampling, sample, plan = _Sampling(ready, prepared, GPU, "warpsight", DEFAULT_METHOD), sample_of(scaled), Plan.of(ready, GPU)
+    (key, found), *_ = sample.kept.items()
+
+    def half_width(times: int) -> float:
+        later = [replace(each, **{name: getattr(each, name) * times for name in COUNTS}) for each in found.waves]
+        misses = replace(found, halves=list(zip(found.waves, later, strict=True)))
+        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: misses})), plan, None)[0]
+
+    assert half_width(2) > half_width(1) + 0.01
 
 
 def test_accuracy_that_is_no_share_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from warpsight.gpu.spec import CacheSpec, GpuSpec, pass_cycles, remote_pass_cycl
 from warpsight.intervals.algorithm import Longs, plain
 from warpsight.intervals.interval_profile import Activity, Floats, KernelCounts, LaunchTotals
 from warpsight.traces.events import EventReader, sectors_of_event
+from warpsight.traces.late import sum_of
 from warpsight.traces.path_store import drop_pages, executions_of_blocks
 from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
 
@@ -290,15 +291,19 @@ def trace_counts(trace: KernelTrace, gpu: GpuSpec, warps: Longs, blocks_per_sm: 
     barriers = [instruction.is_block_barrier for instruction in trace.instructions]
     rule = transaction_rule_number(gpu.sm.coalescing)
     starts, table = _memory_instructions(trace, gpu, rule)
-    sums = np.zeros(4, dtype=np.int64)
-    paths = trace.paths
-    for chunk in trace.chunks:
-        _count(
-            plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.lanes, np.uint8),
-            plain(paths.repeat, np.int32), starts, table, plain(chunk.path, np.int32), plain(chunk.event_offset, np.int64),
-            plain(chunk.events, np.uint8), plain(chunk.sector_offset, np.int64), plain(chunk.sectors, np.uint32), rule, sums,
-        )  # fmt: skip
-        drop_pages(paths.block, paths.lanes, paths.repeat)
+
+    def count(part: KernelTrace) -> Longs:
+        found, paths = np.zeros(4, dtype=np.int64), part.paths
+        for chunk in part.chunks:
+            _count(
+                plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.lanes, np.uint8),
+                plain(paths.repeat, np.int32), starts, table, plain(chunk.path, np.int32), plain(chunk.event_offset, np.int64),
+                plain(chunk.events, np.uint8), plain(chunk.sector_offset, np.int64), plain(chunk.sectors, np.uint32), rule, found,
+            )  # fmt: skip
+            drop_pages(paths.block, paths.lanes, paths.repeat)
+        return found
+
+    sums = sum_of(trace, count)
     coalesced, uncoalesced, transactions, access_bytes = sums.astype(np.float64).tolist()
     instructions, synchronizations = float(times.sum()), float(times[barriers].sum())
     totals = LaunchTotals(instructions, coalesced, uncoalesced, transactions, access_bytes, synchronizations)

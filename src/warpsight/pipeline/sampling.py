@@ -13,6 +13,7 @@ import numpy as np
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, remark, stage, step
+from warpsight.caches.exact.apart import WINDOW, NotApart, has_long_loops
 from warpsight.caches.exact.simulate import compile_engine
 from warpsight.caches.exact.waves import ScatteredReuse
 from warpsight.gpu.occupancy import occupancy
@@ -114,23 +115,27 @@ class Part:
 class Plan:
     """Waves of `wave` blocks of a launch of `blocks`, each but the first after `before` blocks that warm the caches up.
 
-    Behind each but the last comes another wave: blocks that start where others end share the caches with them.
+    Behind each but the first and the last come `behind` others: blocks that start where others end share the caches with them.
     """
 
     blocks: int
     wave: int
     before: int
+    behind: int
     parts: tuple[Part, ...]
 
     @classmethod
-    def of(cls, ready: ReadyLaunch, gpu: GpuSpec) -> Plan:
-        """The first plan for a launch on `gpu`. Raises NotSampled if it is short."""
+    def of(cls, ready: ReadyLaunch, gpu: GpuSpec, *, apart: bool = False) -> Plan:
+        """The first plan for a launch on `gpu`, of waves that are simulated `apart` or in sequence. Raises NotSampled if the launch
+        is short.
+        """
         launch, use = ready.launch, ready.registers
         shared = use.static_shared_bytes + launch.shared_bytes
         resident = occupancy(gpu, launch.threads_per_block, use.registers, shared, launch.cluster_blocks).blocks_per_sm
         wave, row = resident * gpu.sm_count, launch.grid[0]
-        before = wave + row if row < launch.blocks and row <= _MOST_ROWS * wave else wave
-        plan = cls(launch.blocks, wave, before, ())
+        near, behind = (0, math.ceil(WINDOW * wave)) if apart else (wave, wave)
+        before = near + row if row < launch.blocks and row <= _MOST_ROWS * wave else near
+        plan = cls(launch.blocks, wave, before, behind, ())
         if plan.executed + _FIRST_PARTS * plan.stretch > _MOST_SHARE * launch.blocks:
             raise NotSampled(f"the launch is {launch.blocks / wave:.3g} waves")
         low, high = wave, launch.blocks - wave - before
@@ -149,7 +154,7 @@ class Plan:
     @property
     def stretch(self) -> int:
         """Blocks that run in a part."""
-        return self.before + 2 * self.wave
+        return self.before + self.wave + self.behind
 
     @property
     def executed(self) -> int:
@@ -166,7 +171,7 @@ class Plan:
 
     def _halves(self, part: Part, number: int) -> tuple[Part, Part]:
         middle = (part.low + part.high) // 2
-        first, end = part.wave - self.before, part.wave + 2 * self.wave
+        first, end = part.wave - self.before, part.wave + self.wave + self.behind
         if first + end < 2 * middle:
             return replace(part, high=middle), self._placed(middle, part.high, number, (max(middle, end), part.high))
         return self._placed(part.low, middle, number, (part.low, min(middle, first))), replace(part, low=middle)
@@ -180,7 +185,7 @@ class Plan:
     def ranges(self) -> list[Blocks]:
         """The blocks that run."""
         _, *between, last = self.waves
-        stretches = [(first - self.before, first + 2 * self.wave) for first in between]
+        stretches = [(first - self.before, first + self.wave + self.behind) for first in between]
         return [(0, self.wave), *stretches, (last - self.before, self.blocks)]
 
     @property
@@ -232,15 +237,21 @@ class _Sampling:
         run.execute(plan.ranges[:1])
         if run.trace().header.warp_instructions < least_instructions:
             raise NotSampled(f"the launch has fewer than {least_instructions:,} warp instructions")
-        apart = True
+        apart = self._carried is None and has_long_loops(run.trace())
+        if apart:
+            plan = Plan.of(self._ready, self._gpu, apart=True)
         while True:
             self._execute(run, [each for each in plan.ranges if each not in run.ranges])
-            trace = _measured(run.trace(), plan, self._ready.threads, apart)
-            with step(f"time of {len(plan.parts)} sampled waves"):
-                half_width, in_step = self._half_width(trace, plan, watch)
-            if in_step > accuracy:
-                remark("blocks get out of step slowly: all waves in one simulation")
-                apart = False
+            trace = _measured(run.trace(plan.ranges), plan, self._ready.threads, apart)
+            try:
+                with step(f"time of {len(plan.parts)} sampled waves"):
+                    half_width, in_step = self._half_width(trace, plan, watch)
+                refused = "blocks get out of step slowly" if in_step > accuracy else ""
+            except NotApart as reason:
+                refused = reason.what
+            if refused:
+                remark(f"{refused}: all waves in one simulation")
+                apart, plan = False, self._plan
                 continue
             remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * half_width:.2g} %")
             if half_width <= accuracy:
@@ -266,9 +277,10 @@ class _Sampling:
         which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
         What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels more
         evenly then: a launch has more time for that than a sample, and may change as much again as the sample has from its first
-        half to its second. Where waves are measured out of step, the launch may be as its first wave for `_IN_STEP` waves. And of
-        the first and the last wave few blocks are measured, which may be ill chosen: by no more than the prediction changes when
-        they are left out.
+        half to its second. Waves that are measured out of step are counted in a part of their time, and may not have come to rest
+        before it: by no more than their later half differs from the earlier one. The launch may be as its first wave for `_IN_STEP`
+        waves. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more than the prediction
+        changes when they are left out.
         """
         model, count = get_model(self._model), len(plan.parts)
         every, misses = range(1, count + 3), misses_of_waves(trace, self._gpu, self._method, watch, self._carried)

@@ -6,7 +6,7 @@ end. Blocks that only bring caches and warps into their state need not run all o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,42 +14,30 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.compiled import jit
-from warpsight.traces.packing import Lines, loop_of_path, memory_rows, unpacked
+from warpsight.traces.packing import Lines, loop_of_path, loops_of, memory_rows, unpacked
 from warpsight.traces.schema import LOAD, SECTOR_BYTES, ChunkSource, KernelTrace, PathTable, TraceChunk
+from warpsight.traces.waves import only
 
 _BEGINNING = 1 << 30  # of what is not left out, in laps
+_ROUND = 256 // SECTOR_BYTES  # laps after which every sector is again at its place in the widest segment of memory
+_MOST_LENGTHS = 8  # of loops, in rounds, that are counted apart
 Longs = npt.NDArray[np.int64]
 
 
-class LateWarps:
-    """A trace of which each block runs only the last `share`, float64 [recorded blocks], of the laps of its warps' packed loops.
+class FewerLaps:
+    """A trace of which each warp leaves out the first laps of its packed loop, as many as `skipped` says."""
 
-    Loops that write to memory run whole, and so do warps without a packed loop.
-    """
-
-    def __init__(self, trace: KernelTrace, share: npt.NDArray[np.float64]) -> None:
-        self._trace, self._share = trace, np.repeat(share, trace.header.warps_per_block)
+    def __init__(self, trace: KernelTrace) -> None:
+        self._trace = trace
         self._start, width, _ = memory_rows(trace.instructions, trace.block_start)
         self._weight = np.diff(np.concatenate([[0], np.cumsum(width)])[self._start])
-        self._reads_only = self._blocks_that_only_read()
         pairs = [np.empty((0, 2), np.int64), *(self._pairs(chunk) for chunk in trace.chunks.packed())]
         self._known, inverse = np.unique(np.concatenate(pairs), axis=0, return_inverse=True)
         self._numbers = inverse.reshape(-1)
 
-    def _blocks_that_only_read(self) -> npt.NDArray[np.bool_]:
-        writes = np.array([i.has_sectors and i.access != LOAD for i in self._trace.instructions], np.int64)
-        starts = np.asarray(self._trace.block_start)
-        return np.asarray(np.diff(np.concatenate([[0], np.cumsum(writes)])[starts]) == 0)
-
     def skipped(self, chunk: TraceChunk) -> Longs:
         """Laps that each warp of a chunk leaves out, int64 [warps]."""
-        if chunk.loops is None:
-            return np.zeros(len(chunk.path), np.int64)
-        laps = chunk.loops[:, 4]
-        share = self._share[chunk.first_warp : chunk.first_warp + len(chunk.path)]
-        paths, place = np.unique(np.asarray(chunk.path), return_inverse=True)
-        reads_only = np.array([bool(self._reads_only[self._loop(path)[3]].all()) for path in paths.tolist()])[place]
-        return np.where(reads_only & (laps > 1), laps - np.maximum(1, np.ceil(laps * share)).astype(np.int64), 0)
+        raise NotImplementedError
 
     def _loop(self, path: int) -> tuple[int, int, int, npt.NDArray[np.int32]]:
         """The loop of a path: its first entry, entries of an iteration, bytes of events of an iteration, and its basic blocks."""
@@ -99,6 +87,29 @@ class LateWarps:
         _move_on(np.ascontiguousarray(chunk.sector_offset), loops, skipped, sectors)
         return replace(chunk, path=path, sectors=sectors, loops=loops)
 
+
+class LateWarps(FewerLaps):
+    """A trace of which each block runs only the last `share`, float64 [recorded blocks], of the laps of its warps' packed loops.
+
+    Loops that write to memory run whole, and so do warps without a packed loop.
+    """
+
+    def __init__(self, trace: KernelTrace, share: npt.NDArray[np.float64]) -> None:
+        self._share = np.repeat(share, trace.header.warps_per_block)
+        writes = np.array([i.has_sectors and i.access != LOAD for i in trace.instructions], np.int64)
+        self._reads_only = np.diff(np.concatenate([[0], np.cumsum(writes)])[np.asarray(trace.block_start)]) == 0
+        super().__init__(trace)
+
+    def skipped(self, chunk: TraceChunk) -> Longs:
+        """Laps that each warp of a chunk leaves out, int64 [warps]."""
+        if chunk.loops is None:
+            return np.zeros(len(chunk.path), np.int64)
+        laps = chunk.loops[:, 4]
+        share = self._share[chunk.first_warp : chunk.first_warp + len(chunk.path)]
+        paths, place = np.unique(np.asarray(chunk.path), return_inverse=True)
+        reads_only = np.array([bool(self._reads_only[self._loop(path)[3]].all()) for path in paths.tolist()])[place]
+        return np.where(reads_only & (laps > 1), laps - np.maximum(1, np.ceil(laps * share)).astype(np.int64), 0)
+
     def read_before(self, most_bytes: int) -> Longs:
         """What is left out reads last, `most_bytes` at most: runs of memory, those read last at the end. Rows as `between.touch`
         takes them, int64 [n, 5].
@@ -126,8 +137,37 @@ class LateWarps:
         return rows
 
 
+class _Ends(FewerLaps):
+    """A trace with few laps of each loop: so many rounds of `_ROUND` laps and what is left over of the last one."""
+
+    def __init__(self, trace: KernelTrace, rounds: int) -> None:
+        self._rounds = rounds
+        super().__init__(trace)
+
+    def skipped(self, chunk: TraceChunk) -> Longs:
+        """As `FewerLaps.skipped`."""
+        return _ROUND * np.maximum(0, loops_of(chunk)[:, 4] // _ROUND - self._rounds)
+
+
+def sum_of(trace: KernelTrace, count: Callable[[KernelTrace], Longs]) -> Longs:
+    """`count` of all warps of a trace, where it is a sum over their accesses in which only the place of sectors in aligned
+    256 bytes matters. In a loop that repeats itself after `_ROUND` laps, so that two rounds of them tell of all.
+    """
+    rounds = [np.unique(loops_of(chunk)[:, 4] // _ROUND) for chunk in trace.chunks.packed()]
+    further = np.unique(np.concatenate([np.zeros(1, np.int64), *rounds])) - 1
+    further = further[further > 0]
+    if not len(further) or len(further) > _MOST_LENGTHS:
+        return count(trace)
+    one, two = _Ends(trace, 1).trace(), _Ends(trace, 2).trace()
+    total = count(one)
+    for each in further.tolist():
+        alike = [replace(part, chunks=_OfLength(part.chunks, trace.chunks, each)) for part in (one, two)]
+        total = total + each * (count(alike[1]) - count(alike[0]))
+    return total
+
+
 class _Late(ChunkSource):
-    def __init__(self, chunks: ChunkSource, warps: LateWarps) -> None:
+    def __init__(self, chunks: ChunkSource, warps: FewerLaps) -> None:
         self._chunks, self._warps = chunks, warps
 
     def __iter__(self) -> Iterator[TraceChunk]:
@@ -136,6 +176,23 @@ class _Late(ChunkSource):
     def packed(self) -> Iterator[TraceChunk]:
         """As `ChunkSource.packed`."""
         return map(self._warps.late, self._chunks.packed())
+
+
+class _OfLength(ChunkSource):
+    """Warps of chunks whose loops have so many further rounds of laps in the chunks `whole` beside them."""
+
+    def __init__(self, chunks: ChunkSource, whole: ChunkSource, further: int) -> None:
+        self._chunks, self._whole, self._further = chunks, whole, further
+
+    def __iter__(self) -> Iterator[TraceChunk]:
+        return map(unpacked, self.packed())
+
+    def packed(self) -> Iterator[TraceChunk]:
+        """As `ChunkSource.packed`."""
+        for chunk, whole in zip(self._chunks.packed(), self._whole.packed(), strict=True):
+            chosen = loops_of(whole)[:, 4] // _ROUND - 1 == self._further
+            if chosen.any():
+                yield chunk if chosen.all() else only(chunk, chosen)
 
 
 @jit(cache=True, nogil=True)
@@ -150,12 +207,19 @@ def _move_on(sector_offset, loops, skipped, sectors):  # type: ignore[no-untyped
 @jit(cache=True, nogil=True)
 def _read_last(sector_offset, sectors, loops, skipped, place, last):  # type: ignore[no-untyped-def]
     """Note for each sector, those of page p from `place[p]` on, when it is read last: `_BEGINNING` less the laps from there to
-    where the warps begin.
+    where the warps begin. What equals a sector just before, or the same one of the warp before, has been noted.
     """
     for warp in range(len(loops)):
         start, count = sector_offset[warp] + loops[warp, 2], loops[warp, 3]
+        before = np.int64(0)  # how far the same sector of the warp before lies behind
+        if warp > 0 and (loops[warp, 2:] == loops[warp - 1, 2:]).all() and skipped[warp] == skipped[warp - 1]:
+            before = sector_offset[warp] - sector_offset[warp - 1]
         for k in range(start, start + count):
             sector, stride = np.int64(sectors[k]), np.int64(sectors[k + count])
+            if k > start and sectors[k - 1] == sectors[k] and sectors[k - 1 + count] == sectors[k + count]:
+                continue
+            if before > 0 and sectors[k - before] == sectors[k] and sectors[k - before + count] == sectors[k + count]:
+                continue
             for lap in range(skipped[warp]):
                 at = place[(sector & 0xFFFFFFFF) >> 12] + (sector & 0xFFF)
                 last[at] = max(last[at], _BEGINNING + lap - skipped[warp])

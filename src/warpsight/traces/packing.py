@@ -306,10 +306,16 @@ def _mark(sector_offset, sectors, loops, shift, place, marks):  # type: ignore[n
             if not seen:
                 if stride % (1 << shift) == 0:  # only then do all laps keep the place in the line
                     marked = (line, stride), marked[0]
-                for _ in range(laps if in_loop and stride != 0 else 1):
-                    line = (sector & 0xFFFFFFFF) >> shift
+                distance = abs(np.int64(np.int32(stride)))
+                step = max(1, (1 << shift) // max(1, distance))  # laps that lead no farther than to the next line
+                last = laps - 1 if in_loop and distance > 0 else 0
+                lap = 0
+                while True:
+                    line = ((sector + lap * stride) & 0xFFFFFFFF) >> shift
                     marks[place[line >> _PAGE_BITS] + (line & ((1 << _PAGE_BITS) - 1))] = True
-                    sector += stride
+                    if lap == last:
+                        break
+                    lap = min(lap + step, last)
             k += 1 + count if k == start + count - 1 else 1
 
 

@@ -363,7 +363,7 @@ class WaveSample:
     `label` int64 [executed blocks]: 0 of a block that only warms the caches up; else the number of the measured wave, of which 1 is
     the launch's first and the largest its last. `start` int64: where, among the executed blocks, those that follow each other in
     the launch begin. `kept` has results that are expensive to make again.
-    Waves of long blocks may be simulated `apart`, on so many `threads` of this machine.
+    Waves of long blocks are simulated `apart`, on so many `threads` of this machine.
     """
 
     executed: KernelTrace
@@ -371,7 +371,7 @@ class WaveSample:
     start: npt.NDArray[np.int64]
     kept: dict[str, Any] = field(default_factory=dict, compare=False)
     threads: int = field(default=1, compare=False)
-    apart: bool = True
+    apart: bool = False
 
     @property
     def measured(self) -> int:

@@ -50,11 +50,12 @@ class _Kept(ChunkSource):
             kept = self._kept[chunk.first_warp : chunk.first_warp + len(chunk.path)]
             if not kept.any():
                 continue
-            yield replace(chunk if kept.all() else _only(chunk, kept), first_warp=first)
+            yield replace(chunk if kept.all() else only(chunk, kept), first_warp=first)
             first += int(kept.sum())
 
 
-def _only(chunk: TraceChunk, kept: npt.NDArray[np.bool_]) -> TraceChunk:
+def only(chunk: TraceChunk, kept: npt.NDArray[np.bool_]) -> TraceChunk:
+    """The `kept` warps of a chunk, bool [warps], as if they followed its first one."""
     events, sectors = np.diff(chunk.event_offset), np.diff(chunk.sector_offset)
     low, high = chunk.event_offset[[0, -1]].tolist(), chunk.sector_offset[[0, -1]].tolist()
     return TraceChunk(

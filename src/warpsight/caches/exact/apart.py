@@ -1,13 +1,13 @@
 """Sampled waves of long blocks, each in a simulation of its own, several at a time on threads of this machine.
 
 A simulation of many stretches of blocks one after the other gives each the L2 and the disorder that those before have left. Where
-blocks are long, a stretch brings itself into that state: its blocks get out of step while they run, and those that warm up read
-more than the L2 holds, or all that there is lies in the L2 anyway. Then nothing of a stretch depends on the others.
+blocks are long, a stretch can begin in that state: its blocks are everywhere in their loops, and what they have read before is more
+than the L2 holds, or all that there is lies in the L2 anyway. Then nothing of a stretch depends on the others, and a part of the
+time that a wave takes shows what all of it does.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.compiled import jit
+from warpsight.base.errors import UnsupportedError
 from warpsight.base.records import Memory
 from warpsight.caches.exact.between import L2Lines, aged, empty_l2, touch
 from warpsight.caches.exact.l2 import Traffic, traffic_of
@@ -26,14 +27,17 @@ from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.late import LateWarps
-from warpsight.traces.packing import Lines, lengths, loops_of, memory_rows
+from warpsight.traces.packing import lengths, loops_of, memory_rows
 from warpsight.traces.schema import KernelTrace, WaveSample
-from warpsight.traces.waves import labelled, part_of
+from warpsight.traces.waves import part_of
 
 _LONG_WARP = 1024  # bytes of memory events of a warp, about one for each access: a wave takes long
 _IN_LOOPS = 0.9  # of these, at which a warp can begin
-_WARMING_UP, _COUNTED = 0.25, 0.5  # of the accesses of a wave: before those that are counted, and counted
-_GOLDEN = (math.sqrt(5) - 1) / 2
+_WARMING_UP, _COUNTED = 1536, 2048  # accesses of a warp on average: before those that are counted, and counted
+_MOST_WARMING_UP, _MOST_COUNTED = 1 / 4, 1 / 2  # of the accesses of a wave
+WINDOW = _MOST_WARMING_UP + _MOST_COUNTED  # so many blocks of a wave end in it at most, and others start in their places
+_BATCH, _LEAST_BATCHES = 1 / 16, 4  # of the first wave: accesses of a wave, and how many are simulated at least
+_STEADY = 0.01  # by which the misses of two batches of the first wave may differ when its simulation ends
 WRITE_BACKS = ("dram_writes", "dram_write_sectors")
 _REPLAYED = 2  # times the L2: so much of what was read before decides what it holds
 _SECONDS = 0.5  # between two reports
@@ -50,18 +54,8 @@ def has_long_loops(trace: KernelTrace) -> bool:
     return events >= _LONG_WARP * trace.header.warps and in_loops >= _IN_LOOPS * events
 
 
-def warms_up_alone(sample: WaveSample, gpu: GpuSpec) -> bool:
-    """Whether the blocks before the measured ones of each stretch but the first touch more than the L2 holds."""
-    room = gpu.l2.size_bytes // gpu.l2.line_bytes
-    return all(_lines(part_of(sample.executed, _warm_up(sample, number)), gpu) > room for number in range(1, len(sample.start)))
-
-
-def _lines(trace: KernelTrace, gpu: GpuSpec) -> int:
-    lines = Lines(trace.chunks, gpu.l2.line_bytes)
-    touched = np.zeros(lines.count, np.bool_)
-    for chunk in trace.chunks.packed():
-        lines.mark(chunk, touched)
-    return int(np.count_nonzero(touched))
+class NotApart(UnsupportedError):
+    """What the L2 holds when a stretch begins is decided by blocks before it that have not been executed."""
 
 
 def _blocks(sample: WaveSample, number: int) -> slice:
@@ -70,21 +64,14 @@ def _blocks(sample: WaveSample, number: int) -> slice:
     return slice(int(sample.start[number]), ends[number])
 
 
-def _warm_up(sample: WaveSample, number: int) -> npt.NDArray[np.bool_]:
-    """The blocks of stretch `number` before its first measured one, bool [executed blocks]."""
-    blocks, chosen = _blocks(sample, number), np.zeros(len(sample.label), np.bool_)
-    first = int(np.argmax(sample.label[blocks] > 0))
-    chosen[blocks.start : blocks.start + first] = True
-    return chosen
-
-
 @dataclass(frozen=True)
 class Stretch:
-    """What the caches make of the measured wave of a stretch; the traffic in the earlier and the later half of the time that is
-    counted, int64 [2, kinds, 2]; and what the simulation leaves in the L2.
+    """What the caches make of the measured wave of a stretch, and what they would by the earlier and by the later half of what is
+    counted alone; the traffic in these halves, int64 [2, kinds, 2]; and what the simulation leaves in the L2.
     """
 
     misses: MissProfile
+    halves: tuple[MissProfile, MissProfile]
     traffic: Traffic
     left: L2Lines
 
@@ -111,11 +98,11 @@ class Stretches:
         last, fits = len(self._sample.start) - 1, before is not None
 
         def ends() -> None:
-            found[last] = self._end(last, before, fits)
+            found[last] = self._last(before, fits)
             first = before
             if first is None and warm:
                 first = aged(found[last].left, self._gpu, self._gpu.l2.size_bytes // self._gpu.l2.line_bytes)
-            found[0] = self._end(0, first, fits)
+            found[0] = self._first(first, fits, found[last].misses)
 
         def between(number: int) -> Callable[[], None]:
             return lambda: found.__setitem__(number, self._between(number, before, fits))
@@ -148,52 +135,87 @@ class Stretches:
         if self._progress is not None:
             self._progress(sum(self._ended.values()), self._sample.executed.header.warps)
 
-    def _shares(self, blocks: int) -> npt.NDArray[np.float64]:
-        """The last share of its laps that each block of a stretch runs: all, but those that begin at once are at any place."""
+    def _shares(self, blocks: int, number: int) -> npt.NDArray[np.float64]:
+        """The last share of its laps that each block of a stretch runs: all, but those that begin at once are at any place, evenly
+        distributed. Which is where differs from stretch to stretch, so that their spread shows how much that decides.
+        """
         share = np.ones(blocks)
-        share[: self._wave] = np.arange(1, self._wave + 1) * _GOLDEN % 1
+        share[: self._wave] = (np.random.default_rng(number).permutation(self._wave) + 0.5) / self._wave
         return share
 
     def _part(self, number: int, before: L2Lines | None) -> tuple[KernelTrace, L2Lines | None]:
-        """The trace of stretch `number`, and what the L2 holds when it begins."""
-        sample, blocks = self._sample, _blocks(self._sample, number)
+        """The trace of stretch `number`, and what the L2 holds when it begins. Raises NotApart if that is not known."""
+        sample, blocks, gpu = self._sample, _blocks(self._sample, number), self._gpu
         chosen = np.zeros(len(sample.label), np.bool_)
         chosen[blocks] = True
         trace = part_of(sample.executed, chosen)
         if number == 0:
             return trace, before
-        late = LateWarps(trace, self._shares(trace.header.recorded_blocks))
+        late = LateWarps(trace, self._shares(trace.header.recorded_blocks, number))
         if before is None:
-            before = touch(empty_l2(self._gpu), self._gpu, late.read_before(_REPLAYED * self._gpu.l2.size_bytes))
+            rows = late.read_before(_REPLAYED * gpu.l2.size_bytes)
+            before = touch(empty_l2(gpu), gpu, rows)
+            lines = max(len(np.unique(rows[:, 0] // gpu.l2.line_bytes)), int(rows[:, 2].sum()) // gpu.l2.line_bytes)
+            if lines < len(before):  # at least; more are evicted again
+                what = "what the L2 holds before sampled waves depends on blocks that were not executed"
+                raise NotApart(what, remedy="run all blocks with `exact`")
         return late.trace(), before
 
-    def _end(self, number: int, before: L2Lines | None, fits: bool) -> Stretch:
-        """Simulate the first or the last stretch, `number`, from its beginning to its end, with an L2 that holds `before`, which
-        has room for all lines if it `fits`.
+    def _counted(
+        self, number: int, before: L2Lines | None, fits: bool, window: _Window, like: MissProfile | None = None
+    ) -> Stretch:
+        """Simulate stretch `number` with an L2 that holds `before`, which has room for all lines if it `fits`, as far as the
+        `window` goes. What instructions that are not executed there do is `like` that of another stretch.
         """
         trace, before = self._part(number, before)
-        labels = self._sample.label[_blocks(self._sample, number)]
-        observer = _Window(lambda: self._stopped)
-        profile, left = self._simulated(
-            labelled(trace, np.where(labels > 0, 0, 1)), progress=self._told(number), observer=observer
-        ).run(before)  # fmt: skip
-        counts = {name: np.split(getattr(profile, name), len(profile.executions) // len(trace.instructions)) for name in COUNTS}
-        own: dict[str, Any] = {name: parts[0] for name, parts in counts.items()}
-        whole = {name: np.sum(parts, axis=0) for name, parts in counts.items()}
-        found = _with_write_backs(replace(profile, **own), whole, before, left, fits)
-        return Stretch(found, np.zeros_like(observer.halves()), left)
+        profile, left = self._simulated(trace, progress=self._told(number), observer=window).run(before)
+        executed = _executed(part_of(self._sample.executed, self._sample.label == number + 1))
+        whole = {name: getattr(profile, name) for name in COUNTS}
+        others = whole
+        if like is not None:
+            there = (whole["executions"] > 0) | (whole["shared_executions"] > 0)
+            others = {name: np.where(there, whole[name], getattr(like, name)) for name in COUNTS}
+
+        def scaled(counted: dict[str, Any]) -> MissProfile:
+            own = replace(profile, **_scaled(counted, others, executed))
+            if like is None or whole["l2_writes"].any():
+                return _with_write_backs(own, whole, before, left, fits)
+            share = int(own.l2_writes.sum()) / max(1, int(like.l2_writes.sum()))
+            changed: dict[str, Any] = {name: np.rint(getattr(like, name) * share).astype(np.int64) for name in WRITE_BACKS}
+            return replace(own, **changed)
+
+        earlier, later = window.counts_of_halves()
+        both = {name: earlier[name] + later[name] for name in COUNTS}
+        return Stretch(scaled(both), (scaled(earlier), scaled(later)), window.halves(), left)
+
+    def _last(self, before: L2Lines | None, fits: bool) -> Stretch:
+        """The last stretch, from where its blocks are everywhere in their loops to the end of the launch."""
+        number = len(self._sample.start) - 1
+        return self._at_edge(self._counted(number, before, fits, _Window(lambda: self._stopped)))
+
+    def _first(self, before: L2Lines | None, fits: bool, like: MissProfile) -> Stretch:
+        """The first wave, whose blocks begin in step, until its misses are steady."""
+        batch = round(_BATCH * self._accesses(0))
+        return self._at_edge(self._counted(0, before, fits, _FromStart(lambda: self._stopped, batch), like))
+
+    @staticmethod
+    def _at_edge(found: Stretch) -> Stretch:
+        """Of a wave that fills or leaves an idle GPU: its halves differ for that, and its traffic is not that of the launch."""
+        return replace(found, halves=(found.misses, found.misses), traffic=np.zeros_like(found.traffic))
 
     def _between(self, number: int, before: L2Lines | None, fits: bool) -> Stretch:
-        """As `_end`, a part of stretch `number` between the two, while blocks are everywhere in their loops."""
-        trace, before = self._part(number, before)
-        executed = _executed(part_of(self._sample.executed, self._sample.label == number + 1))
-        accesses = int(executed["executions"].sum())
-        observer = _Window(lambda: self._stopped, round(_WARMING_UP * accesses), round(_COUNTED * accesses))
-        profile, left = self._simulated(trace, progress=self._told(number), observer=observer).run(before)
-        whole = {name: getattr(profile, name) for name in COUNTS}
-        own = _scaled(observer.counts(), whole, executed)
-        found = _with_write_backs(replace(profile, **own), whole, before, left, fits)
-        return Stretch(found, observer.halves(), left)
+        """A part of stretch `number` between the two, while blocks are everywhere in their loops."""
+        accesses, warps = self._accesses(number), self._wave * self._sample.executed.header.warps_per_block
+        first, counted = min(_WARMING_UP * warps, _MOST_WARMING_UP * accesses), min(_COUNTED * warps, _MOST_COUNTED * accesses)
+        window = _Window(lambda: self._stopped, round(first), round(counted))
+        return self._counted(number, before, fits, window)
+
+    def _accesses(self, number: int) -> int:
+        """Memory accesses of as many blocks of a stretch as are a wave."""
+        blocks = _blocks(self._sample, number)
+        chosen = np.zeros(len(self._sample.label), np.bool_)
+        chosen[blocks.start : blocks.start + self._wave] = True
+        return int(_executed(part_of(self._sample.executed, chosen))["executions"].sum())
 
     def _told(self, number: int) -> Progress:
         return lambda done, _: self._ended.__setitem__(number, done)
@@ -211,8 +233,9 @@ def _with_write_backs(
     changed = {}
     for name, more in zip(WRITE_BACKS, left_to_make.tolist(), strict=True):
         made = int(whole[name].sum())
-        if writes and made:
-            changed[name] = np.rint(whole[name] * (writes / all_writes * max(0.0, 1 + more / made))).astype(np.int64)
+        each = whole[name] if made else whole["l2_writes"]  # none was made so early: by the instructions that will cause them
+        if all_writes and each.any():
+            changed[name] = np.rint(each * (writes / all_writes * max(0.0, made + more) / int(each.sum()))).astype(np.int64)
     return replace(own, **changed)
 
 
@@ -278,29 +301,38 @@ class _Window:
     default all of it, to its end. `stopped` tells whether it ends anyway.
     """
 
-    def __init__(self, stopped: Callable[[], bool], first: int = 0, accesses: int | None = None) -> None:
+    def __init__(self, stopped: Callable[[], bool], first: int = 0, accesses: int = NEVER) -> None:
         self._stopped, self._first, self._accesses = stopped, first, accesses
         self._counters: Any = None
-        self._before: dict[str, Any] = {}
+        self._before, self._middle = dict[str, Any](), dict[str, Any]()
         self._turns, self._seen = list[int](), list[Traffic]()
-        self._end = NEVER
+        self._begin = 0
 
     def __call__(self, memory: Memory, reports: bool) -> bool:
         self._counters = memory["counters"]
         done = int(self._counters["executions"].sum())
         if done >= self._first:
             if not self._before:
-                self._before = {name: self._counters[name].copy() for name in COUNTS}
-                self._end = NEVER if self._accesses is None else done + self._accesses
+                self._before, self._begin = self._snapshot(), done
+            elif not self._middle and done - self._begin >= self._accesses / 2:
+                self._middle = self._snapshot()
             self._turns.append(int(memory.root["turns"]))
             self._seen.append(traffic_of(memory))
-        return done >= self._end or self._stopped()
+        return (bool(self._before) and done - self._begin >= self._accesses) or self._stopped()
 
-    def counts(self) -> dict[str, Any]:
-        """The counts in the window; of a stretch that ends before it, all counts."""
-        found = {name: self._counters[name] - self._before.get(name, 0) for name in COUNTS}
-        found["merged_wait_cycles"] //= TICKS
-        return found
+    def _snapshot(self) -> dict[str, Any]:
+        return {name: self._counters[name].copy() for name in COUNTS}
+
+    def counts_of_halves(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The counts in the earlier and in the later half of the window; of a stretch that ends before it, all counts as both."""
+        end = self._snapshot()
+        nothing = {name: np.zeros_like(end[name]) for name in COUNTS}
+        before = self._before or nothing
+        middle = self._middle or end
+        found = [{name: late[name] - early[name] for name in COUNTS} for early, late in ((before, middle), (middle, end))]
+        for each in found:
+            each["merged_wait_cycles"] //= TICKS
+        return found[0], found[1]
 
     def halves(self) -> Traffic:
         """The traffic in the earlier and in the later half of the turns, int64 [2, kinds, 2]."""
@@ -308,3 +340,26 @@ class _Window:
             return np.zeros((2, len(SHARES) + 1, 2), np.int64)
         middle = int(np.searchsorted(self._turns, (self._turns[0] + self._turns[-1]) / 2))
         return np.diff([self._seen[0], self._seen[middle], self._seen[-1]], axis=0)
+
+
+class _FromStart(_Window):
+    """A window from the beginning of a launch until its misses are steady: until two batches of accesses, the later one a quarter
+    of a wave from the beginning or more, differ by no more than `_STEADY` in their misses in L1 and L2.
+    """
+
+    def __init__(self, stopped: Callable[[], bool], batch: int) -> None:
+        super().__init__(stopped)
+        self._batch, self._ends = batch, [[0, 0, 0]]
+
+    def __call__(self, memory: Memory, reports: bool) -> bool:
+        ends = super().__call__(memory, reports)
+        done = int(self._counters["executions"].sum())
+        if done < self._ends[-1][0] + self._batch:
+            return ends
+        self._ends.append([done, *(int(self._counters[name].sum()) for name in ("l1_misses", "l2_read_misses"))])
+        return ends or (len(self._ends) > _LEAST_BATCHES and self._is_steady())
+
+    def _is_steady(self) -> bool:
+        steps = np.diff(self._ends[-3:], axis=0)
+        rates = steps[:, 1:] / steps[:, :1]
+        return bool((np.abs(rates[1] - rates[0]) <= _STEADY * rates[0]).all())

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.records import Memory
-from warpsight.caches.exact.apart import WRITE_BACKS, Stretches, has_long_loops, warms_up_alone
+from warpsight.caches.exact.apart import WRITE_BACKS, NotApart, Stretches
 from warpsight.caches.exact.between import L2Lines, aged, forget
 from warpsight.caches.exact.l2 import Traffic, traffic_measures, traffic_of
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
@@ -82,21 +82,28 @@ class WaveMisses:
     in, int64 [waves, halves, kinds, 2]. The first stretch, which is a wave alone, has none. The halves are the earlier and the
     later part of the time that was simulated: of all stretches together where they follow each other, else, if they are `apart`, of
     each. `left`: the L2 behind the launch, without what only blocks between the samples have touched; unknown of stretches `apart`.
+    Of these the `halves` are known of what each wave is counted in: its misses by the earlier and by the later half alone.
     """
 
     waves: list[MissProfile]
     traffic: Traffic
     left: L2Lines | None = None
-    apart: bool = False
+    halves: list[tuple[MissProfile, MissProfile]] | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Whether each stretch was simulated apart."""
+        return self.halves is not None
 
     def together(
         self, waves: Sequence[int] | None = None, stretches: Sequence[int] | None = None, half: int | None = None
     ) -> MissProfile:
-        """The counts of all waves with the traffic of all stretches, or of those of these numbers, from 1 on; of it both halves, or
+        """The counts of all waves with the traffic of all stretches, or of those of these numbers, from 1 on; of both halves, or of
         the earlier (0) or later one (1).
         """
         every = range(1, len(self.waves) + 1)
-        counted = [self.waves[number - 1] for number in (every if waves is None else waves)]
+        of_wave = self.waves if half is None or self.halves is None else [halves[half] for halves in self.halves]
+        counted = [of_wave[number - 1] for number in (every if waves is None else waves)]
         found: dict[str, Any] = {name: np.sum([getattr(each, name) for each in counted], axis=0) for name in COUNTS}
         chosen = self.traffic[np.array(every if stretches is None else stretches) - 1]
         chosen = (chosen if half is None else chosen[:, half : half + 1]).sum(axis=(0, 1))
@@ -110,7 +117,7 @@ def wave_misses(
     """What the caches of `gpu` make of the measured waves.
 
     `carried` is the L2 at the start. Without it, `warm`: the L2 begins as the launch itself leaves it; else it begins empty. Raises
-    ScatteredReuse, and as `simulate_caches`.
+    ScatteredReuse, NotApart for a sample that is simulated apart and cannot be, and as `simulate_caches`.
     """
     simulated = partial(CacheSimulation, gpu=gpu, blocks_per_sm=blocks_per_sm, interleaving=interleaving)
     executed, room = sample.executed, gpu.l2.size_bytes // gpu.l2.line_bytes
@@ -123,10 +130,13 @@ def wave_misses(
         wanted = lines / 2 + np.count_nonzero((carried["valid"] != 0) | (carried["dirty"] != 0))
     elif warm and lines <= room:
         before = simulated(executed).left()
-    alone = before is not None or (lines > room and warms_up_alone(sample, gpu))
-    if carried is None and sample.apart and alone and has_long_loops(executed):
-        found_apart = Stretches(sample, gpu, simulated, progress).all(before, warm)
-        return WaveMisses([each.misses for each in found_apart], np.stack([each.traffic for each in found_apart]), apart=True)
+    if sample.apart:
+        if before is None and lines <= room:
+            what = "the L2 has room for what blocks before sampled waves have left in it, and it begins cold"
+            raise NotApart(what, remedy="run all blocks with `exact`")
+        apart = Stretches(sample, gpu, simulated, progress).all(before, warm)
+        halves = [each.halves for each in apart]
+        return WaveMisses([each.misses for each in apart], np.stack([each.traffic for each in apart]), halves=halves)
     if warm and before is None:
         tail = np.arange(len(sample.label)) >= sample.start[-1]
         before = aged(simulated(part_of(executed, tail)).run()[1], gpu, room)  # in the order of use

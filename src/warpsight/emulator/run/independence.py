@@ -26,6 +26,7 @@ from warpsight.isa.ptx.program import Function
 from warpsight.isa.ptx.slicing import Sources
 from warpsight.kernels.launch import KernelSource, Launch, ScalarArgument
 from warpsight.traces.events import sectors_of_event
+from warpsight.traces.packing import loops_of
 from warpsight.traces.path_store import drop_pages
 from warpsight.traces.schema import ACCESSES, ATOMIC, LOAD, PathTable, StaticInstruction, TraceChunk
 
@@ -67,9 +68,28 @@ def address_sources(source: KernelSource, launch: Launch) -> Sources:
 # -- What the blocks did.
 
 _SIGNATURE = (
-    "int64(Tuple((int64[::1], int32[::1], int32[::1])), Tuple((int32[::1], int64[::1], uint8[::1], int64[::1], uint32[::1])), "
+    "int64(Tuple((int64[::1], int32[::1], int32[::1])), "
+    "Tuple((int32[::1], int64[::1], uint8[::1], int64[::1], uint32[::1], int64[:, ::1])), "
     "int64, int64, Tuple((int64[::1], int64[:, ::1])), int32[:, ::1], boolean[::1], boolean[::1])"
 )
+
+
+@jit(cache=True, nogil=True)
+def _use(sector, stride, laps, marks, block, users, guarded):  # type: ignore[no-untyped-def]
+    """Note in `users` that a block reads or writes a sector, and in further laps those that lie strides behind it; or, of `guarded`
+    sectors, whether it reads one which it alone has not written.
+    """
+    use = 1 if marks == READ else 0
+    for lap in range(laps):
+        place = ((np.int64(sector) + lap * np.int64(stride)) & 0xFFFFFFFF) - _FIRST_SECTOR
+        if place < 0 or place >= len(users):
+            continue
+        if len(guarded) > 0:
+            if marks == READ and guarded[place] and users[place, 0] != block:
+                return True
+        elif users[place, use] != block:
+            users[place, use] = block if users[place, use] == 0 else _SEVERAL
+    return False
 
 
 @jit(_SIGNATURE, sources=("traces/events.py",), cache=True, nogil=True)
@@ -78,33 +98,47 @@ def _look(paths, chunk, first_block, per_block, table, users, guarded, seen):  #
     accessed anything in `seen`; or, of `guarded` sectors, return the first row that reads one which its block alone has not
     written, else -1.
 
-    `paths`: offset, basic block, repetitions; `chunk`: as in `TraceChunk`, its first warp that of block `first_block`.
+    `paths`: offset, basic block, repetitions; `chunk`: as in `TraceChunk`, packed, its first warp that of block `first_block`. Of a
+    packed loop the first lap is followed, and what the warp before has done in the same block is not noted again.
     """
     offset, blocks, repeat = paths
-    path, event_offset, events, sector_offset, sectors = chunk
+    path, event_offset, events, sector_offset, sectors, loops = chunk
     start, rows = table
-    checks = len(guarded) > 0
     for warp in range(len(path)):
         event, sector, block = event_offset[warp], sector_offset[warp], np.int32(first_block + warp // per_block + 1)
-        for entry in range(offset[path[warp]], offset[path[warp] + 1]):
+        begin, period, laps = event + loops[warp, 0], loops[warp, 3], loops[warp, 4]
+        end, looping, first_entry, first_turn = begin + loops[warp, 1], False, 0, 0
+        back_events = back = np.int64(0)  # to the same place in the streams of the warp before
+        if warp % per_block > 0 and path[warp] == path[warp - 1] and (loops[warp] == loops[warp - 1]).all():
+            back_events, back = event - event_offset[warp - 1], sector - sector_offset[warp - 1]
+        entry, turn, last = offset[path[warp]], 0, offset[path[warp] + 1]
+        while entry < last:
             low, high = start[blocks[entry]], start[blocks[entry] + 1]
-            for _ in range(repeat[entry] if low < high else 0):
-                for row in range(low, high):
-                    marks, count = rows[row, 0], sectors_of_event(events, event, rows[row, 1])
-                    event += rows[row, 2]
-                    seen[row] |= count > 0
-                    for s in range(sector, sector + count):
-                        place = np.int64(sectors[s]) - _FIRST_SECTOR
-                        if place < 0 or place >= len(users):
-                            continue
-                        if checks:
-                            if marks == READ and guarded[place] and users[place, 0] != block:
-                                return row
-                            continue
-                        use = 1 if marks == READ else 0
-                        if users[place, use] != block:
-                            users[place, use] = block if users[place, use] == 0 else _SEVERAL
-                    sector += count
+            if low == high or turn >= repeat[entry]:
+                entry, turn = entry + 1, 0
+                continue
+            if looping and event == end:  # the other laps have been noted with the first
+                turn += (laps - 1) * (turn - first_turn) if entry == first_entry else 0
+                entry += (laps - 1) * (entry - first_entry)
+                sector, laps, looping = sector + period, 1, False
+                continue
+            if laps > 1 and event == begin and not looping:
+                looping, first_entry, first_turn = True, entry, turn
+            for row in range(low, high):
+                count = sectors_of_event(events, event, rows[row, 1])
+                if back > 0 and sectors_of_event(events, event - back_events, rows[row, 1]) != count:
+                    back = np.int64(0)
+                event += rows[row, 2]
+                seen[row] |= count > 0
+                for s in range(sector, sector + count):
+                    stride = sectors[s + period] if looping else np.uint32(0)
+                    is_known = back > 0 and sectors[s - back] == sectors[s]
+                    if is_known and (not looping or sectors[s - back + period] == stride):
+                        continue
+                    if _use(sectors[s], stride, laps if looping else 1, rows[row, 0], block, users, guarded):
+                        return row
+                sector += count
+            turn += 1
     return -1
 
 
@@ -133,7 +167,7 @@ class Independence:
         return "" if row < 0 else self._accesses[row].opcode
 
     def _look(self, paths: PathTable, chunk: TraceChunk, first_block: int, guarded: npt.NDArray[np.bool_]) -> int:
-        streams = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
+        streams = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors, loops_of(chunk))
         row = int(_look(
             (paths.offset, paths.block, paths.repeat), tuple(np.ascontiguousarray(each) for each in streams), first_block,
             self._per_block, self._table, self._users, guarded, self._seen,

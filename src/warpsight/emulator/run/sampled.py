@@ -90,9 +90,9 @@ class SampledRun:
                 left = MEMORY_LIMIT_BYTES - sum(each.nbytes for each in self._parts.values() if isinstance(each, Packed))
                 sink, before = SpillingSink(max(left, MEMORY_LIMIT_BYTES // _RANGES_IN_MEMORY)), self._paths.warps.copy()
                 for part in self._streams(blocks):
-                    chunk = run.chunk(part, self._paths, blocks[0] * self._per_block)
+                    chunk = self._packer.packed(run.chunk(part, self._paths, blocks[0] * self._per_block), self._paths)
                     self._independence.note(self._paths.table(), chunk, part.first_warp // self._per_block)
-                    sink.add(self._packer.packed(chunk, self._paths))
+                    sink.add(chunk)
                     done += len(chunk.path) // self._per_block
                     if self._progress is not None:
                         self._progress(done, total)
@@ -102,9 +102,11 @@ class SampledRun:
         self._seconds += perf_counter() - started
         self._check()
 
-    def trace(self) -> KernelTrace:
-        """The trace of all blocks that have run, in their order; its counts of instructions are scaled to the launch."""
-        order = sorted(self._parts)
+    def trace(self, ranges: Sequence[Blocks] | None = None) -> KernelTrace:
+        """The trace of the blocks of these ranges that have run, or of all, in their order; its counts of instructions are scaled
+        to the launch.
+        """
+        order = sorted(self._parts if ranges is None else ranges)
         blocks, paths = sum(end - first for first, end in order), self._paths.table()
         header = self._header(self._paths.warps, blocks)
         chunks = _Joined([self._parts[each] for each in order])
@@ -145,7 +147,7 @@ class SampledRun:
             return
         paths = self._paths.table()
         for (first, _), part in self._parts.items():
-            for chunk in part:
+            for chunk in part.packed():
                 first_block = first + chunk.first_warp // self._per_block
                 if opcode := self._independence.first_dependent(paths, chunk, first_block, guarded):
                     raise Dependent(f'"{opcode}" reads an array that other blocks may write')
