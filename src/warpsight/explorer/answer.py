@@ -95,13 +95,12 @@ def _answer(question: Question, tell: Tell) -> Bench:
     profiled = profile_trace(trace, gpu, watch=watch)
     first = shown(first_report_data(profiled, gpu, question.model), os.path.abspath(question.file))
     tell("first", {"document": first, "printed": printed.getvalue()})
-    with Beside(lambda: advice_data(profiled, gpu, question.model), lambda found: tell("advice", found)) as beside:
+    with Beside(lambda: advice_data(profiled, gpu, question.model), lambda found: tell("advice", found["advice"])) as beside:
         parts = Parts(what_if=NONE, simulator=question.simulator)
         document = profiled_report_data(
-            profiled, gpu, question.model, beside=_NO_OTHERS, parts=parts, request=request, watch=watch
+            profiled, gpu, question.model, beside=_NO_OTHERS, parts=parts, request=request, watch=watch, advice=beside.result
         )
-        advice = beside.result()
-    tell("result", {"document": document | {"advice": advice}, "printed": printed.getvalue()})
+    tell("result", {"document": document, "printed": printed.getvalue()})
     bench = Bench(request, question.model)
     bench.keep(gpu, trace, profiled.store)
     return bench
