@@ -48,7 +48,7 @@ class Case:
         return self._proposed[rule.name]
 
     def evaluated(self, change: WhatIf) -> Prediction:
-        """The prediction with one of the changes that were proposed for this case; it is made once. Raises what `evaluate` raises."""
+        """The prediction with a change that was proposed for this case; it is made once. Raises what `evaluate` raises."""
         if change not in self._evaluated:
             try:
                 self._evaluated[change] = change.evaluate()

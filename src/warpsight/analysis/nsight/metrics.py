@@ -362,7 +362,8 @@ def _launch() -> Iterable[Metric]:
     yield Metric("launch__shared_mem_per_block_static", "Static Shared Memory Per Block", "byte/block", "of the kernel",
                  lambda q: float(q.header.static_shared_bytes))
     yield Metric("launch__shared_mem_per_block", "", "byte/block", "static, dynamic and the driver's together",
-                 lambda q: float(q.header.static_shared_bytes + q.header.dynamic_shared_bytes + q.gpu.sm.shared_memory_reserved_bytes))
+                 lambda q: float(q.header.static_shared_bytes + q.header.dynamic_shared_bytes
+                                 + q.gpu.sm.shared_memory_reserved_bytes))
     for unit in _UNITS:
         yield Metric(f"{unit}__warps_launched.sum", "", "warp", "blocks x warps of a block",
                      lambda q: float(q.header.blocks * q.header.warps_per_block))
@@ -454,8 +455,8 @@ ABSENT = {
     r"(gr|fe|sys|lrc|crop|zrop|raster|vaf|pda|vpc|tpc|idc|gcc)__.*": "the models have no such unit",
     r"lts__(d_|t_tag|t_requests|average_t_|xbar|lts2xbar).*": "the simulated L2 counts sectors of the SMs, not what passes between "
     "its stages",
-    r"l1tex__(lsuin|lsu_writeback|f_wavefronts|m_|data_pipe_lsu_wavefronts\.|data_bank_(reads|writes)).*": "the load-store unit and "
-    "the L1 are one resource of the models; see `l1tex__throughput`",
+    r"l1tex__(lsuin|lsu_writeback|f_wavefronts|m_|data_pipe_lsu_wavefronts\.|data_bank_(reads|writes)).*": "the load-store unit "
+    "and the L1 are one resource of the models; see `l1tex__throughput`",
     r"smsp?__inst_executed_pipe_(cbu|adu|fmaheavy|fmalite|ipa|lsu_heavy).*": "the op classes of the models do not tell this pipe "
     "apart",
     r"sm__pipe_(shared|tensor_op).*|sm__inst_executed_pipe_tensor_op.*": "the tensor cores are one pipe of the models, whatever "
@@ -464,9 +465,8 @@ ABSENT = {
     "op class",
     r"memory_.*_ideal|derived__memory_l2_.*|derived__memory_l1_conflicts.*|memory_l1_tag.*": "what an ideal access needs is "
     "advice here: `warpsight advise`",
-    r"launch__(context_id|stream_id|device_id|function.*|barrier_count|occupancy_limit_barriers|occupancy_per_.*|occupancy_cluster.*|"
-    r"preferred_cluster.*|.*_allocated|sub_launch.*)": "the launch is described without a context, and resources are those of CUDA's "
-    "occupancy rules",
+    r"launch__(context_id|stream_id|device_id|function.*|barrier_count|occupancy_(limit_barriers|per_|cluster).*|.*_allocated|"
+    r"preferred_cluster.*|sub_launch.*)": "a launch has no context here, and resources are those of CUDA's occupancy rules",
     r"(breakdown|group|pmsampling):.*": "groups of metrics are not known; name the metrics",
 }
 

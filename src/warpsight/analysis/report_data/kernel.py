@@ -176,8 +176,9 @@ def profiled_report_data(
     `code` (explanation documents by source line, PTX line and instruction of machine code, as far as there are any: `code_views`),
     `loads` and `loads_about` (memory instructions: `loads.loads`), `what_if` (designs around the GPU, evaluated), `assumptions`
     (which of the model's the kernel violates), `provenance`, with the simulator `timeline`. docs/reference/report.md describes them
-    all. `request` is the origin of the trace, to run it again for the addresses of lanes. `advice` gives `advice_data`, which is asked
-    for last; without it the document has no `advice`. Raises UsageError for an unknown model, and as `model` if it cannot predict.
+    all. `request` is the origin of the trace, to run it again for the addresses of lanes. `advice` gives `advice_data`, and is
+    called last; without it the document has no `advice`. Raises UsageError for an unknown model, and as `model` if it cannot
+    predict.
     """
     check_request(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
