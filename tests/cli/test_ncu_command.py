@@ -16,8 +16,9 @@ import pytest
 from command_line import LAUNCH, assert_one_error, run
 
 import warpsight
+from warpsight.analysis.nsight.absent import UNKNOWN_STALLS
 from warpsight.analysis.nsight.documents import LaunchFilter, kernel_documents
-from warpsight.analysis.nsight.metrics import METRICS, SECTIONS, UNKNOWN_STALLS, chosen_metrics
+from warpsight.analysis.nsight.metrics import METRICS, SECTIONS, chosen_metrics
 from warpsight.analysis.nsight.quantities import STALLS
 from warpsight.base.errors import UnsupportedError
 from warpsight.gpu.loader import load_gpu

@@ -82,8 +82,8 @@ class KernelBuilder(WarpFunction):
 
     def __init__(
         self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str,
-        instructions: InstructionSet, checks: frozenset[str] = frozenset(), probes: frozenset[int] = frozenset(), clustered: bool = False,
-        part: Slice | None = None,
+        instructions: InstructionSet, checks: frozenset[str] = frozenset(), probes: frozenset[int] = frozenset(),
+        clustered: bool = False, part: Slice | None = None,
     ) -> None:
         super().__init__(module, function, graph, symbols, path, instructions.special, part)
         self.instructions, self.checks, self.probes, self.clustered = instructions, checks, probes, clustered

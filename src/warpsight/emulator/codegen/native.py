@@ -111,7 +111,8 @@ class NativeKernel:
 
 def compile_kernel(
     module: Module, function: Function, text: str, instructions: InstructionSet, symbols: SymbolTable,
-    checks: frozenset[str] = frozenset(), probes: frozenset[int] = frozenset(), clustered: bool = False, sources: Sources | None = None,
+    checks: frozenset[str] = frozenset(), probes: frozenset[int] = frozenset(), clustered: bool = False,
+    sources: Sources | None = None,
 ) -> NativeKernel:
     """Machine code for `function` of `module`, which was made from `text`: from the disk cache, or compiled now.
 
