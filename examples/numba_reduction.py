@@ -1,4 +1,4 @@
-"""A sum in shared memory with Numba, one partial sum a block, and what bounds it. Needs: pip install 'warpsight[numba]'."""
+"""A sum in shared memory with Numba, one partial sum a block, and what bounds it. Needs: pip install 'numba-cuda[cu13]'."""
 
 import numpy as np
 from numba import cuda, float32

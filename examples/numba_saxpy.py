@@ -1,6 +1,6 @@
 """A Numba kernel on a GPU that is not there: run it, check it against NumPy, predict its speed.
 
-Needs a compiler for Numba's kernels: pip install 'warpsight[numba]'
+Needs a compiler for Numba's kernels: pip install 'numba-cuda[cu13]'
 """
 
 import numpy as np

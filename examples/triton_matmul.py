@@ -1,4 +1,4 @@
-"""A matrix product in Triton. `arch=80` would take the tensor cores. Needs: pip install 'warpsight[triton]'."""
+"""A matrix product in Triton. `arch=80` would take the tensor cores. Needs: pip install triton."""
 
 import numpy as np
 import triton

@@ -1,4 +1,4 @@
-"""A softmax in Triton, a row a program, run without a GPU. Needs: pip install 'warpsight[triton]'."""
+"""A softmax in Triton, a row a program, run without a GPU. Needs: pip install triton."""
 
 import numpy as np
 import triton

@@ -1,8 +1,8 @@
 // The answer: time, CPI stack, occupancy, advice, and what the kernel printed.
 
 import { duration, percent } from "./figures";
-import type { Advice, Answer, Speed } from "./protocol";
-import { Stack } from "./stack";
+import type { Answer, Speed } from "./protocol";
+import { Part } from "./part";
 
 export function Result({ answer, complete, simulate }: { answer: Answer; complete: boolean; simulate?: () => void }) {
   const prediction = answer.document.predictions[0];
@@ -14,7 +14,7 @@ export function Result({ answer, complete, simulate }: { answer: Answer; complet
         <strong>{duration(prediction.seconds)}</strong> {Math.round(prediction.cycles).toLocaleString("en")} cycles, bound by{" "}
         {prediction.bound_by}
       </p>
-      <Stack prediction={prediction} />
+      <Part html={answer.document.stack} label="CPI stack" />
       {answer.document.speed_of_light && <p>Speed of light: {speeds(answer.document.speed_of_light)}</p>}
       <p>Occupancy {percent(prediction.occupancy)}, limited by {prediction.occupancy_limiter}</p>
       {simulated ? (
@@ -25,7 +25,7 @@ export function Result({ answer, complete, simulate }: { answer: Answer; complet
       ) : (
         complete && simulate && <p><button type="button" onClick={simulate}>Simulate it cycle by cycle</button></p>
       )}
-      {answer.document.advice ? <AdviceList advice={answer.document.advice.advice} /> : !complete && <p>advice follows …</p>}
+      {answer.document.advice ? <Part html={answer.document.advice} label="Advice" /> : !complete && <p>advice follows …</p>}
       {answer.printed && <pre aria-label="Printed by the kernel">{answer.printed}</pre>}
       {answer.not_kept && <p role="alert">This answer is not kept: {answer.not_kept}</p>}
     </article>
@@ -39,17 +39,4 @@ function speeds(rows: Speed[]): string {
     return most ? [`${group} ${percent(most.percent / 100)} (${most.label})`] : [];
   });
   return groups.join(", ");
-}
-
-function AdviceList({ advice }: { advice: Advice[] }) {
-  if (advice.length === 0) return <p>No change that is known here would help.</p>;
-  return (
-    <ul aria-label="Advice">
-      {advice.map((each) => (
-        <li key={each.title}>
-          {each.title}: {each.at_most ? "< " : ""}{percent(each.gain)}
-        </li>
-      ))}
-    </ul>
-  );
 }

@@ -64,12 +64,6 @@ export interface SourceRow {
   cause: string;
 }
 
-export interface Advice {
-  title: string;
-  gain: number;
-  at_most: boolean; // the gain is a bound
-}
-
 // Of a resource, how much of its peak is used.
 export interface Speed {
   label: string;
@@ -83,7 +77,8 @@ export interface ReportData {
   predictions: [Prediction];
   references?: { kind: string; seconds: number }[];
   speed_of_light?: Speed[];
-  advice?: { advice: Advice[] };
+  stack: string; // HTML without scripts, as the report has it; so is the advice
+  advice?: string;
   rows?: SourceRow[]; // of the kernel's text
   accesses?: number[]; // the lines that access memory
 }
@@ -108,7 +103,7 @@ export type Told =
   | { kind: "note"; data: string }
   | { kind: "progress"; data: Progress }
   | { kind: "first"; data: Answer }
-  | { kind: "advice"; data: { advice: Advice[] } }
+  | { kind: "advice"; data: string }
   | { kind: "result"; data: Answer }
   | { kind: "error"; data: Problem }
   | { kind: "cancelled"; data: object };

@@ -1,4 +1,4 @@
-// CPI stacks as bars: alone, its legend beside it, or several below each other, whose lengths are times on one scale.
+// CPI stacks as bars below each other, whose lengths are times on one scale. They follow the sliders.
 
 import { paintClass, percent, duration } from "./figures";
 import type { Prediction } from "./protocol";
@@ -18,19 +18,6 @@ function Bar({ prediction, width = 1 }: { prediction: Prediction; width?: number
         <span key={name} class={paintClass(name)} style={{ flexGrow: size }} title={`${name}: ${percent(size / prediction.cpi)}`} />
       ))}
     </div>
-  );
-}
-
-export function Stack({ prediction }: { prediction: Prediction }) {
-  return (
-    <figure>
-      <Bar prediction={prediction} />
-      <figcaption>
-        {parts(prediction).map(([name, size]) => (
-          <span key={name}><i class={paintClass(name)} /> {name} {percent(size / prediction.cpi)}</span>
-        ))}
-      </figcaption>
-    </figure>
   );
 }
 

@@ -85,7 +85,7 @@ def _untouched(request: KernelRequest) -> KernelRequest:
 
 def _check_installed() -> None:
     if find_spec("anywidget") is None:
-        remedy = "install it beside warpsight: pip install 'warpsight[notebook]'"
+        remedy = "install it in the environment of warpsight: `python -m pip install anywidget`"
         raise UsageError("anywidget is not installed", place="explore", remedy=remedy)
 
 

@@ -60,7 +60,7 @@ def test_a_kernel_that_is_slower_than_in_the_last_commit_fails(
     assert row["change"] > row["limit"] == 0.05
     assert json.loads(Path("gate/results.json").read_text()) == document
     assert "| copy | mdm-pascal |" in Path("gate/summary.md").read_text()
-    assert json.loads(Path("gate/copy.sarif").read_text())["version"] == "2.1.0"
+    assert json.loads(Path("gate/check.sarif").read_text())["version"] == "2.1.0"
     monkeypatch.delenv("GIT_INDEX_FILE")
     listed = subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, text=True, check=True).stdout
     assert len(listed.splitlines()) == 1  # that of the base is gone

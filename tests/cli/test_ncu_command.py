@@ -16,8 +16,9 @@ import pytest
 from command_line import LAUNCH, assert_one_error, run
 
 import warpsight
+from warpsight.analysis.nsight.absent import UNKNOWN_STALLS
 from warpsight.analysis.nsight.documents import LaunchFilter, kernel_documents
-from warpsight.analysis.nsight.metrics import METRICS, SECTIONS, UNKNOWN_STALLS, chosen_metrics
+from warpsight.analysis.nsight.metrics import METRICS, SECTIONS, chosen_metrics
 from warpsight.analysis.nsight.quantities import STALLS
 from warpsight.base.errors import UnsupportedError
 from warpsight.gpu.loader import load_gpu
@@ -214,11 +215,11 @@ def test_what_cannot_be_shown_is_refused_with_a_way_out(saxpy: Path, capsys: Cap
 
 
 def test_the_command_shows_what_was_asked_for(saxpy: Path, capsys: Capture) -> None:
-    named = "launch__grid_size,smsp__inst_executed"
+    named = "launch__grid_size,smsp__thread_inst_executed"
     outcome = run(capsys, "ncu", saxpy, *LAUNCH[2:], "-k", "saxpy", "--csv", "--page", "raw", "--metrics", named)
     assert outcome.code == 0, outcome.err
     header = next(csv.reader(io.StringIO(outcome.out)))
-    assert header[11:] == ["launch__grid_size", "smsp__inst_executed.avg", "smsp__inst_executed.sum"]
+    assert header[11:] == ["launch__grid_size", "smsp__thread_inst_executed.sum"]
     listed = run(capsys, "ncu", "--query-metrics").out
     assert all(name in listed for name in METRICS)
 

@@ -75,7 +75,7 @@ def test_blocks_that_have_ended_do_not_count_at_the_clusters_barrier(level: str)
 
 
 def test_blocks_that_wait_for_each_other_without_end_are_a_deadlock() -> None:
-    with pytest.raises(LaunchFault, match=r"no thread of block \(0,0,0\) can go on; waiting are warp 0 lanes 0-31 at barrier 1"):
+    with pytest.raises(LaunchFault, match=r"every running thread of block \(0,0,0\) waits: warp 0 lanes 0-31 at barrier 1"):
         run("stuck", 4, 32, [np.zeros(4, np.uint32)], cluster=4)
 
 

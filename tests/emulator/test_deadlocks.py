@@ -19,7 +19,7 @@ I32 = np.int32
 
 def deadlock(kernel: str, grid: int, block: int) -> LaunchFault:
     out = np.zeros(grid * block, I32)
-    with pytest.raises(LaunchFault, match="can go on") as caught:
+    with pytest.raises(LaunchFault, match="every running thread") as caught:
         launch(cuda("waiting.cu"), kernel, grid, block, [out], max_instructions=10**7)
     assert not out.any()
     assert re.search(r"waiting\.cu:\d+$", caught.value.place)
@@ -39,7 +39,7 @@ def test_barrier_that_too_few_warps_reach_names_warps_lanes_and_lines() -> None:
     message = error.what
     assert error.details is not None
     assert (error.details.kind, error.details.block, error.details.thread) == ("deadlock", (0, 0, 0), (0, 0, 0))
-    assert "kernel one_warp_missing: no thread of block (0,0,0) can go on" in message
+    assert "kernel one_warp_missing: deadlock: every running thread of block (0,0,0) waits: " in message
     for warp, barrier in ((0, 1), (1, 2)):
         line = source_line(f"one_warp_missing: bar.sync {barrier}")
         assert re.search(rf"warp {warp} lanes 0-31 at barrier {barrier} \(\S*waiting\.cu:{line}, PTX line \d+\)", message), message
@@ -79,7 +79,7 @@ def test_deadlock_of_a_block_that_was_suspended_names_that_block() -> None:
         SET: st.volatile.global.u64 [%q1], 1;
         ret;"""
     )
-    with pytest.raises(LaunchFault, match=r"block \(0,0,0\) can go on.* warp 0 lanes 0-31 at barrier 3"):
+    with pytest.raises(LaunchFault, match=r"block \(0,0,0\) waits:.* warp 0 lanes 0-31 at barrier 3"):
         launch(source, "k", 2, 32, [np.zeros(64, np.uint64)], max_instructions=10**7)
 
 

@@ -84,7 +84,7 @@ def test_more_probes_than_an_instruction_has_are_refused(ready: ReadyLaunch) -> 
 def test_code_without_probes_has_nothing_of_them(ready: ReadyLaunch) -> None:
     function = ready.source.module.functions[ready.launch.kernel]
     texts = []
-    for probes in (False, True):
+    for probes in (frozenset[int](), frozenset(range(len(function.instructions)))):
         module = ir.Module(name="kernel")
         symbols = SymbolTable(ready.source.module, function)
         KernelBuilder(module, function, build_cfg(function), symbols, "k", PTX, probes=probes).build()

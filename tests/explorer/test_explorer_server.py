@@ -21,15 +21,18 @@ from warpsight.explorer.results import Results
 from warpsight.explorer.runs import Runs
 from warpsight.explorer.server import Api, Explorer, api_routes, application
 from warpsight.explorer.worker import Limits
+from warpsight.reports.html.page import stack_part
 
 pytestmark = pytest.mark.unit
 
 HOST, TOKEN, READERS = "127.0.0.1:8765", "the-token", "the-token-of-readers"
 FORM = {"kernel": "k", "dimensions": [{"name": "grid", "value": "4"}, {"name": "block", "value": "64"}],
         "parameters": [{"name": "x", "value": "f32[256]:zeros"}]}  # fmt: skip
-PREDICTION = {"kernel": "k", "gpu": "a100", "model": "warpsight", "seconds": 2e-6, "cycles": 2820.0, "bound_by": "DRAM"}
+PREDICTION = {"kernel": "k", "gpu": "a100", "model": "warpsight", "seconds": 2e-6, "cycles": 2820.0, "bound_by": "DRAM",
+              "cpi": 4.0, "cpi_stack": {"base": 1.0, "dram": 3.0}}  # fmt: skip
 DOCUMENT = {"predictions": [PREDICTION], "more": "of a report"}
-SHOWN = {"predictions": [{name: PREDICTION[name] for name in PREDICTION if name != "kernel"}], "rows": [], "accesses": []}
+SHOWN = {"predictions": [{name: PREDICTION[name] for name in PREDICTION if name != "kernel"}], "stack": stack_part(PREDICTION),
+         "rows": [], "accesses": []}  # fmt: skip
 
 
 class Told:

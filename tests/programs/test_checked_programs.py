@@ -97,7 +97,7 @@ def test_example_program_is_reported_as_json_and_sarif() -> None:
     assert (wrong["kind"], wrong["count"], wrong["launches"], wrong["distance"]) == ("out-of-bounds", 2, 2, 1)
     assert [caller["line"] for caller in wrong["site"]["callers"]] == [22]
     assert [row["site"]["line"] for row in (call, copy, leak)] == [14, 16, 11]
-    results = findings_sarif(document, str(EXAMPLE.parent))["runs"][0]["results"]
+    results = findings_sarif([document], str(EXAMPLE.parent))["runs"][0]["results"]
     places = [result["locations"][0]["physicalLocation"] for result in results]
     assert [(place["artifactLocation"]["uri"], place["region"]["startLine"]) for place in places] == [
         ("wrong.cu", 14), ("program.cu", 14), ("program.cu", 16), ("program.cu", 11),

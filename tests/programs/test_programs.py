@@ -245,7 +245,7 @@ def test_each_place_out_of_bounds_is_reported_once() -> None:
         ("2", 716, "cudaErrorMisalignedAddress", "misaligned access"),
         ("3", 719, "cudaErrorLaunchFailure", "trap"),
         ("4", 702, "cudaErrorLaunchTimeout", "passed 100,000 warp instructions"),
-        ("5", 702, "cudaErrorLaunchTimeout", "no thread of block .* can go on"),
+        ("5", 702, "cudaErrorLaunchTimeout", "every running thread of block .* waits"),
     ],
 )
 def test_program_whose_kernel_faults_finds_out_when_it_waits(which: str, number: int, name: str, message: str) -> None:

@@ -159,7 +159,7 @@ def check_sarif(log: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_sarif_has_the_structure_that_the_standard_and_code_scanning_ask_for() -> None:
-    run = check_sarif(findings_sarif(document(*ALL), ROOT))
+    run = check_sarif(findings_sarif([document(*ALL)], ROOT))
     places = [each["locations"][0]["physicalLocation"] for each in run["results"]]
     program = Path("program").absolute().as_uri()
     assert [place["artifactLocation"]["uri"] for place in places] == ["src/k.cu"] * 4 + ["main.cu", program]
@@ -174,11 +174,20 @@ def test_sarif_has_the_structure_that_the_standard_and_code_scanning_ask_for() -
 
 def test_sarif_names_the_line_in_the_repository_that_calls_a_header() -> None:
     header = site(110, "atomic", file="/usr/local/cuda/include/atomics.hpp", function="atomicAdd", callers=CALLERS[:1])
-    run = check_sarif(findings_sarif(document(Finding("memcheck", "out-of-bounds", "m", "k", header)), ROOT))
+    run = check_sarif(findings_sarif([document(Finding("memcheck", "out-of-bounds", "m", "k", header))], ROOT))
     (location,) = run["results"][0]["locations"]
     assert location["physicalLocation"]["artifactLocation"]["uri"] == "src/k.cu"
     assert location["physicalLocation"]["region"]["startLine"] == 20
 
 
 def test_sarif_of_nothing_found_has_no_results() -> None:
-    assert check_sarif(findings_sarif(document(), ROOT))["results"] == []
+    assert check_sarif(findings_sarif([document()], ROOT))["results"] == []
+
+
+def test_checks_of_several_kernels_are_one_run_as_code_scanning_needs() -> None:
+    one, other = document(*ALL), document(ALL[0])
+    (run,) = (log := findings_sarif([one, other], ROOT))["runs"]
+    check_sarif(log)
+    assert [each["exitCode"] for each in run["invocations"]] == [one["exit_code"], other["exit_code"]]
+    assert len(run["results"]) == len(ALL) + 1 and run["results"][-1] == run["results"][0]
+    assert len({rule["id"] for rule in run["tool"]["driver"]["rules"]}) == len(run["tool"]["driver"]["rules"])

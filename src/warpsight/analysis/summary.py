@@ -64,31 +64,25 @@ class Findings:
 
 def summary(
     profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, others: Sequence[Prediction] = (),
-    simulated: Prediction | None = None, found: Findings | None = None,
+    simulated: Prediction | None = None, found: Findings | None = None, advice: dict[str, Any] | None = None,
 ) -> Summary:
     """The summary of a trace's `prediction` (JSON values; docs/reference/prediction.md describes the keys).
 
-    `others` are predictions of the same launch by further models, `simulated` is the simulator's, if it was run, `found` what is
-    known of the prediction already.
+    `others` are predictions of the same launch by further models, `simulated` is the simulator's, if it was run, `found` and
+    `advice` (see `advised`) what is known of the prediction already.
     """
     found = found or Findings.of(profiled, gpu, prediction, views_of(profiled.trace)[:1])
     first = found.explanations[0]
-    advice = first_advice(Case(profiled, gpu, prediction.model, prediction, first.rows))
+    advice = advice or advised(Case(profiled, gpu, prediction.model, prediction, first.rows))
     checked = assumptions(profiled, gpu, prediction, found.speed, found.alone, again=False)
-    rows = [row for row in first.rows if row.file or first.by != "source"]
+    rows = _placed(first.rows, first.by)
     hottest = max(rows, key=lambda row: row.share, default=None)
     return {
         "place": kernel_place(profiled.trace),
         "view": first.by,
         "why": [_cause(name, profiled, gpu, prediction, rows) for name in _largest(prediction)],
         "hottest": None if hottest is None else _line(hottest, hottest.share),
-        "advice": [
-            {**change.to_json(), "speedup": prediction.cycles / change.prediction.cycles}
-            for change in sorted(advice.changes, key=lambda change: change.what_if.at_most) if change.gain >= LEAST_SHOWN
-        ],
-        "not_tried": [
-            {"title": each.title, "place": each.place, "share": _most(each, profiled, prediction, rows)} for each in advice.left
-        ],
+        **advice,
         "violated": [check for check in checked["checks"] if check["violated"]],
         "others": [
             {"model": each.model, "cycles": each.cycles, "difference": relative_error(each.cycles, prediction.cycles)}
@@ -96,6 +90,26 @@ def summary(
         ],
         "simulator": None if simulated is None else _simulated(prediction, simulated),
     }
+
+
+def advised(case: Case) -> dict[str, Any]:
+    """The keys of the summary that are advice: `advice`, changes that take little time to evaluate, and `not_tried`, the others."""
+    first, prediction = first_advice(case), case.prediction
+    rows = _placed(case.rows, views_of(case.trace)[0])
+    return {
+        "advice": [
+            {**change.to_json(), "speedup": prediction.cycles / change.prediction.cycles}
+            for change in sorted(first.changes, key=lambda change: change.what_if.at_most) if change.gain >= LEAST_SHOWN
+        ],
+        "not_tried": [
+            {"title": each.title, "place": each.place, "share": _most(each, case.profiled, prediction, rows)} for each in first.left
+        ],
+    }
+
+
+def _placed(rows: Sequence[ExplanationRow], by: str) -> list[ExplanationRow]:
+    """Those with a place in the view `by`."""
+    return [row for row in rows if row.file or by != "source"]
 
 
 def kernel_place(trace: KernelTrace) -> dict[str, Any] | None:

@@ -109,7 +109,7 @@ def _write(arguments: argparse.Namespace, document: dict[str, Any], form: str) -
     if form == TEXT:
         text = findings_text(document, PLAIN if to_file else terminal_style(), os.getcwd())
     else:
-        text = json_text(document if form == JSON else findings_sarif(document, os.getcwd()))
+        text = json_text(document if form == JSON else findings_sarif([document], os.getcwd()))
     if to_file:
         write_output(arguments.output, text + "\n", "-o")
     else:

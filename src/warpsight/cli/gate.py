@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         before = None if arguments.base is None else base_seconds(arguments.base, project, watch=bar.watch)
         document = compared(predict_project(project, watch=bar.watch), before, arguments.base if before is not None else "")
         if arguments.check:
-            document["check"] = [_checked(kernel, arguments.output) for kernel in project.kernels]
+            document["check"] = _checked(project.kernels, arguments.output)
             document["passed"] &= not any(row["errors"] for row in document["check"])
         if arguments.reports:
             _write_reports(project, document, arguments.output)
@@ -81,18 +82,23 @@ def _file(folder: str, name: str) -> str:
     return os.path.join(folder, name)
 
 
-def _checked(kernel: ProjectKernel, folder: str | None) -> dict[str, Any]:
-    """How many errors and warnings a kernel has, which go to a SARIF file, or as text to stderr."""
-    row = {"kernel": kernel.name, "errors": 0, "warnings": 0, "refused": ""}
-    try:
-        found = check_kernel(kernel.request()).document
-    except WarpsightError as error:
-        return row | {"refused": str(error).splitlines()[0]}
-    if folder:
-        write_output(_file(folder, f"{kernel.name}.sarif"), json_text(findings_sarif(found, os.getcwd())) + "\n", "-o")
-    elif found["findings"]:
-        print(findings_text(found, root=os.getcwd()), file=sys.stderr)
-    return row | {name: found["totals"][name] for name in ("errors", "warnings")}
+def _checked(kernels: Sequence[ProjectKernel], folder: str | None) -> list[dict[str, Any]]:
+    """How many errors and warnings each kernel has. The findings of all go to one SARIF file, or as text to stderr."""
+    rows, checked = [], []
+    for kernel in kernels:
+        row = {"kernel": kernel.name, "errors": 0, "warnings": 0, "refused": ""}
+        try:
+            found = check_kernel(kernel.request()).document
+        except WarpsightError as error:
+            rows.append(row | {"refused": str(error).splitlines()[0]})
+            continue
+        checked.append(found)
+        rows.append(row | {name: found["totals"][name] for name in ("errors", "warnings")})
+        if not folder and found["findings"]:
+            print(findings_text(found, root=os.getcwd()), file=sys.stderr)
+    if folder and checked:
+        write_output(_file(folder, "check.sarif"), json_text(findings_sarif(checked, os.getcwd())) + "\n", "-o")
+    return rows
 
 
 def _write_reports(project: Project, document: dict[str, Any], folder: str) -> None:

@@ -30,6 +30,7 @@ from warpsight.explorer.shown import shown
 from warpsight.pipeline.evaluate import profile_trace
 from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.formats import json_line
+from warpsight.reports.html.page import advice_part
 
 Tell = Callable[[str, Any], None]
 """`tell(kind, data)`: one event, of plain values."""
@@ -47,8 +48,8 @@ def answer(question: Question, listener: Tell) -> Bench | None:
     told to `listener`; others are defects. A fork of the process makes the advice while it makes the report.
 
     Events: `form`, the launch form, as soon as the text compiles; `note`; `progress`, with `stage`, `done` and `total`; `first`,
-    the `document` of `first_report_data` as it is `shown` and the text that the kernel has `printed`; `advice`, that of the
-    report's data; then `result`, as `first` with the whole report's data, or `error`. What is looked at first is computed first.
+    the `document` of `first_report_data` as it is `shown` and the text that the kernel has `printed`; `advice`, that section of the
+    report as HTML; then `result`, as `first` with the whole report's data, or `error`. What is looked at first is computed first.
     """
 
     def tell(kind: str, data: Any) -> None:
@@ -93,15 +94,18 @@ def _answer(question: Question, tell: Tell) -> Bench:
     request = form.request(question.file, output=printed)
     trace = obtain_trace(request, gpu=gpu, watch=watch)
     profiled = profile_trace(trace, gpu, watch=watch)
-    first = shown(first_report_data(profiled, gpu, question.model), os.path.abspath(question.file))
-    tell("first", {"document": first, "printed": printed.getvalue()})
-    with Beside(lambda: advice_data(profiled, gpu, question.model), lambda found: tell("advice", found)) as beside:
+    first = first_report_data(profiled, gpu, question.model)
+    tell("first", {"document": shown(first, os.path.abspath(question.file)), "printed": printed.getvalue()})
+
+    def told(found: dict[str, Any]) -> None:
+        tell("advice", advice_part(first["predictions"][0], found["advice"]))
+
+    with Beside(lambda: advice_data(profiled, gpu, question.model), told) as beside:
         parts = Parts(what_if=NONE, simulator=question.simulator)
         document = profiled_report_data(
-            profiled, gpu, question.model, beside=_NO_OTHERS, parts=parts, request=request, watch=watch
+            profiled, gpu, question.model, beside=_NO_OTHERS, parts=parts, request=request, watch=watch, advice=beside.result
         )
-        advice = beside.result()
-    tell("result", {"document": document | {"advice": advice}, "printed": printed.getvalue()})
+    tell("result", {"document": document, "printed": printed.getvalue()})
     bench = Bench(request, question.model)
     bench.keep(gpu, trace, profiled.store)
     return bench

@@ -79,7 +79,7 @@ def _check_installed(question: Question) -> None:
     needed = _TRITON.search(question.source)
     if needed and find_spec("triton") is None:
         line = question.source.count("\n", 0, needed.start()) + 1
-        remedy = "install it beside warpsight: pip install 'warpsight[triton]'"
+        remedy = "install it in the environment of warpsight: `python -m pip install triton`"
         raise UsageError("Triton is not installed", place=f"{question.file}:{line}", remedy=remedy)
 
 

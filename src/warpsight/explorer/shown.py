@@ -7,8 +7,9 @@ from typing import Any
 
 from warpsight.explorer.designs import SHOWN
 from warpsight.reports.html.code import accesses_by_line
+from warpsight.reports.html.page import advice_part, stack_part
 
-_PARTS = ("title", "predictions", "references", "speed_of_light", "advice")
+_PARTS = ("title", "predictions", "references", "speed_of_light")
 _ROW = ("line", "share", "cause")
 
 
@@ -22,8 +23,12 @@ def shown(document: dict[str, Any], file: str) -> dict[str, Any]:
 
 
 def shown_parts(document: dict[str, Any]) -> dict[str, Any]:
-    """The parts alone that are drawn without the kernel's text."""
+    """The parts alone that are drawn without the kernel's text. `stack` and `advice` are HTML, as the report has them."""
     parts = {name: document[name] for name in _PARTS if name in document}
+    first = document["predictions"][0]
+    parts["stack"] = stack_part(first)
+    if "advice" in document:
+        parts["advice"] = advice_part(first, document["advice"])
     return parts | {"predictions": [{name: each[name] for name in SHOWN if name in each} for each in document["predictions"][:1]]}
 
 

@@ -34,8 +34,11 @@ class ExplorerWidget(anywidget.AnyWidget):
     shown = traitlets.Dict().tag(sync=True)
 
     def __init__(self, request: KernelRequest, profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> None:
-        document = profiled_report_data(profiled, gpu, model, beside=(), parts=Parts(what_if=NONE), request=request)
-        self._document = plain(document | {"advice": advice_data(profiled, gpu, model)})
+        document = profiled_report_data(
+            profiled, gpu, model, beside=(), parts=Parts(what_if=NONE), request=request,
+            advice=lambda: advice_data(profiled, gpu, model),
+        )  # fmt: skip
+        self._document = plain(document)
         self._bench = Bench(request, model, gpu)
         self._bench.keep(gpu, profiled.trace, profiled.store)
         answer = {"document": shown_parts(self._document), "printed": ""}

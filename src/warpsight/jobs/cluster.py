@@ -33,7 +33,7 @@ def cluster_library(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         what = f"this executor needs a library that is not installed: {error}"
-        raise UsageError(what, place="executor", remedy="pip install 'warpsight[cluster]'") from None
+        raise UsageError(what, place="executor", remedy="`python -m pip install distributed dask-jobqueue`") from None
 
 
 def quiet() -> Callable[[], None]:

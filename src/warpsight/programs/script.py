@@ -260,7 +260,7 @@ def run_script(
                 code = _main(path, command)
         except ModuleNotFoundError as error:
             what = f"{error.name} is not installed"
-            raise UsageError(what, place=path, remedy="pip install 'warpsight[triton]' torch") from error
+            raise UsageError(what, place=path, remedy="`python -m pip install triton torch` installs Triton and PyTorch") from error
     return EndedProgram(code, True, device.launches)
 
 

@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -181,7 +182,6 @@ def _subject(document: dict[str, Any]) -> str:
 # -- SARIF.
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_HOME = "https://pypi.org/project/warpsight/"
 _ROOT = "SRCROOT"
 _TOOLS = {
     MEMCHECK: "Wrong accesses to memory, memory that is never freed, and calls of the CUDA runtime that fail.",
@@ -192,22 +192,22 @@ _TOOLS = {
 }
 
 
-def findings_sarif(document: dict[str, Any], root: str) -> dict[str, Any]:
-    """The findings as a SARIF log. Paths under the folder `root` are relative to it, as code scanning of a repository needs it."""
-    rows = document["findings"]
+def findings_sarif(documents: Sequence[dict[str, Any]], root: str) -> dict[str, Any]:
+    """The findings of one or more checks as a SARIF log with one run: GitHub refuses several runs of a tool in one category.
+
+    Paths under the folder `root` are relative to it, as code scanning of a repository needs it.
+    """
+    rows = [row for document in documents for row in document["findings"]]
     rules = {f"{row['tool']}/{row['kind']}": row for row in rows}
     numbers = {name: number for number, name in enumerate(rules)}
-    name, _, version = document["tool"].partition(" ")
-    driver = {
-        "name": name, "version": version, "informationUri": _HOME,
-        "rules": [_rule(identifier, row) for identifier, row in rules.items()],
-    }  # fmt: skip
+    name, _, version = documents[0]["tool"].partition(" ")
+    driver = {"name": name, "version": version, "rules": [_rule(identifier, row) for identifier, row in rules.items()]}
     run = {
         "tool": {"driver": driver},
-        "invocations": [{"executionSuccessful": True, "exitCode": document["exit_code"]}],
+        "invocations": [{"executionSuccessful": True, "exitCode": each["exit_code"]} for each in documents],
         "columnKind": "utf16CodeUnits",
         "originalUriBaseIds": {_ROOT: {"uri": Path(root).absolute().as_uri().rstrip("/") + "/"}},
-        "results": [_result(row, numbers, document, root) for row in rows],
+        "results": [_result(row, numbers, document, root) for document in documents for row in document["findings"]],
     }
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 

@@ -126,8 +126,17 @@ def advise_trace(
 
 def advise_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, watch: Watch | None = None) -> Advice:
     """The same for a profiled trace. Raises as `predict_profiled`."""
+    return advise_case(case_of(profiled, gpu, model, watch))
+
+
+def case_of(profiled: ProfiledTrace, gpu: GpuSpec, model: str, watch: Watch | None = None) -> Case:
+    """The case of a profiled trace. Raises as `predict_profiled`."""
     explained = explain_profiled(profiled, gpu, model, views_of(profiled.trace)[0])
-    case = Case(profiled, gpu, model, explained.prediction, explained.rows, watch)
+    return Case(profiled, gpu, model, explained.prediction, explained.rows, watch)
+
+
+def advise_case(case: Case) -> Advice:
+    """Evaluate what every rule proposes for the case."""
     proposals = {rule.name: case.proposed(rule) for rule in all_rules()}
     tried = {name: list(changes[:MOST_OF_A_RULE]) for name, changes in proposals.items()}
     left = [change for changes in proposals.values() for change in changes[MOST_OF_A_RULE:]]
@@ -155,7 +164,7 @@ def _evaluated(case: Case, tried: dict[str, list[WhatIf]], left: list[WhatIf]) -
     progress = stage(case.watch, "evaluating changes")
     for rule, change in ((rule, change) for rule, changes in tried.items() for change in changes):
         try:
-            prediction = change.evaluate()
+            prediction = case.evaluated(change)
         except WarpsightError as error:
             refused.append((change.title, error.what))
             continue

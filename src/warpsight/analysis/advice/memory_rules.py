@@ -222,7 +222,7 @@ class L1Hits:
         whose data the threads of a block share (rule `tiling`)."""
         misses = case.profiled.misses
         both = (misses.l1_hits > 0) & (misses.l1_hits < misses.l1_reads)
-        reuse = reuse_in_blocks(case)
+        reuse = case.once(reuse_in_blocks)
         both[list(reuse.pcs) if reuse else []] = False  # advised to be kept in shared memory
         for missed, row, pcs in heaviest_lines(case, lambda pc: bool(both[pc]), misses.l1_misses):
             after = doubled_hits(misses, pcs)

@@ -14,6 +14,7 @@ from warpsight.analysis.advice.rewriting import (
     Rewritten,
     address_of,
     depends_on,
+    distinct,
     instructions_of,
     recoded,
     texts_of,
@@ -254,15 +255,15 @@ def uniform_loads(trace: KernelTrace) -> tuple[list[int], int]:
     lanes = depends_on(trace, {"tid.x", "tid.y", "tid.z", "laneid", "warpid"}).sources
     accesses = AccessReader(trace).read(chunk)
     own, writes = accesses.own, np.array([i.access not in ("", LOAD) for i in trace.instructions], dtype=np.bool_)
-    written_ = np.unique(accesses.touched[writes[accesses.pc[own]]])
+    written_ = distinct(accesses.touched[writes[accesses.pc[own]]])
     found, sectors = list[int](), np.zeros(0, dtype=np.uint32)
     for i in trace.instructions:
         if i.access != LOAD or not _is_plain(i) or i.pc in lanes or any(word in i.opcode.lower() for word in _ORDERED):
             continue
         here = accesses.pc[own] == i.pc
         touched, warps = accesses.touched[here], accesses.warp[own[here]]
-        all_, per_warp = np.unique(touched), np.unique(warps << 32 | touched.astype(np.int64))
-        executing = len(np.unique(warps))
+        all_, per_warp = distinct(touched), distinct(warps << 32 | touched.astype(np.int64))
+        executing = len(distinct(warps))
         if executing and len(per_warp) >= _LEAST_COMMON * executing * len(all_) and not np.isin(all_, written_).any():
             found.append(i.pc)
             sectors = np.union1d(sectors, all_)

@@ -14,6 +14,7 @@ from warpsight.analysis.advice.rewriting import (
     AccessReader,
     Rewritten,
     address_of,
+    distinct,
     executing,
     numbered,
     recoded,
@@ -81,7 +82,7 @@ def _largest_block(trace: KernelTrace, pcs: Longs) -> int:
         own = accesses.own
         chosen = np.isin(accesses.pc[own], pcs)
         block = accesses.warp[own[chosen]] // trace.header.warps_per_block
-        pairs = np.unique(block << 32 | accesses.touched[chosen].astype(np.int64))
+        pairs = distinct(block << 32 | accesses.touched[chosen].astype(np.int64))
         most = max(most, int(np.bincount(pairs >> 32).max(initial=0)))
     return most * SECTOR_BYTES
 
@@ -141,7 +142,7 @@ def _arrays(trace: KernelTrace, pcs: Sequence[int]) -> tuple[int, dict[tuple[int
     chosen = np.isin(accesses.pc, np.array(pcs, dtype=np.int64))
     first = accesses.reordered(np.flatnonzero((accesses.warp < blocks * per_block) & chosen))
     own, sector = first.own, first.touched.astype(np.int64)
-    touched = {pc: np.unique(first.warp[own[here]] << 32 | sector[here]) for pc in pcs if (here := first.pc[own] == pc).any()}
+    touched = {pc: distinct(first.warp[own[here]] << 32 | sector[here]) for pc in pcs if (here := first.pc[own] == pc).any()}
     groups, last = list[list[int]](), -1
     ranges = sorted((int((each & _SECTOR).min()), int((each & _SECTOR).max()), pc) for pc, each in touched.items())
     for low, high, pc in ranges:
@@ -149,12 +150,12 @@ def _arrays(trace: KernelTrace, pcs: Sequence[int]) -> tuple[int, dict[tuple[int
             groups.append([])
         groups[-1].append(pc)
         last = max(last, high)
-    return blocks, {tuple(group): np.unique(np.concatenate([touched[pc] for pc in group])) for group in groups}
+    return blocks, {tuple(group): distinct(np.concatenate([touched[pc] for pc in group])) for group in groups}
 
 
 def _of_blocks(trace: KernelTrace, touched: Longs) -> Longs:
     """The sectors that each block touches, of those of its warps."""
-    return np.unique((touched >> 32) // trace.header.warps_per_block << 32 | touched & _SECTOR)
+    return distinct((touched >> 32) // trace.header.warps_per_block << 32 | touched & _SECTOR)
 
 
 _SECTOR = 2**32 - 1
@@ -167,7 +168,7 @@ class Tiling:
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
         """One change for all such loads, if an SM has shared memory left for its blocks."""
-        reuse, header = reuse_in_blocks(case), case.trace.header
+        reuse, header = case.once(reuse_in_blocks), case.trace.header
         used = header.static_shared_bytes + header.dynamic_shared_bytes
         of_block = case.gpu.sm.shared_memory_bytes // case.profiled.occupancy.blocks_per_sm
         room = of_block - used - case.gpu.sm.shared_memory_unit_bytes

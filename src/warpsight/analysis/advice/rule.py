@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from warpsight.analysis import explanation as places
 from warpsight.analysis.explanation_rows import ExplanationRow, has_machine_code, machine_word
-from warpsight.base.errors import UsageError
+from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.base.progress import Watch
 from warpsight.base.registry import Registry
 from warpsight.caches.miss_profile import Counts, MissProfile
@@ -18,6 +18,7 @@ from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, predict
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import InMemory, KernelTrace, StaticInstruction
 
+T = TypeVar("T")
 PROGRAMMER, ARCHITECT = "programmer", "architect"
 # What the evaluation of a change makes again: a model's answer (milliseconds), the interval profile too, or the caches as well.
 MODEL, PROFILE, CACHES = "model", "profile", "caches"
@@ -37,12 +38,33 @@ class Case:
     rows: tuple[ExplanationRow, ...]
     watch: Watch | None = field(default=None, compare=False)
     _proposed: dict[str, tuple[WhatIf, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _evaluated: dict[WhatIf, Prediction | WarpsightError] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _found: dict[Callable[[Case], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def proposed(self, rule: Rule) -> tuple[WhatIf, ...]:
         """What `rule` proposes for this case. It is asked once, also where what others propose depends on it."""
         if rule.name not in self._proposed:
             self._proposed[rule.name] = tuple(rule.propose(self))
         return self._proposed[rule.name]
+
+    def evaluated(self, change: WhatIf) -> Prediction:
+        """The prediction with a change that was proposed for this case; it is made once. Raises what `evaluate` raises."""
+        if change not in self._evaluated:
+            try:
+                self._evaluated[change] = change.evaluate()
+            except WarpsightError as error:
+                self._evaluated[change] = error
+        found = self._evaluated[change]
+        if isinstance(found, WarpsightError):
+            raise found
+        return found
+
+    def once(self, find: Callable[[Case], T]) -> T:
+        """What `find` finds of this case. It looks once, also where several rules need it."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: T = self._found[find]
+        return found
 
     @property
     def trace(self) -> KernelTrace:

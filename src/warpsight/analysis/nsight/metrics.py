@@ -1,15 +1,15 @@
 """The metrics of Nsight Compute that a prediction has: one table, for the command `ncu` and for its page in the documentation.
 
 Names, labels, units and sections are those of `ncu` (Nsight Compute documentation, "Metrics Decoder" and the section files). A
-metric that the models do not have is not in the table; `ABSENT` says why, for those that people ask for most.
+metric that the models do not have is not in the table; `absent.py` says why, for those that people ask for most.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from warpsight.analysis.nsight.absent import why_absent
 from warpsight.analysis.nsight.quantities import (
     ATOM,
     GLOBAL,
@@ -22,7 +22,7 @@ from warpsight.analysis.nsight.quantities import (
     Quantities,
 )
 from warpsight.base.errors import UnsupportedError, UsageError, suggestion
-from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE
+from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE, WARP_SIZE
 
 # Identifier -> title, in the order of `ncu`.
 SECTIONS = {
@@ -67,6 +67,12 @@ _ELAPSED, _ACTIVE = ".avg.pct_of_peak_sustained_elapsed", ".avg.pct_of_peak_sust
 _CLOCK = "`core_clock` of the GPU's description, or the clock that `power.limit` sustains"
 
 
+_UNITS: dict[str, Callable[[Quantities], int]] = {
+    "sm": lambda q: q.gpu.sm_count, "smsp": lambda q: q.gpu.sm_count * q.gpu.sm.schedulers,
+}  # fmt: skip
+_PLURAL = {"sm": "SMs", "smsp": "warp schedulers"}
+
+
 def _speed_of_light() -> Iterable[Metric]:
     for unit, label in (("gpc", "SM Frequency"), ("sm", ""), ("smsp", "")):
         yield Metric(f"{unit}__cycles_elapsed.avg.per_second", label, "hz", _CLOCK, lambda q: q.gpu.core_clock_hz)
@@ -88,6 +94,11 @@ def _speed_of_light() -> Iterable[Metric]:
     yield Metric("sm__cycles_active.avg", "SM Active Cycles", "cycle",
                  "elapsed cycles without `idle` and without the begin and end of the grid", lambda q: q.active_cycles)
     yield Metric("smsp__cycles_active.avg", "", "cycle", "the same", lambda q: q.active_cycles)
+    for unit, units in _UNITS.items():
+        yield Metric(f"{unit}__cycles_active.sum", "", "cycle", f"active cycles of all {_PLURAL[unit]}",
+                     _of(lambda q, n: q.active_cycles * n(q), units))
+        yield Metric(f"{unit}__cycles_elapsed.sum", "", "cycle", f"elapsed cycles of all {_PLURAL[unit]}",
+                     _of(lambda q, n: q.prediction.cycles * n(q), units))
     yield Metric(f"sm__throughput{_ELAPSED}", "Compute (SM) Throughput", "%",
                  "the largest of issue slots, functional units and instructions that the load-store unit begins",
                  lambda q: max(100.0 * q.issue, q.busiest_pipe, q.lsu_issue) * q.active_cycles / q.prediction.cycles)
@@ -99,6 +110,15 @@ def _compute() -> Iterable[Metric]:
                  lambda q: q.ipc)
     yield Metric("sm__inst_executed.avg.per_cycle_elapsed", "Executed Ipc Elapsed", "inst/cycle", per_cycle.format("elapsed"),
                  lambda q: q.prediction.ipc_sm_warp)
+    for unit, units in _UNITS.items():
+        yield Metric(f"{unit}__inst_executed.sum.per_cycle_elapsed", "", "inst/cycle", "warp instructions / elapsed cycles",
+                     lambda q: q.header.warp_instructions / q.prediction.cycles)
+        if unit == "smsp":
+            yield Metric(f"{unit}__inst_executed.avg.per_cycle_elapsed", "", "inst/cycle", "the same / (SMs x schedulers)",
+                         _of(lambda q, n: q.header.warp_instructions / (q.prediction.cycles * n(q)), units))
+            for verb in ("executed", "issued"):
+                yield Metric(f"{unit}__inst_{verb}.avg.per_cycle_active", "", "inst/cycle",
+                             "warp instructions / (SMs x schedulers x active cycles)", lambda q: q.ipc / q.gpu.sm.schedulers)
     yield Metric(f"sm__inst_issued{_ACTIVE}", "Issue Slots Busy", "%", "issue slots used in active cycles",
                  lambda q: 100.0 * q.issue)
     yield Metric("sm__inst_issued.avg.per_cycle_active", "Issued Ipc Active", "inst/cycle",
@@ -111,6 +131,8 @@ def _compute() -> Iterable[Metric]:
         ("fp64", "fp64", "the FP64 pipe"), ("tensor", "tensor", "the tensor cores"),
     ):
         yield Metric(f"sm__pipe_{pipe}_cycles_active{_ACTIVE}", "", "%", occupied.format(what), _of(Quantities.pipe, unit))
+        yield Metric(f"sm__pipe_{pipe}_cycles_active{_ELAPSED}", "", "%", "the same, of elapsed cycles",
+                     _of(lambda q, u: q.pipe(u) * q.active_cycles / q.prediction.cycles, unit))
     for pipe, unit, what in (("alu", "int", "ALU"), ("fma", "fp32", "FMA"), ("fp16", "fp16", "FP16"), ("fp64", "fp64", "FP64"),
                              ("uniform", "uniform", "uniform"), ("xu", "sfu", "XU")):
         yield Metric(f"sm__inst_executed_pipe_{pipe}{_ACTIVE}", "", "%", occupied.format(f"the {what} pipe"),
@@ -142,11 +164,16 @@ def _memory() -> Iterable[Metric]:
     yield Metric(f"sm__memory_throughput{_ELAPSED}", "Mem Pipes Busy", "%", "as `sm__inst_executed_pipe_lsu`, of elapsed cycles",
                  lambda q: q.lsu_issue * q.active_cycles / q.prediction.cycles)
     yield Metric("dram__bytes.sum", "", "byte", "bytes read and written at DRAM", lambda q: sum(q.dram_bytes))
+    yield Metric("dram__bytes.sum.pct_of_peak_sustained_elapsed", "", "%", "the same over time and bandwidth",
+                 lambda q: q.utilization["dram"])
+    yield Metric("dram__sectors.sum", "", "sector", "the same in sectors", lambda q: sum(q.dram_bytes) / SECTOR_BYTES)
     for number, verb in enumerate(("read", "write")):
         what = "read misses of the L2, and fetches for writes that cover a line in part" if verb == "read" else "write-backs"
         yield Metric(f"dram__bytes_{verb}.sum", "", "byte", f"{what}, in bytes", _of(lambda q, n: q.dram_bytes[n], number))
         yield Metric(f"dram__bytes_{verb}.sum.per_second", "", "byte/s", "the same over the time",
                      _of(_dram_rate, number))
+        yield Metric(f"dram__bytes_{verb}.sum.pct_of_peak_sustained_elapsed", "", "%", "the same over time and bandwidth",
+                     _of(lambda q, n: _percent(q.dram_bytes[n] * q.utilization["dram"] / 100, sum(q.dram_bytes)), number))
         yield Metric(f"dram__sectors_{verb}.sum", "", "sector", f"{what}, in sectors",
                      _of(lambda q, n: q.dram_bytes[n] / SECTOR_BYTES, number))
     yield from _first_level()
@@ -169,10 +196,20 @@ def _l1_sectors(q: Quantities) -> float:
     return sum(q.sectors(GLOBAL, access) for access in _OPS.values()) + sum(q.sectors(LOCAL, each) for each in (LOAD, STORE))
 
 
+def _l1_requests(q: Quantities) -> float:
+    return sum(q.requests(GLOBAL, access) for access in _OPS.values()) + sum(q.requests(LOCAL, each) for each in (LOAD, STORE))
+
+
 def _first_level() -> Iterable[Metric]:
     """L1 and shared memory."""
+    yield Metric("l1tex__t_requests.sum", "", "", "accesses to global and local memory with an active lane", _l1_requests)
     yield Metric("l1tex__t_sectors.sum", "", "sector", "sectors of all accesses to global and local memory", _l1_sectors)
     yield Metric("l1tex__t_bytes.sum", "", "byte", "the same x 32 bytes", lambda q: SECTOR_BYTES * _l1_sectors(q))
+    yield Metric("l1tex__t_bytes.sum.per_second", "", "byte/s", "the same over the time",
+                 lambda q: SECTOR_BYTES * _l1_sectors(q) / q.prediction.seconds)
+    for space, op in ((GLOBAL, "red"), (GLOBAL, "atom"), (SHARED, "atom")):
+        yield Metric(f"smsp__inst_executed_op_{space}_{op}.sum", "", "inst", "executed instructions with an active lane",
+                     _of(Quantities.requests, space, _OPS[op]))
     for space, ops in ((GLOBAL, tuple(_OPS)), (LOCAL, ("ld", "st"))):
         for op in ops:
             names, at = f"pipe_lsu_mem_{space}_op_{op}", (space, _OPS[op])
@@ -216,15 +253,23 @@ def _second_level() -> Iterable[Metric]:
     for op, (kind, what) in kinds.items():
         for source in ("", "srcunit_tex_"):
             yield Metric(f"lts__t_sectors_{source}op_{op}.sum", "", "sector", what, _of(lambda q, k: q.l2_sectors[k], kind))
+    for op, (kind, _) in kinds.items():
+        yield Metric(f"lts__t_sectors_op_{op}_lookup_hit.sum", "", "sector", f"sectors of `lts__t_sectors_op_{op}.sum` that hit",
+                     _of(lambda q, k: q.l2_hits[k], kind))
+        yield Metric(f"lts__t_sectors_op_{op}_lookup_miss.sum", "", "sector", "the others",
+                     _of(lambda q, k: q.l2_sectors[k] - q.l2_hits[k], kind))
     for op, (kind, _) in tuple(kinds.items())[:2]:
         yield Metric(f"lts__t_sector_op_{op}_hit_rate.pct", "", "%", f"`lts__t_sector_hit_rate.pct` of {op}s",
                      _of(lambda q, k: _percent(q.l2_hits[k], q.l2_sectors[k]), kind))
     for name in ("lts__t_sectors.sum", "lts__t_sectors_srcunit_tex.sum"):
         yield Metric(name, "", "sector", "reads, writes and atomics of the SMs", lambda q: sum(q.l2_sectors.values()))
     yield Metric("lts__t_bytes.sum", "", "byte", "the same x 32 bytes", lambda q: SECTOR_BYTES * sum(q.l2_sectors.values()))
-    yield Metric("lts__t_sectors_lookup_hit.sum", "", "sector", "those that hit", lambda q: sum(q.l2_hits.values()))
-    yield Metric("lts__t_sectors_lookup_miss.sum", "", "sector", "the others",
-                 lambda q: sum(q.l2_sectors.values()) - sum(q.l2_hits.values()))
+    yield Metric("lts__t_bytes.sum.per_second", "", "byte/s", "the same over the time",
+                 lambda q: SECTOR_BYTES * sum(q.l2_sectors.values()) / q.prediction.seconds)
+    for source in ("", "srcunit_tex_"):
+        yield Metric(f"lts__t_sectors_{source}lookup_hit.sum", "", "sector", "those that hit", lambda q: sum(q.l2_hits.values()))
+        yield Metric(f"lts__t_sectors_{source}lookup_miss.sum", "", "sector", "the others",
+                     lambda q: sum(q.l2_sectors.values()) - sum(q.l2_hits.values()))
 
 
 def _scheduler() -> Iterable[Metric]:
@@ -249,6 +294,8 @@ def _warp_states() -> Iterable[Metric]:
     yield Metric("smsp__thread_inst_executed_per_inst_executed.ratio", "Avg. Active Threads Per Warp", "",
                  "thread instructions / warp instructions",
                  lambda q: q.header.thread_instructions / q.header.warp_instructions)
+    yield Metric("smsp__thread_inst_executed_per_inst_executed.pct", "", "%", "the same, of 32",
+                 lambda q: 100.0 * q.header.thread_instructions / (WARP_SIZE * q.header.warp_instructions))
     how = {
         "long_scoreboard": "`mem_data`, `mshr`, `noc` and `dram` of the stack: the load is in the L1, in a queue or at DRAM",
         "short_scoreboard": "`com_data`, results that a scoreboard announces: shared memory, special functions",
@@ -314,6 +361,13 @@ def _launch() -> Iterable[Metric]:
                  lambda q: float(q.header.dynamic_shared_bytes))
     yield Metric("launch__shared_mem_per_block_static", "Static Shared Memory Per Block", "byte/block", "of the kernel",
                  lambda q: float(q.header.static_shared_bytes))
+    yield Metric("launch__shared_mem_per_block", "", "byte/block", "static, dynamic and the driver's together",
+                 lambda q: float(q.header.static_shared_bytes + q.header.dynamic_shared_bytes
+                                 + q.gpu.sm.shared_memory_reserved_bytes))
+    for unit in _UNITS:
+        yield Metric(f"{unit}__warps_launched.sum", "", "warp", "blocks x warps of a block",
+                     lambda q: float(q.header.blocks * q.header.warps_per_block))
+    yield Metric("sm__ctas_launched.sum", "", "block", "blocks of the grid", lambda q: float(q.header.blocks))
     yield Metric("launch__sm_count", "# SMs", "SM", "`sm_count`", lambda q: float(q.gpu.sm_count))
     yield Metric("launch__thread_count", "Threads", "thread", "blocks x threads of a block",
                  lambda q: float(q.header.blocks * q.header.threads_per_block))
@@ -338,6 +392,7 @@ def _occupancy() -> Iterable[Metric]:
     achieved = "mean of resident warps over the waves, without the cycles in which their places wait for blocks"
     yield Metric(f"sm__warps_active{_ACTIVE}", "Achieved Occupancy", "%", f"{achieved}, over `sm.max_warps`",
                  lambda q: 100.0 * q.active_warps / q.gpu.sm.max_warps)
+    yield Metric(f"smsp__warps_active{_ACTIVE}", "", "%", "the same", lambda q: 100.0 * q.active_warps / q.gpu.sm.max_warps)
     yield Metric("sm__warps_active.avg.per_cycle_active", "Achieved Active Warps Per SM", "warp", achieved,
                  lambda q: q.active_warps)
 
@@ -348,6 +403,16 @@ def _source() -> Iterable[Metric]:
                  lambda q: q.executed("branch") / q.header.warp_instructions)
     yield Metric("smsp__inst_executed_op_branch.sum", "Branch Instructions", "inst", "warp instructions that branch",
                  lambda q: q.executed("branch"))
+    yield Metric("inst_executed", "", "inst", "warp instructions of the trace", lambda q: float(q.header.warp_instructions))
+    yield Metric("thread_inst_executed", "", "inst", "thread instructions of the trace",
+                 lambda q: float(q.header.thread_instructions))
+    shared = (LOAD, STORE, ATOM, RED)
+    yield Metric("memory_l1_wavefronts_shared", "", "", "passes through the banks of shared memory",
+                 lambda q: sum(map(q.wavefronts, shared)))
+    yield Metric("memory_l1_wavefronts_shared_ideal", "", "", "the same without bank conflicts",
+                 lambda q: sum(q.wavefronts(each) - q.conflicts(each) for each in shared))
+    yield Metric("derived__memory_l1_wavefronts_shared_excessive", "", "", "passes that are due to bank conflicts",
+                 lambda q: sum(map(q.conflicts, shared)))
     yield Metric("memory_l2_theoretical_sectors_global", "", "sectors", "sectors of all accesses to global memory",
                  lambda q: sum(q.sectors(GLOBAL, access) for access in _OPS.values()))
     yield Metric("memory_l2_theoretical_sectors_local", "", "sectors", "sectors of all accesses to local memory",
@@ -362,33 +427,6 @@ def _table() -> Iterable[Metric]:
 
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _table()}
-
-# Stall reasons that have no counterpart in a prediction, by a regular expression, and why.
-UNKNOWN_STALLS = {
-    "branch_resolving": "a branch takes only its issue slot; its target is known at once",
-    "(no_instruction|imc_miss)": "instructions and constants always hit in their caches",
-    "dispatch_stall": "the dispatch unit accepts every selected instruction",
-    "drain": "a warp ends with its last instruction; outstanding stores extend the launch, not the warp",
-    "membar": "a fence takes only its issue slot; if copying warps wait for computing warps, that wait counts under their reasons",
-    "sleeping": "`nanosleep` takes only its issue slot",
-    "gmma": "the wait for the products of a warp group is counted as waiting for results and for the tensor cores",
-}
-
-# Metrics of Nsight Compute that a prediction cannot have, by a regular expression, and why.
-ABSENT = {
-    r"dram__cycles.*|.*fbpa__.*": "a GPU's description has the bandwidth of its memory, not the clock",
-    r".*pcsamp.*|.*pmsampling.*|.*[._]Triage.*": "it is sampled over the time of a run",
-    r".*\.(min|max)(\..*)?": "all SMs, slices and channels are predicted as one mean",
-    r".*pred_on.*": "a trace has the lanes at the beginning of a basic block, without predicates; only additions, multiplications "
-    "and fused multiply-adds of floating-point numbers are counted",
-    r".*(branch_targets|divergent_branch).*": "a trace has the paths of warps, not the targets of each branch",
-    r".*(_tex_|texture|surface|pipe_tex|texin).*": "textures and surfaces take the path of global memory here",
-    r".*(nvlink|pcie|peer|sysmem|ltc__|c2clink|gcomp|ecc).*": "the models end at the GPU's own memory, without ECC and compression",
-    r"(device__|nvtx__|profiler__|launch__func|launch__uses|launch__stack).*": "it is a property of a driver or device at hand",
-    **{rf".*_stalled_{reasons}_per_.*": why for reasons, why in UNKNOWN_STALLS.items()},
-    r"(breakdown|group|pmsampling):.*": "groups of metrics are not known; name the metrics",
-}
-
 
 def chosen_metrics(names: Sequence[str]) -> list[Metric]:
     """The metrics of these names, each once; a name without its roll-up (`.sum`) stands for all that begin so.
@@ -405,7 +443,7 @@ def chosen_metrics(names: Sequence[str]) -> list[Metric]:
 
 
 def _refuse(name: str) -> None:
-    why = next((reason for pattern, reason in ABSENT.items() if re.fullmatch(pattern, name)), "")
+    why = why_absent(name)
     remedy = "`warpsight ncu --query-metrics` lists the metrics that a prediction has"
     if why:
         raise UnsupportedError(f"{name} is not predicted: {why}", place="metrics", remedy=remedy)

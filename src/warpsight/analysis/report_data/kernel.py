@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
-from warpsight.analysis.advice.advise import advise_profiled
+from warpsight.analysis.advice.advise import advise_case, case_of
 from warpsight.analysis.assumptions import assumptions
 from warpsight.analysis.explanation import Explanation, views_of
 from warpsight.analysis.report_data.loads import loads
@@ -14,7 +14,7 @@ from warpsight.analysis.report_data.memory import memory_traffic
 from warpsight.analysis.report_data.provenance import provenance
 from warpsight.analysis.report_data.resources import occupancy_limits, rooflines
 from warpsight.analysis.report_data.timeline import START, Window, timeline_part
-from warpsight.analysis.summary import Findings, summary
+from warpsight.analysis.summary import Findings, advised, summary
 from warpsight.analysis.what_if import QUICK, known_mode, what_if
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.base.progress import Watch
@@ -145,6 +145,7 @@ class Parts:
 
 
 DEFAULT_PARTS = Parts()
+Advice = Callable[[], dict[str, Any]]
 
 
 def kernel_report_data(
@@ -165,7 +166,7 @@ def check_request(model: str, beside: Sequence[str] | None, parts: Parts) -> Non
 
 def profiled_report_data(
     profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, beside: Sequence[str] | None = None, parts: Parts = DEFAULT_PARTS,
-    request: KernelRequest | None = None, watch: Watch | None = None,
+    request: KernelRequest | None = None, watch: Watch | None = None, advice: Advice | None = None,
 ) -> dict[str, Any]:
     """The document of a profiled trace on `gpu`, about `model`; the models `beside` it (None: all others) predict too.
 
@@ -175,8 +176,9 @@ def profiled_report_data(
     `code` (explanation documents by source line, PTX line and instruction of machine code, as far as there are any: `code_views`),
     `loads` and `loads_about` (memory instructions: `loads.loads`), `what_if` (designs around the GPU, evaluated), `assumptions`
     (which of the model's the kernel violates), `provenance`, with the simulator `timeline`. docs/reference/report.md describes them
-    all. `request` is the origin of the trace, to run it again for the addresses of lanes. Raises UsageError for an unknown model,
-    and as `model` if it cannot predict.
+    all. `request` is the origin of the trace, to run it again for the addresses of lanes. `advice` gives `advice_data`, and is
+    called last; without it the document has no `advice`. Raises UsageError for an unknown model, and as `model` if it cannot
+    predict.
     """
     check_request(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
@@ -195,7 +197,6 @@ def profiled_report_data(
         predictions.insert(1, run[0])
         simulated["timeline"] = run[1]
     documents = [prediction.to_json() for prediction in predictions]
-    documents[0]["summary"] = summary(profiled, gpu, predictions[0], papers, run and run[0], found)
     for other in documents[1:]:  # the first is complete; the rest of the provenance is the same
         other["provenance"] = {key: other["provenance"][key] for key in ("model", "notes", "varied") if key in other["provenance"]}
     document = {
@@ -217,7 +218,9 @@ def profiled_report_data(
         "provenance": provenance(profiled, gpu, parts.command),
         **simulated,
     }
-    return {key: part for key, part in document.items() if part is not None}
+    advised = advice() if advice else {"advice": None, "summary": None}
+    documents[0]["summary"] = summary(profiled, gpu, predictions[0], papers, run and run[0], found, advised["summary"])
+    return {key: part for key, part in (document | {"advice": advised["advice"]}).items() if part is not None}
 
 
 def first_report_data(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, Any]:
@@ -279,11 +282,16 @@ def advised_report_data(
     """`kernel_report_data` with `advice`: the document of `advise` without the prediction. The trace is profiled once for both."""
     check_request(model, beside, parts)
     profiled = profile_trace(trace, gpu, method, watch=watch)
-    document = profiled_report_data(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)
-    return document | {"advice": advice_data(profiled, gpu, model, watch)}
+    return profiled_report_data(
+        profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch,
+        advice=lambda: advice_data(profiled, gpu, model, watch),
+    )  # fmt: skip
 
 
 def advice_data(profiled: ProfiledTrace, gpu: GpuSpec, model: str, watch: Watch | None = None) -> dict[str, Any]:
-    """The `advice` of report data: the document of `advise` without the prediction."""
-    advice = advise_profiled(profiled, gpu, model, watch=watch).to_json()
-    return {key: value for key, value in advice.items() if key not in ("tool", "prediction")}
+    """The `advice` of report data, which is the document of `advise` without the prediction, and `summary`, what the summary of the
+    prediction has of it. Each change is evaluated once for both.
+    """
+    case = case_of(profiled, gpu, model, watch)
+    advice = advise_case(case).to_json()
+    return {"advice": {key: value for key, value in advice.items() if key not in ("tool", "prediction")}, "summary": advised(case)}

@@ -82,8 +82,8 @@ class KernelBuilder(WarpFunction):
 
     def __init__(
         self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str,
-        instructions: InstructionSet, checks: frozenset[str] = frozenset(), probes: bool = False, clustered: bool = False,
-        part: Slice | None = None,
+        instructions: InstructionSet, checks: frozenset[str] = frozenset(), probes: frozenset[int] = frozenset(),
+        clustered: bool = False, part: Slice | None = None,
     ) -> None:
         super().__init__(module, function, graph, symbols, path, instructions.special, part)
         self.instructions, self.checks, self.probes, self.clustered = instructions, checks, probes, clustered
@@ -154,7 +154,7 @@ class KernelBuilder(WarpFunction):
         self.go_on(builder, block + 1)
 
     def _emit_probe(self, emitter: Emitter, instruction: Instruction) -> None:
-        if self.probes and (probed := self.instructions.addresses(emitter, instruction)) is not None:
+        if instruction.index in self.probes and (probed := self.instructions.addresses(emitter, instruction)) is not None:
             emit_probe(emitter, *probed)
 
     def _emit_left(self, emitter: Emitter, instruction: Instruction) -> bool:

@@ -111,18 +111,20 @@ class NativeKernel:
 
 def compile_kernel(
     module: Module, function: Function, text: str, instructions: InstructionSet, symbols: SymbolTable,
-    checks: frozenset[str] = frozenset(), probes: bool = False, clustered: bool = False, sources: Sources | None = None,
+    checks: frozenset[str] = frozenset(), probes: frozenset[int] = frozenset(), clustered: bool = False,
+    sources: Sources | None = None,
 ) -> NativeKernel:
     """Machine code for `function` of `module`, which was made from `text`: from the disk cache, or compiled now.
 
-    With `checks`, the code tells them what it does (see `watching.py`). `symbols` says where variables lie. With `probes`, chosen
-    accesses leave the addresses of their lanes (see `recording.py`). `clustered` code is for launches in clusters of several
-    blocks. With `sources` no results are wanted: only the slice that decides the trace is executed, as far as it is known. Raises
+    With `checks`, the code tells them what it does (see `watching.py`). `symbols` says where variables lie. The accesses at the
+    pcs `probes` leave the addresses of their lanes (see `recording.py`). `clustered` code is for launches in clusters of several
+    blocks. With `sources` no results are wanted: only the slice that decides the trace is executed, as far as it is known, or with
+    `probes` what decides those accesses. Raises
     UnsupportedError for anything that is not modelled.
     """
     _initialise()
     graph = build_cfg(function, apart=not checks.isdisjoint(_NEED_LANES_APART), together=clustered)
-    part = None if sources is None else slice_of(function, graph, sources)
+    part = None if sources is None else slice_of(function, graph, sources, probes or None)
     quickly = budget.is_quick(function, part)
     # Code from an assembler is long because it is unrolled: better registers make it 1.2 to 1.8 times as fast.
     effort = (1 if instructions.level == "sass" else 0) if quickly else 2
@@ -142,7 +144,7 @@ def compile_kernel(
         return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
 
     left_out = "" if part is None else f"without {sorted(part.skipped)} {sorted(part.recorded)}"
-    chosen = [name for name, given in (("probes", probes), ("clustered", clustered), (left_out, part)) if given]
+    chosen = [name for name, given in ((f"probes {sorted(probes)}", probes), ("clustered", clustered), (left_out, part)) if given]
     options = f"{symbols.global_base} {effort} {budget.BUDGET} {budget.QUICK_BUDGET} {' '.join([*sorted(checks), *chosen])}"
     try:
         stored = _kept(build, host, instructions.level, options, function.name, text)

@@ -219,8 +219,8 @@ def internal_function(module: ir.Module, name: str, result: ir.Type, arguments: 
 
 # -- Probes: code that looks for chosen accesses and leaves the address of each of their lanes.
 #
-# A trace keeps the sectors of an access, and not which lane asked for which. Code compiled with probes compares, at each load,
-# store and atomic, the running warp with those that are looked for; all other code has none of this and is as fast as ever.
+# A trace keeps the sectors of an access, and not which lane asked for which. Code compiled with probes compares, at the chosen
+# loads, stores and atomics, the running warp with those that are looked for; all other code has none of this.
 
 PER_INSTRUCTION = 2
 # A row: the warp of the launch that is looked for (-1: none), how many of its accesses come before (-1: found), mask, addresses.

@@ -338,7 +338,7 @@ def describe_deadlock(waiting: list[Waiting], block: int, function: Function, na
     if len(waiting) > _SHOWN:
         lines.append(f"and {len(waiting) - _SHOWN} more")
     error = LaunchFault(
-        f"kernel {name}: no thread of block ({x},{y},{z}) can go on; waiting are {'; '.join(lines)}",
+        f"kernel {name}: deadlock: every running thread of block ({x},{y},{z}) waits: {'; '.join(lines)}",
         place=place_of(path, function.instructions[first.pc]) if first else path,
         remedy="let all threads that a barrier counts reach it; threads that have ended are not waited for",
     )

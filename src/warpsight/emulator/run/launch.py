@@ -135,12 +135,12 @@ _OTHER_INPUT = "give the source or its PTX, and use `level='ptx'`"
 
 def prepare_kernel(
     source: KernelSource, kernel: str, *, architecture: Architecture | None = None, checks: frozenset[str] = frozenset(),
-    global_base: int = ARENA_BASE, probes: bool = False, assembler: tuple[str, ...] = (), clustered: bool = False,
+    global_base: int = ARENA_BASE, probes: frozenset[int] = frozenset(), assembler: tuple[str, ...] = (), clustered: bool = False,
     traced: Launch | None = None,
 ) -> PreparedKernel:
     """Compile `kernel` (mangled name), the module's variables from device address `global_base` on. Raises UnsupportedError.
 
-    With an `architecture` its machine code is executed, made with the options `assembler`, else its PTX. `probes` are for
+    With an `architecture` its machine code is executed, made with the options `assembler`, else its PTX. `probes` are pcs, for
     `lane_addresses`. `clustered`: for launches in clusters of several blocks, and no others. `traced`: for this launch alone, of
     which only the trace is wanted; what decides nothing in it is not computed (docs/adr/0039-address-slices.md).
     """
@@ -194,7 +194,8 @@ def lane_addresses(
     Raises as `emulate` does, and ValueError for more than two accesses of one instruction.
     """
     how: Any = {"checks": options.check, "clustered": launch.cluster_blocks > 1, "traced": None if options.check else launch}
-    prepared = prepare_kernel(source, launch.kernel, architecture=architecture, probes=True, **how)
+    probed = frozenset(access.pc for access in accesses)
+    prepared = prepare_kernel(source, launch.kernel, architecture=architecture, probes=probed, **how)
     if prepared.native.graph.waits.spinning:
         return [None] * len(accesses)
     probes = Probes(len(prepared.function.instructions), accesses)

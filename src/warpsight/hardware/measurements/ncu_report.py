@@ -55,7 +55,7 @@ def _kernels(path: str) -> Iterator[Any]:
     try:
         load = importlib.import_module("ncu_report").load_report
     except ImportError:
-        remedy = "pip install 'warpsight[ncu]', or write CSV with `ncu --import FILE --csv`"
+        remedy = "`python -m pip install ncu-report`, or write CSV with `ncu --import FILE --csv`"
         raise UsageError("NVIDIA's package ncu-report, which reads it, is not installed", place=path, remedy=remedy) from None
     try:
         report = load(path)

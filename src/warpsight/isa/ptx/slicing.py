@@ -39,12 +39,16 @@ class Slice:
     live_out: list[frozenset[str]]
 
 
-def slice_of(function: Function, graph: ControlFlowGraph, sources: Sources) -> Slice | None:
-    """The slice of a kernel; None where all of it has to be executed, since it does what is not known well enough here."""
+def slice_of(
+    function: Function, graph: ControlFlowGraph, sources: Sources, recorded: frozenset[int] | None = None
+) -> Slice | None:
+    """The slice of a kernel; None where all of it has to be executed, since it does what is not known well enough here.
+    Of accesses to memory those at the pcs `recorded` count (None: all).
+    """
     calls_of_ptx = any(function.instructions[index].native is None for index in function.call_sites)
     if graph.waits.independent or calls_of_ptx:
         return None
-    parts = _Parts(function, sources)
+    parts = _Parts(function, sources, recorded)
     return None if parts.unknown else parts.solved(with_calls(function, graph))
 
 
@@ -170,8 +174,8 @@ class _Live:
 class _Parts:
     """The instructions of a function, and the places in memory whose contents are needed."""
 
-    def __init__(self, function: Function, sources: Sources) -> None:
-        self._function, self._sources, self._bits = function, sources, RegisterBits()
+    def __init__(self, function: Function, sources: Sources, recorded: frozenset[int] | None) -> None:
+        self._function, self._sources, self._recorded, self._bits = function, sources, recorded, RegisterBits()
         self.unknown = False
         self._parts = [self._part(instruction) for instruction in function.instructions]
         self._needed: set[str] = set()
@@ -195,8 +199,10 @@ class _Parts:
             return _Part(read, written, guarded, alone, read, True, places, frozenset({"shared"}))
         # What a load reads is all part of its address; the others have data beside it.
         effect = read if access.access == "load" else bits(tuple(_address_registers(instruction)))
+        counts = self._recorded is None or instruction.index in self._recorded
         loads = places if access.access == "load" or (access.access == "atomic" and written) else nowhere
-        return _Part(read, written, guarded, alone, effect, True, loads, nowhere if access.access == "load" else places)
+        stores = nowhere if access.access == "load" else places
+        return _Part(read, written, guarded, alone, effect if counts else None, counts, loads, stores)
 
     def _places(self, instruction: Instruction, space: str) -> frozenset[str]:
         """What an access may touch: state spaces on the chip, and names of device memory."""

@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -28,11 +28,12 @@ from warpsight.reports.html.advice import advice
 from warpsight.reports.html.code import accesses_by_line, code, load_panels, places_of, sectors_of, shows_ptx
 from warpsight.reports.html.comparison import differences
 from warpsight.reports.html.overview import overview
-from warpsight.reports.html.parts import paints
+from warpsight.reports.html.parts import paint_class, paints, stack_bar
 from warpsight.reports.html.provenance import provenance
 from warpsight.reports.html.timeline import timeline
 from warpsight.reports.html.what_if import times, what_if
 from warpsight.reports.prediction import dimensions
+from warpsight.result.prediction import in_order
 
 Context = dict[str, Any] | None
 
@@ -285,6 +286,29 @@ def accesses(document: dict[str, Any], file: str, line: int) -> str:
         return ""
     style = Markup("\n".join(map(_asset, ("parts.css", "loads.css"))))  # ours, and no text of the document
     return str(render("accesses.jinja", style=style, panels=loads["panels"], left=len(found) - len(busiest)))
+
+
+def stack_part(prediction: dict[str, Any]) -> str:
+    """The CPI stack of a prediction with its key, as reports draw it: HTML with its styles and without scripts, as `accesses`."""
+    stack = in_order(prediction["cpi_stack"])
+    text = f"{three_digits(prediction['cpi'])} cycles per instruction"
+    bar = stack_bar("CPI stack", stack, prediction["cpi"], text)
+    sizes = {name: size for name, size in stack.items() if size > 0}
+    key = [{"name": name, "paint": paint_class(name), "share": size / prediction["cpi"]} for name, size in sizes.items()]
+    return _part("stack.jinja", {"bar": bar, "components": key}, ("stack_bars.css",), stack)
+
+
+def advice_part(prediction: dict[str, Any], advised: dict[str, Any]) -> str:
+    """The advice section of a report on `prediction`, of which `advised` is the `advice`; as `stack_part`."""
+    document = {"kind": "kernel", "predictions": [prediction], "advice": advised}
+    context = advice(document)
+    assert context is not None
+    return _part("advice.jinja", context, ("stack_bars.css", "advice.css"), _components(document))
+
+
+def _part(template: str, context: dict[str, Any], styles: Sequence[str], components: Iterable[str]) -> str:
+    style = Markup("\n".join([*map(_asset, ("parts.css", *styles)), paints(components)]))  # names of components are identifiers
+    return f"<style>{style}</style>{render(template, **context)}"
 
 
 def _components(document: dict[str, Any]) -> list[str]:

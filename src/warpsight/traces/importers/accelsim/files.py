@@ -30,7 +30,7 @@ def tracez_pieces(path: Path) -> Iterator[bytes]:
         import zstandard
     except ImportError:
         what = "is packed with zstd, for which the package zstandard is needed"
-        remedy = "python -m pip install 'warpsight[accelsim]', or unpack it with Accel-Sim's traceDsm"
+        remedy = "`python -m pip install zstandard`, or unpack it with Accel-Sim's traceDsm"
         raise UsageError(what, place=str(path), remedy=remedy) from None
     try:
         with open_input(path) as file:

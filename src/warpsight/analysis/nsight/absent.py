@@ -1,0 +1,52 @@
+"""Metrics of Nsight Compute that a prediction does not have, and why."""
+
+from __future__ import annotations
+
+import re
+
+# Stall reasons that have no counterpart in a prediction, by a regular expression, and why.
+UNKNOWN_STALLS = {
+    "branch_resolving": "a branch takes only its issue slot; its target is known at once",
+    "(no_instruction|imc_miss)": "instructions and constants always hit in their caches",
+    "dispatch_stall": "the dispatch unit accepts every selected instruction",
+    "drain": "a warp ends with its last instruction; outstanding stores extend the launch, not the warp",
+    "membar": "a fence takes only its issue slot; if copying warps wait for computing warps, that wait counts under their reasons",
+    "sleeping": "`nanosleep` takes only its issue slot",
+    "gmma": "the wait for the products of a warp group is counted as waiting for results and for the tensor cores",
+}
+
+# Metrics of Nsight Compute that a prediction cannot have, by a regular expression, and why.
+ABSENT = {
+    r"dram__cycles.*|.*fbpa__.*": "a GPU's description has the bandwidth of its memory, not the clock",
+    r".*pcsamp.*|.*pmsampling.*|.*[._]Triage.*": "it is sampled over the time of a run",
+    r".*\.(min|max)(\..*)?": "all SMs, slices and channels are predicted as one mean",
+    r".*pred_on.*": "a trace has the lanes at the beginning of a basic block, without predicates; only additions, multiplications "
+    "and fused multiply-adds of floating-point numbers are counted",
+    r".*(branch_targets|divergent_branch).*": "a trace has the paths of warps, not the targets of each branch",
+    r".*(_tex_|texture|surface|pipe_tex|texin).*": "textures and surfaces take the path of global memory here",
+    r".*(nvlink|pcie|peer|sysmem|ltc__|c2clink|gcomp|ecc).*": "the models end at the GPU's own memory, without ECC and compression",
+    r"(device__|nvtx__|profiler__|launch__func|launch__uses|launch__stack).*": "it is a property of a driver or device at hand",
+    **{rf".*_stalled_{reasons}_per_.*": why for reasons, why in UNKNOWN_STALLS.items()},
+    r"idc__.*": "constants always hit in their cache",
+    r"(gr|fe|sys|lrc|crop|zrop|raster|vaf|pda|vpc|tpc|idc|gcc)__.*": "the models have no such unit",
+    r"lts__(d_|t_tag|t_requests|average_t_|xbar|lts2xbar).*": "the simulated L2 counts sectors of the SMs, not what passes between "
+    "its stages",
+    r"l1tex__(lsuin|lsu_writeback|f_wavefronts|m_|data_pipe_lsu_wavefronts\.|data_bank_(reads|writes)).*": "the load-store unit "
+    "and the L1 are one resource of the models; see `l1tex__throughput`",
+    r"smsp?__inst_executed_pipe_(cbu|adu|fmaheavy|fmalite|ipa|lsu_heavy).*": "the op classes of the models do not tell this pipe "
+    "apart",
+    r"sm__pipe_(shared|tensor_op).*|sm__inst_executed_pipe_tensor_op.*": "the tensor cores are one pipe of the models, whatever "
+    "the type of the numbers",
+    r".*(data_bytes|ldgsts|integer).*": "a trace has the sectors of accesses, not the bytes that each lane uses or the parts of an "
+    "op class",
+    r"memory_.*_ideal|derived__memory_l2_.*|derived__memory_l1_conflicts.*|memory_l1_tag.*": "what an ideal access needs is "
+    "advice here: `warpsight advise`",
+    r"launch__(context_id|stream_id|device_id|function.*|barrier_count|occupancy_(limit_barriers|per_|cluster).*|.*_allocated|"
+    r"preferred_cluster.*|sub_launch.*)": "a launch has no context here, and resources are those of CUDA's occupancy rules",
+    r"(breakdown|group|pmsampling):.*": "groups of metrics are not known; name the metrics",
+}
+
+
+def why_absent(name: str) -> str:
+    """Why a prediction does not have a metric of this name; "" if that is not known."""
+    return next((reason for pattern, reason in ABSENT.items() if re.fullmatch(pattern, name)), "")
