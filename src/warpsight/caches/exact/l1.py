@@ -10,7 +10,7 @@ from __future__ import annotations
 from warpsight.addressing.coalescing import part_of_line
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.mapping import set_index
-from warpsight.base.compiled import ask_for, compiled, inlined
+from warpsight.base.compiled import ask_for, inlined
 from warpsight.base.records import Table
 from warpsight.caches.exact.l2 import l2_read, l2_write, latency_beyond_l1
 from warpsight.caches.exact.lru import with_first
