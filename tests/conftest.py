@@ -86,8 +86,9 @@ def _level(pytestconfig: pytest.Config) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _both_ways_to_compile() -> Iterator[None]:
-    """Native code is made well for kernels of up to 400 instructions, and quickly for longer ones. Few kernels of tests are long, so
-    half of the short ones, by a checksum of their instructions, are made quickly: both ways are tested, and LLVM takes less time.
+    """Native code is made well for kernels of up to 400 instructions, and quickly for longer ones. Few kernels of tests are long:
+    half of the short ones, by a checksum of their instructions, are made quickly, so that both ways are tested and LLVM takes less
+    time.
     """
     from warpsight.emulator.codegen import kernel_builder
 
