@@ -53,6 +53,11 @@ def test_rows_of_the_other_tables_have_the_launches_of_their_programs(tmp_path: 
     assert ("NI", 96) in product.launches[0].defines
 
 
+def test_the_mean_of_trials_with_one_and_two_times_the_iterations_is_launched_with_three_halves(tmp_path: Path) -> None:
+    (row,) = _rows(tmp_path, events="TITAN V,atomic_hotspot,262144,0,0,50,256,1024,7,0,486.523,161.583\n")
+    assert row.launches[0].arguments == (("u4", 1), 75)
+
+
 def test_what_is_kept_of_a_row_is_read_again_with_what_joined_it_later(tmp_path: Path) -> None:
     events = "TITAN V,saxpy,262144,0,0,0,256,1024,10,0,4.415,0.01\n" * 2
     one, other = _rows(tmp_path, events=events)

@@ -307,7 +307,7 @@ def _demands(top: Fields) -> ResourceDemands | None:
     if values["stall_in_step"] > values["stall_cycles"]:
         inside.fail("stall_in_step", "is more than stall_cycles, of which it is a part", "correct one of the two")
     for name in DEMAND_OPTIONAL_KEYS:
-        values[name] = inside.number(name, most=_MOST if name in AMOUNTS else 1.0) if inside.has(name) else 0.0
+        values[name] = inside.number(name, most=_MOST if name in (*AMOUNTS, "drain_cycles") else 1.0) if inside.has(name) else 0.0
     return ResourceDemands(**values, unit=inside.choice(_UNIT, ("", *OP_CLASSES)) if inside.has(_UNIT) else "")
 
 
