@@ -7,6 +7,7 @@ import pytest
 from emulator_launch import launch, ptx
 from hopper_launch import ALL, hopper, run
 
+import warpsight
 from warpsight.base.errors import UnsupportedError
 
 pytestmark = pytest.mark.unit
@@ -143,6 +144,35 @@ def test_guards_choose_who_takes_part() -> None:
 def test_exchange_that_does_not_exist_is_refused(text: str) -> None:
     with pytest.raises(UnsupportedError, match=text.split(".", maxsplit=1)[0]):
         run(hopper(text))
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_reductions_of_floats_leave_nans_out_or_give_them(level: str) -> None:
+    """PTX ISA 8.6: as `min` and `max` of two, with -0 below +0; `.NaN` gives a NaN if there is one, 0x7fffffff."""
+    forms = ("max", "min", "max.abs", "min.abs", "max.NaN", "min.NaN", "min.abs.NaN")
+    body = "\n".join(f"redux.sync.{name}.f32 %f1, %f0, -1; st.global.f32 [%q1+{128 * k}], %f1;" for k, name in enumerate(forms, 1))
+    text = f""".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 p)
+    {{ .reg .f32 %f<2>; .reg .b64 %q<2>; .reg .b32 %r;
+    ld.param.u64 %q0, [p]; mov.u32 %r, %tid.x; mul.wide.u32 %q1, %r, 4; add.u64 %q1, %q1, %q0; ld.global.f32 %f0, [%q1];
+    {body} ret; }}"""
+    numbers = np.where(np.arange(32) % 2, -7.5, 3.0).astype(np.float32)
+    zeros = np.where(np.arange(32) % 2, -0.0, 0.0).astype(np.float32)
+    holed, empty = numbers.copy(), np.full(32, np.nan, np.float32)
+    holed[5] = np.nan
+    nan = 0x7FFFFFFF
+
+    def bits(*values: float) -> list[int]:
+        return np.array(values, np.float32).view(np.uint32).tolist()
+
+    expected = {
+        "numbers": (numbers, bits(3, -7.5, 7.5, 3, 3, -7.5, 3)), "zeros": (zeros, bits(0, -0.0, 0, 0, 0, -0.0, 0)),
+        "one NaN": (holed, [*bits(3, -7.5, 7.5, 3), nan, nan, nan]), "NaNs": (empty, [nan] * 7),
+    }  # fmt: skip
+    for name, (values, results) in expected.items():
+        out = np.zeros((8, 32), np.float32)
+        out[0] = values
+        warpsight.trace(text, "k", grid=1, block=32, args=[out], gpu="b200", level=level)
+        assert [set(row.tolist()) for row in out[1:].view(np.uint32)] == [{each} for each in results], name
 
 
 def test_reductions_and_matches_of_tiles_take_each_lanes_own_mask() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.helpers import for_each_lane
 from warpsight.emulator.codegen.lanes import (
+    F32,
     I1,
     I32,
     I64,
@@ -189,12 +190,35 @@ def matching(emitter: Emitter, value: Value, masks: Value, together: bool) -> tu
 
 
 def redux(emitter: Emitter, instruction: Instruction) -> None:
-    """`redux.sync.op.type d, a, mask`: one value of all members, the same in each."""
-    kind, d, a, mask = typed_operands(emitter, instruction, 3, "sync", "add", "min", "max", "and", "or", "xor")
+    """`redux.sync.op.type d, a, mask`: one value of all members, the same in each; of f32 `min` and `max` with `.abs`, `.NaN`."""
+    of_floats = ("abs", "NaN") if instruction.modifiers[-1] == "f32" else ()
+    kind, d, a, mask = typed_operands(emitter, instruction, 3, "sync", "add", "min", "max", "and", "or", "xor", *of_floats)
     operation = next((m for m in instruction.modifiers if m in (*_NEUTRAL, "min", "max")), "")
+    if of_floats and operation in ("min", "max"):
+        patterns = emitter.builder.bitcast(emitter.read(a, kind), vector(I32))
+        found = float_reduction(emitter, operation, instruction.modifiers, patterns, emitter.read(mask, "b32"))
+        emitter.write(d, emitter.builder.bitcast(found, vector(F32)), kind)
+        return
     if not operation or kind not in ("u32", "s32", "b32"):
         raise emitter.unsupported(f"a reduction of .{kind} is not modelled")
     emitter.write(d, reduction(emitter, operation, kind, emitter.read(a, kind), emitter.read(mask, "b32")), kind)
+
+
+def float_reduction(emitter: Emitter, operation: str, modifiers: Sequence[str], patterns: Value, masks: Value) -> Value:
+    """`min` or `max` of f32 patterns by signed integers in the same order, -0 below +0, of which the ends stand for NaNs: these
+    lose, or with `.NaN` win.
+    """
+    builder = emitter.builder
+    low, high, rest = splat_constant(I32, -(1 << 31)), splat_constant(I32, (1 << 31) - 1), splat_constant(I32, 31)
+    magnitude = builder.and_(patterns, high)
+    given = magnitude if "abs" in modifiers else patterns
+    order = builder.xor(given, builder.and_(builder.ashr(given, rest), high))
+    is_nan = builder.icmp_unsigned(">", magnitude, splat_constant(I32, 0x7F800000))
+    numbers = builder.select(is_nan, high if ("NaN" in modifiers) == (operation == "max") else low, order)
+    found = reduction(emitter, operation, "s32", numbers, masks)
+    back = builder.xor(found, builder.and_(builder.ashr(found, rest), high))
+    ends = builder.or_(builder.icmp_signed("==", found, low), builder.icmp_signed("==", found, high))
+    return builder.select(ends, splat_constant(I32, 0x7FFFFFFF), back)
 
 
 def reduction(emitter: Emitter, operation: str, kind: str, value: Value, masks: Value) -> Value:

@@ -10,7 +10,7 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I32, Value, lanes_to_mask, splat, splat_constant, trailing_zeros
 from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx.system import breakpoint_fault
-from warpsight.emulator.ptx.warp import leader_of, matching, reduction, shuffle
+from warpsight.emulator.ptx.warp import float_reduction, leader_of, matching, reduction, shuffle
 from warpsight.emulator.sass.common import (
     allow,
     integer,
@@ -132,6 +132,33 @@ def redux(emitter: Emitter, instruction: Instruction) -> None:
     kind = "s32" if "S32" in native.modifiers else "u32"
     target, source = native.operands
     set_word(emitter, target, reduction(emitter, operation, kind, integer(emitter, source), running_with(emitter)))
+
+
+def credux(emitter: Emitter, instruction: Instruction) -> None:
+    """`CREDUX.{MIN,MAX}{ABS}.F32{.NAN} UR, a`, `CREDUX.{MIN,MAX}{.S32} UR, a`: as `REDUX`, to a uniform register as `VOTEU` has it.
+
+    Inferred from what NVIDIA's assembler makes of `redux.sync` for sm_100.
+    """
+    native, builder = native_of(instruction), emitter.builder
+    allow(emitter, native, "MIN", "MAX", "MINABS", "MAXABS", "F32", "NAN", "S32", "U32")
+    operation = next((m for m in native.modifiers if m.startswith(("MIN", "MAX"))), "")
+    if not operation or ("F32" not in native.modifiers and {"NAN", "MINABS", "MAXABS"} & set(native.modifiers)):
+        raise emitter.unsupported("its operation is not recognized")
+    (target, source), kind = native.operands, "s32" if "S32" in native.modifiers else "u32"
+    name = operation[:3].lower()
+    if "F32" in native.modifiers:
+        words = [word for word, said in (("abs", operation.endswith("ABS")), ("NaN", "NAN" in native.modifiers)) if said]
+        found = float_reduction(emitter, name, words, integer(emitter, source), running_with(emitter))
+    else:
+        found = reduction(emitter, name, kind, integer(emitter, source), running_with(emitter))
+    if emitter.guard_lanes is None:
+        set_word(emitter, target, found)
+        return
+    # The lanes outside of the guard get what those in it have.
+    lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(31))
+    some = splat(builder, builder.icmp_signed("!=", emitter.active_mask, I32(0)))
+    kept = builder.select(some, splat(builder, builder.extract_element(found, lane)), raw(emitter, target))
+    emitter.write_unguarded(lambda: set_word(emitter, target, kept))
 
 
 def elect(emitter: Emitter, instruction: Instruction) -> None:

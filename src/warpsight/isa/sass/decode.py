@@ -323,7 +323,7 @@ def _may_recur(sites: Mapping[int, CallSite], callables: Mapping[str, Callable])
         calls = {name: targets - leaves for name, targets in calls.items() if name not in leaves}
 
 
-_SEEING = ("VOTE", "VOTEU", "MATCH", "REDUX", "ELECT", "BRA")  # what depends on which lanes run together
+_SEEING = ("VOTE", "VOTEU", "MATCH", "REDUX", "CREDUX", "ELECT", "BRA")  # what depends on which lanes run together
 _PARTING = ("WARPSYNC", "BSYNC", "ENDCOLLECTIVE")  # what changes which lanes do
 
 

@@ -119,7 +119,7 @@ def _barrier(tokens: Sequence[str], operands: Sequence[NativeOperand], apart: bo
     return opcode, ("sync", *packed), tuple(numbers) or (Immediate(0, 0, False),)
 
 
-_EXCHANGES = {"SHFL": "shfl", "VOTE": "vote", "MATCH": "match", "REDUX": "redux", "ELECT": "elect"}
+_EXCHANGES = {"SHFL": "shfl", "VOTE": "vote", "MATCH": "match", "REDUX": "redux", "CREDUX": "redux", "ELECT": "elect"}
 _STRAIGHT_ENDS = ("BRA", "BRX", "BRXU", "CALL", "RET", "EXIT", "WARPSYNC", "BSYNC", "BAR", "ENDCOLLECTIVE")
 
 
@@ -187,7 +187,7 @@ def structure(
     if base == "WARPSYNC":
         return _gathering(tokens, operands, exchange)
     if base in (*_EXCHANGES, "VOTEU"):
-        return base.lower().removesuffix("u"), (), ()
+        return _EXCHANGES.get(base, "vote"), (), ()
     if base == "LDGSTS":
         size = Immediate(meaning.bytes, 0, False)
         place = Address(Immediate(0, 0, False))
