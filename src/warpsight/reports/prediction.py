@@ -271,7 +271,7 @@ def _timeline(timeline: dict[str, Any], style: Style) -> list[str]:
         lines.append(f"  {row['stream']:>8} |{_bar(row['spans'], total)}| {', '.join(what + _marks(row, style))}")
     if len(timeline["streams"]) > _MOST_STREAMS:
         lines.append(f"  {'':<8} and {counted(len(timeline['streams']) - _MOST_STREAMS, 'stream')} more")
-    if waits := timeline["host"]:
+    if waits := [wait for wait in timeline["host"] if wait["to"] > wait["from"]]:
         waited = style.time(sum(wait["to"] - wait["from"] for wait in waits))
         lines.append(f"  {'host':>8} |{_bar(waits, total, '.')}| {counted(len(waits), 'wait')}, {waited}")
     if timeline["graphs"]:

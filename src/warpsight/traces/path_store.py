@@ -192,7 +192,7 @@ class PathStore:
 
 # -- Reading a table in pieces, so that no step takes memory in proportion to all of it.
 
-_PIECE = 1 << 21  # runs
+_PIECE = 1 << 19  # runs
 
 
 def pieces(table: PathTable) -> Iterator[tuple[slice, PathTable]]:
