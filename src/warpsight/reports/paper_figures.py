@@ -85,9 +85,9 @@ def index_page(documents: Sequence[dict[str, Any]]) -> str:
     return "\n\n".join([
         f"<!-- Generated from the JSON files in this folder by `{command}`. Do not edit. -->",
         "# The papers' figures, reproduced",
-        f"The figures and tables of the papers, reproduced with the simulator and the models on the suite {suites}, and compared with "
-        "the published values. The last column counts the observations in the paper's text that also hold in the reproduction. "
-        "[validate.md](../reference/validate.md) describes the method.",
+        f"The figures and tables of the papers, reproduced with the simulator and the models on the suite {suites}, and compared "
+        "with the published values. The last column counts the observations in the paper's text that also hold in the "
+        "reproduction. [validate.md](../reference/validate.md) describes the method.",
         markdown_table(columns, rows),
         "The command in the first line of this file reproduces all of them.",
     ]) + "\n"  # fmt: skip
