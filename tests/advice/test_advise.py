@@ -24,6 +24,7 @@ from warpsight.analysis.advice import (
 from warpsight.analysis.advice.advise import LEAST_GAIN, OURS, Advice, advise_trace, all_rules
 from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, L1Hits, coalesced, combined, doubled_hits
 from warpsight.analysis.advice.resource_rules import Balance, Fusion, LaunchOverhead, balanced
+from warpsight.analysis.advice.rewriting import distinct
 from warpsight.analysis.advice.rule import RULES, Case, WhatIf, place_of
 from warpsight.analysis.explanation import explain_profiled
 from warpsight.base.errors import LimitError, UsageError
@@ -36,6 +37,7 @@ from warpsight.models.base import get_model
 from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.reports.explanation import advice_text
 from warpsight.reports.formats import plain
+from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace, WaveSample
 
 pytestmark = pytest.mark.unit
@@ -341,3 +343,29 @@ def test_other_code_is_not_predicted_from_sampled_waves(kernels: dict[str, Kerne
     with pytest.raises(UsageError, match="sampled waves"):
         case.with_trace(replace(coalesced(trace, [0], 128), waves=waves))
     assert case.with_trace(trace).cycles == case.prediction.cycles
+
+
+def test_a_change_is_evaluated_once_also_when_it_is_refused(kernels: dict[str, KernelTrace]) -> None:
+    case, called = _case(kernels["row_sum"]), list[str]()
+
+    def change(name: str, error: bool) -> WhatIf:
+        def evaluate() -> Prediction:
+            called.append(name)
+            if error:
+                raise UsageError("cannot be", place=name, remedy="leave it")
+            return case.prediction
+
+        return WhatIf(name, "here", "why", "cost", "programmer", evaluate)
+
+    good, bad = change("good", False), change("bad", True)
+    assert case.evaluated(good) is case.evaluated(good) is case.prediction
+    for _ in range(2):
+        with pytest.raises(UsageError, match="cannot be"):
+            case.evaluated(bad)
+    assert called == ["good", "bad"]
+
+
+def test_distinct_integers_are_those_of_a_set_in_order() -> None:
+    values = np.random.default_rng(1).integers(0, 50, 400).astype(np.int64) << 32
+    assert distinct(values).tolist() == sorted(set(values.tolist()))
+    assert distinct(np.zeros(0, np.uint32)).tolist() == []

@@ -114,6 +114,17 @@ def test_counts_are_those_of_the_kernel(values: dict[str, Any]) -> None:
     assert values["lts__t_sectors_op_read.sum"] == 4 * WARPS
     assert values["lts__t_sectors_op_write.sum"] == 2 * WARPS
     assert values["lts__t_sector_op_write_hit_rate.pct"] == 100  # whole sectors: nothing is fetched
+    assert (values["lts__t_sectors_op_write_lookup_hit.sum"], values["lts__t_sectors_op_write_lookup_miss.sum"]) == (2 * WARPS, 0)
+    passes = ("memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal", "derived__memory_l1_wavefronts_shared_excessive")
+    # of each warp a store in 32 passes, and the loads of rows, in one each
+    loads = values["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"]
+    assert [values[name] - loads for name in passes[:2]] == [32 * WARPS, WARPS]
+    assert values[passes[2]] == 31 * WARPS
+    assert (values["sm__warps_launched.sum"], values["sm__ctas_launched.sum"]) == (8 * 4, 8)
+    assert values["launch__shared_mem_per_block"] == 4096 + values["launch__shared_mem_per_block_driver"]
+    assert values["smsp__cycles_elapsed.sum"] % values["sm__cycles_elapsed.sum"] == 0
+    bytes_of = [values[f"dram__bytes{part}.sum.pct_of_peak_sustained_elapsed"] for part in ("", "_read", "_write")]
+    assert bytes_of[1] + bytes_of[2] == pytest.approx(bytes_of[0])
 
 
 def test_warps_are_somewhere_at_any_time(values: dict[str, Any]) -> None:
@@ -195,6 +206,17 @@ def test_text_has_the_sections_of_ncu_with_units_that_fit(document: dict[str, An
     assert ["SM", "Frequency", "Ghz", "1.40"] in rows
     assert ["Static", "Shared", "Memory", "Per", "Block", "Kbyte/block", "4.10"] in rows
     assert ["Block", "Size", "128"] in rows
+
+
+@pytest.mark.parametrize(("name", "why"), [
+    ("idc__requests.sum", "constants always hit"), ("lts__t_requests.sum", "sectors of the SMs"),
+    ("launch__context_id", "no context"),
+    ("l1tex__lsuin_requests.avg.pct_of_peak_sustained_active", "one resource"), ("gr__cycles_active.sum", "no such unit"),
+    ("sm__inst_executed_pipe_cbu.sum", "op classes"), ("sm__sass_data_bytes_mem_global_op_ld.sum", "sectors of accesses"),
+])  # fmt: skip
+def test_a_metric_of_a_unit_that_no_model_has_is_refused_with_the_reason(name: str, why: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"{re.escape(name)} is not predicted: .*{why}"):
+        chosen_metrics([name])
 
 
 def test_what_cannot_be_shown_is_refused_with_a_way_out(saxpy: Path, capsys: Capture) -> None:

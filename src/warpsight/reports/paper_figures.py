@@ -51,11 +51,11 @@ def figure_page(document: dict[str, Any]) -> str:
     """The page, which includes NAME.svg."""
     name, paper = document["figure"], document["paper"]
     parts = [
-        f"<!-- Made from {name}.json by `{document['command']}`. Do not edit. -->",
+        f"<!-- Generated from {name}.json by `{document['command']}`. Do not edit. -->",
         f"# {heading(document)}",
-        f"The original: {paper['shows']} ({paper['cite']}, {paper['place']}). Here: the simulator and the models on "
-        f"{len(document['kernels'])} kernels of the suite `{document['suite']}`, {len(document['holdout'])} of them set aside "
-        f"(holdout), on `{document['gpu']['name']}`.",
+        f"In the paper: {paper['shows']} ({paper['cite']}, {paper['place']}). On this page: the simulator and the models with "
+        f"{len(document['kernels'])} kernels of the suite `{document['suite']}`, {len(document['holdout'])} of them held out, on "
+        f"`{document['gpu']['name']}`.",
         f"![{_cell(heading(document))}]({name}.svg)",
         *_numbers(document["numbers"]),
         *_claims(document["claims"]),
@@ -79,16 +79,17 @@ def index_page(documents: Sequence[dict[str, Any]]) -> str:
         text = "; ".join(f"{n['what']}: {_number(n['ours'])} ({_number(n['paper'])}) {n['unit']}".rstrip() for n in numbers[:4])
         rows.append([f"[{document['paper']['place']}]({name}.md)", _paper(document), document["title"], text,
                      f"{sum(claims)} of {len(claims)}" if claims else ""])  # fmt: skip
-    columns = ["figure", "paper", "shows", "here (in the paper)", "what the paper observes holds here"]
+    columns = ["figure", "paper", "content", "reproduced value (paper's value)", "observations that hold"]
     suites = ", ".join(f"`{name}`" for name in dict.fromkeys(document["suite"] for document in documents))
     command = f"warpsight validate --suite {documents[0]['suite']} --figure all --out docs/validation" if documents else ""
     return "\n\n".join([
-        f"<!-- Made from the JSON files beside it by `{command}`. Do not edit. -->",
+        f"<!-- Generated from the JSON files in this folder by `{command}`. Do not edit. -->",
         "# The papers' figures, reproduced",
-        f"The simulator and the models on the suite {suites}, beside what the papers say. "
-        "[How they are reproduced](../reference/validate.md).",
+        f"The figures and tables of the papers, reproduced with the simulator and the models on the suite {suites}, and compared "
+        "with the published values. The last column counts the observations in the paper's text that also hold in the "
+        "reproduction. [validate.md](../reference/validate.md) describes the method.",
         markdown_table(columns, rows),
-        "The command in this file's first line reproduces all of them.",
+        "The command in the first line of this file reproduces all of them.",
     ]) + "\n"  # fmt: skip
 
 
@@ -110,7 +111,7 @@ def _numbers(numbers: Sequence[dict[str, Any]]) -> list[str]:
         [n["what"], _with_unit(n["ours"], n["unit"]), _with_unit(n["paper"], n["unit"]), _signed(n["difference"]), n["where"]]
         for n in numbers
     ]
-    return ["## Our numbers and the paper's", markdown_table(["what", "here", "in the paper", "difference", "where"], rows)]
+    return ["## Our numbers and the paper's", markdown_table(["quantity", "reproduced", "paper", "difference", "section"], rows)]
 
 
 def _claims(claims: Sequence[dict[str, Any]]) -> list[str]:
@@ -118,7 +119,7 @@ def _claims(claims: Sequence[dict[str, Any]]) -> list[str]:
         return []
     words = {True: "yes", False: "**no**", None: "unknown"}
     rows = [[claim["says"], words[claim["holds"]], claim["ours"], claim["where"]] for claim in claims]
-    return ["## What the paper observes", markdown_table(["observation", "holds here", "by", "where"], rows)]
+    return ["## Observations of the paper", markdown_table(["observation", "holds", "evidence", "section"], rows)]
 
 
 def _failed(failed: Sequence[dict[str, str]]) -> list[str]:

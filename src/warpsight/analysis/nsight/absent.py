@@ -33,7 +33,7 @@ ABSENT = {
     "its stages",
     r"l1tex__(lsuin|lsu_writeback|f_wavefronts|m_|data_pipe_lsu_wavefronts\.|data_bank_(reads|writes)).*": "the load-store unit "
     "and the L1 are one resource of the models; see `l1tex__throughput`",
-    r"smsp?__inst_executed_pipe_(cbu|adu|fmaheavy|fmalite|ipa|lsu_heavy).*": "the op classes of the models do not tell this pipe "
+    r"sm(sp)?__inst_executed_pipe_(cbu|adu|fmaheavy|fmalite|ipa|lsu_heavy).*": "the op classes of the models do not tell this pipe "
     "apart",
     r"sm__pipe_(shared|tensor_op).*|sm__inst_executed_pipe_tensor_op.*": "the tensor cores are one pipe of the models, whatever "
     "the type of the numbers",
