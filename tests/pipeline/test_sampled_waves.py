@@ -263,14 +263,14 @@ def test_interval_has_the_waves_that_may_be_in_step_where_others_are_measured(sc
     (key, found), *_ = sample.kept.items()
     first = replace(found.waves[0], **{name: getattr(found.waves[0], name) * 3 for name in COUNTS})
 
-    def parts(apart: bool) -> tuple[float, float]:
+    def parts(apart: bool) -> tuple[float, float, float]:
         waves = [first, *found.waves[1:]]
         misses = replace(found, waves=waves, halves=[(each, each) for each in waves] if apart else None)
         return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: misses})), plan, None)
 
-    (whole, none), (wider, in_step) = parts(False), parts(True)
+    (whole, none, _), (wider, in_step, unrest) = parts(False), parts(True)
     assert none == 0 < in_step < 4 * plan.wave / plan.blocks * 3
-    assert wider == pytest.approx(whole + in_step)
+    assert wider == pytest.approx(whole - 2 * unrest + unrest + in_step)  # half of what their halves differ
 
 
 def test_interval_has_the_difference_of_the_halves_in_which_waves_are_counted(scaled: KernelTrace) -> None:

@@ -245,7 +245,7 @@ class _Sampling:
             trace = _measured(run.trace(plan.ranges), plan, self._ready.threads, apart)
             try:
                 with step(f"time of {len(plan.parts)} sampled waves"):
-                    half_width, in_step = self._half_width(trace, plan, watch)
+                    half_width, in_step, unrest = self._half_width(trace, plan, watch)
                 refused = "blocks get out of step slowly" if in_step > accuracy else ""
             except NotApart as reason:
                 refused = reason.what
@@ -254,7 +254,7 @@ class _Sampling:
                 apart, plan = False, self._plan
                 continue
             remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * half_width:.2g} %")
-            if half_width <= accuracy:
+            if half_width - unrest <= accuracy:  # more waves do not narrow the rest: the document has it
                 texts = listing(self._prepared, trace.instructions)
                 return replace(trace, notes=self._ready.notes, extra=texts | {"sampling": _document(plan, half_width)})
             plan = plan.doubled()
@@ -269,18 +269,19 @@ class _Sampling:
             run.execute(ranges)
             compiling.result()
 
-    def _half_width(self, trace: KernelTrace, plan: Plan, watch: Watch | None) -> tuple[float, float]:
-        """Half of the 95 % confidence interval, relative to the cycles, and what of it is about blocks in step.
+    def _half_width(self, trace: KernelTrace, plan: Plan, watch: Watch | None) -> tuple[float, float, float]:
+        """Half of the 95 % confidence interval, relative to the cycles; what of it is about blocks in step, and what about waves
+        apart that may not have come to rest.
 
         By the jackknife: how the prediction changes when a wave is left out, with all that its stretch of blocks tells about the
         launch. There is one wave in each part, so that the variance is that of successive differences: a trend along the launch,
         which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
-        What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels more
-        evenly then: a launch has more time for that than a sample, and may change as much again as the sample has from its first
-        half to its second. Waves that are measured out of step are counted in a part of their time, and may not have come to rest
-        before it: by no more than their later half differs from the earlier one. The launch may be as its first wave for `_IN_STEP`
-        waves. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more than the prediction
-        changes when they are left out.
+        What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels
+        more evenly then: a launch has more time for that than a sample, and may change as much again as the sample has from its
+        first half to its second. Waves that are measured out of step are counted in a part of their time. If they come to rest
+        in the earlier half of it, both halves together are off by half of their difference. The launch may be as its first wave
+        for `_IN_STEP` waves. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more
+        than the prediction changes when they are left out.
         """
         model, count = get_model(self._model), len(plan.parts)
         every, misses = range(1, count + 3), misses_of_waves(trace, self._gpu, self._method, watch, self._carried)
@@ -290,7 +291,8 @@ class _Sampling:
             return model.predict(profile, self._gpu).cycles
 
         whole = cycles(every, every)
-        drift = abs(cycles(every, every, 1) - cycles(every, every, 0))
+        drift = abs(cycles(every, every, 1) - cycles(every, every, 0)) / whole
+        drift, unrest = (0.0, drift / 2) if misses.apart else (drift, 0.0)
         share = min(1.0, _IN_STEP * plan.wave / plan.blocks) if misses.apart else 0.0
         in_step = share * abs(cycles(every[:1], every) - whole) / whole
         edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
@@ -299,7 +301,8 @@ class _Sampling:
         variance = float((np.diff(pseudo_values) ** 2).mean()) / 2
         unseen = math.sqrt(max(0.0, 1 - count * plan.wave / (plan.blocks - 2 * plan.wave)))
         degrees = 2 * (count - 1) ** 2 / (3 * count - 4)
-        return (_student(degrees) * math.sqrt(variance / count) * unseen + drift + edges) / whole + in_step, in_step
+        by_waves = (_student(degrees) * math.sqrt(variance / count) * unseen + edges) / whole
+        return by_waves + drift + unrest + in_step, in_step, unrest
 
 
 def _student(degrees: float) -> float:
