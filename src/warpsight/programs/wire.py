@@ -42,7 +42,8 @@ class Kind(IntEnum):
 class Spent(IntEnum):
     """What a span of the timeline is: `enum span_kind` of `runtime/streams.c`. Copies are numbered as in cudaMemcpyKind."""
 
-    LAUNCHED, TO_DEVICE, TO_HOST, ON_DEVICE = range(4)
+    ON_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, ANY_DIRECTION = range(5)
+    LAUNCHED = 8
     RECORDED, WAITED_FOR_EVENT, CALLED_HOST = range(16, 19)
     HOST_WAITED_FOR_EVENT, HOST_WAITED_FOR_STREAM, HOST_WAITED_FOR_DEVICE = range(32, 35)
 

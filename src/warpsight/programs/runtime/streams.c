@@ -51,8 +51,8 @@ void spend(void *handle, double seconds)
  * its waits. `number` is that of the launch, the event or the stream waited for; `graph` that of the graph's launch, else 0. */
 #define TIMELINE 13
 #define MOST_SPANS 512
-enum span_kind { /* from 1 to 3 the direction of a copy */
-    LAUNCHED = 0, RECORDED = 16, WAITED_FOR_EVENT, CALLED_HOST,
+enum span_kind { /* from 0 to 4 the direction of a copy */
+    LAUNCHED = 8, RECORDED = 16, WAITED_FOR_EVENT, CALLED_HOST,
     HOST_WAITED_FOR_EVENT = 32, HOST_WAITED_FOR_STREAM, HOST_WAITED_FOR_DEVICE
 };
 
