@@ -39,6 +39,7 @@ LEAST_INSTRUCTIONS = 1 << 25  # of warps: launches of fewer take seconds as they
 _FIRST_PARTS = 4
 _MOST_SHARE = 0.5  # of the blocks: beyond it, running all costs little more
 _IN_STEP = 4  # waves that blocks need at most to get out of step, where they are measured so
+_MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow
 _MOST_ROWS = 4  # waves of a row of the grid that warms up
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -246,7 +247,7 @@ class _Sampling:
             try:
                 with step(f"time of {len(plan.parts)} sampled waves"):
                     half_width, in_step, unrest = self._half_width(trace, plan, watch)
-                refused = "blocks get out of step slowly" if in_step > accuracy else ""
+                refused = "blocks come to rest slowly" if in_step + unrest > _MOST_FIXED * accuracy else ""
             except NotApart as reason:
                 refused = reason.what
             if refused:
@@ -254,7 +255,7 @@ class _Sampling:
                 apart, plan = False, self._plan
                 continue
             remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * half_width:.2g} %")
-            if half_width - unrest <= accuracy:  # more waves do not narrow the rest: the document has it
+            if half_width <= accuracy:
                 texts = listing(self._prepared, trace.instructions)
                 return replace(trace, notes=self._ready.notes, extra=texts | {"sampling": _document(plan, half_width)})
             plan = plan.doubled()
