@@ -100,9 +100,9 @@ def test_setting_that_an_executor_does_not_take_is_refused(words: dict[str, obje
 
 
 @pytest.mark.parametrize("name", ["dask", "slurm"])
-def test_missing_library_names_the_extra_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_names_the_packages_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with pytest.raises(UsageError, match=r"pip install 'warpsight\[cluster\]'"):
+    with pytest.raises(UsageError, match=r"python -m pip install distributed dask-jobqueue"):
         make_executor(name)
 
 
