@@ -182,7 +182,7 @@ def test_launches_whose_counts_drift_with_the_data_are_recorded_again_and_steady
     assert len(recorded[0]) < 32 and recorded[0][:2] == [1, 2]
     assert len(recorded[1]) > 48 and max(recorded[1]) > 120
     work = [drifting[-1][key] / steady[0][key] for key in ("seconds", "warp_instructions")]
-    assert work[0] == pytest.approx(work[1], rel=0.1), "but for its begin and end, a launch takes as much longer as it has more rounds"
+    assert work[0] == pytest.approx(work[1], rel=0.1), "a launch takes as much longer as it has more rounds, but for its two ends"
 
 
 def test_long_launches_are_predicted_from_sampled_waves_and_all_of_their_blocks_have_results() -> None:
