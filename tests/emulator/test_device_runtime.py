@@ -134,7 +134,7 @@ def test_new_of_an_aligned_type_keeps_its_alignment() -> None:
         (1, "out-of-bounds", 35, "0 bytes past the end of the 16 bytes from malloc at .*runtime.cu:33, block"),
         (2, "use-after-free", 37, r"byte 0 of 16 bytes from malloc at .*:33, block \(0,0,0\) thread \(0,0,0\).* freed at .*:36"),
         (3, "double-free", 38, r"of memory that is free already.* freed at .*runtime.cu:36"),
-        (4, "bad-free", 39, 'malloc did not give.* in the array of parameter "misuses_param_0"'),
+        (4, "bad-free", 39, 'malloc did not give.* in the array of parameter 1'),
         (5, "double-free", 40, "byte 4 of 16 bytes"),
     ],
 )

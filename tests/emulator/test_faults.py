@@ -48,7 +48,7 @@ def test_read_out_of_bounds_names_line_thread_address_and_array(at: int, where: 
     a, out = np.arange(100, dtype=I32), np.zeros(3 * 64, I32)
     message = fails("read_at", 3, 64, a, out, at, line=7)
     has(message, "access out of bounds", "ld.global", "block (2,0,0) thread (37,0,0)", where)
-    has(message, 'array of parameter "read_at_param_0" (400 bytes)' if abs(at) < 999 else "fixed")
+    has(message, 'array of parameter 1 (400 bytes)' if abs(at) < 999 else "fixed")
     assert re.search(r"PTX line \d+", message)
     assert f"address {hex(((1 << 32) + BEFORE_ARRAYS + 4 * at) % (1 << 64))}" in message
 

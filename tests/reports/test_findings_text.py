@@ -27,7 +27,7 @@ def site(line: int, what: str, lane: int = 3, **others: Any) -> Site:
 CALLERS = (Caller("twice", f"{ROOT}/src/k.cu", 20), Caller("k", f"{ROOT}/src/k.cu", 30))
 WRITE = Finding(
     "memcheck", "out-of-bounds", "kernel k: access out of bounds", "k", site(2, "write", function="put", callers=CALLERS),
-    space="global", bytes=4, address=0x100000404, allocation='array of parameter "k_param_0" (1,024 bytes)', distance=5, count=12,
+    space="global", bytes=4, address=0x100000404, allocation='array of parameter 1 (1,024 bytes)', distance=5, count=12,
     remedy="check the index against the array's size", launch=2,
 )  # fmt: skip
 RACE = Finding(

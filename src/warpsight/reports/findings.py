@@ -128,13 +128,11 @@ def _address(row: dict[str, Any]) -> list[str]:
 
 
 def _named(row: dict[str, Any]) -> str:
-    """The allocation, with a variable of a function as in the source and a parameter by its number."""
-    local = _LOCAL_NAME.sub(r'"\2"', row["allocation"])
-    return _PARAMETER.sub(lambda match: f"parameter {int(match[1]) + 1}", local)
+    """The allocation, with a variable of a function as in the source."""
+    return _LOCAL_NAME.sub(r'"\2"', row["allocation"])
 
 
 _LOCAL_NAME = re.compile(r'"_ZZ\w*?E(\d+)([A-Za-z_]\w*?)(?:_\d+)?"')
-_PARAMETER = re.compile(r'parameter "\w+_param_(\d+)"')
 
 
 def _how_often(row: dict[str, Any]) -> list[str]:

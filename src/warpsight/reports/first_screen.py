@@ -9,7 +9,15 @@ from typing import Any
 
 from warpsight.base.units import thousands, three_digits
 from warpsight.reports.next_step import ANY_SHORT_LAUNCH, untried_changes
-from warpsight.reports.prediction import caches_before, classification, difference, launch_shape, miss_latency, notes_of
+from warpsight.reports.prediction import (
+    caches_before,
+    classification,
+    difference,
+    launch_shape,
+    miss_latency,
+    notes_of,
+    with_changes,
+)  # fmt: skip
 from warpsight.reports.stack import stack_table
 from warpsight.reports.terminal import PLAIN, WIDTH, Style, shortened
 from warpsight.result.prediction import components_of
@@ -41,8 +49,8 @@ def first_screen(
 
 
 def screen_head(prediction: dict[str, Any], place: dict[str, Any] | None, about: str, style: Style, width: int) -> list[str]:
-    """Place and kernel, launch, GPU with its clock, level and state of the caches; then time and cycles, and what is said `about`
-    them."""
+    """Kernel, launch, GPU with its clock and changed values, level and state of the caches; then time and cycles, and what
+    is said `about` them."""
     provenance = prediction["provenance"]
     launch, before = provenance["launch"], caches_before(provenance["method"]["caches_before"])
     where = f"{PurePath(place['file']).name}:{place['line']}" if place else PurePath(launch["source"]).name
@@ -50,7 +58,7 @@ def screen_head(prediction: dict[str, Any], place: dict[str, Any] | None, about:
     kernel = style.strong(plain)
     parts = [
         kernel, launch_shape(launch, launch_size),
-        f"{prediction['gpu']} {clock_of(provenance)}", f"{level_of(launch)}, {before}",
+        f"{prediction['gpu']} {clock_of(provenance)}{with_changes(provenance, clock=False)}", f"{level_of(launch)}, {before}",
     ]  # fmt: skip
     time = style.time(prediction["seconds"])
     strong = style.strong(time)

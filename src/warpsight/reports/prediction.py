@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from warpsight.base.units import percent, significant, thousands, three_digits
+from warpsight.gpu.loader import OVERRIDE_SOURCE
 from warpsight.reports.stack import decimals, dominant, queueing, shares, shown, stack_table, stacks_beside
 from warpsight.reports.terminal import PLAIN, Style, counted, shortened
 from warpsight.result.prediction import components_of, relative_error
@@ -51,13 +53,22 @@ def heading(document: dict[str, Any]) -> str:
     parts = [provenance.get("tool", "warpsight"), source + document["kernel"]]
     if launch:
         parts.append(launch_shape(launch))
-    parts.append(document["gpu"])
+    parts.append(document["gpu"] + with_changes(provenance))
     if launch.get("level"):
         of = f" of {launch['target']}" if launch["target"] != "sass" else ""
         parts.append("PTX" if launch["level"] == "ptx" else f"machine code{of}")
     varied = "caches_before" in provenance.get("varied", ())
     before = None if varied else provenance.get("method", {}).get("caches_before")
     return "   ".join([*parts, f"model {document['model']}", *([caches_before(before)] if before else [])])
+
+
+def with_changes(provenance: dict[str, Any], *, clock: bool = True) -> str:
+    """The values of the GPU that `--set` has changed, to follow its name: ` with sm_count=56, l1.mshrs=64`, or nothing. Without
+    `clock` the core clock is left out, where it is shown anyway."""
+    gpu = provenance.get("gpu") or {}
+    keys = [key for key, source in gpu.get("sources", {}).items() if source == OVERRIDE_SOURCE and (clock or key != "core_clock")]
+    values = [reduce(lambda section, name: section[name], key.split("."), gpu) for key in keys]
+    return f" with {', '.join(f'{key}={value}' for key, value in zip(keys, values, strict=True))}" if keys else ""
 
 
 _BEFORE = {"cold": "cold L2", "warm": "warm L2", "program": "L2 of the launches before"}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import re
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -248,6 +249,15 @@ class Memory:
         """The launch is over."""
 
 
+_NUMBERED = re.compile(r"_param_(\d+)$")
+
+
+def _shown(parameter: str) -> str:
+    """A parameter as messages name it: by its number from 1 where a compiler has numbered it, else by its name in the PTX."""
+    numbered = _NUMBERED.search(parameter)
+    return f"parameter {int(numbered[1]) + 1}" if numbered else f'parameter "{parameter}"'
+
+
 class DeviceMemory(Memory):
     """The arena of one launch. `heap_bytes` lie behind the arrays for the kernel's own `malloc`; 0 for a kernel that has none.
 
@@ -336,25 +346,25 @@ class DeviceMemory(Memory):
         known: dict[tuple[int, int, bool], int] = {}  # device addresses by the caller's memory
         parameters = [variable for variable in symbols.placed if variable.space == "param"]
         for argument, parameter in zip(launch.arguments, parameters, strict=True):
-            name = parameter.name
+            shown = _shown(parameter.name)
             if isinstance(argument, ScalarArgument):
                 data = argument.data
             elif isinstance(argument, Image):
                 size = image_bytes(argument)
                 data = self.objects.add(describe(argument, address)).to_bytes(8, "little")
-                title = f'{type(argument).__name__.lower()} of parameter "{name}" ({size:,} bytes)'
+                title = f"{type(argument).__name__.lower()} of {shown} ({size:,} bytes)"
                 self.allocations.append(Allocation(address, size, isinstance(argument, Surface), title))
                 self._images.append((address, argument))
                 address = align_up(address + size, GLOBAL_ALIGN)
             else:
                 array = argument.array
                 if not array.flags.c_contiguous:
-                    raise UsageError(f'array for parameter "{name}" is not C-contiguous', remedy="pass np.ascontiguousarray(...)")
+                    raise UsageError(f"array for {shown} is not C-contiguous", remedy="pass np.ascontiguousarray(...)")
                 place = (array.ctypes.data, array.nbytes, argument.written_back)
                 data = argument.parameter(known.get(place, address))
                 if place not in known:
                     known[place] = address
-                    title = f'array of parameter "{name}" ({array.nbytes:,} bytes)'
+                    title = f"array of {shown} ({array.nbytes:,} bytes)"
                     self.allocations.append(Allocation(address, align_up(array.nbytes, self._unit), True, title))
                     self._arrays.append((address, argument))
                     address = align_up(address + max(1, array.nbytes), GLOBAL_ALIGN)

@@ -32,7 +32,7 @@ from warpsight.reports.drawing.charts import (
 from warpsight.reports.first_screen import clock_of, disagreement, launch_size, level_of, violation
 from warpsight.reports.html.parts import drawn, paint_class, stack_bar
 from warpsight.reports.next_step import untried_changes
-from warpsight.reports.prediction import caches_before, classification, difference
+from warpsight.reports.prediction import caches_before, classification, difference, with_changes
 from warpsight.reports.stack import shares, shown
 from warpsight.result.prediction import components_of
 
@@ -84,7 +84,7 @@ def _facts(document: dict[str, Any]) -> list[tuple[str, str]]:
     shared = launch.get("static_shared_bytes", 0) + launch.get("dynamic_shared_bytes", 0)
     facts = [
         ("Kernel", f"{first['kernel']}" + (f", {PurePath(place['file']).name}:{place['line']}" if place else "")),
-        ("GPU", f"{first['gpu']} {clock_of(provenance)}".strip()),
+        ("GPU", f"{first['gpu']} {clock_of(provenance)}".strip() + with_changes(provenance, clock=False)),
         ("Grid, block", f"{launch_size(launch['grid'])}, {launch_size(launch['block'])}" if launch else ""),
         ("Cluster", f"{launch_size(launch['cluster'])} blocks" if "cluster" in launch else ""),
         ("Registers, shared memory", f"{launch['registers_per_thread']}, {format_quantity(shared, SIZE)}" if launch else ""),
