@@ -105,9 +105,9 @@ def test_a_note_is_told_once_and_on_stderr(launch_file: Path, capsys: Capture) -
 
 
 @pytest.mark.parametrize("command", ["predict", "explain", "advise", "report", "simulate"])
-def test_help_begins_with_the_options_that_people_use(command: str, capsys: Capture) -> None:
+def test_help_begins_with_the_common_options(command: str, capsys: Capture) -> None:
     text = run(capsys, command, "--help").out
-    head, _, rest = text.partition("the options that people use:")
+    head, _, rest = text.partition("common options:")
     assert head.startswith(f"usage: warpsight {command} ")
     first = rest.partition("\n\n")[0]
     shown = [line.split()[0] for line in first.splitlines() if line.startswith("  -")]

@@ -74,9 +74,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("name", metavar="SETTING", nargs="?", choices=tuple(SETTINGS),
                         help="gpu, model, cache or units (default: all)")
-    parser.add_argument("value", metavar="VALUE", nargs="?", help="what to keep: a GPU's name or description file, a model's name "
+    parser.add_argument("value", metavar="VALUE", nargs="?", help="the new value: a GPU's name or description file, a model's name "
                         f"(built in: {DEFAULT_MODEL}), a folder, a unit of times (auto, s, ms, us, ns)")
-    parser.add_argument("--clear", action="store_true", help="forget the choice")
+    parser.add_argument("--clear", action="store_true", help="remove the setting")
     options.add_json(parser)
 
 

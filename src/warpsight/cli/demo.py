@@ -25,7 +25,8 @@ _MODEL = "mdm"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_gpu(parser, STUDY_GPU)
-    parser.add_argument("--model", metavar="NAME", default=_MODEL, help=f"the performance model (default {_MODEL}, the paper's)")
+    parser.add_argument("--model", metavar="NAME", default=_MODEL, help=f"the performance model (default {_MODEL}, that of the "
+                        "paper)")
     parser.add_argument("--save", metavar="DIR", help="write the kernel and its launch files into DIR instead of running them")
     options.add_json(parser)
 

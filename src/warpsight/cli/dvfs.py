@@ -30,9 +30,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_kernel(parser, any_number=True)
     parser.add_argument("--suite", metavar="NAME|DIR", help="all kernels of a suite (for example warpsight)")
     options.add_gpu(parser)
-    parser.add_argument("--core-clock", metavar="VALUES", help="SM clocks, as 1GHz:2GHz:100MHz or 1GHz,1.4GHz "
+    parser.add_argument("--core-clock", metavar="VALUES", help="SM clocks, for example 1GHz:2GHz:100MHz or 1GHz,1.4GHz "
                         "(default: 0.5 to 1.5 times the GPU's, in steps of 0.1)")
-    parser.add_argument("--memory", metavar="F[,F]", help="DRAM bandwidth relative to the GPU's, as 0.5,0.75,1 (default 1)")
+    parser.add_argument("--memory", metavar="F[,F]", help="DRAM bandwidth relative to the GPU's, for example "
+                        "0.5,0.75,1 (default 1)")
     parser.add_argument("--l2-clock", choices=("own", "core"), default="own", help="clock domain of the L2 and the NoC: their own, "
                         "so that their latency in seconds is constant (default), or the core's")
     parser.add_argument("--power-curve", metavar="CLOCK=WATTS,...", help="the GPU's power at some clocks, interpolated linearly")

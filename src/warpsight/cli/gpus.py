@@ -98,12 +98,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
                       help="change one key (repeatable)")
     compare = parts.add_parser("compare", help="GPUs side by side: peak rates, sizes, limits, latencies, and the keys that differ")
     compare.add_argument("gpus", metavar="NAME|FILE", nargs="+", help="two GPUs or more; ratios are to the first")
-    use = parts.add_parser("use", help="choose the GPU of all commands that name none, or show which it is",
+    use = parts.add_parser("use", help="set the default GPU, or show it",
                            description=f"The GPU of a command is that of --gpu, else that of {VARIABLE}, else the one chosen here, "
                            f"else {FALLBACK}. The choice is kept in ~/.config/warpsight/gpu; XDG_CONFIG_HOME or WARPSIGHT_CONFIG "
                            "move that folder.")
-    use.add_argument("gpu", metavar="NAME|FILE", nargs="?", help="the new default GPU (default: show the present one)")
-    use.add_argument("--clear", action="store_true", help="forget the choice")
+    use.add_argument("gpu", metavar="NAME|FILE", nargs="?", help="the new default GPU (without it, the current one is shown)")
+    use.add_argument("--clear", action="store_true", help="remove the setting")
     check = parts.add_parser("check", help="list all errors of a description; exit code 2 if there are any")
     check.add_argument("gpu", metavar="NAME|FILE")
     for part in (listing, show, compare, use, check):

@@ -42,16 +42,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_kernel(parser, any_number=True)
     options.add_gpu(parser)
     options.add_models(parser, one=True)
-    group = parser.add_argument_group("as of ncu")
+    group = parser.add_argument_group("options of ncu")
     group.add_argument("-k", "--kernel-name", metavar="NAME|regex:RE", help="only launches of these kernels; of a file with "
                        "several, the kernel")
     group.add_argument("-s", "--launch-skip", metavar="N", type=options.whole, help="skip the first N launches of a program "
                        "or report")
     group.add_argument("-c", "--launch-count", metavar="N", type=options.whole, help="show at most N launches of a program or "
                        "report")
-    group.add_argument("--section", metavar="NAME", dest="sections", action="append", help="a section, as SpeedOfLight "
+    group.add_argument("--section", metavar="NAME", dest="sections", action="append", help="a section, such as SpeedOfLight "
                        "(repeatable; default: all that a prediction has); --set basic, detailed or full chooses several")
-    group.add_argument("--metrics", metavar="NAME[,NAME]", action="append", help="metrics by name, as dram__bytes_read.sum "
+    group.add_argument("--metrics", metavar="NAME[,NAME]", action="append", help="metrics by name, such as dram__bytes_read.sum "
                        "(repeatable); a name without its roll-up means all its roll-ups")
     group.add_argument("--page", choices=PAGES, default=DETAILS, help="details: sections with their labels (default); raw: all "
                        "metrics by name")

@@ -56,10 +56,10 @@ def add_kernel(
         parser.add_argument("path", metavar="KERNEL", help=_KERNEL_HELP)
     group = parser.add_argument_group("launch (not for a trace folder; these override a launch file)")
     group.add_argument("--kernel", metavar="NAME", help="the kernel in the file, by source name or mangled name")
-    group.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks in the grid, as 128 or 16,16")
-    group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads per block, as 256 or 32,8")
-    group.add_argument("--cluster", metavar="X[,Y[,Z]]", help="blocks in a thread block cluster, as 2 or 2,2 (default: what the "
-                       "kernel was compiled for)")
+    group.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks in the grid, for example 128 or 16,16")
+    group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads per block, for example 256 or 32,8")
+    group.add_argument("--cluster", metavar="X[,Y[,Z]]", help="blocks in a thread block cluster, for example 2 or "
+                       "2,2 (default: what the kernel was compiled for)")
     group.add_argument("--shared", metavar="BYTES", help="dynamic shared memory per block")
     group.add_argument("--arg", metavar="ARG", dest="args", action="append", help="one kernel argument, in order: "
                        "i32:1024, f32:0.5, 'f32[65536]:uniform', 'i32[4096]:randint(0,100)', file.npy")
@@ -78,7 +78,7 @@ def add_kernel(
                            "and misused barriers, with exit code 5 (slower; see `warpsight check`)")
     imported = parser.add_argument_group("traces of other tools (Accel-Sim, PPT-GPU, AMALI, MDM)")
     imported.add_argument("--kernels", metavar="NAME[,NAME]", help="only launches of these kernels")
-    imported.add_argument("--launches", metavar="N[,N-M]", help="only these launches, numbered from 1, as 1,3-5")
+    imported.add_argument("--launches", metavar="N[,N-M]", help="only these launches, numbered from 1, for example 1,3-5")
     imported.add_argument("--isa-file", metavar="FILE.yaml", help="op classes and accesses of SASS opcodes; "
                           "overrides the built-in table")
     compiling = parser.add_argument_group("compiling (CUDA sources)")
@@ -87,7 +87,7 @@ def add_kernel(
     compiling.add_argument("--constant", metavar="NAME=VALUE", dest="constants", action="append", help="a compile-time value of a "
                            "Triton kernel, or num_warps, num_stages, num_ctas, maxnreg (repeatable)")
     compiling.add_argument("--config", metavar="N|NAME=V,...", help="the configuration of an autotuned Triton kernel: its number "
-                           "in the table of `warpsight tune`, or its values, as BLOCK=128,num_warps=4")
+                           "in the table of `warpsight tune`, or its values: BLOCK=128,num_warps=4")
     compiling.add_argument("--maxrregcount", metavar="N", type=whole, help="the most registers per thread that the assembler takes")
     compiling.add_argument("--opt-level", metavar="0..3", type=whole, help="how far the assembler optimizes (default 3)")
 
@@ -97,7 +97,7 @@ def add_compiling(group: argparse._ActionsContainer) -> None:
     group.add_argument("--arch", metavar="ARCH", help="target architecture (default compute_75)")
     group.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro (repeatable)")
     group.add_argument("-I", "--include", metavar="DIR", dest="include_dirs", action="append", help="an include folder")
-    group.add_argument("--std", "-std", metavar="STANDARD", help="the C++ standard, as c++20 (default c++17)")
+    group.add_argument("--std", "-std", metavar="STANDARD", help="the C++ standard, for example c++20 (default c++17)")
 
 
 def add_threads(group: argparse._ActionsContainer) -> None:
@@ -109,7 +109,7 @@ def add_threads(group: argparse._ActionsContainer) -> None:
 def add_level(group: argparse._ActionsContainer) -> None:
     """--level."""
     group.add_argument("--level", choices=LEVELS, help="the instructions that are executed and timed: ptx; sass, the machine code "
-                       "that NVIDIA's assembler makes for the GPU; auto (default): sass for a GPU with a compute_capability of "
+                       "that NVIDIA's assembler generates for the GPU; auto (default): sass for a GPU with a compute_capability of "
                        "7.0 or later, else ptx")
 
 
@@ -134,7 +134,7 @@ def add_gpu(parser: argparse.ArgumentParser, default: str | None = None, *, seve
     parser.add_argument("--gpu", metavar=metavar, default=default, help="a GPU of the catalogue (`warpsight gpus list`) or a "
                         f"description file{more} (default: {shown})")
     parser.add_argument("--set", metavar="KEY=VALUE", dest="overrides", action="append", default=[],
-                        help="change one key of the GPU, as sm_count=56 or 'dram.bandwidth=960 GB/s' (repeatable)")
+                        help="change one key of the GPU: sm_count=56, 'dram.bandwidth=960 GB/s' (repeatable)")
 
 
 def gpu_name(arguments: argparse.Namespace) -> str:
@@ -218,7 +218,7 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
     """--accuracy and --exact."""
     group = parser.add_argument_group("long launches", "of independent blocks are predicted from sampled waves")
     group.add_argument("--accuracy", metavar="SHARE", type=share, help="the sample grows until the 95 %% confidence interval of "
-                       "the cycles is within this share of them, as 0.01 or 1%% (default 2%%)")
+                       "the cycles is within this share of them, 0.01 or 1%% (default 2%%)")
     group.add_argument("--exact", action="store_true", help="run every block")
 
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
 
-# The options that people use, in the order in which the help of a command with many options begins with them.
+# The common options, in the order in which the help of a command with many options begins with them.
 COMMON = ("--kernel", "--grid", "--block", "--arg", "--gpu", "--model", "--set", "--level", "--caches-before", "--json")
 _MANY = 20
 
@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)
 
     def format_help(self) -> str:
-        """The help. That of a command with many options begins with those that people use; the others follow under headings."""
+        """The help. That of a command with many options begins with the common ones; the others follow under headings."""
         if len(self._actions) < _MANY:
             return super().format_help()
         named = {option: action for action in self._actions for option in action.option_strings}
@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
         formatter = self._get_formatter()
         formatter.add_usage(f"{self.prog} {shown} [options]", [], [])
         formatter.add_text(self.description)
-        groups = [("input", positionals), ("the options that people use", common)]
+        groups = [("input", positionals), ("common options", common)]
         groups += [(group.title or "", [each for each in group._group_actions if each not in (*positionals, *common)])
                    for group in self._action_groups]
         for title, actions in groups:

@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exact", action="store_true", help="predict every launch from all of its blocks; by default launches "
                         "that repeat are sampled, and the time of the others is extrapolated; of long launches waves are sampled")
     parser.add_argument("--accuracy", metavar="SHARE", type=options.share, help="long launches are predicted from sampled waves, "
-                        "so many that the 95 %% confidence interval of the cycles is within this share of them, as 0.01 or 1%% "
+                        "so many that the 95 %% confidence interval of the cycles is within this share of them, 0.01 or 1%% "
                         "(default 2%%)")
     parser.add_argument("-o", "--output", metavar="DIR", help="store the trace of each launch in a folder under DIR")
     parser.add_argument("--timeline", metavar="FILE.json", help="write what was on each stream and when, for Perfetto or "

@@ -35,12 +35,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "which each answer is kept as a version (default: the current folder)")
     parser.add_argument("--port", metavar="N", type=options.whole, default=_PORT, help=f"port (default {_PORT}; 0: any "
                         "free port)")
-    parser.add_argument("--host", metavar="ADDRESS", default="", help="listen on this address of the machine too (0.0.0.0: "
-                        "all), where others may read what is in the folder, and run nothing")
+    parser.add_argument("--host", metavar="ADDRESS", default="", help="also listen on this address of the machine "
+                        "(0.0.0.0: all addresses); others can read the folder there, but run nothing")
     parser.add_argument("--seconds", metavar="N", type=options.whole, default=_SECONDS, help="how long an answer may take "
                         f"(default {_SECONDS})")
-    parser.add_argument("--python", action="store_true", help="run texts in Python too (Triton, Numba): they can do all "
-                        "that you can")
+    parser.add_argument("--python", action="store_true", help="also run kernels in Python (Triton, Numba); they run with "
+                        "all your rights")
     parser.add_argument("--open", action="store_true", help="open it in a browser")
 
 

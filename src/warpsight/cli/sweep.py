@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_gpu(parser)
     for action in parser._actions:
         if "--set" in action.option_strings:
-            action.help = ("one value: a key of all designs; several values: an axis, as sm_count=15:80:5, "
+            action.help = ("one value: a key of all designs; several values: an axis, such as sm_count=15:80:5, "
                            "noc.bandwidth=525GB/s,1050GB/s, l1.size=16KiB:64KiB:*2, core_clock=1GHz..2GHz (samples only), "
                            "launch.block=128,256 (repeatable)")  # fmt: skip
     parser.add_argument("--where", metavar="EXPR", action="append", default=[], help="only designs that satisfy this condition, as "

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--count", metavar="N", type=options.whole, default=10, help="number of designs (default 10)")
     elif part == "pareto":
         parser.add_argument("--cost", metavar="EXPR", action="append", required=True, help="a cost to minimize, over the designs' "
-                            "keys, as 'sm_count * l1.size' (repeatable)")
+                            "keys, for example 'sm_count * l1.size' (repeatable)")
     elif part == "map":
         parser.add_argument("x", metavar="KEY", help="the horizontal axis")
         parser.add_argument("y", metavar="KEY", help="the vertical axis")

@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="DIR", required=True, help=folder)
     if trace == "trace":
         parser.add_argument("--gpu", metavar="NAME|FILE", help="the GPU whose machine code is executed (see --level); "
-                            "without one PTX is")
+                            "without it, PTX is executed")
     parser.add_argument("--force", action="store_true", help=f"replace an existing {trace}")
     options.add_json(parser)
 

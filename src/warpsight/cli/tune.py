@@ -42,16 +42,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         if example:
             action.type = None
             action.metavar = "NAME=V[,V]" if action.dest in _NAMED else "N[,N]"
-            action.help = f"{action.help}; several values are tried, as {example}"
+            action.help = f"{action.help}; several values are tried, for example {example}"
         if action.dest == "block":
-            action.help = f"threads per block, as 256 or 32x8; several values are tried, as {example}"
+            action.help = f"threads per block, for example 256 or 32x8; several values are tried, for example {example}"
         elif action.dest == "path":
             action.help = "a .cu, .ptx, .cubin or .fatbin file, a program built by nvcc, or a launch file (.yaml, .py)"
     group = parser.add_argument_group("configurations")
     group.add_argument("--vary", metavar="NAME=V[,V]", action="append", default=[], help="also try these values of "
-                       f"{', '.join(_VARIED)}, as shared=0,16384 (repeatable)")
+                       f"{', '.join(_VARIED)}, for example shared=0,16384 (repeatable)")
     group.add_argument("--where", metavar="EXPR", action="append", default=[], help="only configurations that satisfy this "
-                       "condition, as 'block.x * TILE <= 1024' (repeatable)")
+                       "condition, for example 'block.x * TILE <= 1024' (repeatable)")
     group.add_argument("--budget", metavar="N[:SEED]", help="try at most N configurations, the default and others drawn at random "
                        "(seed 0)")
     options.add_gpu(parser)

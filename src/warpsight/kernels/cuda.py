@@ -176,7 +176,7 @@ def _run_nvcc(command: list[str], place: str) -> tuple[int, str, str]:
         try:
             process = budget.run(command, b"", "nvcc")
         except OSError as error:
-            raise CompileError(f"nvcc cannot be run: {error}", place=place, remedy="repair it or take it off PATH") from error
+            raise CompileError(f"nvcc cannot be run: {error}", place=place, remedy="repair it, or remove it from PATH") from error
     return process.returncode, process.stdout.decode(errors="replace"), process.stderr.decode(errors="replace")
 
 

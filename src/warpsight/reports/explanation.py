@@ -376,7 +376,7 @@ def _besides(document: dict[str, Any], style: Style, width: int) -> list[str]:
     if more:
         texts.append(f" {more} more with a smaller gain; use --top N or --json to show them")
     if document["without_gain"]:
-        texts.append(f" {document['without_gain']} evaluated without gain (less than 0.1 %)")
+        texts.append(f" {document['without_gain']} more evaluated, each with a gain below 0.1 %")
     if document["not_tried"]:
         texts.append(f" {document['not_tried']} not evaluated: lines with less traffic than those above")
     texts += [f" not possible: {refused['title']}: {refused['why']}" for refused in document["refused"]]

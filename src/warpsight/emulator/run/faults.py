@@ -391,7 +391,7 @@ def findings(rows: list[list[int]], dropped: int, scene: FaultScene) -> list[Fin
     if dropped:
         found.append(Finding(
             MEMCHECK, "not-listed", f"{dropped:,} more were found at other places", scene.name, severity="warning",
-            remedy="mend those above first", count=dropped,
+            remedy="fix those above first", count=dropped,
         ))  # fmt: skip
     return found
 
