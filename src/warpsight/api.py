@@ -1,4 +1,4 @@
-"""The Python interface: the same machine as the command line (DESIGN section 7).
+"""The Python interface: the same machine as the command line.
 
 >>> trace = warpsight.trace("saxpy.cu", grid=4096, block=256, args=[2.0, x, y])     # x, y: NumPy arrays, written back
 >>> print(warpsight.predict(trace, gpu="mdm-pascal").cpi_stack)
@@ -59,23 +59,30 @@ def trace(
     opt_level: int | None = None, cluster: Dimensions | None = None, config: int | str | None = None,
     std: str | None = None,
 ) -> KernelTrace:
-    """Run one launch of a kernel functionally and give its trace, kept in memory or, with `out`, in that new folder.
+    """Execute one launch of a kernel and return its trace, in memory or, with `out`, stored in that new folder.
 
-    `source` is a .cu, .ptx, .cubin or launch file, a program with kernels, source text, or a kernel of Numba, Triton or CuPy
-    (docs/reference/python-kernels.md; `constants` are the compile-time values of a Triton kernel, `config` is a configuration of an
-    autotuned one, by number or values); `kernel` its name, where there are several. `grid` counts blocks, `cluster` those of a
-    thread block cluster, `block` threads: one to three numbers. `args` in order: NumPy arrays are device memory and written back;
-    scalars; texts by rule such as ``f32[1024]:uniform`` (made with `seed`). `shared` is dynamic shared memory in bytes;
-    `registers` per thread replaces the assembler's count; past
-    `max_instructions` warp instructions (10^10) the run stops. `heap_bytes` (8 MiB) are for the kernel's own ``malloc``,
-    `stack_bytes` per thread (8 KiB) for recursion and calls through pointers; it prints to the text stream `output` (standard
-    output). With `check`, wrong accesses, hazards, unwritten memory and misused barriers are a CheckFault, whose `findings` are
-    all of them. Blocks run on `threads` of this machine (all of them), with the same result and trace as on one. With `sample` (a
-    number of blocks, or a share as ``5%``) all run, and those, chosen by `seed`, are recorded. `level` is what is executed:
-    ``ptx``; ``sass``, machine code assembled for `gpu` (or for `arch`); ``auto`` (the default): ``sass`` if `gpu` has a compute
-    capability of 7.0 or later, else ``ptx``. The assembler takes at most `maxrregcount` registers per thread, and optimises as
-    `opt_level` (0 to 3) says. A CUDA source is compiled for the C++ standard `std` (`c++17`). Values given here win over a launch
-    file's. A trace folder is opened.
+    `source` is a .cu, .ptx, .cubin or launch file, a program with kernels, source text, a kernel of Numba, Triton or CuPy
+    (docs/reference/python-kernels.md), or a trace folder, which is opened. `kernel` is the name of the kernel, if there are
+    several; `constants` are the compile-time values of a Triton kernel; `config` selects a configuration of an autotuned one by
+    number or values.
+
+    `grid` counts blocks, `block` threads, and `cluster` the blocks of a thread block cluster: one to three numbers each. `args` are
+    the arguments in order: NumPy arrays, which are device memory and are written back; scalars; texts that name a rule, such as
+    ``f32[1024]:uniform`` (generated from `seed`). `shared` is dynamic shared memory in bytes. Values given here override those of a
+    launch file.
+
+    `level` is what is executed: ``ptx``; ``sass``, machine code assembled for `gpu` (or for `arch`); ``auto`` (the default):
+    ``sass`` if `gpu` has a compute capability of 7.0 or later, else ``ptx``. `defines`, `include_dirs` and the C++ standard `std`
+    (``c++17``) are for the compiler; the assembler uses at most `maxrregcount` registers per thread and optimizes at `opt_level` (0
+    to 3); `registers` per thread replaces its count.
+
+    The run stops after `max_instructions` warp instructions (10^10). `heap_bytes` (8 MiB) is the heap of the kernel's own
+    ``malloc``, `stack_bytes` per thread (8 KiB) the stack for recursion and calls through pointers; the kernel prints to the text
+    stream `output` (standard output). With `check`, wrong accesses, hazards, unwritten memory and misused barriers raise a
+    CheckFault, whose `findings` are all of them. Blocks run on `threads` CPU threads (all cores), with the same result and trace as
+    on one. With `sample` (a number of blocks, or a share such as ``5%``) all blocks run, but only those, selected by `seed`, are
+    recorded.
+
     Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
     """
     request = KernelRequest(
@@ -94,13 +101,13 @@ def check(
     program: Sequence[str] | None = None, gpu: str | PathLike[str] | GpuSpec | None = None, level: str | None = None,
     output: TextIO | None = None, **launch: Any,
 ) -> list[Finding]:
-    """What is wrong with one launch of a kernel, or with a whole CUDA program: its findings, the same ones of all launches as one.
+    """Check one launch of a kernel, or a whole CUDA program, and return the findings; equal findings of several launches are one.
 
-    `source` to `shared` are as for `trace`, and so are other values of a launch as keywords (`seed`, `arch`, `heap_bytes`, ...);
-    arrays stay as they are. `program` is a program built with ``nvcc``, and its arguments, instead of a kernel.
-    `tools` are memcheck, racecheck, initcheck and synccheck, or ``all``; `order` is how many other orders of blocks, warps and
-    lanes are tried, and their results compared. PTX is executed where there is PTX, unless `level` says otherwise.
-    Raises WarpsightError for what cannot be run; what is wrong with the kernel is no exception.
+    `source` to `shared` are as for `trace`, and so are the other values of a launch as keywords (`seed`, `arch`, `heap_bytes`,
+    ...); arrays keep their values. `program` is a program built with ``nvcc`` and its arguments, instead of a kernel. `tools` are
+    memcheck, racecheck, initcheck and synccheck, or ``all``; `order` is the number of other orders of blocks, warps and lanes in
+    which the launch is repeated and its results are compared. PTX is executed if there is any, unless `level` says otherwise.
+    Raises WarpsightError for what cannot be executed; an error in the kernel is a finding, not an exception.
     """
     chosen, spec = parse_tools(tools), None if gpu is None else load_gpu(gpu)
     if program is not None:
@@ -133,9 +140,10 @@ def _tuple(value: Any) -> Any:
 
 
 def load_trace(folder: str | PathLike[str]) -> KernelTrace:
-    """The trace kept in `folder`; its chunks are read when iterated. Raises FormatError or UsageError if it is none.
+    """Open the trace in `folder`; its chunks are read when iterated.
 
-    Or the trace of another tool (docs/reference/importing-traces.md): a kernel's file, or a folder with one launch.
+    It may also be the trace of another tool (docs/reference/importing-traces.md): the file of a kernel, or a folder with one
+    launch. Raises FormatError or UsageError if it is not a trace.
     """
     request = KernelRequest(path=fspath(folder))
     return import_one(request) if request.is_foreign else open_trace(fspath(folder))
@@ -146,14 +154,14 @@ def profile(
     representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
     order: str = DEFAULT_METHOD.order, caches_before: str = DEFAULT_METHOD.caches_before, **launch: Any,
 ) -> IntervalProfile:
-    """The interval profile of the representative warp on `gpu` (a name, a YAML file, a `GpuSpec`), after exact caches.
+    """The interval profile of the representative warp on `gpu` (a name, a YAML file, a `GpuSpec`), after the cache simulation.
 
-    `trace` may be a trace, the folder of one, or a kernel, whose launch is made for `gpu` from the other keywords as `trace()` has
-    them: `grid`, `block`, `args`, ... Without `gpu` it is for the default GPU: that of `WARPSIGHT_GPU`, else that of
-    `warpsight gpus use`, else the A100. `overrides` change keys, as ``sm_count=56``. `representative` is kmeans, max or min
-    (GPUMech eqs. 5-6); `interleaving` of accesses in the caches is clocked or round-robin; `order`: by the timing of the
-    `reference` GPU, of which `gpu` is a change, or by its `own`; `caches_before`: the L2 is `cold` at the start, or `warm` as the
-    same launch leaves it.
+    `trace` is a trace, the folder of one, or a kernel, which is launched for `gpu` with the other keywords of `trace()`: `grid`,
+    `block`, `args`, ... Without `gpu` the default GPU is used: that of `WARPSIGHT_GPU`, else that of `warpsight gpus use`, else the
+    A100. `overrides` change keys: ``["sm_count=56"]``. `representative` is kmeans, max or min (GPUMech eqs. 5-6); `interleaving` of
+    accesses in the caches is clocked or round-robin; `order` is the timing that orders them, that of the `reference` GPU from which
+    `gpu` is derived, or its `own`; `caches_before` is the state of the L2 at the start: `cold`, `warm` (as the same launch leaves
+    it) or `auto`. Raises WarpsightError.
     """
     spec = load_gpu(gpu, overrides=overrides)
     method = Method(representative, interleaving, order=order, caches_before=caches_before)
@@ -166,13 +174,13 @@ def predict(
     order: str = DEFAULT_METHOD.order, caches: str = DEFAULT_METHOD.caches, caches_before: str = DEFAULT_METHOD.caches_before,
     accuracy: float | None = None, exact: bool = False, **launch: Any,
 ) -> Prediction:
-    """Cycles, IPC and the CPI stack of `trace` (or a trace folder, or a kernel and its launch) on `gpu` by one model; attributes as
-    the JSON keys.
+    """Predict the cycles, the IPC and the CPI stack of a launch on `gpu` by one model; the attributes are the JSON keys.
 
-    A long launch of a kernel, of independent blocks and without arrays of the caller, is predicted from sampled waves, as many as
-    bring the 95 % confidence interval within `accuracy` of the cycles (0.02); `exact` runs every block. What was sampled, and the
-    interval, are in ``provenance["sampling"]``. The other arguments as for `profile`. Raises WarpsightError for what is not known
-    or does not fit.
+    `trace` is a trace, a trace folder, or a kernel with its launch. A long launch of a kernel whose blocks are independent is
+    predicted from sampled waves, unless arrays of the caller receive its results: waves are added until the 95 % confidence
+    interval is within `accuracy` (0.02) of the cycles. `exact` executes every block. ``provenance["sampling"]`` describes the
+    sample. The other arguments are as for `profile`. Raises WarpsightError for unknown names and values, and for what cannot be
+    executed or predicted.
     """
     if exact and accuracy is not None:
         raise UsageError("cannot be combined with exact, which runs every block", place="accuracy", remedy="leave out one of them")
@@ -192,11 +200,11 @@ def simulate(
     trace: Any, gpu: str | PathLike[str] | GpuSpec | None = None, overrides: Sequence[str] = (), *,
     max_cycles: int | None = None, caches_before: str = DEFAULT_METHOD.caches_before, **launch: Any,
 ) -> Prediction:
-    """`trace` (as for `profile`) on `gpu` cycle by cycle, by the simulator, the reference for the models; returns as `predict`.
+    """Simulate a launch on `gpu` cycle by cycle, as a reference for the models; returns the same as `predict`.
 
-    What only a simulation knows (hit rates, where a miss spends its cycles, occupancy over time) is in ``provenance["model"]``.
-    `caches_before` as for `profile`. Past `max_cycles` (10^10) the simulation stops with a LimitError. Raises WarpsightError for
-    what cannot be simulated.
+    `trace` is as for `profile`. ``provenance["model"]`` has what only a simulation can provide: hit rates, where a miss spends its
+    cycles, occupancy over time. `caches_before` is as for `profile`. After `max_cycles` (10^10) the simulation stops with a
+    LimitError. Raises WarpsightError for what cannot be simulated.
     """
     spec = load_gpu(gpu, overrides=overrides)
     opened = _opened("simulate", trace, spec, launch)
@@ -208,10 +216,10 @@ def explain(
     by: str = "line", representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
     order: str = DEFAULT_METHOD.order, caches_before: str = DEFAULT_METHOD.caches_before, **launch: Any,
 ) -> Explanation:
-    """Which lines the cycles of `predict` come from: its `rows` by PTX line (`line`), `source` line, basic `block`, or for
-    a trace of machine code by instruction (`sass`).
+    """Attribute the cycles of `predict` to lines: `rows` by PTX line (`line`), `source` line, basic `block`, or, for a trace of
+    machine code, by instruction (`sass`).
 
-    The CPI stacks of the rows and `rest` sum to the prediction's within 1e-9. The other arguments and errors as for `predict`.
+    The CPI stacks of the rows and of `rest` sum to that of the prediction within 1e-9. Other arguments and errors as for `predict`.
     """
     spec = load_gpu(gpu, overrides=overrides)
     method = Method(representative, interleaving, order=order, caches_before=caches_before)
@@ -223,7 +231,8 @@ def advise(
     representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
     order: str = DEFAULT_METHOD.order, caches_before: str = DEFAULT_METHOD.caches_before, **launch: Any,
 ) -> Advice:
-    """What would make `trace` faster: `changes`, each evaluated again, the largest gain first. Arguments as for `predict`."""
+    """Changes that would make a launch faster: `changes`, each predicted again, the largest gain first. Arguments as for `predict`.
+    """
     spec = load_gpu(gpu, overrides=overrides)
     method = Method(representative, interleaving, order=order, caches_before=caches_before)
     return advise_trace(_opened("advise", trace, spec, launch), spec, model, method)
@@ -233,12 +242,11 @@ def report(
     what: Any, out: str | PathLike[str], gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL,
     overrides: Sequence[str] = (), *, simulator: bool = False, what_if: str = "quick", **launch: Any,
 ) -> Path:
-    """Write the report of a trace, a study, or predictions of one kernel on one GPU to the HTML file `out`, and give its path.
+    """Write the report of a trace, of a study, or of predictions of one kernel on one GPU to the HTML file `out`; returns its path.
 
-    `what` may be the folder of a trace, or a kernel with its launch, as for `profile`. `gpu`, `model` and `overrides` are for
-    these, as for `predict`; `simulator` simulates the launch cycle by cycle too; `what_if` is how many designs around the GPU its
-    sliders have: quick, full or none.
-    Raises WarpsightError for what cannot be predicted or written.
+    `what` may also be the folder of a trace, or a kernel with its launch, as for `profile`. For these, `gpu`, `model` and
+    `overrides` are as for `predict`; `simulator` also simulates the launch cycle by cycle; `what_if` says how many designs around
+    the GPU the sliders have: quick, full or none. Raises WarpsightError for what cannot be predicted or written.
     """
     inputs = [what] if isinstance(what, Prediction) else what
     if launch and isinstance(inputs, (Sweep, list)):
@@ -294,16 +302,17 @@ def sweep(
     out: str | PathLike[str] | None = None, results: str | PathLike[str] | None = None, executor: str = "inline",
     jobs: int | None = None, scheduler: str | None = None,
 ) -> Sweep:
-    """Kernels on many designs around `gpu`: a `Sweep` with `table` and `designs` (Arrow), to be asked `best`, `pareto` and so on.
+    """Predict kernels on many designs around `gpu`: a `Sweep` with the Arrow tables `table` and `designs`, and methods such as
+    `best`.
 
-    `kernels` is a study file (then only `out`, `results` and who computes may be given too), or one, a list, or a mapping by
-    name of traces, launch files and trace folders. `axes` maps keys (`sm_count`, `noc.bandwidth`, `launch.block`) to values: a
-    list of numbers in base units or of texts with units, or a text as ``15:80:5`` (docs/reference/study-file.md). `derived` maps
-    keys to expressions; a design is kept where all `constraints` hold; `sampling` is grid, random or latin-hypercube with so
-    many `designs`. The simulator runs on `simulator` of them (0: all).
-    What is computed is kept in the folder `results` (None: in the user's cache); with `out` the study is written there, for
-    `warpsight sweep best` and the like. `executor` is inline, processes (`jobs` of them; a script then needs
-    ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises WarpsightError; a failed design is a row.
+    `kernels` is a study file (then only `out`, `results` and the executor may also be given), or one, a list, or a mapping by name
+    of traces, launch files and trace folders. `axes` maps keys (`sm_count`, `noc.bandwidth`, `launch.block`) to values: a list of
+    numbers in base units or of texts with units, or a text such as ``15:80:5`` (docs/reference/study-file.md). `derived` maps keys
+    to expressions; designs that violate one of the `constraints` are dropped; `sampling` is grid, or random or latin-hypercube with
+    the number of `designs`. The simulator runs on `simulator` of them (0: all). Results are kept in the folder `results` (None: in
+    the user's cache); with `out` the study is written there, for commands such as `warpsight sweep best`. `executor` is inline,
+    processes (`jobs` of them; a script then needs ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises
+    WarpsightError; a design that fails is a row with the reason.
     """
     store = open_store(None if results is None else fspath(results))
     study = study_of_arguments(
@@ -328,15 +337,15 @@ def tune(
     caches_before: str = DEFAULT_METHOD.caches_before, results: str | PathLike[str] | None = None, executor: str = "inline",
     jobs: int | None = None, scheduler: str | None = None, **launch: Any,
 ) -> Tuning:
-    """Try configurations of a kernel on `gpu` in prediction: a `Tuning` with `rows`, the fastest first, `best` and `default`.
+    """Predict and rank configurations of a kernel on `gpu`: a `Tuning` with `rows`, the fastest first, `best` and `default`.
 
     `axes` are values by name: ``block``, ``grid``, ``cluster``, ``shared``, ``maxrregcount``, ``opt_level``, ``registers``, macros
-    as ``define.TILE``; lists, or texts as ``32:1024:*2``. Every combination where all expressions of `where` hold is executed and
-    predicted, or with `budget` so many of them drawn at random by `budget_seed`. The grid follows the block as an expression:
-    ``"ceil(n / block.x)"``. A configuration whose results differ from those of the default one is not ranked.
+    such as ``define.TILE``; lists, or texts such as ``32:1024:*2``. Every combination that satisfies all expressions of `where` is
+    executed and predicted; with `budget`, that many of them, selected at random by `budget_seed`. The grid can follow the block as
+    an expression: ``"ceil(n / block.x)"``. A configuration whose results differ from those of the default one is not ranked.
 
-    `source` to `level` and other values of a launch as for `trace`; arrays stay as they are. `results`, `executor`, `jobs` and
-    `scheduler` as for `sweep`. Raises WarpsightError; a configuration that fails is a row with the reason.
+    `source` to `level` and other values of a launch are as for `trace`; arrays keep their values. `results`, `executor`, `jobs` and
+    `scheduler` are as for `sweep`. Raises WarpsightError; a configuration that fails is a row with the reason.
     """
     request = KernelRequest(
         path=source, kernel=kernel, grid=grid, block=block, shared=shared, args=_tuple(args), level=level,
@@ -357,10 +366,10 @@ def cache_model(
 ) -> CacheResult:
     """L1 misses by class from reuse distances (Nugteren et al., HPCA 2014); attributes are the keys of `warpsight cache --json`.
 
-    `source` is a trace, the folder of one, or an access list (.trc, .trc.gz). `without` switches off extensions: latency,
-    associativity, mshr, divergence. `cores` (all SMs; of a list: 1) and `max_threads` bound what is modelled. `stores` count as
-    loads do. `l2` feeds the misses on. `changes` are fields of `ReuseSettings`: hit_latency, miss_latency, sigma, seed, clip and
-    issue. Raises UsageError, SpecError or FormatError.
+    `source` is a trace, the folder of one, or an access list (.trc, .trc.gz). `without` disables extensions: latency,
+    associativity, mshr, divergence. `cores` (all SMs; for a list 1) and `max_threads` limit what is modelled. With `stores`, stores
+    count like loads. With `l2`, the misses go to the L2. `changes` are fields of `ReuseSettings`: hit_latency, miss_latency, sigma,
+    seed, clip and issue. Raises UsageError, SpecError or FormatError.
     """
     request = source if not isinstance(source, (str, PathLike)) else KernelRequest(path=fspath(source))
     changes = checked_changes({**changes, "without": frozenset(without)})

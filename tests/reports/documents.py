@@ -1,4 +1,4 @@
-"""A result document made by hand: the figures of DESIGN section 7's drawing, so that the text can be compared with it."""
+"""A result document made by hand: figures for which the printed text is written out in the tests."""
 
 from __future__ import annotations
 

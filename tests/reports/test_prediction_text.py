@@ -1,4 +1,4 @@
-"""Is a prediction printed as DESIGN section 7 draws it?"""
+"""Is a prediction printed in the documented layout?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warpsight.reports.terminal import Style
 
 pytestmark = pytest.mark.unit
 
-# The table of DESIGN section 7, character by character.
+# The table in the documented layout, character by character.
 DRAWN_TABLE = """\
  CPI stack    CPI    share                 what it means                       Nsight calls it (nearest)
  base        0.25   16.7 %   #######       issue slots doing work              selected

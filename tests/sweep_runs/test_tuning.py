@@ -92,7 +92,7 @@ def test_text_and_csv_have_every_configuration(found: Tuning) -> None:
     assert max(map(len, text.splitlines())) <= 120
     assert "6 configurations tried" in text
     assert "2 of 8 combinations excluded by --where" in text
-    assert "block=64 TILE=8: argument 2 by 2 of its largest value" in text
+    assert "block=64 TILE=8: argument 2 by up to 200 % of its largest value" in text
     (default,) = (line.split() for line in text.splitlines() if "default" in line.split()[1:2])
     assert default[2:4] == ["64", "2"]
     rows = list(csv.DictReader(io.StringIO(tuning_csv(document))))

@@ -219,6 +219,8 @@ def _user_code_failed(error: BaseException, path: str) -> NoReturn:
     line, text = (error.lineno, error.msg) if isinstance(error, SyntaxError) else (lines[-1] if lines else None, str(error))
     place = f"{path}:{line}" if line else path
     remedy = f"`warpsight run {path}` runs a script with Triton kernels" if "active drivers" in text else "correct the launch file"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        remedy = f"install it (`python -m pip install {error.name.partition('.')[0]}`), or correct the launch file"
     raise UsageError(f"{type(error).__name__}: {text}", place=place, remedy=remedy) from error
 
 

@@ -52,6 +52,8 @@ class Project:
 
 def read_project(path: str | Path) -> Project:
     """The project of a file. Raises UsageError with file and line for what is unknown, missing or not possible."""
+    if not Path(path).exists():
+        raise UsageError("does not exist", place=str(path), remedy="name the project file, or write one (docs/reference/gate.md)")
     root = YamlNode(compose(Path(path), str(path), _KIND), "the file", str(path))
     entries = root.entries(_KEYS)
     for key in ("gpus", "kernels"):

@@ -188,7 +188,10 @@ def _start(command: Sequence[str], environment: dict[str, str], stdout: IO[Any] 
     executable = shutil.which(command[0])
     if executable is None:
         what = "is not an executable file" if Path(command[0]).exists() else "no such program"
-        raise UsageError(what, place=command[0], remedy="give the program as you would start it: ./program")
+        remedy = "build it with nvcc first, or use `warpsight predict` for one of its kernels" if command[0].endswith(".cu") else (
+            "give the program as you would start it: ./program"
+        )
+        raise UsageError(what, place=command[0], remedy=remedy)
     sys.stdout.flush()
     owner = os.getpid()
 

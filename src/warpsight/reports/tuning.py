@@ -97,7 +97,8 @@ def _named(row: dict[str, Any]) -> str:
 
 
 def _differences(row: dict[str, Any]) -> str:
-    return ", ".join(f"argument {each['argument']} by {each['difference']:.2g} of its largest value" for each in row["differences"])
+    shares = ((each["argument"], f"{100 * each['difference']:.2g}") for each in row["differences"])
+    return ", ".join(f"argument {number} by up to {share} % of its largest value" for number, share in shares)
 
 
 def _failures(rows: Sequence[dict[str, Any]], style: Style) -> list[str]:

@@ -298,5 +298,5 @@ def _notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     blocks = {tuple(row["block"]) for row in rows if not row["failed"]}
     if len(grids) == 1 and len(blocks) > 1:
         notes.append("the grid is the same for every block, so that configurations have different numbers of threads: "
-                     "write the grid as an expression, as ceil(n / block.x)")  # fmt: skip
+                     "write the grid as an expression, such as `grid: ceil(n / block.x)`")  # fmt: skip
     return notes
