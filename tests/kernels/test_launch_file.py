@@ -125,6 +125,7 @@ def test_python_file_with_a_function_is_a_launch(folder: Path) -> None:
         ("def launch():\n    return dict(source='a', grid=1, blok=1)\n", "", 'blok is not a known key; did you mean "block"'),
         ("source = 'k/fill.cu'\ngird = 1\nblock = 1\n", "", 'nor grid is defined; did you mean "gird"'),
         ("import sys\nsys.exit(3)\n", ":2", "SystemExit"),
+        ("import no_such_package.part\n", ":1", "pip install no_such_package`"),
         ("source, grid, block, args = 'a', 1, 1, 'f32'\n", ": args", "args is not a list"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from documents import document
 
+from warpsight.gpu.loader import OVERRIDE_SOURCE
 from warpsight.reports.first_screen import first_screen
 from warpsight.reports.terminal import Style
 
@@ -90,6 +91,16 @@ def test_bound_is_named_after_what_is_evaluated_and_what_may_be() -> None:
 def test_what_helps_any_short_launch_is_the_last_change() -> None:
     changes = [line for line in first_screen(_document(not_tried=[]), width=80).splitlines() if "0x  " in line]
     assert ["108 blocks" in changes[0], "lines 46" in changes[1], "fuse" in changes[2]] == [True] * 3
+
+
+def test_first_line_names_the_values_that_were_set_and_the_clock_once() -> None:
+    made = _document()
+    gpu = made["provenance"]["gpu"]
+    gpu |= {"sm_count": 56, "l1": {"mshrs": 64, "ways": 4}}
+    gpu["sources"] = {"l1.ways": "a paper", **dict.fromkeys(("core_clock", "sm_count", "l1.mshrs"), OVERRIDE_SOURCE)}
+    head = " ".join(first_screen(made, width=80).splitlines()[:2])
+    assert "1.41 GHz with sm_count=56, l1.mshrs=64 " in head
+    assert "core_clock" not in head and "ways" not in head
 
 
 def test_colours_say_what_is_lost_what_is_uncertain_and_what_helps() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from warpsight.base.units import thousands
+from warpsight.base.units import thousands, three_digits
 from warpsight.reports.formats import csv_text
 from warpsight.reports.terminal import PLAIN, Column, Style, aligned, counted, wrapped
 
@@ -97,7 +97,7 @@ def _named(row: dict[str, Any]) -> str:
 
 
 def _differences(row: dict[str, Any]) -> str:
-    shares = ((each["argument"], f"{100 * each['difference']:.2g}") for each in row["differences"])
+    shares = ((each["argument"], three_digits(100 * each["difference"])) for each in row["differences"])
     return ", ".join(f"argument {number} by up to {share} % of its largest value" for number, share in shares)
 
 
