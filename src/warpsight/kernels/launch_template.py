@@ -76,7 +76,7 @@ class LaunchTemplate:
             *((f"  - {_quoted(each.value)}", _about(each)) for each in self.parameters),
         ]
         width = min(max(len(text) for text, _ in rows), 48) + 2
-        head = ["# The sizes and values were chosen by `warpsight init`: replace them by those of your program."]
+        head = ["# The sizes and values were chosen by `warpsight init`: replace them with those of your program."]
         return "\n".join([*head, *(f"{text:<{width}}# {comment}" if comment else text for text, comment in rows), ""])
 
 
