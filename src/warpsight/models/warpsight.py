@@ -109,7 +109,7 @@ class Warpsight(Model):
         ),
         fails=(
             "errors of the cache simulation: kernels that almost fit into a cache",
-            "DRAM that opens a row for each access has less than its peak bandwidth",
+            "DRAM that opens a row for each access, where the description has no `dram.row`: cycles are too low",
             "phases: a kernel that first only loads and then only computes overlaps less than the mean over both phases suggests",
         ),
         citation="Y. Bard. Some extensions to multiclass queueing network analysis. 1979. P. Schweitzer. Approximate analysis of "
