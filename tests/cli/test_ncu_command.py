@@ -163,7 +163,7 @@ def test_the_wait_for_the_texture_unit_is_a_reason_of_its_own(tmp_path: Path) ->
     assert loaded[0] == 0 < loaded[1]
 
 
-@pytest.mark.parametrize("reason", ["branch_resolving", "no_instruction", "imc_miss", "dispatch_stall", "drain", "membar", "gmma"])
+@pytest.mark.parametrize("reason", ["branch_resolving", "no_instruction", "imc_miss", "dispatch_stall", "membar", "gmma"])
 def test_a_reason_that_no_component_has_is_refused_with_the_cause(reason: str) -> None:
     why = next(why for pattern, why in UNKNOWN_STALLS.items() if re.fullmatch(pattern, reason))
     for before, after in (("average_warps", "issue_active.ratio"), ("warp", "warp_active.pct")):

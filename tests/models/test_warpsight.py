@@ -76,7 +76,12 @@ def test_launch_ends_when_its_last_stores_are_answered() -> None:
     """Once, however many waves there are: blocks do not wait for the answers of those before them."""
     for launch in (LaunchShape(28, 1, 1), LaunchShape(28 * 80, 8, 8)):
         found = launched(COMPUTE, launch)
-        assert cycles(changed(found, drain_cycles=250.0)) == pytest.approx(cycles(found) + 250)
+        before = get_model("warpsight").predict(found, gpu())
+        after = get_model("warpsight").predict(changed(found, drain_cycles=250.0), gpu())
+        assert after.cycles == pytest.approx(before.cycles + 250)
+        # a component of its own, beside those of the waits of warps, which stay as they are
+        assert after.cpi_stack.pop("drain") == pytest.approx(250 * 28 / found.total_warp_instructions)
+        assert after.cpi_stack == pytest.approx(before.cpi_stack)
 
 
 def test_rows_of_memory_are_opened_one_after_the_other_in_a_channel() -> None:

@@ -30,7 +30,7 @@ from warpsight.pipeline.request import DEFAULT_METHOD
 from warpsight.reports.explanation import explanation_text
 from warpsight.reports.formats import plain
 from warpsight.reports.terminal import Style
-from warpsight.result.prediction import COMPONENTS, STRUCT_PARTS
+from warpsight.result.prediction import COMPONENT_PARTS, COMPONENTS
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -131,7 +131,19 @@ def test_component_without_a_cause_in_the_trace_is_left_over_and_not_spread() ->
 
 
 def test_every_component_but_idle_has_a_rule() -> None:
-    assert set(RULES) | {"idle", "launch"} == {*COMPONENTS, *STRUCT_PARTS}
+    assert set(RULES) | {"idle", "launch"} == {*COMPONENTS, *COMPONENT_PARTS}
+
+
+def test_drain_is_charged_to_the_last_store_of_each_path() -> None:
+    """Five warps store once at pc 0 and then compute, three store again at pc 2, and two store nothing."""
+    store = {"op_class": "memory", "opcode": "st.global.f32", "space": "global", "access": "store", "access_bytes": 4}
+    program = (op(0, (), (0,), **store), op(1, (0,)), op(2, (), (0,), **store), op(3, (0,)))
+    paths = [[(0, 1), (1, 4)], [(0, 1), (1, 1), (2, 2), (1, 1)], [(1, 1)]]
+    made = small_trace(program, [0, 1, 2, 4], paths, [0] * 5 + [1] * 3 + [2] * 2)
+    evidence = _evidence(trace=made, times=np.array([8, 28, 6, 6]), warps=np.array([5, 3, 2]))
+    parts, rest = divided({"drain": 16.0}, evidence)
+    assert parts["drain"].tolist() == [10.0, 0.0, 6.0, 0.0]
+    assert not rest
 
 
 def test_units_are_charged_for_the_cycles_beyond_issue() -> None:

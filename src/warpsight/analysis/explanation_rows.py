@@ -23,7 +23,8 @@ from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
 from warpsight.intervals.usage import hit_rates, l1_cycles, lane_executions, leaving, requests
 from warpsight.isa.sass.native import BARRIERS
 from warpsight.result.prediction import SHARED, Component
-from warpsight.traces.schema import KernelTrace, StaticInstruction
+from warpsight.traces.path_store import pieces
+from warpsight.traces.schema import LOAD, KernelTrace, StaticInstruction
 
 Floats = npt.NDArray[np.float64]
 
@@ -96,6 +97,20 @@ def _waited_for_memory(evidence: Evidence) -> Floats:
     """If no load stalls a warp, by execution: a model may still charge accesses to device memory, as MWP-CWP does."""
     waited = _waited("memory")(evidence)
     return waited if waited.any() else evidence.misses.executions.astype(np.float64)
+
+
+def _last_stores(evidence: Evidence) -> Floats:
+    """The last store or atomic of each warp to device memory, which the end of the launch waits for."""
+    trace = evidence.trace
+    writes = [instruction.has_sectors and instruction.access != LOAD for instruction in trace.instructions]
+    last = np.array([max((pc for pc in range(*span) if writes[pc]), default=-1) for span in pairwise(trace.block_start.tolist())])
+    weights = np.zeros(len(evidence.times))
+    for part, paths in pieces(trace.paths):
+        runs = np.flatnonzero(last[paths.block] >= 0)
+        found = np.searchsorted(runs, paths.offset[1:]) - 1  # the last run with one before the end of each path
+        own = (found >= 0) & (runs[found] >= paths.offset[:-1]) if len(runs) else np.zeros(len(found), dtype=np.bool_)
+        np.add.at(weights, last[paths.block[runs[found[own]]]], evidence.warps[part][own])
+    return weights
 
 
 def _in_mshrs(evidence: Evidence) -> Floats:
@@ -181,6 +196,7 @@ RULES: dict[str, Callable[[Evidence], Floats]] = {
     "noc": _on_the_network,
     "dram": _at_dram,
     "sync": partial(_executed, "barrier"),
+    "drain": _last_stores,
 }
 
 

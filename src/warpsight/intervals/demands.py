@@ -360,7 +360,8 @@ def demands_of(
     # an L1 miss fetches whole sectors of the L1, as many of a line as its requests touch on average
     reads, single = ~atomic, ~atomic & ~bulk_copies(trace.instructions)
     beside = np.array([instruction.is_bulk or instruction.is_async_copy for instruction in trace.instructions], dtype=np.bool_)
-    fetched = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
+    fetched = misses.l1_misses[reads] * touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
+    joined = (misses.l2_joins / np.maximum(misses.l2_reads, 1))[reads]  # a slice sends their data once, to several SMs
     atomic_bytes = SECTOR_BYTES * float(misses.l2_reads[atomic].sum())
     beyond = float(misses.l2_read_misses.sum() + misses.l2_read_merges.sum())
     port = l1_cycles(trace, misses, gpu)
@@ -371,14 +372,14 @@ def demands_of(
         unit_cycles=unit_cycles / count,
         l1_cycles=float(port.sum()) / count,
         read_misses=float(misses.l1_misses[single].sum()) / count,
-        fetched_bytes=(float((misses.l1_misses[reads] * fetched).sum()) + atomic_bytes) / count,
+        fetched_bytes=(float((fetched * (1.0 - joined)).sum()) + atomic_bytes) / count,
         sent_bytes=(SECTOR_BYTES * float(misses.sectors[store].sum()) + atomic_bytes) / count,
         sent_requests=float(requests(trace.instructions, misses)[store | atomic].sum()) / count,
         sent_flits=float(store_flits(trace, misses, times, warps).sum()) / count,
         dram_bytes=sum(dram_bytes(misses)) / count,
         dram_alternating=float(min(misses.dram_reads.sum(), misses.dram_writes.sum())) / count,
         dram_rows=float(misses.dram_rows.sum()) / count,
-        slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[reads].sum()) / count,
+        slice_accesses=float((misses.l2_reads - misses.l2_joins).sum() + misses.l2_writes[reads].sum()) / count,
         atomic_repeats=float(misses.atomic_cycles.sum()) / count,
         dram_share=beyond / max(1.0, float(misses.l2_reads.sum())),
         far_share=float(misses.l2_far_hits.sum()) / max(1.0, float(misses.l2_reads.sum())),
@@ -395,8 +396,8 @@ def demands_of(
         unit=unit,
         block_cycles=block_cycles,
         drain_cycles=0.0 if unanswered is None else _drain(trace, stats.cycles, unanswered),
-        multicast_bytes=SECTOR_BYTES * multicast_sectors(trace) / count,
-        asynchronous=_part((misses.l1_misses[reads] * fetched)[beside[reads]].sum(), (misses.l1_misses[reads] * fetched).sum()),
+        multicast_bytes=(SECTOR_BYTES * multicast_sectors(trace) + float((fetched * joined).sum())) / count,
+        asynchronous=_part(fetched[beside[reads]].sum(), fetched.sum()),
     )
 
 

@@ -265,9 +265,15 @@ def bulk_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats
     """Cycles of the SM's unit for bulk and tensor copies for all executions of each pc together, float64 [instructions].
 
     It sends a request for a line of the L2 a cycle, and the SM's port passes the data at its bandwidth, and stores in their flits.
+    The SMs begin their blocks together and do the same, so they copy at the same time: each has an equal part of the network and of
+    the DRAM. What a slice sends to several SMs at a time passes the network once.
     """
-    bulk = bulk_copies(trace.instructions)
-    data = SECTOR_BYTES * misses.sectors / _port_bytes(gpu)
+    bulk, sms = bulk_copies(trace.instructions), min(gpu.sm_count, trace.header.blocks)
+    sent = misses.sectors * (1.0 - misses.l2_joins / np.maximum(misses.l2_reads, 1))
+    of_network = sms * sent / gpu.noc.bandwidth_bytes_per_s
+    of_dram = sms * misses.dram_read_sectors / (gpu.dram.bandwidth_bytes_per_s * gpu.dram.efficiency)
+    shared = gpu.core_clock_hz * np.maximum(of_network, of_dram)
+    data = SECTOR_BYTES * np.maximum(misses.sectors / _port_bytes(gpu), shared)
     lines = requests(trace.instructions, misses)
     stores = np.array([instruction.access != LOAD for instruction in trace.instructions], dtype=np.bool_)
     flits = np.where(stores, lines + misses.sectors, 0)  # of whole sectors

@@ -21,7 +21,16 @@ from warpsight.gpu.occupancy import resident_blocks
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.isa.op_classes import OP_CLASSES
-from warpsight.result.prediction import COMPONENTS, SHARED, STRUCT_PARTS, Component, Prediction, bound_by, in_order, memory_class
+from warpsight.result.prediction import (
+    COMPONENT_PARTS,
+    COMPONENTS,
+    SHARED,
+    Component,
+    Prediction,
+    bound_by,
+    in_order,
+    memory_class,
+)
 from warpsight.traces.schema import WARP_SIZE
 
 Floats = npt.NDArray[np.float64]
@@ -41,7 +50,7 @@ class About:
 
     `equations` with their numbers in the paper, `assumptions` it makes, where it `fails`, and the full citation. `by_component`
     gives the equation of each component of the CPI stack that can be other than zero; empty: any shared one. `components`
-    declares components besides the shared ones: of the model's own, or of `result.prediction.STRUCT_PARTS`. `checks` names the
+    declares components besides the shared ones: of the model's own, or of `result.prediction.COMPONENT_PARTS`. `checks` names the
     checks of `analysis/assumptions.py` that can find a kernel to violate the assumptions. `description` stands for the docstring of
     the model's class where several models are of one class.
     """
@@ -102,7 +111,7 @@ class Model(ABC):
         stack = {name: value for name, value in stack.items() if value or not components[name].part_of}
         launch = profile.launch
         about_model = _provenance(self, profile, gpu, stack) | self.remarks(profile, gpu)
-        own = {component.name: component.to_json() for component in self.about.components if component not in STRUCT_PARTS.values()}
+        own = {component.name: component.to_json() for component in self.about.components if component not in COMPONENT_PARTS.values()}
         if own:
             about_model["components"] = own
         return Prediction(
@@ -146,9 +155,9 @@ def components_of(model: Model) -> dict[str, Component]:
         if component.name in SHARED:
             what = f'the model "{model.name}" declares the component "{component.name}" of the CPI stack, which all models share'
             raise UsageError(what, remedy="give the component another name")
-        if component.charged_to not in ("", *SHARED, *STRUCT_PARTS, *OP_CLASSES):
+        if component.charged_to not in ("", *SHARED, *COMPONENT_PARTS, *OP_CLASSES):
             what = f'the component "{component.name}" of the model "{model.name}" is charged to "{component.charged_to}"'
-            raise UsageError(what, remedy=f"use a component or an op class: {', '.join((*SHARED, *STRUCT_PARTS, *OP_CLASSES))}")
+            raise UsageError(what, remedy=f"use a component or an op class: {', '.join((*SHARED, *COMPONENT_PARTS, *OP_CLASSES))}")
     own = {component.name: component for component in model.about.components}
     whole = {shared: [name for name, each in own.items() if each.part_of == shared] for shared in SHARED}
     return {name: SHARED.get(name) or own[name] for shared in SHARED for name in (shared, *whole[shared])} | own

@@ -16,7 +16,7 @@ from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import Floats, IntervalProfile, ResourceDemands
 from warpsight.models.base import MODELS, About, Model
 from warpsight.models.interval_model import Residency, launch_answer, residency, stall_shares, with_launch
-from warpsight.result.prediction import STRUCT_PARTS, in_order
+from warpsight.result.prediction import COMPONENT_PARTS, STRUCT_PARTS, in_order
 
 Bools = npt.NDArray[np.bool_]
 
@@ -50,8 +50,8 @@ WARPSIGHT_PARTS = {
     "unequal-blocks": "blocks with different work leave SMs idle at the end, and no launch ends before its slowest warp",
 }
 
-# The cycles beyond the issue cycles of all warps, without those of barriers, are divided in proportion to the waits of a warp.
-_WAITING = "(cycles - sync - base) x {what} / all waiting of a warp"
+# The cycles beyond the issue cycles of all warps, without those of barriers and last stores, are divided in proportion to the waits of a warp.
+_WAITING = "(cycles - sync - base - drain) x {what} / all waiting of a warp"
 _MEMORY = _WAITING.format(what="residence at the memory system, the part that is {what}")
 # The component of the waits for a functional unit, by op class: the pipeline that executes it, as Nsight Compute names them.
 # Shuffles and loads of constants go through the load-store unit.
@@ -78,6 +78,7 @@ _BY_COMPONENT = {
     "launch": "(begin and end of the grid + what the dispatch of all blocks and a warp alone take beyond all other components) x "
     "SMs / instructions of the launch, and "
     + _WAITING.format(what="cycles until a block and its last warp start"),
+    "drain": "in the last wave: cycles from the last instruction of a block alone until its stores are answered",
     "idle": "all other components x (blocks of the busiest SM / mean, corrected for unequal blocks and the slowest warp, - 1)",
 }
 
@@ -115,7 +116,7 @@ class Warpsight(Model):
         citation="Y. Bard. Some extensions to multiclass queueing network analysis. 1979. P. Schweitzer. Approximate analysis of "
         "multiclass closed networks of queues. 1979. The model itself: this project.",
         by_component=_BY_COMPONENT,
-        components=tuple(STRUCT_PARTS.values()),
+        components=tuple(COMPONENT_PARTS.values()),
         checks=("alike-warps",),
     )
 
@@ -229,7 +230,6 @@ class Warpsight(Model):
         waits = {name: residence[:, 3] * share for name, share in shares.items()} | {"launch": starting}
         waits["mshr"] = waits["mshr"] + a_cycle * by_ways
         waits |= _stalls(profile, demands, stall)
-        waits["mem_data"] = waits["mem_data"] + np.where(waves.last, demands.drain_cycles, 0.0)
         # of a stall due to conflicts, the warp is in the load-store unit for the passes themselves, which is in R there
         conflicts = demands.l1_cycles * demands.port_conflict_share
         waits["banks"] = np.maximum(waits["banks"] - conflicts, 0.0) + a_cycle * conflicts
@@ -237,8 +237,9 @@ class Warpsight(Model):
         unit = UNITS[demands.unit]
         waits[unit] = waits.get(unit, 0.0) + residence[:, 1]
         sync = np.maximum(total - np.maximum(apart, warps * issue), 0.0)
-        stack = _divided(total - sync, warps * issue, waits)
-        return in_order(stack | {"sync": sync}), warps * servers[:, :3].max(axis=1), warps * carried
+        drain = np.where(waves.last, demands.drain_cycles, 0.0)
+        stack = _divided(total - sync - drain, warps * issue, waits)
+        return in_order(stack | {"sync": sync, "drain": drain}), warps * servers[:, :3].max(axis=1), warps * carried
 
     def _starting(self, servers: Floats, waves: Residency, group: Floats, per_block: float) -> Floats:
         """Cycles [R] for which a block's place, or its last warp, waits to start: a delay of each group.

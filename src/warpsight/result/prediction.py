@@ -121,10 +121,15 @@ STRUCT_PARTS = {part.name: part for part in (
 )}  # fmt: skip
 STRUCT_PARTS = {name: replace(part, part_of="com_struct") for name, part in STRUCT_PARTS.items()}
 
+# All parts of shared components. The last stores end the grid, and no warp waits for them.
+COMPONENT_PARTS = STRUCT_PARTS | {
+    "drain": Component("drain", "last stores not yet answered by the memory system", "drain", "the last stores", part_of="launch"),
+}
+
 
 def in_order(stack: Mapping[str, T]) -> dict[str, T]:
     """The same components, the shared ones first and in the order of `COMPONENTS`, each before its parts; a model's own last."""
-    parts = {shared: [part.name for part in STRUCT_PARTS.values() if part.part_of == shared] for shared in COMPONENTS}
+    parts = {shared: [part.name for part in COMPONENT_PARTS.values() if part.part_of == shared] for shared in COMPONENTS}
     names = (name for shared in COMPONENTS for name in (shared, *parts[shared]))
     return {**{name: stack[name] for name in names if name in stack}, **stack}
 
@@ -136,7 +141,7 @@ def components_of(document: Mapping[str, Any]) -> dict[str, Component]:
     """
     declared = (document.get("provenance") or {}).get("model", {}).get("components", {})
     own = {name: Component(name, entry["meaning"], entry["nsight"], entry["bound_by"]) for name, entry in declared.items()}
-    known = SHARED | STRUCT_PARTS | own
+    known = SHARED | COMPONENT_PARTS | own
     return {name: known.get(name) or Component(name, "", "", name) for name in in_order(document["cpi_stack"])}
 
 
@@ -147,7 +152,7 @@ def with_whole(stack: Mapping[str, float], known: Collection[str]) -> dict[str, 
     """
     whole: dict[str, float] = {}
     for name, value in stack.items():
-        shared = STRUCT_PARTS[name].part_of if name in STRUCT_PARTS and name not in known else name
+        shared = COMPONENT_PARTS[name].part_of if name in COMPONENT_PARTS and name not in known else name
         whole[shared] = whole.get(shared, 0.0) + value
     return in_order(whole)
 

@@ -9,7 +9,6 @@ UNKNOWN_STALLS = {
     "branch_resolving": "a branch takes only its issue slot; its target is known at once",
     "(no_instruction|imc_miss)": "instructions and constants always hit in their caches",
     "dispatch_stall": "the dispatch unit accepts every selected instruction",
-    "drain": "a warp ends with its last instruction; outstanding stores extend the launch, not the warp",
     "membar": "a fence takes only its issue slot; if copying warps wait for computing warps, that wait counts under their reasons",
     "sleeping": "`nanosleep` takes only its issue slot",
     "gmma": "the wait for the products of a warp group counts as wait, short_scoreboard and math_pipe_throttle",

@@ -305,6 +305,7 @@ def _warp_states() -> Iterable[Metric]:
         "mio_throttle": "`banks`, and `lsu`, the part for shared memory",
         "tex_throttle": "`lsu`, the part for textures and surfaces",
         "barrier": "`sync`",
+        "drain": "`drain`: the blocks of the last wave; those of earlier waves leave the SM at their last instruction",
         NOT_SELECTED: "the wait for an issue slot of a warp that is eligible",
         SELECTED: "the cycle in which it issues",
         "misc": "components that a model declares itself",

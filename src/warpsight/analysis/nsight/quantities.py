@@ -47,11 +47,11 @@ RED, ATOM = "red", "atom"  # an atomic that returns nothing, and one that does
 _LONG, _SHORT, _WAIT = "long_scoreboard", "short_scoreboard", "wait"
 _MATH, _LG, _MIO, _TEX, _MISC = "math_pipe_throttle", "lg_throttle", "mio_throttle", "tex_throttle", "misc"
 _REASONS = {
-    "mem_data": _LONG, "mshr": _LONG, "noc": _LONG, "dram": _LONG, "sync": "barrier", "com_struct": _MATH,
+    "mem_data": _LONG, "mshr": _LONG, "noc": _LONG, "dram": _LONG, "sync": "barrier", "com_struct": _MATH, "drain": "drain",
     **dict.fromkeys(STRUCT_PARTS, _MATH), "banks": _MIO,
 }  # fmt: skip
 SELECTED, NOT_SELECTED = "selected", "not_selected"
-STALLS = (_LONG, _SHORT, _WAIT, _MATH, _LG, _MIO, _TEX, "barrier", NOT_SELECTED, SELECTED, _MISC)
+STALLS = (_LONG, _SHORT, _WAIT, _MATH, _LG, _MIO, _TEX, "barrier", "drain", NOT_SELECTED, SELECTED, _MISC)
 _NOT_OF_WARPS = ("base", "idle", "launch")
 _TEXTURES = ("tex", "tld", "txd", "txq", "su")  # what the texture unit executes, which has metrics of its own
 

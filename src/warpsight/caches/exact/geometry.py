@@ -142,6 +142,7 @@ def _set_times(machine: Any, gpu: GpuSpec) -> None:
     machine["lookahead"] = TICKS * max(1, gpu.l2.latency_cycles)
     machine["l1"]["latency"] = TICKS * gpu.l1.latency_cycles
     l2_latency = machine["l2"]["latency"] = TICKS * gpu.l2.latency_cycles
+    machine["merged_reads"] = gpu.l2.merged_reads
     machine["far_latency"] = TICKS * gpu.l2.far_latency_cycles
     dram_latency = machine["dram_latency"] = TICKS * gpu.dram.latency_cycles
     line_ticks = TICKS * gpu.l2.line_bytes * gpu.core_clock_hz

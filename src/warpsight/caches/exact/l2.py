@@ -22,7 +22,7 @@ from warpsight.addressing.mapping import channel_of_slice, is_in_other_partition
 from warpsight.base.compiled import ask_for, compiled, inlined
 from warpsight.base.records import Memory, Table
 from warpsight.caches.exact.lru import age_of, find, to_back, to_front, victim, way_at
-from warpsight.caches.exact.state import LEVEL_DRAM, LEVEL_FAR, LEVEL_L2, NO_LINE, Line, Machine, Port, Spread, State
+from warpsight.caches.exact.state import IS_ATOMIC, LEVEL_DRAM, LEVEL_FAR, LEVEL_L2, NO_LINE, Line, Machine, Port, Spread, State
 from warpsight.caches.miss_profile import SHARES
 
 ROW_PLACES = 256  # of a channel, for the rows that it has opened: two rows rarely have the same
@@ -139,14 +139,14 @@ def _room(state: State, row: int, new: int, channel: int, pc: int, now: int) -> 
 
 
 @inlined
-def _taken(state: State, row: int, line: int, channel: int, pc: int, now: int) -> Line:
-    """The place of `line` in set `row`, from now on the most recently used one; if it has none, what it takes."""
+def _taken(state: State, row: int, line: int, channel: int, pc: int, now: int) -> int:
+    """The place of `line` in `State.l2_lines`, from now on the most recently used one of its set; if it has none, what it takes."""
     way = find(state, row, line)
     if way >= 0:
         to_front(state, row, age_of(state, row, way))
     else:
         way = _room(state, row, line, channel, pc, now)
-    return state.l2_lines[row * state.machine.l2.ways + way]
+    return row * state.machine.l2.ways + way
 
 
 @inlined
@@ -182,20 +182,23 @@ def l2_atomic(state: State, line: int, repeats: int, pc: int) -> None:
 
 
 @inlined
-def l2_read(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -> int:
-    """Read `sectors` (mask) of L2 line `line`, requested by `sm` at `now`; returns `time << 2 | level`: when and from where it is
-    back.
-    """
-    machine, count = state.machine, state.counters[pc]
-    needed, pieces = state.l2_groups[sectors], set_bits(sectors)
-    part = slice_of_line(line, machine.lines_per_piece, machine.slices, machine.slice_rule)
-    row = _set_of(state, part, line)
-    count.l2_reads += 1
-    _count_load(state.replies[part], state.reply_spread, pieces)
-    queued = _wait_for(state, state.replies[part], now, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
-    channel = channel_of_slice(part, machine.slices, machine.channels)
-    found = _taken(state, row, line, channel, pc, now)
-    level, further = LEVEL_L2, 0
+def _joins(state: State, place: int, line: int, needed: int, pc: int, now: int) -> bool:
+    """Whether a read of the line at `place` joins one on its way; if it does not, others may join it."""
+    machine, flight = state.machine, state.flights[place]
+    if now < flight.until and flight.line == line and needed & ~flight.sectors == 0 and flight.reads < machine.merged_reads:
+        flight.reads += 1
+        state.counters[pc].l2_joins += 1
+        return True
+    flight.line, flight.sectors, flight.reads = line, needed, 1
+    return False
+
+
+@inlined
+def _answer(
+    state: State, found: Line, row: int, line: int, channel: int, needed: int, part: int, pc: int, now: int, sm: int
+) -> int:
+    """When the data of a read are back, and from where, without the wait for the slice's port; the counts of hits and misses."""
+    machine, count, level, further = state.machine, state.counters[pc], LEVEL_L2, 0
     if machine.partitions > 1 and is_in_other_partition(part, machine.slices, sm):
         if needed & ~found.copied != 0:
             level = LEVEL_FAR
@@ -208,13 +211,40 @@ def l2_read(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -
         if found.ready <= back:
             count.l2_read_hits += 1
             count.l2_far_hits += 1 if level == LEVEL_FAR else 0
-            return (back + queued) << 2 | level
+            return back << 2 | level
         count.l2_read_merges += 1
-        return (found.ready + queued) << 2 | LEVEL_DRAM
+        return found.ready << 2 | LEVEL_DRAM
     count.l2_read_misses += 1
     back = _fetch(state, row, line, channel, needed & ~found.valid, pc, now)
     found.valid, found.ready = found.valid | needed, max(found.ready, back)
-    return (back + queued) << 2 | LEVEL_DRAM
+    return back << 2 | LEVEL_DRAM
+
+
+@inlined
+def l2_read(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -> int:
+    """Read `sectors` (mask) of L2 line `line`, requested by `sm` at `now`; returns `time << 2 | level`: when and from where it is
+    back.
+    """
+    machine, count = state.machine, state.counters[pc]
+    needed, pieces = state.l2_groups[sectors], set_bits(sectors)
+    part = slice_of_line(line, machine.lines_per_piece, machine.slices, machine.slice_rule)
+    row = _set_of(state, part, line)
+    count.l2_reads += 1
+    channel = channel_of_slice(part, machine.slices, machine.channels)
+    place = _taken(state, row, line, channel, pc, now)
+    found, queued = state.l2_lines[place], 0
+    merges = machine.merged_reads > 1 and state.code[pc].access != IS_ATOMIC
+    joins = merges and _joins(state, place, line, needed, pc, now)
+    if not joins:
+        _count_load(state.replies[part], state.reply_spread, pieces)
+        queued = _wait_for(state, state.replies[part], now, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
+    answer = _answer(state, found, row, line, channel, needed, part, pc, now, sm)
+    back = (answer >> 2) + queued
+    if joins:
+        back = max(back, state.flights[place].until + machine.l1.latency)
+    elif merges:
+        state.flights[place].until = back - machine.l1.latency
+    return back << 2 | answer & 3
 
 
 @compiled
@@ -232,7 +262,7 @@ def l2_write(state: State, line: int, sectors: int, whole: bool, pc: int, now: i
     service = max(machine.store_ticks, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
     gone = now + max(0, _wait_for(state, state.stores[part], now, service) - machine.store_backlog)
     channel = channel_of_slice(part, machine.slices, machine.channels)
-    found = _taken(state, row, line, channel, pc, now)
+    found = state.l2_lines[_taken(state, row, line, channel, pc, now)]
     found.copied &= ~needed
     written = needed
     if (found.valid | found.dirty) & needed == needed:

@@ -157,7 +157,7 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
         l1_lines=l1_sets * int(machine["l1"]["ways"]), l1_sets=l1_sets, l1_buckets=sms * int(machine["l1_buckets"]),
         mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=l2_lines, l2_tags=l2_lines, l2_order=l2_words, l2_dirty=l2_sets,
         replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
-        open_rows=ROW_PLACES * int(machine["channels"]),
+        open_rows=ROW_PLACES * int(machine["channels"]), flights=l2_lines if machine["merged_reads"] > 1 else 0,
     )
     state = memory.root
     state["machine"] = machine

@@ -83,6 +83,7 @@ class Machine(Constants):
     dram_queue: int  # accesses of which a channel takes those to one row together
     partitions: int  # of the L2
     far_latency: int  # what the way to the other partition adds
+    merged_reads: int  # of a sector that a slice answers together
     random: bool  # the L2 evicts any line, not the least recently used
     masks: bool  # the L2 marks the bytes of a partial write, and does not fetch the rest
     most_dirty: int  # lines of an L2 set
@@ -145,6 +146,7 @@ class RequestCounters(Record):
     l2_far_hits: int  # of these
     l2_read_misses: int
     l2_read_merges: int
+    l2_joins: int  # reads that a slice answers together with an earlier one
     l2_writes: int
     l2_write_hits: int
     l2_write_misses: int
@@ -312,6 +314,15 @@ class Line(Record):
     copy_ready: int  # when the latest copy is, or was, there
 
 
+class Flight(Record):
+    """A read of an L2 line whose data is on its way, which others may join."""
+
+    line: UInt32
+    sectors: UInt32  # mask
+    reads: UInt32  # so far
+    until: int
+
+
 class Port(Record):
     """A slice's port or a memory channel, which serves one access after the other."""
 
@@ -391,6 +402,7 @@ class State(Record):
     l2_tags: Table[UInt32]  # [slice, set, way] `Line.tag`, or `NO_LINE`: where a line is looked for
     l2_order: Table[int]  # [slice, set, word] the ways of each set, the most recently used first, `l2_way_bits` each
     l2_dirty: Table[UInt16]  # [slice, set] dirty lines
+    flights: Table[Flight]  # [slice, set, way] of the line there; empty where reads are not merged
     replies: Table[Port]  # [slice] to the SMs
     stores: Table[Port]  # [slice] from the SMs
     atomics: Table[Port]  # [slice] repeats of atomics

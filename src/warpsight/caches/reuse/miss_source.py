@@ -67,7 +67,7 @@ def _profile(base: MissProfile, kept: Longs, level: Longs, gpu: GpuSpec, latency
         "l1_reads": reads, "l1_hits": _per_pc(pc[hit], pcs), "l1_merges": _per_pc(pc[merged], pcs), "l1_misses": l1_misses,
         "l2_reads": l1_misses, "l2_read_hits": _per_pc(pc[level == _L2], pcs), "l2_read_misses": l2_misses,
         "l2_far_hits": np.zeros(pcs, np.int64), "slowest_far": np.zeros(pcs, np.int64),  # it has no partitions
-        "l2_read_merges": np.zeros(pcs, np.int64), "dram_reads": l2_misses,
+        "l2_read_merges": np.zeros(pcs, np.int64), "l2_joins": np.zeros(pcs, np.int64), "dram_reads": l2_misses,
         "dram_read_sectors": l2_misses * (gpu.l2.line_bytes // SECTOR_BYTES), **_slowest(kept, level, merged, gpu, latency, pcs),
     }
     changes: dict[str, Any] = {name: np.where(reads > 0, values, getattr(base, name)) for name, values in counts.items()}

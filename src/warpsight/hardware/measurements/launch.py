@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpsight.result.prediction import SHARED
+from warpsight.result.prediction import COMPONENT_PARTS, SHARED
 
 # name -> (unit in which it is kept, meaning)
 FIELDS: dict[str, tuple[str, str]] = {
@@ -168,8 +168,8 @@ def is_stall(metric: str) -> bool:
 
 
 def component_of(reason: str) -> str:
-    """The component of the CPI stack with this reason among its nearest ones (`SHARED`'s `nsight`); "" if none is near."""
-    for component in SHARED.values():
+    """The component of the CPI stack with this reason among its nearest ones (`nsight`), a shared one if any; "" if none is near."""
+    for component in (SHARED | COMPONENT_PARTS).values():
         for near in component.nsight.split(", "):
             # Nsight's full name of some is longer: math pipe throttle
             if near and (reason == near or reason.startswith(f"{near} ")):

@@ -24,8 +24,8 @@ _THEMED = {INK: "ink", "#000000": "ink", PAPER: "paper", FAINT: "faint", "#eeeee
 # The number of the style of each shared component of the CPI stack: the same in every picture.
 _SHARED_STYLES = {"base": 2, "com_data": 4, "com_struct": 6, "mem_data": 0, "mshr": 1, "noc": 5, "dram": 3, "sync": 8, "idle": 7,
                   "launch": 16}  # fmt: skip
-# Parts of `com_struct` have its colour, each with another hatch, but bank conflicts, which have one of their own.
-_PART_STYLES = {**{name: 6 + 9 * turn for turn, name in enumerate(STRUCT_PARTS)}, "banks": 10}
+# Parts have the colour of what they are a part of, each with another hatch, but bank conflicts, which have one of their own.
+_PART_STYLES = {**{name: 6 + 9 * turn for turn, name in enumerate(STRUCT_PARTS)}, "banks": 10, "drain": 25}
 
 
 @dataclass(frozen=True)
