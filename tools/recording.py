@@ -70,7 +70,7 @@ def scenes(page: Any) -> Iterator[None]:
     page.get_by_label("noc.bandwidth, exact value").fill("14 TB/s")
     page.get_by_label("noc.bandwidth, exact value").press("Enter")
     page.get_by_label("Add a GPU").select_option("h100-sxm")
-    page.locator(".stacks tbody tr").nth(2).locator("td.bar").wait_for()
+    page.locator(".stacks tbody").nth(2).locator(".lying-bar").wait_for()
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
     yield
     page.get_by_role("tab", name="Versions").click()

@@ -122,8 +122,8 @@ def test_whole_loop_from_an_error_to_a_shared_file_and_a_server_that_starts_agai
         page.get_by_label("noc.bandwidth, exact value").fill("1 GB/s")
         page.get_by_label("noc.bandwidth, exact value").press("Enter")
         page.get_by_label("Add a GPU").select_option("mdm-letter")
-        rows = page.locator(".stacks tbody tr")
-        rows.nth(4).locator("td.bar").wait_for()
+        rows = page.locator(".stacks tbody")
+        rows.nth(4).locator(".lying-bar").wait_for()
         assert [text.split("=")[0] for text in rows.locator("th").all_inner_texts()] == [
             "mdm-pascal", "changed", "only sm_count", "only noc.bandwidth", "mdm-letter",
         ]  # fmt: skip

@@ -22,11 +22,12 @@ _ALL_POINTS = """(grid) => {
         slider.value = String(place);
         slider.dispatchEvent(new Event("input", { bubbles: true }));
     };
+    const row = document.querySelector("#what-if .stacks").tBodies;
     const read = () => ({
-        cycles: at("cycles").textContent, bound: at("bound").textContent,
-        shares: Object.fromEntries(Array.from(document.querySelectorAll(".stack-now tbody tr"),
+        cycles: row[1].rows[0].cells[2].textContent, bound: row[1].rows[0].cells[4].textContent,
+        shares: Object.fromEntries(Array.from(document.querySelectorAll("#what-if .components tbody tr"),
             (row) => [row.dataset.name, row.cells[3].textContent])),
-        widths: Array.from(document.querySelectorAll("#what-if-now .lying-bar span"), (part) => parseFloat(part.style.width)),
+        widths: Array.from(row[1].querySelectorAll(".lying-bar span"), (part) => parseFloat(part.style.width)),
     });
     const each = (left) => {
         if (!left.length) { shown.push(read()); return; }
@@ -87,6 +88,14 @@ def test_sliders_moved_and_moved_back_show_what_was_there(visit: Callable[..., V
         slider.fill(str(slider.get_attribute("max")))
         slider.fill(own)
     assert opened.ask(_TEXT) == before
+
+
+def test_each_slider_has_a_setting_for_each_computed_value_and_begins_at_the_gpu_s_own(visit: Callable[..., Visit]) -> None:
+    opened = visit("divergent", "#what-if")
+    for axis in data_of(opened.path)["what_if"]["axes"]:
+        slider = opened.page.get_by_label(axis["label"], exact=True)
+        said = [slider.get_attribute("max"), slider.input_value(), slider.get_attribute("aria-valuetext")]
+        assert said == [str(len(axis["values"]) - 1), str(axis["own"]), axis["settings"][axis["own"]]]
 
 
 def test_every_point_of_the_grid_is_shown_as_the_document_has_it(visit: Callable[..., Visit]) -> None:
