@@ -2,7 +2,8 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Asking, type Choices, type Design, type KeyRow, type Prediction, type Settings, lookUp, problemOf } from "./protocol";
-import { type Side, Stacks } from "./stack";
+import type { Side } from "./stack";
+import { type Axis, WhatIf } from "./what_if";
 
 interface Props {
   run: string | null; // the answer whose process is asked; null while there is none
@@ -73,66 +74,44 @@ export function Designs({ run, gpu, overrides, own, choices, asking, adopt }: Pr
     }
   }
 
-  const set = (each: Settings, value: string) => {
-    const { [each.key]: _, ...rest } = chosen;
-    setChosen(value === each.settings[each.own] || value.trim() === "" ? rest : { ...rest, [each.key]: value });
+  const set = ({ key, settings, own }: Axis, value: string) => {
+    const { [key]: _, ...rest } = chosen;
+    setChosen(value === settings[own] || value.trim() === "" ? rest : { ...rest, [key]: value });
   };
   const add = (key: string) => lookUp(asking.settings(gpu, overrides, [key]), (found) => setSliders((before) => [...before, ...found]));
   const unused = known.filter((row) => !sliders.some((each) => each.key === row.key));
+  const axes = sliders.map((each): Axis => {
+    const row = known.find(({ key }) => key === each.key);
+    return { ...each, label: each.key, ...(row && { about: row.meaning }), ...(row && !row.live && { quiet: "caches simulated again" }) };
+  });
 
   return (
     <>
-      <Stacks caption="GPUs side by side" sides={[{ label: `${gpu}${overrides.length ? " (changed)" : ""}`, prediction: own }, ...sides]} />
-      <div class="sliders">
-        {sliders.map((each) => (
-          <Slider key={each.key} slider={each} row={known.find((row) => row.key === each.key)} value={chosen[each.key] ?? each.settings[each.own]!}
-            change={(value) => set(each, value)} />
-        ))}
-      </div>
-      <p class="tools">
+      {run === null && <p>The sliders wait until the kernel has been run.</p>}
+      <WhatIf axes={axes} values={chosen} given={overrides.filter((text) => !(keyOf(text) in chosen))} change={set} reset={() => setChosen({})} exact open={false} caption="GPUs side by side"
+        sides={[{ label: `${gpu}${overrides.length ? " (changed)" : ""}`, prediction: own }, ...sides]}>
+        {adopt && Object.keys(chosen).length > 0 && (
+          <button type="button" onClick={() => adopt(with_(overrides, Object.entries(chosen).map(([key, value]) => `${key}=${value}`)))}>
+            Predict this GPU as a version
+          </button>
+        )}
         <Adder label="Add a key" choices={unused.map((row) => [row.key, `${row.key}: ${row.meaning}`])} add={add} />
         <Adder label="Add a GPU" choices={choices.gpus.filter((each) => each.name !== gpu && !others.includes(each.name)).map((each) => [each.name, each.title])}
           add={(name) => setOthers([...others, name])} />
         {others.map((name) => (
           <button key={name} type="button" onClick={() => setOthers(others.filter((each) => each !== name))}>Remove {name}</button>
         ))}
-        {Object.keys(chosen).length > 0 && (
-          <>
-            <button type="button" onClick={() => setChosen({})}>Reset the sliders</button>
-            {adopt && (
-              <button type="button" onClick={() => adopt(with_(overrides, Object.entries(chosen).map(([key, value]) => `${key}=${value}`)))}>
-                Predict this GPU as a version
-              </button>
-            )}
-          </>
-        )}
-      </p>
-      {run === null && <p>The sliders wait until the kernel has been run.</p>}
+      </WhatIf>
     </>
   );
 }
 
+const keyOf = (text: string): string => text.split("=", 1)[0]!.trim();
+
 // `changed` over `overrides`: a key is set once.
 function with_(overrides: string[], changed: string[]): string[] {
-  const keyOf = (text: string) => text.split("=", 1)[0]!.trim();
   const named = new Set(changed.map(keyOf));
   return [...overrides.filter((text) => !named.has(keyOf(text))), ...changed];
-}
-
-function Slider({ slider, row, value, change }: { slider: Settings; row: KeyRow | undefined; value: string; change: (value: string) => void }) {
-  const at = slider.settings.indexOf(value);
-  const [typed, setTyped] = useState(value); // what is being typed stays while an answer comes
-  useEffect(() => setTyped(value), [value]);
-  return (
-    <fieldset>
-      <legend title={row?.meaning}>{slider.key}{row && !row.live && <small> caches simulated again</small>}</legend>
-      <input type="range" aria-label={slider.key} min={0} max={slider.settings.length - 1} value={at < 0 ? slider.own : at}
-        aria-valuetext={value} disabled={slider.settings.length < 2}
-        onInput={(event) => change(slider.settings[Number(event.currentTarget.value)]!)} />
-      <input type="text" aria-label={`${slider.key}, exact value`} value={typed} spellcheck={false}
-        onInput={(event) => setTyped(event.currentTarget.value)} onChange={(event) => change(event.currentTarget.value)} />
-    </fieldset>
-  );
 }
 
 function Adder({ label, choices, add }: { label: string; choices: [string, string][]; add: (name: string) => void }) {

@@ -54,6 +54,18 @@ function next(shown: Shown, { kind, data }: Told): Shown {
   }
 }
 
+// A kernel that the text no longer names is not asked for.
+function retold(question: Question, source: string): Question {
+  const name = question.kernel.split("<", 1)[0]!.split("::").pop()!;
+  return { ...question, source, simulator: false, kernel: source.includes(name) ? question.kernel : "" };
+}
+
+// Values that were given for another kernel say nothing of one that has none of its parameters: they are suggested anew.
+function ofAnother(question: Question, form: LaunchForm): boolean {
+  const given = Object.keys(question.args);
+  return given.length > 0 && given.every((name) => form.unused.includes(name)) && form.kernel !== "";
+}
+
 // What is being written outlives the server and the page: the browser keeps it, for each project.
 function draft(begin: Start): Question | null {
   try {
@@ -78,7 +90,7 @@ function Explorer({ begin }: { begin: Begin }) {
   const change = (part: Partial<Question>) => setQuestion((before) => ({ ...before, simulator: false, ...part }));
 
   useEffect(() => {
-    editor.current = new Editor(place.current!, begin.reading, (source) => change({ source }), (looked, pressed) => {
+    editor.current = new Editor(place.current!, begin.reading, (source) => setQuestion((before) => retold(before, source)), (looked, pressed) => {
       setLine(looked);
       if (pressed) setTab(ACCESSES);
     });
@@ -99,10 +111,11 @@ function Explorer({ begin }: { begin: Begin }) {
     const stop = new AbortController();
     const told = (event: Told) => {
       setShown((before) => next(before, event));
+      if (event.kind === "form" && ofAnother(question, event.data)) change({ grid: "", block: "", shared: "", args: {} });
       if (event.kind === "result") lookUp(versions(), setKept);
     };
     const timer = setTimeout(() => {
-      setShown((before) => ({ ...before, run: null }));
+      setShown((before) => ({ ...before, run: null, doing: "compiling" }));
       ask(question, stop.signal, told).catch((error: unknown) => {
         if (!stop.signal.aborted) told({ kind: "error", data: problemOf(error) });
       });
@@ -148,7 +161,7 @@ function Explorer({ begin }: { begin: Begin }) {
     <div class="kernel">
       <section aria-label="Kernel" ref={place} />
       <section aria-label="Answer">
-        {shown.problem && <Refusal problem={shown.problem} />}
+        {shown.problem && <Refusal problem={shown.problem} busy={shown.doing !== ""} />}
         {shown.answer && !shown.problem && (
           <Result answer={shown.answer} complete={shown.complete} simulate={begin.reading ? undefined : () => change({ simulator: true })} />
         )}
@@ -207,9 +220,9 @@ function Explorer({ begin }: { begin: Begin }) {
   );
 }
 
-function Refusal({ problem }: { problem: Problem }) {
+function Refusal({ problem, busy = false }: { problem: Problem; busy?: boolean }) {
   return (
-    <div role="alert">
+    <div role="alert" aria-busy={busy}>
       <pre>{problem.place ? `${problem.place}: ${problem.what}` : problem.what}</pre>
       {problem.remedy && <p>{problem.remedy}</p>}
     </div>

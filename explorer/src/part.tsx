@@ -2,9 +2,8 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
-// The report's names of the page's colours. In a root of its own, so that its styles and the page's do not meet.
-const COLOURS = `:host { display: block; --ink: light-dark(#1f2328, #d5dbe3); --paper: light-dark(#fff, #1c2128); --faint: var(--line);
-  --quiet: light-dark(#57606a, #a5afba); --link: inherit; --focus: light-dark(#b35900, #ffb454); }
+// In a root of its own, so that its styles and the page's do not meet; it inherits the page's colours, which have the report's names.
+const BASE = `:host { display: block; --link: inherit; }
   .beside { display: flex; flex-wrap: wrap; gap: 0.5rem 2rem; } .beside > div { min-width: 0; max-width: 100%; }
   .quiet, figcaption { color: var(--quiet); } figure { margin: 0.5rem 0; } .scroll { overflow-x: auto; }
   caption, th, td { text-align: left; } .number { text-align: right; }
@@ -15,7 +14,7 @@ export function Part({ html, label, hidden = false }: { html: string; label: str
 
   useEffect(() => {
     const root = place.current!.shadowRoot ?? place.current!.attachShadow({ mode: "open" });
-    root.innerHTML = `<style>${COLOURS}</style>${html}`;
+    root.innerHTML = `<style>${BASE}</style>${html}`;
   }, [html]);
 
   return <div ref={place} hidden={hidden} role="group" aria-label={label} />;

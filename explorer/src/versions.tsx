@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { changes, report } from "./calls";
 import { duration } from "./figures";
 import { type Changes, type ChangedRow, type Version, problemOf } from "./protocol";
-import { Stacks } from "./stack";
+import { Times } from "./stack";
 
 export function Versions({ kept, open }: { kept: Version[]; open: (number: number) => void }) {
   const [ticked, setTicked] = useState<number[]>([]);
@@ -68,7 +68,7 @@ function Comparison({ before, after }: { before: number; after: number }) {
   return (
     <section aria-label="Comparison">
       <h2>Version {before} and version {after}</h2>
-      <Stacks caption="What it did" sides={sides} />
+      <Times caption="What it did" sides={sides} />
       {found.question.length > 0 && (
         <table>
           <caption>What changed in the launch and the GPU</caption>

@@ -122,8 +122,8 @@ def test_whole_loop_from_an_error_to_a_shared_file_and_a_server_that_starts_agai
         page.get_by_label("noc.bandwidth, exact value").fill("1 GB/s")
         page.get_by_label("noc.bandwidth, exact value").press("Enter")
         page.get_by_label("Add a GPU").select_option("mdm-letter")
-        rows = page.locator(".stacks tbody tr")
-        rows.nth(4).locator("td.bar").wait_for()
+        rows = page.locator(".stacks tbody")
+        rows.nth(4).locator(".lying-bar").wait_for()
         assert [text.split("=")[0] for text in rows.locator("th").all_inner_texts()] == [
             "mdm-pascal", "changed", "only sm_count", "only noc.bandwidth", "mdm-letter",
         ]  # fmt: skip
@@ -182,6 +182,12 @@ def test_line_that_accesses_memory_shows_its_lanes_by_its_mark_and_by_the_cursor
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowDown")
         shown.locator("svg").first.wait_for()
+        # another kernel is pasted: the launch of the one before, of which it has no parameter, is not asked of it
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text("__global__ void fill(int* out, int count) { if (threadIdx.x < count) out[threadIdx.x] = 1; }")
+        page.get_by_role("article").get_by_text("fill on mdm-pascal").wait_for()
+        fields = [page.get_by_role("textbox", name=name) for name in ("grid blocks", "block threads", "out int", "count int")]
+        assert [each.input_value() for each in fields] == [""] * 4
 
 
 def test_readers_open_versions_and_have_nothing_to_run(page: Any, folder: Path, axe: str) -> None:

@@ -54,8 +54,8 @@ def test_widget_is_drawn_asks_python_as_a_slider_moves_and_leaves_nothing_behind
     page.get_by_label("sm_count, exact value").fill("1")
     page.get_by_label("sm_count, exact value").press("Enter")
     stacks = page.get_by_role("group", name="GPUs side by side")
-    changed = stacks.get_by_role("row", name="changed")
-    changed.locator("td.bar").wait_for()
+    changed = stacks.locator("tbody", has_text="changed")
+    changed.locator(".lying-bar").wait_for()
     slower = widget.reply({"id": "1", "kind": "designs", "data": {"designs": [{"gpu": "mdm-pascal", "overrides": ["sm_count=1"]}]}})
     assert duration(slower["answer"][0]["seconds"]) in changed.inner_text(), "a time is written as on the terminal"
     page.get_by_label("sm_count, exact value").fill("none")

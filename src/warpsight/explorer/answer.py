@@ -10,12 +10,13 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
 from warpsight.analysis.report_data.kernel import Parts, advice_data, first_report_data, profiled_report_data
+from warpsight.analysis.report_data.loads import access_patterns
 from warpsight.analysis.what_if import NONE
 from warpsight.base import diskcache
 from warpsight.base.diskcache import content_key
@@ -45,15 +46,18 @@ def answer(question: Question, listener: Tell) -> Bench | None:
     """Answer `question`, and keep what is needed to predict the kernel on other GPUs; None after an error.
 
     The process changes into the folder of the question's text, whose files are told by their names alone. Every WarpsightError is
-    told to `listener`; others are defects. A fork of the process makes the advice while it makes the report.
+    told to `listener`; others are defects. Forks of the process make what takes long at the same time.
 
     Events: `form`, the launch form, as soon as the text compiles; `note`; `progress`, with `stage`, `done` and `total`; `first`,
     the `document` of `first_report_data` as it is `shown` and the text that the kernel has `printed`; `advice`, that section of the
     report as HTML; then `result`, as `first` with the whole report's data, or `error`. What is looked at first is computed first.
     """
 
+    process = os.getpid()
+
     def tell(kind: str, data: Any) -> None:
-        listener(kind, _from_here(data, os.path.join(os.getcwd(), "")))
+        if os.getpid() == process:  # a fork's words would mix with ours
+            listener(kind, _from_here(data, os.path.join(os.getcwd(), "")))
 
     try:
         os.chdir(_folder_of(question))
@@ -93,18 +97,22 @@ def _answer(question: Question, tell: Tell) -> Bench:
     printed, watch = _Printed(), _watch(tell)
     request = form.request(question.file, output=printed)
     trace = obtain_trace(request, gpu=gpu, watch=watch)
-    profiled = profile_trace(trace, gpu, watch=watch)
-    first = first_report_data(profiled, gpu, question.model)
-    tell("first", {"document": shown(first, os.path.abspath(question.file)), "printed": printed.getvalue()})
+    with ExitStack() as stack:
+        # while this process simulates the caches, and then, beside the advice, all that takes long
+        seen = stack.enter_context(Beside(lambda: access_patterns(trace, gpu, request)))
+        profiled = profile_trace(trace, gpu, watch=watch)
+        first = first_report_data(profiled, gpu, question.model)
+        tell("first", {"document": shown(first, os.path.abspath(question.file)), "printed": printed.getvalue()})
 
-    def told(found: dict[str, Any]) -> None:
-        tell("advice", advice_part(first["predictions"][0], found["advice"]))
+        def told(found: dict[str, Any]) -> None:
+            tell("advice", advice_part(first["predictions"][0], found["advice"]))
 
-    with Beside(lambda: advice_data(profiled, gpu, question.model), told) as beside:
-        parts = Parts(what_if=NONE, simulator=question.simulator)
+        advised = stack.enter_context(Beside(lambda: advice_data(profiled, gpu, question.model), told))
         document = profiled_report_data(
-            profiled, gpu, question.model, beside=_NO_OTHERS, parts=parts, request=request, watch=watch, advice=beside.result
-        )
+            profiled, gpu, question.model, beside=_NO_OTHERS, parts=Parts(what_if=NONE, simulator=question.simulator),
+            request=request, watch=watch, advice=advised.result, patterns=seen.result,
+            elsewhere=lambda make: stack.enter_context(Beside(make)).result,
+        )  # fmt: skip
     tell("result", {"document": document, "printed": printed.getvalue()})
     bench = Bench(request, question.model)
     bench.keep(gpu, trace, profiled.store)
@@ -112,11 +120,11 @@ def _answer(question: Question, tell: Tell) -> Bench:
 
 
 class Beside:
-    """What `make` gives, plain values, made by a fork of this process while this one does other work, on machines with a core for
-    it; `listener` hears of it at once. What no fork delivers is made here, when it is asked for.
+    """What `make` gives, plain values, made by a fork of this process while this one does other work, if the machine has several
+    cores; `listener` hears of it at once. What no fork delivers is made here, when it is asked for.
     """
 
-    def __init__(self, make: Callable[[], Any], listener: Callable[[Any], None]) -> None:
+    def __init__(self, make: Callable[[], Any], listener: Callable[[Any], None] = lambda found: None) -> None:
         self._make, self._listener = make, listener
         self._found: Any = None
         self._pid, self._thread = 0, threading.Thread(target=self._receive, daemon=True)

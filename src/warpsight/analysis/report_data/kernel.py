@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from warpsight.analysis.advice.advise import advise_case, case_of
 from warpsight.analysis.assumptions import assumptions
 from warpsight.analysis.explanation import Explanation, views_of
-from warpsight.analysis.report_data.loads import loads
+from warpsight.analysis.report_data.loads import AccessPatterns, loads
 from warpsight.analysis.report_data.memory import memory_traffic
 from warpsight.analysis.report_data.provenance import provenance
 from warpsight.analysis.report_data.resources import occupancy_limits, rooflines
@@ -146,6 +146,13 @@ class Parts:
 
 DEFAULT_PARTS = Parts()
 Advice = Callable[[], dict[str, Any]]
+Elsewhere = Callable[[Callable[[], Any]], Callable[[], Any]]
+"""Takes what makes a part of the data, plain values, and gives what returns it, which may be made meanwhile by another process."""
+
+
+def here(make: Callable[[], Any]) -> Callable[[], Any]:
+    """The part is made when it is asked for."""
+    return make
 
 
 def kernel_report_data(
@@ -166,7 +173,8 @@ def check_request(model: str, beside: Sequence[str] | None, parts: Parts) -> Non
 
 def profiled_report_data(
     profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, beside: Sequence[str] | None = None, parts: Parts = DEFAULT_PARTS,
-    request: KernelRequest | None = None, watch: Watch | None = None, advice: Advice | None = None,
+    request: KernelRequest | None = None, watch: Watch | None = None, advice: Advice | None = None, elsewhere: Elsewhere = here,
+    patterns: Callable[[], AccessPatterns] | None = None,
 ) -> dict[str, Any]:
     """The document of a profiled trace on `gpu`, about `model`; the models `beside` it (None: all others) predict too.
 
@@ -177,8 +185,9 @@ def profiled_report_data(
     `loads` and `loads_about` (memory instructions: `loads.loads`), `what_if` (designs around the GPU, evaluated), `assumptions`
     (which of the model's the kernel violates), `provenance`, with the simulator `timeline`. docs/reference/report.md describes them
     all. `request` is the origin of the trace, to run it again for the addresses of lanes. `advice` gives `advice_data`, and is
-    called last; without it the document has no `advice`. Raises UsageError for an unknown model, and as `model` if it cannot
-    predict.
+    called last; without it the document has no `advice`. `elsewhere` is given the parts that take long and need no other part;
+    `patterns` gives `access_patterns`, if these are made by others. Raises UsageError for an unknown model, and as `model` if it
+    cannot predict.
     """
     check_request(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
@@ -187,6 +196,7 @@ def profiled_report_data(
     models = [get_model(prediction.model) for prediction in predictions]
     about = {each.name: {"title": each.title, "source": each.source, **asdict(each.about)} for each in models}
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
+    checked = elsewhere(lambda: assumptions(profiled, gpu, predictions[0], found.speed, found.alone, grid))
     papers = [each for name in PAPERS_MODELS for each in predictions[1:] if each.model == name]
     run, simulated = None, {}
     if parts.simulator:
@@ -212,9 +222,9 @@ def profiled_report_data(
         "alone": found.alone,
         "rooflines": rooflines(profiled, running(gpu, predictions[0]), predictions[0]),
         "code": code_views(found.explanations, profiled.trace),
-        **loads(profiled, gpu, request, watch),
+        **loads(profiled, gpu, request, watch, patterns() if patterns else None),
         "what_if": grid,
-        "assumptions": assumptions(profiled, gpu, predictions[0], found.speed, found.alone, grid),
+        "assumptions": checked(),
         "provenance": provenance(profiled, gpu, parts.command),
         **simulated,
     }

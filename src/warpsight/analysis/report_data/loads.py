@@ -245,8 +245,13 @@ def curve(distances: Longs, lines: int) -> dict[str, Any]:
 DRAWN, DRAWN_OF_LONG, LONG = 40, 12, 1000
 
 
+AccessPatterns = tuple[list[tuple[int, list[dict[str, Any]]]], str]
+"""The patterns of drawn instructions as (pc, patterns), and why lanes of some are unknown: plain values."""
+
+
 def loads(
-    profiled: ProfiledTrace, gpu: GpuSpec, request: KernelRequest | None = None, watch: Watch | None = None
+    profiled: ProfiledTrace, gpu: GpuSpec, request: KernelRequest | None = None, watch: Watch | None = None,
+    patterns: AccessPatterns | None = None,
 ) -> dict[str, Any]:
     """`loads`, an entry for each load, store and atomic, by pc; and `loads_about`, about all of them: `line_bytes` and `l1_lines`
     of the L1, `lanes_unknown` and `reuse_note` (why some lanes are unknown, which blocks the reuse is of; "": no note), and
@@ -257,16 +262,14 @@ def loads(
     outcome, from the miss profile), and if drawn `patterns` and `reuse`. A pattern is `typical`, the most frequent number of
     sectors, or the `worst`; with its number of `executions`, `warp` and `before` of one of them, its `sectors` in the order of
     lanes relative to the first line, the number of `lines`, and `lanes`: byte offsets from there, null for inactive; or null if
-    they are unknown. `bytes_asked`: by these lanes, each byte once; null if unknown. Raises as `trace_kernel`, as the kernel of
-    `request` is run again for the lanes.
+    they are unknown. `bytes_asked`: by these lanes, each byte once; null if unknown. `patterns` are `access_patterns`, if these are
+    known. Raises as `trace_kernel`, as the kernel of `request` is run again for the lanes.
     """
     trace, misses = profiled.trace, profiled.misses
     sectors, passes = histograms(trace)
     memory = [instruction for instruction in trace.instructions if instruction.access and instruction.event_bytes]
-    traffic = sectors @ np.arange(sectors.shape[1])
-    drawn = sorted((i.pc for i in memory if traffic[i.pc]), key=lambda pc: (-int(traffic[pc]), pc))
-    drawn = drawn[: DRAWN if len(trace.instructions) <= LONG else DRAWN_OF_LONG]
-    patterns, unknown = _patterns(profiled, gpu, drawn, sectors, request, watch)
+    found, unknown = patterns or access_patterns(trace, gpu, request, watch)
+    drawn = [pc for pc, _ in found]
     reading = [pc for pc in sorted(drawn) if trace.instructions[pc].access == LOAD]
     gpu = with_own_l1(gpu, profiled.occupancy)
     curves, note = reuse_curves(trace, gpu, profiled.occupancy.blocks_per_sm, reading, int(misses.l1_reads.sum()))
@@ -275,7 +278,7 @@ def loads(
         pc = instruction.pc
         entry = _described(instruction, misses)
         entry |= {"sectors": _pairs(sectors[pc]), "passes": _pairs(passes[pc]), "levels": levels(misses, pc)}
-        entry |= {name: made[pc] for name, made in (("patterns", patterns), ("reuse", curves)) if pc in made}
+        entry |= {name: made[pc] for name, made in (("patterns", dict(found)), ("reuse", curves)) if pc in made}
         entries.append(entry)
     line = gpu.l1.line_bytes
     about = {"line_bytes": line, "l1_lines": gpu.l1.size_bytes // line, "drawn": len(drawn), "lanes_unknown": unknown,
@@ -308,23 +311,33 @@ def _pairs(histogram: Longs) -> list[list[int]]:
     return np.stack([there, histogram[there]], axis=1).tolist()  # type: ignore[no-any-return]
 
 
-def _patterns(
-    profiled: ProfiledTrace, gpu: GpuSpec, pcs: Sequence[int], sectors: Longs, request: KernelRequest | None, watch: Watch | None
-) -> tuple[dict[int, list[dict[str, Any]]], str]:
-    """By pc the typical access and, if different, the worst; and why lanes of some are unknown."""
+def access_patterns(
+    trace: KernelTrace, gpu: GpuSpec, request: KernelRequest | None = None, watch: Watch | None = None
+) -> AccessPatterns:
+    """The typical access of each drawn instruction, and the worst if it differs, from the trace alone. Raises as `loads`."""
+    sectors, _ = histograms(trace)
+    pcs = _drawn(trace, sectors)
     chosen: list[tuple[str, Access]] = []
     counts = typical_and_worst(sectors)
     for kind, count in counts.items():
         other = [pc for pc in pcs if kind == TYPICAL or count[pc] != counts[TYPICAL][pc]]
-        chosen += [(kind, access) for _, access in sorted(examples(profiled.trace, other, count).items())]
-    lanes, unknown = lanes_of(profiled.trace, gpu, request, [access for _, access in chosen], watch)
+        chosen += [(kind, access) for _, access in sorted(examples(trace, other, count).items())]
+    lanes, unknown = lanes_of(trace, gpu, request, [access for _, access in chosen], watch)
     patterns: dict[int, list[dict[str, Any]]] = {}
     for (kind, access), known in zip(chosen, lanes, strict=True):
         executions = int(sectors[access.pc, len(access.sectors)])
-        requested = None if known is None else len({*known} - {None}) * profiled.trace.instructions[access.pc].access_bytes
+        requested = None if known is None else len({*known} - {None}) * trace.instructions[access.pc].access_bytes
         pattern = {"kind": kind, "executions": executions, **_placed(access, known, gpu.l1.line_bytes), "bytes_asked": requested}
         patterns.setdefault(access.pc, []).append(pattern)
-    return patterns, unknown
+    return list(patterns.items()), unknown
+
+
+def _drawn(trace: KernelTrace, sectors: Longs) -> list[int]:
+    """The pcs of the instructions with the most sectors, these first."""
+    traffic = sectors @ np.arange(sectors.shape[1])
+    memory = (each.pc for each in trace.instructions if each.access and each.event_bytes and traffic[each.pc])
+    drawn = sorted(memory, key=lambda pc: (-int(traffic[pc]), pc))
+    return drawn[: DRAWN if len(trace.instructions) <= LONG else DRAWN_OF_LONG]
 
 
 def _placed(access: Access, lanes: Lanes | None, line_bytes: int) -> dict[str, Any]:

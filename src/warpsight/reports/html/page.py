@@ -59,13 +59,14 @@ def _side(number: int) -> Callable[[dict[str, Any]], Context]:
     return lambda document: overview(document["sides"][number], ("before-", "after-")[number])
 
 
+_SLIDERS = "built/what_if.js"  # built from explorer/src/report.tsx: the components of the explorer
 _OVERVIEW_STYLES = ("stack_bars.css", "overview.css")
 
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "kernel": (
         Section("overview", "Overview", overview, "overview.jinja", ("overview.js",), _OVERVIEW_STYLES),
         Section("code", "Code", code, "code.jinja", ("code.js", "code_find.js", "loads.js"), ("code.css", "loads.css")),
-        Section("what-if", "What if", what_if, "what_if.jinja", scripts=("what_if.js",), styles=("stack_bars.css", "what_if.css")),
+        Section("what-if", "What if", what_if, "what_if.jinja", (_SLIDERS,), ("stack_bars.css", "what_if.css")),
         Section("advice", "Advice", advice, "advice.jinja", styles=("stack_bars.css", "advice.css")),
         Section("timeline", "Timeline", timeline, "timeline.jinja", scripts=("timeline.js",), styles=("timeline.css",)),
         Section("provenance", "Provenance", provenance, "provenance.jinja", styles=("provenance.css",)),
@@ -84,7 +85,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         Section("sensitivity", "Sensitivity", study.sensitivity, "drawings.jinja"),
         Section("fronts", "Pareto fronts", study.fronts, "fronts.jinja", scripts=("fronts.js",)),
         Section("maps", "Maps", study.maps, "drawings.jinja", scripts=("fronts.js",)),
-        Section("designs", "Designs", study.designs, "designs.jinja", ("stacks.js", "designs.js"), ("stack_bars.css",)),
+        Section("designs", "Designs", study.designs, "designs.jinja", (_SLIDERS, "designs.js"), ("stack_bars.css",)),
     ),
 }
 
@@ -234,7 +235,7 @@ def _without_end(values: list[Any], nothing: Any) -> list[Any]:
 
 MOST_PANELS = 8  # of one line; an unrolled loop has hundreds
 _STYLES = ("base.css", "layout.css", "parts.css")
-_SCRIPTS = ("core.js", "tabs.js", "keys.js")
+_SCRIPTS = ("core.js", "figures.js", "tabs.js", "keys.js")
 
 
 def checked_page(document: dict[str, Any], place: str) -> str:

@@ -1,4 +1,4 @@
-// What all scripts of a page share: its document, its state in the URL's hash, small helpers, and the tip.
+// What all scripts of a page share: its document, its state in the URL's hash, helpers, and the tip.
 W.document = JSON.parse(document.getElementById("document").textContent);
 // rows of code come as a table: names once, nulls at the end left out, and without what follows from the stack
 for (const [name, view] of Object.entries(W.document.code || {})) {
@@ -79,16 +79,6 @@ W.tip = (target, lines) => {
   tip.style.left = left + "px";
   tip.style.top = (below ? box.bottom + 8 : Math.max(4, box.top - own.height - 8)) + "px";
 };
-
-W.number = (value) => {
-  if (value === 0) return "0";
-  const size = Math.abs(value);
-  if (size >= 1e15 || size < 1e-4) return value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2");
-  const digits = Math.max(0, 2 - Number(value.toExponential(2).split("e")[1]));  // rounded first: 0.9996 is 1.00
-  return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-};
-W.whole = (value) => Math.round(value).toLocaleString("en-US");
-W.percent = (share) => (100 * share).toFixed(1) + " %";
 
 W.start = () => {
   W.state = W.read();

@@ -1,7 +1,12 @@
 // The table of designs: sorted by any column, a page at a time, the chosen design's stacks above it.
 W.part(() => {
+  // base64 of little-endian float32 as numbers
+  const floats = (text) => {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)), view = new DataView(bytes.buffer);
+    return Float32Array.from({ length: bytes.length / 4 }, (_, at) => view.getFloat32(4 * at, true));
+  };
   const data = W.document.designs, texts = JSON.parse(W.find("key-texts").textContent), page = 100;
-  const stacks = W.floats(data.stacks), table = W.find("design-table"), body = table.tBodies[0], count = data.design.length;
+  const stacks = floats(data.stacks), table = W.find("design-table"), body = table.tBodies[0], count = data.design.length;
   const width = data.components.length, kernels = data.kernels.length;
   const heads = W.all("thead th", table), placeOf = new Map(data.design.map((design, place) => [String(design), place]));
   const column = (name) => {
@@ -40,10 +45,12 @@ W.part(() => {
     }
     const rows = data.kernels.map((name, kernel) => {
       const parts = partsOf(place, kernel), cpi = Object.values(parts).reduce((sum, part) => sum + part, 0);
-      return { name, parts, text: `${W.number(cpi)} CPI, ${W.number(1e6 * data.seconds[kernel][place])} us` };
+      return { label: name, cells: [W.number(cpi), W.duration(data.seconds[kernel][place])], stack: parts, length: cpi };
     });
     const keys = Object.keys(data.keys).map((key) => `${key}=${keyText(key, data.keys[key][place])}`).join(", ");
-    holder.replaceChildren(W.make("h3", {}, `Design ${data.design[place]}`), W.make("p", {}, keys), W.stacks(rows));
+    const stacks = W.make("div");
+    holder.replaceChildren(W.make("h3", {}, `Design ${data.design[place]}`), W.make("p", {}, keys), stacks);
+    W.stacks(stacks, "CPI stacks; the length of a bar is CPI", ["kernel", "CPI", "time"], rows);
   };
   for (const head of heads) {
     const button = W.make("button", { type: "button", class: "sorter" }, head.textContent);
