@@ -8,6 +8,7 @@ from emulator_launch import launch, ptx
 from hopper_launch import LANES, hopper, run
 
 from warpsight.base.errors import LaunchFault, UnsupportedError
+from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.unit
 RNG = np.random.default_rng(5)
@@ -198,3 +199,24 @@ def test_access_that_is_not_allowed_faults(access: str, problem: str) -> None:
 def test_access_that_has_no_meaning_is_refused(access: str) -> None:
     with pytest.raises(UnsupportedError, match=access.split(maxsplit=1)[0]):
         launch(ptx(access + "\nret;", ".param .u64 out, .param .u64 in", ".const .u32 c;"), "k", 1, 32, [np.zeros(32), np.zeros(1)])
+
+
+ROWS = """
+extern "C" __global__ void rows(char* a, short* b, float* c, float2* d, float4* e) {
+    __shared__ float4 tile[40];
+    int at = threadIdx.y * 24 + threadIdx.x, way = 20 * threadIdx.y + threadIdx.x;
+    tile[way] = e[at];
+    __syncthreads();
+    a[at + 64] = a[at]; b[at + 64] = b[at]; c[at + 64] = c[at]; d[at + 64] = d[at]; e[at + 64] = tile[way];
+}
+"""
+
+
+def test_rows_of_16_lanes_move_their_bytes_of_each_size() -> None:
+    arrays = [RNG.integers(0, 256, (128, size)).astype(np.uint8) for size in (1, 2, 4, 8, 16)]
+    wanted = [array.copy() for array in arrays]
+    for array in wanted:
+        array[64:80], array[88:104] = array[0:16], array[24:40]
+    launch(load_source(ROWS), "rows", 1, (16, 2), arrays)
+    for got, array in zip(arrays, wanted, strict=True):
+        np.testing.assert_array_equal(got, array)

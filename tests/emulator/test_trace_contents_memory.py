@@ -55,6 +55,11 @@ PATTERNS: dict[str, Callable[[int], np.ndarray]] = {
     "one lane": lambda size: np.where(LANES == 17, 512, OFF),
     "no lane": lambda size: LANES * 0 + OFF,
     "pairs far apart": lambda size: LANES // 2 * 448,
+    "rows of 16": lambda size: LANES % 16 * size + LANES // 16 * 1024,
+    "rows of 16 that overlap": lambda size: LANES % 16 * size + LANES // 16 * 4 * size,
+    "rows of 16, the second first": lambda size: LANES % 16 * size + (1 - LANES // 16) * 1024,
+    "the first 20 lanes": lambda size: np.where(LANES < 20, LANES * 2 * size, OFF),
+    "two lanes": lambda size: np.where(LANES % 15 == 3, 2048 - 64 * LANES, OFF),
 }
 
 

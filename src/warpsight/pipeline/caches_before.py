@@ -112,26 +112,45 @@ def _arrays_key(*arrays: npt.NDArray[Any]) -> str:
 
 # -- Misses of a launch that begins in a state.
 
+_MOST_WAITING = 4096  # messages of copies: a bound for the memory that they take
+
+
 class CarriedL2:
-    """The L2 of `gpu` from one launch of a program to the next, empty at first."""
+    """The L2 of `gpu` from one launch of a program to the next, empty at first.
+
+    Copies and fills pass through it together, in order, when it is next read: programs copy a few bytes between many launches, of
+    which few are predicted, and each pass takes as long as the L2 is large.
+    """
 
     def __init__(self, gpu: GpuSpec) -> None:
-        self._gpu, self.lines, self._key = gpu, empty_l2(gpu), ""
+        self._gpu, self._lines, self._key = gpu, empty_l2(gpu), ""
+        self._waiting: list[npt.NDArray[np.int64]] = []
+
+    @property
+    def lines(self) -> L2Lines:
+        """What it holds."""
+        if self._waiting:
+            self.becomes(touch(self._lines, self._gpu, np.concatenate(self._waiting)))
+        return self._lines
 
     @property
     def key(self) -> str:
         """A hash of what it holds."""
-        self._key = self._key or l2_key(self.lines)
+        lines = self.lines
+        self._key = self._key or l2_key(lines)
         return self._key
 
     def becomes(self, lines: L2Lines, key: str = "") -> None:
         """From now on it holds `lines`, whose hash is `key` if that is known."""
-        self.lines, self._key = lines, key
+        self._lines, self._key = lines, key
+        self._waiting.clear()
 
     def touch(self, rows: npt.NDArray[np.int64]) -> None:
         """Copies and fills of the program have touched memory, as `caches.exact.between.touch` takes it."""
         if len(rows):
-            self.becomes(touch(self.lines, self._gpu, rows))
+            self._waiting.append(rows)
+        if len(self._waiting) == _MOST_WAITING:
+            _ = self.lines
 
     def misses(self, simulation: CacheSimulation) -> MissProfile:
         """The misses of the next launch."""

@@ -6,7 +6,7 @@ gathers or scatters, one per shape of access.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,7 +102,7 @@ def global_access(frame: Frame, addresses: Value, access: Access, site: Value) -
     straight = builder.and_(straight, builder.icmp_signed(">=", room, I64(0)))
 
     def move() -> list[Value]:
-        values = _move_straight(frame, builder.inttoptr(builder.add(first, frame.slot(Slot.ARENA_DELTA)), PTR), access)
+        values = _move_straight(frame, [builder.add(first, frame.slot(Slot.ARENA_DELTA))], access)
         if access.record:
             sector, end = builder.lshr(first, I64(5)), builder.lshr(builder.add(first, I64(size * WARP - 1)), I64(5))
             emit_sector_run(frame, sector, builder.trunc(builder.add(builder.sub(end, sector), I64(1)), I32))
@@ -231,7 +231,7 @@ def shared_access(frame: Frame, offsets: Value, access: Access, site: Value) -> 
     straight = builder.and_(straight, fits)
 
     def move() -> list[Value]:
-        values = _move_straight(frame, builder.inttoptr(builder.add(frame.slot(Slot.SHARED_PTR), wide), PTR), access)
+        values = _move_straight(frame, [builder.add(frame.slot(Slot.SHARED_PTR), wide)], access)
         emit_event_byte(frame, I32(max(1, size // 4)))
         return values
 
@@ -409,19 +409,22 @@ def private_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Va
 # -- moving the data ---------------------------------------------------------------------------------------------------------
 
 
-def _move_straight(frame: Frame, pointer: Value, access: Access) -> list[Value]:
-    """All lanes, consecutive: one wide load or store; several elements per lane are (de)interleaved."""
+def _move_straight(frame: Frame, starts: Sequence[Value], access: Access) -> list[Value]:
+    """All lanes, consecutive from the host address `starts[0]` on, or each half of them from one of two: a wide load or store for
+    each. Several elements per lane are (de)interleaved.
+    """
     builder, count = frame.builder, access.count
     if not frame.moves:
         return access.nothing()
-    total = ir.VectorType(access.element, WARP * count)
+    elements = WARP * count // len(starts)
+    pointers = [builder.inttoptr(start, PTR) for start in starts]
     if access.values is None:
-        whole = load_as(builder, pointer, total, 1)
-        if count == 1:
-            return [whole]
-        undefined = ir.Constant(total, ir.Undefined)
+        parts = [load_as(builder, pointer, ir.VectorType(access.element, elements), 1) for pointer in pointers]
+        second = parts[1] if len(parts) == 2 else ir.Constant(parts[0].type, ir.Undefined)
         orders = ([count * lane + k for lane in range(WARP)] for k in range(count))
-        return [builder.shuffle_vector(whole, undefined, ir.Constant(vector(I32), order)) for order in orders]
+        if parts[0].type == vector(access.element) and count == 1:
+            return parts
+        return [builder.shuffle_vector(parts[0], second, ir.Constant(vector(I32), order)) for order in orders]
     whole = access.values[0]
     for k in range(1, count):  # concatenate: both sides of a shuffle must be equally long, so stretch the new one first
         stretched = _shuffle(frame, access.values[k], [lane if lane < WARP else 0 for lane in range(WARP * k)])
@@ -429,7 +432,9 @@ def _move_straight(frame: Frame, pointer: Value, access: Access) -> list[Value]:
         whole = builder.shuffle_vector(whole, stretched, ir.Constant(ir.VectorType(I32, lanes), list(range(lanes))))
     if count > 1:
         whole = _shuffle(frame, whole, [k * WARP + lane for lane in range(WARP) for k in range(count)])
-    store_as(builder, whole, pointer, 1)
+    for k, pointer in enumerate(pointers):
+        part = whole if len(pointers) == 1 else _shuffle(frame, whole, [k * elements + place for place in range(elements)])
+        store_as(builder, part, pointer, 1)
     return []
 
 
@@ -439,12 +444,28 @@ def _shuffle(frame: Frame, value: Value, order: list[int]) -> Value:
 
 
 def _move_scattered(frame: Frame, space: str, host: Value, addresses: Value, access: Access) -> list[Value]:
-    """Masked gather or scatter at <32 x i64> host addresses."""
-    builder, reads = frame.builder, not access.writes
+    """Any lanes at <32 x i64> host addresses, which have been checked."""
     if not frame.moves:
         return access.nothing()
-    note_access(frame, space, host, addresses, access.element_bytes, access.count, reads=reads,
+    note_access(frame, space, host, addresses, access.element_bytes, access.count, reads=not access.writes,
                 writes=access.writes, values=access.values or ())
+    if frame.checks or space == "local":
+        return _move_lanes(frame, host, access)
+    # Blocks 16 threads wide have two rows in a warp.
+    builder, half = frame.builder, WARP // 2
+    firsts = _shuffle(frame, host, [0] * half + [half] * half)
+    rows = builder.add(firsts, ir.Constant(host.type, [access.size * (lane % half) for lane in range(WARP)]))
+    in_rows = builder.and_(lanes_to_mask(builder, builder.icmp_signed("==", host, rows)), frame.active_mask)
+
+    def move() -> list[Value]:
+        return _move_straight(frame, [builder.extract_element(host, I32(lane)) for lane in (0, half)], access)
+
+    return _either(frame, builder.icmp_signed("==", in_rows, FULL), move, lambda: _move_lanes(frame, host, access))
+
+
+def _move_lanes(frame: Frame, host: Value, access: Access) -> list[Value]:
+    """Masked gather or scatter."""
+    builder = frame.builder
     values = []
     for k in range(access.count):
         shifted = builder.add(host, splat_constant(I64, k * access.element_bytes)) if k else host

@@ -5,13 +5,16 @@ They are the slow paths: each loops over lanes. All take the context first.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 
-from warpsight.emulator.codegen.frame import record_fault
+from warpsight.emulator.codegen.frame import Frame, record_fault
 from warpsight.emulator.codegen.lanes import (
+    I1,
     I32,
     I64,
     PTR,
@@ -56,6 +59,29 @@ def until_no_lane_is_left(builder: Builder, mask: Value, serve: Callable[[Builde
         return builder.and_(left, builder.not_(served)), following
 
     return loop(builder, [mask, I32(0)], lambda left, _: builder.icmp_signed("!=", left, I32(0)), serve_some)[1]
+
+
+@functools.cache
+def _has_wide_permutes() -> bool:
+    return bool(llvm.get_host_cpu_features().get("avx512f"))
+
+
+def permuted(frame: Frame, values: Value, sources: Value) -> Value:
+    """Of <32 x i32> `values` in each lane that of the lane in `sources`, <32 x i32> below 32."""
+    builder, half = frame.builder, WARP // 2
+    if not _has_wide_permutes():  # by way of memory
+        base = splat(builder, builder.ptrtoint(at(builder, frame.spill(values, "permuted"), 0), I64))
+        offsets = builder.shl(builder.zext(sources, vector(I64)), splat_constant(I64, 2))
+        return gather(builder, builder.inttoptr(builder.add(base, offsets), vector(PTR)), splat_constant(I1, 1), I32)
+    kind, undefined = ir.VectorType(I32, half), ir.Constant(values.type, ir.Undefined)
+    function = intrinsic(builder.module, "llvm.x86.avx512.vpermi2var.d.512", kind, [kind] * 3)
+
+    def part(whole: Value, first: int) -> Value:
+        return builder.shuffle_vector(whole, undefined, ir.Constant(kind, list(range(first, first + half))))
+
+    low, high = part(values, 0), part(values, half)
+    results = [builder.call(function, [low, part(sources, first), high]) for first in (0, half)]
+    return builder.shuffle_vector(*results, ir.Constant(vector(I32), list(range(WARP))))
 
 
 def _element(builder: Builder, pointer: Value, lane: Value, kind: Any, size: int) -> Value:
@@ -177,10 +203,14 @@ def _search(builder: Builder, address: Value, size: Value, write: Value, fail: A
     return start, end
 
 
+_FEW_LANES = 6  # so many rounds of one lane each take as long as the comparison of all pairs
+
+
 def scattered_sectors(module: ir.Module) -> ir.Function:
     """`i32 sectors(context, numbers, mask)`: append the distinct sectors of the active lanes, in lane order; returns how many.
 
-    A lane is a duplicate when an active lane before it has the same sector: each pair of lanes is compared once, 32 at a time.
+    Three cases are faster than the general one: one sector for all; few lanes, which are visited one by one; and numbers that never
+    fall from lane to lane, where equal ones are neighbours.
     """
     lanes32 = vector(I32)
     function, fresh = internal_function(module, "scattered_sectors", I32, [PTR, lanes32, I32])
@@ -188,28 +218,49 @@ def scattered_sectors(module: ir.Module) -> ir.Function:
         return function
     context, numbers, mask = function.args
     builder = ir.IRBuilder(function.append_basic_block())
+    scratch = builder.alloca(lanes32)
+    scratch.align = 64
     pointer = at(builder, context, 8 * Slot.SECTOR_CURSOR)
     cursor = load_as(builder, pointer, PTR, 8)
+
+    def end(count: Value) -> None:
+        store_as(builder, at(builder, cursor, builder.zext(builder.shl(count, I32(2)), I64)), pointer, 8)
+        builder.ret(count)
+
     first = builder.extract_element(numbers, builder.and_(trailing_zeros(builder, mask), I32(31)))
     alike = lanes_to_mask(builder, builder.icmp_signed("==", numbers, splat(builder, first)))
-    same = builder.icmp_signed("==", builder.and_(mask, builder.not_(alike)), I32(0))
-    with builder.if_then(same):  # one sector, or none when no lane is active
-        some = builder.zext(builder.icmp_signed("!=", mask, I32(0)), I32)
+    with builder.if_then(builder.icmp_signed("==", builder.and_(mask, builder.not_(alike)), I32(0))):
         store_as(builder, first, cursor, 4)
-        store_as(builder, at(builder, cursor, builder.zext(builder.shl(some, I32(2)), I64)), pointer, 8)
-        builder.ret(some)
+        end(builder.zext(builder.icmp_signed("!=", mask, I32(0)), I32))  # none when no lane is active
+    with builder.if_then(builder.icmp_unsigned("<=", population(builder, mask), I32(_FEW_LANES))):
+        store_as(builder, numbers, scratch, 64)
+
+        def serve(inner: Builder, left: Value, count: Value) -> tuple[Value, Value]:
+            number = _element(inner, scratch, trailing_zeros(inner, left), I32, 4)
+            store_as(inner, number, at(inner, cursor, inner.zext(inner.shl(count, I32(2)), I64)), 4)
+            return lanes_to_mask(inner, inner.icmp_signed("==", numbers, splat(inner, number))), inner.add(count, I32(1))
+
+        end(until_no_lane_is_left(builder, mask, serve))
+
+    def before(values: Value, order: list[int]) -> Value:
+        return builder.shuffle_vector(values, ir.Constant(lanes32, ir.Undefined), ir.Constant(lanes32, order))
+
+    # Lanes that are off behind the last active one are no obstacle.
+    held = builder.select(mask_to_lanes(builder, mask), numbers, splat_constant(I32, -1))
+    previous = before(held, [0, *range(WARP - 1)])
+    falls = lanes_to_mask(builder, builder.icmp_unsigned("<", held, previous))
+    equal = builder.and_(lanes_to_mask(builder, builder.icmp_signed("==", held, previous)), builder.shl(mask, I32(1)))
+    with builder.if_then(builder.icmp_signed("==", falls, I32(0))):
+        kept = builder.and_(mask, builder.not_(equal))
+        compress_store(builder, numbers, cursor, kept)
+        end(population(builder, kept))
     duplicate: Value = I32(0)
-    undefined = ir.Constant(lanes32, ir.Undefined)
-    for distance in range(1, WARP):
-        order = ir.Constant(lanes32, [(lane - distance) % WARP for lane in range(WARP)])
-        before = builder.shuffle_vector(numbers, undefined, order)
-        same = lanes_to_mask(builder, builder.icmp_signed("==", numbers, before))
-        duplicate = builder.or_(duplicate, builder.and_(same, builder.shl(mask, I32(distance))))
+    for distance in range(1, WARP):  # each pair of lanes once, 32 at a time
+        same = builder.icmp_signed("==", numbers, before(numbers, [(lane - distance) % WARP for lane in range(WARP)]))
+        duplicate = builder.or_(duplicate, builder.and_(lanes_to_mask(builder, same), builder.shl(mask, I32(distance))))
     kept = builder.and_(mask, builder.not_(duplicate))
-    compress_store(builder, numbers, cursor, mask_to_lanes(builder, kept))
-    count = population(builder, kept)
-    store_as(builder, at(builder, cursor, builder.zext(builder.shl(count, I32(2)), I64)), pointer, 8)
-    builder.ret(count)
+    compress_store(builder, numbers, cursor, kept)
+    end(population(builder, kept))
     return function
 
 

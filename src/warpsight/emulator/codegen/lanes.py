@@ -131,11 +131,21 @@ def scatter(builder: Builder, values: Value, pointers: Value, mask: Value) -> No
 
 
 def compress_store(builder: Builder, values: Value, pointer: Value, mask: Value) -> None:
-    """Store the lanes of `mask` next to each other at `pointer`."""
-    kind = values.type
-    name = f"llvm.masked.compressstore.{vector_suffix(kind)}"
-    function = intrinsic(builder.module, name, ir.VoidType(), [kind, PTR, vector(I1)])
-    builder.call(function, [values, pointer, mask])
+    """Store the <32 x i32> lanes of an i32 mask next to each other at `pointer`, and anything up to 32 lanes behind them.
+
+    They are compressed in registers, 16 at a time: compressing into memory takes over 100 cycles on some processors.
+    """
+    kind, half = ir.VectorType(I32, WARP // 2), WARP // 2
+    arguments = [kind, ir.VectorType(I1, half), kind]
+    function = intrinsic(builder.module, f"llvm.experimental.vector.compress.v{half}i32", kind, arguments)
+    undefined, place = ir.Constant(values.type, ir.Undefined), pointer
+    for first in (0, half):
+        lanes = ir.Constant(ir.VectorType(I32, half), list(range(first, first + half)))
+        part = builder.shuffle_vector(values, undefined, lanes)
+        chosen = builder.trunc(builder.lshr(mask, I32(first)), ir.IntType(half))
+        wanted = builder.bitcast(chosen, arguments[1])
+        store_as(builder, builder.call(function, [part, wanted, ir.Constant(kind, ir.Undefined)]), place, 4)
+        place = at(builder, pointer, builder.zext(builder.shl(population(builder, builder.zext(chosen, I32)), I32(2)), I64))
 
 
 def population(builder: Builder, mask: Value) -> Value:

@@ -7,18 +7,15 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.helpers import for_each_lane
+from warpsight.emulator.codegen.helpers import for_each_lane, permuted
 from warpsight.emulator.codegen.lanes import (
     F32,
-    I1,
     I32,
     I64,
     IOTA32,
-    PTR,
     Value,
     at,
     call_same,
-    gather,
     is_signed,
     lanes_to_mask,
     load_as,
@@ -123,10 +120,7 @@ def shuffle(
     # PTX leaves undefined what a lane that does not execute the shuffle gives. Here it gives 0: reduce7 of NVIDIA's samples, which
     # sums eight lanes with a mask of eight and offsets up to 16, is right only so.
     value = builder.select(emitter.active, value, splat_constant(I32, 0))
-    scratch = emitter.spill(value, "shuffled")
-    base = splat(builder, builder.ptrtoint(at(builder, scratch, 0), I64))
-    offsets = builder.shl(builder.zext(builder.and_(source, five), vector(I64)), splat_constant(I64, 2))
-    moved = gather(builder, builder.inttoptr(builder.add(base, offsets), vector(PTR)), splat_constant(I1, 1), I32)
+    moved = permuted(emitter, value, builder.and_(source, five))
     return moved, valid
 
 
