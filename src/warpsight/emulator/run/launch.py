@@ -152,7 +152,7 @@ def prepare_kernel(
                 refuse_missing(function, source.target.partition(",")[0], source.path)
                 symbols, text, instructions, target = SymbolTable(module, function, global_base), source.ptx, PTX, source.target
             else:
-                code = machine_code(source, architecture, assembler)
+                code = machine_code(source, architecture, assembler, kernel)
                 function = code.function(kernel)
                 symbols = NativeSymbolTable(module, function, code.image(kernel), global_base)
                 text, instructions, target = f"{source.identity}\0{code.text}", SASS, code.architecture.real
