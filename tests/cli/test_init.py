@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,16 @@ def test_kernels_of_a_large_file_are_listed_and_chosen_by_pattern(tmp_path: Path
     assert_one_error(run(capsys, "init", path, "--kernel", "*l21?"), 2, "may mean 3 kernels: kernel210, kernel211, kernel212")
     words = ("predict", path, "--kernel", "*212", "--grid", "1", "--block", "1", "--arg", "f32[1]:zeros", "--json")
     assert json.loads(run(capsys, *words).out)["kernel"] == "kernel212"
+
+
+def test_command_after_a_list_compiles_as_the_list_did(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "one.cu"
+    path.write_text("template <int n> concept small = n < 9;\n__global__ void one(float* x) { x[0] = small<SIZE>; }\n")
+    options = ("-DSIZE=4", "-std=c++20", "-I", str(tmp_path))
+    last = run(capsys, "init", path, "--list", *options).out.rstrip().splitlines()[-1]
+    words = shlex.split(last.removeprefix("next: warpsight "), comments=True)
+    assert words == ["init", str(path), *options, "--kernel", "one"]
+    assert run(capsys, *words, "-o", str(tmp_path / "one.yaml")).code == 0
 
 
 def test_ptx_has_types_without_names(tmp_path: Path, capsys: Capture) -> None:

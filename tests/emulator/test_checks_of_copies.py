@@ -139,7 +139,7 @@ def test_a_tensor_store_is_waited_for_before_its_box_is_written_again() -> None:
 def test_bulk_copies_past_an_array_are_findings(native: bool) -> None:
     data, out = np.arange(250, dtype=I32), np.zeros(256, I32)
     findings = found_in("pipeline", 1, 160, data, out, 2, 2, 0, native=native, checks=frozenset({MEMCHECK}))
-    assert [(f.kind, f.site and f.site.line) for f in findings] == [("out-of-bounds", 17)]
+    assert [(f.kind, f.site and f.site.line, f.bytes) for f in findings] == [("out-of-bounds", 17, 512)]
 
 
 def on_a_matrix(text: str, blocks: int, checks: frozenset[str], *, rows: int = 16, native: bool = False, cluster: int = 1,

@@ -54,3 +54,60 @@ def test_sums_and_comparisons_of_register_pairs_are_those_of_64_bits(gpu: str, t
     expected = (x < before[8:40]) + 2 * (y < b[8:40]) + 4 * (x == y.view(np.int64)) + 8 * (x > 5) + 16 * (y <= 5)
     assert (results == expected).all()
     assert (a[32:] == k - x + y.view(np.int64)).all()
+
+
+PAIRS = """\
+.version 8.7
+.target sm_100
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out, .param .b64 pair, .param .f32 one)
+{
+ .reg .b64 %q<24>; .reg .b32 %r<2>; .reg .f32 %f<5>;
+ ld.param.u64 %q0, [in]; ld.param.u64 %q1, [out]; ld.param.b64 %q2, [pair]; ld.param.f32 %f0, [one];
+ mov.u32 %r0, %tid.x; mul.wide.u32 %q3, %r0, 8; add.s64 %q0, %q0, %q3; add.s64 %q1, %q1, %q3;
+ ld.global.b64 %q4, [%q0]; ld.global.b64 %q5, [%q0+256]; ld.global.f32 %f1, [%q0];
+ mov.b64 %q6, {%f1, %f1}; mov.b64 %q7, {%f0, %f0}; mov.b64 %q8, 0x400000003f800000; mov.b64 %q9, 0x3f0000003f000000;
+ add.f32x2 %q10, %q4, %q5;
+ sub.f32x2 %q11, %q10, %q6;
+ mul.rz.ftz.f32x2 %q12, %q4, %q9;
+ fma.rn.f32x2 %q13, %q4, %q8, %q6;
+ fma.rn.ftz.f32x2 %q14, %q5, %q2, %q7;
+ mov.b64 {%f2, %f3}, %q13; mov.b64 %q15, {%f3, %f2};
+ sub.f32x2 %q16, %q13, %q15;
+ mov.b64 %q18, 0x0000000100000001; add.rp.f32x2 %q17, %q4, %q18;
+ st.global.b64 [%q1], %q10; st.global.b64 [%q1+256], %q11; st.global.b64 [%q1+512], %q12; st.global.b64 [%q1+768], %q13;
+ st.global.b64 [%q1+1024], %q14; st.global.b64 [%q1+1280], %q16; st.global.b64 [%q1+1536], %q17;
+ ret;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_arithmetic_of_two_singles_works_on_each_half(level: str) -> None:
+    values = np.random.default_rng(2).integers(-99, 99, (2, 32, 2)).astype(np.float32) / 8  # sums and products are exact
+    values[0, 3] = 3e-39, -1.5  # a denormal, whose half is flushed to zero
+    out = np.zeros((7, 32, 2), np.float32)
+    pair = np.array([2, -0.5], np.float32).view(np.uint64)[0]
+    warpsight.trace(PAIRS, "k", grid=1, block=32, args=[values, out, pair, np.float32(0.25)], gpu="b200", level=level)
+    a, b = values
+    low = a[:, :1]  # of both halves, in place of a pair
+    halved = a * np.float32(0.5)
+    halved[3, 0] = 0
+    product = a * np.array([1, 2], np.float32) + low
+    scaled = b * np.array([2, -0.5], np.float32) + np.float32(0.25)
+    expected = [a + b, a + b - low, halved, product, scaled, product - product[:, ::-1]]
+    np.testing.assert_array_equal(out[:6], expected)
+    upward = np.nextafter(a, np.float32(np.inf))
+    upward[a == 0] = np.float32(1e-45)
+    np.testing.assert_array_equal(out[6], upward)
+
+
+def test_listing_names_both_registers_of_two_singles() -> None:
+    arguments = [np.zeros(128, np.float32), np.zeros(448, np.float32), 0, 0.0]
+    trace = warpsight.trace(PAIRS, "k", grid=1, block=32, args=arguments, gpu="b200")
+    pairs = [i for i in trace.instructions if i.opcode.startswith(("FADD2", "FMUL2", "FFMA2"))]
+    assert len(pairs) == 7
+    assert all(len(i.destinations) == 2 and i.op_class == "fp32" for i in pairs)
+    assert [len(i.sources) for i in pairs if i.opcode.startswith("FMUL2")] == [2]  # a pair and a number
+    # A pair and a number, a pair and the same with its halves exchanged, a pair and a single for both, two pairs.
+    assert sorted(len(i.sources) for i in pairs if i.opcode.startswith("FADD2")) == [2, 2, 3, 4]

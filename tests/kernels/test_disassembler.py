@@ -45,6 +45,30 @@ def test_each_instruction_knows_its_line_of_the_ptx(source: KernelSource) -> Non
     assert lines["LDG"] == "ld.global.u32" and lines["STG"] == "st.global.u32" and lines["IMAD"] == "mul.lo.s32"
 
 
+def test_listing_for_a_kernel_has_its_code_and_that_of_functions_but_no_other_kernels() -> None:
+    kernels = "".join(
+        f"""
+.visible .entry {name}(.param .u64 p)
+{{
+	.reg .b32 %r<3>;
+	.reg .b64 %rd<2>;
+	ld.param.u64 %rd1, [p];
+	ld.global.u32 %r1, [%rd1];
+	{{ .param .b32 a; .param .b32 r; st.param.b32 [a], %r1; call (r), f, (a); ld.param.b32 %r2, [r]; }}
+	st.global.u32 [%rd1], %r2;
+	ret;
+}}
+""" for name in ("first", "second")
+    )
+    body = ".reg .b32 %r<2>; ld.param.b32 %r1, [a]; st.param.b32 [r], %r1; ret;"
+    function = f".visible .func (.param .b32 r) f(.param .b32 a)\n{{ {body} }}\n"
+    source = load_source(PTX.partition(".const")[0] + function + kernels, name="two.ptx")
+    whole, own = (machine_code(source, parse_architecture(80), (), kernel) for kernel in ("", "second"))
+    assert sorted(whole.sections) == ["f", "first", "second"]
+    assert sorted(own.sections) == ["f", "second"]
+    assert [i.text for i in own.function("second").instructions] == [i.text for i in whole.function("second").instructions]
+
+
 def test_line_marks_move_no_line() -> None:
     marked = with_lines(PTX)
     assert len(marked.splitlines()) == len(PTX.splitlines()) + 1  # the file that the mark names, at the end

@@ -17,7 +17,7 @@ from warpsight.kernels.launch_file import read_launch_file
 from warpsight.kernels.launch_template import LaunchTemplate, launch_template
 from warpsight.kernels.mangling import base_name, display_name
 from warpsight.kernels.sources import find_kernel, kernels_like, load_source, source_texts
-from warpsight.reports.next_step import line
+from warpsight.reports.next_step import command_after, line
 from warpsight.reports.terminal import Column, aligned, counted
 
 EXAMPLES = """\
@@ -62,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
         columns = [Column("kernel", [row["kernel"] for row in rows], left=True),
                    Column("parameters", [row["parameters"] for row in rows], left=True)]  # fmt: skip
         first = rows[0]["kernel"] if rows else "NAME"
-        print_answer("\n".join(aligned(columns)), line(["init", arguments.path, "--kernel", first], "write a launch file for one"))
+        own, flags = ("--kernel", "-o", "--output"), ("--list", "--force")
+        write = command_after("init", arguments.command_line, without=own, flags=flags, added=("--kernel", first))
+        print_answer("\n".join(aligned(columns)), f"next: {write}   # write a launch file for one")
         return 0
     kernel = find_kernel(source, arguments.kernel)
     template = launch_template(source, kernel, source_texts(arguments.path, folders))

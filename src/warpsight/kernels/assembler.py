@@ -161,15 +161,17 @@ def disassembler_path() -> Path:
     raise MissingLibraryError(f"{_DISASSEMBLER}, NVIDIA's disassembler, is not installed", remedy=remedy)
 
 
-def disassemble(cubin: bytes, path: str, *, source_lines: bool = False) -> str:
+def disassemble(cubin: bytes, path: str, *, source_lines: bool = False, functions: Sequence[int] = ()) -> str:
     """The listing of machine code, with encodings and lines of the PTX text; kept on disk. `path` names it in messages.
 
-    With `source_lines` it also has the lines of the source that the code's own line information names.
+    With `source_lines` it also has the lines of the source that the code's own line information names. `functions` are the numbers
+    of the symbols whose code is wanted, all if there are none: a library with hundreds of kernels would take minutes.
 
     Raises MissingLibraryError, and CompileError when the disassembler refuses it.
     """
     program = disassembler_path()
     options = ["-c", "-hex", "-gp", *(["-gi"] if source_lines else [])]
+    options += ["-fun", ",".join(map(str, functions))] if functions else []
     key = diskcache.content_key("1", libraries.identity(program), *options, cubin)
     if stored := diskcache.get(_CACHE_KIND, key):
         return stored.decode()

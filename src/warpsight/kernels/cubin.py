@@ -256,6 +256,17 @@ def _variables(elf: Cubin) -> Iterator[Variable]:
                 yield Variable(symbol.name, "global", "b8", symbol.size, max(section.align, 1), False, first, inside)
 
 
+def code_of_kernel(data: bytes, kernel: str, place: str = _PLACE) -> tuple[int, ...]:
+    """The symbols of a kernel (mangled name) and of the functions outside of kernels, which it may call. Raises FormatError."""
+    try:
+        symbols = Cubin(data, place).symbols
+    except DAMAGE as error:
+        raise damaged(error, place) from error
+    functions = {number: symbol for number, symbol in enumerate(symbols) if symbol.kind == FUNCTION and symbol.section}
+    kernels = {symbol.section for symbol in functions.values() if symbol.other & _ENTRY}
+    return tuple(n for n, symbol in functions.items() if symbol.name == kernel or symbol.section not in kernels)
+
+
 def embedded_ptx(data: bytes) -> str:
     """The PTX that a cubin with line information was made from, line by line as the disassembler counts them; "" without."""
     elf = Cubin(data)

@@ -11,7 +11,7 @@ from warpsight.isa.ptx.program import Function, Variable
 from warpsight.isa.sass.decode import decode_kernel
 from warpsight.isa.sass.listing import ListedSection, read_listing
 from warpsight.kernels import assembler
-from warpsight.kernels.cubin import KernelImage, kernel_image
+from warpsight.kernels.cubin import KernelImage, code_of_kernel, kernel_image
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.toolkit import Architecture, parse_architecture
 
@@ -87,8 +87,9 @@ UNFUSED = "-Xptxas=-fmad=false"
 """The assembler's option that keeps products and sums apart, which PTX without a rounding modifier lets it fuse."""
 
 
-def machine_code(source: KernelSource, wanted: Architecture, options: tuple[str, ...] = ()) -> MachineCode:
-    """The machine code of `source` for `wanted`; kept on disk by content. `options` are the assembler's.
+def machine_code(source: KernelSource, wanted: Architecture, options: tuple[str, ...] = (), kernel: str = "") -> MachineCode:
+    """The machine code of `source` for `wanted`; kept on disk by content. `options` are the assembler's. With a `kernel` (mangled
+    name) the code of other kernels is left out.
 
     Raises MissingLibraryError where NVIDIA's assembler or disassembler is missing, CompileError where one refuses its input.
     """
@@ -96,6 +97,6 @@ def machine_code(source: KernelSource, wanted: Architecture, options: tuple[str,
     if source.cubin:
         architecture = parse_architecture(source.target)
     cubin = assembler.cubin_of(source, architecture, options)
-    return MachineCode(
-        source, architecture, cubin, assembler.disassemble(cubin, source.path, source_lines=bool(source.cubin)), note
-    )
+    functions = code_of_kernel(cubin, kernel, source.path) if kernel and len(source.module.kernels) > 1 else ()
+    text = assembler.disassemble(cubin, source.path, source_lines=bool(source.cubin), functions=functions)
+    return MachineCode(source, architecture, cubin, text, note)

@@ -31,6 +31,7 @@ from warpsight.emulator.codegen.lanes import (
     mask_to_lanes,
     population,
     scatter,
+    set_slot,
     splat,
     splat_constant,
     store_as,
@@ -118,6 +119,7 @@ def check_lanes(module: ir.Module, *, notes: bool = False) -> ir.Function:
                 at_fault.branch(let_through)
             else:
                 record_fault(at_fault, context, kind, pc, lane, address)
+                set_slot(at_fault, context, Slot.FAULT_BYTES, size)
                 at_fault.ret(I32(1))
 
         with inner.if_then(inner.icmp_signed("!=", inner.and_(address, inner.sub(align, I64(1))), I64(0))):

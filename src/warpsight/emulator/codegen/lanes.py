@@ -42,6 +42,9 @@ def splat_constant(scalar: Any, value: float) -> Value:
 IOTA32 = ir.Constant(vector(I32), list(range(WARP)))
 IOTA64 = ir.Constant(vector(I64), list(range(WARP)))
 ZERO_SHUFFLE = ir.Constant(vector(I32), [0] * WARP)
+# Of a register seen as twice as many lanes of half the width: the lower halves, the upper halves, and both put together again.
+LOW_HALVES, HIGH_HALVES = (ir.Constant(vector(I32), list(range(start, 2 * WARP, 2))) for start in (0, 1))
+INTERLEAVED = ir.Constant(ir.VectorType(I32, 2 * WARP), [WARP * (k % 2) + k // 2 for k in range(2 * WARP)])
 
 
 def splat(builder: Builder, scalar: Value) -> Value:

@@ -49,7 +49,9 @@ class Slot(IntEnum):
         SECTOR_SOFT_END, EVENT_SOFT_END, PATH_SOFT_END,  # the driver returns to Python after the block that passes one
         INSTRUCTIONS,  # warp instructions so far
         POLL_AT,  # instruction count at which native code asks Python whether to go on
-        FAULT_KIND, FAULT_PC, FAULT_LANE, FAULT_ADDRESS, FAULT_WARP, CTAID_X, CTAID_Y, CTAID_Z, NCTAID_X, NCTAID_Y, NCTAID_Z,
+        FAULT_KIND, FAULT_PC, FAULT_LANE, FAULT_ADDRESS, FAULT_WARP,
+        FAULT_BYTES,  # of an access to device memory out of line
+        CTAID_X, CTAID_Y, CTAID_Z, NCTAID_X, NCTAID_Y, NCTAID_Z,
         NTID_X, NTID_Y, NTID_Z,
         BLOCK,  # linear number of the running block
         WARP,  # number of the running warp in its block
@@ -82,7 +84,7 @@ class Slot(IntEnum):
         PRODUCT_PTR,  # for each pc, an int64: the descriptor of a product with tensor memory, plus 1; -1 where it has had several
         TOTAL_SHARED, AGGREGATE_SHARED,  # bytes allocated for the block, without and with those of the system
         COUNT,
-    ) = range(82)  # fmt: skip
+    ) = range(83)  # fmt: skip
 
 
 class Fault(IntEnum):

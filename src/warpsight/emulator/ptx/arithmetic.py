@@ -244,6 +244,8 @@ def _by_type(integer: Typed, floats: Typed, pairs: Handler | None = None) -> Han
     def emit(emitter: Emitter, instruction: Instruction) -> None:
         if floating.is_half(instruction):
             floating.half_arithmetic(emitter, instruction)
+        elif instruction.opcode in ("add", "sub", "mul") and floating.is_pair(instruction):
+            floating.pair_arithmetic(emitter, instruction)
         elif pairs is not None and instruction.modifiers[-1:] in (("u16x2",), ("s16x2",)):
             pairs(emitter, instruction)
         else:

@@ -8,7 +8,19 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import I16, I32, Value, bits_of, is_float, is_signed, scalar_type, splat_constant, vector
+from warpsight.emulator.codegen.lanes import (
+    HIGH_HALVES,
+    I16,
+    I32,
+    LOW_HALVES,
+    Value,
+    bits_of,
+    is_float,
+    is_signed,
+    scalar_type,
+    splat_constant,
+    vector,
+)
 from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx.common import allow, flush_if, kinds_of, operands, the_type, typed_operands, types_of
 from warpsight.emulator.ptx.floating_point import HALF_TYPES, flush_patterns, read_patterns
@@ -21,7 +33,6 @@ _UNORDERED = {"equ": "==", "neu": "!=", "ltu": "<", "leu": "<=", "gtu": ">", "ge
 COMPARISONS = (*_INTEGER, *_UNORDERED, "num", "nan")
 COMBINE = ("and", "or", "xor")
 _UNSIGNED_ONLY = ("lo", "ls", "hi", "hs")
-_HALVES = [ir.Constant(vector(I32), list(range(start, 2 * WARP, 2))) for start in (0, 1)]
 _ONES = {"f32": 0x3F800000, "f16": 0x3C00, "f16x2": 0x3C00, "bf16": 0x3F80, "bf16x2": 0x3F80}
 _SET_TYPES = ("u16", "s16", "u32", "s32", "f32")
 
@@ -77,7 +88,9 @@ def _outcomes(emitter: Emitter, instruction: Instruction, kind: str, sources: tu
             raise emitter.unsupported(f"PTX has no .ftz for .{kind}")
         a, b = (flush_if(emitter, instruction, kind, emitter.read(s, kind)) for s in sources[:2])
         holds = (compare_floats if is_float(kind) else partial(_compare, kind=kind))(emitter, instruction, a=a, b=b)
-    lanes = [holds] if holds.type.count == WARP else [builder.shuffle_vector(holds, holds, half) for half in _HALVES]
+    lanes = [holds]
+    if holds.type.count != WARP:
+        lanes = [builder.shuffle_vector(holds, holds, half) for half in (LOW_HALVES, HIGH_HALVES)]
     return [_combined(emitter, instruction, x, sources[2:]) for x in lanes]
 
 

@@ -13,6 +13,7 @@ from warpsight.emulator.codegen.lanes import (
     I8,
     I16,
     I32,
+    INTERLEAVED,
     Value,
     bits_of,
     call_same,
@@ -32,7 +33,6 @@ from warpsight.isa.ptx.program import Instruction
 _PAIRS = {"f16x2": "f16", "bf16x2": "bf16", "e4m3x2": "e4m3", "e5m2x2": "e5m2"}
 _PACKED = frozenset({"tf32", *_PAIRS})
 _EIGHT = ("e4m3x2", "e5m2x2")
-INTERLEAVED = ir.Constant(ir.VectorType(I32, 2 * WARP), [WARP * (k % 2) + k // 2 for k in range(2 * WARP)])
 _PACKED_INTEGERS = ("u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16")
 
 

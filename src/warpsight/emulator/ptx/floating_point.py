@@ -1,4 +1,4 @@
-"""Floating-point arithmetic: f32 and f64; f16 and bf16, alone and in pairs. The approximations are in `approximations`.
+"""Floating-point arithmetic: f64; f32, f16 and bf16, alone and in pairs. The approximations are in `approximations`.
 
 Which NaN an operation gives the PTX ISA leaves open. Sums and products give the host's: a quieted operand, or for an invalid
 operation the host's default. The canonical one comes of `min`, `max` and conversions, and of f32 also of quotients, roots,
@@ -10,7 +10,22 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import F32, F64, I16, I32, I64, Builder, Value, call_same, scalar_type, splat_constant, vector
+from warpsight.emulator.codegen.lanes import (
+    F32,
+    F64,
+    HIGH_HALVES,
+    I16,
+    I32,
+    I64,
+    INTERLEAVED,
+    LOW_HALVES,
+    Builder,
+    Value,
+    call_same,
+    scalar_type,
+    splat_constant,
+    vector,
+)
 from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx.approximations import approximate, coarse, quotient, reciprocal_root
 from warpsight.emulator.ptx.common import (
@@ -71,10 +86,32 @@ def multiply_add(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     emitter.write(d, finish_sum(emitter, instruction, kind, compute(emitter, instruction, "fma", *values)), kind)
 
 
+def is_pair(instruction: Instruction) -> bool:
+    """Whether an instruction is of two singles in each 64-bit register."""
+    return "f32x2" in instruction.modifiers
+
+
+def pair_arithmetic(emitter: Emitter, instruction: Instruction) -> None:
+    """`add`, `sub`, `mul`, `fma` of f32x2: of the lower singles of 64-bit registers, and of the upper ones."""
+    builder, opcode = emitter.builder, instruction.opcode
+    allow(emitter, instruction, "ftz", *roundings(emitter))
+    if opcode == "fma" and not set(instruction.modifiers) & set(roundings(emitter)):
+        raise emitter.unsupported("PTX wants a rounding here: write fma.rn.f32x2")
+    d, *sources = operands(emitter, instruction, 4 if opcode == "fma" else 3)
+    words = [builder.bitcast(emitter.read(source, "b64"), ir.VectorType(F32, 2 * WARP)) for source in sources]
+    name, results = "fma" if opcode == "fma" else f"f{opcode}", []
+    for half in (LOW_HALVES, HIGH_HALVES):
+        values = [flush_if(emitter, instruction, "f32", builder.shuffle_vector(word, word, half)) for word in words]
+        results.append(finish_sum(emitter, instruction, "f32", compute(emitter, instruction, name, *values)))
+    emitter.write(d, builder.bitcast(builder.shuffle_vector(*results, INTERLEAVED), vector(I64)), "b64")
+
+
 def fma(emitter: Emitter, instruction: Instruction) -> None:
     """`fma` of any float."""
     if is_half(instruction):
         half_arithmetic(emitter, instruction)
+    elif is_pair(instruction):
+        pair_arithmetic(emitter, instruction)
     else:
         multiply_add(emitter, instruction, the_type(emitter, instruction))
 

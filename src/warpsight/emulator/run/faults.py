@@ -18,7 +18,7 @@ from warpsight.emulator.codegen.symbols import STACK_LIMIT, SharedMemory, Symbol
 from warpsight.emulator.run.memory import Allocation, Memory, nearest
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Function, Instruction
-from warpsight.isa.ptx.rules import memory_access
+from warpsight.isa.ptx.rules import memory_access, says_bytes
 from warpsight.kernels.launch import Launch
 from warpsight.kernels.mangling import display_name
 
@@ -439,10 +439,11 @@ def finding_of_fault(error: LaunchFault, scene: FaultScene, record: dict[str, in
         site = Site(error.place, "", details.file, details.line, details.ptx_line, "", details.block, details.thread)
         return Finding(tool, details.kind, error.what, details.kernel, site, remedy=error.remedy)
     site = site_of(scene, record["pc"], record["block"], record["warp"], record["lane"])
-    return _finding(error, site, scene, record["pc"], 1)
+    in_device = record["kind"] in (Fault.OUT_OF_BOUNDS, Fault.READ_ONLY)
+    return _finding(error, site, scene, record["pc"], 1, record["bytes"] if in_device else 0)
 
 
-def _finding(error: WarpsightError, site: Site, scene: FaultScene, pc: int, count: int) -> Finding:
+def _finding(error: WarpsightError, site: Site, scene: FaultScene, pc: int, count: int, moved: int = 0) -> Finding:
     details, access = error.details, memory_access(scene.function.instructions[pc])
     tool = MEMCHECK if details is None else _TOOL_OF_KIND.get(details.kind, MEMCHECK)
     space = "" if access is None else access.space
@@ -453,7 +454,7 @@ def _finding(error: WarpsightError, site: Site, scene: FaultScene, pc: int, coun
     remedy = _UNWRITTEN_DEVICE_MEMORY if (tool, space) == (INITCHECK, "global") else error.remedy
     return Finding(
         tool, "fault" if details is None else details.kind, error.what, scene.name, site, space=space,
-        bytes=0 if access is None else access.bytes_per_lane,
+        bytes=access.bytes_per_lane if access is not None and says_bytes(scene.function.instructions[pc]) else moved,
         address=None if details is None else details.address, allocation="" if details is None else details.allocation,
         distance=None if details is None else details.distance, count=count, remedy=remedy,
     )  # fmt: skip
@@ -475,7 +476,8 @@ def _hazard(row: list[int], scene: FaultScene) -> Finding:
     kind, form = _HAZARDS[row[watcher.KIND]]
     in_device = row[watcher.ADDRESS] >= ARENA_BASE
     near = scene.memory.nearest(row[watcher.ADDRESS]) if in_device else None
-    access = memory_access(scene.function.instructions[row[watcher.PC]])
+    instruction = scene.function.instructions[row[watcher.PC]]
+    access = memory_access(instruction)
     whose = thread_of(block, warp * WARP + first, scene.launch)[2]
     message = f"kernel {scene.name}: {form.format(other=f'{whose} ({other.place})')}"
     remedy = "let the threads wait for each other at a barrier between the two"
@@ -490,7 +492,7 @@ def _hazard(row: list[int], scene: FaultScene) -> Finding:
         remedy = "let the lanes of the warp meet between the two: __syncwarp()"
     return Finding(
         RACECHECK, kind, message, scene.name, site, other, space="global" if in_device else "shared",
-        bytes=0 if access is None else access.bytes_per_lane, address=row[watcher.ADDRESS],
+        bytes=access.bytes_per_lane if access is not None and says_bytes(instruction) else 0, address=row[watcher.ADDRESS],
         allocation="" if near is None else near[0].name, distance=None if near is None else near[1], count=row[watcher.LANES],
         remedy=remedy,
     )  # fmt: skip

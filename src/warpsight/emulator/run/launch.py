@@ -152,7 +152,7 @@ def prepare_kernel(
                 refuse_missing(function, source.target.partition(",")[0], source.path)
                 symbols, text, instructions, target = SymbolTable(module, function, global_base), source.ptx, PTX, source.target
             else:
-                code = machine_code(source, architecture, assembler)
+                code = machine_code(source, architecture, assembler, kernel)
                 function = code.function(kernel)
                 symbols = NativeSymbolTable(module, function, code.image(kernel), global_base)
                 text, instructions, target = f"{source.identity}\0{code.text}", SASS, code.architecture.real
@@ -418,7 +418,8 @@ class Run:
         if kind == Fault.DEADLOCK:
             waiting = find_waiting(worker.residents.states(), self.native.graph)
             return describe_deadlock(waiting, block, self.function, self.name, self.source.path, self.launch)
-        slots = {"pc": Slot.FAULT_PC, "lane": Slot.FAULT_LANE, "address": Slot.FAULT_ADDRESS, "warp": Slot.FAULT_WARP}
+        slots = {"pc": Slot.FAULT_PC, "lane": Slot.FAULT_LANE, "address": Slot.FAULT_ADDRESS, "warp": Slot.FAULT_WARP,
+                 "bytes": Slot.FAULT_BYTES}  # fmt: skip
         record = {name: int(c[slot]) for name, slot in slots.items()}
         self._fault_record = record | {"kind": kind, "block": block, "stack": self.stack_bytes}
         return describe_fault(self._fault_record, self._scene(worker))

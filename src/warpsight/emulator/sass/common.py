@@ -107,12 +107,12 @@ def wide_integer(emitter: Emitter, operand: NativeOperand) -> Value:
     return _with_integer_sign(emitter, operand, join(emitter, raw(emitter, operand), raw(emitter, operand, 1)))
 
 
-def single(emitter: Emitter, operand: NativeOperand) -> Value:
-    """An operand as lanes of f32, its sign applied."""
+def single(emitter: Emitter, operand: NativeOperand, word: int = 0) -> Value:
+    """An operand (word `word` of a wider one) as lanes of f32, its sign applied; an immediate is the same in every word."""
     builder = emitter.builder
     if isinstance(operand, NativeImmediate):
         return builder.bitcast(splat_constant(I32, operand.bits), vector(F32))
-    return _signed(emitter, operand, builder.bitcast(raw(emitter, operand), vector(F32)))
+    return _signed(emitter, operand, builder.bitcast(raw(emitter, operand, word), vector(F32)))
 
 
 def double(emitter: Emitter, operand: NativeOperand) -> Value:

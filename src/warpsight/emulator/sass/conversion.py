@@ -16,6 +16,7 @@ from warpsight.emulator.codegen.lanes import (
     I16,
     I32,
     I64,
+    INTERLEAVED,
     Value,
     bits_of,
     is_signed,
@@ -26,7 +27,6 @@ from warpsight.emulator.codegen.lanes import (
 from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx.common import flush_if
 from warpsight.emulator.ptx.conversion import (
-    INTERLEAVED,
     float_to_float,
     float_to_integer,
     integer_to_float,

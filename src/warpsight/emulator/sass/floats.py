@@ -22,6 +22,7 @@ from warpsight.emulator.ptx.rounding import compute, narrow, widen
 from warpsight.emulator.sass.common import (
     allow,
     double,
+    join,
     native_of,
     predicate,
     set_predicate,
@@ -102,6 +103,50 @@ def fmul(emitter: Emitter, instruction: Instruction) -> None:
 def ffma(emitter: Emitter, instruction: Instruction) -> None:
     """`FFMA`, `DFMA`: a product and sum with one rounding."""
     _arithmetic(emitter, instruction, "fma", 3)
+
+
+def _of_pairs(emitter: Emitter, instruction: Instruction, name: str, count: int) -> None:
+    """An operation on two singles in a pair of registers. A source is such a pair, its halves exchanged (`.LO_HI`), one single for
+    both (`.F32`), or a number for both.
+    """
+    native = native_of(instruction)
+    allow(emitter, native, *_ROUNDINGS, "FTZ")
+    ptx = in_ptx(instruction, name, *(m.lower() for m in native.modifiers))
+    target, *rest = native.operands
+    if len(rest) != count:
+        raise emitter.unsupported(f"it has {len(rest)} sources; {count} expected")
+    results: list[Value] = []
+    for word in (0, 1):
+        sources = [single(emitter, operand, _word_of(emitter, operand, word)) for operand in rest]
+        sources = [flush(emitter, source) for source in sources] if "FTZ" in native.modifiers else sources
+        results.append(finish_sum(emitter, ptx, "f32", compute(emitter, ptx, name, *sources)))
+    set_wide(emitter, target, join(emitter, *(emitter.builder.bitcast(result, vector(I32)) for result in results)))
+
+
+def _word_of(emitter: Emitter, operand: NativeOperand, word: int) -> int:
+    """Which register of a source holds the single of the lower (0) or the upper half (1) of a result."""
+    part = operand.part if isinstance(operand, NativeRegister | NativeConstant) else "F32"
+    if part not in _WORDS:
+        raise emitter.unsupported(f"its operand part .{part} is not modelled")
+    return _WORDS[part][word]
+
+
+_WORDS = {"F32": (0, 0), "F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0)}
+
+
+def fadd2(emitter: Emitter, instruction: Instruction) -> None:
+    """`FADD2`: two sums."""
+    _of_pairs(emitter, instruction, "fadd", 2)
+
+
+def fmul2(emitter: Emitter, instruction: Instruction) -> None:
+    """`FMUL2`: two products."""
+    _of_pairs(emitter, instruction, "fmul", 2)
+
+
+def ffma2(emitter: Emitter, instruction: Instruction) -> None:
+    """`FFMA2`: two products and sums with one rounding each."""
+    _of_pairs(emitter, instruction, "fma", 3)
 
 
 fadd32i = dadd = fadd

@@ -13,7 +13,15 @@ from functools import reduce
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import I16, I32, Value, splat_constant, vector
+from warpsight.emulator.codegen.lanes import (
+    HIGH_HALVES,
+    I16,
+    I32,
+    LOW_HALVES,
+    Value,
+    splat_constant,
+    vector,
+)
 from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx.common import canonical, extreme, saturate
 from warpsight.emulator.ptx.comparison import COMBINE, COMPARISONS, compare_floats
@@ -36,7 +44,6 @@ _BOTH = {
     "H0_H0": ir.Constant(ir.VectorType(I32, 2 * WARP), [2 * (k // 2) for k in range(2 * WARP)]),
     "H1_H1": ir.Constant(ir.VectorType(I32, 2 * WARP), [2 * (k // 2) + 1 for k in range(2 * WARP)]),
 }
-_LOW, _HIGH = (ir.Constant(vector(I32), list(range(start, 2 * WARP, 2))) for start in (0, 1))
 _TWICE = ir.Constant(ir.VectorType(I32, 2 * WARP), [k // 2 for k in range(2 * WARP)])
 _ONES = {"f16": 0x3C00, "bf16": 0x3F80}
 _ALL = 0xFFFF
@@ -169,7 +176,7 @@ def _sum_in_single(emitter: Emitter, instruction: Instruction) -> None:
         if not zero and not (isinstance(operand, NativeRegister | NativeConstant) and operand.part in _BOTH):
             raise emitter.unsupported("it does not say of which halves the sum is")
         pair = _patterns(emitter, operand)
-        values.append(widen(builder, builder.shuffle_vector(pair, pair, _LOW), "f16"))
+        values.append(widen(builder, builder.shuffle_vector(pair, pair, LOW_HALVES), "f16"))
     total = builder.fadd(*values)
     total = saturate(emitter, total) if "SAT" in native.modifiers else total
     set_word(emitter, without_part(emitter, target), canonical(emitter, total))
@@ -230,7 +237,7 @@ def _outcomes(emitter: Emitter, instruction: Instruction, operands: Sequence[Nat
     holds = compare_floats(emitter, ptx, *(widen(builder, p, name) for p in patterns))
     emit = {"AND": builder.and_, "OR": builder.or_, "XOR": builder.xor}[combine[0]]
     third = predicate(emitter, other)
-    return [emit(builder.shuffle_vector(holds, holds, half), third) for half in (_LOW, _HIGH)]
+    return [emit(builder.shuffle_vector(holds, holds, half), third) for half in (LOW_HALVES, HIGH_HALVES)]
 
 
 def hsetp2(emitter: Emitter, instruction: Instruction) -> None:

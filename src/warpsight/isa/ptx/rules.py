@@ -281,6 +281,13 @@ def is_bulk_copy(instruction: Instruction) -> bool:
     return instruction.opcode == "cp" and "bulk" in modifiers and others.isdisjoint(modifiers)
 
 
+def says_bytes(instruction: Instruction) -> bool:
+    """Whether the text says how many bytes a lane accesses: a bulk copy may have that in a register, and a box in a tensor map."""
+    if (native := instruction.native) is not None:
+        return not native.base.startswith(("UBLK", "UTMA"))
+    return not is_bulk_copy(instruction) or isinstance(instruction.operands[2], Immediate)
+
+
 def bulk_spaces(instruction: Instruction) -> tuple[str, str]:
     """Destination and source state space of a bulk copy: the first two that its name gives, `global` or `shared`."""
     spaces = [_SPACES[m] for m in instruction.modifiers if m in _SPACES]

@@ -98,7 +98,7 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
         if row.access:
             widths[k] = data if not (base.startswith("ATOM") and "CAS" not in tokens and k > results + 1) else 1
         elif ("d" in row.wide and k < results and not is_predicate(operand)) or ("s" in row.wide and k >= results):
-            widths[k] = 2
+            widths[k] = 1 if getattr(operand, "part", "") == "F32" else 2  # of `FADD2`: a single for both of a pair
     if base in ("IMAD", "UIMAD") and {"WIDE", "HI"} & set(tokens):  # also the upper word is that of the product plus a pair
         sources = [k for k, operand in enumerate(operands) if k >= results and not is_predicate(operand)]
         widths[0] = 2 if "WIDE" in tokens else 1

@@ -48,8 +48,9 @@ def _rows(op_class: str, what: str, names: str, space: str = "", access: str = "
 TABLE: dict[str, SassOpcode] = {
     row.name: row
     for row in (
-        *_rows("fp32", "single-precision arithmetic", "FADD FADD2 FADD32I FMUL FMUL2 FMUL32I FFMA FFMA2 FFMA32I FMNMX FMNMX3 FSEL "
-               "FSET FSETP FSWZ FSWZADD FCHK FCMP RRO"),
+        *_rows("fp32", "single-precision arithmetic", "FADD FADD32I FMUL FMUL32I FFMA FFMA32I FMNMX FMNMX3 FSEL FSET "
+               "FSETP FSWZ FSWZADD FCHK FCMP RRO"),
+        *_rows("fp32", "arithmetic of two singles", "FADD2 FMUL2 FFMA2", wide="ds"),
         *_rows("fp32", "single-precision arithmetic on uniform registers", "UFADD UFFMA UFMNMX UFMUL UFSEL UFSET UFSETP"),
         *_rows("fp64", "double-precision arithmetic", "DADD DMUL DFMA DMNMX DSET", wide="ds"),
         *_rows("fp64", "double-precision comparison", "DSETP", wide="s"),
