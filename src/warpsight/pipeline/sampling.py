@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ import numpy as np
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, remark, stage, step
 from warpsight.caches.exact.apart import WINDOW, NotApart, has_long_loops
-from warpsight.caches.exact.simulate import compile_engine
 from warpsight.caches.exact.waves import ScatteredReuse
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
@@ -242,7 +240,7 @@ class _Sampling:
         if apart:
             plan = Plan.of(self._ready, self._gpu, apart=True)
         while True:
-            self._execute(run, [each for each in plan.ranges if each not in run.ranges])
+            run.execute([each for each in plan.ranges if each not in run.ranges])
             trace = _measured(run.trace(plan.ranges), plan, self._ready.threads, apart)
             try:
                 with step(f"time of {len(plan.parts)} sampled waves"):
@@ -259,16 +257,6 @@ class _Sampling:
                 texts = listing(self._prepared, trace.instructions)
                 return replace(trace, notes=self._ready.notes, extra=texts | {"sampling": _document(plan, half_width)})
             plan = plan.doubled()
-
-    def _execute(self, run: SampledRun, ranges: Sequence[Blocks]) -> None:
-        """Run these blocks too. Meanwhile the cache simulation is compiled, which takes a quarter of a minute where it is new."""
-        if self._ready.threads == 1:
-            run.execute(ranges)
-            return
-        with ThreadPoolExecutor(1) as pool:
-            compiling = pool.submit(compile_engine)
-            run.execute(ranges)
-            compiling.result()
 
     def _half_width(self, trace: KernelTrace, plan: Plan, watch: Watch | None) -> tuple[float, float, float]:
         """Half of the 95 % confidence interval, relative to the cycles; what of it is about blocks in step, and what about waves
