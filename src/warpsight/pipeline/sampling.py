@@ -12,7 +12,7 @@ import numpy as np
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, remark, stage, step
-from warpsight.caches.exact.apart import WINDOW, NotApart, has_long_loops
+from warpsight.caches.exact.apart import WINDOW, NotApart, begins_unknown, has_long_loops
 from warpsight.caches.exact.waves import ScatteredReuse
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
@@ -236,7 +236,8 @@ class _Sampling:
         run.execute(plan.ranges[:1])
         if run.trace().header.warp_instructions < least_instructions:
             raise NotSampled(f"the launch has fewer than {least_instructions:,} warp instructions")
-        apart = self._carried is None and has_long_loops(run.trace())
+        first = run.trace()
+        apart = self._carried is None and has_long_loops(first) and not begins_unknown(first, self._gpu)
         if apart:
             plan = Plan.of(self._ready, self._gpu, apart=True)
         while True:

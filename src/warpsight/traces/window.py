@@ -145,6 +145,7 @@ def _first_bad_loop(paths, rows, chunk, loops, inside):  # type: ignore[no-untyp
 
     `paths`: offset, blocks, repetitions; `rows` as `memory_rows` gives them; `chunk`: path, offset of events, events, offset of
     sectors. A reader goes back, or on behind the distances, where it stands at the end of a lap exactly: no event may go past it.
+    A warp with the path, loop and events of the warp before is as right as that one.
     """
     offset, blocks, repeat = paths
     start, width, counts = rows
@@ -157,6 +158,14 @@ def _first_bad_loop(paths, rows, chunk, loops, inside):  # type: ignore[no-untyp
             continue
         event, last_event = event_offset[warp], event_offset[warp + 1]
         sector, last_sector = sector_offset[warp], sector_offset[warp + 1]
+        back = event - event_offset[warp - 1]
+        is_like = warp > 0 and path[warp] == path[warp - 1] and (loops[warp] == loops[warp - 1]).all()
+        if is_like and last_event - event == back and last_sector - sector == sector - sector_offset[warp - 1]:
+            while event < last_event and events[event] == events[event - back]:
+                event += 1
+            if event == last_event:
+                continue
+            event = event_offset[warp]
         event_wrap, sector_wrap = event + first_event + event_period, sector + first_sector + sector_period
         event_laps = sector_laps = laps - 1
         is_looping = sector_period > 0
