@@ -160,6 +160,13 @@ def profile(
     return profile_trace(_opened("profile", trace, spec, launch), spec, method).profile
 
 
+def _accuracy(accuracy: float | None, exact: bool) -> float | None:
+    """The accuracy of sampled launches; None: every block runs. Raises UsageError for arguments that exclude each other."""
+    if exact and accuracy is not None:
+        raise UsageError("cannot be combined with exact, which runs every block", place="accuracy", remedy="leave out one of them")
+    return None if exact else DEFAULT_ACCURACY if accuracy is None else accuracy
+
+
 def predict(
     trace: Any, gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL, overrides: Sequence[str] = (), *,
     representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
@@ -174,15 +181,14 @@ def predict(
     interval, are in ``provenance["sampling"]``. The other arguments as for `profile`. Raises WarpsightError for what is not known
     or does not fit.
     """
-    if exact and accuracy is not None:
-        raise UsageError("cannot be combined with exact, which runs every block", place="accuracy", remedy="leave out one of them")
+    wanted = _accuracy(accuracy, exact)
     spec = load_gpu(gpu, overrides=overrides)
     method = Method(representative, interleaving, caches, order, caches_before)
 
     def recorded(request: KernelRequest) -> KernelTrace:
-        if exact:
+        if wanted is None:
             return obtain_trace(request, gpu=spec)
-        return trace_to_predict(request, spec, model, method, DEFAULT_ACCURACY if accuracy is None else accuracy)
+        return trace_to_predict(request, spec, model, method, wanted)
 
     how = (["exact"] if exact else []) + ([] if accuracy is None else ["accuracy"])
     return predict_trace(_opened("predict", trace, spec, launch, recorded, how), spec, [model], method)[0]
@@ -290,7 +296,7 @@ def sweep(
     derived: Mapping[str, str] | None = None, constraints: Sequence[str] = (), sampling: str = "grid", designs: int = 0,
     seed: int = 0, representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
     order: str = DEFAULT_METHOD.order, caches: str = DEFAULT_METHOD.caches, caches_before: str = DEFAULT_METHOD.caches_before,
-    simulator: int | None = None,
+    simulator: int | None = None, accuracy: float | None = None, exact: bool = False,
     out: str | PathLike[str] | None = None, results: str | PathLike[str] | None = None, executor: str = "inline",
     jobs: int | None = None, scheduler: str | None = None,
 ) -> Sweep:
@@ -300,7 +306,8 @@ def sweep(
     name of traces, launch files and trace folders. `axes` maps keys (`sm_count`, `noc.bandwidth`, `launch.block`) to values: a
     list of numbers in base units or of texts with units, or a text as ``15:80:5`` (docs/reference/study-file.md). `derived` maps
     keys to expressions; a design is kept where all `constraints` hold; `sampling` is grid, random or latin-hypercube with so
-    many `designs`. The simulator runs on `simulator` of them (0: all).
+    many `designs`. The simulator runs on `simulator` of them (0: all), and needs every block; else long launches are sampled as in
+    `predict`, for each design, with `accuracy` and `exact` as there: the column `half_width` has the interval.
     What is computed is kept in the folder `results` (None: in the user's cache); with `out` the study is written there, for
     `warpsight sweep best` and the like. `executor` is inline, processes (`jobs` of them; a script then needs
     ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises WarpsightError; a failed design is a row.
@@ -310,7 +317,7 @@ def sweep(
         kernels, gpu, axes or {}, store, suite=suite, models=models, overrides=overrides, derived=derived or {},
         constraints=constraints, sampling=Sampling(sampling, designs, seed),
         method=Method(representative, interleaving, caches, order, caches_before),
-        simulator=None if simulator is None else SimulatorRuns(simulator, seed),
+        simulator=None if simulator is None else SimulatorRuns(simulator, seed), accuracy=_accuracy(accuracy, exact),
     )  # fmt: skip
     folder = None if out is None else make_folder(fspath(out), study, str(store.folder))
     with make_executor(executor, jobs=jobs, scheduler=scheduler) as chosen:

@@ -2,9 +2,9 @@
 
     python -m warpsight.pipeline.compiling_ahead
 
-Most of what Numba compiles is needed when blocks have run, and most of its work holds the interpreter's lock, so that a thread would
-slow them down. The process predicts a small launch in the same way as a long one. What it compiles is kept in the cache folder, where
-each function is compiled by one process: another one that needs it waits (`diskcache.take_turn`).
+Most of what Numba compiles is needed when blocks have run, and most of its work holds the interpreter's lock, so that a thread
+would slow them down. The process predicts a small launch in the same way as a long one. What it compiles is kept in the cache
+folder, where each function is compiled by one process: another one that needs it waits (`diskcache.take_turn`).
 """
 
 from __future__ import annotations

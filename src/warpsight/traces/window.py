@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.base.compiled import jit
+from warpsight.base.compiled import compiled, jit
 from warpsight.base.errors import FormatError
 from warpsight.base.records import Record, dtype_of, fields_of
 from warpsight.traces.events import sectors_of_event
@@ -139,6 +139,21 @@ class TraceWindow:
         self._held = [held for number, held in enumerate(self._held) if number in needed or held.end > next_warp]
 
 
+@compiled
+def _is_like_before(warp, event_offset, events, sector_offset, loops):  # type: ignore[no-untyped-def]
+    """Whether a warp has the loop and the events of the warp before, and as many sectors."""
+    event, last_event, back = event_offset[warp], event_offset[warp + 1], event_offset[warp] - event_offset[warp - 1]
+    sectors = sector_offset[warp + 1] - sector_offset[warp]
+    if last_event - event != back or sectors != sector_offset[warp] - sector_offset[warp - 1]:
+        return False
+    for k in range(len(loops[warp])):
+        if loops[warp, k] != loops[warp - 1, k]:
+            return False
+    while event < last_event and events[event] == events[event - back]:
+        event += 1
+    return event == last_event
+
+
 @jit(sources=("traces/events.py",), cache=True, nogil=True)
 def _first_bad_loop(paths, rows, chunk, loops, inside):  # type: ignore[no-untyped-def]
     """The first warp whose loop is not `inside` its streams, or whose laps do not end where events end; -1 if none.
@@ -158,14 +173,9 @@ def _first_bad_loop(paths, rows, chunk, loops, inside):  # type: ignore[no-untyp
             continue
         event, last_event = event_offset[warp], event_offset[warp + 1]
         sector, last_sector = sector_offset[warp], sector_offset[warp + 1]
-        back = event - event_offset[warp - 1]
-        is_like = warp > 0 and path[warp] == path[warp - 1] and (loops[warp] == loops[warp - 1]).all()
-        if is_like and last_event - event == back and last_sector - sector == sector - sector_offset[warp - 1]:
-            while event < last_event and events[event] == events[event - back]:
-                event += 1
-            if event == last_event:
+        if warp > 0 and path[warp] == path[warp - 1]:
+            if _is_like_before(warp, event_offset, events, sector_offset, loops):  # type: ignore[no-untyped-call]
                 continue
-            event = event_offset[warp]
         event_wrap, sector_wrap = event + first_event + event_period, sector + first_sector + sector_period
         event_laps = sector_laps = laps - 1
         is_looping = sector_period > 0

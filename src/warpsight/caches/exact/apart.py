@@ -54,9 +54,9 @@ def has_long_loops(trace: KernelTrace) -> bool:
     return events >= _LONG_WARP * trace.header.warps and in_loops >= _IN_LOOPS * events
 
 
-def begins_unknown(first: KernelTrace, gpu: GpuSpec) -> bool:
-    """Whether the `first` wave of a launch shows that stretches of it cannot be simulated apart: it touches more than the L2 holds,
-    and in such waves blocks have read too little when the simulation begins.
+def begins_unknown(first: KernelTrace, gpu: GpuSpec, stretches: int) -> bool:
+    """Whether the `first` wave of a launch shows that so many `stretches` of it cannot be simulated apart: it touches more than the
+    L2 holds, and in a wave that begins as one of them blocks have read too little when the simulation begins.
     """
     wave = first.header.recorded_blocks
     lines = Lines(first.chunks, gpu.l2.line_bytes)
@@ -64,7 +64,9 @@ def begins_unknown(first: KernelTrace, gpu: GpuSpec) -> bool:
     for chunk in first.chunks.packed():
         lines.mark(chunk, touched)
     room = gpu.l2.size_bytes // gpu.l2.line_bytes
-    return int(np.count_nonzero(touched)) > room > _read_before(LateWarps(first, _shares(wave, wave, 1)), gpu)[1]
+    if np.count_nonzero(touched) <= room:
+        return False
+    return any(_read_before(LateWarps(first, _shares(wave, wave, k)), gpu)[1] < room for k in range(1, stretches))
 
 
 def _shares(blocks: int, wave: int, number: int) -> npt.NDArray[np.float64]:
