@@ -57,7 +57,7 @@ class NotSampled(Exception):
 
 def trace_to_predict(
     request: KernelRequest, gpu: GpuSpec, model: str, method: Method, accuracy: float = DEFAULT_ACCURACY, *,
-    least_instructions: int = LEAST_INSTRUCTIONS, watch: Watch | None = None,
+    least_instructions: int | None = None, watch: Watch | None = None,
 ) -> KernelTrace:
     """A trace from which the prediction by `model` is as good as from the whole launch: sampled waves where the launch is long and
     its blocks are independent, else all of it.
@@ -102,7 +102,7 @@ def check_accuracy(accuracy: float, place: str = "accuracy") -> float:
 
 def sampled_waves(
     ready: ReadyLaunch, prepared: PreparedKernel, gpu: GpuSpec, model: str, method: Method, accuracy: float, *,
-    least_instructions: int = LEAST_INSTRUCTIONS, memory: Memory | None = None, carried: CarriedL2 | None = None,
+    least_instructions: int | None = None, memory: Memory | None = None, carried: CarriedL2 | None = None,
     watch: Watch | None = None,
 ) -> KernelTrace:
     """The trace of sampled waves of a launch, arguments as above. `memory` that exists and the L2 that is `carried` to this launch

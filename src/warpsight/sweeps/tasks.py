@@ -39,7 +39,7 @@ MOST_LOADED_BYTES = 1 << 28
 class TraceTask:
     """Record `request` for `gpu`, or convert it if it is another tool's trace; the trace is kept under `key`.
 
-    Of a launch that predictions by `method` sample, it is kept that it is so, under the key `sampled` (empty: none is), and no trace.
+    Of a launch that predictions by `method` sample there is no trace; the key `sampled` (empty: none is) then says so.
     """
 
     store: StoreAddress

@@ -173,9 +173,9 @@ def _first_bad_loop(paths, rows, chunk, loops, inside):  # type: ignore[no-untyp
             continue
         event, last_event = event_offset[warp], event_offset[warp + 1]
         sector, last_sector = sector_offset[warp], sector_offset[warp + 1]
-        if warp > 0 and path[warp] == path[warp - 1]:
-            if _is_like_before(warp, event_offset, events, sector_offset, loops):  # type: ignore[no-untyped-call]
-                continue
+        is_alike = warp > 0 and path[warp] == path[warp - 1]
+        if is_alike and _is_like_before(warp, event_offset, events, sector_offset, loops):  # type: ignore[no-untyped-call]
+            continue
         event_wrap, sector_wrap = event + first_event + event_period, sector + first_sector + sector_period
         event_laps = sector_laps = laps - 1
         is_looping = sector_period > 0
