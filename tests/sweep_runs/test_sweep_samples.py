@@ -65,7 +65,8 @@ def test_rows_are_those_of_sampled_predictions_and_hold_the_whole_launch(launch:
 
 
 def test_what_is_kept_of_a_sampled_launch_is_its_rows_and_no_trace(launch: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["sweep", str(launch), "--gpu", "mdm-pascal", "--results", str(launch.parent / "kept"), "--accuracy", "20%", "--jobs", "1"]
+    words = ["sweep", str(launch), "--gpu", "mdm-pascal", "--results", str(launch.parent / "kept"), "--accuracy", "20%"]
+    words += ["--jobs", "1"]
     words += [part for each in ("core_clock=1GHz,2GHz", *FEW) for part in ("--set", each)]
     assert main([*words, "--out", str(launch.parent / "out")]) == 0
     printed = capsys.readouterr().out
@@ -86,7 +87,8 @@ def test_designs_that_cannot_be_sampled_run_whole(launch: Path) -> None:
 
 def test_accuracy_of_a_study_file_is_a_share_or_exact(tmp_path: Path) -> None:
     (tmp_path / "scale.cu").write_text(SOURCE)
-    text = "kernels: [{path: scale.cu, grid: 512, block: 64, args: ['f32[131072]:zeros', 'f32[32768]:zeros']}]\naxes: {sm_count: [2]}\n"
+    arrays = "['f32[131072]:zeros', 'f32[32768]:zeros']"
+    text = f"kernels: [{{path: scale.cu, grid: 512, block: 64, args: {arrays}}}]\naxes: {{sm_count: [2]}}\n"
     for written, read in (("", 0.02), ("accuracy: 1 %", 0.01), ("accuracy: exact", None)):
         (tmp_path / "study.yaml").write_text(text + written)
         assert read_study(tmp_path / "study.yaml").accuracy == read
