@@ -168,6 +168,13 @@ def profile(
     return profile_trace(_opened("profile", trace, spec, launch), spec, method).profile
 
 
+def _accuracy(accuracy: float | None, exact: bool) -> float | None:
+    """The accuracy of sampled launches; None: every block runs. Raises UsageError for arguments that exclude each other."""
+    if exact and accuracy is not None:
+        raise UsageError("cannot be combined with exact, which runs every block", place="accuracy", remedy="leave out one of them")
+    return None if exact else DEFAULT_ACCURACY if accuracy is None else accuracy
+
+
 def predict(
     trace: Any, gpu: str | PathLike[str] | GpuSpec | None = None, model: str = DEFAULT_MODEL, overrides: Sequence[str] = (), *,
     representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
@@ -182,15 +189,14 @@ def predict(
     sample. The other arguments are as for `profile`. Raises WarpsightError for unknown names and values, and for what cannot be
     executed or predicted.
     """
-    if exact and accuracy is not None:
-        raise UsageError("cannot be combined with exact, which runs every block", place="accuracy", remedy="leave out one of them")
+    wanted = _accuracy(accuracy, exact)
     spec = load_gpu(gpu, overrides=overrides)
     method = Method(representative, interleaving, caches, order, caches_before)
 
     def recorded(request: KernelRequest) -> KernelTrace:
-        if exact:
+        if wanted is None:
             return obtain_trace(request, gpu=spec)
-        return trace_to_predict(request, spec, model, method, DEFAULT_ACCURACY if accuracy is None else accuracy)
+        return trace_to_predict(request, spec, model, method, wanted)
 
     how = (["exact"] if exact else []) + ([] if accuracy is None else ["accuracy"])
     return predict_trace(_opened("predict", trace, spec, launch, recorded, how), spec, [model], method)[0]
@@ -298,7 +304,7 @@ def sweep(
     derived: Mapping[str, str] | None = None, constraints: Sequence[str] = (), sampling: str = "grid", designs: int = 0,
     seed: int = 0, representative: str = DEFAULT_METHOD.representative, interleaving: str = DEFAULT_METHOD.interleaving,
     order: str = DEFAULT_METHOD.order, caches: str = DEFAULT_METHOD.caches, caches_before: str = DEFAULT_METHOD.caches_before,
-    simulator: int | None = None,
+    simulator: int | None = None, accuracy: float | None = None, exact: bool = False,
     out: str | PathLike[str] | None = None, results: str | PathLike[str] | None = None, executor: str = "inline",
     jobs: int | None = None, scheduler: str | None = None,
 ) -> Sweep:
@@ -309,8 +315,9 @@ def sweep(
     of traces, launch files and trace folders. `axes` maps keys (`sm_count`, `noc.bandwidth`, `launch.block`) to values: a list of
     numbers in base units or of texts with units, or a text such as ``15:80:5`` (docs/reference/study-file.md). `derived` maps keys
     to expressions; designs that violate one of the `constraints` are dropped; `sampling` is grid, or random or latin-hypercube with
-    the number of `designs`. The simulator runs on `simulator` of them (0: all). Results are kept in the folder `results` (None: in
-    the user's cache); with `out` the study is written there, for commands such as `warpsight sweep best`. `executor` is inline,
+    the number of `designs`. The simulator runs on `simulator` of them (0: all) and needs every block; otherwise long launches are
+    sampled for each design as in `predict`, with its `accuracy` and `exact`, and the column `half_width` has the interval. Results
+    are kept in the folder `results` (None: in the user's cache); with `out` the study is written there, for commands such as `warpsight sweep best`. `executor` is inline,
     processes (`jobs` of them; a script then needs ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises
     WarpsightError; a design that fails is a row with the reason.
     """
@@ -319,7 +326,7 @@ def sweep(
         kernels, gpu, axes or {}, store, suite=suite, models=models, overrides=overrides, derived=derived or {},
         constraints=constraints, sampling=Sampling(sampling, designs, seed),
         method=Method(representative, interleaving, caches, order, caches_before),
-        simulator=None if simulator is None else SimulatorRuns(simulator, seed),
+        simulator=None if simulator is None else SimulatorRuns(simulator, seed), accuracy=_accuracy(accuracy, exact),
     )  # fmt: skip
     folder = None if out is None else make_folder(fspath(out), study, str(store.folder))
     with make_executor(executor, jobs=jobs, scheduler=scheduler) as chosen:

@@ -60,10 +60,10 @@ def test_code_is_kept_and_loaded_until_its_file_or_what_it_calls_changes(cache: 
 
 
 def test_sources_of_callees_are_part_of_what_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_source_hash", lambda _: "one")
+    monkeypatch.setattr(compiled, "source_hash", lambda _: "one")
     assert _hits(compiled.kept_until_changed()(_twice)) == 0
     assert _hits(compiled.kept_until_changed()(_twice)) == 1
-    monkeypatch.setattr(compiled, "_source_hash", lambda _: "another")
+    monkeypatch.setattr(compiled, "source_hash", lambda _: "another")
     assert _hits(compiled.kept_until_changed()(_twice)) == 0
 
 

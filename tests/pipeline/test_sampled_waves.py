@@ -21,7 +21,7 @@ from warpsight.emulator.run.sampled import Dependent, SampledRun
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_trace, trace_occupancy
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest
-from warpsight.pipeline.sampling import NotSampled, Plan, _Sampling, _student, trace_to_predict
+from warpsight.pipeline.sampling import NotSampled, Plan, _Designs, _student, half_widths, trace_to_predict
 from warpsight.pipeline.tracing import launch_of, obtain_trace
 from warpsight.traces.schema import KernelTrace, WaveSample
 from warpsight.traces.store import save_trace
@@ -221,9 +221,17 @@ def test_quantiles_of_students_t(degrees: int, quantile: float) -> None:
     assert _student(degrees) == pytest.approx(quantile, rel=0.035)
 
 
+def designs(*models: str) -> _Designs:
+    return _Designs(GPU, models, DEFAULT_METHOD)
+
+
+def half_width_of(trace: KernelTrace, plan: Plan) -> float:
+    return float(half_widths(trace, plan, designs("warpsight"))[0][0, 0])
+
+
 def test_interval_has_the_uncertainty_of_the_load_of_slices_and_channels(scaled: KernelTrace) -> None:
-    ready, prepared = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
-    sampling, sample, plan = _Sampling(ready, prepared, GPU, "warpsight", DEFAULT_METHOD), sample_of(scaled), Plan.of(ready, GPU)
+    ready, _ = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
+    sample, plan = sample_of(scaled), Plan.of(ready, GPU)
     assert sample.measured == len(plan.waves)
 
     def half_width(*busiest: int) -> float:
@@ -233,7 +241,7 @@ def test_interval_has_the_uncertainty_of_the_load_of_slices_and_channels(scaled:
         for stretch, each in enumerate(busiest):
             traffic[stretch, int(stretch >= 3)] = [[60, each]] * 4 + [[0, 60]]
         waves = replace(sample, kept={key: replace(found, traffic=traffic)})
-        return sampling._half_width(replace(scaled, waves=waves), plan, None)[0]
+        return half_width_of(replace(scaled, waves=waves), plan)
 
     even, some, all_uneven = half_width(*[60] * 6), half_width(60, 60, 60, 6000, 60, 60), half_width(*[6000] * 6)
     assert some > 2 * even and some > 2 * all_uneven
@@ -244,45 +252,46 @@ def test_interval_has_the_uncertainty_of_the_load_of_slices_and_channels(scaled:
 @pytest.mark.parametrize("edge", [0, -1])
 def test_interval_has_the_choice_of_the_few_blocks_of_the_first_and_the_last_wave(scaled: KernelTrace, edge: int) -> None:
     """Its blocks alone read more and more: no wave between is unlike the others."""
-    ready, prepared = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
-    sampling, sample, plan = _Sampling(ready, prepared, GPU, "warpsight", DEFAULT_METHOD), sample_of(scaled), Plan.of(ready, GPU)
+    ready, _ = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
+    sample, plan = sample_of(scaled), Plan.of(ready, GPU)
     (key, found), *_ = sample.kept.items()
 
     def half_width(times: int) -> float:
         waves = list(found.waves)
         waves[edge] = replace(waves[edge], **{name: getattr(waves[edge], name) * times for name in COUNTS})
-        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: replace(found, waves=waves)})), plan, None)[0]
+        return half_width_of(replace(scaled, waves=replace(sample, kept={key: replace(found, waves=waves)})), plan)
 
     assert half_width(40) > half_width(20) + 0.02 > half_width(1) + 0.04
 
 
 def test_interval_has_the_waves_that_may_be_in_step_where_others_are_measured(scaled: KernelTrace) -> None:
     """Four waves of the launch may be as its first one, which alone misses more."""
-    ready, prepared = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
-    sampling, sample, plan = _Sampling(ready, prepared, GPU, "warpsight", DEFAULT_METHOD), sample_of(scaled), Plan.of(ready, GPU)
+    ready, _ = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
+    sample, plan = sample_of(scaled), Plan.of(ready, GPU)
     (key, found), *_ = sample.kept.items()
     first = replace(found.waves[0], **{name: getattr(found.waves[0], name) * 3 for name in COUNTS})
 
-    def parts(apart: bool) -> tuple[float, float, float]:
-        waves = [first, *found.waves[1:]]
-        misses = replace(found, waves=waves, halves=[(each, each) for each in waves] if apart else None)
-        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: misses})), plan, None)
+    def parts(apart: bool) -> tuple[float, float]:
+        waves, traffic = [first, *found.waves[1:]], np.repeat(found.traffic.sum(axis=1, keepdims=True), 2, axis=1)
+        misses = replace(found, waves=waves, traffic=traffic, halves=[(each, each) for each in waves] if apart else None)
+        wide, fixed = half_widths(replace(scaled, waves=replace(sample, kept={key: misses})), plan, designs("warpsight"))
+        return float(wide[0, 0]), float(fixed[0, 0])
 
-    (whole, none, _), (wider, in_step, unrest) = parts(False), parts(True)
+    (whole, none), (wider, in_step) = parts(False), parts(True)
     assert none == 0 < in_step < 4 * plan.wave / plan.blocks * 3
-    assert wider == pytest.approx(whole - 2 * unrest + unrest + in_step)  # half of what their halves differ
+    assert wider == pytest.approx(whole + in_step)  # both halves of the traffic are alike
 
 
 def test_interval_has_the_difference_of_the_halves_in_which_waves_are_counted(scaled: KernelTrace) -> None:
     """Waves that were still changing while they were counted: in their later half everything is twice as much."""
-    ready, prepared = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
-    sampling, sample, plan = _Sampling(ready, prepared, GPU, "warpsight", DEFAULT_METHOD), sample_of(scaled), Plan.of(ready, GPU)
+    ready, _ = launch_of(request("scale", FLOATS, FLOATS, INTS), GPU)
+    sample, plan = sample_of(scaled), Plan.of(ready, GPU)
     (key, found), *_ = sample.kept.items()
 
     def half_width(times: int) -> float:
         later = [replace(each, **{name: getattr(each, name) * times for name in COUNTS}) for each in found.waves]
         misses = replace(found, halves=list(zip(found.waves, later, strict=True)))
-        return sampling._half_width(replace(scaled, waves=replace(sample, kept={key: misses})), plan, None)[0]
+        return half_width_of(replace(scaled, waves=replace(sample, kept={key: misses})), plan)
 
     assert half_width(2) > half_width(1) + 0.01
 

@@ -60,8 +60,8 @@ def tables(
             fails = cell in failed
             number = float("nan") if fails else times[place]
             row: dict[str, Any] = {"design": first + place, **{key: each[place] for key, each in keys.items()}}
-            row |= {"kernel": kernel, "model": model, "cycles": number * 1e9, "seconds": number, "ipc_sm_warp": 1.0,
-                    "ipc_gpu_warp": 1.0, "cpi": 1.0 if not fails else number}  # fmt: skip
+            row |= {"kernel": kernel, "model": model, "cycles": number * 1e9, "half_width": 0.0, "seconds": number,
+                    "ipc_sm_warp": 1.0, "ipc_gpu_warp": 1.0, "cpi": 1.0 if not fails else number}  # fmt: skip
             row |= {f"{STACK_PREFIX}{name}": 0.0 for name in COMPONENTS}
             row |= {"warp_instructions": 1000, "dpki": 1.0, "occupancy": 1.0}
             row |= dict.fromkeys(WORDS, "" if fails else "dram") | {"failed": failed.get(cell, "")}

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from warpsight.base import room
+from warpsight.base.room import drop_pages, room_for
 from warpsight.traces import path_store
-from warpsight.traces.path_store import drop_pages, executions_of_blocks, pieces, room_for, selected, sums_of_paths
+from warpsight.traces.path_store import executions_of_blocks, pieces, selected, sums_of_paths
 from warpsight.traces.schema import PathTable
 
 pytestmark = pytest.mark.unit
@@ -23,7 +25,7 @@ TABLE = PathTable(
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(path_store, "_PIECE", 3)
-    monkeypatch.setattr(path_store, "_IN_MEMORY", 3)
+    monkeypatch.setattr(room, "IN_MEMORY", 3)
 
 
 def columns(table: PathTable) -> list[list[int]]:
@@ -63,7 +65,7 @@ def test_long_arrays_keep_their_values_when_their_pages_are_dropped(small: None)
 def test_no_step_takes_memory_in_proportion_to_a_long_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """200,000 runs, of which a piece has 2,000: one copy as 64-bit numbers would be 1.6 MB."""
     monkeypatch.setattr(path_store, "_PIECE", 2000)
-    monkeypatch.setattr(path_store, "_IN_MEMORY", 1 << 16)
+    monkeypatch.setattr(room, "IN_MEMORY", 1 << 16)
     long = selected(TABLE, np.tile([0, 1], 50_000))
     for step in (
         lambda: sums_of_paths(long, np.array([10, 200, 3000])), lambda: executions_of_blocks(long, np.ones(len(long), np.int64), 3),

@@ -41,7 +41,7 @@ class Compiled:
         _introduce_to_numba()
         options = dict(self._options)
         if options.pop("cache", False):
-            sources = _source_hash(self._sources) if self._sources else ""
+            sources = source_hash(self._sources) if self._sources else ""
             dispatcher = kept_code.kept_dispatcher(self.py_func, self._signature, sources, options)
         else:
             dispatcher = numba.njit(*() if self._signature is None else (self._signature,), **options)(self.py_func)
@@ -129,7 +129,7 @@ def kept_until_changed(*sources: str) -> Callable[[Function], Function]:
     return decorate
 
 
-def _source_hash(sources: tuple[str, ...]) -> str:
+def source_hash(sources: tuple[str, ...]) -> str:
     """A hash of the text of all modules in `sources`. Numba itself compares the function's own file, not those of its callees."""
     paths = [Path(__file__).resolve().parents[1] / source for source in sources]
     files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]

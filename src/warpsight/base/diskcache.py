@@ -10,11 +10,13 @@ Machine code is loaded from it, so it must be the user's own: made with mode 070
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import shlex
 import stat
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from warpsight.base import settings
 from warpsight.base.errors import UsageError
 from warpsight.base.outputs import write_whole
 from warpsight.base.progress import remark
+from warpsight.base.signals import leave_if_asked
 
 SETTING = "cache"
 SIMULATORS = "numba"
@@ -30,6 +33,7 @@ _CHECKSUM_BYTES = 32
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)  # as chosen, or as the machine is: nothing to report
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_LONGEST, _BETWEEN_LOOKS = 60.0, 0.05  # seconds; the longest compilation takes 10 s of CPU time
 _OTHER_FOLDER = "set WARPSIGHT_CACHE to a folder of your own"
 _reported: set[str] = set()
 
@@ -84,6 +88,48 @@ def put(kind: str, key: str, data: bytes) -> bool:
 def _checksum(name: Path, data: bytes) -> bytes:
     """Of an entry: also of its name, so that none takes the place of another."""
     return hashlib.sha256(bytes(name) + b"\0" + data).digest()
+
+
+# -- What takes long is made once, also where several processes need it.
+
+_made_here: dict[str, int] = {}  # the open lock files of entries that this process makes
+
+
+def take_turn(kind: str, key: str) -> None:
+    """Before an entry that is missing is made: wait for another process that makes it, which may have stored it then, and let
+    others wait for this one until it calls `made`. A process makes one entry at a time.
+
+    Where files cannot be locked, every process makes what it needs. None is waited for longer than `_LONGEST` seconds.
+    """
+    made()
+    end, lock = time.monotonic() + _LONGEST, own_folder() / kind / key[:2] / f"{key}.lock"
+    try:
+        for above in (lock.parent.parent, lock.parent):
+            above.mkdir(mode=0o700, exist_ok=True)
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return
+    while time.monotonic() < end:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            leave_if_asked()
+            time.sleep(_BETWEEN_LOOKS)
+        except OSError:
+            break
+        else:
+            _made_here[str(lock)] = handle
+            return
+    os.close(handle)
+
+
+def made() -> None:
+    """This process has stored what it was to make, or has failed to."""
+    while _made_here:
+        name, handle = _made_here.popitem()
+        with suppress(OSError):
+            os.unlink(name)  # whoever waits for it finds the entry
+        os.close(handle)
 
 
 # -- Libraries, which the system's loader reads by their name: the checksum is at the end, where it does not look.

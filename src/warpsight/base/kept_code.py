@@ -122,8 +122,18 @@ class _Entries:
         return name, diskcache.content_key(repr(_VERSIONS), self._stamp, *hashes).encode()
 
     def load(self, key: Any) -> Any:
-        """What `save` kept under `key`; None where there is nothing of this source."""
+        """What `save` kept under `key`; None where there is nothing of this source, which is to be compiled now."""
         name, source = self._entry(key)
+        found = self._stored(name, source)
+        if found is None:
+            diskcache.take_turn(diskcache.SIMULATORS, name)
+            found = self._stored(name, source)
+            if found is not None:
+                diskcache.made()
+        return found
+
+    @staticmethod
+    def _stored(name: str, source: bytes) -> Any:
         stored = diskcache.get(diskcache.SIMULATORS, name)
         return pickle.loads(stored[len(source) :]) if stored is not None and stored.startswith(source) else None
 
@@ -131,6 +141,7 @@ class _Entries:
         """Keep `data`, which Numba has reduced to what can be stored."""
         name, source = self._entry(key)
         diskcache.put(diskcache.SIMULATORS, name, source + serialize.dumps(data))
+        diskcache.made()
 
 
 class _Place:

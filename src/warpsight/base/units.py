@@ -214,3 +214,11 @@ def duration(seconds: float) -> str:
         if abs(float(text.replace(",", ""))) >= 1 or unit == "ns":
             return f"{text} {unit}"
     raise AssertionError("unreachable: the last unit takes everything")
+
+
+def parse_share(text: str) -> float:
+    """A share as 0.02, or in percent as 2 %. Raises ValueError."""
+    number, percent, rest = text.partition("%")
+    if rest.strip():
+        raise ValueError(text)
+    return float(number) / (100 if percent else 1)

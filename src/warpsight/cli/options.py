@@ -12,6 +12,7 @@ import lazy_loader as lazy
 
 from warpsight.base import settings
 from warpsight.base.errors import UsageError
+from warpsight.base.units import parse_share
 from warpsight.gpu.default import FALLBACK, VARIABLE
 from warpsight.gpu.loader import default_gpu
 from warpsight.gpu.steps import ORDERS
@@ -225,7 +226,7 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
 def share(text: str) -> float:
     """A share as 0.02, or in percent as 2%."""
     try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        return parse_share(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f'"{text}" is not a share such as 0.02 or 2%') from None
 

@@ -14,6 +14,7 @@ from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_size, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline.compiling_ahead import compile_ahead
 from warpsight.pipeline.evaluate import known_models, predict_profiled, predict_trace, profile_trace
 from warpsight.pipeline.predict import over_repeats, over_representatives, over_warps, predict_launches
 from warpsight.pipeline.request import PAPERS_MODELS, Method
@@ -83,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
             if varied or arguments.exact or arguments.simulator:
                 trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
             else:
+                compile_ahead(request.threads)
                 accuracy = DEFAULT_ACCURACY if arguments.accuracy is None else arguments.accuracy
                 trace = trace_to_predict(request, gpu, models[0], method, accuracy, watch=bar.watch)
             if arguments.repeat is not None:

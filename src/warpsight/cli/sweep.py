@@ -13,6 +13,7 @@ from warpsight.cli.options import add_executor, chosen_executor
 from warpsight.cli.output import ProgressBar, print_result, terminal_style
 from warpsight.cli.parser import Parser
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.sampling import DEFAULT_ACCURACY
 from warpsight.reports.next_step import line
 from warpsight.reports.sweep_plan import outcome_text, plan_text
 from warpsight.sweeps.folder import make_folder, open_folder
@@ -55,6 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "N designs chosen by random:N or latin-hypercube:N, with a seed")
     options.add_models(parser)
     options.add_method(parser)
+    options.add_sampling(parser)
     parser.add_argument("--simulator", metavar="N[:SEED]", help="also simulate N designs cycle by cycle (0: all)")
     parser.add_argument("--out", "-o", metavar="DIR", help="the study's folder, for its description and results.parquet "
                         "(default NAME.sweep)")
@@ -112,7 +114,7 @@ def _study_of(arguments: argparse.Namespace) -> Study:
         named_kernels(arguments), suite=arguments.suite, gpu=None if several else arguments.gpu,
         settings=[*gpus, *arguments.overrides],
         constraints=arguments.where, models=options.model_names(arguments), sampling=_sampling(arguments.sampling),
-        method=options.method(arguments), simulator=_simulator(arguments.simulator),
+        method=options.method(arguments), simulator=_simulator(arguments.simulator), accuracy=_accuracy(arguments),
     )  # fmt: skip
 
 
@@ -172,6 +174,14 @@ def _simulator(text: str | None) -> SimulatorRuns | None:
         raise UsageError(f'"{text}" is not a number of designs', place="--simulator", remedy="give N, or N:SEED")
     designs, seed = [*_wholes(numbers, "--simulator"), 0][:2]
     return SimulatorRuns(designs, seed)
+
+
+def _accuracy(arguments: argparse.Namespace) -> float | None:
+    """The accuracy of sampled launches; None: every block runs. Raises UsageError for options that exclude each other."""
+    if arguments.accuracy is not None and (arguments.exact or arguments.simulator is not None):
+        what = "cannot be combined with --exact or --simulator, which run every block"
+        raise UsageError(what, place="--accuracy", remedy="leave out one of them")
+    return None if arguments.exact else DEFAULT_ACCURACY if arguments.accuracy is None else arguments.accuracy
 
 
 def _wholes(texts: list[str], place: str) -> list[int]:

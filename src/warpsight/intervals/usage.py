@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from warpsight.addressing.coalescing import segment_bytes, transaction_rule_number, transactions_of_sectors
 from warpsight.base.compiled import kept_until_changed
+from warpsight.base.room import drop_pages
 from warpsight.caches.miss_profile import Counts, MissProfile
 from warpsight.gpu.spec import CacheSpec, GpuSpec, pass_cycles, remote_pass_cycles
 from warpsight.intervals.algorithm import Longs, plain
 from warpsight.intervals.interval_profile import Activity, Floats, KernelCounts, LaunchTotals
 from warpsight.traces.events import EventReader, sectors_of_event
 from warpsight.traces.late import sum_of
-from warpsight.traces.path_store import drop_pages, executions_of_blocks
+from warpsight.traces.path_store import executions_of_blocks
 from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
 
 

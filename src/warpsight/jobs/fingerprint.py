@@ -20,7 +20,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     SIMULATOR: ("base", "isa", "gpu", "addressing", "traces", "caches", "result", "simulator",
                 "pipeline/caches_before.py", "pipeline/simulation.py"),
     PROFILE: ("base", "isa", "gpu", "addressing", "traces", "caches", "intervals", "pipeline/caches_before.py",
-              "pipeline/evaluate.py"),
+              "pipeline/evaluate.py", "pipeline/sampling.py"),
     MODELS: ("base", "gpu", "result", "equations", "models", "pipeline/evaluate.py", "pipeline/rows.py", "sweeps"),
     ALL: (".",),
 }

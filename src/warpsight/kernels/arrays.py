@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import UsageError, suggestion
+from warpsight.base.room import room_for
 from warpsight.kernels.values import parse_integer
 
 
@@ -29,6 +30,7 @@ def memory_shortage(size: int) -> str:
     return f"more than the {free >> 20:,} MiB of free memory" if size > free else ""
 
 
+_IN_MEMORY = 8 << 20  # bytes of an array
 Numbers = tuple[float, ...]
 Array = npt.NDArray[Any]
 _Maker = Callable[[Numbers, int, np.dtype[Any], np.random.Generator], Array]
@@ -135,6 +137,19 @@ def _number(text: str, place: str) -> float:
             raise UsageError(f"{text!r} is not a number", place=place, remedy="write e.g. 0.5, 1e-3, 1<<20") from None
 
 
+def _kept(values: Array, dtype: np.dtype[Any]) -> Array:
+    """The values as `dtype`, in a file if they are many: device memory has them, too, and their own copy is seldom read then."""
+    made = np.ascontiguousarray(values.astype(dtype, copy=False))
+    if made.nbytes <= _IN_MEMORY or not made.view(np.uint8).any():  # new zeros take no memory
+        return made
+    try:
+        kept = room_for(len(made), dtype, _IN_MEMORY)
+    except UsageError:  # no room on the disk
+        return made
+    kept[:] = made
+    return kept
+
+
 def make_array(rule: str, shape: tuple[int, ...], dtype: np.dtype[Any], seed: tuple[int, int], place: str) -> Array:
     """The array of `shape` and `dtype` that `rule` (`uniform(-1,1,seed=7)`) describes.
 
@@ -164,7 +179,7 @@ def make_array(rule: str, shape: tuple[int, ...], dtype: np.dtype[Any], seed: tu
     count = int(np.prod(shape, dtype=object))
     try:
         values = known.make(tuple(numbers), count, dtype, np.random.default_rng(entropy))
-        return np.ascontiguousarray(values.astype(dtype, copy=False).reshape(shape))
+        return _kept(values, dtype).reshape(shape)
     except MemoryError:
         what = f"{count:,} elements of {dtype.name} do not fit in memory"
         raise UsageError(what, place=place, remedy="use a smaller array") from None

@@ -271,16 +271,16 @@ def misses_of_waves(
 
 def profile_of_waves(
     trace: KernelTrace, misses: WaveMisses, waves: Sequence[int], stretches: Sequence[int], gpu: GpuSpec, method: Method,
-    half: int | None = None,
+    half: int | None = None, *, counts: bool = False,
 ) -> IntervalProfile:
     """The interval profile that measured waves of a sampled `trace` give, with the traffic of the `stretches` of these numbers,
-    or of one half of it, as `WaveMisses.together` has them.
+    or of one half of it, as `WaveMisses.together` has them; with `counts` of instructions for models that need them.
     """
     sample = trace.waves
     assert sample is not None
     chosen, found = part_of(sample.executed, np.isin(sample.label, waves)), misses.together(waves, stretches, half)
     resident = trace_occupancy(trace, gpu)
-    return build_profile(chosen, found, gpu, resident, representative=method.representative, counts=False)
+    return build_profile(chosen, found, gpu, resident, representative=method.representative, counts=counts)
 
 
 # -- From designs to rows and predictions.

@@ -16,7 +16,9 @@ from warpsight.models.base import STACK_PREFIX, components_of, evaluate, get_mod
 from warpsight.result.prediction import COMPONENTS, Component, bound_by_rows, memory_class
 
 # float64, NaN in a row that failed
-NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "ipc_gpu_warp", "cpi", *(f"{STACK_PREFIX}{name}" for name in COMPONENTS))
+# half_width: of the 95 % confidence interval of the cycles, relative to them; 0 where every block was executed
+_OF_LAUNCH = ("cycles", "half_width", "seconds", "ipc_sm_warp", "ipc_gpu_warp", "cpi")
+NUMBERS = (*_OF_LAUNCH, *(f"{STACK_PREFIX}{name}" for name in COMPONENTS))
 WORDS = ("bound_by", "class", "occupancy_limiter")
 
 Columns = Mapping[str, npt.NDArray[np.float64]]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader as lazy
@@ -13,16 +14,16 @@ import numpy as np
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, remark, stage, step
-from warpsight.caches.exact.apart import WINDOW, NotApart, has_long_loops
-from warpsight.caches.exact.simulate import compile_engine
+from warpsight.caches.exact.apart import WINDOW, NotApart, begins_unknown, has_long_loops
 from warpsight.caches.exact.waves import ScatteredReuse
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.base import get_model
+from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.pipeline.caches_before import CarriedL2, resolved
-from warpsight.pipeline.evaluate import misses_of_waves, profile_of_waves
+from warpsight.pipeline.evaluate import misses_of_waves, need_counts, profile_of_waves
 from warpsight.pipeline.request import COLD, WARM, KernelRequest, Method
-from warpsight.pipeline.tracing import launch_of, listing, obtain_trace, trace_launch, wants_results
+from warpsight.pipeline.rows import Columns, model_rows
+from warpsight.pipeline.tracing import launch_of, listing, obtain_trace, run_ready, trace_launch, wants_results
 from warpsight.traces.schema import KernelTrace, WaveSample
 from warpsight.traces.waves import part_of
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from warpsight.emulator.run.sampled import SampledRun
     from warpsight.pipeline.kernel_input import ReadyLaunch
 
+autotune: Any = lazy.load("warpsight.pipeline.autotune", suppress_warning=True)
 emulator: Any = lazy.load("warpsight.emulator.run.sampled", suppress_warning=True)  # compilers take long to load
 
 DEFAULT_ACCURACY = 0.02
@@ -44,6 +46,7 @@ _MOST_ROWS = 4  # waves of a row of the grid that warms up
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 Blocks = tuple[int, int]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class NotSampled(Exception):
@@ -54,7 +57,7 @@ class NotSampled(Exception):
 
 def trace_to_predict(
     request: KernelRequest, gpu: GpuSpec, model: str, method: Method, accuracy: float = DEFAULT_ACCURACY, *,
-    least_instructions: int = LEAST_INSTRUCTIONS, watch: Watch | None = None,
+    least_instructions: int | None = None, watch: Watch | None = None,
 ) -> KernelTrace:
     """A trace from which the prediction by `model` is as good as from the whole launch: sampled waves where the launch is long and
     its blocks are independent, else all of it.
@@ -75,23 +78,39 @@ def trace_to_predict(
         return trace_launch(ready, prepared, watch)
 
 
-def check_accuracy(accuracy: float) -> float:
-    """The accuracy as it is. Raises UsageError for one that is not above 0 and below 1."""
+def is_sampled(request: KernelRequest, gpu: GpuSpec, method: Method, watch: Watch | None = None) -> bool:
+    """Whether `trace_to_predict` samples a launch, as far as its first wave shows. Raises as `obtain_trace`."""
+    if _needs_all(request, gpu, method):
+        return False
+    ready = autotune.prepare_tuned(request, gpu, run_ready, watch)
+    try:
+        Plan.of(ready, gpu)
+        with Sampler(*launch_of(request, gpu, watch), watch=watch) as sampler:
+            sampler.first_wave(gpu)
+    except NotSampled:
+        return False
+    return True
+
+
+def check_accuracy(accuracy: float, place: str = "accuracy") -> float:
+    """The accuracy as it is. Raises UsageError, which names the `place`, for one that is not above 0 and below 1."""
     if not 0 < accuracy < 1:
         remedy = "give a share such as 0.02, or 2 %; `--exact` runs all blocks"
-        raise UsageError(f"{accuracy:g} is not a share of the cycles above 0 and below 1", place="accuracy", remedy=remedy)
+        raise UsageError(f"{accuracy:g} is not a share of the cycles above 0 and below 1", place=place, remedy=remedy)
     return accuracy
 
 
 def sampled_waves(
     ready: ReadyLaunch, prepared: PreparedKernel, gpu: GpuSpec, model: str, method: Method, accuracy: float, *,
-    least_instructions: int = LEAST_INSTRUCTIONS, memory: Memory | None = None, carried: CarriedL2 | None = None,
+    least_instructions: int | None = None, memory: Memory | None = None, carried: CarriedL2 | None = None,
     watch: Watch | None = None,
 ) -> KernelTrace:
     """The trace of sampled waves of a launch, arguments as above. `memory` that exists and the L2 that is `carried` to this launch
     of a program stay as they are. Raises NotSampled where all blocks have to be recorded.
     """
-    return _Sampling(ready, prepared, gpu, model, method, memory, carried).grown(accuracy, least_instructions, watch)
+    Plan.of(ready, gpu)  # refuses a short launch before memory is made
+    with Sampler(ready, prepared, memory, watch) as sampler:
+        return sampler.grown(gpu, [model], method, accuracy, least_instructions=least_instructions, carried=carried).trace
 
 
 def _needs_all(request: KernelRequest, gpu: GpuSpec, method: Method) -> bool:
@@ -208,102 +227,172 @@ class Plan:
 
 # -- The sample grows until the interval is narrow.
 
-class _Sampling:
-    """Sampled waves of one launch on a GPU."""
+@dataclass(frozen=True)
+class Sampled:
+    """A trace of sampled waves, which stands for the launch on one GPU, and the half-width of the 95 % confidence interval of the
+    cycles, relative to them: float64 [models, designs].
+    """
+
+    trace: KernelTrace
+    half_width: Floats
+
+
+class Sampler:
+    """Sampled waves of one launch, on one GPU after the other. Blocks that have run for one serve the others whose waves have them,
+    and so do simulations of the same waves in the same caches. Used in a `with` statement.
+    """
 
     def __init__(
-        self, ready: ReadyLaunch, prepared: PreparedKernel, gpu: GpuSpec, model: str, method: Method,
-        memory: Memory | None = None, carried: CarriedL2 | None = None,
+        self, ready: ReadyLaunch, prepared: PreparedKernel, memory: Memory | None = None, watch: Watch | None = None
     ) -> None:
-        self._ready, self._prepared, self._gpu, self._model, self._method = ready, prepared, gpu, model, method
-        self._memory, self._carried = memory, carried
-        self._plan = Plan.of(ready, gpu)
+        """`memory` that exists stays as it is. Raises NotSampled for a kernel whose blocks all have to run."""
+        self._ready, self._prepared, self._watch = ready, prepared, watch
+        self._samples: dict[tuple[Plan, bool], KernelTrace] = {}
+        with _refusing():
+            self._run: SampledRun = emulator.SampledRun(
+                prepared, ready.launch, registers=ready.registers, max_instructions=ready.max_instructions, threads=ready.threads,
+                progress=stage(watch, "running sampled waves"), options=ready.options, memory=memory,
+            )
 
-    def grown(self, accuracy: float, least_instructions: int, watch: Watch | None) -> KernelTrace:
-        """The trace of a sample whose interval is within `accuracy`. Raises NotSampled."""
-        ready = self._ready
-        try:
-            with emulator.SampledRun(
-                self._prepared, ready.launch, registers=ready.registers, max_instructions=ready.max_instructions,
-                threads=ready.threads, progress=stage(watch, "running sampled waves"), options=ready.options, memory=self._memory,
-            ) as run:
-                return self._grown(run, accuracy, least_instructions, watch)
-        except (emulator.Dependent, ScatteredReuse) as reason:
-            refused = NotSampled(str(reason))
-            refused.of_kernel = True
-            raise refused from None
+    def __enter__(self) -> Sampler:
+        return self
 
-    def _grown(self, run: SampledRun, accuracy: float, least_instructions: int, watch: Watch | None) -> KernelTrace:
-        plan = self._plan
-        run.execute(plan.ranges[:1])
-        if run.trace().header.warp_instructions < least_instructions:
-            raise NotSampled(f"the launch has fewer than {least_instructions:,} warp instructions")
-        apart = self._carried is None and has_long_loops(run.trace())
-        if apart:
-            plan = Plan.of(self._ready, self._gpu, apart=True)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._run.__exit__(kind, error, trace)
+
+    def first_wave(self, gpu: GpuSpec, least_instructions: int | None = None) -> KernelTrace:
+        """The launch's first wave, which runs if it has not. Raises NotSampled for a launch of few waves, or of fewer than
+        `least_instructions` warp instructions (None: `LEAST_INSTRUCTIONS`).
+        """
+        least = LEAST_INSTRUCTIONS if least_instructions is None else least_instructions
+        with _refusing():
+            ranges = Plan.of(self._ready, gpu).ranges[:1]
+            self._execute(ranges)
+        trace = self._run.trace(ranges)
+        if trace.header.warp_instructions < least:
+            raise NotSampled(f"the launch has fewer than {least:,} warp instructions")
+        return trace
+
+    def grown(
+        self, gpu: GpuSpec, models: Sequence[str], method: Method, accuracy: float, *, least_instructions: int | None = None,
+        carried: CarriedL2 | None = None, columns: Columns | None = None, count: int = 1,
+    ) -> Sampled:
+        """A sample with which the interval of the first of `models` is within `accuracy` on all designs: `gpu` with its model-only
+        keys as in `columns`, float64 [count] by key. Raises NotSampled; `least_instructions` as for `first_wave`.
+        """
+        first = self.first_wave(gpu, least_instructions)
+        with _refusing():
+            return self._grown(first, _Designs(gpu, models, method, carried, columns or {}, count), accuracy)
+
+    def _grown(self, first: KernelTrace, designs: _Designs, accuracy: float) -> Sampled:
+        plan = Plan.of(self._ready, designs.gpu)
+        apart = designs.carried is None and has_long_loops(first) and not begins_unknown(first, designs.gpu, len(plan.ranges))
+        in_sequence, plan = plan, Plan.of(self._ready, designs.gpu, apart=True) if apart else plan
         while True:
-            self._execute(run, [each for each in plan.ranges if each not in run.ranges])
-            trace = _measured(run.trace(plan.ranges), plan, self._ready.threads, apart)
+            self._execute(plan.ranges)
+            trace = self._measured(plan, apart)
             try:
                 with step(f"time of {len(plan.parts)} sampled waves"):
-                    half_width, in_step, unrest = self._half_width(trace, plan, watch)
-                refused = "blocks come to rest slowly" if in_step + unrest > _MOST_FIXED * accuracy else ""
+                    half_width, fixed = half_widths(trace, plan, designs, self._watch)
+                refused = "blocks come to rest slowly" if _widest(fixed) > _MOST_FIXED * accuracy else ""
             except NotApart as reason:
                 refused = reason.what
             if refused:
                 remark(f"{refused}: all waves in one simulation")
-                apart, plan = False, self._plan
+                apart, plan = False, in_sequence
                 continue
-            remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * half_width:.2g} %")
-            if half_width <= accuracy:
+            widest = _widest(half_width)
+            remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * widest:.2g} %")
+            if widest <= accuracy:
                 texts = listing(self._prepared, trace.instructions)
-                return replace(trace, notes=self._ready.notes, extra=texts | {"sampling": _document(plan, half_width)})
+                trace = replace(trace, notes=self._ready.notes, extra=texts | {"sampling": _document(plan, widest)})
+                return Sampled(trace, half_width)
             plan = plan.doubled()
 
-    def _execute(self, run: SampledRun, ranges: Sequence[Blocks]) -> None:
-        """Run these blocks too. Meanwhile the cache simulation is compiled, which takes a quarter of a minute where it is new."""
-        if self._ready.threads == 1:
-            run.execute(ranges)
-            return
-        with ThreadPoolExecutor(1) as pool:
-            compiling = pool.submit(compile_engine)
-            run.execute(ranges)
-            compiling.result()
+    def _execute(self, ranges: Sequence[Blocks]) -> None:
+        self._run.execute([each for each in ranges if each not in self._run.ranges])
 
-    def _half_width(self, trace: KernelTrace, plan: Plan, watch: Watch | None) -> tuple[float, float, float]:
-        """Half of the 95 % confidence interval, relative to the cycles; what of it is about blocks in step, and what about waves
-        apart that may not have come to rest.
+    def _measured(self, plan: Plan, apart: bool) -> KernelTrace:
+        """The trace of the measured blocks, which stand for the launch; its waves are simulated `apart` if they can be."""
+        if (plan, apart) not in self._samples:
+            executed, labels = self._run.trace(plan.ranges), plan.labels()
+            lengths = [end - first for first, end in plan.ranges]
+            sample = WaveSample(executed, labels, np.cumsum([0, *lengths[:-1]]), threads=self._ready.threads, apart=apart)
+            self._samples[plan, apart] = replace(part_of(executed, labels > 0), waves=sample)
+        return self._samples[plan, apart]
 
-        By the jackknife: how the prediction changes when a wave is left out, with all that its stretch of blocks tells about the
-        launch. There is one wave in each part, so that the variance is that of successive differences: a trend along the launch,
-        which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
-        What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels
-        more evenly then: a launch has more time for that than a sample, and may change as much again as the sample has from its
-        first half to its second. Waves that are measured out of step are counted in a part of their time. If they come to rest
-        in the earlier half of it, both halves together are off by half of their difference. The launch may be as its first wave
-        for `_IN_STEP` waves. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more
-        than the prediction changes when they are left out.
-        """
-        model, count = get_model(self._model), len(plan.parts)
-        every, misses = range(1, count + 3), misses_of_waves(trace, self._gpu, self._method, watch, self._carried)
 
-        def cycles(waves: Sequence[int], stretches: Sequence[int], half: int | None = None) -> float:
-            profile = profile_of_waves(trace, misses, waves, stretches, self._gpu, self._method, half)
-            return model.predict(profile, self._gpu).cycles
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """What the blocks do, and makes a sample impossible, as NotSampled."""
+    try:
+        yield
+    except (emulator.Dependent, ScatteredReuse) as reason:
+        refused = NotSampled(str(reason))
+        refused.of_kernel = True
+        raise refused from None
 
-        whole = cycles(every, every)
-        drift = abs(cycles(every, every, 1) - cycles(every, every, 0)) / whole
-        drift, unrest = (0.0, drift / 2) if misses.apart else (drift, 0.0)
-        share = min(1.0, _IN_STEP * plan.wave / plan.blocks) if misses.apart else 0.0
-        in_step = share * abs(cycles(every[:1], every) - whole) / whole
-        edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
-        rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
-        pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])
-        variance = float((np.diff(pseudo_values) ** 2).mean()) / 2
-        unseen = math.sqrt(max(0.0, 1 - count * plan.wave / (plan.blocks - 2 * plan.wave)))
-        degrees = 2 * (count - 1) ** 2 / (3 * count - 4)
-        by_waves = (_student(degrees) * math.sqrt(variance / count) * unseen + edges) / whole
-        return by_waves + drift + unrest + in_step, in_step, unrest
+
+# -- The interval.
+
+def _widest(half_width: Floats) -> float:
+    """By the first model, on the designs that it does not refuse."""
+    return float(np.nan_to_num(half_width[0]).max())
+
+
+@dataclass(frozen=True)
+class _Designs:
+    """Designs that a sample is evaluated on, by which models and how; as the arguments of `Sampler.grown`."""
+
+    gpu: GpuSpec
+    models: Sequence[str]
+    method: Method
+    carried: CarriedL2 | None = None
+    columns: Columns = field(default_factory=dict)
+    count: int = 1
+
+    def cycles(self, profile: IntervalProfile) -> Floats:
+        """By each model, float64 [models, designs]; NaN where it refuses a design."""
+        return np.array([model_rows(profile, self.gpu, self.columns, self.count, name)["cycles"] for name in self.models])
+
+
+def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch | None = None) -> tuple[Floats, Floats]:
+    """Half of the 95 % confidence interval, relative to the cycles, and how much of it more waves do not narrow; each float64
+    [models, designs].
+
+    By the jackknife: how the prediction changes when a wave is left out, with all that its stretch of blocks tells about the
+    launch. There is one wave in each part, so that the variance is that of successive differences: a trend along the launch,
+    which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
+    What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels
+    more evenly then: a launch has more time for that than a sample, and may change as much again as the sample has from its
+    first half to its second. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more
+    than the prediction changes when they are left out.
+
+    More waves do not narrow what is added for waves that are simulated apart. If they come to rest in the earlier half of the time
+    in which they are counted, both halves together are off by half of their difference. And the launch may be as its first wave,
+    in step, for `_IN_STEP` waves.
+    """
+    gpu, method, count = designs.gpu, designs.method, len(plan.parts)
+    every, misses = range(1, count + 3), misses_of_waves(trace, gpu, method, watch, designs.carried)
+    counts = need_counts(designs.models)
+
+    def cycles(waves: Sequence[int], stretches: Sequence[int], half: int | None = None) -> Floats:
+        return designs.cycles(profile_of_waves(trace, misses, waves, stretches, gpu, method, half, counts=counts))
+
+    whole = cycles(every, every)
+    drift = abs(cycles(every, every, 1) - cycles(every, every, 0)) / whole
+    fixed = np.zeros_like(whole)
+    if misses.apart:
+        in_step = min(1.0, _IN_STEP * plan.wave / plan.blocks) * abs(cycles(every[:1], every) - whole) / whole
+        drift, fixed = fixed, drift / 2 + in_step
+    edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
+    rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
+    pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])
+    variance = (np.diff(pseudo_values, axis=0) ** 2).mean(axis=0) / 2
+    unseen = math.sqrt(max(0.0, 1 - count * plan.wave / (plan.blocks - 2 * plan.wave)))
+    degrees = 2 * (count - 1) ** 2 / (3 * count - 4)
+    by_waves = (_student(degrees) * np.sqrt(variance / count) * unseen + edges) / whole
+    return by_waves + drift + fixed, fixed
 
 
 def _student(degrees: float) -> float:
@@ -313,16 +402,6 @@ def _student(degrees: float) -> float:
         z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
     )  # fmt: skip
     return sum(term / degrees**power for power, term in enumerate(terms))
-
-
-def _measured(executed: KernelTrace, plan: Plan, threads: int, apart: bool) -> KernelTrace:
-    """The trace of the measured blocks, which stand for the launch; its waves are simulated on so many threads, `apart` if they
-    can be.
-    """
-    labels = plan.labels()
-    lengths = [end - first for first, end in plan.ranges]
-    sample = WaveSample(executed, labels, np.cumsum([0, *lengths[:-1]]), threads=threads, apart=apart)
-    return replace(part_of(executed, labels > 0), waves=sample)
 
 
 def _document(plan: Plan, half_width: float) -> dict[str, Any]:

@@ -59,6 +59,9 @@ def collected_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     lines = [style.strong(head), f"  {document['table']}"]
     if document.get("before"):
         lines.append(f"  results no longer in the table are kept in {document['before']}")
+    if document["sampled_rows"]:
+        widest = f"95 % confidence interval of the cycles: +-{100 * document['largest_half_width']:.2g} % or less"
+        lines.append(f"  {counted(document['sampled_rows'], 'row')} from sampled waves; {widest}; --exact runs every block")
     if document["failed_rows"]:
         lines.append(f"  {counted(document['failed_rows'], 'row')} without a result:")
         reasons = list(document["reasons"].items())

@@ -15,7 +15,7 @@ from warpsight.base.diskcache import content_key
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
 from warpsight.base.inputs import open_input, read_input
 from warpsight.gpu.spec import GpuSpec
-from warpsight.jobs.fingerprint import TRACE, fingerprint
+from warpsight.jobs.fingerprint import PROFILE, TRACE, fingerprint
 from warpsight.jobs.store import ResultStore
 from warpsight.kernels.launch import input_hash, kernel_hash
 from warpsight.kernels.launch_file import LaunchSpec
@@ -77,7 +77,8 @@ class StudyLaunch:
     """A kernel of the study under one choice of the launch axes, for GPUs that execute the same instructions.
 
     `gpu` is one of these. `key` is the key of its trace, `folder` its place, now or later; both are empty if `refused` says why
-    there is no trace.
+    there is no trace. `sampled` is the key under which is kept that the launch is sampled: it has no trace then. Empty, every block
+    of it runs.
     """
 
     kernel: str
@@ -87,15 +88,29 @@ class StudyLaunch:
     key: str = ""
     folder: str = ""
     refused: str = ""
+    sampled: str = ""
 
     @property
-    def known(self) -> bool:
+    def traced(self) -> bool:
         """Whether the trace exists."""
         return bool(self.folder) and Path(self.folder).is_dir()
 
+    def is_sampled(self, store: ResultStore) -> bool:
+        """Whether the launch is known to be so long that it is sampled."""
+        return bool(self.sampled) and store.folder_of(self.sampled).is_dir()
 
-def study_launch(kernel: StudyKernel, choice: Choice, gpu: GpuSpec, store: ResultStore) -> StudyLaunch:
-    """The launch for `gpu` with its trace's key. `refused` says why a kernel or a choice cannot be launched."""
+    def known(self, store: ResultStore) -> bool:
+        """Whether the trace exists, or is not needed since the launch is sampled."""
+        return self.traced or self.is_sampled(store)
+
+
+def study_launch(
+    kernel: StudyKernel, choice: Choice, gpu: GpuSpec, store: ResultStore, accuracy: float | None = None
+) -> StudyLaunch:
+    """The launch for `gpu` with its trace's key. `refused` says why a kernel or a choice cannot be launched; if it is long, it is
+    sampled unless `accuracy` is None.
+    """
+    sampled = ""
     try:
         refuse_standard_input(kernel.request.path)
         request = launched(kernel.request, choice)
@@ -108,11 +123,12 @@ def study_launch(kernel: StudyKernel, choice: Choice, gpu: GpuSpec, store: Resul
                 key = hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()
                 return StudyLaunch(kernel.name, choice, request, gpu, key, str(folder.absolute()))
             key = trace_key(prepare(request, gpu))  # compiled, with its inputs, and not run
+            sampled = "" if accuracy is None else content_key("sampled", key, gpu.name, fingerprint(PROFILE))
     except WarpsightError as error:
         return StudyLaunch(kernel.name, choice, kernel.request, gpu, refused=str(error))
     except OSError as error:
         return StudyLaunch(kernel.name, choice, kernel.request, gpu, refused=f"{kernel.request.path}: {error.strerror}")
-    return StudyLaunch(kernel.name, choice, request, gpu, key, str(store.folder_of(key)))
+    return StudyLaunch(kernel.name, choice, request, gpu, key, str(store.folder_of(key)), sampled=sampled)
 
 
 def refuse_standard_input(path: object) -> None:

@@ -93,7 +93,7 @@ def in_column(key: Key) -> str:
 
 # -- The columns of a study's results: one row for each design, kernel and model (or the simulator).
 
-DESIGN, KERNEL, MODEL, FAILED = "design", "kernel", "model", "failed"
+DESIGN, KERNEL, MODEL, FAILED, HALF_WIDTH = "design", "kernel", "model", "failed", "half_width"
 SIMULATOR = "simulator"  # in the column of models
 """`design` int64, then a column for each axis and derived key under the key's name (float64 in base units, or text), then `kernel`
 (text), then those of `pipeline/rows.py`."""

@@ -40,7 +40,7 @@ from warpsight.sweeps.launches import Choice, StudyLaunch, study_launch
 from warpsight.sweeps.study import Study
 from warpsight.sweeps.tasks import PARQUET, ROWS, KeptStages, RowsTask, SimulatorTask, TraceTask, opened
 
-SCHEMA = "1"
+SCHEMA = "2"
 # A task is large enough to be worth a process's turn and small enough for many to share the work and for little to be lost.
 MOST_DESIGNS, MOST_GROUPS = 65_536, 8
 
@@ -103,16 +103,18 @@ class Plan:
 
     def trace_tasks(self) -> list[TraceTask]:
         """Launches whose trace is still to be recorded, each once."""
-        missing = {each.key: each for each in self.launches if each.key and not each.known}
-        return [TraceTask(self.store.address, key, each.request, each.gpu) for key, each in missing.items()]
+        missing = {each.key: each for each in self.launches if each.key and not each.known(self.store)}
+        method = self.study.method
+        return [TraceTask(self.store.address, key, each.request, each.gpu, each.sampled, method) for key, each in missing.items()]
 
     def row_tasks(self) -> list[RowsTask]:
         """Batches whose rows are not kept and whose trace exists."""
         return [
             RowsTask(self.store.address, batch.key, batch.launch.key, batch.launch.folder, self.designs(batch),
-                     self.study.models, fingerprint(PROFILE))
+                     self.study.models, fingerprint(PROFILE),
+                     batch.launch.request, batch.launch.gpu, batch.launch.sampled, self.study.samples)
             for batch in self.batches
-            if batch.launch.known and not self.is_kept(batch)
+            if batch.launch.known(self.store) and not self.is_kept(batch)
         ]  # fmt: skip
 
     def simulator_tasks(self) -> list[SimulatorTask]:
@@ -122,7 +124,7 @@ class Plan:
             SimulatorTask(self.store.address, each.key, each.launch.folder, self.bases[each.gpu], self.overrides(each.design),
                           limit, each.caches_before)
             for each in self.simulations
-            if each.launch.known and not self.is_kept(each)
+            if each.launch.traced and not self.is_kept(each)
         ]  # fmt: skip
 
     def is_kept(self, each: Batch | Simulation) -> bool:
@@ -161,7 +163,7 @@ def plan_sweep(study: Study, store: ResultStore) -> Plan:
     if not groups:  # every design is refused, and a kernel may be too
         executing = {((), gpu.compute_capability): gpu for gpu in around.values()}
     plan.launches = tuple(
-        study_launch(kernel, choice, replace(gpu, compute_capability=capability), store)
+        study_launch(kernel, choice, replace(gpu, compute_capability=capability), store, study.samples)
         for kernel in study.kernels
         for (choice, capability), gpu in executing.items()
     )
@@ -215,6 +217,8 @@ def _keyed(plan: Plan, batch: Batch) -> Batch:
     if not batch.launch.key:
         return batch
     parts: list[str | bytes] = [SCHEMA, batch.launch.key, *plan.shared_key]
+    if batch.launch.sampled:
+        parts.append(f"accuracy {plan.study.samples}")
     for group, work in zip(batch.groups, plan.designs(batch), strict=True):
         parts += [plan.base_hashes[plan.gpu_name(group)], *work.overrides, repr(work.method), str(work.count)]
         for key, values in work.columns.items():
@@ -251,7 +255,7 @@ def steps_of(plan: Plan) -> list[dict[str, Any]]:
 
     What depends on a trace that does not exist is not known.
     """
-    launches = {each.key: each.known for each in plan.launches if each.key}
+    launches = {each.key: each.known(plan.store) for each in plan.launches if each.key}
     models = len(plan.study.models)
     rows = [(plan.is_kept(batch), models * sum(len(group.designs) for group in batch.groups)) for batch in plan.batches]
     misses, profiles = _shared(plan)
@@ -284,7 +288,10 @@ def _shared(plan: Plan) -> tuple[dict[str, bool], dict[str, bool]]:
             key = profile_key(gpu, each.method, counts)
             profile = f"{launch.key} {key}"
             if profile not in profiles:
-                profiles[profile] = launch.known and kept.has(PROFILE, key)
+                if launch.is_sampled(plan.store):  # nothing is kept but its rows
+                    profiles[profile] = plan.is_kept(batch)
+                else:
+                    profiles[profile] = launch.traced and kept.has(PROFILE, key)
                 resident = _resident(launch, gpu)
                 key = misses_key(with_own_l1(gpu, resident), resident.blocks_per_sm, each.method)
                 misses[f"{launch.key} {key}"] = profiles[profile] or (resident.blocks_per_sm > 0 and kept.has(MISSES, key))
@@ -294,7 +301,7 @@ def _shared(plan: Plan) -> tuple[dict[str, bool], dict[str, bool]]:
 def _resident(launch: StudyLaunch, gpu: GpuSpec) -> Occupancy:
     """Of no blocks while the trace is not there, or when none fits."""
     with suppress(WarpsightError):
-        if launch.known:
+        if launch.traced:
             return trace_occupancy(opened(launch.folder), gpu)
     return Occupancy(0, 0, 0.0, "")
 

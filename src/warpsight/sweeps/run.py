@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -18,7 +19,7 @@ from warpsight.jobs.store import ResultStore, default_folder
 from warpsight.sweeps.files import write_rows
 from warpsight.sweeps.folder import StudyFolder, base_gpus
 from warpsight.sweeps.launches import StudyLaunch
-from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, MODEL
+from warpsight.sweeps.names import DESIGN, FAILED, HALF_WIDTH, KERNEL, MODEL
 from warpsight.sweeps.plan import Batch, Plan, Simulation, plan_sweep
 from warpsight.sweeps.study import Study
 from warpsight.sweeps.tables import NOT_YET, designs_table, empty_table, kept_if_better, labelled, result_tables
@@ -62,7 +63,7 @@ def run_sweep(study: Study, executor: Executor, *, results: str | Path | None = 
     for name, activity, work, tasks_of, launches in steps:
         tasks = tasks_of()
         # a kernel that cannot run is neither known nor computed
-        possible = sum(bool(each.key) and (name == "traces" or each.known) for each in launches)
+        possible = sum(bool(each.key) and (name == "traces" or each.known(store)) for each in launches)
         done.known[name], done.computed[name] = possible - len(tasks), len(tasks)
         if tasks:
             for task, reason in executor.run(work, tasks, stage(watch, activity)).items():
@@ -75,7 +76,7 @@ def run_sweep(study: Study, executor: Executor, *, results: str | Path | None = 
 
 def with_known_failures(plan: Plan) -> Plan:
     """`plan` whose launches and tasks that are not kept say why an earlier run could not make them."""
-    traces = [each.key for each in plan.launches if each.key and not each.known]
+    traces = [each.key for each in plan.launches if each.key and not each.known(plan.store)]
     parts: list[Batch | Simulation] = [*plan.batches, *plan.simulations]
     tasks = [each.key for each in parts if each.key and not plan.is_kept(each)]
     failures = {key: plan.store.get(_FAILURES, key) for key in (*traces, *tasks)}
@@ -123,7 +124,8 @@ def outcome_document(done: SweepRun, folder: StudyFolder) -> dict[str, Any]:
 
 def collected_document(folder: StudyFolder) -> dict[str, Any]:
     """What is in a study's table: numbers of rows, and the reasons of those that failed, the most frequent first."""
-    table = pq.read_table(folder.table, columns=[DESIGN, KERNEL, MODEL, FAILED])
+    table = pq.read_table(folder.table, columns=[DESIGN, KERNEL, MODEL, FAILED, HALF_WIDTH])
+    widths = table[HALF_WIDTH].to_numpy()
     failed = {row["values"]: row["counts"] for row in pc.value_counts(table[FAILED].cast("string")).to_pylist() if row["values"]}
     return {
         "study": folder.study.name,
@@ -135,6 +137,8 @@ def collected_document(folder: StudyFolder) -> dict[str, Any]:
         "kernels": sorted(pc.unique(table[KERNEL].cast("string")).to_pylist()),
         "models": sorted(pc.unique(table[MODEL].cast("string")).to_pylist()),
         "failed_rows": sum(failed.values()),
+        "sampled_rows": int((widths > 0).sum()),
+        "largest_half_width": float(np.nanmax(widths, initial=0.0)),
         "before": str(folder.before) if folder.before.exists() else None,
         "reasons": dict(sorted(failed.items(), key=lambda item: (-item[1], item[0]))),
     }

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.gpu.default import STUDY_GPU
 from warpsight.pipeline.request import DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
+from warpsight.pipeline.sampling import DEFAULT_ACCURACY, check_accuracy
 from warpsight.sweeps.expressions import Expression
 from warpsight.sweeps.names import ARGUMENT, GPU, LAUNCH, NUMBER, TRUTH, WHOLE, in_column, sort_of_key, study_key
 
@@ -71,6 +72,8 @@ class Study:
     """`overrides` are `key=value` texts that hold on every design, as `overrides` has them. `derived` keys are computed in order
     from the axes, other keys of the base GPU and each other; a design is kept where every one of `constraints` holds.
 
+    Long launches are predicted from sampled waves, with a 95 % confidence interval within `accuracy` of the cycles (None: every
+    block runs).
     `gpu` is the base GPU unless `gpu` is an axis. A study file that names none has the papers' machine, whoever runs it.
     """
 
@@ -85,6 +88,14 @@ class Study:
     models: tuple[str, ...] = (DEFAULT_MODEL,)
     method: Method = DEFAULT_METHOD
     simulator: SimulatorRuns | None = None
+    accuracy: float | None = DEFAULT_ACCURACY
+
+    @property
+    def samples(self) -> float | None:
+        """The `accuracy` with which long launches are predicted from sampled waves; None where every block runs, as the simulator
+        needs.
+        """
+        return None if self.simulator is not None else self.accuracy
 
     @property
     def gpus(self) -> tuple[str, ...]:
@@ -281,6 +292,8 @@ def check_study(study: Study, places: Mapping[str, str] = NOWHERE) -> None:
     _once(study.models, "models", "model", places)
     if not study.models and study.simulator is None:
         raise UsageError("there are no models to run", place=places.get("models", "models"), remedy="write models: [mdm]")
+    if study.accuracy is not None:
+        check_accuracy(study.accuracy, places.get("accuracy", "accuracy"))
     _check_keys(study, places)
     _check_sampling(study, places)
     _check_expressions(study)

@@ -18,6 +18,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.store import ResultStore
 from warpsight.pipeline.evaluate import known_models
 from warpsight.pipeline.request import DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
+from warpsight.pipeline.sampling import DEFAULT_ACCURACY
 from warpsight.pipeline.suites import load_suite
 from warpsight.sweeps.axes import axis_of_list, axis_of_text, check_value, parse_axis
 from warpsight.sweeps.expressions import parse_expression
@@ -35,6 +36,7 @@ def study_of_options(
     kernels: Sequence[KernelRequest | StudyKernel] = (), *, suite: str | None = None, name: str = "sweep", gpu: str | None = None,
     settings: Sequence[str] = (), constraints: Sequence[str] = (), models: Sequence[str] = (DEFAULT_MODEL,),
     sampling: Sampling = GRID_OF_ALL, method: Method = DEFAULT_METHOD, simulator: SimulatorRuns | None = None,
+    accuracy: float | None = DEFAULT_ACCURACY,
 ) -> Study:
     """The study of kernels, and of a suite by name or folder, around `gpu`.
 
@@ -59,7 +61,7 @@ def study_of_options(
         (each if isinstance(each, StudyKernel) else StudyKernel(default_name(each), each) for each in kernels),
         suite, places, name=name, gpu=gpu, overrides=tuple(overrides), axes=tuple(axes), sampling=sampling,
         constraints=tuple(parse_expression(text, f"constraints {text}") for text in constraints),
-        models=tuple(models), method=method, simulator=simulator,
+        models=tuple(models), method=method, simulator=simulator, accuracy=accuracy,
     )  # fmt: skip
 
 
@@ -91,7 +93,7 @@ def study_of_arguments(
     kernels: Kernel | Sequence[Kernel] | Mapping[str, Kernel], gpu: str | os.PathLike[str] | GpuSpec | None,
     axes: Mapping[str, str | Sequence[Any]], store: ResultStore, *, suite: str | None, models: Sequence[str],
     overrides: Sequence[str], derived: Mapping[str, str], constraints: Sequence[str], sampling: Sampling, method: Method,
-    simulator: SimulatorRuns | None,
+    simulator: SimulatorRuns | None, accuracy: float | None,
 ) -> Study:
     """The study of the arguments, checked. Traces in memory and descriptions are kept in `store`, which every worker can read.
 
@@ -100,7 +102,7 @@ def study_of_arguments(
     if isinstance(kernels, (str, os.PathLike)) and is_study_file(os.fspath(kernels)):
         refuse_beside_a_file(
             os.fspath(kernels), axes=axes, suite=suite, overrides=overrides, derived=derived, gpu=gpu, models=models,
-            constraints=constraints, sampling=sampling, method=method, simulator=simulator,
+            constraints=constraints, sampling=sampling, method=method, simulator=simulator, accuracy=accuracy,
         )  # fmt: skip
         return read_study(kernels)
     _texts(models=models, overrides=overrides, constraints=constraints, derived=derived)
@@ -115,12 +117,12 @@ def study_of_arguments(
         axes=tuple(_axis(key, values) for key, values in axes.items()), sampling=sampling,
         derived=tuple((key, parse_expression(text, f"derived {key}")) for key, text in derived.items()),
         constraints=tuple(parse_expression(text, f"constraint {text}") for text in constraints),
-        models=tuple(models), method=method, simulator=simulator,
+        models=tuple(models), method=method, simulator=simulator, accuracy=accuracy,
     )  # fmt: skip
 
 
 # The values of arguments that were not given; the others are then empty.
-_DEFAULTS = {name: getattr(Study("", ()), name) for name in ("models", "sampling", "method", "simulator")}
+_DEFAULTS = {name: getattr(Study("", ()), name) for name in ("models", "sampling", "method", "simulator", "accuracy")}
 
 
 def _texts(**arguments: Any) -> None:

@@ -17,7 +17,7 @@ from warpsight.sweeps.expressions import Expression, parse_expression
 from warpsight.sweeps.names import METHOD
 from warpsight.sweeps.study import Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
 
-STUDY_SCHEMA = 1
+STUDY_SCHEMA = 2
 _REQUEST = {each.name: each for each in REQUEST_FIELDS}
 
 
@@ -199,6 +199,7 @@ STUDY_FIELDS = (
     StudyField("method", "method", asdict, lambda read, name: _method(read.part(name))),
     StudyField("simulator", "simulator",
                lambda runs: None if runs is None else {**vars(runs), "where": runs.where.text if runs.where else None}, _simulator),
+    StudyField("accuracy", "accuracy", lambda accuracy: accuracy, lambda read, name: read.field(name, float, NoneType)),
 )  # fmt: skip
 
 

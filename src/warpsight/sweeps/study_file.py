@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import UsageError, suggestion
+from warpsight.base.units import parse_share
 from warpsight.base.yaml_nodes import Composed, YamlNode, compose
 from warpsight.gpu.catalog import catalog_path, no_such_gpu
 from warpsight.gpu.document import Text, parse_value
@@ -305,6 +306,16 @@ class _StudyReader:
             if f"axes.method.{name}" in self.places or f"derived.method.{name}" in self.places:
                 node.refuse(f"method.{name} is varied, and also given here", "remove one of the two")
         return Method(**words)
+
+    def accuracy(self, node: YamlNode) -> float | None:
+        """A share of the cycles, or `exact`: every block runs."""
+        text = node.text()
+        if text == "exact":
+            return None
+        try:
+            return parse_share(text)
+        except ValueError:
+            node.refuse(f'"{text}" is not a share', "write for example 1 %, or exact, which runs every block")
 
     def simulator(self, node: YamlNode) -> SimulatorRuns:
         entries = node.entries(("designs", "seed", "where", "max_cycles"))

@@ -18,13 +18,15 @@ from warpsight.intervals.interchange import profile_document, profile_from_docum
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.jobs.fingerprint import SIMULATOR
 from warpsight.jobs.store import ResultStore, StoreAddress
-from warpsight.pipeline.evaluate import MISSES, Designs, Kind, evaluate
+from warpsight.pipeline.evaluate import MISSES, Designs, Evaluation, Kind, evaluate
 from warpsight.pipeline.files import trace_into
-from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
 from warpsight.pipeline.rows import Rows, joined
+from warpsight.pipeline.sampling import NotSampled, Sampler, is_sampled
 from warpsight.pipeline.simulation import simulation_document
-from warpsight.pipeline.tracing import convert_launches
+from warpsight.pipeline.tracing import convert_launches, launch_of
 from warpsight.sweeps.files import part_bytes
+from warpsight.sweeps.names import HALF_WIDTH
 from warpsight.traces.schema import InMemory, KernelTrace
 from warpsight.traces.store import open_trace
 
@@ -35,17 +37,25 @@ MOST_LOADED_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class TraceTask:
-    """Record `request` for `gpu`, or convert it if it is another tool's trace; the trace is kept under `key`."""
+    """Record `request` for `gpu`, or convert it if it is another tool's trace; the trace is kept under `key`.
+
+    Of a launch that predictions by `method` sample there is no trace; the key `sampled` (empty: none is) then says so.
+    """
 
     store: StoreAddress
     key: str
     request: KernelRequest = field(compare=False)
     gpu: GpuSpec = field(compare=False)
+    sampled: str = field(default="", compare=False)
+    method: Method = field(default=DEFAULT_METHOD, compare=False)
 
 
 @dataclass(frozen=True)
 class RowsTask:
     """Rows of `designs`, one kernel and all `models`, kept under `key`. `trace` is the key of the kernel's trace, in `folder`.
+
+    If the key `sampled` is kept, `request`, on GPUs that execute the instructions of `gpu`, is predicted from sampled waves within
+    `accuracy`.
 
     `profile_code` is the fingerprint of the code that makes profiles, so that results of two versions never mix.
     """
@@ -57,6 +67,10 @@ class RowsTask:
     designs: tuple[Designs, ...] = field(compare=False)
     models: tuple[str, ...] = field(compare=False)
     profile_code: str = field(compare=False)
+    request: KernelRequest = field(compare=False)
+    gpu: GpuSpec = field(compare=False)
+    sampled: str = field(default="", compare=False)
+    accuracy: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -77,6 +91,9 @@ def run_trace(task: TraceTask) -> str:
     store = ResultStore.reopen(task.store)
     # the output of the kernel must not mix with a result on stdout
     request = replace(task.request, output=sys.stderr)
+    if task.sampled and is_sampled(request, task.gpu, task.method):
+        store.make_folder(task.sampled, Path.mkdir)
+        return ""
     make = convert_launches if request.is_foreign else partial(trace_into, gpu=task.gpu)
     store.make_folder(task.key, lambda place: make(request, place))
     return ""
@@ -88,12 +105,38 @@ def run_rows(task: RowsTask) -> str:
     kept = KeptStages(store, task.trace, task.profile_code)
     rows: list[Rows] = []
     try:
-        for evaluation in evaluate(lambda: loaded(task.folder), task.designs, task.models, kept):
-            rows += evaluation.rows()
+        if task.accuracy is not None and task.sampled and store.folder_of(task.sampled).is_dir():
+            rows = _sampled_rows(task, kept, task.accuracy)
+        else:
+            for evaluation in evaluate(lambda: loaded(task.folder), task.designs, task.models, kept):
+                rows += evaluation.rows()
     except FormatError as error:
         return _remove_damaged(store, task.folder, error)
     store.put_bytes(ROWS, task.key, part_bytes(joined(rows)), PARQUET)
     return ""
+
+
+def _sampled_rows(task: RowsTask, kept: KeptStages, accuracy: float) -> list[Rows]:
+    """Rows from sampled waves. Each GPU has its own waves; blocks that have run serve all whose waves have them. Designs that
+    cannot be sampled are predicted from the whole launch, which is recorded and kept for that.
+    """
+    request, rows = replace(task.request, output=sys.stderr), list[Rows]()
+    with Sampler(*launch_of(request, task.gpu)) as sampler:
+        for designs in task.designs:
+            try:
+                gpu = designs.gpu()
+                found = sampler.grown(gpu, task.models, designs.method, accuracy, columns=designs.columns, count=designs.count)
+            except NotSampled:
+                run_trace(TraceTask(task.store, task.trace, task.request, task.gpu))
+                (evaluation,) = evaluate(lambda: loaded(task.folder), [designs], task.models, kept)
+                rows += evaluation.rows()
+            except WarpsightError as error:
+                rows += Evaluation(designs, task.models, "", refused=error).rows()
+            else:
+                (evaluation,) = evaluate(found.trace, [designs], task.models)
+                own = zip(evaluation.rows(), found.half_width, strict=True)
+                rows += [each | {HALF_WIDTH: half_width} for each, half_width in own]
+    return rows
 
 
 def run_simulator(task: SimulatorTask) -> str:

@@ -7,8 +7,6 @@ memory afterwards.
 
 from __future__ import annotations
 
-import mmap
-import os
 import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
@@ -16,8 +14,9 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.base import room
 from warpsight.base.compiled import jit
-from warpsight.base.errors import UsageError
+from warpsight.base.room import drop_pages, in_file, room_for
 from warpsight.traces.schema import PathTable
 
 LANES_SHIFT = 24  # of an entry's first word: a block's number, and from this bit on its active lanes
@@ -78,39 +77,7 @@ def number_paths(entries, offset, numbers, table, hashes, known_offset, known, k
     return known_count
 
 
-# -- Where long columns lie.
-
-_IN_MEMORY = 64 << 20  # bytes of a column; a longer one lies in a file, of which the system keeps in memory what is used
-
-
-def _in_file(file: IO[bytes], size: int) -> mmap.mmap:
-    """The first `size` bytes of `file`, zeros beyond its end. Raises UsageError if the disk refuses."""
-    try:
-        os.posix_fallocate(file.fileno(), 0, size)
-        return mmap.mmap(file.fileno(), size)
-    except OSError as error:
-        what = f"the paths of the warps cannot be written ({error.strerror or error})"
-        raise UsageError(what, place=tempfile.gettempdir(), remedy="name a folder with space left in TMPDIR") from None
-
-
-def room_for(count: int, dtype: Any) -> npt.NDArray[Any]:
-    """An array of `count` zeros, in an unnamed file if it is long. Raises UsageError if the disk refuses."""
-    size = count * np.dtype(dtype).itemsize
-    if size <= _IN_MEMORY:
-        return np.zeros(count, dtype)
-    with tempfile.TemporaryFile() as file:
-        return np.frombuffer(_in_file(file, size), dtype)
-
-
-def drop_pages(*arrays: npt.NDArray[Any]) -> None:
-    """Let the system take the memory of arrays that lie in files. They are read again from there when they are used."""
-    for array in arrays:
-        base: Any = array
-        while isinstance(base, np.ndarray):
-            base = base.base
-        if isinstance(base, memoryview) and isinstance(base.obj, mmap.mmap):
-            base.obj.madvise(mmap.MADV_DONTNEED)
-
+# -- Where the columns lie.
 
 class _Column:
     """Numbers that are added at the end, and not changed. What was read of them stays valid when it grows."""
@@ -119,19 +86,19 @@ class _Column:
         self.array: npt.NDArray[Any] = np.zeros(1 << 12, dtype)
         self._file: IO[bytes] | None = None
 
-    def reserve(self, used: int, room: int) -> None:
-        """Make sure that `room` more than the `used` ones can be added. Raises UsageError if the disk refuses."""
-        if used + room <= len(self.array):
+    def reserve(self, used: int, more: int) -> None:
+        """Make sure that `more` than the `used` ones can be added. Raises UsageError if the disk refuses."""
+        if used + more <= len(self.array):
             return
-        size = 2 * (used + room) * self.array.itemsize
-        if size <= _IN_MEMORY:
-            grown = np.zeros(2 * (used + room), self.array.dtype)
+        size = 2 * (used + more) * self.array.itemsize
+        if size <= room.IN_MEMORY:
+            grown = np.zeros(2 * (used + more), self.array.dtype)
             grown[:used] = self.array[:used]
             self.array = grown
             return
         is_new = self._file is None
         self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the column
-        grown = np.frombuffer(_in_file(self._file, size), self.array.dtype)
+        grown = np.frombuffer(in_file(self._file, size), self.array.dtype)
         if is_new:
             grown[:used] = self.array[:used]
         self.array = grown

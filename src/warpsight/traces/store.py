@@ -21,9 +21,9 @@ import numpy.typing as npt
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.base.inputs import open_input
 from warpsight.base.outputs import folder_beside, put_in_place
+from warpsight.base.room import drop_pages, room_for
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.traces.packing import Packed, unpacked
-from warpsight.traces.path_store import drop_pages, room_for
 from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 from warpsight.traces.store_format import (
     BLOCKS,

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from warpsight.base.compiled import jit
 from warpsight.base.errors import FormatError
+from warpsight.base.room import drop_pages
 from warpsight.traces.events import sectors_of_event
-from warpsight.traces.path_store import drop_pages, pieces, sums_of_paths
+from warpsight.traces.path_store import pieces, sums_of_paths
 from warpsight.traces.schema import ACCESSES, WARP_SIZE, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 from warpsight.traces.store_format import REMEDY
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.base.compiled import jit
+from warpsight.base.compiled import compiled, jit
 from warpsight.base.errors import FormatError
 from warpsight.base.records import Record, dtype_of, fields_of
 from warpsight.traces.events import sectors_of_event
@@ -139,12 +139,28 @@ class TraceWindow:
         self._held = [held for number, held in enumerate(self._held) if number in needed or held.end > next_warp]
 
 
+@compiled
+def _is_like_before(warp, event_offset, events, sector_offset, loops):  # type: ignore[no-untyped-def]
+    """Whether a warp has the loop and the events of the warp before, and as many sectors."""
+    event, last_event, back = event_offset[warp], event_offset[warp + 1], event_offset[warp] - event_offset[warp - 1]
+    sectors = sector_offset[warp + 1] - sector_offset[warp]
+    if last_event - event != back or sectors != sector_offset[warp] - sector_offset[warp - 1]:
+        return False
+    for k in range(len(loops[warp])):
+        if loops[warp, k] != loops[warp - 1, k]:
+            return False
+    while event < last_event and events[event] == events[event - back]:
+        event += 1
+    return event == last_event
+
+
 @jit(sources=("traces/events.py",), cache=True, nogil=True)
 def _first_bad_loop(paths, rows, chunk, loops, inside):  # type: ignore[no-untyped-def]
     """The first warp whose loop is not `inside` its streams, or whose laps do not end where events end; -1 if none.
 
     `paths`: offset, blocks, repetitions; `rows` as `memory_rows` gives them; `chunk`: path, offset of events, events, offset of
     sectors. A reader goes back, or on behind the distances, where it stands at the end of a lap exactly: no event may go past it.
+    A warp with the path, loop and events of the warp before is as right as that one.
     """
     offset, blocks, repeat = paths
     start, width, counts = rows
@@ -157,6 +173,9 @@ def _first_bad_loop(paths, rows, chunk, loops, inside):  # type: ignore[no-untyp
             continue
         event, last_event = event_offset[warp], event_offset[warp + 1]
         sector, last_sector = sector_offset[warp], sector_offset[warp + 1]
+        is_alike = warp > 0 and path[warp] == path[warp - 1]
+        if is_alike and _is_like_before(warp, event_offset, events, sector_offset, loops):  # type: ignore[no-untyped-call]
+            continue
         event_wrap, sector_wrap = event + first_event + event_period, sector + first_sector + sector_period
         event_laps = sector_laps = laps - 1
         is_looping = sector_period > 0

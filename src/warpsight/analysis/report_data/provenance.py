@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.analysis.assumptions import is_estimated
+from warpsight.base.room import drop_pages
 from warpsight.gpu.describe import describe, spec_hash
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.pipeline.provenance import TOOL
-from warpsight.traces.path_store import drop_pages
 
 # Packages that influence results: the kernel compiler, and the compilers of the emulator and the simulators.
 _PACKAGES = ("numpy", "numba", "llvmlite", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime")

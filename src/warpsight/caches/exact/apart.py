@@ -27,7 +27,7 @@ from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.late import LateWarps
-from warpsight.traces.packing import lengths, loops_of, memory_rows
+from warpsight.traces.packing import Lines, lengths, loops_of, memory_rows
 from warpsight.traces.schema import KernelTrace, WaveSample
 from warpsight.traces.waves import part_of
 
@@ -52,6 +52,36 @@ def has_long_loops(trace: KernelTrace) -> bool:
         events += int(lengths(chunk)[0].sum())
         in_loops += 0 if chunk.loops is None else int((late.skipped(chunk) * chunk.loops[:, 1]).sum())
     return events >= _LONG_WARP * trace.header.warps and in_loops >= _IN_LOOPS * events
+
+
+def begins_unknown(first: KernelTrace, gpu: GpuSpec, stretches: int) -> bool:
+    """Whether the `first` wave of a launch shows that so many `stretches` of it cannot be simulated apart: it touches more than the
+    L2 holds, and in a wave that begins as one of them blocks have read too little when the simulation begins.
+    """
+    wave = first.header.recorded_blocks
+    lines = Lines(first.chunks, gpu.l2.line_bytes)
+    touched = np.zeros(lines.count, np.bool_)
+    for chunk in first.chunks.packed():
+        lines.mark(chunk, touched)
+    room = gpu.l2.size_bytes // gpu.l2.line_bytes
+    if np.count_nonzero(touched) <= room:
+        return False
+    return any(_read_before(LateWarps(first, _shares(wave, wave, k)), gpu)[1] < room for k in range(1, stretches))
+
+
+def _shares(blocks: int, wave: int, number: int) -> npt.NDArray[np.float64]:
+    """The last share of its laps that each of the `blocks` of a stretch runs: all, but those that begin at once, a `wave`, are at
+    any place, evenly distributed. Which is where differs from stretch to stretch, so that their spread shows how much that decides.
+    """
+    share = np.ones(blocks)
+    share[:wave] = (np.random.default_rng(number).permutation(wave) + 0.5) / wave
+    return share
+
+
+def _read_before(late: LateWarps, gpu: GpuSpec) -> tuple[npt.NDArray[np.int64], int]:
+    """What blocks have read last before they begin late, as `LateWarps.read_before` has it, and how many lines that is at least."""
+    rows = late.read_before(_REPLAYED * gpu.l2.size_bytes)
+    return rows, max(len(np.unique(rows[:, 0] // gpu.l2.line_bytes)), int(rows[:, 2].sum()) // gpu.l2.line_bytes)
 
 
 class NotApart(UnsupportedError):
@@ -135,14 +165,6 @@ class Stretches:
         if self._progress is not None:
             self._progress(sum(self._ended.values()), self._sample.executed.header.warps)
 
-    def _shares(self, blocks: int, number: int) -> npt.NDArray[np.float64]:
-        """The last share of its laps that each block of a stretch runs: all, but those that begin at once are at any place, evenly
-        distributed. Which is where differs from stretch to stretch, so that their spread shows how much that decides.
-        """
-        share = np.ones(blocks)
-        share[: self._wave] = (np.random.default_rng(number).permutation(self._wave) + 0.5) / self._wave
-        return share
-
     def _part(self, number: int, before: L2Lines | None) -> tuple[KernelTrace, L2Lines | None]:
         """The trace of stretch `number`, and what the L2 holds when it begins. Raises NotApart if that is not known."""
         sample, blocks, gpu = self._sample, _blocks(self._sample, number), self._gpu
@@ -151,12 +173,11 @@ class Stretches:
         trace = part_of(sample.executed, chosen)
         if number == 0:
             return trace, before
-        late = LateWarps(trace, self._shares(trace.header.recorded_blocks, number))
+        late = LateWarps(trace, _shares(trace.header.recorded_blocks, self._wave, number))
         if before is None:
-            rows = late.read_before(_REPLAYED * gpu.l2.size_bytes)
+            rows, lines = _read_before(late, gpu)
             before = touch(empty_l2(gpu), gpu, rows)
-            lines = max(len(np.unique(rows[:, 0] // gpu.l2.line_bytes)), int(rows[:, 2].sum()) // gpu.l2.line_bytes)
-            if lines < len(before):  # at least; more are evicted again
+            if lines < len(before):
                 what = "what the L2 holds before sampled waves depends on blocks that were not executed"
                 raise NotApart(what, remedy="run all blocks with `exact`")
         return late.trace(), before

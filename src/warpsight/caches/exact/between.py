@@ -15,13 +15,13 @@ from warpsight.addressing.mapping import line_in_slice, set_index, slice_of_line
 from warpsight.base.compiled import compiled, compiled_and_kept, kept_until_changed, reference_to
 from warpsight.base.diskcache import content_key
 from warpsight.base.records import Address, Memory, dtype_of
+from warpsight.base.room import drop_pages
 from warpsight.caches.exact.geometry import machine_of, most_dirty, sector_groups
 from warpsight.caches.exact.l2 import ROW_PLACES, l2_read, l2_write
 from warpsight.caches.exact.lru import packed, unpacked
 from warpsight.caches.exact.state import NO_LINE, Line, State
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import sectors_of_event
-from warpsight.traces.path_store import drop_pages
 from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace
 
 L2Lines = npt.NDArray[Any]

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from warpsight.addressing.coalescing import packed_lines
 from warpsight.base.records import dtype_of
+from warpsight.base.room import drop_pages, room_for
 from warpsight.caches.exact import state
 from warpsight.gpu.spec import GpuSpec
-from warpsight.traces.path_store import drop_pages, pieces, room_for
+from warpsight.traces.path_store import pieces
 from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, PathTable, StaticInstruction
 
 _ACCESS = {LOAD: state.IS_LOAD, STORE: state.IS_STORE, ATOMIC: state.IS_ATOMIC}

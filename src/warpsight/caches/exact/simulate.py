@@ -23,6 +23,7 @@ import numpy as np
 
 from warpsight.addressing.mapping import first_wave
 from warpsight.base.records import Memory
+from warpsight.base.room import drop_pages
 from warpsight.caches.exact.between import L2Lines, lines_left, lines_of, put_l2
 from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, PAUSED, run
 from warpsight.caches.exact.geometry import machine_of, sector_groups
@@ -33,7 +34,6 @@ from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.occupancy import gpc_of_sms, resident_clusters
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import most_sectors
-from warpsight.traces.path_store import drop_pages
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.window import TraceWindow, block_order, contradiction
 

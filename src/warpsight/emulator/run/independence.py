@@ -16,6 +16,7 @@ import numpy.typing as npt
 from warpsight.addressing.coalescing import SECTOR_BYTES
 from warpsight.base.compiled import jit
 from warpsight.base.errors import UnsupportedError
+from warpsight.base.room import drop_pages
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.native import NativeKernel
 from warpsight.emulator.run.memory import Allocation
@@ -27,7 +28,6 @@ from warpsight.isa.ptx.slicing import Sources
 from warpsight.kernels.launch import KernelSource, Launch, ScalarArgument
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.packing import loops_of
-from warpsight.traces.path_store import drop_pages
 from warpsight.traces.schema import ACCESSES, ATOMIC, LOAD, PathTable, StaticInstruction, TraceChunk
 
 _FIRST_SECTOR = ARENA_BASE // SECTOR_BYTES

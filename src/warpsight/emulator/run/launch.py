@@ -48,7 +48,7 @@ from warpsight.isa.architectures import refuse_missing
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.lexer import lines_of
 from warpsight.isa.ptx.program import Function
-from warpsight.kernels.launch import DEFAULT_OPTIONS, Dim3, KernelSource, Launch, RunOptions, input_hash, kernel_hash
+from warpsight.kernels.launch import DEFAULT_OPTIONS, ArrayArgument, Dim3, KernelSource, Launch, RunOptions, input_hash, kernel_hash
 from warpsight.kernels.machine_code import machine_code
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse
@@ -56,7 +56,7 @@ from warpsight.kernels.toolkit import Architecture
 from warpsight.traces.packing import Packer
 from warpsight.traces.path_store import LANES_SHIFT, PathStore, executions_of_blocks
 from warpsight.traces.schema import KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader, TraceSink
-from warpsight.traces.store import SpillingSink
+from warpsight.traces.store import MEMORY_LIMIT_BYTES, SpillingSink
 
 # -- Recording some blocks of a launch, chosen at random, while all are executed.
 
@@ -453,7 +453,9 @@ def emulate(
     """
     prepared = prepared or prepare_kernel(source, launch.kernel, checks=options.check, clustered=launch.cluster_blocks > 1)
     native = prepared.native
-    sink = sink if sink is not None else SpillingSink()
+    if sink is None:  # large arrays leave less room for the trace
+        arrays = sum(each.array.nbytes for each in launch.arguments if isinstance(each, ArrayArgument))
+        sink = SpillingSink(max(MEMORY_LIMIT_BYTES // 2, MEMORY_LIMIT_BYTES - arrays))
     inputs = input_hash(launch)
     with Run(prepared, launch, memory, max_instructions, progress, options) as run:
         if sample:

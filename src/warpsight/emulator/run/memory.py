@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import LimitError, UsageError
+from warpsight.base.room import drop_pages
 from warpsight.emulator.codegen.layout import ARENA_BASE, ARENA_LIMIT
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, NativeSymbolTable, SymbolTable, align_up, has_contents, initial_bytes
 from warpsight.emulator.run.watch import LaunchWatch
@@ -335,9 +336,12 @@ class DeviceMemory(Memory):
                 self._view(address, size)[:] = np.frombuffer(content, dtype=np.uint8)
             elif not self._is_new:  # new memory is zero, and takes room only where it is written
                 self._view(address, size)[:] = 0
-        self._is_new = False
         for address, argument in self._arrays:
-            self._view(address, argument.array.nbytes)[:] = argument.array.reshape(-1).view(np.uint8)
+            given = argument.array.reshape(-1).view(np.uint8)
+            if not self._is_new or given.any():
+                self._view(address, len(given))[:] = given
+                drop_pages(argument.array)
+        self._is_new = False
         for address, image in self._images:
             copy_in(image, self._view(address, image_bytes(image)))
 

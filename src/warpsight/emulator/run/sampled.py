@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from time import perf_counter
 from types import TracebackType
@@ -89,9 +91,9 @@ class SampledRun:
             for blocks in ranges:
                 left = MEMORY_LIMIT_BYTES - sum(each.nbytes for each in self._parts.values() if isinstance(each, Packed))
                 sink, before = SpillingSink(max(left, MEMORY_LIMIT_BYTES // _RANGES_IN_MEMORY)), self._paths.warps.copy()
-                for part in self._streams(blocks):
-                    chunk = self._packer.packed(run.chunk(part, self._paths, blocks[0] * self._per_block), self._paths)
-                    self._independence.note(self._paths.table(), chunk, part.first_warp // self._per_block)
+                first_warp = blocks[0] * self._per_block
+                for chunk in self._packed(run.chunk(part, self._paths, first_warp) for part in self._streams(blocks)):
+                    self._independence.note(self._paths.table(), chunk, (first_warp + chunk.first_warp) // self._per_block)
                     sink.add(chunk)
                     done += len(chunk.path) // self._per_block
                     if self._progress is not None:
@@ -101,6 +103,17 @@ class SampledRun:
                 self._parts[blocks] = self._kept(sink, taken, blocks)
         self._seconds += perf_counter() - started
         self._check()
+
+    def _packed(self, chunks: Iterator[TraceChunk]) -> Iterator[TraceChunk]:
+        """The chunks with their loops packed, in order. Meanwhile the next ones are packed, one for each thread at most."""
+        with ThreadPoolExecutor(self._threads) as pool:
+            waiting = deque[Future[TraceChunk]]()
+            for chunk in chunks:
+                waiting.append(pool.submit(self._packer.packed, chunk, self._paths))
+                if len(waiting) > self._threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
 
     def trace(self, ranges: Sequence[Blocks] | None = None) -> KernelTrace:
         """The trace of the blocks of these ranges that have run, or of all, in their order; its counts of instructions are scaled
