@@ -79,9 +79,7 @@ _WORD, _PAIR = (integer, set_word), (wide_integer, set_wide)
 
 
 def mov(emitter: Emitter, instruction: Instruction) -> None:
-    """`MOV`, `UMOV`: a register, a number, a word of a constant bank or half an address; `.64`: two words. `.SPILL` keeps a uniform
-    register, which is held for each lane, in the register of each lane.
-    """
+    """`MOV`, `UMOV`: a register (`.SPILL`: a uniform one), number, constant or half an address; `.64`: two words."""
     native = native_of(instruction)
     allow(emitter, native, "64", "SPILL")
     _expect(emitter, native.operands, 2)

@@ -1,8 +1,8 @@
 """Imported by Python as it starts, in a process of `warpsight run`: `cuda.bindings.runtime` calls Warpsight's runtime library.
 
-NVIDIA's runtime is part of the package's extension module, whose symbols are stripped, so that `static_runtime.c` cannot replace it. But
-Cython publishes the C functions of a module to other modules, by name (`__pyx_capi__`): here they become Warpsight's functions of the
-same names, before another module has read them.
+NVIDIA's runtime is part of the package's extension module, whose symbols are stripped, so that `static_runtime.c` cannot replace it.
+But Cython publishes the C functions of a module to other modules, by name (`__pyx_capi__`): here they become Warpsight's functions of
+the same names, before another module has read them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-_FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120: nothing that a start of Python does not import anyway
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
 _LIBRARIES = os.environ.get("WARPSIGHT_LIBRARIES")
 # The modules that the runtime is linked into: since 13.1, and before.
 _MODULES = ("cuda.bindings._internal.runtime", "cuda.bindings._bindings.cyruntime")
@@ -36,7 +36,7 @@ class _Runtime(Loader):
         self._loader.exec_module(module)
         functions = getattr(module, "__pyx_capi__", {})
         version = getattr(sys.modules.get("cuda.bindings"), "__version__", "13").partition(".")[0]
-        runtime = ctypes.CDLL(os.path.join(_LIBRARIES or "", f"libcudart.so.{version}"))  # noqa: PTH118
+        runtime = ctypes.CDLL(os.path.join(_LIBRARIES or "", f"libcudart.so.{version}"))
         name_of, make = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_New
         name_of.restype, name_of.argtypes = ctypes.c_void_p, [ctypes.py_object]
         make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
@@ -56,7 +56,7 @@ class _Finder(MetaPathFinder):
 
 def _import_hidden() -> None:
     """The `sitecustomize` that this one stands before, if there is one."""
-    places = [place for place in sys.path if os.path.abspath(place) != _FOLDER]  # noqa: PTH100
+    places = [place for place in sys.path if os.path.abspath(place) != _FOLDER]
     spec = PathFinder.find_spec("sitecustomize", places)
     if spec is not None and spec.loader is not None:
         module = importlib.util.module_from_spec(spec)
