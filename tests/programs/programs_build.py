@@ -35,8 +35,8 @@ def build(*sources: str, options: tuple[str, ...] = (PTX,)) -> Path:
 def run(program: Path | str, *arguments: str, options: tuple[str, ...] = (), path: str = "") -> tuple[int, str, str]:
     """Exit code, output and errors of `warpsight run`; `path` is another folder of Python's modules."""
     command = [sys.executable, "-m", "warpsight", "run", *options, "--", str(program), *arguments]
-    modules = f"{Path(warpsight.__file__).parents[1]}:{path}".rstrip(":")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=os.environ | {"PYTHONPATH": modules})
+    environment = os.environ | {"PYTHONPATH": f"{Path(warpsight.__file__).parents[1]}:{path}".rstrip(":")}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 
