@@ -1,7 +1,7 @@
 """Imported by Python as it starts, in a process of `warpsight run`: `cuda.bindings.runtime` calls Warpsight's runtime library.
 
-NVIDIA's runtime is part of the package's extension module, which is stripped, so that `static_runtime.c` cannot replace it. But Cython
-publishes the C functions of a module to other modules, by name (`__pyx_capi__`): here they become Warpsight's functions of the same
+NVIDIA's runtime is part of the package's extension module, which is stripped, so that `static_runtime.c` cannot replace it. Cython
+publishes the C functions of a module to other modules, by name (`__pyx_capi__`): here they become Warpsight's functions of these
 names, before another module has read them.
 """
 
