@@ -19,8 +19,8 @@ from types import ModuleType
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _LIBRARIES = os.environ.get("WARPSIGHT_LIBRARIES")
-# The modules that the runtime is linked into: since 13.1, and before.
-_MODULES = ("cuda.bindings._internal.runtime", "cuda.bindings._bindings.cyruntime")
+# The modules that the runtime is linked into, of several versions; `ptds`: for default streams per thread.
+_MODULES = ("cuda.bindings._internal.runtime", "cuda.bindings._internal.runtime_ptds", "cuda.bindings._bindings.cyruntime")
 
 
 class _Runtime(Loader):
