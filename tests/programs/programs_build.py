@@ -32,13 +32,11 @@ def build(*sources: str, options: tuple[str, ...] = (PTX,)) -> Path:
     return program
 
 
-def run(program: Path | str, *arguments: str, options: tuple[str, ...] = ()) -> tuple[int, str, str]:
-    """Exit code, output and errors of `warpsight run`."""
+def run(program: Path | str, *arguments: str, options: tuple[str, ...] = (), path: str = "") -> tuple[int, str, str]:
+    """Exit code, output and errors of `warpsight run`; `path` is another folder of Python's modules."""
     command = [sys.executable, "-m", "warpsight", "run", *options, "--", str(program), *arguments]
-    source = str(Path(warpsight.__file__).parents[1])
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=600, check=False, env=os.environ | {"PYTHONPATH": source}
-    )
+    environment = os.environ | {"PYTHONPATH": f"{Path(warpsight.__file__).parents[1]}:{path}".rstrip(":")}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -15,6 +15,7 @@ from warpsight.analysis.report_data.program import program_report_data
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.program_run import predict_program
 from warpsight.pipeline.timeline import trace_events
+from warpsight.programs import session
 from warpsight.reports.html.page import checked_page
 from warpsight.reports.prediction import program_text
 from warpsight.traces.store import open_trace
@@ -256,6 +257,12 @@ def test_program_whose_kernel_faults_finds_out_when_it_waits(which: str, number:
     assert code == 4
     assert len(re.findall("^error:", errors, re.MULTILINE)) == 1
     assert re.search(message, errors), errors
+
+
+def test_messages_have_the_beginnings_of_the_long_names_of_kernels() -> None:
+    name, mangled = "gemm<" + "A<1>, " * 50 + "B>", "_Z4gemm" + "1A" * 60
+    shown = session._with_short_names(f"app: {mangled}+0x10: kernel {name}: access of s_{'x' * 90}", name)
+    assert shown == f"app: {mangled[:100]}...+0x10: kernel {name[:100]}...: access of s_{'x' * 90}"
 
 
 def test_program_launches_chosen_are_traced_and_the_rest_scaled(tmp_path: Path) -> None:

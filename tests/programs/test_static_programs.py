@@ -61,3 +61,57 @@ def test_stripped_program_says_why_its_runtime_cannot_be_replaced(tmp_path: Path
     _, output, errors = run(program, options=("--gpu", "mdm-pascal"))
     assert "Link with nvcc -cudart shared, or do not strip the program" in errors
     assert "no kernel was launched" in output or "did not call CUDA" in output
+
+
+# Packages whose own copy of the runtime is stripped; functions that answer 900 stand for it. The library exports jumps to them, as
+# that of CUTLASS's Python DSL does, and the module publishes them as `cuda.bindings` does.
+WRAPPED = """
+#define FAR __asm__ volatile(".skip 200, 0x90")
+__attribute__((noinline)) static int count(int *n) { FAR; *n = 77; return 900; }
+__attribute__((noinline)) static int wait(void *s, void *e, unsigned flags) { FAR; return 900 + flags; }
+int _cudaGetDeviceCount(int *n) { return count(n); }
+int _cudaStreamWaitEvent(void *s, void *e) { return wait(s, e, 0); }
+int _cuDeviceGetCount(int *n) { FAR; *n = 78; return 900; }
+int _cudaLibraryLoadData(void) { return 901; }
+int _cudaLaunchKernelEx(void) { return 902; }
+"""
+MODULE = """
+import ctypes
+old = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int))(lambda n: 900)
+make = ctypes.pythonapi.PyCapsule_New
+make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+signature = b"cudaError_t (int *)"
+__pyx_capi__ = {name: make(ctypes.cast(old, ctypes.c_void_p), signature, None) for name in ("_cudaGetDeviceCount", "_cudaUnknown")}
+"""
+CALLER = """
+import ctypes, sys
+count, library = ctypes.c_int(), ctypes.CDLL(sys.argv[1])
+print("library", library._cudaGetDeviceCount(ctypes.byref(count)), count.value, library._cudaStreamWaitEvent(None, None))
+print("driver", library._cuDeviceGetCount(ctypes.byref(count)), count.value)
+import cuda.bindings._internal.runtime as runtime
+address = ctypes.pythonapi.PyCapsule_GetPointer
+address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+for name, capsule in runtime.__pyx_capi__.items():
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int))(address(capsule, runtime.signature))
+    print(name, function(ctypes.byref(count)), count.value)
+import sitecustomize
+print("own", hasattr(sys, "own_site"))
+"""
+
+
+def test_stripped_packages_that_hand_the_runtime_on_call_ours(tmp_path: Path) -> None:
+    """One device is there, and an event that is none is 400, cudaErrorInvalidResourceHandle."""
+    (tmp_path / "wrapped.c").write_text(WRAPPED)
+    library = tmp_path / "libwrapped.so"
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-s", tmp_path / "wrapped.c", "-o", library], check=True, capture_output=True)
+    package = tmp_path / "cuda" / "bindings" / "_internal"
+    package.mkdir(parents=True)
+    for folder in (package.parents[1], package.parent, package):
+        (folder / "__init__.py").write_text("__version__ = '13.5.0'\n")
+    (package / "runtime.py").write_text(MODULE)
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.own_site = True\n")
+    (tmp_path / "call.py").write_text(CALLER)
+    code, output, errors = run("python3", str(tmp_path / "call.py"), str(library), options=("--gpu", "a100"), path=str(tmp_path))
+    assert code == 0, errors
+    expected = ["library 0 1 400", "driver 0 1", "_cudaGetDeviceCount 0 1", "_cudaUnknown 900 1", "own True"]
+    assert output.splitlines()[: len(expected)] == expected

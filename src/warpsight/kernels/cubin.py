@@ -32,6 +32,8 @@ _SIZED_VALUE = 0x04
 _ENTRY = 0x10  # of a symbol: it is a kernel
 _UNKNOWN_STACK = 0xFFFFFFFF
 _SYSTEM_SHARED_SYMBOL, _SYSTEM_SHARED_BYTES = ".nv.reservedSmem.", 1024
+# The mbarrier object with which pairs of blocks allocate tensor memory: as CUDA 12.9 names it, and what it lies in as 13.0 does.
+_PAIR_OBJECTS = {"__nv_reservedSMEM_tmem_allocation_pipeline_mbarrier": 0, "__nv_reservedSMEM_tcgen05_partition": 8}
 _ADDRESSES = (2, 4, 35)  # relocations to the 64-bit address of a symbol, to its generic address, and to a function
 
 
@@ -72,7 +74,8 @@ class KernelImage:
 
     `banks` are the constant banks of all kernels of the module but for bank 0, where the parameters begin at `parameters`.
     `shared_bytes` is the static shared memory with the `system_shared_bytes` at its start; `stack_bytes` a thread's stack with all
-    calls. `externals` are the functions of the runtime whose addresses stand in the banks.
+    calls. `externals` are the functions of the runtime whose addresses stand in the banks. `pair_object` is the offset in shared memory
+    of the mbarrier object with which pairs of blocks allocate tensor memory; 0 for none.
     """
 
     parameters: int
@@ -81,6 +84,7 @@ class KernelImage:
     banks: tuple[Bank, ...] = ()
     externals: tuple[str, ...] = ()
     system_shared_bytes: int = 0
+    pair_object: int = 0
 
 
 class Cubin(Elf):
@@ -145,6 +149,11 @@ class Cubin(Elf):
         """Shared memory that the system keeps at the start of each block's."""
         return _SYSTEM_SHARED_BYTES if any(s.name.startswith(_SYSTEM_SHARED_SYMBOL) for s in self.symbols) else 0
 
+    @property
+    def pair_object(self) -> int:
+        """See `KernelImage`."""
+        return next((s.value + _PAIR_OBJECTS[s.name] for s in self.symbols if s.name in _PAIR_OBJECTS), 0)
+
 
 def read_cubin(data: bytes, place: str = _PLACE) -> dict[str, CubinKernel]:
     """The kernels of a cubin by mangled name. Raises FormatError when it is damaged or has no register counts."""
@@ -187,7 +196,7 @@ def kernel_image(data: bytes, kernel: str, place: str = _PLACE) -> KernelImage:
         stack = max(size for size in stacks if size != _UNKNOWN_STACK)
         own = [fixup.symbol for bank in banks if bank.owner in ("", kernel) for fixup in bank.fixups]
         externals = tuple(n for n in EXTERNALS if n in own)
-        return KernelImage(parameters, elf.shared_bytes(kernel), stack, banks, externals, elf.reserved)
+        return KernelImage(parameters, elf.shared_bytes(kernel), stack, banks, externals, elf.reserved, elf.pair_object)
     except DAMAGE as error:
         raise damaged(error, place) from error
 

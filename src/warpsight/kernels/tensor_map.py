@@ -46,7 +46,7 @@ class TensorShape:
         if len(self.sizes) < 3 or not 0 < pixels <= 1024:
             raise _refused(f"an im2col map of {len(self.sizes)} dimensions and {pixels} pixels does not exist")
         corners = [*lower, *[0] * (3 - len(lower)), *upper, *[0] * (3 - len(upper))]
-        tail = struct.pack("<BBH6h", 1, channels - 1, pixels, *corners)
+        tail = struct.pack("<BBH6h4s", 1, channels - 1, pixels, *corners, b"WALK")
         return (self._head(b"").ljust(64, b"\0") + tail).ljust(BYTES, b"\0")
 
     def _check(self, row: int, box: Sequence[int]) -> None:

@@ -37,6 +37,8 @@ _KIND = "runtime"
 # Python are such libraries, too.
 _PRELOAD, _STATIC_MARK, _INTERPRETER = "static_runtime.so", b"libcudart_static_", "python"
 _PRELOAD_SOURCE = Path(__file__).parent / "preload" / "static_runtime.c"
+# A folder that Python imports `sitecustomize` from, for packages whose runtime the preloaded library cannot find.
+_PYTHON_FOLDER, _LIBRARIES_VARIABLE = _PRELOAD_SOURCE.parent, "WARPSIGHT_LIBRARIES"
 _PRELOAD_FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread", "-shared")
 # The file name that programs ask for, by the major version of CUDA's interface; it is also the version of all symbols.
 SONAMES = {13: "libcudart.so.13", 12: "libcudart.so.12", 11: "libcudart.so.11.0"}
@@ -181,6 +183,9 @@ def _environment(library: Path, path: str, checks: bool, static: bool) -> dict[s
     asked = {CHECK_VARIABLE: "1"} if checks else {}
     if static and " " not in str(library):
         asked["LD_PRELOAD"] = ":".join(filter(None, [str(library / _PRELOAD), os.environ.get("LD_PRELOAD", "")]))
+    if static and os.pathsep not in str(_PYTHON_FOLDER):
+        asked["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_PYTHON_FOLDER), os.environ.get("PYTHONPATH", "")]))
+        asked[_LIBRARIES_VARIABLE] = str(library)
     return {**os.environ, "LD_LIBRARY_PATH": libraries, SOCKET_VARIABLE: path, MEMORY_VARIABLE: str(MEMORY_BYTES), **asked}
 
 

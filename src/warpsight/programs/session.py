@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import struct
 import sys
 from collections.abc import Callable
@@ -392,7 +393,7 @@ class Session:
         """Everything about a failure goes to the observer and to stderr; the program learns only the code."""
         self._observer.refused(number, kernel, error)
         if self._checked is None or not isinstance(error, LaunchFault):  # of which checks have a finding
-            _complain(error)
+            _complain(error, kernel)
 
 
 def execute_observed(
@@ -437,8 +438,18 @@ def array_bytes(launch: Launch, table: npt.NDArray[np.int64]) -> tuple[int, ...]
     return tuple(found)
 
 
-def _complain(error: WarpsightError) -> None:
-    print(f"error: {error}", file=sys.stderr, flush=True)
+_LONGEST_NAME = 100  # of a kernel in a message: those of CUTLASS have thousands of characters of template arguments
+
+
+def _complain(error: WarpsightError, kernel: str = "") -> None:
+    print(f"error: {_with_short_names(str(error), kernel)}", file=sys.stderr, flush=True)
+
+
+def _with_short_names(text: str, kernel: str) -> str:
+    """The message with the beginnings of long names, the kernel's as it is in CUDA C++, and others as the compiler writes them."""
+    if len(kernel) > _LONGEST_NAME:
+        text = text.replace(kernel, kernel[:_LONGEST_NAME] + "...")
+    return re.sub(rf"(\w{{{_LONGEST_NAME}}})\w+", r"\1...", text)
 
 
 def status_of(error: WarpsightError) -> Status:

@@ -74,10 +74,11 @@ class SymbolTable:
     those spaces; `system_shared_bytes` of the first are the system's. Global and constant data begin at device address
     `global_base`: the module's own first, in their order, so that all kernels of a module agree on them. `stack_grows_down` says
     from which end of local memory a thread's stack is used, `parameters_start` where the parameters begin in theirs. `shared_names`
-    are the variables in shared memory.
+    are the variables in shared memory. `pair_object` is that of `KernelImage`, in machine code.
     """
 
     stack_grows_down = False
+    pair_object = 0
     parameters_start = 0
     system_shared_bytes = 0
     banks: dict[int, tuple[int, int]] = {}
@@ -154,7 +155,7 @@ class NativeSymbolTable(SymbolTable):
         # What is aligned is so within the bank. Code reads whole words, also of a last parameter of one or two bytes.
         self.param_bytes = align_up(self._place(function.parameters, image.parameters), 4)
         self.static_shared_bytes = image.shared_bytes
-        self.system_shared_bytes = image.system_shared_bytes
+        self.system_shared_bytes, self.pair_object = image.system_shared_bytes, image.pair_object
         self.dynamic_shared_offset = align_up(image.shared_bytes, DYNAMIC_SHARED_ALIGN)
         self.local_bytes = self.stack_start = align_up(image.stack_bytes, 16)
         numbers = {name: number for number, name in enumerate(EXTERNALS)}

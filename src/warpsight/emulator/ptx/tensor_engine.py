@@ -10,7 +10,8 @@ Its first 64 lie as NVIDIA's assembler writes them for `tensormap.replace`, so t
 | 12-31 | four strides in units of 16 bytes: 32 bits each, then 4 upper bits each |
 | 32-51 | five sizes, each less 1 |
 | 52-59 | 3 bits for each of five steps, less 1; from byte 55 on five sizes of the box, less 1 |
-| 64-79 | a mode: `TILE`, `IM2COL`, `WIDE` (`im2col::w`), `WIDE128`; of pixels 65 channels less 1, 66-67 how many, 68-79 corners |
+| 64-79 | a mode: `IM2COL`, `WIDE` (`im2col::w`), `WIDE128`; of pixels 65 channels less 1, 66-67 how many, 68-79 corners |
+| 80-83 | "WALK" where 64-79 hold that, else the mode is `TILE`: programs that write maps themselves write the first 64 bytes |
 
 Swizzles exchange 16-byte pieces by bits of their address in shared memory. What lies outside of the tensor is filled with zeros, or
 where the map says so with NaN, and is not written. Loads round `tf32` to nearest even.
@@ -73,7 +74,7 @@ _BAD_MAP, _OUTSIDE, _READ_ONLY, _MISALIGNED, _SHARED, _UNMODELLED, _ELSEWHERE = 
     Fault.TENSOR_MAP, Fault.OUT_OF_BOUNDS, Fault.READ_ONLY, Fault.MISALIGNED, Fault.SHARED_BOUNDS, Fault.TENSOR_FORM,
     Fault.TENSOR_RANGE,
 ))  # fmt: skip
-_ALIGN = 128  # of the box in shared memory
+_ALIGN, _WALKS = 128, int.from_bytes(b"WALK", "little")  # of the box in shared memory; behind a walk
 _NAN = 0x7FF77FF77FF77FF7  # outside of a tensor of floats of any size
 _CHUNK = 32  # pixels of WIDE128 after which a halo is loaded, four times
 # FORM: type, swizzle, fill, mode, address, what fills, bytes of an interleaved slice or 0.
@@ -114,8 +115,8 @@ def _decode(request: Any, form: Any, sizes: Any, strides: Any, box: Any, steps: 
     place, rank, mode = request[MAP], request[RANK], _mode(request)
     word = _word(place, 8)
     form[0], form[1], form[2] = word >> 7 & 15, word >> 13 & 3 | (word >> 22 & 3) << 2, word >> 15 & 1
-    form[3], form[4], form[5] = _byte(place, 64), load(place, 8), _NAN if form[2] else 0
-    form[6] = (word >> 11 & 3) << 4
+    form[3], form[4] = _byte(place, 64) if _word(place, 80) == _WALKS else TILE, load(place, 8)
+    form[5], form[6] = _NAN if form[2] else 0, (word >> 11 & 3) << 4
     fits = form[3] == mode or (mode == ROWS and form[3] == TILE) or (mode == WIDE128 and form[3] == WIDE)
     if (word >> 4 & 7) + 1 != rank or not fits or form[4] & 15 or form[6] > 32 or (form[6] and rank < 3):
         return _fail(request, _BAD_MAP, request[NAMED])

@@ -96,7 +96,7 @@ class Worker:
             states=self.warps_per_block * native.state_stride, kernel=launch.kernel,
             watched=0 if memory.watch is None else block_words(self.warps_per_block, shared.room),
             blocks=launch.cluster_blocks, tensor=TENSOR_BYTES if native.tensor_memory else 0,
-            pairs=native.tensor_memory and native.clustered and native.symbols.stack_grows_down,
+            pair_object=native.symbols.pair_object if native.tensor_memory and native.clustered else 0,
         )
         self._keep = self._fill_context()
         if memory.watch is not None:
@@ -351,8 +351,8 @@ class _Cluster:
     cluster's own behind them.
     """
 
-    def __init__(self, blocks: int, shared: int, local: int, states: int, watched: int, tensor: int, pairs: bool) -> None:
-        self.pairs = pairs
+    def __init__(self, blocks: int, shared: int, local: int, states: int, watched: int, tensor: int, pair_object: int) -> None:
+        self.pair_object = pair_object
         self.blocks, self.stride = blocks, align_up(shared + 256, 128)  # accesses of whole vectors may reach past the end
         self._arrays = [np.zeros(blocks * self.stride + 128, np.uint8) for _ in range(2 if watched else 1)]
         self.shared, *rest = (align_up(int(a.ctypes.data), 128) for a in self._arrays)
@@ -370,9 +370,9 @@ class _Cluster:
         for memory in self._arrays:
             memory[:] = 0
         self.watched[:, NUMBER : NUMBER + 1] = -1  # none of its blocks runs yet
-        for rank in range(self.blocks if self.pairs else 0):
-            place, words = reserved_words(rank)
-            start = self.shared + rank * self.stride + place - int(self._arrays[0].ctypes.data)
+        for rank in range(self.blocks if self.pair_object else 0):
+            words = reserved_words(rank)
+            start = self.shared + rank * self.stride + self.pair_object - int(self._arrays[0].ctypes.data)
             self._arrays[0][start : start + len(words)] = np.frombuffer(words, np.uint8)
         self.ended.clear()
 
@@ -393,16 +393,16 @@ Stop = Callable[[int, int], None]
 
 class Residents:
     """The memory of the running block and of those that are suspended. Sizes are bytes per block, `watched` are words, `tensor`
-    is of tensor memory; a cluster has so many `blocks`, and a block without one is its own. `pairs`: machine code, in which
-    pairs of them allocate tensor memory.
+    is of tensor memory; a cluster has so many `blocks`, and a block without one is its own. `pair_object`: see `KernelImage`,
+    0 where pairs of them allocate no tensor memory.
     """
 
     def __init__(
         self, context: npt.NDArray[np.int64], shared: int, local: int, states: int, kernel: str, watched: int, blocks: int = 1,
-        tensor: int = 0, pairs: bool = False,
+        tensor: int = 0, pair_object: int = 0,
     ) -> None:
         self._context, self._kernel, self.blocks = context, kernel, blocks
-        self._sizes = (blocks, shared, local, states, watched, tensor, pairs)
+        self._sizes = (blocks, shared, local, states, watched, tensor, pair_object)
         self._most = max(2, MAX_BYTES // (blocks * (shared + local + states + 8 * watched + tensor + 1024)))
         self._home = _Cluster(*self._sizes)
         self._enter(self._home.residences[0])

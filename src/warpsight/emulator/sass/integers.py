@@ -79,9 +79,9 @@ _WORD, _PAIR = (integer, set_word), (wide_integer, set_wide)
 
 
 def mov(emitter: Emitter, instruction: Instruction) -> None:
-    """`MOV`, `UMOV`: a register, a number, a word of a constant bank or half an address; `.64`: two words."""
+    """`MOV`, `UMOV`: a register (`.SPILL`: a uniform one), number, constant or half an address; `.64`: two words."""
     native = native_of(instruction)
-    allow(emitter, native, "64")
+    allow(emitter, native, "64", "SPILL")
     _expect(emitter, native.operands, 2)
     read, write = _PAIR if "64" in native.modifiers else _WORD
     write(emitter, native.operands[0], read(emitter, native.operands[1]))

@@ -132,12 +132,12 @@ def fill_launch_words(memory: Any, launch: Launch, local_bytes: int, parameters:
 # Code of `tcgen05.alloc` for a pair of blocks passes the columns on through an mbarrier object in reserved shared memory, for one
 # arrival, and flips a parity behind it each time. It initialises neither. The block with the even rank waits first for the answer
 # to the message before, so its parity must begin with that of the phase before the first.
-_PAIR_OBJECT, _COUNT_OF_ONE = 0x48, 0xFFFFF << 43 | 0xFFFFF << 1
+_COUNT_OF_ONE = 0xFFFFF << 43 | 0xFFFFF << 1
 
 
-def reserved_words(rank: int) -> tuple[int, bytes]:
-    """Where a block of this rank in its cluster finds reserved shared memory that is not zero, and what is there."""
-    return _PAIR_OBJECT, struct.pack("<QI", _COUNT_OF_ONE, 1 - rank % 2)
+def reserved_words(rank: int) -> bytes:
+    """What a block of this rank in its cluster finds at the `pair_object` of `KernelImage` before its first instruction."""
+    return struct.pack("<QI", _COUNT_OF_ONE, 1 - rank % 2)
 
 
 def _reciprocal(size: int) -> float:

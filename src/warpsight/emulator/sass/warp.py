@@ -73,9 +73,10 @@ def r2ur(emitter: Emitter, instruction: Instruction) -> None:
     """`R2UR`: a register to a uniform one. With a predicate, the value is that of the first lane, and the predicate says who has
     another one; with `.OR`, or who had another one before. Under a guard, and with `.BROADCAST`, all lanes get the value of the
     first whose guard holds, if there is any. Otherwise the lanes keep what each has, as a uniform register is held for each lane.
+    `.FILL` takes back what `MOV.SPILL` has kept.
     """
     native = native_of(instruction)
-    allow(emitter, native, "OR", "BROADCAST")
+    allow(emitter, native, "OR", "BROADCAST", "FILL")
     *results, source = native.operands
     value, builder, guard = integer(emitter, source), emitter.builder, emitter.guard_lanes
     if len(results) == 1 and guard is None and "BROADCAST" not in native.modifiers:

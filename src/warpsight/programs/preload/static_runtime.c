@@ -1,7 +1,8 @@
 /* Programs that NVIDIA's runtime is linked into statically (nvcc's default): each of its functions is made to jump to the function of
    the same name in the runtime library beside this one. Loaded before the program and its libraries (LD_PRELOAD).
 
-   The functions are found in the symbol table of the file, which `strip` removes. */
+   The functions are found in the symbol table of the file, which `strip` removes. The library of CUTLASS's Python DSL is stripped, but it
+   exports a function of one jump for each function of the runtime that it hands on: the jump leads to the runtime's function. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -39,7 +40,8 @@ static bool inside(const struct file *file, uint64_t offset, uint64_t bytes)
     return offset <= file->bytes && bytes <= file->bytes - offset;
 }
 
-static bool find_symbols(struct file *file)
+/* `kind`: SHT_SYMTAB, all symbols of the file, or SHT_DYNSYM, those that it exports or needs. */
+static bool find_symbols(struct file *file, Elf64_Word kind)
 {
     const Elf64_Ehdr *head = (const void *)file->data;
     if (!inside(file, 0, sizeof *head) || memcmp(head->e_ident, ELFMAG, SELFMAG) || head->e_ident[EI_CLASS] != ELFCLASS64)
@@ -49,7 +51,7 @@ static bool find_symbols(struct file *file)
     const Elf64_Shdr *sections = (const void *)(file->data + head->e_shoff);
     for (int k = 0; k < head->e_shnum; k++) {
         const Elf64_Shdr *table = sections + k;
-        if (table->sh_type != SHT_SYMTAB || table->sh_link >= head->e_shnum || !inside(file, table->sh_offset, table->sh_size))
+        if (table->sh_type != kind || table->sh_link >= head->e_shnum || !inside(file, table->sh_offset, table->sh_size))
             continue;
         const Elf64_Shdr *names = sections + table->sh_link;
         if (!names->sh_size || !inside(file, names->sh_offset, names->sh_size) || file->data[names->sh_offset + names->sh_size - 1])
@@ -147,14 +149,21 @@ static bool protect(const struct object *object, bool writable)
     return true;
 }
 
+static void *open_for(const struct object *object, const char *library)
+{
+    void *runtime = open_beside(library);
+    if (runtime && protect(object, true))
+        return runtime;
+    fprintf(stderr, "warpsight: the CUDA runtime in %s cannot be replaced: %s\n", object->path,
+            runtime ? "its code cannot be changed" : dlerror());
+    return NULL;
+}
+
 static void replace_runtime(const struct object *object, const struct file *file, bool initialized)
 {
-    void *runtime = open_beside(library_of(file));
-    if (!runtime || !protect(object, true)) {
-        fprintf(stderr, "warpsight: the CUDA runtime in %s cannot be replaced: %s\n", object->path,
-                runtime ? "its code cannot be changed" : dlerror());
+    void *runtime = open_for(object, library_of(file));
+    if (!runtime)
         return;
-    }
     for (size_t k = 0; k < file->count; k++) {
         const char *name = name_of(file, k);
         if (strncmp(name, "cuda", 4) && strncmp(name, "__cuda", 6))
@@ -170,6 +179,45 @@ static void replace_runtime(const struct object *object, const struct file *file
             ((void (*)(void))(object->base + file->symbols[k].st_value))();
 }
 
+/* -- Stripped files that export jumps to the runtime's functions. `_cudaX` leads to cudaX, `_cuX` asks the runtime for the driver's. */
+
+static bool hands_on(const struct file *file) { return has(file, "_cudaLibraryLoadData") && has(file, "_cudaLaunchKernelEx"); }
+
+/* Where a function leads that is a jump, or a jump after the third argument became 0; NULL for any other. */
+static unsigned char *target_of(const struct object *object, uint64_t address)
+{
+    static const unsigned char zero_third[] = {0x31, 0xd2};
+    int32_t distance;
+    if (!executable(object, address, ALIGNMENT))
+        return NULL;
+    if (!memcmp((const void *)(object->base + address), zero_third, sizeof zero_third))
+        address += sizeof zero_third;
+    const unsigned char *code = (const unsigned char *)object->base + address;
+    if (*code != 0xe9)
+        return NULL;
+    memcpy(&distance, code + 1, sizeof distance);
+    uint64_t target = address + 1 + sizeof distance + (uint64_t)(int64_t)distance;
+    return executable(object, target, ALIGNMENT) ? (unsigned char *)object->base + target : NULL;
+}
+
+static void replace_handed_on(const struct object *object, const struct file *file)
+{
+    void *runtime = open_for(object, "libcudart.so.13"), *driver = open_beside("libcuda.so.1");
+    for (size_t k = 0; runtime && k < file->count; k++) {
+        const char *name = name_of(file, k);
+        const Elf64_Sym *symbol = file->symbols + k;
+        bool of_runtime = !strncmp(name, "_cuda", 5);
+        if (strncmp(name, "_cu", 3))
+            continue;
+        const void *ours = dlsym(of_runtime ? runtime : driver, strcmp(name, "_cudaLaunchKernelEx") ? name + 1 : "cudaLaunchKernelExC");
+        unsigned char *from = of_runtime ? target_of(object, symbol->st_value) : (unsigned char *)object->base + symbol->st_value;
+        if (ours && from && executable(object, symbol->st_value, ALIGNMENT))
+            redirect(from, ALIGNMENT, ours);
+    }
+    if (runtime)
+        protect(object, false);
+}
+
 static void look_at(const struct object *object, bool initialized)
 {
     struct stat state;
@@ -181,8 +229,10 @@ static void look_at(const struct object *object, bool initialized)
         void *data = mmap(NULL, file.bytes, PROT_READ, MAP_PRIVATE, handle, 0);
         file.data = data;
         if (data != MAP_FAILED) {
-            if (find_symbols(&file) && is_static(&file))
+            if (find_symbols(&file, SHT_SYMTAB) && is_static(&file))
                 replace_runtime(object, &file, initialized);
+            else if (find_symbols(&file, SHT_DYNSYM) && hands_on(&file))
+                replace_handed_on(object, &file);
             munmap(data, file.bytes);
         }
     }

@@ -86,6 +86,8 @@ static void write_shape(unsigned char *map, const struct shape *s)
     }
 }
 
+#define WALKS 0x4b4c4157u /* "WALK" in the bytes behind a walk, where maps that programs write themselves may have anything */
+
 /* A walk over pixels: `mode` as the copy engine names it, and both corners of a box in `corners` dimensions. */
 static void write_walk(unsigned char *map, unsigned mode, uint32_t channels, uint32_t pixels, const int *lower, const int *upper,
                        unsigned corners)
@@ -97,6 +99,7 @@ static void write_walk(unsigned char *map, unsigned mode, uint32_t channels, uin
         memcpy(map + 68 + 2 * k, &(int16_t){(int16_t)lower[k]}, 2);
         memcpy(map + 74 + 2 * k, &(int16_t){(int16_t)upper[k]}, 2);
     }
+    put(map, 80, 0, WALKS);
 }
 
 /* Do both corners lie in [-most, most), and pixels of a dimension of that size between them? */
