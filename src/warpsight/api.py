@@ -317,9 +317,9 @@ def sweep(
     to expressions; designs that violate one of the `constraints` are dropped; `sampling` is grid, or random or latin-hypercube with
     the number of `designs`. The simulator runs on `simulator` of them (0: all) and needs every block; otherwise long launches are
     sampled for each design as in `predict`, with its `accuracy` and `exact`, and the column `half_width` has the interval. Results
-    are kept in the folder `results` (None: in the user's cache); with `out` the study is written there, for commands such as `warpsight sweep best`. `executor` is inline,
-    processes (`jobs` of them; a script then needs ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises
-    WarpsightError; a design that fails is a row with the reason.
+    are kept in the folder `results` (None: in the user's cache); with `out` the study is written there, for commands such as
+    `warpsight sweep best`. `executor` is inline, processes (`jobs` of them; a script then needs ``if __name__ == "__main__":``),
+    dask (at `scheduler`) or slurm. Raises WarpsightError; a design that fails is a row with the reason.
     """
     store = open_store(None if results is None else fspath(results))
     study = study_of_arguments(
