@@ -1,4 +1,4 @@
-"""Runs `warpsight check` over public suites of right and wrong kernels and writes what it finds, misses and reports falsely.
+"""Runs `warpsight check` over public suites of correct and faulty kernels and writes what it finds, misses and reports falsely.
 
     python validation/check_suites.py nvidia=/build/nvidia scor=/build/scor faial=/sources/faial/examples/drf
     python validation/check_suites.py --level sass --write gpurepair=/sources/gpurepair/tests/testsuite

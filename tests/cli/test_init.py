@@ -53,6 +53,19 @@ def _document(capsys: Capture, *words: str) -> dict[str, Any]:
     return found
 
 
+def test_grid_follows_the_block_where_one_parameter_counts_the_elements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    body = "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2;"
+    Path("twice.cu").write_text(f"__global__ void twice(float* x, int n) {{ {body} }}")
+    assert run(capsys, "init", "twice.cu").code == 0
+    text = Path("twice.yaml").read_text()
+    assert prepare(read_launch_file("twice.yaml"))[1].grid == (4096, 1, 1)  # a million elements
+    Path("twice.yaml").write_text(text.replace("block: 256", "block: 96"))
+    assert prepare(read_launch_file("twice.yaml"))[1].grid == (10923, 1, 1)  # 2**20 / 96, rounded up
+
+
 def test_parameters_have_names_types_and_values_that_fit(source: Path, capsys: Capture) -> None:
     document = _document(capsys, "--kernel", "gemm")
     count = 64 * 64 * 256

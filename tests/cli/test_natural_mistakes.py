@@ -66,6 +66,8 @@ MISTAKES: list[tuple[tuple[str, ...], str, str]] = [
     (("predict", "notes.txt"), "notes.txt: is neither PTX", "give a .cu"),
     (("predict", "."), "there is no trace here", "warpsight trace"),
     (("predict", "empty.py"), "neither launch() nor source is defined", "define launch()"),
+    (("run", "saxpy.cu"), "saxpy.cu: is not an executable file", "build it with nvcc first, or use `warpsight predict`"),
+    (("gate",), "warpsight.yaml: does not exist", "write one"),
     # the kernel
     (SHAPE[:2], "--grid: is missing", "`warpsight init saxpy.cu` writes one"),
     (SHAPE[:6], "--block: is missing", "`warpsight init saxpy.cu` writes one"),

@@ -86,7 +86,7 @@ def test_image_has_constant_banks_and_the_place_of_the_parameters(source: Kernel
 def test_volta_takes_the_code_of_turing_and_says_so() -> None:
     assert native_architecture(parse_architecture(80)) == (parse_architecture(80), "")
     architecture, note = native_architecture(parse_architecture(70))
-    assert architecture.real == "sm_75" and "no sm_70 any more" in note
+    assert architecture.real == "sm_75" and "no longer supports sm_70" in note
 
 
 @pytest.mark.parametrize("part", [0.5, 0.9])

@@ -71,7 +71,7 @@ def test_sum_of_floats_by_atomics_is_a_warning(level: str) -> None:
 
 def test_places_that_atomics_give_out_depend_on_the_order() -> None:
     (finding,) = compared("places", 4, 64, zeros(1), zeros(256))
-    assert "param_1" in finding.allocation
+    assert "parameter 2" in finding.allocation
     assert finding.severity == "error"
 
 

@@ -51,7 +51,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class LaunchTemplate:
-    """A launch of `kernel` of the file `source` with a value for every parameter."""
+    """A launch of `kernel` of the file `source` with a value for every parameter.
+
+    `elements` names the parameter that counts the elements of the arrays, from which a grid of one dimension follows; else "".
+    """
 
     source: str
     kernel: str
@@ -59,17 +62,21 @@ class LaunchTemplate:
     block: Dim3
     shared: int
     parameters: tuple[Parameter, ...]
+    elements: str = ""
 
     def text(self, path: str, settings: Mapping[str, Any]) -> str:
         """The YAML of a launch file at `path`, with a comment on each value; `settings` are further keys, left out where empty."""
         beside = os.path.relpath(self.source, os.path.dirname(path) or ".") if path != "-" else self.source
         threads = math.prod(self.block)
         every = math.prod(self.grid) * threads
+        grid = (f"ceil({self.elements} / block.x)", "blocks: a thread for each element") if self.elements else (
+            _dimensions(self.grid), f"blocks; with {threads} threads each, {every:,} threads"
+        )
         rows = [
             (f"source: {_quoted(beside)}", ""),
             (f"kernel: {_quoted(self.kernel)}", ""),
             *((f"{key}: {_setting(value, path)}", "") for key, value in settings.items() if value),
-            (f"grid: {_dimensions(self.grid)}", f"blocks; with {threads} threads each, {every:,} threads"),
+            (f"grid: {grid[0]}", grid[1]),
             (f"block: {_dimensions(self.block)}", "threads per block"),
             *([(f"shared: {self.shared}", "bytes of dynamic shared memory: one element for each thread")] if self.shared else []),
             ("args:" if self.parameters else "args: []", "in the order of the kernel's parameters" if self.parameters else ""),
@@ -125,7 +132,13 @@ def launch_template(source: KernelSource, kernel: str, texts: Sequence[str]) -> 
     parameters = tuple(
         _parameter(name, type, variable, sizes) for (type, name), variable in zip(declared, function.parameters, strict=True)
     )
-    return LaunchTemplate(source.path, shown, grid, block, _dynamic_shared(source, function, block, code), parameters)
+    counts = [each.name for each in parameters if each.why == _ALL_ELEMENTS and each.name]
+    flat = grid[1:] == block[1:] == (1, 1) and function.required_cluster is None
+    shared = _dynamic_shared(source, function, block, code)
+    return LaunchTemplate(source.path, shown, grid, block, shared, parameters, counts[0] if flat and len(counts) == 1 else "")
+
+
+_ALL_ELEMENTS = "as many as an array has elements"
 
 
 def parameter_names(source: KernelSource, kernel: str, texts: Sequence[str]) -> list[str]:
@@ -289,5 +302,5 @@ def _scalar(name: str, floating: bool, sizes: _Sizes) -> tuple[str, str]:
     if _EXTENTS.fullmatch(name) or (sizes.is_matrix and name.lower() == "n"):
         return str(sizes.side), "an extent of the matrix or the grid"
     if _COUNTS.fullmatch(name):
-        return str(sizes.count), "as many as an array has elements"
+        return str(sizes.count), _ALL_ELEMENTS
     return "1", ""

@@ -66,7 +66,7 @@ def native_architecture(wanted: Architecture) -> tuple[Architecture, str]:
     if wanted.number >= OLDEST:
         return wanted, ""
     oldest = Architecture(OLDEST)
-    return oldest, f"machine code is that of {oldest.real}: the assembler has no {wanted.real} any more"
+    return oldest, f"machine code is that of {oldest.real}: the assembler no longer supports {wanted.real}"
 
 
 def variant_of(source: KernelSource, architecture: Architecture) -> Architecture:

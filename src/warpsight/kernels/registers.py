@@ -81,7 +81,7 @@ def assembler_target(target: str) -> tuple[Architecture, str]:
     if architecture.number >= _OLDEST_ASSEMBLED:
         return architecture, ""
     oldest = Architecture(_OLDEST_ASSEMBLED)
-    return oldest, f"registers are those for {oldest.real}: the assembler has no {architecture.real} any more"
+    return oldest, f"registers are those for {oldest.real}: the assembler no longer supports {architecture.real}"
 
 
 def assembled_kernels(source: KernelSource, architecture: Architecture | None = None) -> dict[str, CubinKernel]:

@@ -11,7 +11,7 @@ UNKNOWN_STALLS = {
     "dispatch_stall": "the dispatch unit accepts every selected instruction",
     "membar": "a fence takes only its issue slot; if copying warps wait for computing warps, that wait counts under their reasons",
     "sleeping": "`nanosleep` takes only its issue slot",
-    "gmma": "the wait for the products of a warp group counts as wait, short_scoreboard and math_pipe_throttle",
+    "gmma": "the wait for the products of a warpgroup counts as wait, short_scoreboard and math_pipe_throttle",
 }
 
 # Metrics of Nsight Compute that a prediction cannot have, by a regular expression, and why.
