@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests of reports in a browser need: Debian's chromium and axe-core of the npm registry. Playwright, which drives
-# the browser, comes with the test extra. Prints what a shell must export:
+# Installs what the tests of reports in a browser need: Debian's chromium and firefox-esr, and axe-core of the npm registry.
+# Playwright, which drives chromium, comes with the test extra. Prints what a shell must export:
 #
 #   eval "$(tools/browser.sh FOLDER)"
 #
@@ -36,6 +36,9 @@ if has chromium chromium; then
 else
   missed "no chromium: as root, apt-get install chromium"
 fi
+
+# Its test skips without it.
+has firefox-esr firefox-esr || printf 'note: no firefox-esr: the explorer is not tried in it\n' >&2
 
 archive=$folder/axe-core-$AXE.tgz
 if [ -f "$archive" ] || { has npm npm && npm pack "axe-core@$AXE" --pack-destination "$folder" --silent >"$log" 2>&1; }; then

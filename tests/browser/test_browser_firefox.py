@@ -1,4 +1,4 @@
-"""The explorer in Firefox, driven by WebDriver BiDi: is a kernel predicted, an error shown at its line, and its correction kept?
+"""The explorer in Firefox, driven by WebDriver BiDi: does the loop from an error to two versions compared work?
 
 Playwright drives only a Firefox of its own build; BiDi is W3C's protocol, which Firefox speaks by itself. Skipped without one.
 """
@@ -24,8 +24,8 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 pytestmark = pytest.mark.browser
 
 _LISTENING = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
-_WAIT_S = 30.0
-CONTROL, END, BACKSPACE = "\ue009", "\ue010", "\ue003"
+_WAIT_S = 60.0  # the simulators may have to be compiled
+CONTROL, END, BACKSPACE, LEFT = "\ue009", "\ue010", "\ue003", "\ue012"
 
 
 @contextmanager
@@ -93,6 +93,11 @@ async def _loop(address: str, url: str) -> None:
     await tab.open(url)
     await tab.until(_says("scale on mdm-pascal"))
     await tab.until("document.querySelector('.heat span') !== null")
+    await tab.until("document.getElementById('what-if-sm_count') !== null")
+    await tab.run("document.getElementById('what-if-sm_count').focus()")
+    await tab.press(LEFT)
+    await tab.until("document.querySelectorAll('.stacks .lying-bar').length === 2")
+    assert "changed" in await tab.run("document.querySelector('.stacks').tBodies[1].innerText")
     await tab.run("document.querySelector('.cm-content').focus()")
     await tab.press(CONTROL, END)
     await tab.press(*"wrong")
@@ -103,6 +108,12 @@ async def _loop(address: str, url: str) -> None:
     await tab.press(*"// mended")
     await tab.run("[...document.querySelectorAll('[role=tab]')].find((tab) => tab.innerText === 'Versions').click()")
     await tab.until("[...document.querySelectorAll('button')].some((each) => each.innerText.trim() === 'Open 2')")
+    for number in (1, 2):
+        await tab.run(f"document.querySelector('[aria-label=\"Compare version {number}\"]').click()")
+        await tab.until(f"document.querySelectorAll('input:checked').length === {number}")
+    await tab.until(_says("What changed in the text"))
+    changed = "[...document.querySelectorAll('.insert .after code, .replace .after code')].map((each) => each.innerText).join()"
+    assert "// mended" in await tab.run(changed)
 
 
 def test_kernel_is_predicted_its_error_shown_and_its_correction_kept_as_a_version(tmp_path: Path, folder: Path) -> None:  # noqa: F811

@@ -219,6 +219,17 @@ def test_a_metric_of_a_unit_that_no_model_has_is_refused_with_the_reason(name: s
         chosen_metrics([name])
 
 
+def test_each_metric_of_nsight_compute_s_sections_has_a_value_or_a_reason() -> None:
+    names = [name for name in Path(__file__).with_name("nsight_metrics.txt").read_text().splitlines() if not name.startswith("#")]
+    predicted = []
+    for name in names:
+        try:
+            predicted += chosen_metrics([name])
+        except UnsupportedError as error:
+            assert re.fullmatch(rf"{re.escape(name)} is not predicted: .{{20,}}", error.what)
+    assert len(names) > 400 and len(predicted) > 150
+
+
 def test_what_cannot_be_shown_is_refused_with_a_way_out(saxpy: Path, capsys: Capture) -> None:
     def refused(code: int, *words: object, told: tuple[str, ...]) -> None:
         assert_one_error(run(capsys, "ncu", *words), code, *told)

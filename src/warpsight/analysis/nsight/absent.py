@@ -11,7 +11,7 @@ UNKNOWN_STALLS = {
     "dispatch_stall": "the dispatch unit accepts every selected instruction",
     "membar": "a fence takes only its issue slot; if copying warps wait for computing warps, that wait counts under their reasons",
     "sleeping": "`nanosleep` takes only its issue slot",
-    "gmma": "the wait for the products of a warpgroup counts as wait, short_scoreboard and math_pipe_throttle",
+    "(gmma|warpgroup_arrive)": "the wait for the products of a warpgroup counts as wait, short_scoreboard and math_pipe_throttle",
 }
 
 # Metrics of Nsight Compute that a prediction cannot have, by a regular expression, and why.
@@ -42,6 +42,23 @@ ABSENT = {
     "advice here: `warpsight advise`",
     r"launch__(context_id|stream_id|device_id|function.*|barrier_count|occupancy_(limit_barriers|per_|cluster).*|.*_allocated|"
     r"preferred_cluster.*|sub_launch.*)": "a launch has no context here, and resources are those of CUDA's occupancy rules",
+    r".*_internal_activity\..*|sm__mio.*|smsp__issue_inst0\.sum": "it is a signal within a unit of the hardware; see the "
+    "throughput of the unit",
+    r"(sm|smsp|sass)__(sass_)?(inst_executed|pipe)_(pipe_|op_)?(tma|tmem|fmaheavy|fmalite|fma_type|fp64_op|ldsm|shared|global|"
+    r"generic|memory|ld|st|branch).*|sm__pipe_.*|sass__.*|smsp__sass_(l1tex|inst).*|sm__inst_executed_pipe_tensor.*":
+    "op classes and spaces are counted, not the kinds of one; the report has executions, sectors and conflicts by instruction",
+    r"l1tex__(t_set|t_output|t_sectors_.*lookup|t_sectors_lookup|data_pipe|data_bank).*|derived__l1tex.*": "what passes between "
+    "the stages of the L1 is not modelled; its lookups are predicted for loads, and its banks for shared memory",
+    r"lts__.*(ltcfabric|srcnode|cycles).*|derived__lts.*|lts__.*\.(avg|sum)\.(pct|per|peak).*|dram__.*peak_sustained":
+    "the models have the bandwidths of the description (`warpsight gpus show`), not this counter",
+    r"launch__(tpc_count|enabled_tpc|cluster_|persisting|graph|kernel_name).*|(ctc|numa)__.*": "it is a property of a driver, "
+    "a device or a launch API, which a prediction does not have",
+    r"(derived__(avg_thread|local_spilling|shared_spilling)|memory_(access_|type)|thread_inst_executed_true).*": "it is a value of "
+    "each instruction: the report's code and loads have these",
+    r"(gpu|gpc)__(cycles|engine|time_active).*|sm__ctas_active.*|sm__(issue_active|memory_throughput|inst_executed)\..*|"
+    r"smsp__(average_|maximum_|warps_eligible).*": "it is not tabulated; near ones are `sm__cycles_active.avg`, "
+    "`sm__inst_issued.sum`, `smsp__average_warps_issue_stalled_wait_per_issue_active.ratio`",
+    r"sm__ops_path.*": "the tensor cores are one pipe of the models: see `sm__inst_executed_pipe_tensor`",
     r"(breakdown|group|pmsampling):.*": "groups of metrics are not known; name the metrics",
 }
 

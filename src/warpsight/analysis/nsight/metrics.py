@@ -137,6 +137,8 @@ def _compute() -> Iterable[Metric]:
                              ("uniform", "uniform", "uniform"), ("xu", "sfu", "XU")):
         yield Metric(f"sm__inst_executed_pipe_{pipe}{_ACTIVE}", "", "%", occupied.format(f"the {what} pipe"),
                      _of(Quantities.pipe, unit))
+        yield Metric(f"sm__inst_executed_pipe_{pipe}{_ELAPSED}", "", "%", "the same, of elapsed cycles",
+                     _of(lambda q, u: q.pipe(u) * q.active_cycles / q.prediction.cycles, unit))
     yield Metric(f"sm__inst_executed_pipe_lsu{_ACTIVE}", "", "%", "memory instructions x `sm.access_interval` / active cycles",
                  lambda q: q.lsu_issue)
     for pipe, classes in (("alu", ("int",)), ("fma", ("fp32", "imad")), ("fp16", ("fp16",)), ("fp64", ("fp64",)),
@@ -161,8 +163,9 @@ def _memory() -> Iterable[Metric]:
     yield Metric("lts__t_sector_hit_rate.pct", "L2 Hit Rate", "%",
                  "sectors of reads, writes and atomics that hit; a write hits unless a part of its line is fetched",
                  lambda q: _percent(sum(q.l2_hits.values()), sum(q.l2_sectors.values())))
-    yield Metric(f"sm__memory_throughput{_ELAPSED}", "Mem Pipes Busy", "%", "as `sm__inst_executed_pipe_lsu`, of elapsed cycles",
-                 lambda q: q.lsu_issue * q.active_cycles / q.prediction.cycles)
+    for name, label in (("memory_throughput", "Mem Pipes Busy"), ("inst_executed_pipe_lsu", "")):
+        yield Metric(f"sm__{name}{_ELAPSED}", label, "%", "as `sm__inst_executed_pipe_lsu`, of elapsed cycles",
+                     lambda q: q.lsu_issue * q.active_cycles / q.prediction.cycles)
     yield Metric("dram__bytes.sum", "", "byte", "bytes read and written at DRAM", lambda q: sum(q.dram_bytes))
     yield Metric("dram__bytes.sum.pct_of_peak_sustained_elapsed", "", "%", "the same over time and bandwidth",
                  lambda q: q.utilization["dram"])
@@ -202,8 +205,12 @@ def _l1_requests(q: Quantities) -> float:
 
 def _first_level() -> Iterable[Metric]:
     """L1 and shared memory."""
-    yield Metric("l1tex__t_requests.sum", "", "", "accesses to global and local memory with an active lane", _l1_requests)
-    yield Metric("l1tex__t_sectors.sum", "", "sector", "sectors of all accesses to global and local memory", _l1_sectors)
+    for name in ("", "_pipe_lsu"):  # textures take the same path
+        yield Metric(f"l1tex__t_requests{name}.sum", "", "", "accesses to global and local memory with an active lane",
+                     _l1_requests)
+        yield Metric(f"l1tex__t_sectors{name}.sum", "", "sector", "sectors of all accesses to global and local memory", _l1_sectors)
+        yield Metric(f"l1tex__average_t_sectors_per_request{name}.ratio", "", "sector/request", "sectors / requests",
+                     lambda q: _ratio(_l1_sectors(q), _l1_requests(q)))
     yield Metric("l1tex__t_bytes.sum", "", "byte", "the same x 32 bytes", lambda q: SECTOR_BYTES * _l1_sectors(q))
     yield Metric("l1tex__t_bytes.sum.per_second", "", "byte/s", "the same over the time",
                  lambda q: SECTOR_BYTES * _l1_sectors(q) / q.prediction.seconds)
@@ -368,6 +375,8 @@ def _launch() -> Iterable[Metric]:
     for unit in _UNITS:
         yield Metric(f"{unit}__warps_launched.sum", "", "warp", "blocks x warps of a block",
                      lambda q: float(q.header.blocks * q.header.warps_per_block))
+    yield Metric("smsp__threads_launched.sum", "", "thread", "blocks x threads of a block",
+                 lambda q: float(q.header.blocks * q.header.threads_per_block))
     yield Metric("sm__ctas_launched.sum", "", "block", "blocks of the grid", lambda q: float(q.header.blocks))
     yield Metric("launch__sm_count", "# SMs", "SM", "`sm_count`", lambda q: float(q.gpu.sm_count))
     yield Metric("launch__thread_count", "Threads", "thread", "blocks x threads of a block",
@@ -390,6 +399,9 @@ def _occupancy() -> Iterable[Metric]:
                  lambda q: float(q.profiled.occupancy.warps_per_sm))
     yield Metric("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy", "%", "the same over `sm.max_warps`",
                  lambda q: 100.0 * q.profiled.occupancy.fraction)
+    yield Metric("sm__warps_active.avg.peak_sustained", "", "warp", "`sm.max_warps`", lambda q: float(q.gpu.sm.max_warps))
+    yield Metric("smsp__warps_active.avg.peak_sustained", "", "warp", "the same / schedulers",
+                 lambda q: q.gpu.sm.max_warps / q.gpu.sm.schedulers)
     achieved = "mean of resident warps over the waves, without the cycles in which their places wait for blocks"
     yield Metric(f"sm__warps_active{_ACTIVE}", "Achieved Occupancy", "%", f"{achieved}, over `sm.max_warps`",
                  lambda q: 100.0 * q.active_warps / q.gpu.sm.max_warps)
