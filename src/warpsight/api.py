@@ -321,6 +321,9 @@ def sweep(
     `warpsight sweep best`. `executor` is inline, processes (`jobs` of them; a script then needs ``if __name__ == "__main__":``),
     dask (at `scheduler`) or slurm. Raises WarpsightError; a design that fails is a row with the reason.
     """
+    if accuracy is not None and simulator is not None:
+        what = "cannot be combined with the simulator, which needs every block"
+        raise UsageError(what, place="accuracy", remedy="leave out one of them")
     store = open_store(None if results is None else fspath(results))
     study = study_of_arguments(
         kernels, gpu, axes or {}, store, suite=suite, models=models, overrides=overrides, derived=derived or {},

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -208,3 +211,40 @@ def test_full_disk_is_one_warning(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         f"warning: {cache}: cannot be written (No space left on device): results are not kept; free space, or set WARPSIGHT_CACHE "
         "to a folder of your own\n"
     )
+
+
+# -- What takes long is made by one process.
+
+_OTHER = """
+import sys
+from warpsight.base import diskcache
+diskcache.take_turn("numba", "ab" * 32)
+print("begun", flush=True)
+ends = sys.stdin.readline().strip()
+if ends == "stores":
+    diskcache.put("numba", "ab" * 32, b"of the other")
+    diskcache.made()
+"""
+
+
+@pytest.mark.parametrize(("ends", "found"), [("stores", b"of the other"), ("dies", None)])
+def test_process_waits_for_another_that_makes_the_same_entry(cache: Path, ends: str, found: bytes | None) -> None:
+    with subprocess.Popen([sys.executable, "-c", _OTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None and other.stdout is not None
+        assert other.stdout.readline() == "begun\n"
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(diskcache.take_turn, "numba", "ab" * 32)
+            with pytest.raises(TimeoutError):
+                waiting.result(0.2)
+            other.stdin.write(f"{ends}\n")
+            other.stdin.flush()
+            waiting.result(30)
+    assert diskcache.get("numba", "ab" * 32) == found
+    diskcache.made()
+    assert not list(cache.rglob("*.lock"))
+
+
+def test_entry_that_nobody_makes_is_not_waited_for(cache: Path) -> None:
+    for _ in range(2):  # the second time this process has failed to make it
+        diskcache.take_turn("numba", "cd" * 32)
+    diskcache.made()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import warpsight
 from warpsight.base.errors import LimitError, UsageError
+from warpsight.kernels import arrays as rules
 from warpsight.kernels.launch import ArrayArgument
 from warpsight.kernels.tensor_map import TensorShape
 from warpsight.programs import script
@@ -108,3 +110,23 @@ def test_arrays_of_a_script_that_do_not_fit_beside_earlier_ones_take_their_place
     for arrays in ([first, third], [ArrayArgument(np.zeros(2000, np.uint8))]):
         with pytest.raises(LimitError, match="GiB of device memory"):
             memory.copy_in(arrays)
+
+
+# -- Arrays are held once where they can be.
+
+def test_long_array_of_a_rule_lies_in_a_file_with_the_same_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = np.random.default_rng((3, 1)).uniform(-1, 1, 1000).astype(np.float32)
+    monkeypatch.setattr(rules, "_IN_MEMORY", 64)
+    made = rules.make_array("uniform(-1,1)", (10, 100), np.dtype(np.float32), (3, 1), "here")
+    assert made.shape == (10, 100) and (made.reshape(-1) == expected).all()
+    base = made
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    assert isinstance(base.base.obj, mmap.mmap)  # whose pages can be dropped
+
+
+def test_array_of_negative_zeros_is_copied_to_device_memory() -> None:
+    """Its values equal those of new memory, its bytes do not: 0x80000000 + 1."""
+    numbers, ones = np.full(4, -0.0, np.float32), np.ones(4, np.uint32)
+    warpsight.trace(KERNEL.format(first=POINTER), grid=1, block=4, args=[numbers, ones])
+    assert ones.tolist() == [0x80000001] * 4

@@ -96,6 +96,11 @@ def test_accuracy_of_a_study_file_is_a_share_or_exact(tmp_path: Path) -> None:
         (tmp_path / "study.yaml").write_text(f"{text}accuracy: {wrong}")
         with pytest.raises(UsageError, match="share"):
             read_study(tmp_path / "study.yaml")
+    (tmp_path / "study.yaml").write_text(f"{text}accuracy: 1 %\nsimulator: {{designs: 1}}")
+    with pytest.raises(UsageError, match="needs every block"):
+        read_study(tmp_path / "study.yaml")
+    with pytest.raises(UsageError, match="needs every block"):
+        warpsight.sweep("none.yaml", axes=AXES, accuracy=0.01, simulator=1)
     with pytest.raises(UsageError, match="cannot be combined"):
         warpsight.sweep("none.yaml", axes=AXES, accuracy=0.01, exact=True)
     assert main(["sweep", str(tmp_path / "scale.cu"), "--accuracy", "1%", "--exact"]) == 2

@@ -13,6 +13,7 @@ import atexit
 import subprocess
 import sys
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import version
 
 from warpsight._version import __version__
@@ -78,11 +79,16 @@ def compile_ahead(threads: int | None) -> None:
     """Begin to compile what predictions need in another process, unless it has been compiled, or `threads` (None: as many as
     there are cores) says that this process shall use one core. It ends with this process.
     """
-    if threads_of(threads) == 1 or diskcache.get(diskcache.SIMULATORS, _stamp()) is not None:
-        return
+    if threads_of(threads) > 1 and diskcache.get(diskcache.SIMULATORS, _stamp()) is None:
+        _start()
+
+
+@cache
+def _start() -> None:
+    """Once in a process."""
+    nothing = subprocess.DEVNULL
     with suppress(OSError):  # where no process can be started, this one compiles
         command = [sys.executable, "-m", __name__]
-        nothing = subprocess.DEVNULL
         atexit.register(_end, subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing))
 
 

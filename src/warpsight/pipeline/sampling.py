@@ -40,9 +40,10 @@ DEFAULT_ACCURACY = 0.02
 LEAST_INSTRUCTIONS = 1 << 25  # of warps: launches of fewer take seconds as they are
 _FIRST_PARTS = 4
 _MOST_SHARE = 0.5  # of the blocks: beyond it, running all costs little more
-_IN_STEP = 4  # waves that blocks need at most to get out of step, where they are measured so
-_MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow
-_MOST_ROWS = 4  # waves of a row of the grid that warms up
+# Waves that blocks need at most to get out of step, where they are measured so: a judgement, from 3.4 in one launch (ADR 0037).
+_IN_STEP = 4
+_MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow. The rest is left for their spread.
+_MOST_ROWS = 4  # waves of a row of the grid that warms up; a judgement, as longer ones are most of what runs
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 Blocks = tuple[int, int]

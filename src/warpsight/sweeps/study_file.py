@@ -312,6 +312,8 @@ class _StudyReader:
         text = node.text()
         if text == "exact":
             return None
+        if "simulator" in self.entries:
+            node.refuse("the simulator needs every block", "write exact, or remove accuracy or simulator")
         try:
             return parse_share(text)
         except ValueError:
