@@ -204,6 +204,7 @@ def table(results: Results, page: str = "") -> str:
 
 def _general(message: str) -> str:
     """A message without what differs from test to test."""
+    message = re.sub(r"(?:/[\w.+-]+)+/(?=\w+\.py)", "", message)  # where the checkout is
     message = re.sub(r"\(Triton\)(:\d+|\+0x[0-9a-f]+)*", "(Triton)", message.replace("|", "/"))
     message = re.sub(r"\b\w+ \(Triton\):?", "", message)
     return re.sub(r"\s+", " ", re.sub(r"0x[0-9a-f]+|\d{4,}", "N", message)).strip()[:200]

@@ -40,6 +40,8 @@ device = triton.runtime.driver.active.get_active_torch_device()
 x = torch.rand(100, device="cuda")
 assert x.is_cuda and torch.cuda.get_device_capability() == (8, 0)
 assert torch.empty(1, device=torch.cuda.current_device()).to(0).device.type == "cpu"
+with torch.cuda.device(x.device.index):
+    assert torch.cuda.current_device() == 0
 y = torch.zeros_like(x)[10:]
 ms = triton.testing.do_bench(lambda: scaled[lambda meta: (triton.cdiv(90, meta["BLOCK"]),)](x, y, 90))
 assert torch.equal(y, 2 * x[:90]) and 0 < ms < 1

@@ -116,6 +116,7 @@ def _answers(device: Device, gpu: GpuSpec) -> dict[str, Any]:
     stream = SimpleNamespace(cuda_stream=0, synchronize=lambda: None, wait_stream=lambda other: None)
     return {
         "is_available": lambda: True, "device_count": lambda: 1, "current_device": lambda: 0, "set_device": lambda _: None,
+        "device": lambda _: contextlib.nullcontext(),  # many launch in `with torch.cuda.device(x.device.index)`
         "get_device_name": lambda _=None: gpu.name, "get_device_capability": lambda _=None: (major, minor),
         "get_device_properties": lambda _=None: properties, "synchronize": lambda _=None: None, "empty_cache": lambda: None,
         "current_stream": lambda _=None: stream, "default_stream": lambda _=None: stream, "Stream": lambda *_, **__: stream,
