@@ -74,8 +74,8 @@ class KernelImage:
 
     `banks` are the constant banks of all kernels of the module but for bank 0, where the parameters begin at `parameters`.
     `shared_bytes` is the static shared memory with the `system_shared_bytes` at its start; `stack_bytes` a thread's stack with all
-    calls. `externals` are the functions of the runtime whose addresses stand in the banks. `pair_object` is the offset in shared memory
-    of the mbarrier object with which pairs of blocks allocate tensor memory; 0 for none.
+    calls. `externals` are the functions of the runtime whose addresses stand in the banks. With the mbarrier object at
+    `pair_object` in shared memory, pairs of blocks allocate tensor memory; 0 for none.
     """
 
     parameters: int

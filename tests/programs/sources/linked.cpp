@@ -59,6 +59,8 @@ static void encode(CUdeviceptr out)
     printf("slices of 16 bytes %d, of 32 %d, with another swizzle %d\n",
            sliced(CU_TENSOR_MAP_INTERLEAVE_16B, CU_TENSOR_MAP_SWIZZLE_NONE), sliced(CU_TENSOR_MAP_INTERLEAVE_32B, CU_TENSOR_MAP_SWIZZLE_32B),
            sliced(CU_TENSOR_MAP_INTERLEAVE_32B, CU_TENSOR_MAP_SWIZZLE_NONE));
+    out = 0;
+    printf("without an address %d\n", sliced(CU_TENSOR_MAP_INTERLEAVE_16B, CU_TENSOR_MAP_SWIZZLE_NONE));
 }
 
 int main()

@@ -28,9 +28,10 @@ struct shape { /* what both forms of a map have */
 
 static bool is_wide(unsigned type) { return type == PACKED16 || type == PACKED6; }
 
+/* A map may have no address yet: a kernel gives it one (`tensormap.replace`), as CUTLASS's for arrays of pointers do. */
 static bool is_valid(const void *map, const struct shape *s, unsigned least_rank)
 {
-    if (!map || (uintptr_t)map % 64 || s->type >= TYPES || s->rank < least_rank || s->rank > MOST_DIMENSIONS || !s->address || !s->sizes ||
+    if (!map || (uintptr_t)map % 64 || s->type >= TYPES || s->rank < least_rank || s->rank > MOST_DIMENSIONS || !s->sizes ||
         !s->steps || (s->rank > 1 && !s->strides) || s->interleave > INTERLEAVE_32B || s->swizzle >= SWIZZLES || s->promotion > 3 ||
         s->fill > 1)
         return false;
