@@ -250,6 +250,111 @@ def _suits(row: Any, sampler: Any, what: Any) -> Any:
     return row[tx.KIND] == geometry or linear
 
 
+@compiled
+def _axis(coordinate: Any, size: Any, mode: Any, normalized: Any, smooth: Any) -> Any:
+    """The lowest texel of the footprint along an axis, and the weight of the next one in 1/256; 0 without a filter."""
+    here = _position(coordinate, size, mode, normalized)
+    if smooth:
+        fixed = numba.int64(np.floor((here - 0.5) * 256.0 + 0.5))
+        return fixed >> 8, fixed & 255
+    return numba.int64(np.floor(here)), numba.int64(0)
+
+
+@compiled
+def _lane_footprint(request: Any, lane: Any, row: Any, sampler: Any, integers: Any, normalized: Any, smooth: Any) -> Any:
+    """`_axis` for x, y and z; z is the layer where there are layers, and what a geometry lacks is 0."""
+    geometry = request[tx.WHAT] & 0xFF
+    patterns = numba.carray(tx.pointer(request[tx.COORDINATES]), (4, 32), numba.int32)
+    reals = numba.carray(tx.pointer(request[tx.COORDINATES]), (4, 32), numba.float32)
+    axes, first = _axes(geometry), 1 if geometry in (tx.LAYERED_1D, tx.LAYERED_2D) else 0
+    y, z = (numba.int64(0), numba.int64(0)), (numba.int64(0), numba.int64(0))
+    if first:
+        z = (min(numba.int64(patterns[0, lane]) & 0xFFFFFFFF, row[tx.LAYERS] - 1), numba.int64(0))
+    at = numba.float64(patterns[first, lane]) if integers else numba.float64(reals[first, lane])
+    x = _axis(at, row[tx.WIDTH], sampler[tx.ADDRESS_X], normalized, smooth)
+    if axes > 1:
+        at = numba.float64(patterns[first + 1, lane]) if integers else numba.float64(reals[first + 1, lane])
+        y = _axis(at, row[tx.HEIGHT], sampler[tx.ADDRESS_X + 1], normalized, smooth)
+    if axes > 2:
+        at = numba.float64(patterns[2, lane]) if integers else numba.float64(reals[2, lane])
+        z = _axis(at, row[tx.DEPTH], sampler[tx.ADDRESS_X + 2], normalized, smooth)
+    return x, y, z
+
+
+@compiled
+def _corner_address(row: Any, sampler: Any, axes: Any, normalized: Any, x: Any, y: Any, z: Any, corner: Any) -> Any:
+    """Device address of a texel of the footprint, -1 on the border."""
+    x_place, y_place, z_place = _index(x[0] + (corner & 1), row[tx.WIDTH], sampler[tx.ADDRESS_X], normalized), y[0], z[0]
+    if axes > 1:
+        y_place = _index(y[0] + (corner >> 1 & 1), row[tx.HEIGHT], sampler[tx.ADDRESS_X + 1], normalized)
+    if axes > 2:
+        z_place = _index(z[0] + (corner >> 2), row[tx.DEPTH], sampler[tx.ADDRESS_X + 2], normalized)
+    if x_place < 0 or y_place < 0 or z_place < 0:
+        return numba.int64(-1)
+    size = row[tx.CHANNELS] * row[tx.CHANNEL_BITS] // 8
+    return row[tx.ADDRESS_WORD] + z_place * row[tx.SLICE_PITCH] + y_place * row[tx.ROW_PITCH] + x_place * size
+
+
+@compiled
+def _weight(axes: Any, x: Any, y: Any, z: Any, corner: Any) -> Any:
+    """Of a texel of the footprint, in 1/256 along each axis."""
+    weight = x[1] if corner & 1 else 256 - x[1]
+    if axes > 1:
+        weight *= y[1] if corner & 2 else 256 - y[1]
+    if axes > 2:
+        weight *= z[1] if corner & 4 else 256 - z[1]
+    return weight
+
+
+@compiled
+def _fetch_alike(request: Any, row: Any, sampler: Any, values: Any, sums: Any) -> Any:
+    """`tex` of lanes that all use one object and sampler, no cube map: what they share is looked at once. False, with nothing
+    done, where a lane meets a border or memory that is not there: then lanes are served one by one.
+    """
+    geometry, integers = request[tx.WHAT] & 0xFF, (request[tx.WHAT] & INTEGER_COORDINATES) != 0
+    normalized, smooth = sampler[tx.NORMALIZED] != 0 and not integers, sampler[tx.FILTER] == LINEAR and not integers
+    axes, channels, step, delta = _axes(geometry), row[tx.CHANNELS], row[tx.CHANNEL_BITS] // 8, request[tx.DELTA]
+    patterns = numba.carray(tx.pointer(request[tx.COORDINATES]), (4, 32), numba.int32)
+    size, whole, before, mask = channels * step, 256.0**axes, numba.int64(-1), request[tx.MASK]
+    for lane in range(32):
+        if not mask >> lane & 1 or (geometry == tx.ONE_D and integers and not 0 <= patterns[0, lane] < row[tx.WIDTH]):
+            continue
+        x, y, z = _lane_footprint(request, lane, row, sampler, integers, normalized, smooth)
+        sums[:] = 0.0
+        for corner in range(1 << axes if smooth else 1):
+            address = _corner_address(row, sampler, axes, normalized, x, y, z, corner)
+            if address < 0 or tx.reach(request, address, size, False) != tx.FINE:
+                values[:], request[tx.COUNT] = 0, 0
+                return False
+            if address >> 5 != before:
+                before = address >> 5
+                tx.touch(request, address)
+            weight = _weight(axes, x, y, z, corner) if smooth else numba.int64(1)
+            for channel in range(channels):
+                pattern = _channel(address + delta + channel * step, row)
+                if smooth and weight:
+                    sums[channel] += weight * tx.float_of(pattern)
+                values[channel, lane] = pattern
+        for channel in range(4):
+            if channel >= channels:
+                values[channel, lane] = _missing(channel, row)
+            elif smooth:
+                values[channel, lane] = tx.pattern_of(numba.float32(sums[channel] / whole))
+    return True
+
+
+@compiled
+def _alike(request: Any, word: Any) -> Any:
+    """Whether all active lanes have one handle in `word` of the request."""
+    handles, mask = numba.carray(tx.pointer(request[word]), 32, numba.int64), request[tx.MASK]
+    differ, one = numba.int64(0), numba.int64(0)
+    for lane in range(32):
+        one |= handles[lane] if mask >> lane & 1 else 0
+    for lane in range(32):
+        differ |= handles[lane] ^ one if mask >> lane & 1 else 0
+    return differ == 0
+
+
 @cache
 def fetch_function(sources: int = tx.SOURCES) -> Any:
     """The C function of `tex` and `tld4`. `sources` is a constant in it, so that a copy on disk is used for these sources only."""
@@ -263,7 +368,19 @@ def fetch_function(sources: int = tx.SOURCES) -> Any:
         table = numba.carray(tx.pointer(request[tx.TABLE]), (request[tx.TABLE_COUNT], tx.ROW_WORDS), numba.int64)
         values[:] = 0
         request[tx.FAILURE], request[tx.COUNT] = tx.FINE, 0
-        reals, whole = np.zeros(3, np.float64), np.zeros((4, 4), np.int64)
+        reals, whole = np.zeros(4, np.float64), np.zeros((4, 4), np.int64)
+        geometry, lane = request[tx.WHAT] & 0xFF, 0
+        if geometry not in (tx.CUBE, tx.LAYERED_CUBE) and not request[tx.WHAT] >> GATHER_SHIFT and request[tx.MASK] and (
+            _alike(request, tx.HANDLES) and _alike(request, tx.SAMPLERS)
+        ):
+            while not request[tx.MASK] >> lane & 1:
+                lane += 1
+            number, other = tx.find(request, lane, tx.HANDLES), tx.find(request, lane, tx.SAMPLERS)
+            if (
+                number >= 0 and other >= 0 and _suits(table[number], table[other], request[tx.WHAT])
+                and _fetch_alike(request, table[number], table[other], values, reals)
+            ):
+                return
         for lane in range(32):
             if not request[tx.MASK] >> lane & 1:
                 continue
