@@ -171,6 +171,7 @@ def test_reads_join_none_of_another_line_none_whose_data_has_come_and_no_atomic(
 def test_joined_reads_pass_the_slice_once_and_the_port_of_each_sm() -> None:
     """Three of four reads of a sector join: 32 B of the slice for four warps, and the other 96 B come beside that."""
     trace = build_trace([LOAD], [Warp(((0, 1, 1),), [[0]])] * 4)
-    demands = profile(trace, gpu="h100-sxm", caches_before="warm").demands
+    counted = dataclasses.replace(trace, header=dataclasses.replace(trace.header, warp_instructions=8))
+    demands = profile(counted, gpu="h100-sxm", caches_before="warm").demands
     assert demands is not None
     assert (demands.fetched_bytes, demands.multicast_bytes, demands.slice_accesses) == (8, 24, 0.25)
