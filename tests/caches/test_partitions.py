@@ -11,7 +11,7 @@ import pytest
 from small_gpu import small_gpu
 from trace_by_hand import Warp, build_trace
 
-from warpsight import predict, simulate
+from warpsight import predict, profile, simulate
 from warpsight.addressing.mapping import HASH, slice_of_line
 from warpsight.caches.exact.simulate import CacheSimulation, simulate_caches
 from warpsight.gpu.loader import load_gpu
@@ -149,3 +149,29 @@ def test_which_gpus_have_two_partitions() -> None:
     two = {"a100", "a100-80gb", "h100-pcie", "h100-sxm", "h200", "b200"}
     for name in (*two, "rtx4090", "v100", "mdm-pascal"):
         assert (load_gpu(name).l2.far_latency_cycles > 0) == (name in two), name
+
+
+# -- Reads of several SMs that a slice answers together.
+
+@pytest.mark.parametrize(("most", "joins"), [(1, 0), (2, 3), (4, 4), (8, 5)])
+def test_how_many_reads_of_a_line_join_one_on_its_way(most: int, joins: int) -> None:
+    """Six SMs read line 0 at a time: in pairs three reads join, in fours three and one."""
+    gpu = dataclasses.replace(two_partitions(6, far=0), l2=dataclasses.replace(two_partitions(6, far=0).l2, merged_reads=most))
+    assert found(warps(*["0"] * 6), gpu, "l2_reads", "l2_joins") == [6, joins]
+
+
+def test_reads_join_none_of_another_line_none_whose_data_has_come_and_no_atomic() -> None:
+    gpu = dataclasses.replace(two_partitions(far=0), l2=dataclasses.replace(two_partitions(far=0).l2, merged_reads=8))
+    assert found(warps("0", "4"), gpu, "l2_joins") == [0]
+    assert found(warps("0 1", "1 0 4"), gpu, "l2_joins") == [0]  # each line by one SM, and then long after that by the other
+    atomic = build_trace(["atomic.global.4 r1 <- r0\nint r0 <- r1"], [Warp(((0, 1, 1),), [[0]]), Warp(((0, 1, 1),), [[0]])])
+    assert found(atomic, gpu, "l2_reads", "l2_joins") == [2, 0]
+
+
+def test_joined_reads_pass_the_slice_once_and_the_port_of_each_sm() -> None:
+    """Three of four reads of a sector join: 32 B of the slice for four warps, and the other 96 B come beside that."""
+    trace = build_trace([LOAD], [Warp(((0, 1, 1),), [[0]])] * 4)
+    counted = dataclasses.replace(trace, header=dataclasses.replace(trace.header, warp_instructions=8))
+    demands = profile(counted, gpu="h100-sxm", caches_before="warm").demands
+    assert demands is not None
+    assert (demands.fetched_bytes, demands.multicast_bytes, demands.slice_accesses) == (8, 24, 0.25)

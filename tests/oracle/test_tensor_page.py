@@ -127,7 +127,7 @@ def test_published_programs_are_predicted_below_the_peak_and_flash_attention_wit
         assert abs(100 * (float(model) / float(measured) - 1) - float(error.removesuffix(" %"))) < 0.6
     errors = [abs(float(row[7].removesuffix(" %"))) for row in rows if row[3].startswith("fa")]
     assert len(errors) == 6 and max(errors) <= 10
-    assert [row[2:5] for row in published("program cycles", OF_PROGRAMS)] == [["1.43 GHz", "2,743,159", "2,866,975"]]
+    assert [row[2:5] for row in published("program cycles", OF_PROGRAMS)] == [["1.43 GHz", "2,743,159", "2,867,100"]]
 
 
 def test_triton_s_kernels_are_predicted_below_the_peak_and_within_the_errors_stated() -> None:

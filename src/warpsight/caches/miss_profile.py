@@ -24,8 +24,8 @@ class MissProfile:
 
     Requests (one line at L1): `l1_reads` = `l1_hits` + `l1_misses` + `l1_merges` (a line already in flight); `l1_writes`
     (write-through, sent on). L2: `l2_reads` = `l2_read_hits` + `l2_read_misses` + `l2_read_merges`; `l2_writes` = hits + misses.
-    `l2_far_hits`: those of the `l2_read_hits` in the other partition. `l2_joins`: those of the `l2_reads` that a slice answers together
-    with an earlier one (`l2.merged_reads`).
+    `l2_far_hits`: those of the `l2_read_hits` in the other partition. `l2_joins`: those of the `l2_reads` that a slice answers
+    together with an earlier one (`l2.merged_reads`).
     Atomics bypass the L1; each 32 B sector is one L2 read and one L2 write. `sectors` counts 32 B sectors of all
     accesses. `atomic_repeats`: lanes of an atomic beyond the first at the address that most of them share, which its slice serves
     one after the other; the sum over all executions. `atomic_cycles`: cycles for which slices execute atomics beyond one for each

@@ -169,10 +169,7 @@ class L2Spec(CacheSpec):
     far_latency_cycles: Annotated[int, cycles(
         "what a hit in the other of two partitions adds to the round trip; 0: one partition", CACHES, least=0,
         reason="default: one partition")] = 0
-    merged_reads: Annotated[int, count(
-        "reads of a sector that a slice answers together: those behind the first join it until its data is there, and the network "
-        "brings the data to all of their SMs; 1: each is answered by itself", CACHES, most=1024,
-        reason="default: each by itself")] = 1
+    merged_reads: Annotated[int, count("of a sector that a slice answers together, while one is on its way", CACHES, most=1024)] = 1
     partial_writes: Annotated[str, word(
         "what becomes of a sector that is written in part and not there: it is fetched first, or its bytes are marked (mask)",
         CACHES, "fetch", "mask")] = "fetch"

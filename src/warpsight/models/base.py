@@ -111,7 +111,8 @@ class Model(ABC):
         stack = {name: value for name, value in stack.items() if value or not components[name].part_of}
         launch = profile.launch
         about_model = _provenance(self, profile, gpu, stack) | self.remarks(profile, gpu)
-        own = {component.name: component.to_json() for component in self.about.components if component not in COMPONENT_PARTS.values()}
+        parts = COMPONENT_PARTS.values()
+        own = {component.name: component.to_json() for component in self.about.components if component not in parts}
         if own:
             about_model["components"] = own
         return Prediction(

@@ -50,7 +50,8 @@ WARPSIGHT_PARTS = {
     "unequal-blocks": "blocks with different work leave SMs idle at the end, and no launch ends before its slowest warp",
 }
 
-# The cycles beyond the issue cycles of all warps, without those of barriers and last stores, are divided in proportion to the waits of a warp.
+# The cycles beyond the issue cycles of all warps, without those of barriers and last stores, are divided in proportion to the waits
+# of a warp.
 _WAITING = "(cycles - sync - base - drain) x {what} / all waiting of a warp"
 _MEMORY = _WAITING.format(what="residence at the memory system, the part that is {what}")
 # The component of the waits for a functional unit, by op class: the pipeline that executes it, as Nsight Compute names them.

@@ -123,7 +123,7 @@ STRUCT_PARTS = {name: replace(part, part_of="com_struct") for name, part in STRU
 
 # All parts of shared components. The last stores end the grid, and no warp waits for them.
 COMPONENT_PARTS = STRUCT_PARTS | {
-    "drain": Component("drain", "last stores not yet answered by the memory system", "drain", "the last stores", part_of="launch"),
+    "drain": Component("drain", "last stores not yet answered", "drain", "the last stores", part_of="launch"),
 }
 
 

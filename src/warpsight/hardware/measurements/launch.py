@@ -168,7 +168,7 @@ def is_stall(metric: str) -> bool:
 
 
 def component_of(reason: str) -> str:
-    """The component of the CPI stack with this reason among its nearest ones (`nsight`), a shared one if any; "" if none is near."""
+    """The component of the CPI stack with this reason among its nearest ones, a shared one if any; "" if none is near."""
     for component in (SHARED | COMPONENT_PARTS).values():
         for near in component.nsight.split(", "):
             # Nsight's full name of some is longer: math pipe throttle
