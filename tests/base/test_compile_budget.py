@@ -12,7 +12,7 @@ import pytest
 import warpsight
 from warpsight.base.compile_budget import MEMORY, SECONDS, check, compiling
 from warpsight.base.errors import LimitError, UsageError, WarpsightError
-from warpsight.emulator.codegen import native
+from warpsight.emulator.codegen import object_code, shared_functions
 from warpsight.kernels.cuda import CompileOptions, compile_cuda
 from warpsight.kernels.toolkit import Architecture
 
@@ -111,10 +111,10 @@ def test_kernel_that_takes_longer_is_refused_at_both_levels(level: str, monkeypa
 def test_long_kernel_is_compiled_in_a_process_of_its_own_with_the_same_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPSIGHT_CACHE", "/dev/null/none")
     here = run(loads(40))
-    monkeypatch.setattr(native, "_LONG", 0)
+    monkeypatch.setattr(shared_functions, "_LONG", 0)
     assert (run(loads(40)) == here).all()
     assert here[0] == sum(range(32)) + sum(range(8))
-    monkeypatch.setattr(native.object_code, "__file__", "/nowhere/object_code.py")
+    monkeypatch.setattr(object_code, "__file__", "/nowhere/object_code.py")
     with pytest.raises(WarpsightError, match=r"LLVM cannot compile it: .*object_code.py"):
         run(loads(41))
 

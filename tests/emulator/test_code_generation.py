@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from emulator_launch import launch, whole
+from emulator_launch import launch, ptx, whole
 
+from warpsight.base import diskcache
 from warpsight.emulator.codegen import kernel_builder as budget
+from warpsight.emulator.codegen import object_code, shared_functions
 from warpsight.emulator.codegen.kernel_builder import blocks_in_line, loop_depths
 from warpsight.isa.ptx.cfg import build_cfg
 from warpsight.isa.ptx.parser import parse_module
@@ -100,3 +104,67 @@ def test_blocks_in_line_when_the_budget_is_short_are_the_innermost(monkeypatch: 
     assert blocks_in_line(function, graph) == frozenset(range(5))
     monkeypatch.setattr(budget, "BUDGET", 2)
     assert blocks_in_line(function, graph) == {1, 2}
+
+
+# -- Functions that kernels share are compiled once.
+
+_ENGINES: list[dict[str, object]] = []  # LLVM goes on to know the symbols of those that a test has loaded, so they must stay
+
+
+def forget_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process."""
+    _ENGINES.append({})
+    monkeypatch.setattr(shared_functions, "_LOADED", _ENGINES[-1])
+
+
+@pytest.fixture
+def modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The modules that are compiled from here on, as in a new process with an empty cache folder."""
+    monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path / "cache"))
+    forget_loaded(monkeypatch)
+    texts: list[str] = []
+    usual = object_code.object_code
+
+    def noted(text: str, effort: int, quickly: bool) -> bytes:
+        texts.append(text)
+        return usual(text, effort, quickly)
+
+    monkeypatch.setattr(object_code, "object_code", noted)
+    return texts
+
+
+def add_loaded(number: int) -> list[int]:
+    """Of a kernel that adds `number` to each element of an array that it loads."""
+    out = np.arange(64, dtype=np.uint64)
+    source = ptx(f"ld.global.u64 %q1, [%out]; add.u64 %q1, %q1, {number}; st.global.u64 [%out], %q1; ret;")
+    launch(source, "k", 2, 32, [out])
+    return out.tolist()
+
+
+def test_second_kernel_shares_the_functions_of_the_first(modules: list[str]) -> None:
+    assert add_loaded(3) == list(range(3, 67))
+    lines = [line for text in modules for line in text.splitlines() if line.startswith("define ") and "warpsight.shared." in line]
+    names = [line.partition("warpsight.shared.")[2].partition(".")[0] for line in lines]
+    assert {"run", "check_lanes", "scattered_sectors"} <= set(names)
+    assert len(names) == len(set(names)) == len(modules) - 1  # and the kernel
+    modules.clear()
+    assert add_loaded(5) == list(range(5, 69))
+    assert len(modules) == 1
+    assert 'define i32 @"warp"' in modules[0]
+
+
+def test_kernel_is_compiled_again_where_a_function_that_it_shares_is_no_longer_kept(
+    modules: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_loaded(3)
+    first = len(modules)
+    for state, compiled in (("whole", 0), ("without the functions", first)):
+        modules.clear()
+        forget_loaded(monkeypatch)
+        if state != "whole":
+            kept = sorted((diskcache.folder() / "native").glob("*/*"), key=lambda path: path.stat().st_mtime_ns)
+            assert len(kept) == first
+            for path in kept[:-1]:  # the kernel is the last
+                path.unlink()
+        assert add_loaded(3) == list(range(3, 67))
+        assert len(modules) == compiled

@@ -6,23 +6,35 @@ issued; what an event of the host's measures are the cycles of the launch.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-import warpsight
 from warpsight.gpu.spec import GpuSpec
 from warpsight.hardware.microbenchmarks.run import KERNELS
 from warpsight.hardware.microbenchmarks.timings import HEADER
+from warpsight.kernels.launch_check import make_launch
+from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.simulation import simulate_trace
+from warpsight.pipeline.tracing import launch_of, trace_launch
 
 ALIGN = 1 << 20
 
 
-def _trace(kernel: str, grid: int, block: int, args: list[Any]) -> Any:
+@cache
+def _prepared(kernel: str, arrays: tuple[bool, ...]) -> Any:
+    """A launch of the kernel, and its code: hundreds of launches differ in their sizes alone."""
     source = files("warpsight.hardware.microbenchmarks").joinpath(KERNELS).read_text("utf-8")
-    return warpsight.trace(source, kernel, grid=grid, block=block, args=args)
+    args = tuple(np.zeros(64, np.uint64) if is_array else 1 for is_array in arrays)
+    return launch_of(KernelRequest(path=source, kernel=kernel, grid=1, block=32, args=args), None)
+
+
+def _trace(kernel: str, grid: int, block: int, args: list[Any]) -> Any:
+    ready, code = _prepared(kernel, tuple(isinstance(each, np.ndarray) for each in args))
+    return trace_launch(replace(ready, launch=make_launch(ready.source, kernel, grid, block, args)), code)
 
 
 def _between_clocks(trace: Any, gpu: GpuSpec) -> int:

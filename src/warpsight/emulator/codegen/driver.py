@@ -1,7 +1,8 @@
 """Emits the native loop over blocks: for each, clear shared memory, then let its warps run from barrier to barrier until all end.
 
-`i64 run(context, first, end)` returns the block to go on with: `end` when done, an earlier one when buffers are to be drained, or
-`-1 - block` when that block faulted. Where lanes are scheduled independently it also returns a block that makes no progress, with
+`i64 run(warp, context, first, end)`, where `warp` is the kernel's function, returns the block to go on with: `end` when done, an
+earlier one when buffers are to be drained, or `-1 - block` when that block faulted. Where lanes are scheduled independently it
+also returns a block that makes no progress, with
 `STALLED` set, and goes on with a block that has been suspended when `RESUMING` is set.
 """
 
@@ -34,7 +35,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import Slot
 from warpsight.emulator.codegen.orders import warp_order
-from warpsight.emulator.codegen.recording import ask_host
+from warpsight.emulator.codegen.recording import ask_host, internal_function
 from warpsight.emulator.codegen.watching import order_in
 
 
@@ -48,14 +49,19 @@ def _for_range(builder: Builder, start: Value, end: Value, body: Callable[[Value
     loop(builder, [start], lambda index: builder.icmp_unsigned("<", index, end), count)
 
 
-def build_driver(module: Any, warp_function: Any, independent: bool, checks: frozenset[str] = frozenset()) -> None:
-    """Add `run` to the module; `independent` when the lanes of the kernel's warps are scheduled independently.
+DRIVER = "run"
+_WARP_FUNCTION = ir.FunctionType(I32, [PTR, PTR])
+
+
+def build_driver(module: Any, independent: bool, checks: frozenset[str] = frozenset()) -> None:
+    """Add `run` to the module, as a function that kernels share; `independent` when the lanes of their warps are scheduled
+    independently.
 
     With `checks` each block starts with nothing written, and no order between its warps (`watching.py`); warps take turns in other
     orders (`orders.py`).
     """
-    function = ir.Function(module, ir.FunctionType(I64, [PTR, I64, I64]), "run")
-    context, first, end = function.args
+    function, _ = internal_function(module, DRIVER, I64, [_WARP_FUNCTION.as_pointer(), PTR, I64, I64])
+    warp_function, context, first, end = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     alive = builder.alloca(I32)
     warps = get_slot(builder, context, Slot.WARPS_PER_BLOCK)

@@ -1,73 +1,50 @@
-"""From a kernel to machine code: builds the LLVM module, optimises it, checks what it needs of the process, and keeps the object
-code on disk between runs.
+"""From a kernel to machine code: builds the LLVM module, takes out the functions that kernels share, and keeps the object code on
+disk between runs.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
-import os
 import struct
-import sys
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from warpsight._version import __version__
 from warpsight.base import diskcache
-from warpsight.base.compile_budget import check, compiling
-from warpsight.base.errors import UnsupportedError
 from warpsight.base.findings import ORDER, SYNCCHECK
 from warpsight.emulator.codegen import kernel_builder as budget
 from warpsight.emulator.codegen import object_code
-from warpsight.emulator.codegen.driver import build_driver
 from warpsight.emulator.codegen.emitter import NotComputed
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.kernel_builder import KernelBuilder
 from warpsight.emulator.codegen.lane_scheduler import schedule_address
+from warpsight.emulator.codegen.shared_functions import (
+    LOCK,
+    SharedFunction,
+    check_resolved,
+    driver_functions,
+    emit,
+    is_shared,
+    kept_key,
+    load,
+    provide,
+    separate,
+)
 from warpsight.emulator.codegen.symbols import SymbolTable
 from warpsight.emulator.codegen.watcher_entries import access_address, copied_address, note_address, order_address
 from warpsight.isa.ptx.cfg import ControlFlowGraph, build_cfg
 from warpsight.isa.ptx.program import Function, Module
 from warpsight.isa.ptx.slicing import Sources, slice_of
-from warpsight.kernels.elf import MAGIC, Elf
 
-
-def undefined_functions(code: bytes) -> list[str]:
-    """Names of the symbols that an ELF-64 object uses and does not define; nothing for another format."""
-    if code[:5] != MAGIC + b"\x02":
-        return []
-    return sorted(symbol.name for symbol in Elf(code, "native code").symbols if symbol.name and symbol.section == 0)
-
-
-def check_resolved(code: bytes, kernel: str, path: str) -> None:
-    """Raise UnsupportedError when the object calls a function that this process does not have."""
-    missing = [name for name in undefined_functions(code) if not name.startswith("_GLOBAL_") and not llvm.address_of_symbol(name)]
-    if missing:
-        raise UnsupportedError(
-            f"kernel {kernel} needs an operation that neither this processor nor the C library has ({', '.join(missing)})",
-            place=path,
-            remedy="run it on an x86-64 processor with AVX2, FMA and F16C",
-        )
-
-
-_LOCK = threading.Lock()
 _NEED_LANES_APART = frozenset({SYNCCHECK, ORDER})  # whose answers depend on which lanes wait for which
-_HEAD = "<qqq"  # sites, bytes of a warp's state, bytes of the names of library functions that the kernel calls
-_WATCHERS: dict[str, Callable[[], int]] = {
-    "warpsight_note": note_address, "warpsight_order": order_address, "warpsight_access": access_address,
-    "warpsight_copied": copied_address,
-}
-_LIBRARY: dict[str, Any] = {}  # engines of the library functions in use, by name
+_HEAD = "<qqq"  # sites, bytes of a warp's state, bytes of the symbols that `_announce` takes
 HOST_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
-RUN_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+RUN_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 EXTERNAL_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32, ctypes.c_int64, ctypes.c_void_p)
 
@@ -91,6 +68,14 @@ def _answer_external(context: int, number: int, mask: int, pc: int, arguments: i
 
 
 _EXTERNAL_CALLBACK = EXTERNAL_TYPE(_answer_external)
+
+# What native code may call of this process, by symbol: its address.
+_OURS: dict[str, Callable[[], int]] = {
+    "warpsight_host": lambda: ctypes.cast(_CALLBACK, ctypes.c_void_p).value or 0,
+    "warpsight_external": lambda: ctypes.cast(_EXTERNAL_CALLBACK, ctypes.c_void_p).value or 0,
+    "warpsight_schedule": schedule_address, "warpsight_note": note_address, "warpsight_order": order_address,
+    "warpsight_access": access_address, "warpsight_copied": copied_address,
+}  # fmt: skip
 
 
 @dataclass
@@ -131,116 +116,77 @@ def compile_kernel(
     machine, host = object_code.target_machine(effort)
 
     def build() -> bytes:
-        """A small head, the names of library functions, then the object file."""
+        """A small head, the symbols that the kernel needs, then the object file."""
         llvm_module = ir.Module(name="kernel")
+        llvm_module.triple = llvm.get_default_triple()
         builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, instructions, checks, probes, clustered, part)
         builder.build()
-        build_driver(llvm_module, builder.llvm, graph.waits.independent, checks)
-        code = _emit(llvm_module, effort, quickly, module.path)
-        called = instructions.library_functions_of(llvm_module)
-        _announce(code, called, graph, instructions)
+        rest, shared = separate(llvm_module)
+        shared = [*shared, *driver_functions(graph.waits.independent, checks)]
+        needed = [*instructions.library_functions_of(llvm_module), *dict.fromkeys(each.symbol for each in shared)]
+        code = emit(rest, effort, quickly, module.path)
+        _announce(code, needed, instructions, (function.name, module.path), shared)
         check_resolved(code, function.name, module.path)
-        names = " ".join(called).encode()
+        names = " ".join(needed).encode()
         return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
 
     left_out = "" if part is None else f"without {sorted(part.skipped)} {sorted(part.recorded)}"
     chosen = [name for name, given in ((f"probes {sorted(probes)}", probes), ("clustered", clustered), (left_out, part)) if given]
     options = f"{symbols.global_base} {effort} {budget.BUDGET} {budget.QUICK_BUDGET} {' '.join([*sorted(checks), *chosen])}"
-    try:
-        stored = _kept(build, host, instructions.level, options, function.name, text)
-    except NotComputed:
-        return compile_kernel(module, function, text, instructions, symbols, checks, probes, clustered)
-    site_count, state_stride, named = struct.unpack_from(_HEAD, stored)
-    start = struct.calcsize(_HEAD) + named
-    called = stored[struct.calcsize(_HEAD) : start].decode().split()
-    _announce(stored[start:], called, graph, instructions)
-    with _LOCK:
-        engine = _load(stored[start:], machine)
-        run = RUN_TYPE(engine.get_function_address("run"))
+    key = kept_key(host, instructions.level, options, function.name, text)
+    stored = diskcache.get("native", key)
+    if stored is None or not _announce(*_parts(stored)[2:], instructions, (function.name, module.path)):
+        try:
+            stored = build()
+        except NotComputed:
+            return compile_kernel(module, function, text, instructions, symbols, checks, probes, clustered)
+        diskcache.put("native", key, stored)
+    site_count, state_stride, code, needed = _parts(stored)
+    with LOCK:
+        engine = load(code, machine)
+    run = functools.partial(RUN_TYPE(llvm.address_of_symbol(needed[-1])), engine.get_function_address("warp"))
     tensor_memory = any(instruction.opcode == "tcgen05" for instruction in function.instructions)
     return NativeKernel(
         run, graph, symbols, site_count, state_stride, function.frame, engine, clustered, tensor_memory, computes=part is None
     )  # fmt: skip
 
 
-def _kept(build: Callable[[], bytes], host: str, *identity: str) -> bytes:
-    """What `build` makes, or what it made before of the same, from the disk cache."""
-    parts = (__version__, str(llvm.llvm_version_info), host, _generator(), *identity)
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-    code = diskcache.get("native", key)
-    if code is None:
-        code = build()
-        diskcache.put("native", key, code)
-    return code
+def _parts(stored: bytes) -> tuple[int, int, bytes, list[str]]:
+    """Sites, bytes of a warp's state, the object file, and the symbols that it needs; the last is that of the loop over blocks."""
+    site_count, state_stride, named = struct.unpack_from(_HEAD, stored)
+    start = struct.calcsize(_HEAD) + named
+    return site_count, state_stride, stored[start:], stored[struct.calcsize(_HEAD) : start].decode().split()
 
 
-# Longer modules are compiled in a process of their own, which can be ended. It takes 0.2 s to start, and LLVM a second and more.
-_LONG = 1_500_000
+def _announce(
+    code: bytes, needed: list[str], instructions: InstructionSet, kernel: tuple[str, str], shared: Sequence[SharedFunction] = ()
+) -> bool:
+    """Let native code find what it calls: Python, the functions `needed`, and the level's own in Numba.
 
-
-def _emit(module: ir.Module, effort: int, quickly: bool, place: str) -> bytes:
-    """The object file of a module, within the budget for compiling. Raises LimitError."""
-    module.triple = llvm.get_default_triple()
-    text = str(module)
-    check("generating code")
-    if len(text) < _LONG or not sys.executable:
-        return object_code.object_code(text, effort, quickly)
-    effort = 0 if quickly else effort  # good registers take time by the square of the code: 15 s for 3 MB; any registers, 0.8 s
-    command = [sys.executable, object_code.__file__, str(effort), str(int(quickly))]
-    path = os.pathsep.join(filter(None, sys.path))  # it finds LLVM where this process has
-    with compiling(place) as limits:
-        process = limits.run(command, text.encode(), "making native code", {**os.environ, "PYTHONPATH": path})
-    if process.returncode != 0:
-        said = process.stderr.decode(errors="replace").strip().splitlines()
-        what = f"LLVM cannot compile it: {said[-1] if said else f'it ended with code {process.returncode}'}"
-        raise UnsupportedError(what, place=place, remedy="make the kernel smaller, or compile it with optimisation")
-    return process.stdout
-
-
-def _load(code: bytes, machine: Any) -> Any:
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine
-
-
-def _provide(name: str, instructions: InstructionSet) -> None:
-    """Let native code find a function of the library: compile it, or take it from the disk cache, once per process."""
-    machine, host = object_code.target_machine(2)
-
-    def build() -> bytes:
-        code = _emit(instructions.build_library_function(name), 2, False, "library")
-        check_resolved(code, name, "library")
-        return code
-
-    with _LOCK:
-        if name not in _LIBRARY:
-            _LIBRARY[name] = _load(_kept(build, host, instructions.level, name), machine)
-            llvm.add_symbol(name, _LIBRARY[name].get_function_address(name))
-
-
-def _announce(code: bytes, called: list[str], graph: ControlFlowGraph, instructions: InstructionSet) -> None:
-    """Let native code find what it calls: Python, the functions `called` of the library, and the level's own in Numba.
-
-    What is compiled of these is compiled, and then kept, when a kernel needs it.
+    What is compiled of these is compiled, and then kept, when a kernel needs it: library functions by their name, `shared` ones of
+    their text. False if one is not kept whose text is not given. `kernel` is the name and the place for errors.
     """
-    llvm.add_symbol("warpsight_host", ctypes.cast(_CALLBACK, ctypes.c_void_p).value)
-    llvm.add_symbol("warpsight_external", ctypes.cast(_EXTERNAL_CALLBACK, ctypes.c_void_p).value)
-    if graph.waits.independent:
-        llvm.add_symbol("warpsight_schedule", schedule_address())
-    for name in called:
-        _provide(name, instructions)
-    for name, address in _WATCHERS.items():
-        if name.encode() in code:
-            llvm.add_symbol(name, address())
-    for name, address in instructions.callbacks.items():
-        if name.encode() in code:
-            llvm.add_symbol(name, address())
+    texts = {each.symbol: each.text for each in shared}
+
+    def announce(code: bytes) -> None:
+        for name, address in {**_OURS, **instructions.callbacks}.items():
+            if name.encode() in code:
+                llvm.add_symbol(name, address())
+
+    def text_of(name: str) -> str | None:
+        if is_shared(name):
+            return texts.get(name)
+        module = instructions.build_library_function(name)
+        module.triple = llvm.get_default_triple()
+        return str(module)
+
+    announce(code)
+    return all(provide(name, *kernel, functools.partial(text_of, name), announce) for name in needed)
 
 
 @functools.cache
 def _initialise() -> None:
-    with _LOCK:  # twice does no harm
+    with LOCK:  # twice does no harm
         object_code.initialise()
         # LLVM turns its own operations into calls of these, and does not always look into the C library by itself.
         library = ctypes.CDLL(None)
@@ -249,12 +195,3 @@ def _initialise() -> None:
         # Mathematical functions are in a library of their own, except with C libraries that have one library for all.
         with suppress(RuntimeError):
             llvm.load_library_permanently("libm.so.6")
-
-
-@functools.cache
-def _generator() -> str:
-    """Identity of the code that generates code, so that a changed emulator never runs old machine code."""
-    root = Path(__file__).parents[2]
-    files = sorted(f for part in ("emulator", "isa") for f in (root / part).rglob("*.py"))
-    assert files, root
-    return repr([(f.relative_to(root).as_posix(), f.stat().st_size, f.stat().st_mtime_ns) for f in files])

@@ -26,10 +26,15 @@ def initialise() -> None:
 
 def target_machine(effort: int) -> tuple[Any, str]:
     """Target machine of this host, with full-width vectors, and a string that identifies it. `effort` is 0 to 2."""
-    name = llvm.get_host_cpu_name()
-    features = llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
+    name, features = _host()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(cpu=name, features=features, opt=effort, jit=True), f"{name} {features}"
+
+
+@functools.cache
+def _host() -> tuple[str, str]:
+    """The processor and its features."""
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
 
 
 def object_code(text: str, effort: int, quickly: bool) -> bytes:
