@@ -2,7 +2,8 @@
 
 The same steps for a kernel in CUDA C++, one in PTX and one in Triton: predict it, type an error, mend it, move a slider, compare
 two versions, save a report, and open the file after the server has ended. Then: axe-core, the page's width, and SIGKILL.
-A step that fails is a row of the table, and ends its loop. `--only` with `--write` replaces the rows of what it runs. Needs tools/browser.sh, the test extra, and the drivers of the browser tests:
+A step that fails is a row of the table, and ends its loop. `--only` with `--write` replaces the rows of what it runs.
+Needs tools/browser.sh, the test extra, and the drivers of the browser tests:
 
     PYTHONPATH=tests/browser python validation/explorer_loops.py --write
 """
