@@ -1,0 +1,369 @@
+"""Works with `warpsight serve` in Chromium and Firefox, and writes what happened to validation/explorer.md.
+
+The same steps for a kernel in CUDA C++, one in PTX and one in Triton: predict it, type an error, mend it, move a slider, compare
+two versions, save a report, and open the file after the server has ended. Then: axe-core, the page's width, and SIGKILL.
+A step that fails is a row of the table, and ends its loop. `--only` with `--write` replaces the rows of what it runs.
+Needs tools/browser.sh, the test extra, and the drivers of the browser tests:
+
+    PYTHONPATH=tests/browser python validation/explorer_loops.py --write
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from playwright.async_api import async_playwright
+from test_browser_firefox import BACKSPACE, CONTROL, END, LEFT, Tab, firefox
+from tornado.websocket import websocket_connect
+
+from marked_page import get, put
+
+PAGE, COMMAND = Path(__file__).with_name("explorer.md"), "python validation/explorer_loops.py --write"
+HEAD = "| browser | example | check | outcome | seconds |\n|---|---|---|---|---:|"
+WAIT_S = 60.0
+KEYS = {CONTROL: "Control", END: "End", BACKSPACE: "Backspace", LEFT: "ArrowLeft"}
+PREFERENCES = {
+    "browser.download.folderList": 2,
+    "browser.download.useDownloadDir": True,
+    "browser.download.always_ask_before_handling_new_types": False,
+}
+PTX = """\
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry twice(.param .u64 x)
+{
+  .reg .b32 %r<5>;
+  .reg .b64 %rd<4>;
+  .reg .f32 %f<3>;
+  ld.param.u64 %rd1, [x];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %ntid.x;
+  mov.u32 %r3, %tid.x;
+  mad.lo.s32 %r4, %r1, %r2, %r3;
+  mul.wide.s32 %rd2, %r4, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  ld.global.f32 %f1, [%rd3];
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd3], %f2;
+  ret;
+}
+"""
+DRAFTS: dict[str, dict[str, Any]] = {
+    "CUDA C++": {},  # the first example of the explorer
+    "PTX": {"source": PTX, "language": "ptx", "grid": "256", "block": "256", "args": {"x": "f32[65536]:uniform"}},
+    "Triton": {"source": "", "language": "python", "grid": "", "block": "", "args": {}},  # its example
+}
+
+
+class Chromium:
+    """Chromium with the calls that `Tab` has for Firefox. Downloads go to `folder`."""
+
+    def __init__(self, page: Any, folder: Path) -> None:
+        self.page, self.folder, self._saving = page, folder, set[asyncio.Task[None]]()
+        page.on("download", lambda each: self._saving.add(asyncio.ensure_future(each.save_as(folder / each.suggested_filename))))
+
+    async def goto(self, url: str) -> None:
+        """Open the page anew; another token behind # alone would not."""
+        await self.page.goto("about:blank")
+        await self.page.goto(url)
+
+    async def run(self, script: str) -> Any:
+        """What the script returns."""
+        return await self.page.evaluate(script)
+
+    async def press(self, *keys: str) -> None:
+        """Type keys; those after CONTROL while it is held."""
+        if keys[0] == CONTROL:
+            await self.page.keyboard.press("+".join(KEYS.get(each, each) for each in keys))
+            return
+        for each in keys:
+            await self.page.keyboard.press(KEYS.get(each, each))
+
+
+class Firefox(Tab):
+    """Firefox. Downloads go to `folder`."""
+
+    folder: Path
+
+    async def goto(self, url: str) -> None:
+        """Open the page anew."""
+        for each in ("about:blank", url):
+            await self._ask("browsingContext.navigate", context=self._context, url=each, wait="complete")
+
+
+@asynccontextmanager
+async def chromium(folder: Path) -> AsyncIterator[Chromium]:
+    """A page of Chromium."""
+    program = os.environ.get("WARPSIGHT_CHROMIUM") or shutil.which("chromium")
+    async with async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield Chromium(await browser.new_page(accept_downloads=True), folder)
+        await browser.close()
+
+
+@asynccontextmanager
+async def fox(folder: Path) -> AsyncIterator[Firefox]:
+    """A page of Firefox, with a new profile."""
+    profile = folder / "profile"
+    profile.mkdir()
+    preferences = PREFERENCES | {"browser.download.dir": str(folder)}
+    (profile / "user.js").write_text("".join(f'user_pref("{name}", {json.dumps(value)});\n' for name, value in preferences.items()))
+    with firefox(profile) as address:
+        tab = Firefox(await websocket_connect(f"{address}/session", max_message_size=1 << 26))
+        tab.folder = folder
+        await tab.open("about:blank")
+        yield tab
+
+
+BROWSERS: dict[str, Callable[[Path], Any]] = {"Chromium": chromium, "Firefox": fox}
+
+
+def keep(rows: list[str]) -> None:
+    """Put rows into the page. Those of the same browser and example go; the others stay."""
+    new = {_of(row) for row in rows}
+    old = [row for row in get(PAGE, COMMAND, "table").splitlines()[2:] if _of(row) not in new]
+    order = [(browser, example) for browser in BROWSERS for example in DRAFTS]
+    put(PAGE, COMMAND, {"table": "\n".join([HEAD, *sorted([*old, *rows], key=lambda row: order.index(_of(row)))])})
+
+
+def _of(row: str) -> tuple[str, str]:
+    """The browser and the example of a row."""
+    browser, example = (cell.strip() for cell in row.split("|")[1:3])
+    return browser, example
+
+
+@contextmanager
+def served(folder: Path, port: int) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The URL of a server of its own process, and the process, which ends at the end if it has not before."""
+    command = [sys.executable, "-u", "-m", "warpsight", "serve", str(folder), "--port", str(port), "--python"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        found = next(match for line in server.stdout if (match := re.search(r"http://\S+", line)))
+        try:
+            yield found[0], server
+        finally:
+            server.terminate()
+
+
+@dataclass
+class Table:
+    """Rows, and the step that writes one."""
+
+    rows: list[str] = field(default_factory=list)
+    browser: str = ""
+    example: str = ""
+
+    async def step(self, check: str, doing: Callable[[], Awaitable[Any]]) -> bool:
+        """Do it, and write its outcome: what it returns, `yes` for None, or why it failed."""
+        begin, done = time.monotonic(), False
+        try:
+            async with asyncio.timeout(WAIT_S):
+                outcome = await doing()
+            outcome, done = "yes" if outcome is None else str(outcome), True
+        except Exception as error:
+            outcome = f"no: {type(error).__name__} {str(error).splitlines()[0] if str(error) else ''}".replace("|", "/")[:160]
+        self.rows.append(f"| {self.browser} | {self.example} | {check} | {outcome} | {time.monotonic() - begin:.1f} |")
+        print(self.rows[-1], flush=True)
+        return done
+
+
+class Loop:
+    """The steps in a `tab` that shows the project in `folder`."""
+
+    def __init__(self, tab: Any, folder: Path, draft: dict[str, Any]) -> None:
+        self.tab, self.folder, self.draft = tab, folder, draft
+
+    async def until(self, script: str) -> None:
+        """Wait until it is true; `Table.step` has the limit."""
+        while not await self.tab.run(script):
+            await asyncio.sleep(0.05)
+
+    async def button(self, text: str) -> None:
+        """Press a button once it is there."""
+        find = f"[...document.querySelectorAll('button')].find((each) => each.innerText.trim() === {json.dumps(text)})"
+        await self.until(f"{find} !== undefined")
+        await self.tab.run(f"{find}.click()")
+
+    async def answered(self) -> None:
+        """The whole answer is there, and no error."""
+        await self.until("!!document.querySelector('article[aria-busy=false]') && !document.querySelector('[role=alert]')"
+                         " && document.querySelector('output').innerText === ''")  # fmt: skip
+
+    async def predict(self, url: str) -> None:
+        """Open the explorer; the kernel of `draft` is chosen, or brought into the editor."""
+        await self.tab.goto(url)
+        await self.until("!!document.querySelector('.cm-content')")
+        if self.draft.get("language") == "python":
+            await self.tab.run("{ const each = document.querySelector('header select'); each.value = 'triton';"
+                               " each.dispatchEvent(new Event('change', { bubbles: true })) }")  # fmt: skip
+            await self.until("document.querySelector('.cm-content').innerText.includes('triton')")
+        elif self.draft:
+            await self.answered()  # the page knows its project
+            await self.tab.run(f"localStorage.setItem(Object.keys(localStorage)[0], {json.dumps(json.dumps(self.draft))})")
+            await self.tab.goto(url)
+            await self.until("document.querySelector('.cm-content')?.innerText.includes('.visible')")
+        await self.answered()
+        await self.until("!!document.querySelector('article h2')")
+
+    async def err(self) -> str:
+        """Type an error; it stands under its line."""
+        await self.tab.run("document.querySelector('.cm-content').focus()")
+        await self.tab.press(CONTROL, END)
+        await self.tab.press(*"oops")
+        await self.until("!!document.querySelector('[role=alert]') && !!document.querySelector('.cm-lint-marker-error')")
+        return "yes: " + str(await self.tab.run("document.querySelector('[role=alert]').innerText.split('\\n')[0].slice(0, 80)"))
+
+    async def mend(self) -> None:
+        """Take it away; there is an answer again."""
+        await self.tab.press(*[BACKSPACE] * 4)
+        await self.answered()
+
+    async def slide(self) -> None:
+        """A slider by its key; its GPU is predicted beside the own one, and then as a version."""
+        await self.until("!!document.getElementById('what-if-sm_count')")
+        await self.tab.run("document.getElementById('what-if-sm_count').focus()")
+        await self.tab.press(LEFT)
+        await self.until("document.querySelectorAll('.stacks .lying-bar').length >= 2")
+        await self.button("Predict this GPU as a version")
+        await self.until("document.body.innerText.includes('GPU changed: ')")
+        await self.answered()
+
+    async def compare(self) -> None:
+        """Tick the two newest versions."""
+        await self.button("Versions")
+        await self.until("document.querySelectorAll('[aria-label^=\"Compare version\"]').length >= 2")
+        for at in (0, 1):
+            await self.tab.run(f"document.querySelectorAll('[aria-label^=\"Compare version\"]')[{at}].click()")
+            await self.until(f"document.querySelectorAll('input:checked').length === {at + 1}")
+        await self.until("document.body.innerText.includes('What changed in the launch and the GPU')")
+
+    async def share(self) -> str:
+        """Save the report of the first version."""
+        await self.button("Save the report of 1")
+        while not (found := list(self.tab.folder.glob("version-1*.html"))) or not found[0].stat().st_size:
+            await asyncio.sleep(0.05)
+        return f"yes: {found[0].stat().st_size / 1e6:.2f} MB"
+
+    async def offline(self) -> str:
+        """Open the shared file. It is ready, and has asked for nothing."""
+        await self.tab.goto((self.tab.folder / "version-1.html").as_uri())
+        await self.until("document.documentElement.dataset.ready === 'yes'")
+        asked = await self.tab.run(
+            "performance.getEntriesByType('resource').filter((each) => !each.name.startsWith('data:')).length"
+        )
+        if asked:
+            raise ValueError(f"it asked for {asked} resources")
+        return "yes: " + str(await self.tab.run("document.querySelector('h1').innerText"))
+
+
+async def widths(loop: Loop) -> str:
+    """No page of 360 to 2,560 pixels is wider than its window (Chromium)."""
+    wide = []
+    for width in (360, 768, 1280, 2560):
+        await loop.tab.page.set_viewport_size({"width": width, "height": 900})
+        wide.append(f"{width}: {await loop.tab.run('document.documentElement.scrollWidth - innerWidth')}")
+    return "px too wide: " + ", ".join(wide)
+
+
+async def accessible(loop: Loop, axe: str) -> str:
+    """What axe-core calls serious or critical, in each tab in both themes (Chromium)."""
+    found = []
+    await loop.tab.run(axe)
+    for theme in ("light", "dark"):
+        await loop.tab.page.emulate_media(color_scheme=theme)
+        for name in ("Kernel", "Versions", "Results"):
+            await loop.button(name)
+            all_ = await loop.tab.run("axe.run(document, { iframes: false }).then((all) => all.violations)")
+            found += [f"{theme}, {name}: {each['id']}" for each in all_ if each["impact"] in ("serious", "critical")]
+    return "; ".join(found) or "no violation in 3 tabs, 2 themes"
+
+
+async def killed(loop: Loop, server: subprocess.Popen[str]) -> str:
+    """SIGKILL, text typed without the server, the server again: the versions and the text are there."""
+    await loop.button("Kernel")
+    kept = len(list((loop.folder / "versions").iterdir()))
+    server.send_signal(signal.SIGKILL)
+    server.wait()
+    await loop.tab.run("document.querySelector('.cm-content').focus()")
+    await loop.tab.press(CONTROL, END)
+    await loop.tab.press(*"//kept")
+    await loop.until("document.body.innerText.includes('the server does not answer')")
+    return f"yes: {kept} versions before"
+
+
+async def again(loop: Loop, url: str) -> str:
+    """After the server has started again."""
+    await loop.tab.goto(url)
+    await loop.until("document.querySelector('.cm-content')?.innerText.includes('//kept')")
+    await loop.button("Versions")
+    await loop.until("document.querySelectorAll('[aria-label^=\"Compare version\"]').length > 0")
+    count = await loop.tab.run("document.querySelectorAll('[aria-label^=\"Compare version\"]').length")
+    return f"yes: the text, and {count} versions"
+
+
+async def one(table: Table, draft: dict[str, Any]) -> None:
+    """A browser and an example. A step that fails ends the loop."""
+    with TemporaryDirectory() as name, socket.create_server(("127.0.0.1", 0)) as free:
+        folder, port = Path(name), free.getsockname()[1]
+        free.close()
+        (folder / "project").mkdir()
+        async with BROWSERS[table.browser](folder) as tab:
+            loop = Loop(tab, folder / "project", draft)
+            with served(loop.folder, port) as (url, server):
+                steps: list[tuple[str, Callable[[], Awaitable[Any]]]] = [
+                    ("predicted", lambda: loop.predict(url)), ("error under its line", loop.err),
+                    ("mended and predicted", loop.mend),
+                    ("slider, then a version", loop.slide), ("two versions compared", loop.compare), ("report saved", loop.share),
+                ]  # fmt: skip
+                if isinstance(tab, Chromium) and not draft:
+                    axe = Path(os.environ["WARPSIGHT_AXE"]).read_text("utf-8")
+                    steps += [("widths", lambda: widths(loop)), ("axe-core, serious", lambda: accessible(loop, axe))]
+                steps.append(("server killed by SIGKILL", lambda: killed(loop, server)))
+                for check, doing in steps:
+                    if not await table.step(check, doing):
+                        return
+            await table.step("saved report opened, server dead", loop.offline)
+            with served(loop.folder, port) as (url, _):
+                await table.step("started again, nothing lost", lambda: again(loop, url))
+
+
+def main() -> int:
+    """Run, print the rows, and keep them if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="REGEX", help="browser and example, as `Firefox PTX`")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
+    arguments = parser.parse_args()
+    table = Table()
+    for table.browser in BROWSERS:
+        for table.example, draft in DRAFTS.items():
+            if not re.search(arguments.only, f"{table.browser} {table.example}"):
+                continue
+            if table.example == "Triton" and find_spec("triton") is None:
+                table.rows.append(f"| {table.browser} | Triton | all | not run: there is no Triton | |")
+                continue
+            asyncio.run(one(table, draft))
+    if arguments.write:
+        keep(table.rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
