@@ -169,13 +169,13 @@ class L2Spec(CacheSpec):
     far_latency_cycles: Annotated[int, cycles(
         "what a hit in the other of two partitions adds to the round trip; 0: one partition", CACHES, least=0,
         reason="default: one partition")] = 0
-    merged_reads: Annotated[int, count("of a sector that a slice answers together, while one is on its way", CACHES, most=1024)] = 1
+    merged_reads: Annotated[int, count(
+        "of a sector that a slice answers together, while one is on its way", CACHES, most=1024, reason="default: each alone")] = 1
     partial_writes: Annotated[str, word(
         "what becomes of a sector that is written in part and not there: it is fetched first, or its bytes are marked (mask)",
         CACHES, "fetch", "mask")] = "fetch"
-    dirty_share: Annotated[float, share(
-        "most of a set's lines that are dirty; with more, the one least recently used is written back", CACHES,
-        reason="default: all of them")] = 1.0
+    dirty_share: Annotated[float, share("most of a set's lines that are dirty; with more, the least recently used is written back",
+                                        CACHES, reason="default: all of them")] = 1.0
 
 
 @dataclass(frozen=True)
