@@ -268,7 +268,7 @@ def loads(
     trace, misses = profiled.trace, profiled.misses
     sectors, passes = histograms(trace)
     memory = [instruction for instruction in trace.instructions if instruction.access and instruction.event_bytes]
-    found, unknown = patterns or access_patterns(trace, gpu, request, watch)
+    found, unknown = patterns or access_patterns(trace, gpu, request, watch, sectors)
     drawn = [pc for pc, _ in found]
     reading = [pc for pc in sorted(drawn) if trace.instructions[pc].access == LOAD]
     gpu = with_own_l1(gpu, profiled.occupancy)
@@ -312,10 +312,13 @@ def _pairs(histogram: Longs) -> list[list[int]]:
 
 
 def access_patterns(
-    trace: KernelTrace, gpu: GpuSpec, request: KernelRequest | None = None, watch: Watch | None = None
+    trace: KernelTrace, gpu: GpuSpec, request: KernelRequest | None = None, watch: Watch | None = None, sectors: Longs | None = None
 ) -> AccessPatterns:
-    """The typical access of each drawn instruction, and the worst if it differs, from the trace alone. Raises as `loads`."""
-    sectors, _ = histograms(trace)
+    """The typical access of each drawn instruction, and the worst if it differs, from the trace alone. `sectors` are those of
+    `histograms`, if they are known. Raises as `loads`.
+    """
+    if sectors is None:
+        sectors, _ = histograms(trace)
     pcs = _drawn(trace, sectors)
     chosen: list[tuple[str, Access]] = []
     counts = typical_and_worst(sectors)

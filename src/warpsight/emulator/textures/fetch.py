@@ -96,17 +96,24 @@ def _missing(channel: Any, row: Any) -> Any:
 
 
 @compiled
-def _texel(request: Any, lane: Any, row: Any, x: Any, y: Any, z: Any, out: Any) -> Any:
-    """Patterns of the texel's four channels into `out`; an index of -1 is the border. False when the memory is not there."""
-    channels = row[tx.CHANNELS]
+def _address(row: Any, x: Any, y: Any, z: Any) -> Any:
+    """Device address of a texel; -1, no address, if an index is -1, which is the border."""
     if x < 0 or y < 0 or z < 0:
+        return numba.int64(-1)
+    size = row[tx.CHANNELS] * row[tx.CHANNEL_BITS] // 8
+    return row[tx.ADDRESS_WORD] + z * row[tx.SLICE_PITCH] + y * row[tx.ROW_PITCH] + x * size
+
+
+@compiled
+def _texel(request: Any, lane: Any, row: Any, address: Any, out: Any) -> Any:
+    """Patterns of the four channels at `_address` into `out`. False when the memory is not there."""
+    channels = row[tx.CHANNELS]
+    if address == -1:
         for channel in range(4):
             out[channel] = row[tx.BORDER + channel] if channel < channels else _missing(channel, row)
         return True
     step = row[tx.CHANNEL_BITS] // 8
-    size = channels * step
-    address = row[tx.ADDRESS_WORD] + z * row[tx.SLICE_PITCH] + y * row[tx.ROW_PITCH] + x * size
-    failure = tx.reach(request, address, size, False)
+    failure = tx.reach(request, address, channels * step, False)
     if failure != tx.FINE:
         tx.fail(request, failure, lane, address)
         return False
@@ -152,6 +159,26 @@ def _mode(geometry: Any, sampler: Any, axis: Any) -> Any:
 
 
 @compiled
+def _lowest(here: Any, smooth: Any) -> Any:
+    """The lowest texel of the footprint along an axis, and the weight of the next one in 1/256; 0 without a filter."""
+    if smooth:
+        fixed = numba.int64(np.floor((here - 0.5) * 256.0 + 0.5))
+        return fixed >> 8, fixed & 255
+    return numba.int64(np.floor(here)), numba.int64(0)
+
+
+@compiled
+def _weight(axes: Any, x: Any, y: Any, z: Any, corner: Any) -> Any:
+    """Of texel `corner` of the footprint, in 1/256 along each axis, whose next texels have the weights x, y and z."""
+    weight = x if corner & 1 else 256 - x
+    if axes > 1:
+        weight *= y if corner & 2 else 256 - y
+    if axes > 2:
+        weight *= z if corner & 4 else 256 - z
+    return weight
+
+
+@compiled
 def _footprint(request: Any, row: Any, sampler: Any, smooth: Any, normalized: Any, position: Any, low: Any, share: Any) -> Any:
     """From coordinates to the lowest texel of the footprint and the weight, in 1/256, of the next one along each axis."""
     geometry = request[tx.WHAT] & 0xFF
@@ -162,25 +189,29 @@ def _footprint(request: Any, row: Any, sampler: Any, smooth: Any, normalized: An
             here = _position(share_of_face, row[tx.WIDTH + axis], CLAMP, False)
         else:
             here = _position(position[axis], row[tx.WIDTH + axis], _mode(geometry, sampler, axis), normalized)
-        if smooth:
-            fixed = numba.int64(np.floor((here - 0.5) * 256.0 + 0.5))
-            low[axis], share[axis] = fixed >> 8, fixed & 255
-        else:
-            low[axis] = numba.int64(np.floor(here))
+        low[axis], share[axis] = _lowest(here, smooth)
+
+
+@compiled
+def _corner_address(row: Any, sampler: Any, geometry: Any, normalized: Any, x: Any, y: Any, z: Any, corner: Any) -> Any:
+    """`_address` of texel `corner` of the footprint whose lowest one is (x, y, z): bits 0 to 2 say whether it is the next one in x,
+    y, z. An axis that is not filtered has its index: the layer, or 0.
+    """
+    axes = _axes(geometry)
+    x = _index(x + (corner & 1), row[tx.WIDTH], _mode(geometry, sampler, 0), normalized)
+    if axes > 1:
+        y = _index(y + (corner >> 1 & 1), row[tx.HEIGHT], _mode(geometry, sampler, 1), normalized)
+    if axes > 2:
+        z = _index(z + (corner >> 2), row[tx.DEPTH], _mode(geometry, sampler, 2), normalized)
+    return _address(row, x, y, z)
 
 
 @compiled
 def _corner(request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, low: Any, corner: Any, layer: Any, out: Any) -> Any:
-    """Patterns of texel `corner` of the footprint: bits 0 to 2 say whether it is the next one in x, y, z."""
+    """Patterns of texel `corner` of the footprint, as of `_corner_address`."""
     geometry = request[tx.WHAT] & 0xFF
-    axes = _axes(geometry)
-    x = _index(low[0] + (corner & 1), row[tx.WIDTH], _mode(geometry, sampler, 0), normalized)
-    y, z = numba.int64(0), layer
-    if axes > 1:
-        y = _index(low[1] + (corner >> 1 & 1), row[tx.HEIGHT], _mode(geometry, sampler, 1), normalized)
-    if axes > 2:
-        z = _index(low[2] + (corner >> 2), row[tx.DEPTH], _mode(geometry, sampler, 2), normalized)
-    return _texel(request, lane, row, x, y, z, out)
+    z = low[2] if _axes(geometry) > 2 else layer
+    return _texel(request, lane, row, _corner_address(row, sampler, geometry, normalized, low[0], low[1], z, corner), out)
 
 
 @compiled
@@ -191,9 +222,7 @@ def _filtered(request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, 
     for corner in range(1 << axes):
         if not _corner(request, lane, row, sampler, normalized, low, corner, layer, out):
             return False
-        weight = numba.int64(1)
-        for axis in range(axes):
-            weight *= share[axis] if corner >> axis & 1 else 256 - share[axis]
+        weight = _weight(axes, share[0], share[1], share[2], corner)
         if weight:
             r, g, b, a = tx.float_of(out[0]), tx.float_of(out[1]), tx.float_of(out[2]), tx.float_of(out[3])
             sums = (sums[0] + weight * r, sums[1] + weight * g, sums[2] + weight * b, sums[3] + weight * a)
@@ -251,18 +280,8 @@ def _suits(row: Any, sampler: Any, what: Any) -> Any:
 
 
 @compiled
-def _axis(coordinate: Any, size: Any, mode: Any, normalized: Any, smooth: Any) -> Any:
-    """The lowest texel of the footprint along an axis, and the weight of the next one in 1/256; 0 without a filter."""
-    here = _position(coordinate, size, mode, normalized)
-    if smooth:
-        fixed = numba.int64(np.floor((here - 0.5) * 256.0 + 0.5))
-        return fixed >> 8, fixed & 255
-    return numba.int64(np.floor(here)), numba.int64(0)
-
-
-@compiled
 def _lane_footprint(request: Any, lane: Any, row: Any, sampler: Any, integers: Any, normalized: Any, smooth: Any) -> Any:
-    """`_axis` for x, y and z; z is the layer where there are layers, and what a geometry lacks is 0."""
+    """`_lowest` for x, y and z; z is the layer where there are layers, and what a geometry lacks is 0."""
     geometry = request[tx.WHAT] & 0xFF
     patterns = numba.carray(tx.pointer(request[tx.COORDINATES]), (4, 32), numba.int32)
     reals = numba.carray(tx.pointer(request[tx.COORDINATES]), (4, 32), numba.float32)
@@ -271,39 +290,14 @@ def _lane_footprint(request: Any, lane: Any, row: Any, sampler: Any, integers: A
     if first:
         z = (min(numba.int64(patterns[0, lane]) & 0xFFFFFFFF, row[tx.LAYERS] - 1), numba.int64(0))
     at = numba.float64(patterns[first, lane]) if integers else numba.float64(reals[first, lane])
-    x = _axis(at, row[tx.WIDTH], sampler[tx.ADDRESS_X], normalized, smooth)
+    x = _lowest(_position(at, row[tx.WIDTH], sampler[tx.ADDRESS_X], normalized), smooth)
     if axes > 1:
         at = numba.float64(patterns[first + 1, lane]) if integers else numba.float64(reals[first + 1, lane])
-        y = _axis(at, row[tx.HEIGHT], sampler[tx.ADDRESS_X + 1], normalized, smooth)
+        y = _lowest(_position(at, row[tx.HEIGHT], sampler[tx.ADDRESS_X + 1], normalized), smooth)
     if axes > 2:
         at = numba.float64(patterns[2, lane]) if integers else numba.float64(reals[2, lane])
-        z = _axis(at, row[tx.DEPTH], sampler[tx.ADDRESS_X + 2], normalized, smooth)
+        z = _lowest(_position(at, row[tx.DEPTH], sampler[tx.ADDRESS_X + 2], normalized), smooth)
     return x, y, z
-
-
-@compiled
-def _corner_address(row: Any, sampler: Any, axes: Any, normalized: Any, x: Any, y: Any, z: Any, corner: Any) -> Any:
-    """Device address of a texel of the footprint, -1 on the border."""
-    x_place, y_place, z_place = _index(x[0] + (corner & 1), row[tx.WIDTH], sampler[tx.ADDRESS_X], normalized), y[0], z[0]
-    if axes > 1:
-        y_place = _index(y[0] + (corner >> 1 & 1), row[tx.HEIGHT], sampler[tx.ADDRESS_X + 1], normalized)
-    if axes > 2:
-        z_place = _index(z[0] + (corner >> 2), row[tx.DEPTH], sampler[tx.ADDRESS_X + 2], normalized)
-    if x_place < 0 or y_place < 0 or z_place < 0:
-        return numba.int64(-1)
-    size = row[tx.CHANNELS] * row[tx.CHANNEL_BITS] // 8
-    return row[tx.ADDRESS_WORD] + z_place * row[tx.SLICE_PITCH] + y_place * row[tx.ROW_PITCH] + x_place * size
-
-
-@compiled
-def _weight(axes: Any, x: Any, y: Any, z: Any, corner: Any) -> Any:
-    """Of a texel of the footprint, in 1/256 along each axis."""
-    weight = x[1] if corner & 1 else 256 - x[1]
-    if axes > 1:
-        weight *= y[1] if corner & 2 else 256 - y[1]
-    if axes > 2:
-        weight *= z[1] if corner & 4 else 256 - z[1]
-    return weight
 
 
 @compiled
@@ -322,14 +316,14 @@ def _fetch_alike(request: Any, row: Any, sampler: Any, values: Any, sums: Any) -
         x, y, z = _lane_footprint(request, lane, row, sampler, integers, normalized, smooth)
         sums[:] = 0.0
         for corner in range(1 << axes if smooth else 1):
-            address = _corner_address(row, sampler, axes, normalized, x, y, z, corner)
+            address = _corner_address(row, sampler, geometry, normalized, x[0], y[0], z[0], corner)
             if address < 0 or tx.reach(request, address, size, False) != tx.FINE:
                 values[:], request[tx.COUNT] = 0, 0
                 return False
             if address >> 5 != before:
                 before = address >> 5
                 tx.touch(request, address)
-            weight = _weight(axes, x, y, z, corner) if smooth else numba.int64(1)
+            weight = _weight(axes, x[1], y[1], z[1], corner) if smooth else numba.int64(1)
             for channel in range(channels):
                 pattern = _channel(address + delta + channel * step, row)
                 if smooth and weight:
