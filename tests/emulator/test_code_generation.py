@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -168,3 +169,22 @@ def test_kernel_is_compiled_again_where_a_function_that_it_shares_is_no_longer_k
                 path.unlink()
         assert add_loaded(3) == list(range(3, 67))
         assert len(modules) == compiled
+
+
+def test_functions_made_for_an_earlier_kernel_are_those_that_a_kernel_would_make(
+    modules: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    symbols, compiled = [], []
+    for earlier in (0, 1):  # kernels in the same process
+        shared_functions.known_functions.cache_clear()
+        forget_loaded(monkeypatch)
+        monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path / f"after {earlier}"))
+        for _ in range(earlier):
+            add_loaded(3)
+        modules.clear()
+        run_mixed()
+        (kernel,) = (text for text in modules if 'define i32 @"warp"' in text)
+        symbols.append(set(re.findall(r"warpsight\.shared\.[\w.]+", kernel)))  # each has a hash of the text, and of what it calls
+        compiled.append(len(modules))
+    assert symbols[0] == symbols[1]
+    assert compiled[0] > compiled[1] > 1

@@ -27,6 +27,7 @@ from warpsight.emulator.codegen.lanes import (
     Value,
     at,
     get_slot,
+    internal_function,
     intrinsic,
     load_as,
     loop,
@@ -35,7 +36,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import Slot
 from warpsight.emulator.codegen.orders import warp_order
-from warpsight.emulator.codegen.recording import ask_host, internal_function
+from warpsight.emulator.codegen.recording import ask_host
 from warpsight.emulator.codegen.watching import order_in
 
 
@@ -60,7 +61,7 @@ def build_driver(module: Any, independent: bool, checks: frozenset[str] = frozen
     With `checks` each block starts with nothing written, and no order between its warps (`watching.py`); warps take turns in other
     orders (`orders.py`).
     """
-    function, _ = internal_function(module, DRIVER, I64, [_WARP_FUNCTION.as_pointer(), PTR, I64, I64])
+    function, _ = internal_function(module, DRIVER, ir.FunctionType(I64, [_WARP_FUNCTION.as_pointer(), PTR, I64, I64]))
     warp_function, context, first, end = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     alive = builder.alloca(I32)

@@ -20,6 +20,7 @@ from warpsight.emulator.codegen.lanes import (
     Value,
     at,
     get_slot,
+    internal_function,
     intrinsic,
     load_as,
     mask_to_lanes,
@@ -165,11 +166,8 @@ def call_helper(
     """
     module = frame.builder.module
     name += "" if frame.moves else "_recorded"
-    function = module.globals.get(name)
-    if function is None:
-        function = ir.Function(module, helper_type([a.type for a in arguments], results), name)
-        function.linkage = "internal"
-        function.attributes.add("noinline")
+    function, fresh = internal_function(module, name, helper_type([a.type for a in arguments], results))
+    if fresh:
         helper = HelperFrame(function)
         helper.checks, helper.clustered, helper.moves = frame.checks, frame.clustered, frame.moves
         helper.close(body(helper))

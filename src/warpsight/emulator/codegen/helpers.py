@@ -24,6 +24,7 @@ from warpsight.emulator.codegen.lanes import (
     compress_store,
     gather,
     get_slot,
+    internal_function,
     intrinsic,
     lanes_to_mask,
     load_as,
@@ -39,7 +40,6 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import MAPPED_PAGE_BITS, OUTSIDE_LANE_BYTES, OUTSIDE_ROW_WORDS, WARP, Fault, Slot
-from warpsight.emulator.codegen.recording import internal_function
 
 
 def for_each_lane(builder: Builder, mask: Value, body: Callable[[Builder, Value], None]) -> None:
@@ -99,7 +99,7 @@ def check_lanes(module: ir.Module, *, notes: bool = False) -> ir.Function:
     the slot's OUTSIDE_PTR: an address near an allocation is then replaced by one of zeros that belong to its lane.
     """
     name = "note_lanes" if notes else "check_lanes"
-    function, fresh = internal_function(module, name, I32, [PTR, PTR, I32, I64, I64, I64, I64, I64, I64])
+    function, fresh = internal_function(module, name, ir.FunctionType(I32, [PTR, PTR, I32, I64, I64, I64, I64, I64, I64]))
     if not fresh:
         return function
     context, addresses, mask, size, align, write, site, pc, outside = function.args
@@ -215,7 +215,7 @@ def scattered_sectors(module: ir.Module) -> ir.Function:
     fall from lane to lane, where equal ones are neighbours.
     """
     lanes32 = vector(I32)
-    function, fresh = internal_function(module, "scattered_sectors", I32, [PTR, lanes32, I32])
+    function, fresh = internal_function(module, "scattered_sectors", ir.FunctionType(I32, [PTR, lanes32, I32]))
     if not fresh:
         return function
     context, numbers, mask = function.args
@@ -273,7 +273,7 @@ def bank_degree(module: ir.Module) -> ir.Function:
     are served. The number of rounds is the degree.
     """
     lanes32 = vector(I32)
-    function, fresh = internal_function(module, "bank_degree", I32, [lanes32, I32])
+    function, fresh = internal_function(module, "bank_degree", ir.FunctionType(I32, [lanes32, I32]))
     if not fresh:
         return function
     words, mask = function.args
@@ -298,7 +298,7 @@ def bank_degree(module: ir.Module) -> ir.Function:
 def most_sharing(module: ir.Module) -> ir.Function:
     """`i32 sharing(addresses, mask)`: the largest number of active lanes with one address; 0 with none active."""
     lanes64 = vector(I64)
-    function, fresh = internal_function(module, "most_sharing", I32, [lanes64, I32])
+    function, fresh = internal_function(module, "most_sharing", ir.FunctionType(I32, [lanes64, I32]))
     if not fresh:
         return function
     addresses, mask = function.args

@@ -6,7 +6,7 @@ gives its instructions too (`isa/sass/decode.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -28,7 +28,7 @@ class InstructionSet:
     its guard does not say it all; `branch_index(emitter, instruction)` which entry of its list of targets each lane of an indexed
     branch takes, as u32; `calls` makes the calls of a kernel. All raise UnsupportedError for what is not modelled.
 
-    Library functions are shared by all kernels: `library_functions_of` names those that a module calls, `build_library_function`
+    Library functions are shared by all kernels: `library_functions_of` gives those among the names, `build_library_function`
     makes the module of one. `callbacks` gives, by symbol, the address of each function that is not made by LLVM; it is compiled
     when its address is first asked for.
     """
@@ -41,6 +41,6 @@ class InstructionSet:
     branch_condition: Callable[[Emitter, Instruction], None]
     branch_index: Callable[[Emitter, Instruction], Value]
     calls: type[Calls]
-    library_functions_of: Callable[[ir.Module], list[str]]
+    library_functions_of: Callable[[Iterable[str]], list[str]]
     build_library_function: Callable[[str], ir.Module]
     callbacks: Mapping[str, Callable[[], int]]

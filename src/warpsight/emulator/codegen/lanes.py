@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 
 from warpsight.emulator.codegen.layout import WARP, Slot
@@ -107,6 +108,26 @@ def intrinsic(module: Any, name: str, result: Any, arguments: list[Any]) -> Valu
     """Declare (once) and return the function `name`."""
     known = module.globals.get(name)
     return known if known is not None else ir.Function(module, ir.FunctionType(result, arguments), name)
+
+
+class KernelModule(ir.Module):
+    """A module of functions for this machine. Those in `known`, by name, were made for an earlier kernel, and need no body here."""
+
+    def __init__(self, name: str, known: Mapping[str, Any] | None = None) -> None:
+        super().__init__(name=name)
+        self.triple = llvm.get_default_triple()
+        self.known = known or {}
+
+
+def internal_function(module: KernelModule, name: str, kind: ir.FunctionType) -> tuple[ir.Function, bool]:
+    """A helper function of the module and whether it is new and must be given a body."""
+    known = module.globals.get(name)
+    if known is not None:
+        return known, False
+    function = ir.Function(module, kind, name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    return function, name not in module.known
 
 
 def call_same(builder: Builder, name: str, *arguments: Value, flag: bool | None = None) -> Value:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import llvmlite.binding as llvm
-from llvmlite import ir
 
 from warpsight.base import diskcache
 from warpsight.base.findings import ORDER, SYNCCHECK
@@ -23,6 +22,7 @@ from warpsight.emulator.codegen.emitter import NotComputed
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.kernel_builder import KernelBuilder
 from warpsight.emulator.codegen.lane_scheduler import schedule_address
+from warpsight.emulator.codegen.lanes import KernelModule
 from warpsight.emulator.codegen.shared_functions import (
     LOCK,
     SharedFunction,
@@ -31,6 +31,7 @@ from warpsight.emulator.codegen.shared_functions import (
     emit,
     is_shared,
     kept_key,
+    known_functions,
     load,
     provide,
     separate,
@@ -117,13 +118,15 @@ def compile_kernel(
 
     def build() -> bytes:
         """A small head, the symbols that the kernel needs, then the object file."""
-        llvm_module = ir.Module(name="kernel")
-        llvm_module.triple = llvm.get_default_triple()
+        known = known_functions(instructions.level, checks, clustered)
+        llvm_module = KernelModule("kernel", dict(known))
         builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, instructions, checks, probes, clustered, part)
         builder.build()
-        rest, shared = separate(llvm_module)
-        shared = [*shared, *driver_functions(graph.waits.independent, checks)]
-        needed = [*instructions.library_functions_of(llvm_module), *dict.fromkeys(each.symbol for each in shared)]
+        rest, taken = separate(llvm_module)
+        known.update(taken)
+        shared = [*taken.values(), *driver_functions(graph.waits.independent, checks)]
+        called = dict.fromkeys([*llvm_module.globals, *(name for each in shared for name in each.calls)])
+        needed = [*instructions.library_functions_of(called), *dict.fromkeys(each.symbol for each in shared)]
         code = emit(rest, effort, quickly, module.path)
         _announce(code, needed, instructions, (function.name, module.path), shared)
         check_resolved(code, function.name, module.path)
@@ -176,9 +179,7 @@ def _announce(
     def text_of(name: str) -> str | None:
         if is_shared(name):
             return texts.get(name)
-        module = instructions.build_library_function(name)
-        module.triple = llvm.get_default_triple()
-        return str(module)
+        return str(instructions.build_library_function(name))
 
     announce(code)
     return all(provide(name, *kernel, functools.partial(text_of, name), announce) for name in needed)

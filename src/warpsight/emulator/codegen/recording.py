@@ -29,6 +29,7 @@ from warpsight.emulator.codegen.lanes import (
     Value,
     at,
     get_slot,
+    internal_function,
     intrinsic,
     load_as,
     population,
@@ -62,7 +63,7 @@ def emit_block_entry(emitter: Emitter, block: int, code: Sequence[Instruction]) 
     if not emitter.is_compact:
         _enter_block(builder, arguments, emitter.fault_block)
         return
-    function, fresh = internal_function(builder.module, "enter_block", I32, [PTR, I32, I64, I64, I32])
+    function, fresh = internal_function(builder.module, "enter_block", ir.FunctionType(I32, [PTR, I32, I64, I64, I32]))
     if fresh:
         inner = ir.IRBuilder(function.append_basic_block("entry"))
         failing = function.append_basic_block("failed")
@@ -206,17 +207,6 @@ def emit_sector_run(emitter: Frame, first: Value, count: Value) -> None:
     emit_event_byte(emitter, count)
 
 
-def internal_function(module: ir.Module, name: str, result: ir.Type, arguments: list[ir.Type]) -> tuple[ir.Function, bool]:
-    """A helper function of the module and whether it is new and must be given a body."""
-    known = module.globals.get(name)
-    if known is not None:
-        return known, False
-    function = ir.Function(module, ir.FunctionType(result, arguments), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    return function, True
-
-
 # -- Probes: code that looks for chosen accesses and leaves the address of each of their lanes.
 #
 # A trace keeps the sectors of an access, and not which lane asked for which. Code compiled with probes compares, at the chosen
@@ -290,7 +280,7 @@ def emit_probe(emitter: Emitter, addresses: Value, mask: Value) -> None:
 
 def _probe(module: ir.Module) -> ir.Function:
     """`void probe(context, pc, mask, addresses)`."""
-    function, fresh = internal_function(module, "probe", ir.VoidType(), [PTR, I64, I32, vector(I64)])
+    function, fresh = internal_function(module, "probe", ir.FunctionType(ir.VoidType(), [PTR, I64, I32, vector(I64)]))
     if not fresh:
         return function
     context, pc, mask, addresses = function.args

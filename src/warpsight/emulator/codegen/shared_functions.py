@@ -27,6 +27,7 @@ from warpsight.base.compile_budget import check, compiling
 from warpsight.base.errors import UnsupportedError
 from warpsight.emulator.codegen import object_code
 from warpsight.emulator.codegen.driver import DRIVER, build_driver
+from warpsight.emulator.codegen.lanes import KernelModule
 from warpsight.kernels.elf import MAGIC, Elf
 
 LOCK = threading.Lock()
@@ -40,27 +41,37 @@ EFFORT = 2  # they are few and run often
 
 @dataclass(frozen=True)
 class SharedFunction:
-    """A function in a module of its own: its symbol, and the text of the module."""
+    """A function in a module of its own: its symbol, the text of the module, and what it calls by its name in a kernel's module."""
 
     symbol: str
     text: str
+    calls: tuple[str, ...]
 
 
 # -- From a module to modules of its functions.
 
-def separate(module: ir.Module) -> tuple[str, list[SharedFunction]]:
-    """The text of `module` without its internal functions, and these, each after those that it calls."""
-    ours = {function.name: function for function in module.functions if function.linkage == "internal" and function.blocks}
+def separate(module: KernelModule) -> tuple[str, dict[str, SharedFunction]]:
+    """The text of `module` without its internal functions, and these with all that they call, each after those that it calls."""
+    ours = {function.name: function for function in module.functions if function.linkage == "internal"}
     taken: dict[str, SharedFunction] = {}
 
     def symbols_for(text: str) -> str:
         return _REFERENCE.sub(lambda found: f'@"{taken[found[1]].symbol}"' if found[1] in taken else found[0], text)
 
     def take(name: str) -> None:
+        if name in taken:
+            return
+        known = module.known.get(name)
+        if known is not None:
+            for other in known.calls:
+                if other in module.known:
+                    take(other)
+            taken[name] = known
+            return
         text = _weights_in_place(module, str(ours[name]))
         called = sorted({called for called in _REFERENCE.findall(text) if called != name})
         for other in called:
-            if other in ours and other not in taken:
+            if other in ours:
                 take(other)
         text = symbols_for(text).replace("define internal ", "define ", 1)
         symbol = f"{_SYMBOL}{name}.{hashlib.sha256(text.encode()).hexdigest()[:24]}"
@@ -68,16 +79,15 @@ def separate(module: ir.Module) -> tuple[str, list[SharedFunction]]:
             _declaration(ours[other], taken[other].symbol) if other in ours else str(module.globals[other]) for other in called
         ]
         own = text.replace(f'@"{name}"', f'@"{symbol}"')
-        taken[name] = SharedFunction(symbol, "\n".join([_head(module), *needed, own]))
+        taken[name] = SharedFunction(symbol, "\n".join([_head(module), *needed, own]), tuple(called))
 
     for name in ours:
-        if name not in taken:
-            take(name)
+        take(name)
     kept = [
         _declaration(value, taken[name].symbol) if name in ours else symbols_for(_weights_in_place(module, str(value)))
         for name, value in module.globals.items()
     ]
-    return "\n".join([_head(module), *kept]), list(taken.values())
+    return "\n".join([_head(module), *kept]), taken
 
 
 def _head(module: ir.Module) -> str:
@@ -95,12 +105,17 @@ def _declaration(function: ir.Function, symbol: str) -> str:
 
 
 @functools.cache
+def known_functions(level: str, checks: frozenset[str], clustered: bool) -> dict[str, SharedFunction]:
+    """The functions of the kernels of this process so far, by name. Besides the name, the arguments alone determine the text."""
+    return {}
+
+
+@functools.cache
 def driver_functions(independent: bool, checks: frozenset[str]) -> tuple[SharedFunction, ...]:
     """The loop over blocks (`driver.py`), which is the last, and what it calls."""
-    module = ir.Module(name=DRIVER)
-    module.triple = llvm.get_default_triple()
+    module = KernelModule(DRIVER)
     build_driver(module, independent, checks)
-    return tuple(separate(module)[1])
+    return tuple(separate(module)[1].values())
 
 
 # -- From a module to an object file.

@@ -18,13 +18,13 @@ from warpsight.emulator.codegen.lanes import (
     Value,
     bits_of,
     call_same,
+    internal_function,
     is_float,
     is_signed,
     splat_constant,
     vector,
     vector_suffix,
 )
-from warpsight.emulator.codegen.recording import internal_function
 from warpsight.isa.ptx.opcodes import OPCODES
 from warpsight.isa.ptx.program import Instruction, Vector
 
@@ -159,7 +159,7 @@ def finish_float(emitter: Emitter, instruction: Instruction, ptx_type: str, valu
 
 def outlined(builder: Builder, name: str, result: Any, values: Sequence[Value], body: Callable[[Any, list[Value]], Value]) -> Value:
     """Call the function `name` of `values`; `body(builder, arguments)` emits it on first use. The name must say the types too."""
-    function, fresh = internal_function(builder.module, name, result, [v.type for v in values])
+    function, fresh = internal_function(builder.module, name, ir.FunctionType(result, [v.type for v in values]))
     if fresh:
         inner = ir.IRBuilder(function.append_basic_block())
         inner.ret(body(inner, list(function.args)))

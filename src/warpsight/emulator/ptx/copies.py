@@ -37,6 +37,7 @@ from warpsight.emulator.codegen.lanes import (
     Value,
     at,
     bits_of,
+    internal_function,
     intrinsic,
     lanes_to_mask,
     load_as,
@@ -53,7 +54,6 @@ from warpsight.emulator.codegen.recording import (
     emit_barrier_record,
     emit_bulk_count,
     emit_event_byte,
-    internal_function,
 )
 from warpsight.emulator.codegen.watching import note_access, note_copy
 from warpsight.emulator.ptx.atomics import FLOATS, new_value, operation_of, record_sharing
@@ -215,7 +215,7 @@ class BulkShape:
 
     def _reduce_run(self, module: ir.Module) -> ir.Function:
         """`void run(to, from, bytes)`: one element after the other."""
-        function, fresh = internal_function(module, f"{self.name}_run", ir.VoidType(), [PTR, PTR, I64])
+        function, fresh = internal_function(module, f"{self.name}_run", ir.FunctionType(ir.VoidType(), [PTR, PTR, I64]))
         if not fresh:
             return function
         to, origin, size = function.args
@@ -284,7 +284,7 @@ def _record_sectors(helper: HelperFrame, busy: Value, addresses: Value, sizes: V
 
 def _append_run(module: ir.Module) -> ir.Function:
     """`void append(context, start, sector, count)`: append consecutive sectors but those that other lanes wrote from `start` on."""
-    function, fresh = internal_function(module, "append_run", ir.VoidType(), [PTR, I64, I32, I32])
+    function, fresh = internal_function(module, "append_run", ir.FunctionType(ir.VoidType(), [PTR, I64, I32, I32]))
     if not fresh:
         return function
     context, start, sector, count = function.args

@@ -5,7 +5,7 @@ A kernel calls a library function by name; the name says all that the function d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import cast
 
@@ -15,7 +15,7 @@ from warpsight.emulator.codegen.calls import Calls
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import HelperFrame, helper_type
 from warpsight.emulator.codegen.instruction_set import InstructionSet
-from warpsight.emulator.codegen.lanes import I64, PTR, Value, vector
+from warpsight.emulator.codegen.lanes import I64, PTR, KernelModule, Value, vector
 from warpsight.emulator.ptx import tensor_memory_engine
 from warpsight.emulator.ptx.common import kinds_of
 from warpsight.emulator.ptx.matrix_shapes import Product
@@ -34,14 +34,14 @@ from warpsight.traces.schema import SECTOR_SPACES
 _PREFIXES = ("warpsight.mma.", "warpsight.wmma.", "warpsight.wgmma.")
 
 
-def library_functions_of(module: ir.Module) -> list[str]:
-    """The functions of this library that a module calls."""
-    return [name for name in module.globals if name.startswith(_PREFIXES)]
+def library_functions_of(called: Iterable[str]) -> list[str]:
+    """The functions of this library among those that are called."""
+    return [name for name in called if name.startswith(_PREFIXES)]
 
 
 def build_library_function(name: str) -> ir.Module:
     """The module with the function `name`."""
-    module = ir.Module(name=name)
+    module = KernelModule(name)
     _, family, *fields = name.split(".")
     if family == "mma":
         product = Product.of_fields(fields)

@@ -34,6 +34,7 @@ from warpsight.emulator.codegen.lanes import (
     at,
     bits_of,
     gather,
+    internal_function,
     lanes_to_mask,
     load_as,
     mask_to_lanes,
@@ -45,7 +46,7 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import SHARED_WINDOW, Fault, Slot
-from warpsight.emulator.codegen.recording import emit_barrier_record, internal_function
+from warpsight.emulator.codegen.recording import emit_barrier_record
 from warpsight.emulator.codegen.watching import note, note_objects, note_written
 from warpsight.emulator.ptx import memory
 from warpsight.emulator.ptx.atomics import Shape, atomic, operation_of, shared_place
@@ -84,7 +85,7 @@ def shared_offsets(emitter: Emitter, instruction: Instruction, address: Any) -> 
 
 def step_function(module: ir.Module) -> ir.Function:
     """`i32 step(object, arrivals, dropped, bytes, before)`: change an object, keep what it was; 0 or the kind of fault."""
-    function, fresh = internal_function(module, "mbarrier_step", I32, [PTR, I64, I64, I64, PTR])
+    function, fresh = internal_function(module, "mbarrier_step", ir.FunctionType(I32, [PTR, I64, I64, I64, PTR]))
     if not fresh:
         return function
     pointer, arrivals, dropped, transferred, before = function.args

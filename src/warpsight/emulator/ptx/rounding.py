@@ -11,8 +11,20 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import F16, F32, F64, I8, I16, I32, Builder, Value, call_same, intrinsic, vector_suffix
-from warpsight.emulator.codegen.recording import internal_function
+from warpsight.emulator.codegen.lanes import (
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    Builder,
+    Value,
+    call_same,
+    internal_function,
+    intrinsic,
+    vector_suffix,
+)
 from warpsight.emulator.ptx.common import outlined
 from warpsight.isa.ptx.program import Instruction
 
@@ -45,7 +57,7 @@ def _directed(emitter: Emitter, name: str, mode: str, kind: Any, values: tuple[V
     module = emitter.builder.module
     types = [v.type for v in values]
     suffix = vector_suffix(kind) + (f".{vector_suffix(types[0])}" if name in _CONVERSIONS else "")
-    function, fresh = internal_function(module, f"{name}_{mode}_{suffix}", kind, types)
+    function, fresh = internal_function(module, f"{name}_{mode}_{suffix}", ir.FunctionType(kind, types))
     if fresh:
         set.add(function.attributes, "strictfp")  # llvmlite's own list of attributes lacks it
         builder = ir.IRBuilder(function.append_basic_block())

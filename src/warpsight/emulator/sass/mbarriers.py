@@ -26,6 +26,7 @@ from warpsight.emulator.codegen.lanes import (
     at,
     bits_of,
     gather,
+    internal_function,
     lanes_to_mask,
     load_as,
     mask_to_lanes,
@@ -35,7 +36,7 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import Fault
-from warpsight.emulator.codegen.recording import emit_barrier_record, internal_function
+from warpsight.emulator.codegen.recording import emit_barrier_record
 from warpsight.emulator.codegen.watching import note_objects
 from warpsight.emulator.ptx.atomics import Shape, shared_place
 from warpsight.emulator.ptx.copies import BulkShape
@@ -97,7 +98,7 @@ def _to_device(builder: Builder, word: Value) -> Value:
 
 def device_step(module: ir.Module) -> ir.Function:
     """As `step_function`, of an object in the form of sm_90."""
-    function, fresh = internal_function(module, "mbarrierdevice_step", I32, [PTR, I64, I64, I64, PTR])
+    function, fresh = internal_function(module, "mbarrierdevice_step", ir.FunctionType(I32, [PTR, I64, I64, I64, PTR]))
     if not fresh:
         return function
     pointer, arrivals, dropped, transferred, before = function.args
@@ -116,7 +117,7 @@ def device_step(module: ir.Module) -> ir.Function:
 
 def _short_step(module: ir.Module) -> ir.Function:
     """As `step_function`, of an object in the form of sm_80, where programs themselves make all changes but one arrival."""
-    function, fresh = internal_function(module, "mbarrier_short_step", I32, [PTR, I64, I64, I64, PTR])
+    function, fresh = internal_function(module, "mbarrier_short_step", ir.FunctionType(I32, [PTR, I64, I64, I64, PTR]))
     if not fresh:
         return function
     pointer, arrivals, _, _, before = function.args
