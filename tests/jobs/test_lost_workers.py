@@ -108,13 +108,16 @@ def test_run_whose_only_worker_is_lost_waits_for_the_next(cluster: TestCluster, 
     only = cluster.add()
     chores = [Chore(store.address, f"chore {number}", seconds=0.1) for number in range(6)]
     said: list[str] = []
-    killer = _when(lambda: len(kept(store.folder)) > 2, lambda: only.send_signal(signal.SIGKILL))
-    helper = _when(lambda: len(said) == 1, cluster.add)
+    missing = "no worker is available; waiting up to 60 s for one"
+    killer = _when(lambda: len(kept(store.folder)) > 2, only.kill)
+    # Not before: the same is said while the first one starts, and "a worker is available" may follow before anybody looks.
+    helper = _when(lambda: only.poll() is not None and said[-1:] == [missing], cluster.add)
     with make_executor("dask", scheduler=cluster.address, worker_timeout=60, tell=said.append) as executor:
         assert executor.run(keep, chores) == {}
     killer.join()
     helper.join()
-    assert said[0].startswith("no worker is available; waiting up to 60 s for one")
+    assert missing in said
+    assert only.returncode == -signal.SIGKILL
     assert len(kept(store.folder)) == 12
 
 
