@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from programs_build import PTX, SOURCES, build, needs_nvcc, run
+from programs_build import PTX, SOURCES, build, command_line, needs_nvcc, run
 
 import warpsight
 from warpsight.base.errors import UsageError
@@ -76,16 +73,9 @@ def test_calls_that_fail_are_found_also_without_line_information() -> None:
     assert all(site is not None and (site.function, site.line) == ("main", 0) for site in sites)
 
 
-def check(*words: str) -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "warpsight", "check", *words]
-    environment = os.environ | {"PYTHONPATH": str(Path(warpsight.__file__).parents[1])}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
-    return done.returncode, done.stdout, done.stderr
-
-
 def test_example_program_is_reported_as_json_and_sarif() -> None:
     program = build(str(EXAMPLE), options=LINES)
-    code, output, errors = check("--format", "json", "--", str(program))
+    code, output, errors = command_line("check", "--format", "json", "--", str(program))
     assert (code, errors) == (5, "0\n"), "the program's own output is apart from the document"
     document = json.loads(output)
     assert (document["schema"], document["launches"], document["exit_code"], document["level"]) == (1, 2, 0, "ptx")
@@ -112,7 +102,7 @@ def test_run_with_checks_predicts_and_reports() -> None:
 
 
 def test_options_of_kernels_are_refused_for_programs() -> None:
-    code, output, errors = check("--grid", "4", "--", "./program")
+    code, output, errors = command_line("check", "--grid", "4", "--", "./program")
     assert (code, output) == (2, "") and errors.startswith("error: --grid: is for a kernel")
     with pytest.raises(UsageError, match="makes its launches itself"):
         warpsight.check("k.cu", program=["./program"])
