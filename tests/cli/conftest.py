@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,16 @@ __global__ void spin(int* flag) {
   while (atomicAdd(flag, 0) == 0) {}
 }
 """
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all of these tests, emptied for each: a kernel that many of them write has one path, and is compiled once."""
+    folder = tmp_path_factory.getbasetemp() / "cli"
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir()
+    return folder
 
 
 @pytest.fixture

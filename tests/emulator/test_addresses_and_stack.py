@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from emulator_launch import REGISTERS, launch
@@ -10,8 +12,8 @@ from trace_reader import accesses
 
 from warpsight.base.errors import LaunchFault, UnsupportedError
 from warpsight.base.findings import MEMCHECK, Finding
-from warpsight.emulator.run.launch import emulate, prepare_kernel
-from warpsight.kernels.launch import RunOptions
+from warpsight.emulator.run.launch import PreparedKernel, emulate, prepare_kernel
+from warpsight.kernels.launch import KernelSource, RunOptions
 from warpsight.kernels.launch_check import make_launch
 from warpsight.kernels.toolkit import Architecture
 
@@ -83,17 +85,23 @@ ARCHITECTURES = pytest.mark.parametrize(
 )  # fmt: skip
 
 
-def reads_shared(target: str, native: bool, offset: int, checks: frozenset[str] = frozenset()) -> list[Finding]:
-    """A block asks for 40 + 24 bytes, and reads 16 bytes at `offset`; what the checks find."""
-    found: list[Finding] = []
-    body = f"""mov.u32 %r9, s; st.shared.u32 [%r9], %i; st.shared.u32 [d], %i; bar.sync 0;
-        ld.shared.v4.u32 {{%r1, %r2, %r3, %r4}}, [%r9+{offset}]; st.global.u32 [%out], %r1;"""
+@functools.cache
+def reading_kernel(target: str, native: bool, checks: frozenset[str]) -> tuple[KernelSource, PreparedKernel]:
+    """A block asks for 40 + 24 bytes of shared memory, and reads 16 bytes at the offset in the input array."""
+    body = """mov.u32 %r9, s; st.shared.u32 [%r9], %i; st.shared.u32 [d], %i; bar.sync 0; ld.global.u32 %r8, [%in];
+        add.u32 %r9, %r9, %r8; ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [%r9]; st.global.u32 [%out], %r1;"""
     source = hopper(body, declarations=".shared .align 16 .b8 s[40];", outside=".extern .shared .align 16 .b8 d[];", target=target)
-    launched = make_launch(source, "k", 1, 32, [np.zeros(32, np.uint64), np.zeros(1)], shared=16)
     architecture = Architecture(int(target[3:])) if native else None
+    return source, prepare_kernel(source, "k", architecture=architecture, checks=checks)
+
+
+def reads_shared(target: str, native: bool, offset: int, checks: frozenset[str] = frozenset()) -> list[Finding]:
+    """What the checks find in a launch of `reading_kernel`."""
+    found: list[Finding] = []
+    source, prepared = reading_kernel(target, native, checks)
+    launched = make_launch(source, "k", 1, 32, [np.zeros(32, np.uint64), np.array([offset])], shared=16)
     options = RunOptions(check=checks, found=found.append if checks else None)
-    emulate(source, launched, registers=REGISTERS, options=options, prepared=prepare_kernel(
-        source, "k", architecture=architecture, checks=checks))  # fmt: skip
+    emulate(source, launched, registers=REGISTERS, options=options, prepared=prepared)
     return found
 
 
