@@ -74,10 +74,11 @@ def begins_unknown(first: KernelTrace, gpu: GpuSpec, stretches: int) -> bool:
 
 def _shares(blocks: int, wave: int, number: int) -> npt.NDArray[np.float64]:
     """The last share of its laps that each of the `blocks` of a stretch runs: all, but those that begin at once, a `wave`, are at
-    any place, evenly distributed. Which is where differs from stretch to stretch, so that their spread shows how much that decides.
+    any place. Blocks begin in the order of their numbers, so that each is farther than those behind it. How far differs from stretch
+    to stretch, so that their spread shows how much that decides.
     """
     share = np.ones(blocks)
-    share[:wave] = (np.random.default_rng(number).permutation(wave) + 0.5) / wave
+    share[:wave] = np.sort(np.random.default_rng(number).random(wave))
     return share
 
 

@@ -47,6 +47,10 @@ class Footprint:
         """Lines that the whole launch touches, `scale` times as many blocks as there are in the sample."""
         return self.single * scale + self.some + self.every
 
+    def of_wave(self, share: float) -> float:
+        """Lines that a wave touches, which is so large a `share` of the longest stretch."""
+        return self.every + (self.most - self.every) * share
+
     @property
     def is_scattered(self) -> bool:
         """Whether a part of the lines is shared by some stretches and not by others."""
@@ -135,8 +139,9 @@ def wave_misses(
     elif warm and lines <= room:
         before = simulated(executed).left()
     if sample.apart:
-        # what all blocks read is used again before a wave's lines have taken its place
-        between = Between(found.shared, wanted) if before is None and found.most <= room else None
+        # where a wave's lines have room, what all blocks read is used again before others have taken its place
+        has_room = found.of_wave(float(sample.start[1] / np.diff(sample.start).max())) <= room
+        between = Between(found.shared, wanted) if before is None and has_room else None
         if before is None and between is None and lines <= room:
             what = "the L2 has room for what blocks before sampled waves have left in it, and it begins cold"
             raise NotApart(what, remedy="run all blocks with `exact`")
