@@ -131,6 +131,10 @@ class ResultStore:
         """Where the trace of that key is, or would be."""
         return self.folder / "traces" / key[:2] / key
 
+    def has_folder(self, key: str) -> bool:
+        """Whether `make_folder` has made the folder of that key; no for an empty key."""
+        return bool(key) and self.folder_of(key).is_dir()
+
     def make_folder(self, key: str, make: Callable[[Path], object]) -> Path:
         """The folder of that key, filled by `make` if it is not there yet. It appears whole; an error of `make` leaves nothing.
 

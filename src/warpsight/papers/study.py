@@ -168,7 +168,7 @@ def _traces(
     tasks = {
         name: TraceTask(store.address, key, paths[name])
         for name, key in keys.items()
-        if store.get(TRACE, key) is None or not store.folder_of(key).is_dir()
+        if store.get(TRACE, key) is None or not store.has_folder(key)
     }
     failed = executor.run(run_trace, list(tasks.values()), stage(watch, "running the kernels")) if tasks else {}
     reasons = {name: failed[task] for name, task in tasks.items() if task in failed}

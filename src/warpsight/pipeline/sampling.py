@@ -39,7 +39,7 @@ emulator: Any = lazy.load("warpsight.emulator.run.sampled", suppress_warning=Tru
 DEFAULT_ACCURACY = 0.02
 LEAST_INSTRUCTIONS = 1 << 25  # of warps: launches of fewer take seconds as they are
 _FIRST_PARTS = 4
-_MOST_SHARE = 0.5  # of the blocks: beyond it, running all costs little more
+_MOST_SHARE = 0.5  # of the blocks, that the caches are simulated for: beyond it, running all costs little more
 # Waves that blocks need at most to get out of step, where they are measured so: a judgement, from 3.4 in one launch (ADR 0037).
 _IN_STEP = 4
 _MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow. The rest is left for their spread.
@@ -85,9 +85,9 @@ def is_sampled(request: KernelRequest, gpu: GpuSpec, method: Method, watch: Watc
         return False
     ready = autotune.prepare_tuned(request, gpu, run_ready, watch)
     try:
-        Plan.of(ready, gpu)
+        Plan.of(ready, gpu, apart=True)
         with Sampler(*launch_of(request, gpu, watch), watch=watch) as sampler:
-            sampler.first_wave(gpu)
+            sampler.first_plan(gpu)
     except NotSampled:
         return False
     return True
@@ -109,7 +109,7 @@ def sampled_waves(
     """The trace of sampled waves of a launch, arguments as above. `memory` that exists and the L2 that is `carried` to this launch
     of a program stay as they are. Raises NotSampled where all blocks have to be recorded.
     """
-    Plan.of(ready, gpu)  # refuses a short launch before memory is made
+    Plan.of(ready, gpu, apart=carried is None)  # refuses a short launch before memory is made
     with Sampler(ready, prepared, memory, watch) as sampler:
         return sampler.grown(gpu, [model], method, accuracy, least_instructions=least_instructions, carried=carried).trace
 
@@ -137,18 +137,20 @@ class Plan:
     """Waves of `wave` blocks of a launch of `blocks`, each but the first after `before` blocks that warm the caches up.
 
     Behind each but the first and the last come `behind` others: blocks that start where others end share the caches with them.
+    Waves that are simulated `apart` are so for a part of their time.
     """
 
     blocks: int
     wave: int
     before: int
     behind: int
+    apart: bool
     parts: tuple[Part, ...]
 
     @classmethod
     def of(cls, ready: ReadyLaunch, gpu: GpuSpec, *, apart: bool = False) -> Plan:
         """The first plan for a launch on `gpu`, of waves that are simulated `apart` or in sequence. Raises NotSampled if the launch
-        is short.
+        is short; waves apart suffice for a shorter one.
         """
         launch, use = ready.launch, ready.registers
         shared = use.static_shared_bytes + launch.shared_bytes
@@ -156,11 +158,11 @@ class Plan:
         wave, row = resident * gpu.sm_count, launch.grid[0]
         near, behind = (0, math.ceil(WINDOW * wave)) if apart else (wave, wave)
         before = near + row if row < launch.blocks and row <= _MOST_ROWS * wave else near
-        plan = cls(launch.blocks, wave, before, behind, ())
-        if plan.executed + _FIRST_PARTS * plan.stretch > _MOST_SHARE * launch.blocks:
-            raise NotSampled(f"the launch is {launch.blocks / wave:.3g} waves")
+        plan = cls(launch.blocks, wave, before, behind, apart, ())
         low, high = wave, launch.blocks - wave - before
         bounds = [low + (high - low) * k // _FIRST_PARTS for k in range(_FIRST_PARTS + 1)]
+        if plan.simulated(_FIRST_PARTS) > _MOST_SHARE * launch.blocks or (high - low) // _FIRST_PARTS < plan.stretch:
+            raise NotSampled(f"the launch is {launch.blocks / wave:.3g} waves")
         parts = [plan._placed(bounds[k], bounds[k + 1], k) for k in range(_FIRST_PARTS)]
         return replace(plan, parts=tuple(parts))
 
@@ -182,11 +184,15 @@ class Plan:
         """Blocks that run."""
         return self.wave + len(self.parts) * self.stretch + self.before + self.wave
 
+    def simulated(self, parts: int) -> float:
+        """For so many blocks are the caches simulated, with so many parts. Executing a block costs little beside that."""
+        return 2 * self.wave + self.before + parts * (WINDOW * self.wave if self.apart else self.stretch)
+
     def doubled(self) -> Plan:
         """Twice as many parts; the waves measured before stay. Raises NotSampled where that is too much of the launch."""
         parts = [half for k, part in enumerate(self.parts) for half in self._halves(part, k)]
         plan = replace(self, parts=tuple(parts))
-        if plan.executed > _MOST_SHARE * self.blocks:
+        if plan.simulated(len(parts)) > _MOST_SHARE * self.blocks:
             raise NotSampled("its waves are too unlike for a sample of half of them")
         return plan
 
@@ -248,7 +254,7 @@ class Sampler:
     ) -> None:
         """`memory` that exists stays as it is. Raises NotSampled for a kernel whose blocks all have to run."""
         self._ready, self._prepared, self._watch = ready, prepared, watch
-        self._samples: dict[tuple[Plan, bool], KernelTrace] = {}
+        self._samples: dict[Plan, KernelTrace] = {}
         with _refusing():
             self._run: SampledRun = emulator.SampledRun(
                 prepared, ready.launch, registers=ready.registers, max_instructions=ready.max_instructions, threads=ready.threads,
@@ -261,37 +267,36 @@ class Sampler:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._run.__exit__(kind, error, trace)
 
-    def first_wave(self, gpu: GpuSpec, least_instructions: int | None = None) -> KernelTrace:
-        """The launch's first wave, which runs if it has not. Raises NotSampled for a launch of few waves, or of fewer than
-        `least_instructions` warp instructions (None: `LEAST_INSTRUCTIONS`).
+    def first_plan(self, gpu: GpuSpec, least_instructions: int | None = None, carried: CarriedL2 | None = None) -> Plan:
+        """The plan that the sample begins with: of waves apart, if the launch's first one shows that they can be, which runs if it
+        has not. Raises NotSampled for a launch of few waves, or of fewer than `least_instructions` warp instructions (None:
+        `LEAST_INSTRUCTIONS`).
         """
         least = LEAST_INSTRUCTIONS if least_instructions is None else least_instructions
+        apart = Plan.of(self._ready, gpu, apart=carried is None)
         with _refusing():
-            ranges = Plan.of(self._ready, gpu).ranges[:1]
-            self._execute(ranges)
-        trace = self._run.trace(ranges)
-        if trace.header.warp_instructions < least:
+            self._execute(apart.ranges[:1])
+        first = self._run.trace(apart.ranges[:1])
+        if first.header.warp_instructions < least:
             raise NotSampled(f"the launch has fewer than {least:,} warp instructions")
-        return trace
+        possible = apart.apart and has_long_loops(first) and not begins_unknown(first, gpu, len(apart.ranges))
+        return apart if possible else Plan.of(self._ready, gpu)
 
     def grown(
         self, gpu: GpuSpec, models: Sequence[str], method: Method, accuracy: float, *, least_instructions: int | None = None,
         carried: CarriedL2 | None = None, columns: Columns | None = None, count: int = 1,
     ) -> Sampled:
         """A sample with which the interval of the first of `models` is within `accuracy` on all designs: `gpu` with its model-only
-        keys as in `columns`, float64 [count] by key. Raises NotSampled; `least_instructions` as for `first_wave`.
+        keys as in `columns`, float64 [count] by key. Raises NotSampled; `least_instructions` as for `first_plan`.
         """
-        first = self.first_wave(gpu, least_instructions)
+        plan = self.first_plan(gpu, least_instructions, carried)
         with _refusing():
-            return self._grown(first, _Designs(gpu, models, method, carried, columns or {}, count), accuracy)
+            return self._grown(plan, _Designs(gpu, models, method, carried, columns or {}, count), accuracy)
 
-    def _grown(self, first: KernelTrace, designs: _Designs, accuracy: float) -> Sampled:
-        plan = Plan.of(self._ready, designs.gpu)
-        apart = designs.carried is None and has_long_loops(first) and not begins_unknown(first, designs.gpu, len(plan.ranges))
-        in_sequence, plan = plan, Plan.of(self._ready, designs.gpu, apart=True) if apart else plan
+    def _grown(self, plan: Plan, designs: _Designs, accuracy: float) -> Sampled:
         while True:
             self._execute(plan.ranges)
-            trace = self._measured(plan, apart)
+            trace = self._measured(plan)
             try:
                 with step(f"time of {len(plan.parts)} sampled waves"):
                     half_width, fixed = half_widths(trace, plan, designs, self._watch)
@@ -300,7 +305,7 @@ class Sampler:
                 refused = reason.what
             if refused:
                 remark(f"{refused}: all waves in one simulation")
-                apart, plan = False, in_sequence
+                plan = Plan.of(self._ready, designs.gpu)
                 continue
             widest = _widest(half_width)
             remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * widest:.2g} %")
@@ -313,14 +318,14 @@ class Sampler:
     def _execute(self, ranges: Sequence[Blocks]) -> None:
         self._run.execute([each for each in ranges if each not in self._run.ranges])
 
-    def _measured(self, plan: Plan, apart: bool) -> KernelTrace:
-        """The trace of the measured blocks, which stand for the launch; its waves are simulated `apart` if they can be."""
-        if (plan, apart) not in self._samples:
+    def _measured(self, plan: Plan) -> KernelTrace:
+        """The trace of the measured blocks, which stand for the launch."""
+        if plan not in self._samples:
             executed, labels = self._run.trace(plan.ranges), plan.labels()
             lengths = [end - first for first, end in plan.ranges]
-            sample = WaveSample(executed, labels, np.cumsum([0, *lengths[:-1]]), threads=self._ready.threads, apart=apart)
-            self._samples[plan, apart] = replace(part_of(executed, labels > 0), waves=sample)
-        return self._samples[plan, apart]
+            sample = WaveSample(executed, labels, np.cumsum([0, *lengths[:-1]]), threads=self._ready.threads, apart=plan.apart)
+            self._samples[plan] = replace(part_of(executed, labels > 0), waves=sample)
+        return self._samples[plan]
 
 
 @contextmanager
@@ -371,7 +376,8 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
 
     More waves do not narrow what is added for waves that are simulated apart. If they come to rest in the earlier half of the time
     in which they are counted, both halves together are off by half of their difference. And the launch may be as its first wave,
-    in step, for `_IN_STEP` waves.
+    in step, for `_IN_STEP` waves, of which the prediction has one. Of N waves, it differs from the first by N - 1 times what each
+    of the others adds to it.
     """
     gpu, method, count = designs.gpu, designs.method, len(plan.parts)
     every, misses = range(1, count + 3), misses_of_waves(trace, gpu, method, watch, designs.carried)
@@ -384,7 +390,8 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
     drift = abs(cycles(every, every, 1) - cycles(every, every, 0)) / whole
     fixed = np.zeros_like(whole)
     if misses.apart:
-        in_step = min(1.0, _IN_STEP * plan.wave / plan.blocks) * abs(cycles(every[:1], every) - whole) / whole
+        further = min(1.0, (_IN_STEP - 1) * plan.wave / (plan.blocks - plan.wave))
+        in_step = further * abs(cycles(every[:1], every) - whole) / whole
         drift, fixed = fixed, drift / 2 + in_step
     edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
     rests = ([each for each in every if each != left_out] for left_out in every[1:-1])

@@ -97,7 +97,7 @@ class StudyLaunch:
 
     def is_sampled(self, store: ResultStore) -> bool:
         """Whether the launch is known to be so long that it is sampled."""
-        return bool(self.sampled) and store.folder_of(self.sampled).is_dir()
+        return store.has_folder(self.sampled)
 
     def known(self, store: ResultStore) -> bool:
         """Whether the trace exists, or is not needed since the launch is sampled."""

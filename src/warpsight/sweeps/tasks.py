@@ -105,7 +105,7 @@ def run_rows(task: RowsTask) -> str:
     kept = KeptStages(store, task.trace, task.profile_code)
     rows: list[Rows] = []
     try:
-        if task.accuracy is not None and task.sampled and store.folder_of(task.sampled).is_dir():
+        if task.accuracy is not None and store.has_folder(task.sampled):
             rows = _sampled_rows(task, kept, task.accuracy)
         else:
             for evaluation in evaluate(lambda: loaded(task.folder), task.designs, task.models, kept):

@@ -180,7 +180,7 @@ def _executed(store: ResultStore, ready: ReadyLaunch, key: str, reference: str |
     """Execute the launch, unless its trace is kept under `key` and its results were compared with those of `reference`."""
     compared = content_key(key, reference or "")
     known = store.get(_COMPARED, compared)
-    if known is not None and store.folder_of(key).is_dir():
+    if known is not None and store.has_folder(key):
         differences: Differences = known["differences"]
         return differences
     found: list[Differences] = []

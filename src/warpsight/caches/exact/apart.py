@@ -74,10 +74,11 @@ def begins_unknown(first: KernelTrace, gpu: GpuSpec, stretches: int) -> bool:
 
 def _shares(blocks: int, wave: int, number: int) -> npt.NDArray[np.float64]:
     """The last share of its laps that each of the `blocks` of a stretch runs: all, but those that begin at once, a `wave`, are at
-    any place, evenly distributed. Which is where differs from stretch to stretch, so that their spread shows how much that decides.
+    any place. Blocks begin in the order of their numbers, so that each is farther than those behind it. How far differs from stretch
+    to stretch, so that their spread shows how much that decides.
     """
     share = np.ones(blocks)
-    share[:wave] = (np.random.default_rng(number).permutation(wave) + 0.5) / wave
+    share[:wave] = np.sort(np.random.default_rng(number).random(wave))
     return share
 
 
@@ -115,11 +116,30 @@ def _to_write(lines: L2Lines | None) -> npt.NDArray[np.int64]:
     return np.array([np.count_nonzero(dirty), np.bitwise_count(dirty).sum()], np.int64)
 
 
+@dataclass(frozen=True)
+class Between:
+    """What the L2 holds when a stretch begins, besides what its own blocks have read, if a stretch alone does not fill it: the lines
+    with the numbers `shared`, which all stretches read, and such as nobody finds, up to so many as are `wanted`.
+    """
+
+    shared: npt.NDArray[np.uint32]
+    wanted: float
+
+    def held(self, gpu: GpuSpec, rows: npt.NDArray[np.int64]) -> L2Lines:
+        """The L2 after the `rows` of `LateWarps.read_before`."""
+        shared = np.zeros((len(self.shared), 5), np.int64)
+        shared[:, 0] = self.shared.astype(np.int64) * gpu.l2.line_bytes
+        shared[:, 2], shared[:, 3] = gpu.l2.line_bytes, 1
+        return aged(touch(empty_l2(gpu), gpu, np.concatenate([shared, rows])), gpu, self.wanted)
+
+
 class Stretches:
     """The stretches of a sample, simulated apart."""
 
-    def __init__(self, sample: WaveSample, gpu: GpuSpec, simulated: Simulated, progress: Progress | None) -> None:
-        self._sample, self._gpu, self._simulated, self._progress = sample, gpu, simulated, progress
+    def __init__(
+        self, sample: WaveSample, gpu: GpuSpec, simulated: Simulated, progress: Progress | None, between: Between | None
+    ) -> None:
+        self._sample, self._gpu, self._simulated, self._progress, self._held = sample, gpu, simulated, progress, between
         self._wave = int(sample.start[1])
         self._ended, self._stopped = dict[int, int](), False
 
@@ -179,6 +199,8 @@ class Stretches:
         late = LateWarps(trace, _shares(trace.header.recorded_blocks, self._wave, number))
         if before is None:
             rows, lines = _read_before(late, gpu)
+            if self._held is not None:
+                return late.trace(), self._held.held(gpu, rows)
             before = touch(empty_l2(gpu), gpu, rows)
             if lines < len(before):
                 what = "what the L2 holds before sampled waves depends on blocks that were not executed"

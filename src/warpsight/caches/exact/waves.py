@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.records import Memory
-from warpsight.caches.exact.apart import WRITE_BACKS, NotApart, Stretches
+from warpsight.caches.exact.apart import WRITE_BACKS, Between, NotApart, Stretches
 from warpsight.caches.exact.between import L2Lines, aged, forget
 from warpsight.caches.exact.l2 import Traffic, traffic_measures, traffic_of
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
@@ -31,19 +31,25 @@ class ScatteredReuse(Exception):
 
 @dataclass(frozen=True)
 class Footprint:
-    """Lines of the L2 that stretches of blocks touch: of one stretch alone (`single`), of some and of all of them; and which ones
-    the `first` touches, and the `last`.
+    """Lines of the L2 that stretches of blocks touch: of one stretch alone (`single`), of some and of all of them; how many one
+    touches at most; and which ones the `first` touches, the `last`, and all of them (`shared`).
     """
 
     single: int
     some: int
     every: int
+    most: int
     first: npt.NDArray[np.uint32]
     last: npt.NDArray[np.uint32]
+    shared: npt.NDArray[np.uint32]
 
     def of_launch(self, scale: float) -> float:
         """Lines that the whole launch touches, `scale` times as many blocks as there are in the sample."""
         return self.single * scale + self.some + self.every
+
+    def of_wave(self, share: float) -> float:
+        """Lines that a wave touches, which is so large a `share` of the longest stretch."""
+        return self.every + (self.most - self.every) * share
 
     @property
     def is_scattered(self) -> bool:
@@ -56,17 +62,19 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
     trace = sample.executed
     lines, first_warps = Lines(trace.chunks, line_bytes), sample.start * trace.header.warps_per_block
     times, first = np.zeros(lines.count, np.uint16), np.zeros(0, np.uint32)
-    touched, current = np.zeros(lines.count, np.bool_), 0
+    touched, current, most = np.zeros(lines.count, np.bool_), 0, 0
     for chunk in trace.chunks.packed():
         stretch = int(np.searchsorted(first_warps, chunk.first_warp, side="right")) - 1
         if stretch != current:
             first = first if current else lines.numbers(touched)
             times += touched
+            most = max(most, int(np.count_nonzero(touched)))
             touched[:], current = False, stretch
         lines.mark(chunk, touched)
     times += touched
-    single, every, some = (int(np.count_nonzero(each)) for each in (times == 1, times == len(sample.start), times))
-    return Footprint(single, some - single - every, every, first, lines.numbers(touched))
+    most, by_all = max(most, int(np.count_nonzero(touched))), times == len(sample.start)
+    single, every, some = (int(np.count_nonzero(each)) for each in (times == 1, by_all, times))
+    return Footprint(single, some - single - every, every, most, first, lines.numbers(touched), lines.numbers(by_all))
 
 
 def blocks_of_l2(sample: WaveSample, l2: L2Spec) -> int:
@@ -131,10 +139,13 @@ def wave_misses(
     elif warm and lines <= room:
         before = simulated(executed).left()
     if sample.apart:
-        if before is None and lines <= room:
+        # where a wave's lines have room, what all blocks read is used again before others have taken its place
+        has_room = found.of_wave(float(sample.start[1] / np.diff(sample.start).max())) <= room
+        between = Between(found.shared, wanted) if before is None and has_room else None
+        if before is None and between is None and lines <= room:
             what = "the L2 has room for what blocks before sampled waves have left in it, and it begins cold"
             raise NotApart(what, remedy="run all blocks with `exact`")
-        apart = Stretches(sample, gpu, simulated, progress).all(before, warm)
+        apart = Stretches(sample, gpu, simulated, progress, between).all(before, warm)
         halves = [each.halves for each in apart]
         return WaveMisses([each.misses for each in apart], np.stack([each.traffic for each in apart]), halves=halves)
     if warm and before is None:
