@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from warpsight.base.compiled import jit, reference_to
 from warpsight.base.records import Memory
 from warpsight.caches.exact.scheduler import pick
-from warpsight.caches.exact.state import GTO, LRR, NEVER, State
+from warpsight.caches.exact.state import GTO, LRR, MOST_PLACES, NEVER, State
 
 pytestmark = pytest.mark.property
 
@@ -28,12 +28,13 @@ def _memory(schedulers: int, blocks: int, per_block: int, policy: int) -> Memory
     """One SM of which all places have a block, the later ones the older blocks."""
     slots = blocks * per_block
     places = -(-slots // schedulers)
-    memory = Memory(State, sms=1, schedulers=schedulers, eligible=schedulers * places, warps=slots, age_order=blocks)
+    memory = Memory(State, sms=1, schedulers=schedulers, eligible=schedulers * places, ages=schedulers * places, warps=slots)
     machine = memory.root["machine"]
     machine["schedulers"], machine["scheduler_slots"], machine["policy"] = schedulers, places, policy
     machine["blocks_per_sm"], machine["warps_per_block"], machine["warp_slots"] = blocks, per_block, slots
-    memory["age_order"][:] = np.arange(blocks)[::-1]
-    memory["sms"]["resident"] = blocks
+    slot = np.arange(slots)
+    place, age = slot // schedulers, (blocks - 1 - slot // per_block) * per_block + slot % per_block
+    memory["ages"][slot % schedulers * places + place] = age * MOST_PLACES + place
     memory["eligible"][:] = NEVER
     return memory
 

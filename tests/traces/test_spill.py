@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,5 +63,22 @@ def test_launch_that_fails_leaves_nothing_on_disk(scratch: Path) -> None:
         sink.add(chunk)
     assert list(scratch.iterdir())
     del sink
+    gc.collect()
+    assert not list(scratch.iterdir())
+
+
+@pytest.mark.parametrize("limit", [1 << 30, 200])
+def test_chunks_alone_hold_the_same_warps_and_store_no_paths(scratch: Path, limit: int) -> None:
+    wanted = small_trace(blocks=60, chunks=30)
+    sink = SpillingSink(limit_bytes=limit)
+    for chunk in wanted.chunks:
+        sink.add(chunk)
+    chunks = sink.chunks(wanted.header)
+    del sink
+    gc.collect()
+    assert whole(replace(wanted, chunks=chunks)) == whole(wanted)
+    assert bool(list(scratch.rglob("warps.parquet"))) == (limit == 200)
+    assert not list(scratch.rglob("paths.parquet"))
+    del chunks
     gc.collect()
     assert not list(scratch.iterdir())

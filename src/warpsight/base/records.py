@@ -74,6 +74,7 @@ def fields_of(record: type) -> dict[str, Any]:
     return get_type_hints(record, include_extras=True)
 
 
+@cache
 def row_type(annotation: Any) -> Any | None:
     """The annotation of a table's rows; None if `annotation` is not a table."""
     return get_args(annotation)[0] if get_origin(annotation) is Table else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import tempfile
@@ -35,6 +36,13 @@ def room_for(count: int, dtype: Any, in_memory: int | None = None) -> npt.NDArra
         return np.zeros(count, dtype)
     with tempfile.TemporaryFile() as file:
         return np.frombuffer(in_file(file, size), dtype)
+
+
+def give_back() -> None:
+    """Let the system take memory that was freed between what is still used, where the C library can (glibc keeps it otherwise)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(ctypes.c_size_t(0))
 
 
 def drop_pages(*arrays: npt.NDArray[Any]) -> None:

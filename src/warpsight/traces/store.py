@@ -21,7 +21,7 @@ import numpy.typing as npt
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.base.inputs import open_input
 from warpsight.base.outputs import folder_beside, put_in_place
-from warpsight.base.room import drop_pages, room_for
+from warpsight.base.room import drop_pages, give_back, room_for
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.traces.packing import Packed, unpacked
 from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
@@ -64,9 +64,11 @@ def open_trace(path: str | Path) -> KernelTrace:
 
 
 class FolderChunks(ChunkSource):
-    """The chunks of a stored trace: each row group of `warps.parquet` is one. Every row group is checked when first read."""
+    """The chunks of a stored trace: each row group of `warps.parquet` is one. Every row group is checked when first read, by the
+    `checker` too if there is one.
+    """
 
-    def __init__(self, folder: Path, stored: StoredHeader, checker: ChunkChecker) -> None:
+    def __init__(self, folder: Path, stored: StoredHeader, checker: ChunkChecker | None) -> None:
         self._path, self._stored, self._checker = folder / WARPS, stored, checker
         self._pieces = stored.files[WARPS]
         self._checked = 0
@@ -91,7 +93,8 @@ class FolderChunks(ChunkSource):
                 except parquet.DAMAGE as error:
                     _damaged(self._path, str(error))
                 if unchecked:
-                    self._checker.check(chunk, warp)
+                    if self._checker is not None:
+                        self._checker.check(chunk, warp)
                     self._checked = number + 1
                 yield chunk
                 position += piece[0]
@@ -272,6 +275,13 @@ class FolderSink:
             raise UsageError(what, place=str(self.path), remedy="keep `extra` to JSON values, and columns to their types") from None
         return open_trace(self.path)
 
+    def chunks(self, header: TraceHeader) -> ChunkSource:
+        """Instead of `finish`: the chunks alone. They can be read as long as this sink is kept."""
+        self._flush()
+        with _writing(self.path):
+            files = {WARPS: self._warps_file.close()}
+        return FolderChunks(self._folder, StoredHeader(header, self.notes, self.extra, 0, files), None)
+
     def discard(self) -> None:
         """Drop what has been written. Nothing happens after `finish`."""
         if self._new.remove.alive:
@@ -355,12 +365,19 @@ class SpillingSink:
             for held in self._chunks:
                 self._disk.add(unpacked(held))
             self._chunks = []
+            give_back()
 
     def restart(self) -> None:
         """Forget all chunks, on disk too."""
         self._chunks, self._bytes = [], 0
         if self._disk is not None:
             self._disk.restart()
+
+    def chunks(self, header: TraceHeader) -> ChunkSource:
+        """Instead of `finish`, for a part of a trace: its chunks alone. The table of paths, which parts share, is not stored."""
+        if self._disk is None or self._folder is None:
+            return Packed(self._chunks)
+        return _Spilled(self._disk.chunks(header), self._folder, self._disk)
 
     def finish(
         self, header: TraceHeader, instructions: tuple[StaticInstruction, ...], block_start: npt.NDArray[np.int32], paths: PathTable
@@ -373,10 +390,10 @@ class SpillingSink:
 
 
 class _Spilled(ChunkSource):
-    """Chunks in a temporary folder, which stays as long as they can be read."""
+    """Chunks in a temporary folder, which stays as long as they can be read: `owners` are kept."""
 
-    def __init__(self, chunks: ChunkSource, folder: TemporaryFolder) -> None:
-        self._chunks, self._folder = chunks, folder
+    def __init__(self, chunks: ChunkSource, *owners: TemporaryFolder | FolderSink) -> None:
+        self._chunks, self._owners = chunks, owners
 
     def __iter__(self) -> Iterator[TraceChunk]:
         yield from self._chunks

@@ -1,8 +1,8 @@
 """The L1 of an SM: LRU, write-through, no write allocation, with MSHRs. One call is one line request.
 
 A set can have hundreds of ways (an L1 with all of the memory that it shares with shared memory), so none of the work depends on
-their number: the ways of a set are linked in the order of their use, and lines are found by a hash. Up to `FEW_WAYS` ways are
-compared one after the other, the most recently used first, and their order is one word.
+their number: the ways of a set are linked in the order of their use, and lines are found by a hash. The tags of up to
+`FEW_WAYS` ways lie side by side, so that they are compared at once, and their order is one word.
 """
 
 from __future__ import annotations
@@ -90,14 +90,10 @@ def _bucket(state: State, sm: int, line: int) -> int:
 def _find(state: State, sm: int, ways: L1Set, line: int) -> int:
     """The way of the L1 of `sm` that holds `line`, or -1."""
     if state.machine.l1.ways <= FEW_WAYS:
-        order = ways.order
-        for _ in range(state.machine.l1.ways):
-            way = ways.first + (order & 15)
-            there = _way(state, sm, way)
-            if there.tag == line and there.valid != 0:
-                return way
-            order >>= 4
-        return -1
+        first, found = sm * state.machine.l1.sets * state.machine.l1.ways + ways.first, -1
+        for way in range(FEW_WAYS):
+            found = ways.first + way if state.l1_tags[first + way] == line and way < state.machine.l1.ways else found
+        return found
     number = state.l1_buckets[_bucket(state, sm, line)]
     while number != 0 and _way(state, sm, number - 1).tag != line:
         number = _way(state, sm, number - 1).following
@@ -179,6 +175,8 @@ def _replace(state: State, sm: int, way: int, line: int) -> None:
         bucket = _bucket(state, sm, line)
         there.following = state.l1_buckets[bucket]
         state.l1_buckets[bucket] = way + 1
+    else:
+        state.l1_tags[sm * state.machine.l1.sets * state.machine.l1.ways + way] = line
     there.tag, there.valid, there.ready = line, 0, 0
 
 
@@ -188,8 +186,9 @@ def _replace(state: State, sm: int, way: int, line: int) -> None:
 def ask_for_bucket(state: State, sm: int, line: int) -> None:
     """Ask for where `line` is looked for."""
     if state.machine.l1.ways <= FEW_WAYS:
-        for way in range(0, state.machine.l1.ways, 2):
-            ask_for(state.l1_lines, sm * state.machine.l1.sets * state.machine.l1.ways + _set_of(state, sm, line).first + way)
+        ways, first = _set_of(state, sm, line), sm * state.machine.l1.sets * state.machine.l1.ways
+        ask_for(state.l1_tags, first + ways.first)
+        ask_for(state.l1_lines, first + ways.first + (ways.order >> 4 * state.machine.l1.ways - 4 & 15))
     else:
         ask_for(state.l1_buckets, _bucket(state, sm, line))
 

@@ -304,6 +304,14 @@ def ask_for_set(state: State, line: int) -> None:
 
 
 @inlined
+def ask_for_room(state: State, line: int) -> None:
+    """Ask for all that L2 line `line` changes if it is not there: the order of its set need not be waited for, it is small."""
+    row, ways = _home(state, line), state.machine.l2.ways
+    ask_for(state.l2_tags, row * ways)
+    ask_for(state.l2_lines, row * ways + way_at(state, row, ways - 1))
+
+
+@inlined
 def ask_for_line(state: State, line: int) -> None:
     """Ask for L2 line `line`, or for the one whose place it takes."""
     row = _home(state, line)

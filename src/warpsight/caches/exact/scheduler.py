@@ -4,10 +4,9 @@ scheduler's own `place`.
 
 from __future__ import annotations
 
-from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.base.records import Table
-from warpsight.caches.exact.state import DO_MEMORY, GTO, LRR, NEVER, State
+from warpsight.caches.exact.state import DO_MEMORY, GTO, LRR, MOST_PLACES, NEVER, State
 
 
 @inlined
@@ -32,25 +31,19 @@ def _next_in_turn(times: Table[int], first: int, count: int, last: int, limit: i
 
 
 @inlined
-def _oldest(state: State, sm: int, number: int, first: int, limit: int) -> int:
-    """The place of the oldest of the scheduler's warps that is eligible by `limit`; -1 if none."""
-    machine = state.machine
-    for age in range(state.sms[sm].resident):
-        slot = state.age_order[sm * machine.blocks_per_sm + age] * machine.warps_per_block
-        end = slot + machine.warps_per_block
-        place = quotient(slot + machine.schedulers - 1 - number, machine.schedulers)
-        while place * machine.schedulers + number < end:
-            if state.eligible[first + place] <= limit:
-                return place
-            place += 1
-    return -1
+def _oldest(times: Table[int], ages: Table[int], first: int, count: int, limit: int) -> int:
+    """The place of the oldest of a scheduler's warps that is eligible by `limit`; -1 if none."""
+    oldest = NEVER
+    for place in range(count):
+        oldest = min(oldest, ages[first + place] if times[first + place] <= limit else NEVER)
+    return -1 if oldest == NEVER else oldest & (MOST_PLACES - 1)
 
 
 @inlined
 def _by_policy(state: State, sm: int, number: int, first: int, limit: int) -> int:
     machine = state.machine
     if machine.policy == GTO:
-        return _oldest(state, sm, number, first, limit)
+        return _oldest(state.eligible, state.ages, first, machine.scheduler_slots, limit)
     last = state.schedulers[sm * machine.schedulers + number].last
     return _next_in_turn(state.eligible, first, machine.scheduler_slots, last, limit)
 

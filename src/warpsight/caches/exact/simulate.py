@@ -29,7 +29,7 @@ from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, PAUSED, r
 from warpsight.caches.exact.geometry import machine_of, sector_groups
 from warpsight.caches.exact.l2 import ROW_PLACES, traffic_measures, traffic_of
 from warpsight.caches.exact.program import Program, program_of
-from warpsight.caches.exact.state import FEW_WAYS, HOST_LINE, NEVER, TICKS, State
+from warpsight.caches.exact.state import FEW_WAYS, HOST_LINE, NEVER, NO_LINE, TICKS, State
 from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.occupancy import gpc_of_sms, resident_clusters
 from warpsight.gpu.spec import GpuSpec
@@ -150,11 +150,13 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     l2_lines, l2_words = l2_sets * int(machine["l2"]["ways"]), l2_sets * int(machine["l2_order_words"])
     memory = Memory(
         State, counters=len(program.code), free_places=places, gpcs=int(machine["gpcs"]), sms=sms, schedulers=schedulers,
-        places=places, age_order=places, slots=slots, warps=slots, eligible=schedulers * int(machine["scheduler_slots"]),
+        places=places, slots=slots, warps=slots, eligible=schedulers * int(machine["scheduler_slots"]),
+        ages=schedulers * int(machine["scheduler_slots"]),
         load_ready=slots * loads, waiting_accesses=sms * int(machine["access_queue"]), current=int(machine["most_requests"]),
         upcoming=int(machine["lookahead"]) // max(1, int(machine["request_ticks"])),
         requests=sms * 2 * int(machine["most_requests"]),
-        l1_lines=l1_sets * int(machine["l1"]["ways"]), l1_sets=l1_sets, l1_buckets=sms * int(machine["l1_buckets"]),
+        l1_lines=l1_sets * int(machine["l1"]["ways"]), l1_sets=l1_sets, l1_tags=_l1_tags(l1_sets, machine),
+        l1_buckets=sms * int(machine["l1_buckets"]),
         mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=l2_lines, l2_tags=l2_lines, l2_order=l2_words, l2_dirty=l2_sets,
         replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
         open_rows=ROW_PLACES * int(machine["channels"]), flights=l2_lines if machine["merged_reads"] > 1 else 0,
@@ -196,11 +198,18 @@ def _assign_slots(warps: Any, machine: Any) -> None:
     warps["turn"] = (sm * machine["schedulers"] + warps["scheduler"]) * machine["scheduler_slots"] + place
 
 
+def _l1_tags(sets: int, machine: Any) -> int:
+    """Rows of `State.l1_tags` for that many sets: `l1._find` reads `FEW_WAYS` of each, the last ones from the next set."""
+    ways = int(machine["l1"]["ways"])
+    return sets * ways + FEW_WAYS if ways <= FEW_WAYS else 0
+
+
 def _link_l1_ways(memory: Memory, machine: Any) -> None:
     """All ways are empty: in each set they are in use in the order of their numbers, of which the last is the oldest."""
     sets, ways = int(machine["l1"]["sets"]), int(machine["l1"]["ways"])
     numbers = np.tile(np.arange(sets * ways), int(machine["sm_count"]))
     memory["l1_lines"]["newer"], memory["l1_lines"]["older"] = numbers - 1, numbers + 1  # those at the ends are not used
+    memory["l1_tags"][:] = NO_LINE
     each = memory["l1_sets"]
     each["first"] = each["newest"] = numbers[::ways]
     each["oldest"] = numbers[::ways] + ways - 1

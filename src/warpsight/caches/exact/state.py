@@ -16,7 +16,8 @@ NO_LINE = 0xFFFFFFFF  # no line of 32 bytes or more has this number below 128 Gi
 FEW_LOADS = 63  # of a kernel: one word tells which of them may be on their way
 ALL_LOADS = (1 << FEW_LOADS) - 1
 HOST_LINE = CACHE_LINE_BYTES // 8  # integers in a line of the host's caches
-FEW_WAYS = 8  # of a set of an L1: their order of use fits into a word
+FEW_WAYS = 8  # of a set of an L1: their order of use fits into a word, and their tags lie side by side
+MOST_PLACES = 1 << 16  # of a scheduler
 
 # Warp scheduler policies.
 GTO, LRR = 0, 1
@@ -276,7 +277,6 @@ class Sm(Record):
 
     next_event: int  # the earliest of its schedulers and its load-store unit
     gpc: int
-    resident: int  # blocks
     mshr_head: int  # misses in flight: entries `mshr_head` to `mshr_tail` of its MSHRs
     mshr_tail: int
     lsu: LoadStoreUnit
@@ -381,10 +381,10 @@ class State(Record):
     sms: Table[Sm]
     schedulers: Table[Scheduler]  # [SM, scheduler]
     places: Table[Place]  # [SM, place]
-    age_order: Table[int]  # [SM, age] places of the resident blocks, oldest first
     slots: Table[Slot]  # [SM, slot]
     warps: Table[Warp]  # [SM, slot]
     eligible: Table[int]  # [SM, scheduler, place] when the warp can be picked; NEVER for places without a slot
+    ages: Table[int]  # [SM, scheduler, place] the older the warp, the lower; the place in the lowest bits
     load_ready: Table[int]  # [SM, slot, load] when the data is there
     waiting_accesses: Table[WaitingAccess]  # [SM, entry of the queue]
     current: Table[UInt32]  # [most requests] sectors of the access that begins
@@ -392,6 +392,7 @@ class State(Record):
     requests: Table[int]  # [SM, 2, most requests] line numbers and masks of the access being processed
     l1_lines: Table[L1Line]  # [SM, set, way]
     l1_sets: Table[L1Set]  # [SM, set]
+    l1_tags: Table[UInt32]  # [SM, set, way] of up to FEW_WAYS ways: `L1Line.tag`, or `NO_LINE`; empty where there are more
     l1_buckets: Table[UInt32]  # [SM, bucket] number + 1 of the first way of each bucket; 0: none
     mshrs: Table[int]  # [SM, 2 MSHRs] when misses in flight return, in order
     in_flight: int  # time of all misses in flight

@@ -6,7 +6,9 @@ A warp is named by its slot among those of all SMs.
 from __future__ import annotations
 
 from warpsight.addressing.integers import quotient, trailing_zeros
-from warpsight.base.compiled import compiled, inlined
+from warpsight.base.compiled import ask_for, compiled, inlined
+from warpsight.caches.exact.l1 import ask_for_bucket
+from warpsight.caches.exact.l2 import ask_for_room
 from warpsight.caches.exact.scheduler import pick_all
 from warpsight.caches.exact.state import (
     ALL_LOADS,
@@ -16,6 +18,7 @@ from warpsight.caches.exact.state import (
     DO_MEMORY,
     HELD,
     IS_ATOMIC,
+    MOST_PLACES,
     NEVER,
     WAIT_ONE,
     BasicBlock,
@@ -91,6 +94,15 @@ def _start_streams(warp: Warp, streams: WindowWarp) -> None:
 
 
 @inlined
+def _ask_for_access(state: State, slot: int) -> None:
+    """Ask for what the access at which the warp stands is looked up in."""
+    machine = state.machine
+    first = next_sector(state, state.warps[slot], 0)
+    ask_for_bucket(state, quotient(slot, machine.warp_slots), quotient(first, machine.l1.line_sectors))
+    ask_for_room(state, quotient(first, machine.l2.line_sectors))
+
+
+@inlined
 def _stand(state: State, slot: int, kind: int, gap: int, since_wait: int, now: int) -> None:
     """Let the warp stand at a stop that it reaches at `now`, after `gap` instructions, `since_wait` of them after its last wait."""
     warp = state.warps[slot]
@@ -99,6 +111,8 @@ def _stand(state: State, slot: int, kind: int, gap: int, since_wait: int, now: i
     # and only one of them can wait for the load-store unit: the next is issued when that one has passed.
     at_once = kind == DO_BARRIER or (kind != HELD and warp.pending == 0)
     state.eligible[warp.turn] = now - since_wait * state.machine.issue_ticks if at_once else NEVER
+    if at_once and kind == DO_MEMORY:
+        _ask_for_access(state, slot)
 
 
 @inlined
@@ -218,6 +232,8 @@ def access_passed(state: State, slot: int, load: int, back: int, now: int) -> No
     if warp.pending == 0 and state.eligible[warp.turn] == NEVER and kind in (DO_EXIT, DO_MEMORY):
         gap_ticks = warp.gap * state.machine.issue_ticks if kind == DO_MEMORY else 0
         state.eligible[warp.turn] = max(now, warp.arrival) - gap_ticks
+        if kind == DO_MEMORY:
+            _ask_for_access(state, slot)
 
 
 # -- Blocks on SMs: launching them in free places, and the barriers and ends of their warps.
@@ -253,15 +269,20 @@ def _start_block(state: State, gpc: Gpc, block: int, now: int) -> None:
     machine, per_block = state.machine, state.machine.warps_per_block
     free = state.free_places[gpc.first + gpc.head % gpc.room]
     sm, number = free.sm, free.place
-    unit, first_place = state.sms[sm], sm * machine.blocks_per_sm
     gpc.head += 1
-    state.next_block += 1
     state.live_warps += per_block
-    state.places[first_place + number].live = per_block
-    state.age_order[first_place + unit.resident] = number
-    unit.resident += 1
+    state.places[sm * machine.blocks_per_sm + number].live = per_block
     for k in range(per_block):
-        _start_warp(state, sm * machine.warp_slots + number * per_block + k, block * per_block + k, now)
+        in_block = number * per_block + k
+        slot = sm * machine.warp_slots + in_block
+        age = state.next_block * per_block + k
+        state.ages[state.warps[slot].turn] = age * MOST_PLACES + quotient(in_block, machine.schedulers)
+        _start_warp(state, slot, block * per_block + k, now)
+        # The streams of the next block, in order, are asked for before it starts.
+        following = (block + 1) * per_block + k
+        if following < state.end_warp:
+            ask_for(state.sectors, state.window[following - state.first_warp].sector)
+    state.next_block += 1
     pick_all(state, sm)
 
 
@@ -298,14 +319,7 @@ def launch_blocks(state: State) -> bool:
 @compiled
 def _free_place(state: State, sm: int, number: int, now: int) -> None:
     """The block in place `number` of `sm` has ended."""
-    machine, order, unit = state.machine, state.age_order, state.sms[sm]
-    age = sm * machine.blocks_per_sm
-    while order[age] != number:
-        age += 1
-    unit.resident -= 1
-    for k in range(age, sm * machine.blocks_per_sm + unit.resident):
-        order[k] = order[k + 1]
-    gpc = state.gpcs[unit.gpc]
+    gpc = state.gpcs[state.sms[sm].gpc]
     free = state.free_places[gpc.first + gpc.tail % gpc.room]
     gpc.tail += 1
     free.sm, free.place, free.since = sm, number, now

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.progress import Progress
+from warpsight.base.room import give_back
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.run.independence import Independence, why_whole
 from warpsight.emulator.run.launch import PreparedKernel, Run, trace_header
@@ -33,7 +34,9 @@ Blocks = tuple[int, int]
 """Blocks from the first to before the second."""
 
 _PIECES = 16  # of a range of blocks, which workers take in turn
-_RANGES_IN_MEMORY = 16  # that have so much even where others have taken all of the memory for traces; what is beyond goes to disk
+# Bytes of a sample in memory: it is kept while its waves are simulated and evaluated, so that it gets half of what a trace may take.
+_IN_MEMORY = MEMORY_LIMIT_BYTES // 2
+_RANGES_IN_MEMORY = 8  # that have so much even where others have taken all of that; what is beyond goes to disk
 
 
 class Dependent(Exception):
@@ -89,8 +92,8 @@ class SampledRun:
             run.new_worker()
         with run.interruption:
             for blocks in ranges:
-                left = MEMORY_LIMIT_BYTES - sum(each.nbytes for each in self._parts.values() if isinstance(each, Packed))
-                sink, before = SpillingSink(max(left, MEMORY_LIMIT_BYTES // _RANGES_IN_MEMORY)), self._paths.warps.copy()
+                left = _IN_MEMORY - sum(each.nbytes for each in self._parts.values() if isinstance(each, Packed))
+                sink, before = SpillingSink(max(left, _IN_MEMORY // _RANGES_IN_MEMORY)), self._paths.warps.copy()
                 first_warp = blocks[0] * self._per_block
                 for chunk in self._packed(run.chunk(part, self._paths, first_warp) for part in self._streams(blocks)):
                     self._independence.note(self._paths.table(), chunk, (first_warp + chunk.first_warp) // self._per_block)
@@ -102,6 +105,7 @@ class SampledRun:
                 taken[: len(before)] -= before
                 self._parts[blocks] = self._kept(sink, taken, blocks)
         self._seconds += perf_counter() - started
+        give_back()
         self._check()
 
     def _packed(self, chunks: Iterator[TraceChunk]) -> Iterator[TraceChunk]:
@@ -144,9 +148,7 @@ class SampledRun:
 
     def _kept(self, sink: SpillingSink, taken: npt.NDArray[np.int64], blocks: Blocks) -> ChunkSource:
         """What a range of blocks has recorded, in memory or on disk; `taken` by so many warps is each path."""
-        start = self._prepared.native.graph.block_start.astype(np.int32)
-        header = self._header(taken, blocks[1] - blocks[0])
-        return sink.finish(header, self._run.code, start, self._paths.table()).chunks
+        return sink.chunks(self._header(taken, blocks[1] - blocks[0]))
 
     def _header(self, taken: npt.NDArray[np.int64], blocks: int) -> TraceHeader:
         paths = self._paths.table()
