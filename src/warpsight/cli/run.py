@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from warpsight.base.errors import LaunchFault, UnsupportedError, UsageError
 from warpsight.base.findings import WATCHING
@@ -20,6 +21,7 @@ from warpsight.pipeline.timeline import trace_events
 from warpsight.programs.script import MODULE
 from warpsight.reports.findings import findings_text
 from warpsight.reports.next_step import line
+from warpsight.reports.nsight_systems import tables
 from warpsight.reports.prediction import program_text
 
 EXAMPLES = """\
@@ -55,6 +57,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="DIR", help="store the trace of each launch in a folder under DIR")
     parser.add_argument("--timeline", metavar="FILE.json", help="write what was on each stream and when, for Perfetto or "
                         "chrome://tracing")
+    parser.add_argument("--tables", metavar="DIR", help="write CSV files with the columns of `nsys stats`: kernels, copies, calls "
+                        "and ranges of NVTX, and each kernel and copy in order")
     parser.add_argument("--max-instructions", metavar="N", type=options.whole, help="stop a launch (as a time-out) after this "
                         "many warp instructions (default 10,000,000,000)")
     options.add_threads(parser)
@@ -65,6 +69,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "leaks and failing calls on stderr, with exit code 5 for errors (slower; see `warpsight check`)")
     parser.add_argument("--strict", action="store_true", help="exit with 5 if a launch failed, whatever the program's exit code")
     options.add_json(parser)
+
+
+def _write_tables(folder: Path, document: dict[str, Any]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"cannot be made: {error.strerror}"
+        raise UsageError(what, place=str(folder), remedy="name another folder with --tables") from None
+    for name, text in tables(document).items():
+        write_output(str(folder / f"{name}.csv"), text, "--tables")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -109,6 +123,8 @@ def run(arguments: argparse.Namespace) -> int:
         print_answer(program_text(document, terminal_style()), following)
     if arguments.timeline:
         write_output(arguments.timeline, trace_events(document["timeline"]), "--timeline")
+    if arguments.tables:
+        _write_tables(Path(arguments.tables), document)
     code = int(document["exit_code"])
     if document["check"]:
         print(findings_text(document["check"], root=os.getcwd()), file=sys.stderr)
