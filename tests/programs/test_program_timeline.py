@@ -121,7 +121,7 @@ def a_document() -> dict[str, Any]:
     """Two launches of 2 and 4 us and a copy of 3 MB in 1 us on two streams, made by calls of 1 us; and a range left open."""
     start = 1.0
     spans = [
-        Span(7, 1, start, start, Spent.RANGE_PUSHED, thread=8, name="outer"),
+        Span(7, 0, start, start, Spent.RANGE_PUSHED, thread=8, name="outer"),
         Span(7, 3, start, start + 2e-6, Spent.LAUNCHED, 1, call=1, thread=8),
         Span(7, 0, start, start + 1e-6, Spent.CALLED, call=1, thread=8, name="cudaLaunchKernel"),
         Span(7, 0, start, start, Spent.RANGE_POPPED, thread=9),  # of a thread that has none

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from warpsight.base.errors import LaunchFault, UnsupportedError, UsageError
 from warpsight.base.findings import WATCHING
@@ -71,14 +70,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
-def _write_tables(folder: Path, document: dict[str, Any]) -> None:
+def _folder(name: str) -> Path:
+    """The folder for tables, made before the program runs. Raises UsageError."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        Path(name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         what = f"cannot be made: {error.strerror}"
-        raise UsageError(what, place=str(folder), remedy="name another folder with --tables") from None
-    for name, text in tables(document).items():
-        write_output(str(folder / f"{name}.csv"), text, "--tables")
+        raise UsageError(what, place=name, remedy="name another folder with --tables") from None
+    return Path(name)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -94,6 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.accuracy is not None and (arguments.exact or arguments.output or arguments.check):
         what = "cannot be combined with --exact, -o or --check, which record every block"
         raise UsageError(what, place="--accuracy", remedy="leave out one of them")
+    folder = _folder(arguments.tables) if arguments.tables else None
     document = run_program(
         command,
         load_gpu(arguments.gpu, overrides=arguments.overrides),
@@ -123,8 +123,8 @@ def run(arguments: argparse.Namespace) -> int:
         print_answer(program_text(document, terminal_style()), following)
     if arguments.timeline:
         write_output(arguments.timeline, trace_events(document["timeline"]), "--timeline")
-    if arguments.tables:
-        _write_tables(Path(arguments.tables), document)
+    for name, text in tables(document).items() if folder else ():
+        write_output(str(folder / f"{name}.csv"), text, "--tables")
     code = int(document["exit_code"])
     if document["check"]:
         print(findings_text(document["check"], root=os.getcwd()), file=sys.stderr)
