@@ -20,6 +20,7 @@ _MARKS = {Spent.RECORDED: "event recorded", Spent.WAITED_FOR_EVENT: "wait for ev
 _WAITS = {
     Spent.HOST_WAITED_FOR_EVENT: "event", Spent.HOST_WAITED_FOR_STREAM: "stream", Spent.HOST_WAITED_FOR_DEVICE: "device",
 }  # fmt: skip
+_OF_CALLS = (Spent.CALLED, Spent.COUNTED)
 PUSHED, STARTED = "push and pop", "start and end"  # the two kinds of ranges
 _Interval = tuple[float, float]
 
@@ -112,13 +113,20 @@ def _call(span: Span, zero: float) -> dict[str, Any]:
 
 
 def _functions(spans: Iterable[Span]) -> list[dict[str, Any]]:
-    """Those that take most time first, and of the others those that are called most often."""
+    """Those that take most time first, and of the others those that are called most often. A program that is killed tells no
+    counts: then those of its calls that are in the timeline are counted.
+    """
     found: dict[str, dict[str, Any]] = {}
+    told: dict[str, int] = {}
     for span in spans:
-        if span.kind in (Spent.CALLED, Spent.COUNTED):
-            entry = found.setdefault(span.name, {"name": span.name, "calls": 0, "seconds": 0.0})
-            entry["calls"] += span.copied
+        entry = found.setdefault(span.name, {"name": span.name, "calls": 0, "seconds": 0.0}) if span.kind in _OF_CALLS else {}
+        if span.kind == Spent.CALLED:
+            entry["calls"] += 1
             entry["seconds"] += span.end - span.start
+        elif span.kind == Spent.COUNTED:
+            told[span.name] = told.get(span.name, 0) + span.copied
+    for name, calls in told.items():
+        found[name]["calls"] = max(found[name]["calls"], calls)
     return sorted(found.values(), key=lambda entry: (-entry["seconds"], -entry["calls"], entry["name"]))
 
 
