@@ -123,8 +123,9 @@ def run(arguments: argparse.Namespace) -> int:
         print_answer(program_text(document, terminal_style()), following)
     if arguments.timeline:
         write_output(arguments.timeline, trace_events(document["timeline"]), "--timeline")
-    for name, text in tables(document).items() if folder else ():
-        write_output(str(folder / f"{name}.csv"), text, "--tables")
+    if folder:
+        for name, text in tables(document).items():
+            write_output(str(folder / f"{name}.csv"), text, "--tables")
     code = int(document["exit_code"])
     if document["check"]:
         print(findings_text(document["check"], root=os.getcwd()), file=sys.stderr)

@@ -304,7 +304,7 @@ def _calls(timeline: dict[str, Any], style: Style) -> list[str]:
 
 def _ranges(timeline: dict[str, Any], style: Style) -> list[str]:
     """A line for each name of a range of NVTX: the host's time in it, and that of the GPU for what was issued in it."""
-    lines, by_name = [], ranges_by_name(timeline)
+    lines, by_name = list[str](), ranges_by_name(timeline)
     for (domain, name, _), ranges in list(by_name.items())[:_MOST_RANGES]:
         gpu = [each for each in ranges if "gpu_to" in each]
         on_gpu = style.time(sum(each["gpu_to"] - each["gpu_from"] for each in gpu)) + " on the GPU" if gpu else "nothing on the GPU"

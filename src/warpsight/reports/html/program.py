@@ -51,7 +51,7 @@ def timeline(document: dict[str, Any]) -> dict[str, Any] | None:
 def _row_name(row: dict[str, Any], threads: int) -> str:
     """`stream 3`, `host`, or of a thread its `calls` or `NVTX`."""
     if "row" in row:
-        return row["row"] + f", thread {row['thread']}" * (threads > 1)
+        return str(row["row"]) + f", thread {row['thread']}" * (threads > 1)
     return f"stream {row['stream']}" if "stream" in row else "host"
 
 
