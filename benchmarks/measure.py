@@ -2,7 +2,7 @@
 
     python benchmarks/measure.py                 # prints a table
     python benchmarks/measure.py --write         # also rewrites it in benchmarks/README.md
-    python benchmarks/measure.py --only demo     # rows whose name contains a word
+    python benchmarks/measure.py --only demo     # rows whose name contains a word; with --write only these are rewritten
 
 Wall-clock figures of a shared machine move by tens of per cent from run to run; the best of several is shown, with the ratio to the
 target. Inputs are those of `validation/reference_kernels.py` where the reference program is at hand.
@@ -191,13 +191,16 @@ INSIDE: dict[str, Callable[[], float]] = {
 # -- measuring ---------------------------------------------------------------------------------------------------------------------
 
 
-def _run(command: list[str], environment: dict[str, str] | None = None, cores: int = 1) -> tuple[float, int, str]:
-    """Wall seconds, peak bytes and output of one process, pinned to the first `cores` cores."""
+def _run(command: list[str], environment: dict[str, str] | None = None, cores: int = 1, processor: bool = False
+         ) -> tuple[float, int, str]:  # fmt: skip
+    """Wall seconds, or the processor's seconds of it and its children; peak bytes and output of one process, pinned to the first
+    `cores` cores.
+    """
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as out:
         child = subprocess.Popen(command, stdout=out, env=environment, preexec_fn=lambda: os.sched_setaffinity(0, range(cores)))  # noqa: PLW1509
         _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - start
+        seconds = usage.ru_utime + usage.ru_stime if processor else time.perf_counter() - start
         out.seek(0)
         text = out.read()
     if status:
@@ -210,8 +213,9 @@ def _inside(name: str, cores: int = 1, environment: dict[str, str] | None = None
     return float(json.loads(text)), peak
 
 
-def _seconds(command: list[str], repeats: int = 5, environment: dict[str, str] | None = None) -> tuple[float, int]:
-    runs = [_run(command, environment)[:2] for _ in range(repeats)]
+def _seconds(command: list[str], repeats: int = 5, environment: dict[str, str] | None = None, processor: bool = False
+             ) -> tuple[float, int]:  # fmt: skip
+    runs = [_run(command, environment, processor=processor)[:2] for _ in range(repeats)]
     return min(r[0] for r in runs), max(r[1] for r in runs)
 
 
@@ -304,6 +308,8 @@ def measure(only: str) -> list[Figure]:
         native = _spmv_launch(folder, "--gpu", figures_of_machine_code.GPU, "--level", "sass")
         add("warpsight predict, spmv_csr, machine code, warm", 2.5, "s", "less", lambda: _seconds(native))
         add("warpsight run, 10,000 launches", 60, "s", "less", lambda: _seconds(_time_loop(folder), 2))
+        add("warpsight run, 10,000 launches, of the processor", 60, "s", "less",
+            lambda: _seconds(_time_loop(folder), 2, processor=True))  # fmt: skip
         add("warpsight run, 10,000 launches, each predicted", 60, "s", "less", lambda: _seconds(_time_loop(folder, "--exact"), 1))
         cold = _cold_environment(folder)
         add("compiling 1,000 PTX instructions", 0.5, "s", "less", lambda: _inside("compile", environment=cold))
@@ -323,6 +329,14 @@ def table(figures: list[Figure]) -> str:
     return "\n".join(lines)
 
 
+def merged(text: str) -> str:
+    """The table of benchmarks/README.md with the rows of `text` in place of those with their names, and new ones at the end."""
+    page = (HERE / "README.md").read_text(encoding="utf-8")
+    there = page.partition("<!-- figures:")[2].partition("-->")[2].partition("<!-- end figures")[0].strip().splitlines()
+    rows = {line.split("|")[1].strip(): line for line in [*there[2:], *text.splitlines()[2:]]}
+    return "\n".join([*there[:2], *rows.values()])
+
+
 def main() -> None:
     """See the module's text."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -338,7 +352,7 @@ def main() -> None:
     text = table(measure(options.only))
     print(text)
     if options.write:
-        put(HERE / "README.md", COMMAND, {"figures": text})
+        put(HERE / "README.md", COMMAND, {"figures": merged(text) if options.only else text})
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     python validation/launch_samples.py --write hecbench=/build/hecbench polybench=/build/polybench
 
 writes the page validation/launch_samples.md. It downloads and builds nothing: each argument names a suite and a folder of programs,
-built as for validation/programs.py. Without `--write` the rows are printed, with `--only REGEX` those of some programs.
+built as for validation/programs.py. Without `--write` the rows are printed, with `--only REGEX` those of some programs; with both,
+the page keeps its other rows.
 """
 
 from __future__ import annotations
@@ -114,6 +115,14 @@ def row(case: Case, program: Path) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def merged(rows: list[str]) -> list[str]:
+    """The page's rows, in their order, with `rows` in place of those of the same program."""
+    beginnings = tuple(f"| {case.suite} | {case.program} |" for case in CASES)
+    there = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(beginnings)]
+    known = {tuple(line.split("|")[1:3]): line for line in [*there, *rows]}
+    return list(known.values())
+
+
 def main() -> int:
     """Run, print the rows, and keep them if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -121,8 +130,6 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="REGEX")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     arguments = parser.parse_args()
-    if arguments.write and arguments.only:
-        parser.error("--write needs all rows: leave out --only")
     folders = {suite: Path(folder) for suite, _, folder in (word.partition("=") for word in arguments.folders)}
     rows = [HEAD]
     for case in CASES:
@@ -130,7 +137,7 @@ def main() -> int:
             rows.append(row(case, (folders[case.suite] / case.program).resolve()))
             print(rows[-1], flush=True)
     if arguments.write:
-        put(PAGE, COMMAND, {"table": "\n".join(rows)})
+        put(PAGE, COMMAND, {"table": "\n".join([HEAD, *merged(rows[1:])])})
     return 0
 
 

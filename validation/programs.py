@@ -93,8 +93,11 @@ def run(case: Case, seconds: int, gpu: str | None) -> dict[str, object]:
             return row | {"outcome": "passed", "why": ""}
         return row | {"outcome": "failed", "why": "its words of success are not in its output"}
     outcome = "refused" if document.get("refused") or any("is not supported" in e for e in errors) else "failed"
-    last = [line for line in output.splitlines() if line.strip()]
-    return row | {"outcome": outcome, "why": (errors or last[-1:] or [f"exit code {code}"])[0][:160]}
+    said = [line for line in output.splitlines() if re.search(case.fails, line)]
+    last = [line for line in output.splitlines() if re.search(r"\w", line)]  # no ruler
+    failed = totals.get("failed", 0)
+    ended = [f"exit code {code}"] * (code != 0) + [f"{failed} launches failed"] * (failed != case.faults)
+    return row | {"outcome": outcome, "why": "; ".join([*ended, *(errors or said or last[-1:])[:1]])[:160]}
 
 
 def execute(command: list[str], folder: Path, seconds: int) -> tuple[int, str, str] | None:

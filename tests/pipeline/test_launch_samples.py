@@ -109,3 +109,16 @@ def test_first_launch_of_each_kind_in_a_window_brings_only_the_l2_into_its_state
     recorded, total, _, samples = run(LOOP, lambda number, kernel, count: count * (1e-5 if number in stale else 1e-6))
     assert stale & set(recorded) and len(recorded) < 200
     assert total == pytest.approx(5000 * 400e-6) and samples.wrong == pytest.approx(0, abs=1e-9)
+
+
+def test_counts_that_begin_to_drift_within_a_long_gap_are_recorded_again_at_ten_per_cent() -> None:
+    """4,000 launches alike, so that a gap is longer than what follows; then each has 0.5 % more instructions, and takes time with
+    the power 1.5 of them. 1.005 to the 20th is 1.105: the sample stands for 20 launches of the drift, and windows follow.
+    """
+    steady = [("a", 100_000)] * 4000
+    drifting = [("a", round(100_000 * 1.005**k)) for k in range(1, 401)]
+    recorded, total, true, _ = run(steady + drifting, lambda number, kernel, count: 1e-9 * count**1.5)
+    late = [number for number in recorded if number > len(steady)]
+    assert len(recorded) - len(late) < 200 and late[0] <= len(steady) + 22
+    assert len(late) > 200, "no sample from before tells the time of those that follow"
+    assert total == pytest.approx(true, rel=0.01)

@@ -20,6 +20,7 @@ from warpsight.pipeline.timeline import trace_events
 from warpsight.programs.script import MODULE
 from warpsight.reports.findings import findings_text
 from warpsight.reports.next_step import line
+from warpsight.reports.nsight_systems import tables
 from warpsight.reports.prediction import program_text
 
 EXAMPLES = """\
@@ -55,6 +56,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="DIR", help="store the trace of each launch in a folder under DIR")
     parser.add_argument("--timeline", metavar="FILE.json", help="write what was on each stream and when, for Perfetto or "
                         "chrome://tracing")
+    parser.add_argument("--tables", metavar="DIR", help="write CSV files with the columns of `nsys stats`: kernels, copies, calls "
+                        "and ranges of NVTX, and each kernel and copy in order")
     parser.add_argument("--max-instructions", metavar="N", type=options.whole, help="stop a launch (as a time-out) after this "
                         "many warp instructions (default 10,000,000,000)")
     options.add_threads(parser)
@@ -65,6 +68,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "leaks and failing calls on stderr, with exit code 5 for errors (slower; see `warpsight check`)")
     parser.add_argument("--strict", action="store_true", help="exit with 5 if a launch failed, whatever the program's exit code")
     options.add_json(parser)
+
+
+def _folder(name: str) -> Path:
+    """The folder for tables, made before the program runs. Raises UsageError."""
+    try:
+        Path(name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"cannot be made: {error.strerror}"
+        raise UsageError(what, place=name, remedy="name another folder with --tables") from None
+    return Path(name)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -80,6 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.accuracy is not None and (arguments.exact or arguments.output or arguments.check):
         what = "cannot be combined with --exact, -o or --check, which record every block"
         raise UsageError(what, place="--accuracy", remedy="leave out one of them")
+    folder = _folder(arguments.tables) if arguments.tables else None
     document = run_program(
         command,
         load_gpu(arguments.gpu, overrides=arguments.overrides),
@@ -109,6 +123,9 @@ def run(arguments: argparse.Namespace) -> int:
         print_answer(program_text(document, terminal_style()), following)
     if arguments.timeline:
         write_output(arguments.timeline, trace_events(document["timeline"]), "--timeline")
+    if folder:
+        for name, text in tables(document).items():
+            write_output(str(folder / f"{name}.csv"), text, "--tables")
     code = int(document["exit_code"])
     if document["check"]:
         print(findings_text(document["check"], root=os.getcwd()), file=sys.stderr)

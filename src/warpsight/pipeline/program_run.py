@@ -38,7 +38,7 @@ from warpsight.pipeline.request import (
     Method,
 )
 from warpsight.pipeline.sampling import DEFAULT_ACCURACY, LEAST_INSTRUCTIONS, NotSampled, check_accuracy, sampled_waves
-from warpsight.pipeline.timeline import timeline_document
+from warpsight.pipeline.timeline import spread, timeline_document
 from warpsight.pipeline.tracing import ListingSink, launch_folder
 from warpsight.programs.host import describe_signal, run_program
 from warpsight.programs.modules import Kernel
@@ -166,7 +166,8 @@ class _LaunchPredictor(Observer):
         first, *others = columns
         row: dict[str, Any] = {
             "number": launch.number, "kernel": launch.kernel, "grid": list(launch.launch.grid), "block": list(launch.launch.block),
-            "shared_bytes": launch.launch.shared_bytes, "registers_per_thread": launch.registers.registers,
+            "shared_bytes": launch.launch.shared_bytes, "static_shared_bytes": launch.registers.static_shared_bytes,
+            "registers_per_thread": launch.registers.registers,
             "warp_instructions": launch.warp_instructions, "cooperative": launch.cooperative,
             **first,
             "trace": str(self._folder_of.get(launch.number, "")) or None,
@@ -348,7 +349,7 @@ def back_to_back(rows: Sequence[dict[str, Any]], interval: float) -> float:
 
 
 def by_kernel(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sums per kernel, the one that takes most time first."""
+    """Sums per kernel, and the `spread` of its seconds, the one that takes most time first."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row["kernel"], []).append(row)
@@ -359,6 +360,7 @@ def by_kernel(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             "warp_instructions": sum(row.get("warp_instructions", 0) for row in group),
             "cycles": sum(row.get("cycles") or 0.0 for row in group),
             "seconds": sum(row.get("seconds") or 0.0 for row in group),
+            "spread": spread([row["seconds"] for row in group if row.get("seconds") is not None] or [0.0]),
             "scaled": any(row["time"] == SCALED for row in group),
             "bound_by": max(group, key=lambda row: row.get("seconds") or 0.0).get("bound_by", ""),
         }

@@ -37,6 +37,8 @@ _KIND = "runtime"
 # Python are such libraries, too.
 _PRELOAD, _STATIC_MARK, _INTERPRETER = "static_runtime.so", b"libcudart_static_", "python"
 _PRELOAD_SOURCE = Path(__file__).parent / "preload" / "static_runtime.c"
+# What NVTX loads, so that the program's ranges come to the runtime library.
+_NVTX, _NVTX_SOURCE, _NVTX_VARIABLE = "nvtx.so", Path(__file__).parent / "preload" / "nvtx.c", "NVTX_INJECTION64_PATH"
 # A folder that Python imports `sitecustomize` from, for packages whose runtime the preloaded library cannot find.
 _PYTHON_FOLDER, _LIBRARIES_VARIABLE = _PRELOAD_SOURCE.parent, "WARPSIGHT_LIBRARIES"
 _PRELOAD_FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread", "-shared")
@@ -64,16 +66,17 @@ def library_folder(scratch: Path) -> Path:
     """The folder with the libraries of every version, built now unless they are in the cache folder, whole. It is `scratch`, or in
     it, where the cache folder cannot be written, or has a name that the loader cannot take. Raises UsageError.
     """
-    files = [*sorted(f for f in _SOURCES.iterdir() if f.suffix in (".c", ".h", ".txt")), _PRELOAD_SOURCE]
+    files = [*sorted(f for f in _SOURCES.iterdir() if f.suffix in (".c", ".h", ".txt")), _PRELOAD_SOURCE, _NVTX_SOURCE]
     content = diskcache.content_key(*_FLAGS, *_PRELOAD_FLAGS, _BESIDE, *(part for f in files for part in (f.name, f.read_bytes())))
-    names = [*SONAMES.values(), DRIVER, _PRELOAD]
+    names = [*SONAMES.values(), DRIVER, _PRELOAD, _NVTX]
     kept = [diskcache.library(_KIND, content, name) for name in names]
     if not all(kept):
         command = compiler()
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda version: _build(command, version, scratch), SONAMES))
         _build_driver(command, scratch)
-        _link(command, [*_PRELOAD_FLAGS, str(_PRELOAD_SOURCE), "-ldl"], scratch / _PRELOAD)
+        for source, name in ((_PRELOAD_SOURCE, _PRELOAD), (_NVTX_SOURCE, _NVTX)):
+            _link(command, [*_PRELOAD_FLAGS, str(source), "-ldl"], scratch / name)
         for name in names:
             diskcache.put_library(_KIND, content, name, (scratch / name).read_bytes())
         kept = [diskcache.library(_KIND, content, name) for name in names]
@@ -96,7 +99,7 @@ def _unloadable(folder: Path) -> bool:
 def _build(command: str, version: int, folder: Path) -> None:
     soname = SONAMES[version]
     script = folder / f"{soname}.map"
-    script.write_text(f"{soname} {{ global: cuda*; __cuda*; cu[A-Z]*; local: *; }};\n")
+    script.write_text(f"{soname} {{ global: cuda*; __cuda*; cu[A-Z]*; InitializeInjectionNvtx2; local: *; }};\n")
     per_thread = (_SOURCES / "per_thread.txt").read_text().split()
     arguments = [*_FLAGS, f"-DCUDART={version}", "-shared", f"-Wl,-soname,{soname}", f"-Wl,--version-script,{script}"]
     # Streams of a thread's own behave as the default stream does here, so that both names are one function.
@@ -181,6 +184,8 @@ def _environment(library: Path, path: str, checks: bool, static: bool) -> dict[s
     others = [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
     libraries = ":".join([str(library), *others])
     asked = {CHECK_VARIABLE: "1"} if checks else {}
+    if _NVTX_VARIABLE not in os.environ:  # else another tool is to have the ranges
+        asked[_NVTX_VARIABLE] = str(library / _NVTX)
     if static and " " not in str(library):
         asked["LD_PRELOAD"] = ":".join(filter(None, [str(library / _PRELOAD), os.environ.get("LD_PRELOAD", "")]))
     if static and os.pathsep not in str(_PYTHON_FOLDER):

@@ -131,10 +131,12 @@ class SampledLaunch(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What was on a stream of a process from `start` to `end`, in seconds, or on stream 0 what the host waited for.
+    """What was on a stream of a process from `start` to `end`, in seconds, or on stream 0 what the host did or waited for.
 
     `number` is that of a launch, of an event, or of the stream that the host waited for. A copy has `copied` bytes. What belongs
-    to the launch of a graph has its number in `graph`.
+    to the launch of a graph has its number in `graph`. `call` is the number of the call of the interface that was made for it, by
+    the host's `thread`. Of a call, and of what NVTX tells, `name` is the name, `stream` the domain of NVTX, and `copied` how often
+    the function was called, or the number of a range.
     """
 
     process: int
@@ -145,6 +147,9 @@ class Span(NamedTuple):
     number: int = 0
     copied: int = 0
     graph: int = 0
+    call: int = 0
+    thread: int = 0
+    name: str = ""
 
 
 class Observer:
@@ -211,12 +216,13 @@ class Session:
         self._checked = CheckedProgram(observer.check, MEMORY_BYTES, observer.found) if observer.check else None
         self._limit = max_instructions
         self._memory: SharedMemory | None = None
+        self._named: dict[int, str] = {}  # functions of the interface, and ranges of NVTX
         self._objects = DescriptorTable()
         self._heap: DeviceHeap | None = None  # made when a kernel first needs it, of the size that the program has set until then
         self._handlers = {
             Kind.LOAD: self._load, Kind.RESOLVE: self._resolve, Kind.LAUNCH: self._launch, Kind.OCCUPANCY: self._occupancy,
             Kind.RESET: self._reset, Kind.MAKE_OBJECT: self._make_object, Kind.REMOVE_OBJECT: self._remove_object,
-            Kind.TOUCH: self._touch, Kind.TIMELINE: self._timeline, Kind.LINK: self._link,
+            Kind.TOUCH: self._touch, Kind.TIMELINE: self._timeline, Kind.LINK: self._link, Kind.NAME: self._name,
         }  # fmt: skip
         self._told = {
             Kind.FAILED: CheckedProgram.failed, Kind.LEAKED: CheckedProgram.leaked, Kind.COPIED_OUT: CheckedProgram.copied_out,
@@ -318,8 +324,14 @@ class Session:
         return Status.SUCCESS, b""
 
     def _timeline(self, payload: bytes) -> tuple[int, bytes]:
-        for kind, stream, number, copied, graph, start, end in SPAN.iter_unpack(payload):
-            self._observer.spent(Span(self._process, stream, start, end, Spent(kind), number, copied, graph))
+        for kind, stream, number, copied, graph, call, thread, start, end in SPAN.iter_unpack(payload):
+            name = self._named.get(number, "") if kind >= Spent.CALLED else ""
+            self._observer.spent(Span(self._process, stream, start, end, Spent(kind), number, copied, graph, call, thread, name))
+        return Status.SUCCESS, b""
+
+    def _name(self, payload: bytes) -> tuple[int, bytes]:
+        (number,) = struct.unpack_from("<q", payload)
+        self._named[number] = payload[8:].decode("utf-8", "replace")
         return Status.SUCCESS, b""
 
     def _make_object(self, payload: bytes) -> tuple[int, bytes]:

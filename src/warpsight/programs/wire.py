@@ -21,12 +21,12 @@ from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.run.memory import Arena, Written
 from warpsight.emulator.run.watch import NO_RESERVE
 
-PROTOCOL = 5
+PROTOCOL = 6
 TABLE_BYTES = 0x4000000
 HEAD = struct.Struct("<II")
 HELLO = struct.Struct("<IIQ")
 LAUNCH = struct.Struct("<15q")
-SPAN = struct.Struct("<5q2d")
+SPAN = struct.Struct("<7q2d")
 TOUCHED_FIELDS = 5  # address, pitch, bytes of a row, rows, and one of Touching
 SOCKET_VARIABLE, MEMORY_VARIABLE, CHECK_VARIABLE = "WARPSIGHT_SOCKET", "WARPSIGHT_MEMORY", "WARPSIGHT_CHECK"
 
@@ -36,16 +36,18 @@ class Kind(IntEnum):
 
     HELLO, LOAD, RESOLVE, LAUNCH, OCCUPANCY, RESET, MAKE_OBJECT, REMOVE_OBJECT, TOUCH = range(1, 10)
     FAILED, LEAKED, COPIED_OUT = range(10, 13)  # from programs that are checked
-    TIMELINE, LINK = 13, 14
+    TIMELINE, LINK, NAME = 13, 14, 15
 
 
 class Spent(IntEnum):
-    """What a span of the timeline is: `enum span_kind` of `runtime/streams.c`. Copies are numbered as in cudaMemcpyKind."""
+    """What a span of the timeline is: `enum span_kind` of `runtime/runtime.h`. Copies are numbered as in cudaMemcpyKind."""
 
-    ON_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, ANY_DIRECTION = range(5)
+    ON_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, ANY_DIRECTION, FILLED = range(6)
     LAUNCHED = 8
     RECORDED, WAITED_FOR_EVENT, CALLED_HOST = range(16, 19)
     HOST_WAITED_FOR_EVENT, HOST_WAITED_FOR_STREAM, HOST_WAITED_FOR_DEVICE = range(32, 35)
+    CALLED, COUNTED = 48, 49  # a function of the interface, and at the end how often each was called
+    RANGE_PUSHED, RANGE_POPPED, RANGE_STARTED, RANGE_ENDED, MARKED = range(64, 69)  # by NVTX
 
 
 class Touching(IntEnum):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
 from warpsight.base.units import percent, significant, thousands, three_digits
 from warpsight.gpu.loader import OVERRIDE_SOURCE
+from warpsight.pipeline.timeline import range_name, ranges_by_name
 from warpsight.reports.stack import decimals, dominant, queueing, shares, shown, stack_table, stacks_beside
 from warpsight.reports.terminal import PLAIN, Style, counted, shortened
 from warpsight.result.prediction import components_of, relative_error
@@ -263,7 +265,7 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     return "\n".join([head, "", *table, "", summary, *others, *notes])
 
 
-_BAR, _MOST_STREAMS = 48, 16
+_BAR, _MOST_STREAMS, _MOST_FUNCTIONS, _MOST_RANGES = 48, 16, 8, 16
 
 
 def _timeline(timeline: dict[str, Any], style: Style) -> list[str]:
@@ -287,6 +289,31 @@ def _timeline(timeline: dict[str, Any], style: Style) -> list[str]:
         lines.append(f"  {'host':>8} |{_bar(waits, total, '.')}| {counted(len(waits), 'wait')}, {waited}")
     if timeline["graphs"]:
         lines.append(f"  {'':<8} {counted(len(timeline['graphs']), 'graph launch')}")
+    return lines + _calls(timeline, style) + _ranges(timeline, style)
+
+
+def _calls(timeline: dict[str, Any], style: Style) -> list[str]:
+    """The functions of CUDA's interface that were called, with the time of those that have one."""
+    functions = timeline["functions"]
+    shown = [f"{each['calls']:,} {each['name']}" + (f" ({style.time(each['seconds'])})" if each["seconds"] else "")
+             for each in functions[:_MOST_FUNCTIONS]]  # fmt: skip
+    if more := len(functions) - len(shown):
+        shown.append(f"and {counted(more, 'function')} more")
+    return textwrap.wrap(", ".join(shown), 120, initial_indent=f"  {'calls':<8} ", subsequent_indent=" " * 11) if shown else []
+
+
+def _ranges(timeline: dict[str, Any], style: Style) -> list[str]:
+    """A line for each name of a range of NVTX: the host's time in it, and that of the GPU for what was issued in it."""
+    lines, by_name = list[str](), ranges_by_name(timeline)
+    for (domain, name, _), ranges in list(by_name.items())[:_MOST_RANGES]:
+        gpu = [each for each in ranges if "gpu_to" in each]
+        on_gpu = style.time(sum(each["gpu_to"] - each["gpu_from"] for each in gpu)) + " on the GPU" if gpu else "nothing on the GPU"
+        kernels = style.time(sum(each["kernel_seconds"] for each in ranges))
+        host = style.time(sum(each["to"] - each["from"] for each in ranges))
+        times = f"{counted(len(ranges), 'time')}, {host} of the host, {on_gpu}, kernels {kernels}"
+        lines.append(f"  {'' if lines else 'ranges':<8} {range_name(domain, name)}: {times}")
+    if more := len(by_name) - len(lines):
+        lines.append(f"  {'':<8} and {counted(more, 'range')} more")
     return lines
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from warpsight.analysis.report_data.kernel import PROGRAM_REPORT, report_head
+from warpsight.pipeline.timeline import PUSHED, range_name, ranges_by_name
 
+CALLS, OTHER_CALLS, OTHER_RANGES = "calls", "other calls", "other ranges"
 _NAMED, OTHER_KERNELS = 6, "other kernels"  # kernels that the timeline tells apart: those that take most time
 _MOST_STREAMS, _PARTS = 32, 1200  # the timeline has spans of at least such a part of its whole, in several streams of a larger one
 _WHOLE_STREAMS = 4
@@ -19,8 +21,9 @@ def program_report_data(document: dict[str, Any]) -> dict[str, Any]:
     Its keys: `schema`, `kind`, `tool`, `title`, `gpu`, `model`, and `program`: what it was run with, `totals` and `kernels` as they
     are there, and `timeline`, if anything has a time: its seconds, and for the first streams (`more` are left out) `spans`, each
     with `what` (a kernel, a kind of copy, or a wait for an event), `from`, `to`, and how `many` of them it stands for; `host`, the
-    same of what the host of each process waited for; and `counts` of what takes no time. Raises KeyError, TypeError and others for
-    what is no such result.
+    same of what the host of each process waited for; `threads`, of the calls of each thread of the host, and its ranges of NVTX,
+    the outer before the inner ones; `functions` and `ranges`, how often each function was called and each range was entered; and
+    `counts` of what takes no time. Raises KeyError, TypeError and others for what is no such result.
     """
     title = f"{' '.join(document['command'])} on {document['gpu']}"
     kept = ("command", "level", "target", "caches_before", "totals", "kernels")
@@ -48,8 +51,49 @@ def _timeline(document: dict[str, Any]) -> dict[str, Any]:
             {"process": process, "spans": list(_joined([each for each in waits if each["process"] == process], named, least))}
             for process in dict.fromkeys(each["process"] for each in waits)
         ],
+        "threads": _threads(timeline, least),
+        "functions": timeline.get("functions", []),
+        "ranges": [_summed(domain, name, ranges) for (domain, name, _), ranges in ranges_by_name(timeline).items()],
         "counts": _counts(timeline),
         "more": len(timeline["streams"]) - len(shown),
+    }  # fmt: skip
+
+
+def _threads(timeline: dict[str, Any], least: float) -> list[dict[str, Any]]:
+    """A row of the calls of each thread, and one for each level of its ranges."""
+    rows: dict[tuple[int, int, str], list[dict[str, Any]]] = {}
+    seconds: dict[str, dict[str, float]] = {OTHER_CALLS: {}, OTHER_RANGES: {}}
+    for call in timeline.get("calls", ()):
+        if call["to"] > call["from"]:
+            rows.setdefault((call["process"], call["thread"], CALLS), []).append({**call, "what": call["name"]})
+    for each in timeline.get("ranges", ()):
+        if each["to"] > each["from"]:
+            level = "NVTX" if each["kind"] == PUSHED else "NVTX of the process"
+            name = f"{level} {each['level'] + 1}" if each["level"] else level
+            entry = {**each, "what": range_name(each["domain"], each["name"])}
+            rows.setdefault((each["process"], each["thread"], name), []).append(entry)
+    for (_, _, name), spans in rows.items():  # of many names those that take most time are told apart
+        sums = seconds[OTHER_CALLS if name == CALLS else OTHER_RANGES]
+        for span in spans:
+            sums[span["what"]] = sums.get(span["what"], 0.0) + span["to"] - span["from"]
+    named = {name for sums in seconds.values() for name in sorted(sums, key=lambda each: -sums[each])[:_NAMED]}
+    for (_, _, name), spans in rows.items():
+        for span in spans:
+            if span["what"] not in named:
+                span["what"] = OTHER_CALLS if name == CALLS else OTHER_RANGES
+    return [
+        {"process": process, "thread": thread, "row": name, "spans": list(_joined(spans, (), least))}
+        for (process, thread, name), spans in sorted(rows.items())
+    ]
+
+
+def _summed(domain: str, name: str, ranges: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """All ranges of a name: seconds of the host, and of the GPU from the first that was issued in each to the last."""
+    return {
+        "name": range_name(domain, name), "times": len(ranges), "host_seconds": sum(each["to"] - each["from"] for each in ranges),
+        "gpu_seconds": sum(each["gpu_to"] - each["gpu_from"] for each in ranges if "gpu_to" in each),
+        "kernel_seconds": sum(each["kernel_seconds"] for each in ranges),
+        "gpu_operations": sum(each["gpu_operations"] for each in ranges),
     }  # fmt: skip
 
 

@@ -86,7 +86,7 @@ API error_t_ cudaMemcpy2DToArrayAsync(struct array *to, size_t x, size_t y, cons
         status = start ? copy_rows(start, to->pitch, from, pitch, width, height, kind) : INVALID_VALUE;
     }
     if (status == SUCCESS)
-        spend_copy(stream, width * height, kind);
+        spend_copy(stream, width * height, kind, true);
     return leave(status);
 }
 
@@ -104,7 +104,7 @@ API error_t_ cudaMemcpy2DFromArrayAsync(void *to, size_t pitch, const struct arr
         status = start ? copy_rows(to, pitch, start, from->pitch, width, height, kind) : INVALID_VALUE;
     }
     if (status == SUCCESS)
-        spend_copy(stream, width * height, kind);
+        spend_copy(stream, width * height, kind, true);
     return leave(status);
 }
 
@@ -147,7 +147,7 @@ API error_t_ cudaMemcpyToArrayAsync(struct array *to, size_t x, size_t y, const 
     if (status == SUCCESS)
         status = linear(to, x, y, (char *)from, bytes, kind, true);
     if (status == SUCCESS)
-        spend_copy(stream, bytes, kind);
+        spend_copy(stream, bytes, kind, true);
     return leave(status);
 }
 
@@ -162,7 +162,7 @@ API error_t_ cudaMemcpyFromArrayAsync(void *to, const struct array *from, size_t
     if (status == SUCCESS)
         status = linear((struct array *)from, x, y, to, bytes, kind, false);
     if (status == SUCCESS)
-        spend_copy(stream, bytes, kind);
+        spend_copy(stream, bytes, kind, true);
     return leave(status);
 }
 
@@ -211,7 +211,7 @@ API error_t_ cudaMemcpy3DAsync(const struct copy_parameters *p, void *stream)
     for (size_t z = 0; status == SUCCESS && z < p->extent.depth; z++)
         status = copy_rows(to.start + z * to.slice, to.row, from.start + z * from.slice, from.row, width, p->extent.height, p->kind);
     if (status == SUCCESS)
-        spend_copy(stream, width * p->extent.height * p->extent.depth, p->kind);
+        spend_copy(stream, width * p->extent.height * p->extent.depth, p->kind, true);
     return leave(status);
 }
 

@@ -103,6 +103,7 @@ __attribute__((destructor)) static void at_end(void)
 {
     if (is_connected()) {
         enter_quietly();
+        tell_counts();
         tell_timeline();
         if (checking)
             tell_leaks();

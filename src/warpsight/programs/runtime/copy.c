@@ -135,7 +135,15 @@ static error_t_ fill_rows(void *to, size_t pitch, uint32_t value, size_t element
     return SUCCESS;
 }
 
-API error_t_ cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
+/* The host goes on while page-locked memory is copied, if the program has asked for that. */
+static void spend_copy_of(const void *to, const void *from, size_t bytes, int kind, void *stream, bool asynchronous)
+{
+    int direction = direction_of(to, from, kind);
+    const void *host = direction == HOST_TO_DEVICE ? from : to;
+    spend_copy(stream, bytes, direction, !asynchronous || direction == HOST_TO_HOST || !is_page_locked(host));
+}
+
+static error_t_ copy(void *to, const void *from, size_t bytes, int kind, void *stream, bool asynchronous)
 {
     error_t_ status = enter();
     if (status == SUCCESS && is_captured(stream))
@@ -143,11 +151,16 @@ API error_t_ cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind,
     if (status == SUCCESS)
         status = copy_bytes(to, from, bytes, kind);
     if (status == SUCCESS)
-        spend_copy(stream, bytes, direction_of(to, from, kind));
+        spend_copy_of(to, from, bytes, kind, stream, asynchronous);
     return leave(status);
 }
 
-API error_t_ cudaMemcpy(void *to, const void *from, size_t bytes, int kind) { return cudaMemcpyAsync(to, from, bytes, kind, NULL); }
+API error_t_ cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
+{
+    return copy(to, from, bytes, kind, stream, true);
+}
+
+API error_t_ cudaMemcpy(void *to, const void *from, size_t bytes, int kind) { return copy(to, from, bytes, kind, NULL, false); }
 
 API error_t_ cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, void *stream)
 {
@@ -163,8 +176,8 @@ API error_t_ cudaMemcpyPeer(void *to, int to_device, const void *from, int from_
     return cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes, NULL);
 }
 
-API error_t_ cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
-                               void *stream)
+static error_t_ copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
+                        void *stream, bool asynchronous)
 {
     error_t_ status = enter();
     if (status == SUCCESS && is_captured(stream))
@@ -172,13 +185,19 @@ API error_t_ cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size
     if (status == SUCCESS)
         status = copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
     if (status == SUCCESS)
-        spend_copy(stream, width * height, direction_of(to, from, kind));
+        spend_copy_of(to, from, width * height, kind, stream, asynchronous);
     return leave(status);
+}
+
+API error_t_ cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
+                               void *stream)
+{
+    return copy_2d(to, to_pitch, from, from_pitch, width, height, kind, stream, true);
 }
 
 API error_t_ cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind)
 {
-    return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, NULL);
+    return copy_2d(to, to_pitch, from, from_pitch, width, height, kind, NULL, false);
 }
 
 /* Rows of elements of 1, 2 or 4 bytes; `width` in bytes. */
@@ -189,7 +208,7 @@ error_t_ fill_elements(void *to, size_t pitch, uint32_t value, size_t element, s
         return capture(stream, (struct operation){.kind = FILL_NODE, .of.fill = fill});
     error_t_ status = fill_rows(to, pitch, value, element, width, height);
     if (status == SUCCESS)
-        spend_copy(stream, width * height, DEVICE_TO_DEVICE);
+        spend_copy(stream, width * height, FILLED, false);
     return status;
 }
 
@@ -218,7 +237,7 @@ API error_t_ cudaMemset3DAsync(struct pitched to, int value, struct extent exten
     for (size_t z = 0; status == SUCCESS && z < extent.depth; z++)
         status = fill_rows((char *)to.ptr + z * to.pitch * to.ysize, to.pitch, (uint32_t)value, 1, extent.width, extent.height);
     if (status == SUCCESS)
-        spend_copy(stream, extent.width * extent.height * extent.depth, DEVICE_TO_DEVICE);
+        spend_copy(stream, extent.width * extent.height * extent.depth, FILLED, false);
     return leave(status);
 }
 
@@ -235,7 +254,7 @@ static error_t_ symbol_range(const void *symbol, size_t bytes, size_t offset, ch
     return status;
 }
 
-API error_t_ cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, int kind, void *stream)
+static error_t_ copy_to_symbol(const void *symbol, const void *from, size_t bytes, size_t offset, int kind, void *stream, bool asynchronous)
 {
     char *to;
     error_t_ status = enter();
@@ -246,16 +265,21 @@ API error_t_ cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_
     if (status == SUCCESS)
         status = kind == DEVICE_TO_HOST || kind == HOST_TO_HOST ? INVALID_DIRECTION : copy_bytes(to, from, bytes, kind);
     if (status == SUCCESS)
-        spend_copy(stream, bytes, direction_of(to, from, kind));
+        spend_copy_of(to, from, bytes, kind, stream, asynchronous);
     return leave(status);
+}
+
+API error_t_ cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, int kind, void *stream)
+{
+    return copy_to_symbol(symbol, from, bytes, offset, kind, stream, true);
 }
 
 API error_t_ cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, int kind)
 {
-    return cudaMemcpyToSymbolAsync(symbol, from, bytes, offset, kind, NULL);
+    return copy_to_symbol(symbol, from, bytes, offset, kind, NULL, false);
 }
 
-API error_t_ cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, int kind, void *stream)
+static error_t_ copy_from_symbol(void *to, const void *symbol, size_t bytes, size_t offset, int kind, void *stream, bool asynchronous)
 {
     char *from;
     error_t_ status = enter();
@@ -266,13 +290,18 @@ API error_t_ cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t byte
     if (status == SUCCESS)
         status = kind == HOST_TO_DEVICE || kind == HOST_TO_HOST ? INVALID_DIRECTION : copy_bytes(to, from, bytes, kind);
     if (status == SUCCESS)
-        spend_copy(stream, bytes, direction_of(to, from, kind));
+        spend_copy_of(to, from, bytes, kind, stream, asynchronous);
     return leave(status);
+}
+
+API error_t_ cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, int kind, void *stream)
+{
+    return copy_from_symbol(to, symbol, bytes, offset, kind, stream, true);
 }
 
 API error_t_ cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, int kind)
 {
-    return cudaMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, NULL);
+    return copy_from_symbol(to, symbol, bytes, offset, kind, NULL, false);
 }
 
 API error_t_ cudaGetSymbolAddress(void **address, const void *symbol)

@@ -339,11 +339,11 @@ API error_t_ cuPointerGetAttributes(unsigned count, const int *which, void **res
     FORWARD(pointer_attributes(count, which, results, (void *)pointer));
 }
 
-API error_t_ cuMemcpy(address_t to, address_t from, size_t n) { FORWARD(cudaMemcpyAsync(TO, FROM, n, DEFAULT, NULL)); }
+API error_t_ cuMemcpy(address_t to, address_t from, size_t n) { FORWARD(cudaMemcpy(TO, FROM, n, DEFAULT)); }
 API error_t_ cuMemcpyAsync(address_t to, address_t from, size_t n, void *stream) { FORWARD(cudaMemcpyAsync(TO, FROM, n, DEFAULT, stream)); }
-API error_t_ cuMemcpyHtoD_v2(address_t to, const void *from, size_t n) { FORWARD(cudaMemcpyAsync(TO, from, n, HOST_TO_DEVICE, NULL)); }
-API error_t_ cuMemcpyDtoH_v2(void *to, address_t from, size_t n) { FORWARD(cudaMemcpyAsync(to, FROM, n, DEVICE_TO_HOST, NULL)); }
-API error_t_ cuMemcpyDtoD_v2(address_t to, address_t from, size_t n) { FORWARD(cudaMemcpyAsync(TO, FROM, n, DEVICE_TO_DEVICE, NULL)); }
+API error_t_ cuMemcpyHtoD_v2(address_t to, const void *from, size_t n) { FORWARD(cudaMemcpy(TO, from, n, HOST_TO_DEVICE)); }
+API error_t_ cuMemcpyDtoH_v2(void *to, address_t from, size_t n) { FORWARD(cudaMemcpy(to, FROM, n, DEVICE_TO_HOST)); }
+API error_t_ cuMemcpyDtoD_v2(address_t to, address_t from, size_t n) { FORWARD(cudaMemcpy(TO, FROM, n, DEVICE_TO_DEVICE)); }
 API error_t_ cuMemcpyHtoDAsync_v2(address_t to, const void *from, size_t n, void *stream)
 {
     FORWARD(cudaMemcpyAsync(TO, from, n, HOST_TO_DEVICE, stream));

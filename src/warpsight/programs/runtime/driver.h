@@ -52,6 +52,7 @@ API error_t_ cudaMallocAsync(void **pointer, size_t bytes, void *stream);
 API error_t_ cudaMallocManaged(void **pointer, size_t bytes, unsigned flags);
 API error_t_ cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height);
 API error_t_ cudaMemGetInfo(size_t *available, size_t *total);
+API error_t_ cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
 API error_t_ cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream);
 API error_t_ cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, void *stream);
 API error_t_ cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *key, int threads, size_t shared,

@@ -226,7 +226,7 @@ API error_t_ cudaGraphUpload(struct graph *executable, void *stream)
     return leave(status == SUCCESS && !executable ? INVALID_VALUE : status);
 }
 
-API error_t_ cudaGraphLaunch(struct graph *executable, void *stream)
+static error_t_ launch_graph(struct graph *executable, void *stream)
 {
     error_t_ status = enter();
     struct operation what = {.kind = CHILD_NODE, .of.child = executable};
@@ -243,7 +243,17 @@ API error_t_ cudaGraphLaunch(struct graph *executable, void *stream)
     status = run_graph(executable, stream);
     enter_quietly();
     end_graph();
+    if (!in_graph())
+        issue_one();
     leave(SUCCESS);
+    return status;
+}
+
+API error_t_ cudaGraphLaunch(struct graph *executable, void *stream)
+{
+    hold_call();
+    error_t_ status = launch_graph(executable, stream);
+    release_call();
     return status;
 }
 

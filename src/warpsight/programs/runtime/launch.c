@@ -204,7 +204,7 @@ static error_t_ read_config(const struct launch_config *config, struct extras *e
     return status;
 }
 
-API error_t_ cudaLaunchKernelExC(const struct launch_config *config, const void *key, void **arguments)
+static error_t_ launch_with(const struct launch_config *config, const void *key, void **arguments)
 {
     struct extras extras;
     error_t_ status = enter();
@@ -216,6 +216,14 @@ API error_t_ cudaLaunchKernelExC(const struct launch_config *config, const void 
     if (status == SUCCESS)
         status = launch(key, config->grid, config->block, arguments, extras);
     return status == SUCCESS && extras.event ? cudaEventRecord(extras.event, extras.stream) : status;
+}
+
+API error_t_ cudaLaunchKernelExC(const struct launch_config *config, const void *key, void **arguments)
+{
+    hold_call();
+    error_t_ status = launch_with(config, key, arguments);
+    release_call();
+    return status;
 }
 
 API error_t_ __cudaGetKernel(void **kernel, const void *key)

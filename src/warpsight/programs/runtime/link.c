@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PROTOCOL 5u
+#define PROTOCOL 6u
 
 struct head { uint32_t kind, bytes; };
 

@@ -137,6 +137,14 @@ static struct allocation *registered_at(const void *pointer, uint64_t *block, ui
     return NULL;
 }
 
+/* Allocated so, managed, or registered. */
+bool is_page_locked(const void *host)
+{
+    uint64_t low, high;
+    const struct allocation *found = in_arena(host) ? find_allocation((uint64_t)host, &low, &high) : registered_at(host, &low, &high);
+    return found && (found->kind == KIND_HOST || found->kind == KIND_MANAGED || found->registered);
+}
+
 API error_t_ cudaHostRegister(void *pointer, size_t bytes, unsigned flags)
 {
     error_t_ status = enter();

@@ -129,6 +129,8 @@ void fault(error_t_ code);       /* a launch has failed: later calls find out */
 void forget_fault(void);
 void warn_once(const char *name);    /* it is not supported */
 void warn_ignored(const char *name); /* it has no effect */
+void hold_call(void); /* until `release_call`, calls of these functions belong to one of the program's */
+void release_call(void);
 void begin_driver_call(void); /* a function of the driver calls functions of the runtime until it ends */
 void end_driver_call(void);
 bool runtime_was_called(void); /* by the program itself, in this thread */
@@ -144,6 +146,9 @@ error_t_ release(uint64_t address);
 struct allocation *find_allocation(uint64_t address, uint64_t *low, uint64_t *high);
 bool range_is_live(uint64_t address, uint64_t bytes);
 bool in_arena(const void *pointer);
+
+/* malloc.c */
+bool is_page_locked(const void *host);
 
 /* check.c */
 extern bool checking;
@@ -188,9 +193,29 @@ int stream_count(void);
 bool is_shared_stream(const struct stream *stream); /* a default stream, which no program has made */
 void spend(void *handle, double seconds); /* move the stream's clock on */
 void spend_launch(void *handle, double seconds, int64_t number); /* the same for a launch, which the host must have issued */
+void issue_one(void);     /* the host has issued a launch */
+double host_clock(void); /* when it can issue the next */
+/* The kind as in cudaMemcpyKind, or FILLED; `waits`: the host waits for it, unless it is on the device. */
+void spend_copy(void *handle, size_t bytes, int kind, bool waits);
+
+/* timeline.c */
+enum span_kind { /* as in `programs/wire.py`; from 0 to 4 the direction of a copy */
+    FILLED = 5, LAUNCHED = 8, RECORDED = 16, WAITED_FOR_EVENT, CALLED_HOST,
+    HOST_WAITED_FOR_EVENT = 32, HOST_WAITED_FOR_STREAM, HOST_WAITED_FOR_DEVICE,
+    CALLED = 48, COUNTED, RANGE_PUSHED = 64, RANGE_POPPED, RANGE_STARTED, RANGE_ENDED, MARKED
+};
+
+/* `number` is that of the launch, the event, the stream waited for, or the name; `bytes` those copied, the calls counted, or the
+ * number of a range that was started; `stream` of what belongs to NVTX its domain; `graph` the number of the graph's launch, else 0. */
+struct span { int64_t kind, stream, number, bytes, graph, call, thread; double start, end; };
+
+void add_span(struct span what);
 void tell_timeline(void); /* what has been on the streams since the last time */
-void begin_graph(void); /* what is spent until `end_graph` belongs to the launch of a graph */
+void tell_counts(void);   /* of all calls, at the end */
+void begin_graph(void);   /* what is spent until `end_graph` belongs to the launch of a graph */
 void end_graph(void);
-void spend_copy(void *handle, size_t bytes, int kind);
+bool in_graph(void);
+void begin_call(void);    /* the program has made a call, which ends with `end_call` */
+void end_call(void);
 
 #endif

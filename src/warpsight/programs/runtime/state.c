@@ -15,8 +15,40 @@ static pid_t owner;
 static __thread int driver_calls; /* the driver's functions call the runtime's, and cudaGetLastError knows nothing of them */
 static __thread bool runtime_called;
 
-void begin_driver_call(void) { driver_calls++; }
-void end_driver_call(void) { driver_calls--; }
+/* The program's own call begins with the first `enter`, and ends with `leave` unless it is held. */
+static __thread int held;
+static __thread bool in_call;
+
+static void finish_call(void)
+{
+    if (in_call && !held) {
+        end_call();
+        in_call = false;
+    }
+}
+
+void hold_call(void) { held++; }
+
+void release_call(void)
+{
+    held--;
+    pthread_mutex_lock(&the_lock);
+    finish_call();
+    pthread_mutex_unlock(&the_lock);
+}
+
+void begin_driver_call(void)
+{
+    driver_calls++;
+    hold_call();
+}
+
+void end_driver_call(void)
+{
+    driver_calls--;
+    release_call();
+}
+
 bool runtime_was_called(void) { return runtime_called; }
 
 error_t_ enter_quietly(void)
@@ -40,7 +72,12 @@ error_t_ enter(void)
         noticed = true;
         return sticky;
     }
-    return connect_emulator();
+    error_t_ status = connect_emulator();
+    if (status == SUCCESS && !in_call) {
+        in_call = true;
+        begin_call();
+    }
+    return status;
 }
 
 error_t_ leave(error_t_ result)
@@ -54,6 +91,7 @@ error_t_ leave(error_t_ result)
             tell_failed(result);
         }
     }
+    finish_call();
     pthread_mutex_unlock(&the_lock);
     return result;
 }

@@ -16,6 +16,8 @@ static uint64_t next_id = 3, next_event = 1;
 /* When the host can issue the next launch: it issues them ahead of the GPU, one after the other, and waits where the program does. */
 static double issue = CLOCK_START;
 
+double host_clock(void) { return issue; }
+
 static double latest(void)
 {
     double time = legacy.clock > per_thread.clock ? legacy.clock : per_thread.clock;
@@ -45,37 +47,6 @@ void spend(void *handle, double seconds)
     else if (!(stream->flags & 1) && legacy.clock > stream->clock)
         stream->clock = legacy.clock;
     stream->clock += seconds;
-}
-
-/* What was on each stream and when, as `programs/wire.py` reads it: launches by their number, copies, events, calls of the host and
- * its waits. `number` is that of the launch, the event or the stream waited for; `graph` that of the graph's launch, else 0. */
-#define TIMELINE 13
-#define MOST_SPANS 512
-enum span_kind { /* from 0 to 4 the direction of a copy */
-    LAUNCHED = 8, RECORDED = 16, WAITED_FOR_EVENT, CALLED_HOST,
-    HOST_WAITED_FOR_EVENT = 32, HOST_WAITED_FOR_STREAM, HOST_WAITED_FOR_DEVICE
-};
-
-static struct span { int64_t kind, stream, number, bytes, graph; double start, end; } spans[MOST_SPANS];
-static int span_count, graph_depth;
-static int64_t graph_launches;
-
-void begin_graph(void) { graph_launches += graph_depth++ == 0; }
-void end_graph(void) { graph_depth--; }
-
-void tell_timeline(void)
-{
-    if (span_count)
-        call_emulator(TIMELINE, spans, (size_t)span_count * sizeof *spans, NULL, 0, NULL, NULL);
-    span_count = 0;
-}
-
-static void add_span(struct span what)
-{
-    what.graph = graph_depth ? graph_launches : 0;
-    spans[span_count++] = what;
-    if (span_count == MOST_SPANS)
-        tell_timeline();
 }
 
 static void occupy(struct stream *stream, double seconds, struct span what)
@@ -110,20 +81,30 @@ static struct stream *issued(void *handle)
     return stream;
 }
 
+/* A launch, or a graph with all of its launches, takes the host as long as it needs to issue one. */
+void issue_one(void) { issue += (double)the_device.values[D_LAUNCH_NS] * 1e-9; }
+
 void spend_launch(void *handle, double seconds, int64_t number)
 {
     occupy(issued(handle), seconds, (struct span){.kind = LAUNCHED, .number = number});
-    issue += (double)the_device.values[D_LAUNCH_NS] * 1e-9;
+    if (!in_graph())
+        issue_one();
 }
 
-/* The host waits for its copies: those of pageable memory are not asynchronous. */
-void spend_copy(void *handle, size_t bytes, int kind)
+/* The host's link carries one copy at a time in each direction, whatever their streams. */
+void spend_copy(void *handle, size_t bytes, int kind, bool waits)
 {
-    bool on_device = kind == 3;
+    static double link_is_free[2];
+    bool on_device = kind == 3 || kind == FILLED;
     struct stream *stream = issued(handle);
-    double a_byte = on_device ? 2.0 / (double)the_device.values[D_BANDWIDTH] : 1.0 / HOST_LINK_BYTES_PER_S;
+    double *free_at = &link_is_free[kind == 2], touched = kind == FILLED ? 1.0 : 2.0; /* a copy reads each byte and writes it */
+    double a_byte = on_device ? touched / (double)the_device.values[D_BANDWIDTH] : 1.0 / HOST_LINK_BYTES_PER_S;
+    if (!on_device && *free_at > stream->clock)
+        stream->clock = *free_at;
     occupy(stream, (double)bytes * a_byte, (struct span){.kind = kind, .bytes = (int64_t)bytes});
     if (!on_device)
+        *free_at = stream->clock;
+    if (!on_device && waits && !in_graph())
         wait_until(stream->clock);
 }
 
