@@ -41,6 +41,7 @@ class Machine(Record):
     l2_cycles: int
     far_cycles: int  # further, of a hit in the other partition of the L2; 0: it has one
     atomic_cycles: int  # between two sectors of atomics that a slice begins
+    merged_reads: int  # of a line that a slice answers together
     channels: int
     slices_per_channel: int
     dram_cycles: int

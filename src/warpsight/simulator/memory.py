@@ -189,7 +189,7 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         "flit_bytes": flit_bytes, "flit_ticks": flit,
         "store_ticks": codes.TICKS * gpu.noc.store_time_cycles, "l2_cycles": l2 - fixed,
         "far_cycles": gpu.l2.far_latency_cycles,
-        "atomic_cycles": gpu.l2.atomic_interval_cycles,
+        "atomic_cycles": gpu.l2.atomic_interval_cycles, "merged_reads": gpu.l2.merged_reads,
     }  # fmt: skip
 
 
@@ -416,6 +416,15 @@ def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     return warps
 
 
+def _merger(tables: _Tables, memory: Memory, merged_reads: int, most: int) -> None:
+    """What the slices know of reads that others may join: at `most` so many are in their queues or wait for memory."""
+    reads = most if merged_reads > 1 else 1
+    geometry = {"mshrs": reads, "targets": merged_reads, "buckets": 1 << (2 * reads - 1).bit_length()}
+    _cache(tables, memory["slices"]["merger"], {"sets": 0, "ways": 0, **geometry})
+    for field, value in geometry.items():
+        memory.root["merger"][field] = value
+
+
 def _slices_and_channels(tables: _Tables, slices: Rows, channels: Rows, machine: Numbers, rooms: dict[str, Numbers]) -> None:
     slices["number"], channels["number"] = np.arange(len(slices)), np.arange(len(channels))
     slices["channel"] = slices["number"] // machine["slices_per_channel"]
@@ -483,6 +492,7 @@ def new_memory(trace: KernelTrace, gpu: GpuSpec, machine: Numbers, code: Code) -
             memory.root[name][field] = value
         lines = _cache(tables, caches, geometry)  # those of the L2 come last
         tables.kept.append(groups)
+    _merger(tables, memory, machine["merged_reads"], sum(rooms["slice"].values()) + gpu.l2.mshrs * gpu.l2.targets)
     _agenda(memory, machine)
     memory.root["free_places"] = machine["sm_count"] * machine["places"]
     memory.root["bad_warp"] = -1
