@@ -22,6 +22,8 @@ class Machine(Record):
     vacant_cycles: int  # from the end of a block to the next in its place
     start_cycles: int  # between two warps of a block
     fetch_width: int
+    barrier_cycles: int  # between two warps that arrive at barriers
+    barrier_latency: int
     address_cycles: int
     access_cycles: int  # from one instruction in the load-store unit to the next, at least
     pass_cycles: int  # of a pass through the banks of shared memory

@@ -56,8 +56,7 @@ Numbers = dict[str, int]
 
 # -- The machine.
 
-WRITE_BACK_CYCLES = 1  # of the data of an access into the registers
-_MOST_TARGETS = 1 << 22
+WRITE_BACK_CYCLES, _MOST_TARGETS = 1, 1 << 22  # of the data of an access into the registers
 
 
 def _check(gpu: GpuSpec, blocks_per_sm: int, warps_per_block: int) -> None:
@@ -113,10 +112,12 @@ def load_store_unit_of(gpu: GpuSpec, level: str) -> Numbers:
     }  # fmt: skip
 
 
-def asynchronous_of(trace: KernelTrace) -> Numbers:
-    """The fields of `state.Machine` that say how many mbarriers a block has, and how many bulk copies an SM can have under way."""
-    bulk = any(instruction.is_bulk for instruction in trace.instructions)
-    return {"phases": max(1, len(barrier_objects(trace))), "copies": _COPIES_UNDER_WAY if bulk else 1}
+def waits_of(trace: KernelTrace, gpu: GpuSpec) -> Numbers:
+    """The fields of `state.Machine` on barriers, a block's mbarriers, and the bulk copies that an SM can have under way."""
+    bulk, timed = any(i.is_bulk for i in trace.instructions), any(i.stall for i in trace.instructions)
+    barriers = (gpu.sm.barrier_interval_cycles, gpu.sm.barrier_latency_cycles) if timed else (0, 0)
+    known = {"phases": max(1, len(barrier_objects(trace))), "copies": _COPIES_UNDER_WAY if bulk else 1}
+    return known | dict(zip(("barrier_cycles", "barrier_latency"), barriers, strict=True))
 
 
 def geometry_of(cache: CacheSpec) -> Numbers:

@@ -222,6 +222,7 @@ class Sm(Record):
     warps: Table[Warp]
     schedulers: Table[Scheduler]
     next_fetch: int
+    barrier_free: int  # when the unit of barriers has taken the latest arrival
     # load-store unit: accesses that wait, asynchronous copies that wait, the requests of the one in hand, and how many are done
     access_queue: Queue
     accesses: Table[Access]
