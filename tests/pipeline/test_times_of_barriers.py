@@ -56,7 +56,7 @@ def test_a_barrier_takes_two_cycles_a_warp_and_thirteen_more(threads: int, measu
 
 
 def test_without_the_keys_a_barrier_takes_no_time_but_the_issue_of_its_warps() -> None:
-    """As in the papers' simulators: 32 warps issue on four schedulers, and the assembler leaves 8 cycles to the next instruction."""
+    """As in the papers' simulators: 32 warps issue on four schedulers, and the assembler leaves 8 cycles to the next one."""
     untimed = "sm.barrier_interval=0cycles", "sm.barrier_latency=0cycles"
     model, simulator = a_barrier("b200", 1024, *untimed)
     assert 8 <= model <= 9 and 8 <= simulator <= 9
