@@ -41,11 +41,9 @@ from warpsight.traces.schema import KernelTrace
 from warpsight.traces.store import save_trace
 
 COMMAND = "python validation/triton_times.py --tutorials FOLDER --write"
-SXM, PCIE, SLOWER = "H100 SXM", "H100 PCIe", "H100 PCIe at 1.395 GHz"
+SXM, PCIE, UNLIMITED = "H100 SXM", "H100 PCIe", "H100 PCIe without limit"
 GPUS: dict[str, tuple[str, tuple[str, ...]]] = {  # the catalogue's name, and what is changed
-    SXM: ("h100-sxm", ()), PCIE: ("h100-pcie", ()),
-    # The clock to which a board of 350 W falls under load: Chips and Cheese 2023 (Nvidia's H100: Funny L2, and Tons of Bandwidth).
-    SLOWER: ("h100-pcie", ("core_clock=1.395GHz", "noc.bandwidth=7142.4GB/s")),
+    SXM: ("h100-sxm", ()), PCIE: ("h100-pcie", ()), UNLIMITED: ("h100-pcie", ("power.limit=0W",)),
 }  # fmt: skip
 
 
@@ -127,7 +125,7 @@ ATTENTION = "06-fused-attention.py"
 _TRITON, _ON_PCIE = "pull request 205 of `facebookexperimental/triton`", "issue 1777 of `Dao-AILab/flash-attention`"
 ATTENTIONS = {  # source and GPU: width of the heads, stages, and by line the length and TFLOPS
     (_ON_PCIE, PCIE): (64, 3, {2: (1024, 230.0), 3: (2048, 233.0), 4: (4096, 239.0)}),
-    (_ON_PCIE, SLOWER): (64, 3, {2: (1024, 230.0), 3: (2048, 233.0), 4: (4096, 239.0)}),
+    (_ON_PCIE, UNLIMITED): (64, 3, {2: (1024, 230.0), 3: (2048, 233.0), 4: (4096, 239.0)}),
     (_TRITON, SXM): (128, 2, {2: (1024, 406.8), 3: (2048, 427.8)}),
     ("issue 141 of `meta-pytorch/tritonbench`", SXM): (128, 2, {2: (8192, 469.1)}),
 }

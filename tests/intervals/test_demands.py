@@ -87,14 +87,14 @@ def test_busiest_unit_is_named() -> None:
 def test_stalls_in_step_are_what_outlasts_the_other_warps() -> None:
     instructions, stalls, port = np.array([10.0, 2.0, 4.0]), np.array([100.0, 20.0, 500.0]), np.array([0.0, 30.0, 16.0])
     # three more warps issue 30, pass the port for 90, and 48 cycles after the first; of the 90 the second stall leaves 70
-    assert stall_in_step(instructions, stalls, port, 4) == (100 - 30) + 0 + (500 - 70)
+    assert stall_in_step(instructions, stalls, port, np.zeros(3), 4) == (100 - 30) + 0 + (500 - 70)
 
 
 def test_warps_in_step_on_schedulers_of_their_own_hide_nothing_from_each_other_but_at_the_port() -> None:
     instructions, stalls, port = np.array([10.0, 2.0, 4.0]), np.array([100.0, 20.0, 500.0]), np.array([0.0, 30.0, 16.0])
     # on four slots all four issue at once; eight take two turns
-    assert stall_in_step(instructions, stalls, port, 4, 4) == 100 + 0 + (500 - 70)
-    assert stall_in_step(instructions, stalls, port, 8, 4) == (100 - 10) + 0 + (500 - 190)
+    assert stall_in_step(instructions, stalls, port, np.zeros(3), 4, 4) == 100 + 0 + (500 - 70)
+    assert stall_in_step(instructions, stalls, port, np.zeros(3), 8, 4) == (100 - 10) + 0 + (500 - 190)
 
 
 def test_lead_of_a_warp_hides_the_wait_for_its_data_also_after_short_stalls() -> None:
@@ -102,7 +102,15 @@ def test_lead_of_a_warp_hides_the_wait_for_its_data_also_after_short_stalls() ->
     instructions, port = np.ones(5), np.array([32.0, 0.0, 0.0, 0.0, 0.0])
     stalls = np.array([2.0, 3.0, 250.0, 100.0, 200.0])
     # fifteen more warps are at the port for 480 cycles, of which the last stall finds 125
-    assert stall_in_step(instructions, stalls, port, 16, 16) == 200 - (480 - 2 - 3 - 250 - 100)
+    assert stall_in_step(instructions, stalls, port, np.zeros(5), 16, 16) == 200 - (480 - 2 - 3 - 250 - 100)
+
+
+def test_at_a_barrier_the_first_of_the_warps_waits_for_the_last_and_loses_its_lead() -> None:
+    """Eight warps on four slots arrive at a barrier, 2 cycles each, that is over 14 cycles after the one that is there last."""
+    instructions, stalls = np.array([5.0, 5.0, 5.0]), np.array([14.0, 14.0, 30.0])
+    port, arrivals = np.array([0.0, 3.0, 0.0]), np.array([2.0, 2.0, 0.0])
+    # the last one is 5 cycles behind, and its turn at the barrier comes after 14; then 21, of the port; then 5 of the lead are new
+    assert stall_in_step(instructions, stalls, port, arrivals, 8, 4) == (14 + 14 - 5) + 14 + (30 - 5)
 
 
 def _imbalance(launched: KernelTrace, work: list[float], sm_count: int, places: int = 1) -> float:

@@ -168,6 +168,11 @@ def test_limit_of_a_gpu_whose_energies_are_not_known_is_refused() -> None:
         load_gpu("mdm-pascal", ["power.limit=200W"])
 
 
-@pytest.mark.parametrize("name", ["mdm-pascal", "gpumech", "rtx3080", "titan-v", "b200", "h100-pcie"])
+@pytest.mark.parametrize("name", ["mdm-pascal", "gpumech", "rtx3080", "titan-v", "b200"])
 def test_gpus_without_published_energies_have_no_limit(name: str) -> None:
     assert load_gpu(name).power.limit_w == 0
+
+
+@pytest.mark.parametrize(("name", "limit"), [("a100", 400), ("h100-pcie", 350), ("h100-sxm", 700), ("h200", 700)])
+def test_limits_are_those_of_the_data_sheets(name: str, limit: float) -> None:
+    assert load_gpu(name).power.limit_w == limit

@@ -103,3 +103,54 @@ def test_is_the_time_in_the_ports_queues_the_miss_s_noc_latency() -> None:
     found = run(build_trace([code], [Warp(((0, 1, 1),), lines)]), gpu(**SLOW)).miss_latency
     assert found["noc_queue"] == pytest.approx(10.5)
     assert (found["mshr"], found["dram_queue"], found["dram"]) == (0, 0, 220)
+
+
+# -- Reads that a slice answers together.
+
+@pytest.mark.parametrize(("most", "found"), [
+    (1, [341, 349, 357, 365]), (2, [341, 341, 349, 349]), (3, [341, 341, 341, 349]), (4, [341] * 4),
+])  # fmt: skip
+def test_does_a_slice_send_the_data_of_reads_that_join_once(most: int, found: list[int]) -> None:
+    """Four SMs load one line in the same cycle. Their requests pass the slice's port 8 cycles apart, long before the data come,
+    which pass it once for every `most` of them, in 8 cycles."""
+    spec = gpu(4, **SLOW, l2={"merged_reads": most})
+    trace = one_load_each([0] * 4)
+    assert sorted(cycles_of(1, trace, spec, warp=sm, sm=sm)[0] for sm in range(4)) == found
+    counts = run(trace, spec).totals()
+    joined = 4 - len({*found})
+    assert (counts["l2_reads"], counts["l2_joins"], counts["l2_read_misses"], counts["l2_read_merges"]) == (4, joined, 1, 3)
+    assert counts["dram_reads"] == 1
+
+
+def test_do_the_data_of_a_read_that_joined_pass_the_port_of_its_sm() -> None:
+    """Both SMs load a line of two slices; each line is sent once, and comes to both SMs as 4 flits, 4 cycles behind the first."""
+    trace = build_trace(
+        ["load.global.4 r0 <- q0\nload.global.4 r1 <- q1\nint r2 <- r0\nint r3 <- r1"], [Warp(((0, 1, 1),), [word(0), word(2)])] * 2
+    )
+    spec = gpu(2, **NARROW, l2={"merged_reads": 2})
+    for sm in range(2):
+        assert [cycles_of(pc, trace, spec, warp=sm, sm=sm) for pc in (2, 3)] == [[1 + MISS], [1 + MISS + 4]]
+    assert run(trace, spec).totals()["l2_joins"] == 2
+
+
+def test_do_reads_that_join_take_no_cycle_of_the_slice_s_tags() -> None:
+    """Fifteen SMs load line 0, and one line 1 of the same slice a cycle later. Its read is the second at the tags or the 16th."""
+    def of_the_other(most: int) -> int:
+        load = "load.global.4 r0 <- q0\nint r1 <- r0"
+        first, other = Warp(((0, 1, 1),), [word(0)]), Warp(((1, 1, 1),), [word(1)])
+        spec = gpu(16, noc=FAST, dram=FAST, l2={"merged_reads": most})
+        return cycles_of(4, build_trace([load, f"int r2 <- r2\n{load}"], [first] * 15 + [other]), spec, warp=15, sm=15)[0]
+
+    assert (of_the_other(16), of_the_other(1)) == (2 + MISS, 2 + MISS + 14)
+
+
+def test_which_reads_join_none() -> None:
+    """None of a sector that the first does not fetch, none whose data has left the slice, and no atomic."""
+    sectors = {"l1": {"sector_bytes": 32}, "l2": {"sector_bytes": 32, "merged_reads": 8}}
+    assert run(build_trace(["load.global.4 r0 <- q0\nint r1 <- r0"], [Warp(((0, 1, 1),), [[32 * k]]) for k in (0, 0, 1)]),
+               gpu(3, **sectors)).totals()["l2_joins"] == 1  # fmt: skip
+    twice = [Warp(((0, 1, 1),), [word(0), word(8)]), Warp(((0, 1, 1),), [word(8), word(0)])]
+    chain = build_trace(["load.global.4 r0 <- q0\nload.global.4 r1 <- r0\nint r2 <- r1"], twice)
+    assert run(chain, gpu(2, l2={"merged_reads": 8})).totals()["l2_joins"] == 0
+    atomic = build_trace(["atomic.global.4 r1 <- r0\nint r0 <- r1"], [Warp(((0, 1, 1),), [word(0)])] * 2)
+    assert run(atomic, gpu(2, l2={"merged_reads": 8})).totals()["l2_joins"] == 0

@@ -43,17 +43,18 @@ Content = int | float | bool | str
 
 _CUDA = "default: CUDA occupancy rules, the same on every GPU of compute capability 5.0 to 9.0"
 _LIKE_SIMULATORS = "default: estimated, as detailed simulators have it"
+_AS_STREAMS = "default: the bandwidth is what streams reach"
 _CALIBRATED = "estimated: calibrated against the cycle-level simulator, see docs/explanation/caches.md"
 _NO_COST = "default: nothing, as detailed simulators have it"
 _NO_ROWS = "default: nothing, as dram.row"
+_UNTIMED = "default: nothing, as in the papers' simulators"
 
 
 @dataclass(frozen=True)
 class SmSpec:
     """One streaming multiprocessor: what limits residency, and how it issues.
 
-    Allocation units follow CUDA's occupancy rules: registers per warp are rounded up to `register_unit`, a block's shared memory to
-    `shared_memory_unit_bytes`.
+    As CUDA's occupancy rules have it, registers of a warp and shared memory of a block are multiples of `*_unit`.
     """
 
     max_warps: Annotated[int, count("warp slots of an SM", RESIDENCY, most=1024)]
@@ -81,7 +82,11 @@ class SmSpec:
         PROFILE, least=0, reason="default: 32 banks of 4 B, a line of 128 B")] = 0
     atomic_lane_cycles: Annotated[int, cycles(
         "of the load-store unit for each further lane of a shared-memory atomic at the same address", PROFILE, least=0, most=1024,
-        reason="default: nothing, as in the papers' simulators")] = 0
+        reason=_UNTIMED)] = 0
+    barrier_interval_cycles: Annotated[int, cycles(
+        "between two warps that arrive at barriers, in machine code", PROFILE, least=0, most=1024, reason=_UNTIMED)] = 0
+    barrier_latency_cycles: Annotated[int, cycles(
+        "from the last arrival at a barrier until its block goes on", PROFILE, least=0, most=1024, reason=_UNTIMED)] = 0
     fetch_width: Annotated[int, count(
         "instructions that a warp's buffer takes at a time, of one warp of the SM a cycle, in the simulator; 0: fetch is no limit",
         SIMULATOR, least=0, most=64, reason="default: no limit")] = 0
@@ -117,8 +122,7 @@ class CacheSpec:
     latency_cycles: Annotated[int, cycles("round trip of a hit seen by the SM, without contention", PROFILE, orders=True)]
     index: Annotated[str, word(
         "set of a line: modulo; xor and fermi fold higher bits in (2^n sets)", CACHES, "modulo", "xor", "fermi")] = "modulo"
-    replacement: Annotated[str, word(
-        "which line leaves a full set: {replacement}", CACHES, "lru", "random")] = "lru"
+    replacement: Annotated[str, word("which line leaves a full set: {replacement}", CACHES, "lru", "random")] = "lru"
     write_policy: Annotated[str, word(
         "when a write goes on: at once, or when its line leaves; only {policy} is modelled", CACHES,
         "write-through", "write-back")] = "write-through"
@@ -203,7 +207,7 @@ class DramSpec:
     bandwidth_bytes_per_s: Annotated[float, bandwidth("peak of all channels together", MODEL, orders=True)]
     efficiency: Annotated[float, share(
         "what a stream of reads reaches of the peak: refresh, activations that nothing hides", MODEL, orders=True,
-        reason="default: the bandwidth is what streams reach")] = field(default=1.0, kw_only=True)
+        reason=_AS_STREAMS)] = field(default=1.0, kw_only=True)
     channels: Annotated[int, count("memory channels", CACHES, most=4096)]
     latency_cycles: Annotated[int, cycles(
         "what an access adds to an L2 hit's round trip, without contention", PROFILE, least=0, orders=True)]
@@ -211,8 +215,7 @@ class DramSpec:
         "accesses that wait at a channel; so many writes go out together, and accesses to a row", CACHES,
         reason=_LIKE_SIMULATORS, most=4096)] = 64
     row_bytes: Annotated[int, size(
-        "bytes of an open row of a bank; 0 B: rows cost nothing", CACHES,
-        reason="default: the bandwidth is what streams reach", least=0)] = 0
+        "bytes of an open row of a bank; 0 B: rows cost nothing", CACHES, reason=_AS_STREAMS, least=0)] = 0
     banks: Annotated[int, count(
         "banks of a channel, each with an open row, in the simulator", SIMULATOR,
         reason="default: JEDEC GDDR5 (JESD212), 16 banks", most=32)] = 16
@@ -223,8 +226,7 @@ class DramSpec:
     row_interval_ns: Annotated[float, time(
         "between two rows that a channel opens, whatever their banks", MODEL, reason=_NO_ROWS)] = 0.0
     turnaround_cycles: Annotated[int, cycles(
-        "idle time of the bus between reads and writes, each way", MODEL, least=0,
-        reason="default: nothing, as in a bandwidth that streams reach")] = 0
+        "idle time of the bus between reads and writes, each way", MODEL, least=0, reason="default: nothing, as in streams")] = 0
 
 
 @dataclass(frozen=True)
@@ -246,8 +248,7 @@ class DispatchSpec:
 class Reference:
     """The GPU that a design is a change of: its timing orders the accesses in the cache simulation, unless the method says `own`.
 
-    `like` is its name in the catalogue or its file, as `like:` of a description says it. `timing` holds its values of the keys that
-    order accesses (`Key.orders`), in base units.
+    `like` is its name in the catalogue or its file. `timing` holds its values of the keys that order accesses (`Key.orders`).
     """
 
     like: str = field(compare=False)
@@ -411,7 +412,6 @@ def shared_latency(gpu: GpuSpec, *, remote: bool) -> int:
 
 # What issues and is done: nothing waits on its result longer than on its issue.
 ISSUE_ONLY = ("branch", "barrier", "control")
-
 
 Product = tuple[str, float]
 """A warp matrix multiply: its kind, an op class, and its work relative to the multiply that the keys of that class are for."""

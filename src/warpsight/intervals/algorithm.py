@@ -110,7 +110,7 @@ class _Registers:
         if self.controlled:
             barriers = [(instruction.write_barrier, RESULT), (instruction.read_barrier, OPERANDS)]
             found = [(barrier, kind) for barrier, kind in barriers if barrier < BARRIERS]
-            found += [(_RIGHT_TO_ISSUE, ISSUE)] if instruction.stall > 1 else []
+            found += [(_RIGHT_TO_ISSUE, ISSUE)] if instruction.stall > 1 or instruction.is_block_barrier else []
         else:  # of an asynchronous product only those that wait for its group may read the results
             asynchronous = instruction.is_async_product and PRODUCTS in self.rows
             found = [(register, RESULT) for register in instruction.destinations if not asynchronous]
@@ -384,7 +384,7 @@ NO_WAITS = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
 
 def path_stats(trace: KernelTrace, walked: Steps, latency: Floats) -> PathStats:
     """Instructions and cycles of every distinct path, walked in full. `latency` float64 [instructions], cycles."""
-    ticks, issues, after = np.zeros(len(trace.paths), np.int64), np.where(walked.ends, TICKS, 0), latency + 1.0
+    ticks, issues, after = np.zeros(len(trace.paths), np.int64), np.where(walked.ends, TICKS, 0), _after(trace, latency)
     for part, paths in pieces(trace.paths):
         measure_paths(
             plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start,
@@ -408,7 +408,7 @@ def path_intervals(
         plain(trace.paths.block[first:last], np.int32), plain(trace.paths.repeat[first:last], np.int32),
         plain(trace.block_start, np.int32), depends.source_offset, depends.sources, depends.destination_offset,
         depends.destinations, depends.registers, depends.shared, depends.groups, TICKS,
-        _ticks(trace, of, depends.kinds, latency + 1.0), depends.kinds,
+        _ticks(trace, of, depends.kinds, _after(trace, latency)), depends.kinds,
         np.array([instruction.waits_at_barrier for instruction in trace.instructions], dtype=np.bool_), *waits,
         plain(columns, np.float64),
     )  # fmt: skip
@@ -422,6 +422,11 @@ def path_intervals(
     return PathIntervals(instructions.astype(np.float64), stalls / TICKS, pc, kind, sums)
 
 
+def _after(trace: KernelTrace, latency: Floats) -> Floats:
+    """From the issue to that of a consumer: a cycle more than the latency (GPUMech, eq. 4), but for barriers."""
+    return np.asarray(latency + [not instruction.is_block_barrier for instruction in trace.instructions])
+
+
 def step_ticks(trace: KernelTrace, walked: Steps, after: Floats) -> Longs:
     """From the issue of each step's instruction to the first cycle in which what waits for its destination can issue, in ticks.
 
@@ -431,8 +436,9 @@ def step_ticks(trace: KernelTrace, walked: Steps, after: Floats) -> Longs:
 
 
 def _ticks(trace: KernelTrace, pc: Ints, kind: Ints, after: Floats) -> Longs:
-    """The same of registers of these kinds that the instructions `pc` write."""
-    stall = np.array([instruction.stall for instruction in trace.instructions], dtype=np.float64)
+    """The same of registers of these kinds that the instructions `pc` write. The result of a barrier is that it is over."""
+    results = [after[i.pc] if i.is_block_barrier else 0.0 for i in trace.instructions]
+    stall = np.maximum(np.array([i.stall for i in trace.instructions], dtype=np.float64), results)
     read = [operand_cycles(i.opcode, i.space, i.access, i.access_bytes) for i in trace.instructions]
     cycles = np.choose(kind, [after[pc], np.array(read, dtype=np.float64)[pc], stall[pc]]) if len(pc) else np.zeros(0)
     return np.round(cycles * TICKS).astype(np.int64)

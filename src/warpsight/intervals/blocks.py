@@ -27,7 +27,7 @@ import numpy.typing as npt
 from warpsight.base.compiled import inlined, kept_until_changed
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import ISSUE, TICKS, Groups, Indices, Ints, Longs, Steps, Waits, arrives, plain
-from warpsight.intervals.demands import BULK_COPIES, LOAD_STORE, StepTimes, step_times
+from warpsight.intervals.demands import BARRIERS, LOAD_STORE, StepTimes, step_times
 from warpsight.intervals.interval_profile import Floats
 from warpsight.traces.schema import BARRIER_RECORD, NO_OBJECT, KernelTrace
 
@@ -467,7 +467,7 @@ def _walk_cluster(
         step = warps.step[warp]
         does = code.does[step]
         # all tensor cores make a part of a product with tensor memory, in the same time
-        of_sm = times.unit[step] <= BULK_COPIES or does == _PRODUCT
+        of_sm = times.unit[step] <= BARRIERS or does == _PRODUCT
         place = block * cluster.schedulers if of_sm else _scheduler(cluster, warp)
         issue = _earliest(code, times, warps, cluster, warp, place)
         if issue > warps.cycle[warp]:  # others may go first
@@ -480,7 +480,7 @@ def _walk_cluster(
         begun = _take(code, times, shared, warps, cluster, warp, place, idle)
         pc = np.int64(code.pc[step])
         if does == _BLOCK:
-            warps.status[warp] = _AT_BARRIER
+            warps.status[warp], warps.cycle[warp] = _AT_BARRIER, max(warps.cycle[warp], begun + times.result[step])
             _open_if_all_are_there(warps, cluster, block)
         elif does in (_ARRIVES, _MEETS):
             _signal(code, warps, cluster, warp, record, issue, pc, does)

@@ -93,13 +93,23 @@ def latency_table(
     return LatencyTable(device + other, device > other, levels, np.maximum(answered, device))
 
 
+def _is_timed_barrier(instruction: StaticInstruction) -> bool:
+    """Whether it is a barrier of the whole block in machine code, the only one whose time is known."""
+    return instruction.is_block_barrier and instruction.stall > 0 and not instruction.waits_for_part
+
+
 def _is_waited_for(instruction: StaticInstruction) -> bool:
     """Whether something can wait for what the access brings: for registers, or for a copy."""
     return instruction.access != STORE and (bool(instruction.destinations) or instruction.is_async_copy or instruction.is_bulk)
 
 
 def _compute_latency(instruction: StaticInstruction, gpu: GpuSpec) -> float:
-    """The latency of the op class: the GPU's, or 0 for an instruction that only issues (it never stalls a consumer, eq. 4)."""
+    """The latency of the op class: the GPU's, or 0 for an instruction that only issues (it never stalls a consumer, eq. 4).
+
+    That of a barrier is the time until a warp that is alone in its block goes on.
+    """
+    if _is_timed_barrier(instruction):
+        return float(gpu.sm.barrier_interval_cycles + gpu.sm.barrier_latency_cycles)
     if instruction.op_class in ISSUE_ONLY and instruction.op_class not in gpu.latency_cycles:
         return 0.0
     named = f'"{instruction.opcode}" ({instruction.file}:{instruction.line})'
@@ -269,7 +279,8 @@ def build_profile(
         ideal = without_conflicts(trace.instructions, misses)
         faster = latency_table(trace.instructions, ideal, gpu, times, remote)
         conflicts = alone.warps - _alone(trace, walked, ideal, faster, times, warps, gpu).warps
-    columns = traffic(trace, misses, times, gpu)
+    barriers = [float(_is_timed_barrier(i)) * gpu.sm.barrier_interval_cycles for i in trace.instructions]
+    columns = np.column_stack([traffic(trace, misses, times, gpu), barriers])
     waits = alone.waits.get(path, NO_WAITS)
     intervals = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, columns, waits)
     header = trace.header
@@ -277,10 +288,10 @@ def build_profile(
     cause = np.where(intervals.pc < 0, _NONE, np.where(_for_memory(intervals, latency), _MEMORY, _COMPUTE)).astype(np.int8)
     # to nine decimals: the rounding errors of a sum of thirds could turn ceil(10.000000000000002) into another batch
     rounded = np.round(intervals.sums, 9)
-    memory_instructions, read_misses, write_misses, dram_reads, dram_writes, port_cycles = np.ascontiguousarray(rounded.T)
+    memory_instructions, read_misses, write_misses, dram_reads, dram_writes, port_cycles, arrivals = np.ascontiguousarray(rounded.T)
     stalled = float(intervals.stall_cycles.sum())
     slots = gpu.sm.schedulers * gpu.sm.issue_width
-    in_step = stall_in_step(intervals.instructions, intervals.stall_cycles, port_cycles, header.warps_per_block, slots)
+    in_step = stall_in_step(intervals.instructions, intervals.stall_cycles, port_cycles, arrivals, header.warps_per_block, slots)
     hidden = 1.0 - in_step / stalled if stalled else 0.0
     return IntervalProfile(
         kernel=header.kernel, warps_per_sm=resident * header.warps_per_block,

@@ -45,7 +45,7 @@ from warpsight.intervals.usage import (
 from warpsight.traces.path_store import pieces, sums_of_paths
 from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace, StaticInstruction, products_are_awaited
 
-LOAD_STORE, BULK_COPIES = 0, 1  # units of an SM; the others are of its schedulers
+LOAD_STORE, BULK_COPIES, BARRIERS = range(3)  # units of an SM; the others are of its schedulers
 
 
 class StepTimes(NamedTuple):
@@ -125,7 +125,7 @@ def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs
     """The unit of each instruction, int64 [instructions], and the cycles for which it occupies the unit; the same of the unit that
     this one is a part of (itself, if of none).
     """
-    names = {"load-store": LOAD_STORE, "bulk copies": BULK_COPIES}
+    names = {"load-store": LOAD_STORE, "bulk copies": BULK_COPIES, "barriers": BARRIERS}
     unit, whole = np.zeros((2, len(trace.instructions)), dtype=np.int64)
     busy, held = np.zeros((2, len(trace.instructions)))
     for instruction in trace.instructions:
@@ -133,6 +133,8 @@ def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs
         if instruction.access:
             busy[pc] = held[pc] = 0.0 if instruction.is_async_copy else port_cycles[pc]
             unit[pc] = whole[pc] = BULK_COPIES if instruction.is_bulk else LOAD_STORE
+        elif instruction.is_block_barrier and instruction.stall > 0:  # in machine code
+            unit[pc], whole[pc], busy[pc], held[pc] = BARRIERS, BARRIERS, *[gpu.sm.barrier_interval_cycles] * 2
         else:
             pipes = occupied(gpu, instruction.op_class, instruction.product)
             (unit[pc], busy[pc]), (whole[pc], held[pc]) = (
@@ -320,25 +322,32 @@ def _pace(
 
 # -- The demands.
 
-def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Floats, warps: int, slots: int = 1) -> float:
+def stall_in_step(
+    instructions: Floats, stall_cycles: Floats, port_cycles: Floats, arrivals: Floats, warps: int, slots: int = 1
+) -> float:
     """Stall cycles that `warps` warps in step do not hide from each other; all arrays [intervals] of one of them.
 
     They issue in turn, `slots` of them a cycle (schedulers x issue width), and pass the only load-store unit of the SM one after
     the other: the last one begins the stall of an interval that much later than the first. What a stall leaves of that lead hides
-    later ones, too: of machine code, an access and the wait for its data are often in different intervals.
+    later ones, too: of machine code, an access and the wait for its data are often in different intervals. `arrivals`: cycles for
+    which a warp occupies the unit for barriers; above 0, it waits there for the last warp, and all go on together.
     """
     later = np.maximum(max(warps / slots - 1.0, 0.0) * instructions, (warps - 1) * port_cycles)
-    return float(_not_hidden(stall_cycles, later))
+    return float(_not_hidden(stall_cycles, later, (warps - 1) * arrivals, arrivals > 0))
 
 
 @jit(cache=True, nogil=True)
-def _not_hidden(stalls: Floats, later: Floats) -> float:
+def _not_hidden(stalls: Floats, later: Floats, in_turn: Floats, ends_lead: npt.NDArray[np.bool_]) -> float:
     """Cycles of the stalls, in their order, beyond what is left of the lead that the first of the warps has gained."""
     lead, left = 0.0, 0.0
     for k in range(len(stalls)):
         lead = max(lead, later[k])
-        left += max(stalls[k] - lead, 0.0)
-        lead = max(lead - stalls[k], 0.0)
+        if ends_lead[k]:
+            left += stalls[k] + max(in_turn[k] - lead, 0.0)
+            lead = 0.0
+        else:
+            left += max(stalls[k] - lead, 0.0)
+            lead = max(lead - stalls[k], 0.0)
     return left
 
 
@@ -353,8 +362,7 @@ def demands_of(
     float64 [paths]: by how much each path alone is longer due to bank conflicts. `block_cycles`: of a block alone, where warps wait
     for each other. `unanswered` float64 [paths]: from the end of a warp alone until its accesses are answered; None: not known.
     """
-    count = trace.header.warps
-    atomic = atomics(trace.instructions)
+    count, atomic = trace.header.warps, atomics(trace.instructions)
     store = np.array([instruction.access == STORE for instruction in trace.instructions], dtype=np.bool_)
     barrier = np.array([instruction.op_class == "barrier" for instruction in trace.instructions], dtype=np.bool_)
     # an L1 miss fetches whole sectors of the L1, as many of a line as its requests touch on average

@@ -80,6 +80,7 @@ def _reply(state: State, part: Slice, packet: Packet, sectors: int, now: int, fa
     reply = part.replies[end_of(part.outbox)]
     reply.sm, reply.kind, reply.handle = packet.sm, packet.kind, packet.handle
     reply.noc_wait, reply.dram_wait, reply.source, reply.far_cycles = packet.noc_wait, 0, codes.FROM_L2, far_cycles
+    reply.flight = packet.flight
     push_reply(state, part, reply, sectors, now)
 
 
@@ -89,6 +90,7 @@ def _reply_to_target(state: State, part: Slice, target: Target, dram_wait: int, 
     reply = part.replies[end_of(part.outbox)]
     reply.sm, reply.kind, reply.handle = target.sm, target.kind, target.handle
     reply.noc_wait, reply.dram_wait, reply.source, reply.far_cycles = target.noc_wait, dram_wait, codes.FROM_DRAM, 0
+    reply.flight = target.flight
     push_reply(state, part, reply, target.sectors, now)
 
 
@@ -155,6 +157,7 @@ def _miss(state: State, part: Slice, packet: Packet, needed: int, first: int, wa
     _follow_copies(state, part, packet, line, needed)
     target = add_target(cache, mshr, packet.handle)
     target.sm, target.kind, target.sectors, target.noc_wait = packet.sm, packet.kind, set_bits(packet.mask), packet.noc_wait
+    target.flight = packet.flight
     if packet.kind == codes.WRITE:
         line.valid |= packet.mask
         target.sm = -1  # is answered at once

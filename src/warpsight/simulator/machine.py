@@ -22,6 +22,8 @@ class Machine(Record):
     vacant_cycles: int  # from the end of a block to the next in its place
     start_cycles: int  # between two warps of a block
     fetch_width: int
+    barrier_cycles: int  # between two warps that arrive at barriers
+    barrier_latency: int
     address_cycles: int
     access_cycles: int  # from one instruction in the load-store unit to the next, at least
     pass_cycles: int  # of a pass through the banks of shared memory
@@ -41,6 +43,7 @@ class Machine(Record):
     l2_cycles: int
     far_cycles: int  # further, of a hit in the other partition of the L2; 0: it has one
     atomic_cycles: int  # between two sectors of atomics that a slice begins
+    merged_reads: int  # of a line that a slice answers together
     channels: int
     slices_per_channel: int
     dram_cycles: int

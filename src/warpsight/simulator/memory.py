@@ -56,8 +56,7 @@ Numbers = dict[str, int]
 
 # -- The machine.
 
-WRITE_BACK_CYCLES = 1  # of the data of an access into the registers
-_MOST_TARGETS = 1 << 22
+WRITE_BACK_CYCLES, _MOST_TARGETS = 1, 1 << 22  # of the data of an access into the registers
 
 
 def _check(gpu: GpuSpec, blocks_per_sm: int, warps_per_block: int) -> None:
@@ -113,10 +112,12 @@ def load_store_unit_of(gpu: GpuSpec, level: str) -> Numbers:
     }  # fmt: skip
 
 
-def asynchronous_of(trace: KernelTrace) -> Numbers:
-    """The fields of `state.Machine` that say how many mbarriers a block has, and how many bulk copies an SM can have under way."""
-    bulk = any(instruction.is_bulk for instruction in trace.instructions)
-    return {"phases": max(1, len(barrier_objects(trace))), "copies": _COPIES_UNDER_WAY if bulk else 1}
+def waits_of(trace: KernelTrace, gpu: GpuSpec) -> Numbers:
+    """The fields of `state.Machine` on barriers, a block's mbarriers, and the bulk copies that an SM can have under way."""
+    bulk, timed = any(i.is_bulk for i in trace.instructions), any(i.stall for i in trace.instructions)
+    barriers = (gpu.sm.barrier_interval_cycles, gpu.sm.barrier_latency_cycles) if timed else (0, 0)
+    known = {"phases": max(1, len(barrier_objects(trace))), "copies": _COPIES_UNDER_WAY if bulk else 1}
+    return known | dict(zip(("barrier_cycles", "barrier_latency"), barriers, strict=True))
 
 
 def geometry_of(cache: CacheSpec) -> Numbers:
@@ -189,7 +190,7 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         "flit_bytes": flit_bytes, "flit_ticks": flit,
         "store_ticks": codes.TICKS * gpu.noc.store_time_cycles, "l2_cycles": l2 - fixed,
         "far_cycles": gpu.l2.far_latency_cycles,
-        "atomic_cycles": gpu.l2.atomic_interval_cycles,
+        "atomic_cycles": gpu.l2.atomic_interval_cycles, "merged_reads": gpu.l2.merged_reads,
     }  # fmt: skip
 
 
@@ -416,6 +417,15 @@ def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     return warps
 
 
+def _merger(tables: _Tables, memory: Memory, merged_reads: int, most: int) -> None:
+    """What the slices know of reads that others may join: at `most` so many are in their queues or wait for memory."""
+    reads = most if merged_reads > 1 else 1
+    geometry = {"mshrs": reads, "targets": merged_reads, "buckets": 1 << (2 * reads - 1).bit_length()}
+    _cache(tables, memory["slices"]["merger"], {"sets": 0, "ways": 0, **geometry})
+    for field, value in geometry.items():
+        memory.root["merger"][field] = value
+
+
 def _slices_and_channels(tables: _Tables, slices: Rows, channels: Rows, machine: Numbers, rooms: dict[str, Numbers]) -> None:
     slices["number"], channels["number"] = np.arange(len(slices)), np.arange(len(channels))
     slices["channel"] = slices["number"] // machine["slices_per_channel"]
@@ -483,6 +493,7 @@ def new_memory(trace: KernelTrace, gpu: GpuSpec, machine: Numbers, code: Code) -
             memory.root[name][field] = value
         lines = _cache(tables, caches, geometry)  # those of the L2 come last
         tables.kept.append(groups)
+    _merger(tables, memory, machine["merged_reads"], sum(rooms["slice"].values()) + gpu.l2.mshrs * gpu.l2.targets)
     _agenda(memory, machine)
     memory.root["free_places"] = machine["sm_count"] * machine["places"]
     memory.root["bad_warp"] = -1

@@ -21,7 +21,7 @@ from warpsight.caches.exact.between import lines_left
 from warpsight.gpu.occupancy import resident_clusters
 from warpsight.gpu.spec import GpuSpec
 from warpsight.simulator.engine import BAD_TRACE, DONE, NEED_BLOCK, STUCK, TOO_LONG, run
-from warpsight.simulator.memory import LaunchMemory, asynchronous_of, code_of, load_store_unit_of, machine_of, new_memory
+from warpsight.simulator.memory import LaunchMemory, code_of, load_store_unit_of, machine_of, new_memory, waits_of
 from warpsight.simulator.state import Counters, CpiStack, Issue
 from warpsight.simulator.structures import Line
 from warpsight.traces.events import most_sectors
@@ -154,7 +154,7 @@ def simulate_launch(
     code = code_of(trace, gpu)
     machine |= {"registers": code.registers, "loads": code.loads, "groups": code.groups, "units": code.units}
     machine |= {"max_cycles": max_cycles, **load_store_unit_of(gpu, header.level)}
-    machine |= asynchronous_of(trace)
+    machine |= waits_of(trace, gpu)
     resident_clusters(gpu, blocks_per_sm, header.cluster_blocks)  # else no block would ever start
     machine["most_requests"] = most_sectors(trace) + 1
     machine |= {"cluster_blocks": header.cluster_blocks, "gpcs": max(1, gpu.gpc_count), "in_order": header.starts_in_order}

@@ -190,6 +190,7 @@ class Packet(Record):
     since: int  # when it came to the SM's port
     time: int  # when it is at the slice's tags
     noc_wait: int
+    flight: int  # of a read that others may join: its number in the slice's `merger`; else -1
 
 
 class Reply(Record):
@@ -205,6 +206,8 @@ class Reply(Record):
     dram_wait: int
     source: int
     far_cycles: int  # further cycles of its way from the other partition
+    flight: int  # as in `Packet`
+    joined: bool  # it goes to a read that joined another one, with whose data it passes the slice's port
 
 
 class Sm(Record):
@@ -219,6 +222,7 @@ class Sm(Record):
     warps: Table[Warp]
     schedulers: Table[Scheduler]
     next_fetch: int
+    barrier_free: int  # when the unit of barriers has taken the latest arrival
     # load-store unit: accesses that wait, asynchronous copies that wait, the requests of the one in hand, and how many are done
     access_queue: Queue
     accesses: Table[Access]
@@ -279,6 +283,7 @@ class Slice(Record):
     others_waiting: int
     others_granted: int
     turn: int
+    merger: Cache  # without lines: an `Mshr` for each read that is not answered yet, whose requests are those that joined it
     cache: Cache
     busy_until: int
     blocked: bool
@@ -350,6 +355,7 @@ class State(Record):
     machine: Machine
     l1: Geometry
     l2: Geometry
+    merger: Geometry
     # the launch
     now: int
     next_block: int

@@ -81,7 +81,9 @@ class Mshr(Record):
 
 
 class Target(Record):
-    """A request that waits for a line. An L1 uses `since`, `merged` and `pc`; an L2 slice `sm`, `kind`, `sectors`, `noc_wait`."""
+    """A request that waits for a line. An L1 uses `since`, `merged` and `pc`; an L2 slice `sm`, `kind`, `sectors`, `noc_wait` and
+    `flight`.
+    """
 
     since: int  # when it would have reached the tags without a queue; if merged, when it was merged
     next: Int32
@@ -89,6 +91,7 @@ class Target(Record):
     pc: Int32
     sm: Int32
     noc_wait: Int32
+    flight: Int32  # as in `Packet`
     sectors: UInt8
     kind: UInt8
     merged: bool

@@ -179,18 +179,18 @@ def fetch(state: State, sm: Sm, warp: Warp, from_cycle: int) -> None:
 @inlined
 def _open_barrier(state: State, sm: Sm, number: int, now: int) -> None:
     """Let all warps of the block at place `number` that wait at its barrier continue."""
-    sm.places[number].at_barrier = 0
+    sm.places[number].at_barrier, over = 0, sm.barrier_free + state.machine.barrier_latency
     first = number * state.machine.warps_per_block
     for slot in range(first, first + state.machine.warps_per_block):
         warp = sm.warps[slot]
         if warp.id >= 0 and warp.state == codes.AT_BARRIER and warp.awaited < 0:
-            schedule(state, sm, warp, now + 1, now, codes.CAUSE_BARRIER)
+            schedule(state, sm, warp, max(now + 1, over), now, codes.CAUSE_BARRIER)
 
 
 @compiled
 def arrive_at_barrier(state: State, sm: Sm, warp: Warp, now: int) -> None:
     """The warp has issued a barrier: it waits until all warps of its block that have not ended have arrived."""
-    place = sm.places[warp.place]
+    place, sm.barrier_free = sm.places[warp.place], max(sm.barrier_free, now) + state.machine.barrier_cycles
     warp.state, warp.awaited = codes.AT_BARRIER, -1
     place.at_barrier += 1
     if place.at_barrier == place.live:

@@ -1,0 +1,72 @@
+"""Does a barrier take a block's warps one after the other, and as long as measured? Cycles by hand, in model and simulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warpsight
+from warpsight.gpu.loader import load_gpu
+
+pytestmark = pytest.mark.unit
+
+BARRIERS, ROUNDS = 64, (2, 6)
+INTERVAL, LATENCY = 2, 13
+
+TEXT = """.version 8.6
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 rounds)
+{{
+    .reg .b32 %r, %n; .reg .b64 %q; .reg .pred %p; .shared .b32 word[1];
+    ld.param.u32 %r, [rounds]; mov.u32 %n, 0;
+next: .pragma "nounroll";
+    {barriers}
+    sub.u32 %r, %r, 1; setp.ne.u32 %p, %r, 0; @%p bra next;
+    ld.param.u64 %q, [out]; st.global.u32 [%q], %n;
+    ret;
+}}
+"""
+COPY = "cp.async.ca.shared.global [word], [%q], 4;"  # walks the block as a whole, with its barriers
+
+
+def a_barrier(gpu: str, threads: int, *changes: str, walked: bool = False) -> list[float]:
+    """Cycles of one barrier of many, by the model and by the simulator; `changes` of the description."""
+    text = TEXT.format(barriers="\n".join(["bar.sync 0;"] * BARRIERS))
+    if walked:
+        text = text.replace("    ret;", f"    {COPY}\n    ret;")
+    out = np.zeros(1, np.uint32)
+    traces = [warpsight.trace(text, "k", grid=1, block=threads, args=[out, n], gpu=gpu, level="sass") for n in ROUNDS]
+    assert all("BAR.SYNC" in " ".join(i.opcode for i in trace.instructions) for trace in traces)
+    return [
+        (many - few) / (ROUNDS[1] - ROUNDS[0]) / BARRIERS
+        for few, many in ([run(trace, gpu=gpu, overrides=changes).cycles for trace in traces]
+                          for run in (warpsight.predict, warpsight.simulate))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("walked", [False, True])
+@pytest.mark.parametrize(("threads", "measured"), [(32, 14.6), (256, 28), (512, 45), (1024, 77)])
+def test_a_barrier_takes_two_cycles_a_warp_and_thirteen_more(threads: int, measured: float, walked: bool) -> None:
+    """All warps go on together, arrive one after the other, and go on again. `measured` on a B300 (QuickRunCUDA)."""
+    by_hand = INTERVAL * threads / 32 + LATENCY
+    assert by_hand == pytest.approx(measured, abs=1)
+    for found in a_barrier("b200", threads, walked=walked):
+        assert by_hand <= found <= by_hand + 1  # counting and branching of a round are a part of a cycle for each barrier
+
+
+def test_without_the_keys_a_barrier_takes_no_time_but_the_issue_of_its_warps() -> None:
+    """As in the papers' simulators: 32 warps issue on four schedulers, and the assembler leaves 8 cycles to the next one."""
+    untimed = "sm.barrier_interval=0cycles", "sm.barrier_latency=0cycles"
+    model, simulator = a_barrier("b200", 1024, *untimed)
+    assert 8 <= model <= 9 and 8 <= simulator <= 9
+
+
+def test_which_gpus_have_timed_barriers() -> None:
+    """Those of compute capability 7.0 and later, of which a source has the rate."""
+    for name in ("v100", "titan-v", "t4", "a100", "rtx3080", "rtx4070", "h100-sxm", "b200", "rtx5090"):
+        sm = load_gpu(name).sm
+        assert (sm.barrier_interval_cycles, sm.barrier_latency_cycles) == (INTERVAL, LATENCY), name
+    for name in ("gpumech", "mdm-pascal", "gtx280", "gtx1080"):
+        sm = load_gpu(name).sm
+        assert (sm.barrier_interval_cycles, sm.barrier_latency_cycles) == (0, 0), name
