@@ -368,7 +368,8 @@ def _multiply(request: Any) -> Any:
     fits &= not sparse or (rows == (256 if request[PEER] else 128) and form & 3 == 0)
     fits &= into == _INTO_S32 if kind == I8 else into == _INTO_F32 if kind == TF32 else into in (_INTO_F16, _INTO_F32)
     a_across, b_across = form >> 15 & 1, form >> 16 & 1
-    fits &= not (a_across and (types.BITS[a_type] < 8 or request[LEFT_INSIDE])) and not (b_across and types.BITS[b_type] < 8)
+    packed = kind in (MXF4, MXF4NVF4)
+    fits &= not (a_across and (packed or request[LEFT_INSIDE])) and not (b_across and packed)
     fits &= kind in (F16, TF32) or request[HALVINGS] == 0
     if kind == F16:
         fits &= a_type == b_type and (into == _INTO_F32 or a_type == types.F16)
@@ -378,7 +379,6 @@ def _multiply(request: Any) -> Any:
     seen[0] = form + 1 if seen[0] in (0, form + 1) else -1
     depth = _DEPTHS[kind]
     a, b = np.empty((rows, depth), np.int64), np.empty((columns, 2 * depth if sparse else depth), np.int64)
-    packed = kind in (MXF4, MXF4NVF4)
     if request[LEFT_INSIDE]:
         if types.BITS[a_type] < 8:
             return _fail(request, _BAD_FORM, form)
