@@ -5,8 +5,8 @@
 
 The folder is a checkout of https://github.com/triton-lang/triton of the version that is installed (`pip install 'warpsight[triton]'
 torch pytest scipy expecttest`); nothing of it is changed and nothing is downloaded. Of each file `--count` cases are run, chosen
-by a fixed seed (`--seed` for a further sample), or all with `--count 0`; with `--each N` at most N cases of one test function, so that
-few cases reach many features. `--write` puts the table into `validation/triton.md`; with
+by a fixed seed (`--seed` for a further sample), or all with `--count 0`; with `--each N` at most N cases of one test function, so
+that few cases reach many features. `--write` puts the table into `validation/triton.md`; with
 `--add` it keeps the rows of that page that were not run again. Rows of a checkout of another version than the one installed, or of
 another seed, say so. A case that ends the process, or takes more than `--seconds` of CPU time, counts as failed, and the rest go
 on.

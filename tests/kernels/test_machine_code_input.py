@@ -103,7 +103,9 @@ KEPT = """.version 8.7
 """
 
 
-@pytest.mark.parametrize(("target", "gpu", "half"), [(75, "rtx2060", 0), (90, "h100-sxm", 1), (100, "b200", 0), (120, "rtx5090", 1)])
+@pytest.mark.parametrize(
+    ("target", "gpu", "half"), [(75, "rtx2060", 0), (90, "h100-sxm", 1), (100, "b200", 0), (120, "rtx5090", 1)]
+)
 def test_return_address_that_code_moves_by_hand_holds_a_word_of_each_lane(target: int, gpu: str, half: int, tmp_path: Path) -> None:
     """The two operations between load and store become `RPCMOV.32 Rpc.LO, R` and back (or `.HI`), as nvdisasm reads them."""
     code = bytearray(assemble(KEPT.format(target=target), "kept.ptx", parse_architecture(str(target))))
