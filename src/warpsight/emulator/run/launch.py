@@ -26,19 +26,12 @@ from warpsight.emulator.ptx.system import needs_workspace
 from warpsight.emulator.ptx.tensor_memory import product_shapes
 from warpsight.emulator.run.buffers import MAX_BUFFER_BYTES
 from warpsight.emulator.run.externals import Externals, show_printed, uses_heap
-from warpsight.emulator.run.faults import (
-    FaultScene,
-    describe_deadlock,
-    describe_fault,
-    find_waiting,
-    finding_of_fault,
-    findings,
-    limit_error,
-)
+from warpsight.emulator.run.faults import FaultScene, describe_deadlock, describe_fault, find_waiting, finding_of_fault, limit_error
 from warpsight.emulator.run.independence import address_sources
 from warpsight.emulator.run.memory import DeviceMemory, Memory
 from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, Marks, why_in_order
 from warpsight.emulator.run.polls import Polls
+from warpsight.emulator.run.race_findings import findings
 from warpsight.emulator.run.static import static_instructions
 from warpsight.emulator.run.sync_findings import is_about_meeting, sync_findings
 from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, band_of, empty_streams

@@ -1,8 +1,8 @@
 """Atomic operations of machine code: `ATOM`, `ATOMG`, `ATOMS`, `RED`, `REDG`. The bodies are those of `ptx/atomics.py`.
 
-`CAST` is a compare-and-swap that says whether it took place, 1 or 0 in place of the old value, or from sm_100 on in a predicate alone.
-Devices do some operations on generic addresses only where these lie in device memory, and say so in a predicate before the result; here
-all are done wherever they lie.
+`CAST` is a compare-and-swap that says whether it took place, 1 or 0 in place of the old value, or from sm_100 on in a predicate
+alone. Devices do some operations on generic addresses only where these lie in device memory, and say so in a predicate before the
+result; here all are done wherever they lie.
 """
 
 from __future__ import annotations
