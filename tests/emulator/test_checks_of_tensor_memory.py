@@ -15,6 +15,7 @@ from warpsight.emulator.run.launch import emulate, prepare_kernel
 from warpsight.kernels.launch import RunOptions
 from warpsight.kernels.launch_check import make_launch
 from warpsight.kernels.sources import load_source
+from warpsight.kernels.toolkit import Architecture
 
 pytestmark = pytest.mark.unit
 
@@ -26,14 +27,15 @@ STORES = """mov.b32 %d0, 1; mov.b32 %d1, 2; add.u32 %r9, %base, %r7;
 WAITED = "tcgen05.wait::st.sync.aligned;"
 
 
-def found(body: str, change: tuple[str, str] = ("", "")) -> list[Finding]:
-    """What racecheck finds in the kernel with `body`; `change` replaces a part of its text."""
+def found(body: str, change: tuple[str, str] = ("", ""), *, native: bool = False) -> list[Finding]:
+    """What racecheck finds in the kernel with `body`; `change` replaces a part of its text. `native`: in its machine code."""
     image = np.zeros(100 * 1024, np.uint8)
     fill(image, PRODUCT.right, np.ones((16, 16), np.uint64) * 0x3C00, "f16")
     text = kernel(body)
     assert change[0] in text
     source, checks = load_source(text.replace(*change), name="tensor.ptx"), frozenset({RACECHECK})
-    prepared, findings = prepare_kernel(source, "k", checks=checks), []
+    architecture = Architecture(100, "a") if native else None
+    prepared, findings = prepare_kernel(source, "k", architecture=architecture, checks=checks), []
     arguments = [image, np.zeros((128, 16), np.uint32)]
     with contextlib.suppress(LaunchFault):
         emulate(
@@ -87,3 +89,10 @@ def test_operand_that_other_threads_write_is_waited_for_at_a_barrier() -> None:
     assert all("without a fence of the proxy" in f.message and "fence.proxy.async" in f.remedy for f in findings)
     unordered = f"mov.u32 %r9, memory; mad.lo.u32 %r9, %i, 4, %r9; st.shared.b32 [%r9], %i; fence.proxy.async.shared::cta;{body}"
     assert any("nothing that orders the two" in f.message for f in found(unordered))
+
+
+def test_machine_code_has_the_same_hazards_of_products() -> None:
+    assert found(f"{PRODUCT.text()}{WAIT}{INTO_A}{stored(16)}", native=True) == []
+    early = found(f"{PRODUCT.text()}{INTO_A}{WAIT}{stored(16)}", native=True)
+    assert kinds(early) == {("write-after-read", "shared")} and all("tcgen05.commit" in f.remedy for f in early)
+    assert kinds(found(f"{PRODUCT.text()}{AFTER}{stored(16)}", native=True)) == {("read-after-write", "tensor")}
