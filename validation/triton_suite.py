@@ -5,9 +5,11 @@
 
 The folder is a checkout of https://github.com/triton-lang/triton of the version that is installed (`pip install 'warpsight[triton]'
 torch pytest scipy expecttest`); nothing of it is changed and nothing is downloaded. Of each file `--count` cases are run, chosen
-by a fixed seed (`--seed` for a further sample), or all with `--count 0`. `--write` puts the table into `validation/triton.md`; with
+by a fixed seed (`--seed` for a further sample), or all with `--count 0`; with `--each N` at most N cases of one test function, so
+that few cases reach many features. `--write` puts the table into `validation/triton.md`; with
 `--add` it keeps the rows of that page that were not run again. Rows of a checkout of another version than the one installed, or of
-another seed, say so. A case that ends the process counts as failed, and the rest go on.
+another seed, say so. A case that ends the process, or takes more than `--seconds` of CPU time, counts as failed, and the rest go
+on.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,9 +40,11 @@ from warpsight.programs.session import Observer
 
 triton = importlib.import_module("triton")  # before pytest finds the one in the checkout, which is not built
 PAGE, SETTINGS, SEED = Path(__file__).with_name("triton.md"), "WARPSIGHT_TRITON_SUITE", 21
-FILES = ("test_core.py", "test_annotations.py", "test_block_pointer.py", "test_conversions.py", "test_decorator.py",
+UNIT, GLUON = "unit/language", "gluon"
+FILES = {UNIT: ("test_core.py", "test_annotations.py", "test_block_pointer.py", "test_conversions.py", "test_decorator.py",
          "test_libdevice.py", "test_matmul.py", "test_pipeliner.py", "test_random.py", "test_standard.py",
-         "test_tensor_descriptor.py", "test_tuple.py", "test_warp_specialization.py")  # fmt: skip
+         "test_tensor_descriptor.py", "test_tuple.py", "test_warp_specialization.py", "test_clc.py", "test_mxfp.py"),
+         GLUON: ("test_core.py", "test_lowerings.py")}  # fmt: skip
 MOST_INSTRUCTIONS = 20_000_000
 PASSED, FAILED, REFUSED, SKIPPED = "passed", "failed", "refused", "skipped"
 _REFUSALS = ("UnsupportedError", "LimitError")
@@ -51,7 +56,7 @@ sample was run, drawn with a fixed seed; the table gives its size, and files tha
 slightly beyond a tensor do not end a test, as on a GPU. "Refused" means that Warpsight reports that it does not model what the
 kernel needs, or that the launch exceeds {limit:,} warp instructions; "failed" that something else went wrong; "skipped" that
 the test itself says that it does not apply to this GPU. Triton {version}. Rows "of" another version use that version's test files,
-run with Triton {version}; "seed" marks an additional sample with that seed.
+run with Triton {version}; "seed" marks an additional sample with that seed, "each N" one with at most N cases of a test function.
 
 """
 
@@ -85,11 +90,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The sample, without what has run already."""
     settings = _settings()
     chosen = sorted(items, key=lambda item: item.nodeid)
-    if settings["count"]:
+    if settings["count"] or settings["each"]:
         random.Random(settings["seed"]).shuffle(chosen)
+    if settings["each"]:
+        seen: collections.Counter[str] = collections.Counter()
+        of_functions, chosen = chosen, []
+        for item in of_functions:
+            function = item.nodeid.partition("[")[0]
+            seen[function] += 1
+            if seen[function] <= settings["each"]:
+                chosen.append(item)
+    if settings["count"]:
         chosen = chosen[: settings["count"]]
     done = {row["test"] for row in _rows(Path(settings["log"]))}
     items[:] = [item for item in chosen if item.nodeid not in done]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """One test, which an interrupt ends where it takes too long."""
+    seconds = _settings()["seconds"]
+
+    def stop(*_: object) -> None:
+        pytest.fail(f"stopped after {seconds} s of CPU time", pytrace=False)
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
@@ -109,7 +140,7 @@ def _outcome(report: pytest.TestReport) -> tuple[str, str]:
     if report.outcome == PASSED:
         return PASSED, ""
     text = report.longreprtext
-    said = [line[2:].strip() for line in text.splitlines() if line.startswith("E ")]
+    said = [line[2:].strip() for line in text.splitlines() if line.startswith("E ")] or text.splitlines()[-1:]
     message = next((line for line in said if re.match(r"[\w.]*(Error|Exception|Fault|Resources)\b", line)), said[0] if said else "")
     return REFUSED if any(name in message for name in _REFUSALS) else FAILED, message
 
@@ -127,11 +158,11 @@ def _rows(log: Path) -> list[dict[str, str]]:
     return list({row["test"]: row for row in rows}.values())
 
 
-def run_file(file: Path, gpu: str, level: str, count: int, seed: int) -> list[dict[str, str]]:
+def run_file(file: Path, gpu: str, level: str, sample: dict[str, int]) -> list[dict[str, str]]:
     """The outcomes of the tests of one file: as many processes as it takes."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        settings = {"gpu": gpu, "level": level, "count": count, "seed": seed, "log": str(log)}
+        settings = {"gpu": gpu, "level": level, **sample, "log": str(log)}
         paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, SETTINGS: json.dumps(settings), "PYTHONPATH": os.pathsep.join(paths)}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "triton_suite", "-p", "no:cacheprovider", "--tb=short", str(file)]
@@ -171,12 +202,12 @@ def _rows_of(page: str, head: str) -> list[str]:
     return lines[start:end]
 
 
-def label(folder: Path, seed: int) -> str:
-    """What a row says behind the file's name: another version of its checkout, another seed."""
+def label(folder: Path, seed: int, each: int) -> str:
+    """What a row says behind the file's name: another version of its checkout, another seed, few cases of one function."""
     package = (folder / "python" / "triton" / "__init__.py").read_text()
     version = re.search(r"__version__ = '([\d.]+)'", package)
     other = f" of {version[1]}" if version is not None and version[1] != triton.__version__ else ""
-    return other + (f", seed {seed}" if seed != SEED else "")
+    return other + (f", seed {seed}" if seed != SEED else "") + (f", each {each}" if each else "")
 
 
 def table(results: Results, page: str = "") -> str:
@@ -217,25 +248,30 @@ def main() -> int:
     parser.add_argument("--gpu", default="a100", help="names, separated by commas")
     parser.add_argument("--level", default="ptx", help="ptx, sass, or both, separated by a comma")
     parser.add_argument("--count", type=int, default=100, help="cases of each file, 0 for all")
-    parser.add_argument("--only", default="", help="only files whose name matches this regular expression")
+    parser.add_argument("--each", type=int, default=0, help="cases of each test function at most, 0 for any number")
+    parser.add_argument("--seconds", type=float, default=120, help="CPU time after which a case is stopped")
+    parser.add_argument("--only", default="", help="only files whose folder and name match this regular expression")
     parser.add_argument("--log", type=Path, help="keep outcomes in this file, as JSON lines; files that it has are not run again")
     parser.add_argument("--seed", type=int, default=SEED, help="chooses the cases")
     parser.add_argument("--add", action="store_true", help="keep the page's other rows")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     arguments = parser.parse_args()
-    tests = arguments.folder / "python" / "test" / "unit" / "language"
-    files = [tests / name for name in FILES if re.search(arguments.only, name) and (tests / name).is_file()]
+    tests = arguments.folder / "python" / "test"
+    names = [(folder, name) for folder, inside in FILES.items() for name in inside if re.search(arguments.only, f"{folder}/{name}")]
+    files = {name if folder == UNIT else f"{folder}/{name}": tests / folder / name for folder, name in names}
+    files = {name: file for name, file in files.items() if file.is_file()}
     if not files:
         parser.error(f"{tests} has none of the tests")
     results = _kept(arguments.log) if arguments.log is not None else {}
-    behind = label(arguments.folder, arguments.seed)
+    behind = label(arguments.folder, arguments.seed, arguments.each)
+    sample = {name: getattr(arguments, name) for name in ("count", "each", "seed", "seconds")}
     for gpu in arguments.gpu.split(","):
         for level in arguments.level.split(","):
-            for file in files:
-                key = (file.name + behind, gpu, level)
+            for name, file in files.items():
+                key = (name + behind, gpu, level)
                 if key in results:
                     continue
-                results[key] = run_file(file, gpu, level, arguments.count, arguments.seed)
+                results[key] = run_file(file, gpu, level, sample)
                 counts = dict(collections.Counter(row["outcome"] for row in results[key]))
                 print(f"{' '.join(key)}: {counts}", file=sys.stderr, flush=True)
                 if arguments.log is not None:

@@ -65,3 +65,32 @@ def test_access_behind_an_array_that_does_not_fill_its_last_word_is_a_fault() ->
     source = HALF_SUMS.replace("atomicAdd(x + threadIdx.x, __float2half(1.0f))", "x[threadIdx.x] = x[0]")
     with pytest.raises(LaunchFault, match="out of bounds"):
         warpsight.trace(source, "reads", grid=1, block=1, args=[np.zeros(5, np.uint8), 5], gpu="rtx2060")
+
+
+COLLISIONS = """
+extern "C" __global__ void collide(float *out, unsigned long long *wide)
+{
+    __shared__ float sum[4];
+    __shared__ double pair[4];
+    int i = threadIdx.x;
+    if (i < 4)
+        sum[i] = pair[i] = 0;
+    __syncthreads();
+    atomicAdd(sum + i % 3, i + 1.0f);
+    atomicAdd(pair + i % 3, i + 1.0);
+    __syncthreads();
+    if (i < 4) {
+        out[i] = sum[i];
+        wide[i] = (unsigned long long)pair[i];
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("gpu", ["rtx2060", "a100", "h100-sxm", "b200", "rtx5090"])
+def test_lanes_that_add_to_one_word_of_shared_memory_lose_nothing(gpu: str) -> None:
+    """Sums of floats there are loops of `ATOMS.CAST.SPIN`, whose outcome is a register's before sm_100 and a predicate from there on."""
+    out, wide = np.zeros(4, np.float32), np.zeros(4, np.uint64)
+    warpsight.trace(COLLISIONS, "collide", grid=1, block=64, args=[out, wide], gpu=gpu, level="sass")
+    sums = [sum(i + 1 for i in range(64) if i % 3 == k) for k in range(3)]
+    assert out.tolist() == [*sums, 0] and wide.tolist() == [*sums, 0]

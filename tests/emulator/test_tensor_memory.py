@@ -212,10 +212,11 @@ def fill(image: np.ndarray, where: Place, matrix: np.ndarray, kind: str) -> None
         where.fill(image, matrix, kind)
         return
     bits = 4 if kind == "e2m1" else 6
-    for row, start in np.ndindex(len(matrix), matrix.shape[1] // 16):
-        piece = matrix[row, 16 * start : 16 * start + 16]
+    lines = matrix.T if where.across else matrix
+    for line, start in np.ndindex(len(lines), -(-lines.shape[1] // 16)):
+        piece = lines[line, 16 * start : 16 * start + 16]
         joined = sum((int(p) >> 2 & 15 if bits == 4 else int(p) & 63) << bits * k for k, p in enumerate(piece))
-        byte, _ = where.byte(row, 16 * start, 8)
+        byte, _ = where.byte(*((16 * start, line) if where.across else (line, 16 * start)), 8)
         image[byte : byte + 16] = np.frombuffer(joined.to_bytes(16, "little"), np.uint8)
 
 
@@ -269,6 +270,8 @@ PRODUCTS = {
     "tf32": Product("tf32", "tf32", "tf32", columns=32, left=Place(32, stride=256)),
     "e4m3": Product("f8f6f4", "e4m3", "e5m2", columns=32, left=WIDE),
     "e3m2 and e2m1": Product("f8f6f4", "e3m2", "e2m1", columns=32),
+    "e3m2 and e2m1 transposed": Product("f8f6f4", "e3m2", "e2m1", columns=32, left=Place(128, True, 2048, 1024),
+                                       right=Place(128, True, 2048, 1024, BEHIND)),
     "e2m3 and e4m3": Product("f8f6f4", "e2m3", "e4m3", columns=8, rows=64, left=WIDE),
     "e5m2 into f16": Product("f8f6f4", "e5m2", "e4m3", "f16", rows=64, right=Place(128, True, 2048, 1024, BEHIND)),
 }  # fmt: skip
@@ -293,6 +296,8 @@ def test_products_are_summed_as_measured(name: str) -> None:
 
 SCALED = {
     "mxf8f6f4": Product("mxf8f6f4", "e4m3", "e5m2", words=".block_scale", form=1 << 23 | 2 << 29 | 1 << 4),
+    "mxf8f6f4, B across in 4 bits": Product("mxf8f6f4", "e5m2", "e2m1", words=".block_scale", form=1 << 23 | 2 << 29 | 1 << 4,
+                                           columns=32, left=WIDE, right=Place(128, True, 2048, 1024, BEHIND)),
     "mxf4": Product("mxf4", "e2m1x2", "e2m1x2", words=".block_scale.scale_vec::2X", form=1 << 23 | 2 << 29),
     "mxf4nvf4": Product("mxf4nvf4", "e2m1x2", "e2m1x2", words=".block_scale.scale_vec::4X", columns=32),
 }
@@ -302,8 +307,8 @@ SCALED = {
 def test_scales_lie_in_tensor_memory_where_a_copy_has_put_them(name: str) -> None:
     """Row r of 128 bytes x 4: four bytes for each of the rows r, r + 32, r + 64, r + 96."""
     product, rng = SCALED[name], np.random.default_rng(3)
-    parts = {"mxf8f6f4": 1, "mxf4": 2, "mxf4nvf4": 4}[name]
-    kind = "ue4m3" if name == "mxf4nvf4" else "ue8m0"
+    parts = {"mxf8f6f4": 1, "mxf4": 2, "mxf4nvf4": 4}[product.kind]
+    kind = "ue4m3" if product.kind == "mxf4nvf4" else "ue8m0"
     sides = (((128, product.depth), product.a), ((product.depth, product.columns), product.b))
     a, b = (patterns(rng, shape, of, "finite") for shape, of in sides)
     c = patterns(rng, (128, product.columns), "f32", "finite")
@@ -385,6 +390,9 @@ def test_a_pair_of_blocks_makes_one_product(rows: int, level: str) -> None:
         ("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %base, 48;", "tensor memory"),
         ("mov.u64 %a, 0; mov.u32 %r9, 0x8040010; setp.eq.u32 %p, 0, 0;\n"
          "@%one tcgen05.mma.cta_group::1.kind::tf32 [%base], %a, %a, %r9, %p;", "descriptor 0x08040010"),
+        ("mov.u64 %a, 0; mov.u32 %r9, 0x8850480; setp.eq.u32 %p, 0, 0;\n"
+         "@%one tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X [%base], %a, %a, %r9, [%base], [%base], %p;",
+         "descriptor 0x08850480"),
         ("mov.u64 %a, 0x3fff; mov.u32 %r9, 0x8040010; setp.eq.u32 %p, 0, 0;\n"
          "@%one tcgen05.mma.cta_group::1.kind::f16 [%base], %a, %a, %r9, %p;", "shared memory"),
     ],

@@ -109,7 +109,7 @@ def test_float_immediate_has_the_bits_of_the_encoding() -> None:
 def test_unknown_operand_names_its_instruction_and_the_other_level() -> None:
     with pytest.raises(UnsupportedError, match=r"operand .* of EXIT is not recognized") as raised:
         decode_kernel(read_listing(LISTING.replace("EXIT ;  ", "EXIT <?> ;"), "k.ptx"), "k", (), {}, "k.ptx", ("k",))
-    assert raised.value.place == "k.ptx:k+0x50" and "level='ptx'" in str(raised.value.remedy)
+    assert raised.value.place == "k.ptx:k+0x50 (PTX line 13)" and "level='ptx'" in str(raised.value.remedy)
 
 
 def test_control_word_has_stall_cycles_and_barriers() -> None:

@@ -91,6 +91,37 @@ def test_cubin_writes_what_its_ptx_writes(architecture: str, gpu: str, ptx: str,
     assert trace.header.registers_per_thread == read_cubin(file.read_bytes())[trace.header.mangled].registers
 
 
+KEPT = """.version 8.7
+.target sm_{target}
+.address_size 64
+.visible .entry k(.param .u64 out) {{
+    .reg .b32 %r<5>; .reg .b64 %rd<3>;
+    mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 4; ld.param.u64 %rd2, [out]; add.u64 %rd2, %rd2, %rd1;
+    ld.global.u32 %r2, [%rd2]; xor.b32 %r3, %r2, 0x12345678; add.u32 %r4, %r3, 0x7654321; st.global.u32 [%rd2], %r4;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "gpu", "half"), [(75, "rtx2060", 0), (90, "h100-sxm", 1), (100, "b200", 0), (120, "rtx5090", 1)]
+)
+def test_return_address_that_code_moves_by_hand_holds_a_word_of_each_lane(target: int, gpu: str, half: int, tmp_path: Path) -> None:
+    """The two operations between load and store become `RPCMOV.32 Rpc.LO, R` and back (or `.HI`), as nvdisasm reads them."""
+    code = bytearray(assemble(KEPT.format(target=target), "kept.ptx", parse_architecture(str(target))))
+    for constant, opcode in ((0x12345678, 0x352), (0x7654321, 0x353)):
+        at = code.index(constant.to_bytes(4, "little")) - 4
+        low, high = struct.unpack_from("<QQ", code, at)
+        moved = (low >> 24 & 255) << 32 if opcode == 0x352 else low & 255 << 16
+        struct.pack_into("<QQ", code, at, opcode | 7 << 12 | half << 31 | moved, high >> 41 << 41)
+    (tmp_path / "kept.cubin").write_bytes(code)
+    out = np.arange(32, dtype=np.uint32) * 7 + 5
+    trace = warpsight.trace(str(tmp_path / "kept.cubin"), "k", grid=1, block=32, args=[out], gpu=gpu, level="sass")
+    assert out.tolist() == [7 * lane + 5 for lane in range(32)]
+    moves = [row.opcode for row in trace.instructions if row.opcode.startswith("RPCMOV")]
+    assert moves == ["RPCMOV.32"] * 2
+
+
 def test_cubin_without_a_gpu_is_executed_as_what_it_was_assembled_for(path: str) -> None:
     assert results(path, level="sass")[1].header.target == "sm_80"
     assert results(path, level="sass", arch="sm_86")[1].header.target == "sm_80"

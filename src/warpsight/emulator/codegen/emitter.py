@@ -76,7 +76,7 @@ class Emitter(Frame):
         """The error for the current instruction."""
         ins = self.instruction
         assert ins is not None
-        source = f" ({ins.file}:{ins.line})" if ins.file else ""
+        source = f" ({ins.file}:{ins.line})" if ins.file else f" (PTX line {ins.ptx_line})" if ins.native and ins.ptx_line else ""
         what = f'opcode "{ins.text}"{source}: {why}. The results would be wrong, so nothing is run.'
         if ins.native is not None:
             place = f"{self.kernel.path}: {ins.native.section}+{ins.native.address:#x}"

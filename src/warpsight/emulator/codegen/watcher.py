@@ -9,7 +9,9 @@ unless one happens before the other:
   (volatile, relaxed, atomic). Which flag is not looked at: wrong alarms are worse than a missed one (as in iGUARD, Kamath and Basu,
   SOSP 2021). Of locks more is known (`locks.py`).
 
-Bulk copies access memory on their own until they have been waited for (`copy_order.py`).
+Bulk copies, and operations on tensor memory, access memory on their own until they have been waited for (`copy_order.py`). Tensor
+memory has cells for 16 lanes of a column each, as if it were shared memory from TENSOR_ADDRESS on. What products and copies read in
+shared memory must also have been fenced since threads wrote it (`fence.proxy.async`; looked at outside of clusters).
 
 Strong accesses whose scopes cover each other are no hazard (PTX ISA, "Morally strong operations"), nor are writes of a value that
 is there already, unless asked for. Volatile accesses are strong to the PTX ISA, but programs mark data so too, which then needs an
@@ -23,14 +25,16 @@ from __future__ import annotations
 
 from warpsight.base.compiled import jit
 from warpsight.emulator.codegen import copy_order, locks
-from warpsight.emulator.codegen.layout import RANK_SHIFT, Slot
+from warpsight.emulator.codegen.layout import RANK_SHIFT, TENSOR_COLUMNS, TENSOR_LANES, Slot
 from warpsight.emulator.codegen.warp_order import (
     ACQUIRED,
     BLOCKS,
     CLOCK,
     FENCED,
+    KIND_NOW,
     KNOWS,
     MET,
+    TENSOR,
     arrive,
     is_in_cluster,
     lanes_at,
@@ -53,8 +57,9 @@ KIND, PC, LANES, BLOCK, WARP, LANE, ADDRESS, OTHER_PC, OTHER_WARP, OTHER_LANES, 
 ROWS = 1024
 
 # Kinds of hazards, beside those of `Fault`; and by how much more where both accesses are made under one lock, or the other one is a
-# copy that may not be done.
-READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE, UNDER_LOCK, NOT_DONE = 100, 101, 102, 3, 6
+# copy that may not be done; NOT_FENCED: an asynchronous read of what the generic proxy has written without a fence.
+READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE, UNDER_LOCK, NOT_DONE, NOT_FENCED = 100, 101, 102, 3, 6, 109
+TENSOR_ADDRESS, TENSOR_PART = 1 << 19, 16
 
 # And what synccheck finds: at barriers lanes of a warp, then warps, that are not at the same one, or come with another count; lanes
 # outside of their member mask; lanes that meet with other masks, or never come; reads of lanes that give nothing; live objects.
@@ -77,20 +82,21 @@ _LOW, _OFFSET = 0xFFFFFFFF, (1 << RANK_SHIFT) - 1  # the latter of an address in
 
 # What `order` is told. RELEASE: an arrival that may be on an mbarrier of another block of the cluster.
 # COMMIT and GROUPS: bulk groups. WAITED: for an mbarrier object of the block, the operand is its offset and the parity; INITIALISED
-# and ARRIVED: its offset.
+# and ARRIVED: its offset. COMMITTED: products, to an object; LOADED and STORED: loads and stores of tensor memory are done.
 BLOCK_STARTS, BARRIER, ARRIVES, CLUSTER_WAIT, WARP_MEETS, FENCE, BLOCK_FENCE, RELEASE, ACQUIRE = range(9)
-COMMIT, GROUPS, WAITED, INITIALISED, ARRIVED = range(9, 14)
+COMMIT, GROUPS, WAITED, INITIALISED, ARRIVED, COMMITTED, LOADED, STORED, PROXY_FENCE = range(9, 18)
 # What a copy completes on, if not an mbarrier object: its group, or nothing that is known here.
-BY_GROUP, AT_ONCE = -1, -2
+BY_GROUP, AT_ONCE, BY_PRODUCTS, BY_LOADS, BY_STORES = range(-1, -6, -1)
 # What `access` and `copied` are told, in one number. COMPARES: `atom.cas`, `values` are what it compares with; a copy that reduces.
 READS, WRITES, IN_SHARED, COMPARES, COUNT_SHIFT, BYTES_SHIFT = 1, 2, 4, 8, 8, 16
 
 _BLOCK, _WARP, _WARPS = (int(s) for s in (Slot.BLOCK, Slot.WARP, Slot.WARPS_PER_BLOCK))
 
 
-def block_words(warps: int, shared_bytes: int) -> int:
-    """How many words a block of so many warps needs (`copy_order.py`), the cells of its shared memory among them."""
-    return int(copy_order.cells_at(warps)) + CELL_WORDS * (-(-shared_bytes // 4) + 4)
+def block_words(warps: int, shared_bytes: int, tensor: bool) -> int:
+    """How many words a block of so many warps needs (`copy_order.py`), the cells of its memory among them; most are never touched."""
+    bytes_watched = TENSOR_ADDRESS + 4 * TENSOR_COLUMNS * TENSOR_LANES // TENSOR_PART if tensor else shared_bytes
+    return int(copy_order.cells_at(warps)) + CELL_WORDS * (-(-bytes_watched // 4) + 4)
 
 
 @jit()
@@ -164,9 +170,17 @@ def _order_copies(block, warps, warp, mask, what, operand):  # type: ignore[no-u
     if mask == 0:
         return
     if what == COMMIT:
-        copy_order.commit(block, warps, warp)
+        copy_order.commit(block, warps, warp, copy_order.COPIES)
     elif what == GROUPS:
-        copy_order.wait_for_groups(block, warps, warp, operand)
+        copy_order.wait_for_groups(block, warps, warp, copy_order.COPIES, operand)
+    elif what in (LOADED, STORED):
+        kind = copy_order.LOADS if what == LOADED else copy_order.STORES
+        copy_order.commit(block, warps, warp, kind)
+        copy_order.wait_for_groups(block, warps, warp, kind, 0)
+    elif what == COMMITTED:
+        copy_order.commit_products(block, warps, warp, operand & _OFFSET)
+    elif what == PROXY_FENCE:
+        copy_order.fence_proxies(block, warps, warp)
     elif what == WAITED:
         copy_order.wait(block, warps, warp, operand >> 1 & _OFFSET, operand & 1)
     elif what == INITIALISED:
@@ -221,6 +235,9 @@ def _ordered(context, watch, block, lane, stamp, info, owner):  # type: ignore[n
     """
     warps, warp = context[_WARPS], context[_WARP]
     if info & _COPY:
+        own = (stamp >> 32) - watch[FIRST_WARP] - 1 == context[_BLOCK] * warps + warp
+        if own and copy_order.in_one_order(stamp & _LOW, warps, warp, block[KIND_NOW]):
+            return True
         return copy_order.is_done(block, owner, warps, warp, stamp & _LOW)
     clock, number = stamp & _LOW, (stamp >> 32) - watch[FIRST_WARP] - 1
     other = number - context[_BLOCK] * warps
@@ -284,7 +301,8 @@ def _same_value(addresses, values, old, lane, lanes, bounds, size, element, at_o
 @jit()
 def _hazard(context, watch, kind, pc, lane, address, stamp, info):  # type: ignore[no-untyped-def]
     warp = (stamp >> 32) - watch[FIRST_WARP] - 1
-    kind += NOT_DONE if info & _COPY else UNDER_LOCK * _may_swap(context, watch, warp, stamp & _LOW)
+    if kind != NOT_FENCED:
+        kind += NOT_DONE if info & _COPY else UNDER_LOCK * _may_swap(context, watch, warp, stamp & _LOW)
     note_one(context, watch, kind, pc, lane, address, info >> _PC_SHIFT & _PC_MASK, warp, info & _LOW)
 
 
@@ -321,6 +339,17 @@ def _load(context, watch, block, cells, at, stamp, info, low, lane, met, oldest,
                 _hazard(context, watch, READ_AFTER_WRITE, pc, lane, low & _OFFSET if shared else low, wrote, how)
             lane, left = lane + 1, left >> 1
     _read(cells, at, stamp, info, met)
+
+
+@jit()
+def _check_fence(context, watch, block, cells, at, pc, lane, low, oldest):  # type: ignore[no-untyped-def]
+    """An asynchronous operation reads a word of shared memory, from address `low` on: was it fenced since a warp wrote it?"""
+    wrote, how = cells[at], cells[at + 1]
+    warp = (wrote >> 32) - watch[FIRST_WARP] - 1 - context[_BLOCK] * context[_WARPS]
+    if block[BLOCKS] > 1 or wrote >> 32 <= oldest or how & _COPY or low >= TENSOR_ADDRESS or not 0 <= warp < context[_WARPS]:
+        return
+    if block[copy_order.fenced_at(context[_WARPS]) + warp] < wrote & _LOW:
+        _hazard(context, watch, NOT_FENCED, pc, lane, low, wrote, how)
 
 
 @jit()
@@ -425,8 +454,13 @@ def copied(context, watch, block, cells, first, nothing, lane, pc, address, size
         clock = copy_order.clock_of_object(block, there, warps, until & _OFFSET)
         if clock >= 0 and shared and there != owner:
             clock = copy_order.clock_elsewhere(block, there, clock)
-    elif until == BY_GROUP:
-        clock = copy_order.clock_of_group(block, warps, warp)
+    elif until != AT_ONCE:
+        kind = (copy_order.COPIES, AT_ONCE, copy_order.PRODUCTS, copy_order.LOADS, copy_order.STORES)[-1 - until]
+        clock = copy_order.clock_of_group(block, warps, warp, kind)
+        block[KIND_NOW] = kind
+        if kind != copy_order.COPIES:
+            block[TENSOR] = 1
+            clock = copy_order.clock_elsewhere(block, 0, clock) if owner else clock
     if clock < 0:
         return
     home = first + owner - (CELL_WORDS * (address >> RANK_SHIFT << RANK_SHIFT - 2) if shared else 0)
@@ -442,4 +476,7 @@ def copied(context, watch, block, cells, first, nothing, lane, pc, address, size
             given = (block, nothing, nothing, size, 0)
             _store(context, watch, block, cells, at, stamp, info, low, lane, oldest, shared, owner, given)
         else:
+            if until == BY_PRODUCTS:
+                _check_fence(context, watch, block, cells, at, pc, lane, low, oldest)
             _load(context, watch, block, cells, at, stamp, info, low, lane, met, oldest, shared, owner)
+    block[KIND_NOW] = copy_order.COPIES

@@ -174,12 +174,28 @@ def note_runs(frame: Frame, lane: Value, runs: Value, count: Value, *, writes: b
     loop(builder, [I64(0)], lambda number: builder.icmp_signed("<", number, count), of_run)
 
 
-def _copied(frame: Frame, lane: Value, place: Value, size: Value, until: Value, what: int) -> None:
+def note_listed(frame: Frame, lane: Value, runs: Value, count: Value, until: int) -> None:
+    """Tell racecheck of so many runs of shared or tensor memory, at a pointer: of each the address, the size, and whether it is written.
+    Continues in a new LLVM block.
+    """
+    builder = frame.builder
+
+    def of_run(number: Value) -> tuple[Value]:
+        run = at(builder, runs, builder.mul(number, I64(24)))
+        place, size, writes = (load_as(builder, at(builder, run, 8 * k), I64, 8) for k in range(3))
+        way = builder.select(builder.icmp_signed("!=", writes, I64(0)), I64(watcher.WRITES), I64(watcher.READS))
+        _copied(frame, lane, place, size, I64(until), builder.or_(way, I64(watcher.IN_SHARED)))
+        return (builder.add(number, I64(1)),)
+
+    loop(builder, [I64(0)], lambda number: builder.icmp_signed("<", number, count), of_run)
+
+
+def _copied(frame: Frame, lane: Value, place: Value, size: Value, until: Value, what: int | Value) -> None:
     """Call `watcher.copied`."""
     builder = frame.builder
     function = intrinsic(builder.module, "warpsight_copied", I32, [PTR] * 5 + [I64] * 6)
     pointers = [frame.slot_pointer(slot) for slot in (Slot.WATCH_PTR, Slot.WATCH_BLOCK_PTR, Slot.CELLS_PTR)]
-    numbers = [builder.zext(lane, I64), frame.pc, place, size, until, I64(what)]
+    numbers = [builder.zext(lane, I64), frame.pc, place, size, until, I64(what) if isinstance(what, int) else what]
     builder.call(function, [frame.context, *pointers, ir.Constant(PTR, None), *numbers])
 
 
@@ -251,7 +267,11 @@ def note_order(frame: Emitter, instruction: Instruction) -> None:
     elif opcode in ("membar", "fence"):
         native = instruction.native
         of_proxies = "proxy" in modifiers if native is None else "VIEW" in native.modifiers  # orders accesses of one thread only
-        if of_proxies or (native is not None and _is_of_cluster_barrier(frame, instruction)):
+        if of_proxies:
+            if {"async", "ASYNC"} & {*modifiers, *(native.modifiers if native else ())}:
+                tell(frame, watcher.PROXY_FENCE, number)
+            return
+        if native is not None and _is_of_cluster_barrier(frame, instruction):
             return
         of_block = "cta" in modifiers if native is None else "CTA" in native.modifiers
         what = watcher.BLOCK_FENCE if of_block else watcher.FENCE

@@ -16,7 +16,7 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import HelperFrame, helper_type
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.lanes import I64, PTR, KernelModule, Value, vector
-from warpsight.emulator.ptx import tensor_memory_engine
+from warpsight.emulator.ptx import tensor_memory_accesses, tensor_memory_engine
 from warpsight.emulator.ptx.common import kinds_of
 from warpsight.emulator.ptx.matrix_shapes import Product
 from warpsight.emulator.ptx.mma import multiply_inside, product_types
@@ -125,5 +125,6 @@ PTX = InstructionSet(
         "warpsight_surface": lambda: surface_function().address,
         "warpsight_tensor": lambda: engine_function().address,
         "warpsight_tensor_memory": lambda: tensor_memory_engine.engine_function().address,
+        "warpsight_tensor_accesses": lambda: tensor_memory_accesses.accesses_function().address,
     },
 )

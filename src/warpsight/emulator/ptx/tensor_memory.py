@@ -1,9 +1,9 @@
 """`tcgen05`: products of Blackwell's tensor cores with operands in tensor memory (sm_100a and its kin).
 
 Operations are carried out at once, by `tensor_memory_requests.py`, when they are issued. A correct program cannot see the
-difference: between the issue of an operation and the wait for it PTX forbids access to what it reads and writes. So waits and
-fences do nothing, and a commit arrives at once. Allocation does not wait: a block that asks for columns while others of its own
-hold them is stopped, as it would wait on a GPU until they are freed. Tensor memory is not watched by `check`.
+difference: between the issue of an operation and the wait for it PTX forbids access to what it reads and writes, which racecheck
+looks for. So waits and fences do nothing, and a commit arrives at once. Allocation does not wait: a block that asks for columns while others of its own
+hold them is stopped, as it would wait on a GPU until they are freed.
 
 Collectors, which keep a matrix for the next product, are hints. Refused: of sparse products those with scales, with 64 rows, or
 with a selector other than 0; masks of zero columns.
@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 
+from warpsight.base.findings import RACECHECK
+from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import HelperFrame, call_helper
 from warpsight.emulator.codegen.lanes import (
@@ -34,13 +36,23 @@ from warpsight.emulator.codegen.lanes import (
     splat_constant,
     vector,
 )
+from warpsight.emulator.codegen.watching import tell
 from warpsight.emulator.ptx import tensor_memory_engine as engine
 from warpsight.emulator.ptx.atomics import shared_place
 from warpsight.emulator.ptx.common import canonical, elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
 from warpsight.emulator.ptx.mbarriers import arrive, arrive_in_blocks, shared_offsets
 from warpsight.emulator.ptx.memory import SHARED_SPACES
-from warpsight.emulator.ptx.tensor_memory_requests import MOST_REGISTERS, Move, by_warp, copy, multiply, operate, shift
+from warpsight.emulator.ptx.tensor_memory_requests import (
+    MOST_REGISTERS,
+    Move,
+    by_warp,
+    copy,
+    multiply,
+    note_commit,
+    operate,
+    shift,
+)
 from warpsight.isa.matrix_products import NEVER_EXECUTED, tensor_memory_kind
 from warpsight.isa.ptx.program import Address, Function, Instruction, Vector
 
@@ -145,6 +157,9 @@ def _nothing(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> No
         pass
     form.end()
     operands(emitter, instruction, 0, 0)
+    waits = {"wait::ld": watcher.LOADED, "wait::st": watcher.STORED}.get(instruction.modifiers[0])
+    if waits is not None and RACECHECK in emitter.checks:
+        tell(emitter, waits, I64(0))
 
 
 # -- Loads and stores.
@@ -228,6 +243,7 @@ def _commit(emitter: Emitter, instruction: Instruction, form: _Modifiers) -> Non
     form.blocks()
     barrier, *blocks = operands(emitter, instruction, 1 + many)
     offsets = shared_offsets(emitter, instruction, barrier)
+    note_commit(emitter, offsets)
     if many:
         blocks_of_mask = emitter.builder.zext(emitter.read(blocks[0], "b16"), vector(I32))
         arrive_in_blocks(emitter, emitter.kernel.next_site(), offsets, blocks_of_mask)

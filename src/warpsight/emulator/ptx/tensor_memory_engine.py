@@ -46,12 +46,14 @@ numba = lazy.load("numba")
 # the tensor memory of the second one, else 0; then TENSOR and SHARED are those of the first one. METADATA: of a product with sparse
 # A an address in tensor memory, else -1. STATIONARY: `.ws`. PACKED: of a load or store, a register has two columns; of a copy, the
 # bits of elements that become bytes, else 0. SHIFTS: A in tensor memory is shifted after the product (`.ashift`).
+# RUNS: host address of what `tensor_memory_accesses.py` lists, COUNT_RUNS of them; AWAY: rank of SHARED's block less that of the running.
 (WHAT, TENSOR, BLOCK, WARP_NUMBER, SHARED, LIMIT, TARGET, COUNT, REGISTERS, SHAPE, SPLIT, PACKED, KIND, FORM, LEFT, LEFT_INSIDE,
  RIGHT, ADDS, HALVINGS, SCALES_A, SCALES_B, PARTS, COLUMNS, SEEN, PEER, PEER_SHARED) = range(26)  # fmt: skip
 DISABLED = 26
 FAILURE, ADDRESS = 34, 35
 METADATA, STATIONARY, SHIFTS = 36, 37, 38
-REQUEST_WORDS = 39
+RUNS, COUNT_RUNS, AWAY = 39, 40, 41
+REQUEST_WORDS = 42
 
 LOAD, STORE, MULTIPLY, COPY, ALLOCATE, FREE, SHIFT = range(7)  # WHAT
 SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")  # of loads and stores
@@ -61,9 +63,9 @@ F16, TF32, I8, F8F6F4, MXF8F6F4, MXF4, MXF4NVF4 = range(len(KINDS))
 TF32_FORMAT, SPARSE = 2, 1 << 2  # in an instruction descriptor: a type of A and B, and a bit
 
 _SMALL, _NIBBLES = [types.E4M3, types.E5M2, -1, types.E2M3, types.E3M2, types.E2M1], [-1, types.E2M1, -1, -1, -1, -1]
-_TYPES = np.array([[types.F16, types.BF16, -1, -1, -1, -1], [-1, -1, types.TF32, -1, -1, -1], [types.U8, types.S8, -1, -1, -1, -1],
+TYPES = np.array([[types.F16, types.BF16, -1, -1, -1, -1], [-1, -1, types.TF32, -1, -1, -1], [types.U8, types.S8, -1, -1, -1, -1],
                    _SMALL, _SMALL, _NIBBLES, _NIBBLES], np.int64)  # fmt: skip
-_DEPTHS = np.array([16, 8, 32, 32, 32, 64, 64], np.int64)
+DEPTHS = np.array([16, 8, 32, 32, 32, 64, 64], np.int64)
 _INTO_F16, _INTO_F32, _INTO_S32 = range(3)
 
 _OUTSIDE, _SHARED_BOUNDS, _TAKEN, _BAD_FORM = (
@@ -134,7 +136,7 @@ def _free(request: Any) -> Any:
 
 
 @compiled
-def _place(shape: Any, lane: Any, register: Any) -> Any:
+def place_in_shape(shape: Any, lane: Any, register: Any) -> Any:
     """Row and column of a register of a lane, without the distance of 16x32bx2 (PTX ISA, "Matrix fragments for shape ..."; CUTLASS
     `copy_traits_sm100.hpp`).
     """
@@ -156,7 +158,7 @@ def _move(request: Any) -> Any:
     first, quarter = request[TARGET] >> 16, request[WARP_NUMBER] & 3
     for register in range(request[COUNT]):
         for lane in range(WARP):
-            row, ahead = _place(request[SHAPE], lane, register)
+            row, ahead = place_in_shape(request[SHAPE], lane, register)
             column = (request[TARGET] & 0xFFFF) + (lane >> 4) * request[SPLIT]
             if (first + row) >> 5 != quarter:
                 return _fail(request, _OUTSIDE, request[TARGET])
@@ -180,7 +182,7 @@ def _move(request: Any) -> Any:
 
 
 @compiled
-def _piece(request: Any, block: Any, descriptor: Any, across: Any, row: Any, k: Any, each: Any) -> Any:
+def piece_at(request: Any, block: Any, descriptor: Any, across: Any, row: Any, k: Any, each: Any) -> Any:
     """The host address of the 16 bytes with an element: `each` are the elements of a piece, which follow each other along k, or
     with `across` along the rows.
     """
@@ -215,7 +217,7 @@ def _fetch(request: Any, matrix: Any, kind: Any, descriptor: Any, across: Any, p
     for number in range(matrix.shape[0]):
         block, row = number // own, number % own
         for k in range(matrix.shape[1]):
-            place = _piece(request, block, descriptor, across, row, k, each)
+            place = piece_at(request, block, descriptor, across, row, k, each)
             matrix[number, k] = bits_at(place, (row if across else k) % each * bits, bits)
 
 
@@ -356,7 +358,7 @@ def _multiply(request: Any) -> Any:
     rows, columns = (form >> 24 & 31) << 4, (form >> 17 & 63) << 3
     a_format, b_format = form >> 7 & 7, form >> 10 & 7
     into = numba.int64(_INTO_F32) if scaled else form >> 4 & 3
-    a_type, b_type = _TYPES[kind, min(a_format, 5)], _TYPES[kind, min(b_format, 5)]
+    a_type, b_type = TYPES[kind, min(a_format, 5)], TYPES[kind, min(b_format, 5)]
     if request[PEER]:
         fits = columns % 16 == 0 and (rows == 256 or (rows == 128 and columns % 32 == 0 and not scaled))
     elif request[STATIONARY]:
@@ -368,7 +370,8 @@ def _multiply(request: Any) -> Any:
     fits &= not sparse or (rows == (256 if request[PEER] else 128) and form & 3 == 0)
     fits &= into == _INTO_S32 if kind == I8 else into == _INTO_F32 if kind == TF32 else into in (_INTO_F16, _INTO_F32)
     a_across, b_across = form >> 15 & 1, form >> 16 & 1
-    fits &= not (a_across and (types.BITS[a_type] < 8 or request[LEFT_INSIDE])) and not (b_across and types.BITS[b_type] < 8)
+    packed = kind in (MXF4, MXF4NVF4)
+    fits &= not (a_across and (packed or request[LEFT_INSIDE])) and not (b_across and packed)
     fits &= kind in (F16, TF32) or request[HALVINGS] == 0
     if kind == F16:
         fits &= a_type == b_type and (into == _INTO_F32 or a_type == types.F16)
@@ -376,9 +379,8 @@ def _multiply(request: Any) -> Any:
         return _fail(request, _BAD_FORM, form)
     seen = numba.carray(pointer(request[SEEN]), 1, numba.int64)
     seen[0] = form + 1 if seen[0] in (0, form + 1) else -1
-    depth = _DEPTHS[kind]
+    depth = DEPTHS[kind]
     a, b = np.empty((rows, depth), np.int64), np.empty((columns, 2 * depth if sparse else depth), np.int64)
-    packed = kind in (MXF4, MXF4NVF4)
     if request[LEFT_INSIDE]:
         if types.BITS[a_type] < 8:
             return _fail(request, _BAD_FORM, form)
@@ -432,7 +434,7 @@ def _multiply_and_shift(request: Any) -> Any:
 
 def shape_of(kind: str, form: int) -> str:
     """The shape that an instruction descriptor stands for, as other products name theirs."""
-    depth = _DEPTHS[KINDS.index(kind)] * (2 if form >> 2 & 1 else 1)
+    depth = DEPTHS[KINDS.index(kind)] * (2 if form >> 2 & 1 else 1)
     return f"m{(form >> 24 & 31) << 4}n{(form >> 17 & 63) << 3}k{depth}"
 
 
@@ -447,7 +449,7 @@ def _copy(request: Any) -> Any:
     pieces = 2 if shape in (0, 1) else 1
     for row in range(rows):
         for piece in range(pieces):
-            source = _piece(request, 0, request[RIGHT], False, row, piece, 1)
+            source = piece_at(request, 0, request[RIGHT], False, row, piece, 1)
             for quarter in range(4):
                 if rows == 128:
                     lane = row if quarter == row >> 5 else -1
@@ -465,11 +467,11 @@ def _copy(request: Any) -> Any:
     return True
 
 
-_SOURCES = (Path(__file__), Path(__file__).with_name("tensor_numbers.py"))
+SOURCES = zlib.crc32(b"".join(map(Path.read_bytes, (Path(__file__), Path(__file__).with_name("tensor_numbers.py"))))) ^ texels.SOURCES
 
 
 @cache
-def engine_function(sources: int = zlib.crc32(b"".join(map(Path.read_bytes, _SOURCES))) ^ texels.SOURCES) -> Any:
+def engine_function(sources: int = SOURCES) -> Any:
     """The C function. `sources` is a constant in it, so that a copy on disk is used for these sources only."""
 
     def operate(place):  # type: ignore[no-untyped-def]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from warpsight.base.findings import RACECHECK
+from warpsight.emulator.codegen import watcher
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
 from warpsight.emulator.codegen.helpers import for_each_lane
@@ -29,6 +31,8 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import TENSOR_BYTES, WARP, Fault, Slot
+from warpsight.emulator.codegen.watching import note_listed, note_objects, tell
+from warpsight.emulator.ptx import tensor_memory_accesses as accesses
 from warpsight.emulator.ptx import tensor_memory_engine as engine
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
 
@@ -38,30 +42,38 @@ _REGISTER = 4 * WARP  # bytes
 Words = dict[int, Value]
 
 
-def operate(frame: Frame, words: Words, lane: Value) -> None:
-    """Ask the engine; stop on a failure, which is that of `lane` (i32)."""
+def operate(frame: Frame, words: Words, lane: Value, until: int = watcher.BY_PRODUCTS) -> None:
+    """Ask the engine; stop on a failure, which is that of `lane` (i32). `until`: what racecheck has to wait for."""
     builder = frame.builder
     request = frame.buffer("tensor memory request", ir.ArrayType(I64, engine.REQUEST_WORDS))
     common = {
         engine.TENSOR: frame.slot(Slot.TENSOR_PTR), engine.BLOCK: frame.slot(Slot.BLOCK), engine.WARP_NUMBER: frame.slot(Slot.WARP),
         engine.SHARED: frame.slot(Slot.SHARED_PTR), engine.LIMIT: frame.slot(Slot.SHARED_SIZE), engine.PEER: I64(0),
         engine.METADATA: I64(-1), engine.STATIONARY: I64(0), engine.PACKED: I64(0), engine.SHIFTS: I64(0),
+        engine.AWAY: I64(0), engine.SPLIT: I64(0),
     }  # fmt: skip
     for word, value in (common | words).items():
         store_as(builder, value, at(builder, request, 8 * word), 8)
+    if RACECHECK in frame.checks:
+        room = frame.buffer("accesses", ir.ArrayType(I64, accesses.RUN_WORDS * accesses.MOST_RUNS))
+        store_as(builder, builder.ptrtoint(room, I64), at(builder, request, 8 * engine.RUNS), 8)
+        builder.call(intrinsic(builder.module, "warpsight_tensor_accesses", ir.VoidType(), [PTR]), [at(builder, request, 0)])
+        note_listed(frame, lane, room, load_as(builder, at(builder, request, 8 * engine.COUNT_RUNS), I64, 8), until)
     builder.call(intrinsic(builder.module, "warpsight_tensor_memory", ir.VoidType(), [PTR]), [at(builder, request, 0)])
     failure, address = (load_as(builder, at(builder, request, 8 * k), I64, 8) for k in (engine.FAILURE, engine.ADDRESS))
     for kind in _FAILURES:
         frame.stop_if(builder.icmp_signed("==", failure, I64(kind)), kind, lambda: (lane, address))
 
 
-def by_warp(emitter: Emitter, name: str, arguments: list[Value], fill: Callable[[HelperFrame], Words]) -> None:
+def by_warp(
+    emitter: Emitter, name: str, arguments: list[Value], fill: Callable[[HelperFrame], Words], until: int = watcher.AT_ONCE
+) -> None:
     """An operation of a whole warp, unless its guard holds nowhere."""
 
     def body(helper: HelperFrame) -> list[Value]:
         need_whole_warp(helper)
         with helper.builder.if_then(helper.builder.icmp_signed("!=", helper.active_mask, I32(0))):
-            operate(helper, fill(helper), I32(0))
+            operate(helper, fill(helper), I32(0), until)
         return []
 
     call_helper(emitter, f"tcgen05_{name}", I64(0), arguments, [], body)
@@ -108,7 +120,7 @@ def _pair(frame: Frame) -> tuple[Words, Words]:
         block = builder.add(origin, _place_of_rank(frame, number))
         tensor = builder.add(frame.slot(Slot.TENSOR_PTR), builder.mul(away, I64(TENSOR_BYTES)))
         shared = builder.add(frame.slot(Slot.SHARED_PTR), builder.mul(away, frame.slot(Slot.CLUSTER_STRIDE)))
-        blocks.append({engine.BLOCK: block, engine.TENSOR: tensor, engine.SHARED: shared})
+        blocks.append({engine.BLOCK: block, engine.TENSOR: tensor, engine.SHARED: shared, engine.AWAY: away})
     return blocks[0], blocks[1]
 
 
@@ -164,6 +176,7 @@ class Move:
     count: int
     split: int = 0
     packed: bool = False
+    waits: bool = False  # machine code: what reads its registers waits for it
 
     def load(self, emitter: Emitter, address: Value) -> list[Value]:
         """The registers (<32 x i32>) from an address (<32 x i64>, the same in all lanes) on."""
@@ -189,8 +202,9 @@ class Move:
                 engine.SPLIT: I64(self.split), engine.PACKED: I64(int(self.packed)),
             }  # fmt: skip
 
-        name = f"move_{what}_{self.shape}_{self.count}_{self.split}_{int(self.packed)}"
-        by_warp(emitter, name, [emitter.builder.extract_element(address, I32(0)), self._register(emitter, 0)], fill)
+        name = f"move_{what}_{self.shape}_{self.count}_{self.split}_{int(self.packed)}_{int(self.waits)}"
+        until = watcher.AT_ONCE if self.waits else watcher.BY_LOADS if what == engine.LOAD else watcher.BY_STORES
+        by_warp(emitter, name, [emitter.builder.extract_element(address, I32(0)), self._register(emitter, 0)], fill, until)
 
 
 def copy(frame: Frame, name: str, place: Value, descriptor: Value, blocks: int, bits: int = 0) -> None:
@@ -212,3 +226,11 @@ def multiply(frame: Frame, words: dict[int, Value], constants: dict[int, int], b
     name = "_".join(["mma", *(str(word) for word in words), *(f"{word}={number}" for word, number in constants.items())])
     given = constants | {engine.WHAT: engine.MULTIPLY}
     _by_lane(frame, f"{name}_{blocks}", list(words.values()), tuple(words), given, blocks)
+
+
+def note_commit(frame: Frame, offsets: Value) -> None:
+    """Tell racecheck that what each active lane has issued is committed to the object at its offset (<32 x i32>)."""
+    if RACECHECK in frame.checks and frame.clustered:
+        tell(frame, watcher.COMMITTED, I64(0))
+    else:
+        note_objects(frame, frame.active_mask, offsets, watcher.COMMITTED)

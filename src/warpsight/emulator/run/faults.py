@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import Assertion, FaultDetails, LaunchFault, LimitError, UnsupportedError, WarpsightError
-from warpsight.base.findings import INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK, Caller, Finding, Site
+from warpsight.base.findings import INITCHECK, MEMCHECK, SYNCCHECK, Caller, Finding, Site
 from warpsight.emulator.codegen import layout, watcher
-from warpsight.emulator.codegen.layout import ARENA_BASE, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES, Fault
+from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES, Fault
 from warpsight.emulator.codegen.symbols import STACK_LIMIT, SharedMemory, SymbolTable
 from warpsight.emulator.run.memory import Allocation, Memory, nearest
 from warpsight.isa.ptx.cfg import ControlFlowGraph
@@ -365,35 +365,11 @@ def lanes_text(mask: int) -> str:
 
 # -- What checks have found.
 
-_HAZARDS = {
-    watcher.READ_AFTER_WRITE: ("read-after-write", "read of what {other} writes, with nothing that orders the two"),
-    watcher.WRITE_AFTER_READ: ("write-after-read", "write over what {other} reads, with nothing that orders the two"),
-    watcher.WRITE_AFTER_WRITE: ("write-after-write", "write over what {other} writes otherwise, with nothing that orders the two"),
-}
-_HAZARDS = {
-    kind + more: (name, form.replace("with nothing that orders the two", otherwise))
-    for more, otherwise in (
-        (0, "with nothing that orders the two"), (watcher.UNDER_LOCK, "under a lock taken without a fence"),
-        (watcher.NOT_DONE, "a copy that has not been waited for"),
-    )
-    for kind, (name, form) in _HAZARDS.items()
-}  # fmt: skip
 _BARRIER_KINDS = (
     "barriers-differ", "deadlock", "missing-lanes", "barrier-operand", "mbarrier-state", "mbarrier-count", "warp-incomplete",
 )  # fmt: skip
 # Who finds what has such a kind; memcheck all else.
 _TOOL_OF_KIND = {"uninitialised": INITCHECK} | dict.fromkeys(_BARRIER_KINDS, SYNCCHECK)
-
-
-def findings(rows: list[list[int]], dropped: int, scene: FaultScene) -> list[Finding]:
-    """The rows that `LaunchWatch.rows` gives, in words."""
-    found = [_hazard(row, scene) if row[watcher.KIND] in _HAZARDS else _wrong_access(row, scene) for row in rows]
-    if dropped:
-        found.append(Finding(
-            MEMCHECK, "not-listed", f"{dropped:,} more were found at other places", scene.name, severity="warning",
-            remedy="fix those above first", count=dropped,
-        ))  # fmt: skip
-    return found
 
 
 def site_of(scene: FaultScene, pc: int, block: int, warp: int, lane: int) -> Site:
@@ -420,7 +396,7 @@ def _back_trace(kernel: str, instruction: Instruction) -> tuple[str, tuple[Calle
     return (functions[0] if calls else ""), tuple(callers)
 
 
-def _wrong_access(row: list[int], scene: FaultScene) -> Finding:
+def wrong_access(row: list[int], scene: FaultScene) -> Finding:
     """A row of a kind of `Fault`."""
     record = {
         "kind": row[watcher.KIND], "pc": row[watcher.PC], "lane": row[watcher.LANE], "address": row[watcher.ADDRESS],
@@ -461,38 +437,3 @@ def _finding(error: WarpsightError, site: Site, scene: FaultScene, pc: int, coun
 
 
 _UNWRITTEN_DEVICE_MEMORY = "write it first: by a copy, cudaMemset or an earlier kernel"
-
-
-def _hazard(row: list[int], scene: FaultScene) -> Finding:
-    """A row of racecheck."""
-    warps = -(-scene.launch.threads_per_block // WARP)
-    lanes = row[watcher.OTHER_LANES]
-    block, warp = divmod(row[watcher.OTHER_WARP], warps)
-    if block == row[watcher.BLOCK] and warp == row[watcher.WARP]:  # another lane than the one that has the finding
-        lanes = lanes & ~(1 << row[watcher.LANE]) or lanes
-    first = first_lane(lanes)
-    site = site_of(scene, row[watcher.PC], row[watcher.BLOCK], row[watcher.WARP], row[watcher.LANE])
-    other = site_of(scene, row[watcher.OTHER_PC], block, warp, first)
-    kind, form = _HAZARDS[row[watcher.KIND]]
-    in_device = row[watcher.ADDRESS] >= ARENA_BASE
-    near = scene.memory.nearest(row[watcher.ADDRESS]) if in_device else None
-    instruction = scene.function.instructions[row[watcher.PC]]
-    access = memory_access(instruction)
-    whose = thread_of(block, warp * WARP + first, scene.launch)[2]
-    message = f"kernel {scene.name}: {form.format(other=f'{whose} ({other.place})')}"
-    remedy = "let the threads wait for each other at a barrier between the two"
-    if row[watcher.KIND] >= watcher.READ_AFTER_WRITE + watcher.NOT_DONE:
-        remedy = "wait for the copy first: for the phase of its mbarrier object, or for its bulk group (wait_group.read)"
-    elif row[watcher.KIND] >= watcher.READ_AFTER_WRITE + watcher.UNDER_LOCK:
-        scope = "__threadfence_block" if other.block == site.block else "__threadfence"
-        remedy = f"call {scope}() in each thread that takes the lock, before its first access under it"
-    elif other.block != site.block:
-        remedy = "blocks cannot wait for each other here: use atomics, or two launches"
-    elif other.warp == site.warp:
-        remedy = "let the lanes of the warp meet between the two: __syncwarp()"
-    return Finding(
-        RACECHECK, kind, message, scene.name, site, other, space="global" if in_device else "shared",
-        bytes=access.bytes_per_lane if access is not None and says_bytes(instruction) else 0, address=row[watcher.ADDRESS],
-        allocation="" if near is None else near[0].name, distance=None if near is None else near[1], count=row[watcher.LANES],
-        remedy=remedy,
-    )  # fmt: skip

@@ -26,19 +26,12 @@ from warpsight.emulator.ptx.system import needs_workspace
 from warpsight.emulator.ptx.tensor_memory import product_shapes
 from warpsight.emulator.run.buffers import MAX_BUFFER_BYTES
 from warpsight.emulator.run.externals import Externals, show_printed, uses_heap
-from warpsight.emulator.run.faults import (
-    FaultScene,
-    describe_deadlock,
-    describe_fault,
-    find_waiting,
-    finding_of_fault,
-    findings,
-    limit_error,
-)
+from warpsight.emulator.run.faults import FaultScene, describe_deadlock, describe_fault, find_waiting, finding_of_fault, limit_error
 from warpsight.emulator.run.independence import address_sources
 from warpsight.emulator.run.memory import DeviceMemory, Memory
 from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, Marks, why_in_order
 from warpsight.emulator.run.polls import Polls
+from warpsight.emulator.run.race_findings import findings
 from warpsight.emulator.run.static import static_instructions
 from warpsight.emulator.run.sync_findings import is_about_meeting, sync_findings
 from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker, band_of, empty_streams
@@ -144,7 +137,7 @@ def prepare_kernel(
     `lane_addresses`. `clustered`: for launches in clusters of several blocks, and no others. `traced`: for this launch alone, of
     which only the trace is wanted; what decides nothing in it is not computed (docs/adr/0039-address-slices.md).
     """
-    module = source.module
+    module, built = source.module, architecture
     try:
         with lines_of(source.path), compiling(source.path):
             if architecture is None:
@@ -153,15 +146,17 @@ def prepare_kernel(
                 symbols, text, instructions, target = SymbolTable(module, function, global_base), source.ptx, PTX, source.target
             else:
                 code = machine_code(source, architecture, assembler, kernel)
+                built = code.architecture
                 function = code.function(kernel)
                 symbols = NativeSymbolTable(module, function, code.image(kernel), global_base)
                 text, instructions, target = f"{source.identity}\0{code.text}", SASS, code.architecture.real
             sources = None if traced is None else address_sources(source, traced)
             native = compile_kernel(module, function, text, instructions, symbols, checks, probes, clustered, sources)
     except UnsupportedError as error:
-        if not source.cubin:
+        if built is None:
             raise
-        raise UnsupportedError(error.what, place=error.place, remedy=_OTHER_INPUT) from error
+        place = f"{error.place or source.path} (machine code for {built.real})"
+        raise UnsupportedError(error.what, place=place, remedy=_OTHER_INPUT if source.cubin else error.remedy) from error
     return PreparedKernel(source, function, native, instructions.level, target)
 
 

@@ -94,7 +94,7 @@ class Worker:
         self.residents = Residents(
             self.context, shared=shared.room, local=self.warps_per_block * WARP * local_bytes,
             states=self.warps_per_block * native.state_stride, kernel=launch.kernel,
-            watched=0 if memory.watch is None else block_words(self.warps_per_block, shared.room),
+            watched=0 if memory.watch is None else block_words(self.warps_per_block, shared.room, native.tensor_memory),
             blocks=launch.cluster_blocks, tensor=TENSOR_BYTES if native.tensor_memory else 0,
             pair_object=native.symbols.pair_object if native.tensor_memory and native.clustered else 0,
         )

@@ -1,7 +1,8 @@
 """Atomic operations of machine code: `ATOM`, `ATOMG`, `ATOMS`, `RED`, `REDG`. The bodies are those of `ptx/atomics.py`.
 
-`CAST` is a compare-and-swap that says whether it took place (1 or 0) in place of the old value. Devices do some operations on
-generic addresses only where these lie in device memory, and say so in a predicate; here all are done wherever they lie.
+`CAST` is a compare-and-swap that says whether it took place, 1 or 0 in place of the old value, or from sm_100 on in a predicate
+alone. Devices do some operations on generic addresses only where these lie in device memory, and say so in a predicate before the
+result; here all are done wherever they lie.
 """
 
 from __future__ import annotations
@@ -93,12 +94,14 @@ def atom(emitter: Emitter, instruction: Instruction) -> None:
     values = elements(emitter, words, size)
     old = shape.call(emitter, _located(emitter, native, address), values)
     results = [word for value in old for word in words_of(emitter, value)]
+    holds = splat_constant(I1, 1)
     if "CAST" in native.modifiers:
         same = builder.icmp_signed("==", old[0], values[0])
         results = [builder.zext(same, vector(I32)), *[splat_constant(I32, 0)] * (size - 1)]
+        holds = same if place == 1 else holds
     for target in native.operands[:place]:
         if is_predicate(target):
-            set_predicate(emitter, target, splat_constant(I1, 1))
+            set_predicate(emitter, target, holds)
         else:
             set_words(emitter, target, results)
 

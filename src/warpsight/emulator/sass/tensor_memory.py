@@ -13,7 +13,7 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I1, I32, I64, Value, population, splat, splat_constant, trailing_zeros, vector
 from warpsight.emulator.codegen.layout import WARP, Fault
 from warpsight.emulator.ptx import tensor_memory_engine as engine
-from warpsight.emulator.ptx.tensor_memory_requests import Move, allocate, copy, free, multiply, shift
+from warpsight.emulator.ptx.tensor_memory_requests import Move, allocate, copy, free, multiply, note_commit, shift
 from warpsight.emulator.sass.addresses import address_operand, shared_offsets
 from warpsight.emulator.sass.common import allow, join, keeps, native_of, predicate, raw, set_predicate, set_word, set_words
 from warpsight.emulator.sass.mbarriers import arrive_once, one_lane
@@ -110,7 +110,7 @@ def ldtm(emitter: Emitter, instruction: Instruction) -> None:
     packed = "PACK16BIT" if loads else "EXPAND16BIT"
     allow(emitter, native, *_SHAPES, *times, packed)
     shape = next((m for m in native.modifiers if m in _SHAPES), "")
-    move = Move(_SHAPES.get(shape, "32x32b"), tensor_memory_words(native.mnemonic), packed=packed in native.modifiers)
+    move = Move(_SHAPES.get(shape, "32x32b"), tensor_memory_words(native.mnemonic), packed=packed in native.modifiers, waits=True)
     data, place = native.operands if loads else native.operands[::-1]
     address, half = _place(emitter, place), _HALVES.get(shape)
     if loads:
@@ -164,6 +164,7 @@ def utcbar(emitter: Emitter, instruction: Instruction) -> None:
     if not isinstance(count, NativeRegister) or keeps(count) or len(blocks) != ("MULTICAST" in native.modifiers):
         raise emitter.unsupported("its operands are not recognized")
     offsets = shared_offsets(emitter, address_operand(emitter, native), others=True)
+    note_commit(one_lane(emitter), offsets)
     arrive_once(emitter, offsets, raw(emitter, blocks[0]) if blocks else None)
 
 

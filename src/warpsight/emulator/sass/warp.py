@@ -23,7 +23,7 @@ from warpsight.emulator.sass.common import (
 )
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import NativeOperand, NativeRegister, NativeWord, is_predicate
-from warpsight.isa.sass.structure import BARRIER_COUNT, BARRIER_VOTE, EXCLUDED, parts_lanes
+from warpsight.isa.sass.structure import BARRIER_COUNT, BARRIER_VOTE, EXCLUDED, RETURN_PC, parts_lanes
 
 
 def running_with(emitter: Emitter) -> Value:
@@ -211,6 +211,22 @@ def bmov(emitter: Emitter, instruction: Instruction) -> None:
         raise emitter.unsupported("only a convergence barrier is modelled here")
     if isinstance(native.operands[0], NativeRegister):
         set_word(emitter, native.operands[0], splat_constant(I32, 0))
+
+
+def rpcmov(emitter: Emitter, instruction: Instruction) -> None:
+    """`RPCMOV.32 Rpc.LO, R`, `RPCMOV.32 R, Rpc.HI`: half of the return address that the hardware keeps for each lane. Returns of
+    compiled code name registers of their own, so it is a register like any other; the forms are those of the disassembler.
+    """
+    native = native_of(instruction)
+    allow(emitter, native, "32")
+    target, source = native.operands
+    half = next((o.text for o in native.operands if isinstance(o, NativeWord) and o.text in RETURN_PC), None)
+    if half is None:
+        raise emitter.unsupported("its operands are not recognized")
+    if isinstance(target, NativeRegister):
+        set_word(emitter, target, emitter.register(half))
+    else:
+        emitter.set_register(half, raw(emitter, source))
 
 
 def b2r(emitter: Emitter, instruction: Instruction) -> None:

@@ -52,6 +52,7 @@ from warpsight.isa.sass.structure import (
     COMPUTED,
     EXCLUDED,
     NEVER,
+    RETURN_PC,
     computes_condition,
     exchange_behind,
     operand_registers,
@@ -181,6 +182,10 @@ def _names(
         reads += operand_registers(operands[0], widths[0])
     if base == "R2UR" and "OR" in tokens:
         reads += operand_registers(operands[0], 1)
+    if base == "RPCMOV":
+        for k, operand in enumerate(operands):
+            if isinstance(operand, NativeWord) and operand.text in RETURN_PC:
+                (reads if k else writes).append(operand.text)
     if base == "BAR" and "RED" in tokens:
         writes.append(BARRIER_COUNT if "POPC" in tokens else BARRIER_VOTE)
     if base == "B2R" and "RESULT" in tokens:

@@ -54,7 +54,9 @@ class ListedInstruction:
 
     def refused(self, section: str, what: str) -> UnsupportedError:
         """The error for an instruction of `section` (with the path) that is not understood."""
-        return UnsupportedError(what, place=f"{section}+{self.address:#x}", remedy="use `level='ptx'`")
+        line = f"{self.source[0]}:{self.source[1]}" if self.source else f"PTX line {self.ptx_line}" if self.ptx_line else ""
+        place = f"{section}+{self.address:#x}" + (f" ({line})" if line else "")
+        return UnsupportedError(what, place=place, remedy="use `level='ptx'`")
 
 
 # What reading the operands of an instruction raises that has others, or fewer, than it should have: of a damaged file, or of a form

@@ -27,6 +27,7 @@ Structure = tuple[str, tuple[str, ...], tuple[Operand | Negated, ...]]
 # Registers that the hardware keeps elsewhere, or that stand for what a handler computes.
 BARRIER_COUNT, BARRIER_VOTE = "BAR.COUNT", "BAR.VOTE"  # where `BAR.RED` leaves its result for `B2R.RESULT`
 EXCLUDED = "WARPSYNC.EXCLUDED"  # the lanes that a lane runs apart from since `parts_lanes`
+RETURN_PC = "Rpc.LO", "Rpc.HI"  # of each lane; calls and returns leave it alone, and only `RPCMOV` reads or writes it
 COMPUTED = "BRA.COMPUTED"  # the guard of a branch whose condition is more than one predicate; nothing writes it
 CLUSTER_WINDOW = "CGA.WINDOW"  # stands among the registers of code that makes addresses of shared memory within the cluster
 NEVER = "NEVER"  # the guard of an instruction that does nothing; nothing writes it
