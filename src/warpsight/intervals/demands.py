@@ -8,7 +8,7 @@ GPU description: the time from the issue of an instruction to the issue of the f
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -431,26 +431,28 @@ def port_conflicts(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Flo
     return l1_cycles(trace, misses, gpu) - l1_cycles(trace, without_conflicts(trace.instructions, misses), gpu)
 
 
-def _pipes(instruction: StaticInstruction, gpu: GpuSpec) -> list[tuple[str, int]]:
-    """The pipes that an instruction occupies, and the cycles, summed over the schedulers of the SM."""
-    if instruction.access:
-        return []
-    schedulers = gpu.sm.schedulers if instruction.uses_tensor_memory else 1
-    return [(pipe, schedulers * cycles) for pipe, cycles in occupied(gpu, instruction.op_class, instruction.product)]
+def _pipes(instructions: tuple[StaticInstruction, ...], gpu: GpuSpec) -> dict[str, Floats]:
+    """For each pipe that is occupied the cycles of each pc, summed over the schedulers of the SM, float64 [instructions]."""
+    alike: dict[Any, list[int]] = {}
+    for pc, each in enumerate(instructions):
+        if not each.access:
+            alike.setdefault((each.op_class, each.product, each.uses_tensor_memory), []).append(pc)
+    found: dict[str, Floats] = {}
+    for (op_class, product, together), pcs in alike.items():
+        for pipe, cycles in occupied(gpu, op_class, product):
+            found.setdefault(pipe, np.zeros(len(instructions)))[pcs] = cycles * (gpu.sm.schedulers if together else 1)
+    return found
 
 
 def unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs, unit: str) -> Floats:
     """Cycles for which each pc occupies the functional unit of the op class `unit`, float64 [instructions]."""
-    pipes = [dict(_pipes(i, gpu)) for i in trace.instructions]
-    return np.asarray(times * np.array([each.get(unit, 0) for each in pipes]), dtype=np.float64)
+    cycles = _pipes(trace.instructions, gpu)
+    return times * cycles[unit] if unit in cycles else np.zeros(len(times))
 
 
 def _busiest_unit(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> tuple[str, float]:
     """The busiest unit that is not fully pipelined ("": none), and for how many cycles all warps together occupy it."""
-    busy: dict[str, float] = {}
-    for instruction in trace.instructions:
-        for pipe, cycles in _pipes(instruction, gpu):
-            busy[pipe] = busy.get(pipe, 0.0) + cycles * float(times[instruction.pc])
+    busy = {pipe: float((cycles * times).sum()) for pipe, cycles in _pipes(trace.instructions, gpu).items()}
     slow = {pipe: cycles for pipe, cycles in busy.items() if cycles > 0 and gpu.initiation_cycles.get(pipe, 1) > 1}
     return max(slow.items(), key=lambda item: item[1], default=("", 0.0))
 
@@ -492,9 +494,8 @@ def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times
     """
     issue = np.full(len(trace.instructions), 1.0 / gpu.sm.issue_width)
     costs = [(issue, gpu.sm.schedulers), (port_cycles, 1)]
-    pipes = [dict(_pipes(i, gpu)) for i in trace.instructions]
-    for op_class in gpu.initiation_cycles:
-        costs.append((np.array([each.get(op_class, 0) for each in pipes], dtype=np.float64), gpu.sm.schedulers))
+    pipes = _pipes(trace.instructions, gpu)
+    costs += [(pipes[op_class], gpu.sm.schedulers) for op_class in gpu.initiation_cycles if op_class in pipes]
     cost, parts = max(costs, key=lambda cost: float((cost[0] * times).sum()) / cost[1])
     of_block = np.add.reduceat(np.append(cost, 0.0), trace.block_start[:-1]) * (np.diff(trace.block_start) > 0)
     return sums_of_paths(trace.paths, of_block), parts

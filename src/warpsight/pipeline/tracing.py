@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import lazy_loader as lazy
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.base.errors import UsageError
+from warpsight.base.errors import LimitError, UsageError, WarpsightError
 from warpsight.base.progress import Watch, remark, stage, step
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.mangling import display_name
@@ -33,6 +34,9 @@ imported: Any = lazy.load("warpsight.traces.importers.launch", suppress_warning=
 opcodes: Any = lazy.load("warpsight.isa.sass.opcodes", suppress_warning=True)
 
 _MOST_NAMED = 8  # of launches, or of places, in one message
+# Warp instructions for each instruction of a kernel in which code that was made quickly has lost what LLVM would have taken longer:
+# 1 ms for an instruction, and 15 ns for a warp instruction.
+_BRIEFLY = 50_000
 
 
 def listing(prepared: PreparedKernel, instructions: tuple[StaticInstruction, ...]) -> dict[str, dict[str, Any]]:
@@ -100,7 +104,26 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
     A `gpu`, if given, says beforehand whether a block fits an SM, and whose machine code is executed at level `sass`.
     Raises UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, and LimitError past `max_instructions`.
     """
-    return trace_launch(*launch_of(request, gpu, watch), watch)
+    ready, results = _ready(request, gpu, watch), wants_results(request)
+    return (None if results else _traced_briefly(ready, watch)) or trace_launch(ready, _compiled(ready, results=results), watch)
+
+
+def _traced_briefly(ready: ReadyLaunch, watch: Watch | None) -> KernelTrace | None:
+    """The trace of a short launch, whose code is made in a fraction of the time and not well; None of a longer one, which has to
+    start again.
+    """
+    prepared, printed = _compiled(ready, results=False, briefly=True), StringIO()
+    limit = min(ready.max_instructions, _BRIEFLY * len(prepared.function.instructions))
+    short = replace(ready, max_instructions=limit, options=replace(ready.options, output=printed))
+    try:
+        trace = trace_launch(short, prepared, watch)
+    except LimitError:
+        return None
+    except WarpsightError:
+        print(printed.getvalue(), end="", file=ready.options.output)
+        raise
+    print(printed.getvalue(), end="", file=ready.options.output)
+    return trace
 
 
 def wants_results(request: KernelRequest) -> bool:
@@ -113,11 +136,16 @@ def launch_of(request: KernelRequest, gpu: GpuSpec | None, watch: Watch | None =
     """The launch of `request` and its kernel, ready to run: where nobody asks for results, that of it which decides the trace.
     Raises as `trace_kernel`.
     """
+    ready = _ready(request, gpu, watch)
+    return ready, _compiled(ready, results=wants_results(request))
+
+
+def _ready(request: KernelRequest, gpu: GpuSpec | None, watch: Watch | None) -> ReadyLaunch:
     request.refuse_import_options()
-    ready = autotune.prepare_tuned(request, gpu, run_ready, watch)
+    ready: ReadyLaunch = autotune.prepare_tuned(request, gpu, run_ready, watch)
     if gpu is not None:
         ready.check_fit(gpu)
-    return ready, _compiled(ready, results=wants_results(request))
+    return ready
 
 
 def trace_launch(ready: ReadyLaunch, prepared: PreparedKernel, watch: Watch | None = None) -> KernelTrace:
@@ -126,11 +154,11 @@ def trace_launch(ready: ReadyLaunch, prepared: PreparedKernel, watch: Watch | No
     return replace(trace, notes=(*ready.notes, *_notes(prepared)), extra=listing(prepared, trace.instructions))
 
 
-def _compiled(ready: ReadyLaunch, *, results: bool = True) -> Any:
+def _compiled(ready: ReadyLaunch, *, results: bool = True, briefly: bool = False) -> Any:
     with step(f"translate {display_name(ready.launch.kernel)} to code of this machine"):
         wanted = {"architecture": ready.architecture, "checks": ready.options.check, "traced": None if results else ready.launch}
         clustered = ready.launch.cluster_blocks > 1
-        return emulator.prepare_kernel(ready.source, ready.launch.kernel, clustered=clustered, **wanted)
+        return emulator.prepare_kernel(ready.source, ready.launch.kernel, clustered=clustered, briefly=briefly, **wanted)
 
 
 def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch | None = None) -> KernelTrace:

@@ -52,10 +52,15 @@ def is_quick(function: Function, part: Slice | None = None) -> bool:
     return len(function.instructions) - (len(part.skipped) if part else 0) > QUICK_ABOVE
 
 
-def blocks_in_line(function: Function, graph: ControlFlowGraph, part: Slice | None = None) -> frozenset[int]:
-    """The blocks worth the compile time: the most deeply nested first, in program order, as long as the budget lasts."""
+def blocks_in_line(
+    function: Function, graph: ControlFlowGraph, part: Slice | None = None, *, briefly: bool = False
+) -> frozenset[int]:
+    """The blocks worth the compile time: the most deeply nested first, in program order, as long as the budget lasts.
+
+    `briefly`: for a short run.
+    """
     depths = loop_depths(graph)
-    chosen, left = set(), QUICK_BUDGET if is_quick(function, part) else BUDGET
+    chosen, left = set(), QUICK_BUDGET if briefly or is_quick(function, part) else BUDGET
     for block in sorted(range(len(graph)), key=lambda b: (-depths[b], b)):
         code = function.instructions[int(graph.block_start[block]) : int(graph.block_start[block + 1])]
         cost = BLOCK_COST + ACCESS_COST * sum(memory_access(instruction) is not None for instruction in code)
@@ -83,10 +88,10 @@ class KernelBuilder(WarpFunction):
     def __init__(
         self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str,
         instructions: InstructionSet, checks: frozenset[str] = frozenset(), probes: frozenset[int] = frozenset(),
-        clustered: bool = False, part: Slice | None = None,
+        clustered: bool = False, part: Slice | None = None, briefly: bool = False,
     ) -> None:
         super().__init__(module, function, graph, symbols, path, instructions.special, part)
-        self.instructions, self.checks, self.probes, self.clustered = instructions, checks, probes, clustered
+        self.instructions, self.checks, self.probes, self.clustered, self.briefly = instructions, checks, probes, clustered, briefly
         self.barriers = branching.Barriers(self)
         self.calls = instructions.calls(self)
         self._joins = join_bits(function, graph) if SYNCCHECK in checks else {}
@@ -100,7 +105,7 @@ class KernelBuilder(WarpFunction):
     def build(self) -> None:
         """Emit the whole function."""
         self._in_memory = self.scheduling is not None or self._pressure() > MAX_PRESSURE
-        self._in_line = blocks_in_line(self.function, self.graph, self.slice)
+        self._in_line = blocks_in_line(self.function, self.graph, self.slice, briefly=self.briefly)
         for block in range(len(self.bodies)):
             self._build_block(block)
         self._build_meets()

@@ -98,29 +98,31 @@ class NativeKernel:
 def compile_kernel(
     module: Module, function: Function, text: str, instructions: InstructionSet, symbols: SymbolTable,
     checks: frozenset[str] = frozenset(), probes: frozenset[int] = frozenset(), clustered: bool = False,
-    sources: Sources | None = None,
+    sources: Sources | None = None, *, briefly: bool = False,
 ) -> NativeKernel:
     """Machine code for `function` of `module`, which was made from `text`: from the disk cache, or compiled now.
 
     With `checks`, the code tells them what it does (see `watching.py`). `symbols` says where variables lie. The accesses at the
     pcs `probes` leave the addresses of their lanes (see `recording.py`). `clustered` code is for launches in clusters of several
     blocks. With `sources` no results are wanted: only the slice that decides the trace is executed, as far as it is known, or with
-    `probes` what decides those accesses. Raises
-    UnsupportedError for anything that is not modelled.
+    `probes` what decides those accesses. `briefly`: for a short run, which takes less time than LLVM. Raises UnsupportedError for
+    anything that is not modelled.
     """
     _initialise()
     graph = build_cfg(function, apart=not checks.isdisjoint(_NEED_LANES_APART), together=clustered)
     part = None if sources is None else slice_of(function, graph, sources, probes or None)
-    quickly = budget.is_quick(function, part)
+    quickly = briefly or budget.is_quick(function, part)
     # Code from an assembler is long because it is unrolled: better registers make it 1.2 to 1.8 times as fast.
-    effort = (1 if instructions.level == "sass" else 0) if quickly else 2
+    effort = (1 if instructions.level == "sass" and not briefly else 0) if quickly else 2
     machine, host = object_code.target_machine(effort)
 
     def build() -> bytes:
         """A small head, the symbols that the kernel needs, then the object file."""
         known = known_functions(instructions.level, checks, clustered)
         llvm_module = KernelModule("kernel", dict(known))
-        builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, instructions, checks, probes, clustered, part)
+        builder = KernelBuilder(
+            llvm_module, function, graph, symbols, module.path, instructions, checks, probes, clustered, part, briefly
+        )  # fmt: skip
         builder.build()
         rest, taken = separate(llvm_module)
         known.update(taken)
@@ -134,7 +136,8 @@ def compile_kernel(
         return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
 
     left_out = "" if part is None else f"without {sorted(part.skipped)} {sorted(part.recorded)}"
-    chosen = [name for name, given in ((f"probes {sorted(probes)}", probes), ("clustered", clustered), (left_out, part)) if given]
+    special = ((f"probes {sorted(probes)}", probes), ("clustered", clustered), ("briefly", briefly), (left_out, part))
+    chosen = [name for name, given in special if given]
     options = f"{symbols.global_base} {effort} {budget.BUDGET} {budget.QUICK_BUDGET} {' '.join([*sorted(checks), *chosen])}"
     key = kept_key(host, instructions.level, options, function.name, text)
     stored = diskcache.get("native", key)
@@ -142,7 +145,7 @@ def compile_kernel(
         try:
             stored = build()
         except NotComputed:
-            return compile_kernel(module, function, text, instructions, symbols, checks, probes, clustered)
+            return compile_kernel(module, function, text, instructions, symbols, checks, probes, clustered, briefly=briefly)
         diskcache.put("native", key, stored)
     site_count, state_stride, code, needed = _parts(stored)
     with LOCK:

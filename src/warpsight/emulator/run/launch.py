@@ -129,13 +129,13 @@ _OTHER_INPUT = "give the source or its PTX, and use `level='ptx'`"
 def prepare_kernel(
     source: KernelSource, kernel: str, *, architecture: Architecture | None = None, checks: frozenset[str] = frozenset(),
     global_base: int = ARENA_BASE, probes: frozenset[int] = frozenset(), assembler: tuple[str, ...] = (), clustered: bool = False,
-    traced: Launch | None = None,
+    traced: Launch | None = None, briefly: bool = False,
 ) -> PreparedKernel:
     """Compile `kernel` (mangled name), the module's variables from device address `global_base` on. Raises UnsupportedError.
 
     With an `architecture` its machine code is executed, made with the options `assembler`, else its PTX. `probes` are pcs, for
     `lane_addresses`. `clustered`: for launches in clusters of several blocks, and no others. `traced`: for this launch alone, of
-    which only the trace is wanted; what decides nothing in it is not computed (docs/adr/0039-address-slices.md).
+    which only the trace is wanted; what decides nothing in it is not computed (docs/adr/0039-address-slices.md). `briefly`: short.
     """
     module, built = source.module, architecture
     try:
@@ -150,8 +150,8 @@ def prepare_kernel(
                 function = code.function(kernel)
                 symbols = NativeSymbolTable(module, function, code.image(kernel), global_base)
                 text, instructions, target = f"{source.identity}\0{code.text}", SASS, code.architecture.real
-            sources = None if traced is None else address_sources(source, traced)
-            native = compile_kernel(module, function, text, instructions, symbols, checks, probes, clustered, sources)
+            how = symbols, checks, probes, clustered, None if traced is None else address_sources(source, traced)
+            native = compile_kernel(module, function, text, instructions, *how, briefly=briefly)
     except UnsupportedError as error:
         if built is None:
             raise
@@ -190,7 +190,7 @@ def lane_addresses(
     """
     how: Any = {"checks": options.check, "clustered": launch.cluster_blocks > 1, "traced": None if options.check else launch}
     probed = frozenset(access.pc for access in accesses)
-    prepared = prepare_kernel(source, launch.kernel, architecture=architecture, probes=probed, **how)
+    prepared = prepare_kernel(source, launch.kernel, architecture=architecture, probes=probed, briefly=True, **how)
     if prepared.native.graph.waits.spinning:
         return [None] * len(accesses)
     probes = Probes(len(prepared.function.instructions), accesses)
