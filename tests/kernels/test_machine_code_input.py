@@ -259,6 +259,16 @@ def test_code_that_is_too_old_for_the_disassembler_says_so(ptx: str, tmp_path: P
     assert load_source(file, native=Architecture(75)).target == "sm_70"
 
 
+def test_ptx_for_a_newer_gpu_is_named_in_the_refusal(ptx: str, tmp_path: Path) -> None:
+    file = tmp_path / "new.fatbin"
+    file.write_bytes(container(entry(1, 80, ptx.replace("sm_75", "sm_80").encode())))
+    with pytest.raises(UsageError, match=r"has PTX for compute_80, which does not run on sm_75\n.*arch=compute_75,code=sm_75"):
+        load_source(file, native=Architecture(75))
+    file.write_bytes(container(entry(2, 90, b""), entry(1, 80, ptx.replace("sm_75", "sm_80").encode())))
+    with pytest.raises(UsageError, match=r"has machine code for sm_90 and PTX for compute_80, which does not run on sm_75"):
+        load_source(file, native=Architecture(75))
+
+
 def test_cubin_has_no_ptx_to_execute(path: str) -> None:
     with pytest.raises(UnsupportedError, match=r"only machine code is embedded in it \(sm_80\), no PTX\n.*level `sass`"):
         results(path, gpu="a100", level="ptx")
@@ -372,6 +382,18 @@ def test_object_that_is_not_linked_is_refused(tmp_path: Path) -> None:
         subprocess.run([*command, str(tmp_path / "talk.cu")], check=True, capture_output=True)
         with pytest.raises(UnsupportedError, match="has yet to be linked"):
             modules_in((tmp_path / name).read_bytes(), name)
+
+
+@needs_nvcc
+def test_linked_machine_code_that_launches_kernels_is_refused_as_such(tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text(
+        "__global__ void child(int* a) { a[threadIdx.x] += 1; }\n"
+        "__global__ void parent(int* a) { child<<<1, 32>>>(a); }\nint main() {}\n"
+    )
+    command = ["nvcc", "-rdc=true", "-cudart", "shared", "-arch=sm_80", "-o", str(tmp_path / "app"), str(tmp_path / "a.cu"), "-lcudadevrt"]
+    subprocess.run(command, check=True, capture_output=True)
+    with pytest.raises(UnsupportedError, match=r"of the CUDA device runtime \(kernels that start kernels\), which is not modelled"):
+        warpsight.trace(str(tmp_path / "app"), kernel="parent", grid=1, block=32, args=[np.zeros(32, "i4")], gpu="a100")
 
 
 @needs_nvcc

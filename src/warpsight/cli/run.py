@@ -118,8 +118,12 @@ def run(arguments: argparse.Namespace) -> int:
         kept = next((row["trace"] for row in document["launches"] if row.get("trace")), None)
         words, again = (command, command) if arguments.module is not None else (arguments.program, ["--", *command])
         given = arguments.command_line[1 : len(arguments.command_line) - len(words)]  # the options of this command
-        following = line(["predict", kept], "one launch on its own") if kept else line(
-            ["run", *given, "-o", "traces", *again], "keep each launch's trace for other GPUs and models")
+        if kept:
+            following = line(["predict", kept], "one launch on its own")
+        elif document["totals"]["predicted"]:
+            following = line(["run", *given, "-o", "traces", *again], "keep each launch's trace for other GPUs and models")
+        else:
+            following = line(["doctor"], "the GPUs, tools and instructions of this installation")
         print_answer(program_text(document, terminal_style()), following)
     if arguments.timeline:
         write_output(arguments.timeline, trace_events(document["timeline"]), "--timeline")

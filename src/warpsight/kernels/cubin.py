@@ -189,8 +189,7 @@ def kernel_image(data: bytes, kernel: str, place: str = _PLACE) -> KernelImage:
         for payload in (payload for kind, payload in attributes if kind == _CALLED):
             for symbol in (elf.symbols[index] for (index,) in struct.iter_unpack("<I", payload)):
                 if not symbol.section and (name := symbol.name) not in EXTERNALS:
-                    what = why_not(name) if name.startswith("cuda") else f'it calls "{name}", which is not defined in it'
-                    raise UnsupportedError(what, place=f"{place}: {kernel}", remedy="give the linked program")
+                    raise UnsupportedError(why_not(name, "its file"), place=f"{place}: {kernel}", remedy="give the linked program")
         stacks = [elf.counts(kind).get(kernel, 0) for kind in (_MIN_STACK, _FRAME_SIZE)]
         # With recursion the stack with all calls is not known; what the launch gives such kernels comes on top.
         stack = max(size for size in stacks if size != _UNKNOWN_STACK)

@@ -184,6 +184,13 @@ def architectures_in(entries: Sequence[Entry]) -> str:
     return ", ".join(real for _, real in sorted(found)) or "nothing"
 
 
+def _code_in(entries: Sequence[Entry]) -> str:
+    """All code, as messages list it: `machine code for sm_80, sm_90a and PTX for compute_90`."""
+    ptx = sorted({(e.architecture.number, e.architecture.virtual) for e in entries if e.kind == "ptx"})
+    found = [f"machine code for {architectures_in(entries)}"] if any(e.kind == "elf" for e in entries) else []
+    return " and ".join([*found, *([f"PTX for {', '.join(virtual for _, virtual in ptx)}"] if ptx else [])]) or "no code"
+
+
 def ptx_texts(entries: Sequence[Entry], place: str, gpu: Architecture | None = None) -> list[str]:
     """The PTX of a module, the highest virtual architecture first: all, or what can be assembled for `gpu`. Raises FormatError."""
     def fits(entry: Entry) -> bool:
@@ -209,10 +216,10 @@ def no_ptx(entries: Sequence[Entry], place: str) -> UnsupportedError:
 
 def not_for(entries: Sequence[Entry], gpu: Architecture, place: str) -> UsageError:
     """What to say where neither machine code nor PTX runs on `gpu`."""
-    what, build = f"has machine code for {architectures_in(entries)}", f"-gencode arch=compute_{gpu.number},code={gpu.real}"
+    what, build = f"has {_code_in(entries)}", f"-gencode arch=compute_{gpu.number},code={gpu.real}"
     if any(entry.kind == "elf" and runs_on(entry.architecture, gpu) for entry in entries):
         oldest = Architecture(OLDEST).real
         return UsageError(f"{what}, and NVIDIA's disassembler reads that of {oldest} and later", place=place,
                           remedy=f"build it with {build}")  # fmt: skip
-    remedy = f"choose a GPU of that compute capability, or build it with {build}"
+    remedy = f"choose a GPU that it was built for, or build it with {build}"
     return UsageError(f"{what}, which does not run on {gpu.real}", place=place, remedy=remedy)

@@ -48,11 +48,11 @@ EXTERNALS: dict[str, External] = {
 }
 
 
-def why_not(name: str) -> str:
-    """Why a call of an undefined function is refused."""
-    if name.startswith("cuda"):
+def why_not(name: str, where: str = "the PTX") -> str:
+    """Why a call of a function that is not defined in `where` is refused."""
+    if name.startswith(("cuda", "__cuda_syscall_cnp")):  # the latter in linked machine code, where the runtime itself is linked
         return f'it calls "{name}" of the CUDA device runtime (kernels that start kernels), which is not modelled'
-    return f'it calls "{name}", which is not defined in the PTX'
+    return f'it calls "{name}", which is not defined in {where}'
 
 
 # -- Frames on each thread's call stack, and what each call copies and saves.
