@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from llvmlite import ir
 
 from warpsight.emulator.codegen.kernel_builder import KernelBuilder
+from warpsight.emulator.codegen.lanes import KernelModule
 from warpsight.emulator.codegen.recording import LaneAddresses, ProbedAccess
 from warpsight.emulator.codegen.symbols import SymbolTable
 from warpsight.emulator.ptx.instruction_set import PTX
@@ -85,7 +85,7 @@ def test_code_without_probes_has_nothing_of_them(ready: ReadyLaunch) -> None:
     function = ready.source.module.functions[ready.launch.kernel]
     texts = []
     for probes in (frozenset[int](), frozenset(range(len(function.instructions)))):
-        module = ir.Module(name="kernel")
+        module = KernelModule("kernel")
         symbols = SymbolTable(ready.source.module, function)
         KernelBuilder(module, function, build_cfg(function), symbols, "k", PTX, probes=probes).build()
         texts.append(str(module))

@@ -45,7 +45,9 @@ def test_each_instruction_knows_its_line_of_the_ptx(source: KernelSource) -> Non
     assert lines["LDG"] == "ld.global.u32" and lines["STG"] == "st.global.u32" and lines["IMAD"] == "mul.lo.s32"
 
 
-def test_listing_for_a_kernel_has_its_code_and_that_of_functions_but_no_other_kernels() -> None:
+@pytest.fixture
+def two_kernels() -> KernelSource:
+    """Kernels `first` and `second`, which call a function."""
     kernels = "".join(
         f"""
 .visible .entry {name}(.param .u64 p)
@@ -62,11 +64,27 @@ def test_listing_for_a_kernel_has_its_code_and_that_of_functions_but_no_other_ke
     )
     body = ".reg .b32 %r<2>; ld.param.b32 %r1, [a]; st.param.b32 [r], %r1; ret;"
     function = f".visible .func (.param .b32 r) f(.param .b32 a)\n{{ {body} }}\n"
-    source = load_source(PTX.partition(".const")[0] + function + kernels, name="two.ptx")
-    whole, own = (machine_code(source, parse_architecture(80), (), kernel) for kernel in ("", "second"))
+    return load_source(PTX.partition(".const")[0] + function + kernels, name="two.ptx")
+
+
+def test_listing_for_a_kernel_of_many_has_its_code_and_that_of_functions_but_no_other_kernels(
+    two_kernels: KernelSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warpsight.kernels.machine_code.TOGETHER_BYTES", 0)
+    whole, own = (machine_code(two_kernels, parse_architecture(80), (), kernel) for kernel in ("", "second"))
     assert sorted(whole.sections) == ["f", "first", "second"]
     assert sorted(own.sections) == ["f", "second"]
     assert [i.text for i in own.function("second").instructions] == [i.text for i in whole.function("second").instructions]
+
+
+def test_kernels_of_a_small_source_are_disassembled_together(
+    two_kernels: KernelSource, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path))
+    for kernel in ("first", "second"):
+        assert machine_code(two_kernels, parse_architecture(80), (), kernel).function(kernel).name == kernel
+    (listing,) = (path for path in (tmp_path / "listing").rglob("*") if path.is_file())
+    assert b".text.first" in listing.read_bytes() and b".text.second" in listing.read_bytes()
 
 
 def test_line_marks_move_no_line() -> None:

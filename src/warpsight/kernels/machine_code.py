@@ -83,13 +83,15 @@ def variant_of(source: KernelSource, architecture: Architecture) -> Architecture
     return target if target.number == architecture.number else architecture
 
 
+TOGETHER_BYTES = 256 << 10
+"""Up to this size all kernels of a cubin are disassembled at once: the disassembler takes longer to start than to print them."""
 UNFUSED = "-Xptxas=-fmad=false"
 """The assembler's option that keeps products and sums apart, which PTX without a rounding modifier lets it fuse."""
 
 
 def machine_code(source: KernelSource, wanted: Architecture, options: tuple[str, ...] = (), kernel: str = "") -> MachineCode:
     """The machine code of `source` for `wanted`; kept on disk by content. `options` are the assembler's. With a `kernel` (mangled
-    name) the code of other kernels is left out.
+    name) the code of other kernels is left out where there is much.
 
     Raises MissingLibraryError where NVIDIA's assembler or disassembler is missing, CompileError where one refuses its input.
     """
@@ -97,6 +99,7 @@ def machine_code(source: KernelSource, wanted: Architecture, options: tuple[str,
     if source.cubin:
         architecture = parse_architecture(source.target)
     cubin = assembler.cubin_of(source, architecture, options)
-    functions = code_of_kernel(cubin, kernel, source.path) if kernel and len(source.module.kernels) > 1 else ()
+    apart = kernel and len(source.module.kernels) > 1 and len(cubin) > TOGETHER_BYTES
+    functions = code_of_kernel(cubin, kernel, source.path) if apart else ()
     text = assembler.disassemble(cubin, source.path, source_lines=bool(source.cubin), functions=functions)
     return MachineCode(source, architecture, cubin, text, note)
