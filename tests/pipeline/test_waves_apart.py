@@ -126,7 +126,7 @@ def test_waves_apart_have_the_misses_of_the_launch() -> None:
         assert getattr(found, name).sum() * scale == pytest.approx(getattr(exact, name).sum(), rel=within), name
     (own,), (reference,) = (predict_trace(each, SMALL, ["warpsight"]) for each in (sampled(), whole))
     half_width = sampled().extra["sampling"]["half_width"]
-    assert own.cycles == pytest.approx(reference.cycles, rel=min(half_width, 0.005))
+    assert own.cycles == pytest.approx(reference.cycles, rel=0.0005)  # of waves so alike the interval is narrower: ADR 0067
     assert half_width < 0.02
 
 

@@ -79,7 +79,7 @@ extern "C" __global__ void product(const float* a, const float* b, float* c)
 """)
     product, arrays = launch.parent / "product.yaml", "['f32[640*640]:zeros', 'f32[640*128]:zeros', 'f32[640*128]:zeros']"
     product.write_text(f"source: product.cu\ngrid: 4x80\nblock: 32x8\nargs: {arrays}\n")
-    few = load_gpu("gtx1650", ["l2.size=512 KiB"])
+    few = load_gpu("gtx1650", ["sm_count=4", "l2.size=512 KiB"])
     axes, kept = {"sm_count": [4, 6], "dram.bandwidth": ["16GB/s", "128GB/s"]}, launch.parent / "kept"
     rows = warpsight.sweep(product, few, axes, results=kept, accuracy=0.02).table.to_pylist()
     whole = warpsight.sweep(product, few, axes, results=kept, exact=True).table.to_pylist()
