@@ -137,6 +137,19 @@ def test_short_launches_run_whole() -> None:
     )
 
 
+def test_ten_waves_suffice_where_they_are_simulated_apart_and_thirty_in_sequence() -> None:
+    """Of 16 blocks: 2 + 4 x 3/4 waves are less than half of ten, 3 + 4 x 3 less than half of thirty."""
+
+    def plan(blocks: int, apart: bool) -> Plan:
+        ready, _ = launch_of(request("longer", FLOATS, blocks=blocks), GPU)
+        return Plan.of(ready, GPU, apart=apart)
+
+    for waves, apart in ((10, True), (30, False)):
+        assert plan(16 * waves, apart).simulated(4) == 8 * waves
+        with pytest.raises(NotSampled, match="the launch is"):
+            plan(16 * waves - 1, apart)
+
+
 def test_doubled_plans_keep_their_waves_and_blocks_run_once() -> None:
     ready, _ = launch_of(request("longer", FLOATS), GPU)
     first = replace(Plan.of(ready, GPU), blocks=20_000)
@@ -278,7 +291,7 @@ def test_interval_has_the_waves_that_may_be_in_step_where_others_are_measured(sc
         return float(wide[0, 0]), float(fixed[0, 0])
 
     (whole, none), (wider, in_step) = parts(False), parts(True)
-    assert none == 0 < in_step < 4 * plan.wave / plan.blocks * 3
+    assert none == 0 and 0.004 < in_step < 4 * plan.wave / plan.blocks * 3
     assert wider == pytest.approx(whole + in_step)  # both halves of the traffic are alike
 
 

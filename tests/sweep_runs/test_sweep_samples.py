@@ -64,27 +64,26 @@ def test_rows_are_those_of_sampled_predictions_and_hold_the_whole_launch(launch:
     assert {row["half_width"] <= 0.2 for row in rows if row["model"] == "warpsight"} == {True}  # type: ignore[operator]
 
 
-def test_designs_have_the_time_of_the_whole_launch_within_the_accuracy_where_it_is_few_waves(launch: Path) -> None:
-    """A product of 17 to 25 waves: all blocks read 640 KiB, a wave reads up to 8 KiB more, and the launch 815 KiB. So the L2 has room
-    for nothing, for a wave, or for all of it.
+def test_designs_have_the_time_of_the_whole_launch_where_it_is_few_waves(launch: Path) -> None:
+    """A product of 13 and 20 waves. All blocks read 320 KiB, and a wave 80 to 120 KiB more, for which the L2 has room, but not for
+    the 1.6 MB that the launch reads besides.
     """
     (launch.parent / "product.cu").write_text("""
 extern "C" __global__ void product(const float* a, const float* b, float* c)
 {
-    int column = blockIdx.x % 4 * 64 + threadIdx.x, row = blockIdx.x / 4;
+    int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 8 + threadIdx.y;
     float sum = 0;
-    for (int k = 0; k < 640; ++k) sum += a[row * 640 + k] * b[k * 256 + column];
-    c[row * 256 + column] = sum;
+    for (int k = 0; k < 640; ++k) sum += a[row * 640 + k] * b[k * 128 + column];
+    c[row * 128 + column] = sum;
 }
 """)
-    product = launch.parent / "product.yaml"
-    product.write_text("source: product.cu\ngrid: 200\nblock: 64\nargs: ['f32[50*640]:zeros', 'f32[640*256]:zeros', 'f32[50*256]:zeros']\n")
-    axes = {"l2.size": ["528KiB", "704KiB", "1056KiB"], "sm_count": [2, 3], "dram.bandwidth": ["20GB/s", "480GB/s"]}
-    rows, whole = (
-        warpsight.sweep(product, SMALL, axes, results=launch.parent / "kept", **options).table.to_pylist()
-        for options in ({"accuracy": 0.02}, {"exact": True})
-    )
-    assert len(rows) == len(whole) == 12
+    product, arrays = launch.parent / "product.yaml", "['f32[640*640]:zeros', 'f32[640*128]:zeros', 'f32[640*128]:zeros']"
+    product.write_text(f"source: product.cu\ngrid: 4x80\nblock: 32x8\nargs: {arrays}\n")
+    few = load_gpu("gtx1650", ["sm_count=4", "l2.size=512 KiB"])
+    axes, kept = {"sm_count": [4, 6], "dram.bandwidth": ["16GB/s", "128GB/s"]}, launch.parent / "kept"
+    rows = warpsight.sweep(product, few, axes, results=kept, accuracy=0.02).table.to_pylist()
+    whole = warpsight.sweep(product, few, axes, results=kept, exact=True).table.to_pylist()
+    assert len(rows) == len(whole) == 4
     for row, exact in zip(rows, whole, strict=True):
         assert exact["half_width"] == 0 < row["half_width"] <= 0.02
         assert abs(row["cycles"] - exact["cycles"]) <= row["half_width"] * row["cycles"]

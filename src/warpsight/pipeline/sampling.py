@@ -14,7 +14,7 @@ import numpy as np
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, remark, stage, step
-from warpsight.caches.exact.apart import WINDOW, NotApart, begins_unknown, has_long_loops
+from warpsight.caches.exact.apart import WINDOW, NotApart, begins_unknown, fills_l2, has_long_loops
 from warpsight.caches.exact.waves import ScatteredReuse
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
@@ -42,6 +42,8 @@ _FIRST_PARTS = 4
 _MOST_SHARE = 0.5  # of the blocks, that the caches are simulated for: beyond it, running all costs little more
 # Waves that blocks need at most to get out of step, where they are measured so: a judgement, from 3.4 in one launch (ADR 0037).
 _IN_STEP = 4
+# Of the cycles: how far the state in which waves apart begin was off at most, where their spread did not show it (ADR 0067).
+_BEGINNING = 0.004
 _MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow. The rest is left for their spread.
 _MOST_ROWS = 4  # waves of a row of the grid that warms up; a judgement, as longer ones are most of what runs
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -279,8 +281,13 @@ class Sampler:
         first = self._run.trace(apart.ranges[:1])
         if first.header.warp_instructions < least:
             raise NotSampled(f"the launch has fewer than {least:,} warp instructions")
-        possible = apart.apart and has_long_loops(first) and not begins_unknown(first, gpu, len(apart.ranges))
-        return apart if possible else Plan.of(self._ready, gpu)
+        if not apart.apart or not has_long_loops(first):
+            return Plan.of(self._ready, gpu)
+        if not fills_l2(first, gpu):
+            return apart
+        # Of few waves that fill the L2, samples were more than 1 % off and did not show it (ADR 0067).
+        in_sequence = Plan.of(self._ready, gpu)
+        return in_sequence if begins_unknown(first, gpu, len(apart.ranges)) else apart
 
     def grown(
         self, gpu: GpuSpec, models: Sequence[str], method: Method, accuracy: float, *, least_instructions: int | None = None,
@@ -377,7 +384,7 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
     More waves do not narrow what is added for waves that are simulated apart. If they come to rest in the earlier half of the time
     in which they are counted, both halves together are off by half of their difference. And the launch may be as its first wave,
     in step, for `_IN_STEP` waves, of which the prediction has one. Of N waves, it differs from the first by N - 1 times what each
-    of the others adds to it.
+    of the others adds to it. The state in which these waves begin is modelled, and off by `_BEGINNING`.
     """
     gpu, method, count = designs.gpu, designs.method, len(plan.parts)
     every, misses = range(1, count + 3), misses_of_waves(trace, gpu, method, watch, designs.carried)
@@ -392,7 +399,7 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
     if misses.apart:
         further = min(1.0, (_IN_STEP - 1) * plan.wave / (plan.blocks - plan.wave))
         in_step = further * abs(cycles(every[:1], every) - whole) / whole
-        drift, fixed = fixed, drift / 2 + in_step
+        drift, fixed = fixed, drift / 2 + in_step + _BEGINNING
     edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
     rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
     pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])

@@ -57,25 +57,27 @@ def has_long_loops(trace: KernelTrace) -> bool:
     return events >= _LONG_WARP * trace.header.warps and in_loops >= _IN_LOOPS * events
 
 
-def begins_unknown(first: KernelTrace, gpu: GpuSpec, stretches: int) -> bool:
-    """Whether the `first` wave of a launch shows that so many `stretches` of it cannot be simulated apart: it touches more than the
-    L2 holds, and in a wave that begins as one of them blocks have read too little when the simulation begins.
-    """
-    wave = first.header.recorded_blocks
+def fills_l2(first: KernelTrace, gpu: GpuSpec) -> bool:
+    """Whether the `first` wave of a launch touches more than the L2 holds."""
     lines = Lines(first.chunks, gpu.l2.line_bytes)
     touched = np.zeros(lines.count, np.bool_)
     for chunk in first.chunks.packed():
         lines.mark(chunk, touched)
-    room = gpu.l2.size_bytes // gpu.l2.line_bytes
-    if np.count_nonzero(touched) <= room:
-        return False
+    return int(np.count_nonzero(touched)) > gpu.l2.size_bytes // gpu.l2.line_bytes
+
+
+def begins_unknown(first: KernelTrace, gpu: GpuSpec, stretches: int) -> bool:
+    """Whether the `first` wave of a launch, which fills the L2, shows that so many `stretches` of it cannot be simulated apart: in
+    a wave that begins as one of them blocks have read too little when the simulation begins.
+    """
+    wave, room = first.header.recorded_blocks, gpu.l2.size_bytes // gpu.l2.line_bytes
     return any(_read_before(LateWarps(first, _shares(wave, wave, k)), gpu)[1] < room for k in range(1, stretches))
 
 
 def _shares(blocks: int, wave: int, number: int) -> npt.NDArray[np.float64]:
     """The last share of its laps that each of the `blocks` of a stretch runs: all, but those that begin at once, a `wave`, are at
-    any place. Blocks begin in the order of their numbers, so that each is farther than those behind it. How far differs from stretch
-    to stretch, so that their spread shows how much that decides.
+    any place. Blocks start in the order of their numbers, so that each is farther than those behind it. How far differs from
+    stretch to stretch, so that their spread shows how much that decides.
     """
     share = np.ones(blocks)
     share[:wave] = np.sort(np.random.default_rng(number).random(wave))
@@ -118,7 +120,7 @@ def _to_write(lines: L2Lines | None) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Between:
-    """What the L2 holds when a stretch begins, besides what its own blocks have read, if a stretch alone does not fill it: the lines
+    """What the L2 holds when a stretch begins, besides what its own blocks have read, if a wave alone does not fill it: the lines
     with the numbers `shared`, which all stretches read, and such as nobody finds, up to so many as are `wanted`.
     """
 
