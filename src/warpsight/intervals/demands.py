@@ -411,14 +411,18 @@ def demands_of(
 
 def _drain(trace: KernelTrace, alone: Floats, unanswered: Floats) -> float:
     """Cycles from the last instruction of a block whose warps begin together until all its accesses are answered: their mean."""
-    path = _paths_of_blocks(trace)
-    return float(((alone + unanswered)[path].max(axis=1) - alone[path].max(axis=1)).mean())
+    paths, answered = _paths_of_blocks(trace), alone + unanswered
+    return float(sum((answered[path].max(axis=1) - alone[path].max(axis=1)).sum() for path in _some_at_a_time(paths)) / len(paths))
 
 
-def _paths_of_blocks(trace: KernelTrace) -> Longs:
-    """The path of each warp, int64 [blocks, warps]."""
-    paths = np.concatenate([chunk.path for chunk in trace.chunks.packed()])
-    return paths.reshape(-1, trace.header.warps_per_block).astype(np.int64)
+def _paths_of_blocks(trace: KernelTrace) -> Ints:
+    """The path of each warp, int32 [blocks, warps]."""
+    return np.concatenate([chunk.path for chunk in trace.chunks.packed()]).reshape(-1, trace.header.warps_per_block)
+
+
+def _some_at_a_time(paths: Ints) -> list[Ints]:
+    """The paths of some blocks after the other, so that what is computed of them takes little memory."""
+    return [paths[first : first + (1 << 16)] for first in range(0, len(paths), 1 << 16)]
 
 
 def _part(part: float, whole: float) -> float:
@@ -467,12 +471,13 @@ def work_imbalance(
     known as that of its last warp.
     """
     header, per_block = trace.header, trace.header.warps_per_block
-    path = _paths_of_blocks(trace)
-    alone, demand = stats.cycles[path], np.minimum(busiest, stats.cycles)[path]
-    if np.ptp(demand.sum(axis=1)) == 0 and np.ptp(alone.max(axis=1)) == 0:
+    paths, demands = _paths_of_blocks(trace), np.minimum(busiest, stats.cycles)
+    of_blocks = ((demands[path].sum(axis=1), stats.cycles[path].max(axis=1)) for path in _some_at_a_time(paths))
+    ends = np.array([[(each.min(), each.max()) for each in both] for both in of_blocks])  # [pieces, demand or time, least and most]
+    if np.ptp(ends[:, 0]) == 0 and np.ptp(ends[:, 1]) == 0:
         return 1.0
-    neighbour = np.arange(header.blocks) * len(path) // header.blocks
-    alone, demand = alone[neighbour], demand[neighbour]
+    paths = paths[np.arange(header.blocks) * len(paths) // header.blocks]
+    alone, demand = stats.cycles[paths], demands[paths]
     greedy = gpu.sm.policy == "gto"
     unequal = makespan(np.maximum(alone, 1.0).ravel(), demand.ravel(), per_block, places, gpu.sm_count, greedy, parts)
     apart = makespan_of_equals(float(alone.mean()), float(demand.mean()), header.blocks, per_block, places, gpu.sm_count, parts)

@@ -124,6 +124,7 @@ def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None, o
     memory.put("events", window.events)
     memory.put("sectors", window.sectors)
     outcome, turns = NEED_BLOCK, TURNS_PER_REPORT if observer is None else TURNS_PER_LOOK
+    dropped = 0  # turns before the pages of the paths were dropped last
     while outcome != DONE:
         memory.put("window", window.warps)
         outcome = run(memory.address, turns)
@@ -134,9 +135,11 @@ def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None, o
             # behind it are all blocks that have not started: those of a cluster start together
             window.extend(memory["slots"], int(header.block_at(state["next_block"])) * header.warps_per_block)
             state["first_warp"], state["end_warp"] = window.first, window.end
-            drop_pages(memory["path"])
         elif outcome == BAD_TRACE:
             raise contradiction(trace, int(state["bad_warp"]))
+        if outcome == NEED_BLOCK or state["turns"] - dropped >= TURNS_PER_REPORT:
+            dropped = int(state["turns"])
+            drop_pages(memory["path"])
         if progress is not None:
             progress(launched - int(state["live_warps"]), header.warps)
 

@@ -125,11 +125,11 @@ class Instruction(Constants):
 
 
 class PathEntry(Constants):
-    """Part of a dynamic instruction stream: a basic block, the active lanes, and how often it runs."""
+    """Part of a dynamic instruction stream: a basic block, the active lanes, and how often it runs. There can be 10^8 of them."""
 
-    block: int
-    lanes: int
-    repeat: int
+    block: UInt32
+    lanes: UInt32
+    repeat: UInt32
 
 
 class RequestCounters(Record):

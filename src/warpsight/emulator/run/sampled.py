@@ -34,8 +34,8 @@ Blocks = tuple[int, int]
 """Blocks from the first to before the second."""
 
 _PIECES = 16  # of a range of blocks, which workers take in turn
-# Bytes of a sample in memory: it is kept while its waves are simulated and evaluated, so that it gets half of what a trace may take.
-_IN_MEMORY = MEMORY_LIMIT_BYTES // 2
+# Bytes of a sample in memory, a third of what a trace may take: it is kept while its waves are simulated and evaluated.
+_IN_MEMORY = MEMORY_LIMIT_BYTES // 3
 _RANGES_IN_MEMORY = 8  # that have so much even where others have taken all of that; what is beyond goes to disk
 
 
