@@ -128,6 +128,7 @@ def a_document() -> dict[str, Any]:
         Span(7, 3, start + 2e-6, start + 6e-6, Spent.LAUNCHED, 2, call=2, thread=8),
         Span(7, 0, start + 1e-6, start + 2e-6, Spent.CALLED, call=2, thread=8, name="cudaLaunchKernel"),
         Span(7, 4, start + 2e-6, start + 3e-6, Spent.TO_HOST, copied=3_000_000, call=3, thread=8),
+        Span(7, 0, start + 2e-6, start + 3e-6, Spent.HOST_WAITED_FOR_DEVICE),  # after a fault: the call itself is refused
         Span(7, 0, start, start, Spent.COUNTED, copied=3, name="cudaLaunchKernel"),
         Span(7, 0, start, start, Spent.COUNTED, copied=2, name="cudaFree"),
     ]
@@ -173,6 +174,8 @@ def test_a_range_that_is_left_open_ends_with_the_program_and_arrows_lead_to_what
     events = json.loads(trace_events(timeline))["traceEvents"]
     ends = {each["id"]: (each["tid"], each["ts"]) for each in events if each["ph"] == "f"}
     assert ends == {"7.1.0": (3, 0.0), "7.2.0": (3, pytest.approx(2.0))}
+    rows = {each["name"]: each["tid"] for each in events if each["ph"] == "X"}
+    assert rows["wait for device"] == rows["cudaLaunchKernel"]
 
 
 @pytest.mark.unit

@@ -282,7 +282,8 @@ def _host_events(timeline: dict[str, Any], made: dict[tuple[int, int], list[tupl
                 events += [{**place, **arrow, "ph": "s", "ts": 1e6 * call["from"]},
                            {**where, **arrow, "ph": "f", "bp": "e", "ts": 1e6 * span["from"]}]  # fmt: skip
     for wait in timeline.get("host", ()):
-        events.append(_event(place_of[wait["process"], wait["call"]], wait, _label(wait)))
+        own = {"pid": wait["process"], "tid": _HOST_ROWS}  # after a fault calls are refused, and only their waits are told
+        events.append(_event(place_of.get((wait["process"], wait.get("call", 0)), own), wait, _label(wait)))
     for number, each in enumerate(ranges):
         place = {"pid": each["process"], "tid": _NVTX_ROWS + rows[each["process"], each["thread"]]}
         name = range_name(each["domain"], each["name"])
