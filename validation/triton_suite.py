@@ -48,6 +48,11 @@ FILES = {UNIT: ("test_core.py", "test_annotations.py", "test_block_pointer.py", 
 MOST_INSTRUCTIONS = 20_000_000
 PASSED, FAILED, REFUSED, SKIPPED = "passed", "failed", "refused", "skipped"
 _REFUSALS = ("UnsupportedError", "LimitError")
+_RACES = "the test races: a block writes by TMA into another one's shared memory, which that block may initialise later"
+NOTES = {  # by test function: why its cases do not pass
+    "test_cross_cta_tma": _RACES, "test_tma_gather_scatter_subslice": _RACES,
+    "test_cat": "only the order differs, which `can_reorder` leaves to the compiler; the test is of a later version",
+}  # fmt: skip
 HEAD = """# Triton's own unit tests
 
 `python validation/triton_suite.py CHECKOUT --write` generates this page; its help says how to obtain the tests. The tests run
@@ -223,7 +228,8 @@ def table(results: Results, page: str = "") -> str:
         lines.append(f"| {file} | {gpu} | {level} | {len(rows)} | {numbers} |")
         for row in rows:
             if row["outcome"] in (FAILED, REFUSED):
-                key = (row["outcome"], f"{gpu}, {level}", _general(row["message"]))
+                note = NOTES.get(row["test"].rpartition("::")[2].partition("[")[0], "")
+                key = (row["outcome"], f"{gpu}, {level}", _general(row["message"]) + (f"; {note}" if note else ""))
                 why[key] += 1
                 example.setdefault(key, row["test"].rpartition("::")[2])
     lines += ["", _SECOND, "|---|---|---:|---|---|", *_rows_of(page, _SECOND)]

@@ -82,7 +82,7 @@ def test_operation_that_is_not_waited_for_is_a_hazard(body: str, expected: tuple
 
 
 def test_operand_that_other_threads_write_is_waited_for_at_a_barrier() -> None:
-    """Without the barrier the product reads what other warps may not have written; without the fence what may not be visible to it."""
+    """Without the barrier the product reads what may not be written yet; without the fence, what may not be visible to it."""
     body = f"{PRODUCT.text()}{WAIT}{stored(16)}"
     findings = found(body, ("fence.proxy.async.shared::cta;", ""))
     assert kinds(findings) == {("read-after-write", "shared")}

@@ -89,7 +89,7 @@ extern "C" __global__ void collide(float *out, unsigned long long *wide)
 
 @pytest.mark.parametrize("gpu", ["rtx2060", "a100", "h100-sxm", "b200", "rtx5090"])
 def test_lanes_that_add_to_one_word_of_shared_memory_lose_nothing(gpu: str) -> None:
-    """Sums of floats there are loops of `ATOMS.CAST.SPIN`, whose outcome is a register's before sm_100 and a predicate from there on."""
+    """Sums of floats are loops of `ATOMS.CAST.SPIN` there, whose outcome is in a register before sm_100, then in a predicate."""
     out, wide = np.zeros(4, np.float32), np.zeros(4, np.uint64)
     warpsight.trace(COLLISIONS, "collide", grid=1, block=64, args=[out, wide], gpu=gpu, level="sass")
     sums = [sum(i + 1 for i in range(64) if i % 3 == k) for k in range(3)]

@@ -49,10 +49,10 @@ class Finding:
     """One thing that is wrong, however often it happened: `count` lanes, of which `site` is the first.
 
     `tool` is one of TOOLS, `kind` a name such as `out-of-bounds` or `write-after-read`; `severity` is `error` or `warning`.
-    `other` is the second access of a hazard. `space` is `global`, `shared`, `local` or `tensor`; `address` of `bytes` bytes is an
-    offset in shared and local memory, lane and column in tensor memory; `allocation` is the nearest one, `distance` 0 inside it,
-    positive in bytes past its end, negative before its start. `launch` counts from 1 over a program; 0 for what does not belong to a
-    launch.
+    `other` is the second access of a hazard. `space` is `global`, `shared`, `local` or `tensor`; `address` of `bytes` bytes is
+    an offset in shared and local memory, lane and column in tensor memory; `allocation` is the nearest one, `distance` 0 inside
+    it, positive in bytes past its end, negative before its start. `launch` counts from 1 over a program; 0 for what does not
+    belong to a launch.
     """
 
     tool: str

@@ -8,15 +8,15 @@ for ends the copies that were issued in it; a warp that has waited knows so, and
 of them is not looked at, as with other flags.
 
 Operations on tensor memory are asynchronous in the same way. The products and copies that a warp has issued until it commits them
-are a group of it, and so are its loads, and its stores, until `tcgen05.wait`. A commit hands its object the number of the group, from
-which who waits for the object learns it. In a cluster a commit may signal objects of other blocks, which are not told apart: there
-all know at once. Operations of one warp of one kind (products and copies, or loads and stores) follow each other in order.
+are a group of it, and so are its loads, and its stores, until `tcgen05.wait`. A commit hands its object the number of the group,
+from which who waits for the object learns it. In a cluster a commit may signal objects of other blocks, which are not told apart:
+there all know at once. Operations of one warp of one kind (products and copies, or loads and stores) follow each other in order.
 
-The words, behind those of a block's lanes: of OBJECTS mbarrier objects the offset and 1 (0: free), how many phases were waited for,
-and the parity of the last one and 1; of each of KINDS of groups, those that each warp has committed; of each warp, and of what was
-handed on, the phases of each object and the groups of each kind and warp that are known to be over; of each object the clocks of all
-warps that those knew who arrived on it; of each object the groups of each warp's products that were committed to it; of each warp, up
-to which clock of it somebody has executed a fence of the asynchronous proxy.
+The words, behind those of a block's lanes: of OBJECTS mbarrier objects the offset and 1 (0: free), how many phases were waited
+for, and the parity of the last one and 1; of each of KINDS of groups, those that each warp has committed; of each warp, and of
+what was handed on, the phases of each object and the groups of each kind and warp that are known to be over; of each object the
+clocks of all warps that those knew who arrived on it; of each object the groups of each warp's products that were committed to
+it; of each warp, up to which clock of it somebody has executed a fence of the asynchronous proxy.
 
 The clock in the stamp of an access by a copy is the number of an object, or OBJECTS and the number of a warp for its groups, above
 GENERATION_BITS, and below them the phase or the group, counted from 1. Above both, from RANK_BITS on, it has 1 and the rank of the

@@ -5,12 +5,12 @@ Each warp keeps a clock, and knows up to which clock it is behind each other war
 that one would learn from another: a warp that has waited is behind what all of them did before they arrived in that round.
 
 The words of a block (int64), of the blocks of a cluster one after the other, by rank. In the header: which of its warps have read
-strongly, as bits; how many words a block has, its rank, the blocks of the cluster (0 or 1: there is none), and the block's number,
--1 before it starts; whether tensor memory was used, and the kind of the operation that is looked at (`copy_order.py`). Then of each of
-its `warps` warps its clock, the clock when all of its lanes last met, the barrier at which it waits, the lanes that wait there, the
-clock of its last fence, the rounds of the cluster's barrier for which it has waited, and how often it came to each barrier; what those
-know that arrived at each barrier, in even and odd rounds; what each warp knows of each; when each two lanes last met. Parts begin at so
-many times `warps`, behind the header; the cells of shared memory come last.
+strongly, as bits; how many words a block has, its rank, the blocks of the cluster (0 or 1: there is none), and the block's
+number, -1 before it starts; whether tensor memory was used, and the kind of the operation that is looked at (`copy_order.py`).
+Then of each of its `warps` warps its clock, the clock when all of its lanes last met, the barrier at which it waits, the lanes
+that wait there, the clock of its last fence, the rounds of the cluster's barrier for which it has waited, and how often it came
+to each barrier; what those know that arrived at each barrier, in even and odd rounds; what each warp knows of each; when each two
+lanes last met. Parts begin at so many times `warps`, behind the header; the cells of shared memory come last.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ _BLOCK, _WARP, _WARPS = (int(s) for s in (Slot.BLOCK, Slot.WARP, Slot.WARPS_PER_
 
 
 def block_words(warps: int, shared_bytes: int, tensor: bool) -> int:
-    """How many words a block of so many warps needs (`copy_order.py`), the cells of its memory among them; most are never touched."""
+    """How many words a block of so many warps needs (`copy_order.py`), with the cells of its memory; most are never touched."""
     bytes_watched = TENSOR_ADDRESS + 4 * TENSOR_COLUMNS * TENSOR_LANES // TENSOR_PART if tensor else shared_bytes
     return int(copy_order.cells_at(warps)) + CELL_WORDS * (-(-bytes_watched // 4) + 4)
 

@@ -175,8 +175,8 @@ def note_runs(frame: Frame, lane: Value, runs: Value, count: Value, *, writes: b
 
 
 def note_listed(frame: Frame, lane: Value, runs: Value, count: Value, until: int) -> None:
-    """Tell racecheck of so many runs of shared or tensor memory, at a pointer: of each the address, the size, and whether it is written.
-    Continues in a new LLVM block.
+    """Tell racecheck of so many runs of shared or tensor memory, at a pointer: of each the address, the size, and whether it is
+    written. Continues in a new LLVM block.
     """
     builder = frame.builder
 
@@ -267,14 +267,12 @@ def note_order(frame: Emitter, instruction: Instruction) -> None:
     elif opcode in ("membar", "fence"):
         native = instruction.native
         of_proxies = "proxy" in modifiers if native is None else "VIEW" in native.modifiers  # orders accesses of one thread only
-        if of_proxies:
-            if {"async", "ASYNC"} & {*modifiers, *(native.modifiers if native else ())}:
-                tell(frame, watcher.PROXY_FENCE, number)
+        words = modifiers if native is None else native.modifiers
+        of_cluster = native is not None and _is_of_cluster_barrier(frame, instruction)
+        if (of_proxies and not {"async", "ASYNC"} & {*words}) or (of_cluster and not of_proxies):
             return
-        if native is not None and _is_of_cluster_barrier(frame, instruction):
-            return
-        of_block = "cta" in modifiers if native is None else "CTA" in native.modifiers
-        what = watcher.BLOCK_FENCE if of_block else watcher.FENCE
+        of_block = "cta" in words or "CTA" in words
+        what = watcher.PROXY_FENCE if of_proxies else watcher.BLOCK_FENCE if of_block else watcher.FENCE
     elif opcode == "mbarrier" and frame.clustered:  # objects of other blocks are not told apart
         what = watcher.ACQUIRE if modifiers[0] in ("test_wait", "try_wait") else watcher.RELEASE
     else:

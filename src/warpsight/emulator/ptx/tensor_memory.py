@@ -2,8 +2,8 @@
 
 Operations are carried out at once, by `tensor_memory_requests.py`, when they are issued. A correct program cannot see the
 difference: between the issue of an operation and the wait for it PTX forbids access to what it reads and writes, which racecheck
-looks for. So waits and fences do nothing, and a commit arrives at once. Allocation does not wait: a block that asks for columns while others of its own
-hold them is stopped, as it would wait on a GPU until they are freed.
+looks for. So waits and fences do nothing, and a commit arrives at once. Allocation does not wait: a block that asks for columns
+while others of its own hold them is stopped, as it would wait on a GPU until they are freed.
 
 Collectors, which keep a matrix for the next product, are hints. Refused: of sparse products those with scales, with 64 rows, or
 with a selector other than 0; masks of zero columns.

@@ -1,7 +1,7 @@
 """What an operation on tensor memory reads and writes, for racecheck: runs of shared memory, and parts of tensor memory.
 
-A run is three words: an address as `watcher.copied` takes it, with the rank of its block relative to the one that runs; its bytes; and
-whether it is written. A part of tensor memory is 16 lanes of a column (`watcher.TENSOR_ADDRESS`).
+A run is three words: an address as `watcher.copied` takes it, with the rank of its block relative to the one that runs; its
+bytes; and whether it is written. A part of tensor memory is 16 lanes of a column (`watcher.TENSOR_ADDRESS`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _add(request: Any, block: Any, address: Any, size: Any, writes: Any) -> Any:
 
 @compiled
 def _shared(request: Any, block: Any, descriptor: Any, across: Any, rows: Any, depth: Any, each: Any) -> Any:
-    """The pieces of a matrix in the shared memory of one block; those of one row follow each other where a swizzle puts them together."""
+    """The pieces of a matrix in the shared memory of one block, in an order that joins what lies together."""
     base = request[engine.PEER_SHARED if block else engine.SHARED]
     inner, outer = (each, 1) if across else (1, each)
     swizzled = descriptor >> 61 & 7 != 0
@@ -76,8 +76,9 @@ def _product(request: Any) -> Any:
     blocks, depth, packed = 2 if request[engine.PEER] else 1, engine.DEPTHS[kind], kind in (engine.MXF4, engine.MXF4NVF4)
     a_bits, b_bits = types.BITS[a_type], types.BITS[b_type]
     own = rows // blocks
-    lanes, step = TENSOR_LANES, 2 if own < TENSOR_LANES and not request[engine.STATIONARY] and blocks == 1 else 1
-    wide = columns * rows // TENSOR_LANES if request[engine.STATIONARY] else columns * own // TENSOR_LANES if blocks == 2 else columns
+    lanes, folded = TENSOR_LANES, request[engine.STATIONARY] or blocks == 2  # D's columns go on down the lanes
+    step = 2 if own < TENSOR_LANES and not folded else 1
+    wide = columns * own // TENSOR_LANES if folded else columns
     for block in range(blocks):
         if request[engine.LEFT_INSIDE]:
             _inside(request, block, request[engine.LEFT], lanes, step, depth * max(a_bits, 8) // 32, 0)

@@ -46,7 +46,7 @@ numba = lazy.load("numba")
 # the tensor memory of the second one, else 0; then TENSOR and SHARED are those of the first one. METADATA: of a product with sparse
 # A an address in tensor memory, else -1. STATIONARY: `.ws`. PACKED: of a load or store, a register has two columns; of a copy, the
 # bits of elements that become bytes, else 0. SHIFTS: A in tensor memory is shifted after the product (`.ashift`).
-# RUNS: host address of what `tensor_memory_accesses.py` lists, COUNT_RUNS of them; AWAY: rank of SHARED's block less that of the running.
+# RUNS: host address of what `tensor_memory_accesses.py` lists, COUNT_RUNS of them; AWAY: the rank of SHARED's block less the own.
 (WHAT, TENSOR, BLOCK, WARP_NUMBER, SHARED, LIMIT, TARGET, COUNT, REGISTERS, SHAPE, SPLIT, PACKED, KIND, FORM, LEFT, LEFT_INSIDE,
  RIGHT, ADDS, HALVINGS, SCALES_A, SCALES_B, PARTS, COLUMNS, SEEN, PEER, PEER_SHARED) = range(26)  # fmt: skip
 DISABLED = 26
@@ -467,7 +467,8 @@ def _copy(request: Any) -> Any:
     return True
 
 
-SOURCES = zlib.crc32(b"".join(map(Path.read_bytes, (Path(__file__), Path(__file__).with_name("tensor_numbers.py"))))) ^ texels.SOURCES
+_FILES = (Path(__file__), Path(__file__).with_name("tensor_numbers.py"))
+SOURCES = zlib.crc32(b"".join(map(Path.read_bytes, _FILES))) ^ texels.SOURCES
 
 
 @cache

@@ -22,7 +22,7 @@ _HAZARDS = {
     )
     for kind, (name, form) in _HAZARDS.items()
 } | {
-    watcher.NOT_FENCED: ("read-after-write", "asynchronous read of what {other} writes, without a fence of the proxy between the two"),
+    watcher.NOT_FENCED: ("read-after-write", "asynchronous read of what {other} writes, without a fence of the proxy between"),
 }  # fmt: skip
 _ABOUT_TENSOR_MEMORY = ("UTC", "LDTM", "STTM")
 
@@ -74,7 +74,8 @@ def _hazard(row: list[int], scene: FaultScene) -> Finding:
         remedy = "let the lanes of the warp meet between the two: __syncwarp()"
     return Finding(
         RACECHECK, kind, message, scene.name, site, other, space="global" if in_device else "tensor" if in_tensor else "shared",
-        bytes=access.bytes_per_lane if access is not None and says_bytes(instruction) else 0, address=_tensor_address(row[watcher.ADDRESS]) if in_tensor else row[watcher.ADDRESS],
+        bytes=access.bytes_per_lane if access is not None and says_bytes(instruction) else 0,
+        address=_tensor_address(row[watcher.ADDRESS]) if in_tensor else row[watcher.ADDRESS],
         allocation="" if near is None else near[0].name, distance=None if near is None else near[1], count=row[watcher.LANES],
         remedy=remedy,
     )  # fmt: skip
