@@ -293,7 +293,8 @@ def source_texts(path: str, include_dirs: Sequence[str] = ()) -> list[str]:
 
 def _find(kernels: list[str], mangled_names: Mapping[str, str], place: str, name: str | None) -> str:
     if not kernels:
-        remedy = "mark one `__global__`, and not static; for a template give its instance: `kernel='name<float>'`"
+        remedy = ("mark one `__global__`, and not static; add an instance of a template, as `template __global__ void "
+                  "scale<float>(float*);`, or name it: `kernel='scale<float>'`")  # fmt: skip
         raise UsageError("it contains no kernel", place=place, remedy=remedy)
     if name is None:
         if len(kernels) == 1:
