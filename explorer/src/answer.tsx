@@ -33,7 +33,7 @@ export function Result({ answer, complete, simulate, save }: Shown) {
       {simulated ? (
         <p>
           The simulator takes {duration(simulated.seconds)}; the prediction differs by{" "}
-          {(100 * (prediction.seconds / simulated.seconds - 1)).toFixed(1)} %. The report has its timeline.
+          {(100 * (prediction.seconds / simulated.seconds - 1)).toFixed(1)} %.{answer.version !== undefined && " The report has its timeline."}
         </p>
       ) : (
         complete && simulate && <p><button type="button" onClick={simulate}>Simulate it cycle by cycle</button></p>

@@ -253,7 +253,8 @@ def _read_python(path: str) -> LaunchSpec:
 
 def _how_to_launch(names: Mapping[str, Any]) -> str:
     """What a Python file lacks that defines `names`: of a kernel alone, its launch."""
-    kernels = [name for name, value in names.items() if is_kernel_object(value)]
+    kernels = [name for name, value in names.items() if type(value).__module__.startswith(("triton.", "numba."))
+               and callable(getattr(value, "fn", getattr(value, "py_func", None)))]  # fmt: skip
     if "source" in names or not kernels:
         return f"set {', '.join(REQUIRED)}, or define launch()"
     return (f"add the launch of the kernel, with values of your program: `source = {kernels[-1]}`, `grid = (1024,)`, "

@@ -146,7 +146,8 @@ def load_source(
     compiled = compile_cached(text, shown, options)
     module = parse_module(compiled.ptx, f"{shown} (PTX)")
     if not module.kernels and (templates := _TEMPLATE.findall(text)):
-        remedy = f"give an instance: `kernel='{templates[0]}<float>'`, with its template arguments"
+        remedy = (f"give an instance: `kernel='{templates[0]}<float>'`, with its template arguments, or add one to the text: "
+                  f"`template __global__ void {templates[0]}<float>(...);`")  # fmt: skip
         raise UsageError(f"its kernels are templates, and none is instantiated: {', '.join(templates)}", place=shown, remedy=remedy)
     return KernelSource(shown, compiled.ptx, module, dict(compiled.mangled_names), compiled.warnings, assembling=assembling)
 
@@ -293,8 +294,7 @@ def source_texts(path: str, include_dirs: Sequence[str] = ()) -> list[str]:
 
 def _find(kernels: list[str], mangled_names: Mapping[str, str], place: str, name: str | None) -> str:
     if not kernels:
-        remedy = ("mark one `__global__`, and not static; add an instance of a template, as `template __global__ void "
-                  "scale<float>(float*);`, or name it: `kernel='scale<float>'`")  # fmt: skip
+        remedy = "mark one `__global__`, and not static; for a template give its instance: `kernel='name<float>'`"
         raise UsageError("it contains no kernel", place=place, remedy=remedy)
     if name is None:
         if len(kernels) == 1:
