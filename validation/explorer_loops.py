@@ -39,7 +39,7 @@ from marked_page import get, put
 PAGE, COMMAND = Path(__file__).with_name("explorer.md"), "python validation/explorer_loops.py --write"
 HEAD = "| browser | example | check | outcome | seconds |\n|---|---|---|---|---:|"
 WAIT_S = 60.0
-SHIFT, TAB, ENTER, RIGHT, SPACE = "\ue008", "\ue004", "\ue007", "\ue014", " "
+SHIFT, TAB, ENTER, RIGHT, SPACE = "\ue008", "\ue004", "\ue006", "\ue014", " "
 KEYS = {
     CONTROL: "Control", END: "End", BACKSPACE: "Backspace", LEFT: "ArrowLeft", SHIFT: "Shift", TAB: "Tab", ENTER: "Enter",
     RIGHT: "ArrowRight",
@@ -49,6 +49,7 @@ PREFERENCES = {
     "browser.download.folderList": 2,
     "browser.download.useDownloadDir": True,
     "browser.download.always_ask_before_handling_new_types": False,
+    "focusmanager.testmode": True,  # Enter and Space press no button in a window that is not in front, as without a screen
 }
 PTX = """\
 .version 7.0
