@@ -1,8 +1,9 @@
 """Works with `warpsight serve` in Chromium and Firefox, and writes what happened to validation/explorer.md.
 
 The same steps for a kernel in CUDA C++, one in PTX and one in Triton: predict it, type an error, mend it, move a slider, compare
-two versions, save a report, and open the file after the server has ended. Then: axe-core, the page's width, and SIGKILL.
-A step that fails is a row of the table, and ends its loop. `--only` with `--write` replaces the rows of what it runs.
+two versions, save a report, and open the file after the server has ended. Then: axe-core, the page's width, SIGKILL, the same by
+keyboard alone, and both browsers at one server. A step that fails is a row of the table, and ends its loop. `--only` with `--write`
+replaces the rows of what it runs. `--wait` is the limit of a step.
 Needs tools/browser.sh, the test extra, and the drivers of the browser tests:
 
     PYTHONPATH=tests/browser python validation/explorer_loops.py --write
@@ -38,11 +39,17 @@ from marked_page import get, put
 PAGE, COMMAND = Path(__file__).with_name("explorer.md"), "python validation/explorer_loops.py --write"
 HEAD = "| browser | example | check | outcome | seconds |\n|---|---|---|---|---:|"
 WAIT_S = 60.0
-KEYS = {CONTROL: "Control", END: "End", BACKSPACE: "Backspace", LEFT: "ArrowLeft"}
+SHIFT, TAB, ENTER, RIGHT, SPACE = "\ue008", "\ue004", "\ue006", "\ue014", " "
+KEYS = {
+    CONTROL: "Control", END: "End", BACKSPACE: "Backspace", LEFT: "ArrowLeft", SHIFT: "Shift", TAB: "Tab", ENTER: "Enter",
+    RIGHT: "ArrowRight",
+}  # fmt: skip
+TOGETHER, KEYBOARD = "both", "keyboard alone"
 PREFERENCES = {
     "browser.download.folderList": 2,
     "browser.download.useDownloadDir": True,
     "browser.download.always_ask_before_handling_new_types": False,
+    "focusmanager.testmode": True,  # Enter and Space press no button in a window that is not in front, as without a screen
 }
 PTX = """\
 .version 7.0
@@ -91,11 +98,15 @@ class Chromium:
 
     async def press(self, *keys: str) -> None:
         """Type keys; those after CONTROL while it is held."""
-        if keys[0] == CONTROL:
+        if keys[0] in (CONTROL, SHIFT):
             await self.page.keyboard.press("+".join(KEYS.get(each, each) for each in keys))
             return
         for each in keys:
             await self.page.keyboard.press(KEYS.get(each, each))
+
+    async def resize(self, width: int) -> None:
+        """Make the window so wide."""
+        await self.page.set_viewport_size({"width": width, "height": 900})
 
 
 class Firefox(Tab):
@@ -107,6 +118,19 @@ class Firefox(Tab):
         """Open the page anew."""
         for each in ("about:blank", url):
             await self._ask("browsingContext.navigate", context=self._context, url=each, wait="complete")
+
+    async def press(self, *keys: str) -> None:
+        """Type keys; the second while SHIFT is held."""
+        if keys[0] != SHIFT:
+            await super().press(*keys)
+            return
+        pressed = [("keyDown", SHIFT), ("keyDown", keys[1]), ("keyUp", keys[1]), ("keyUp", SHIFT)]
+        actions = [{"type": kind, "value": key} for kind, key in pressed]
+        await self._ask("input.performActions", context=self._context, actions=[{"type": "key", "id": "keys", "actions": actions}])
+
+    async def resize(self, width: int) -> None:
+        """Make the window so wide."""
+        await self._ask("browsingContext.setViewport", context=self._context, viewport={"width": width, "height": 900})
 
 
 @asynccontextmanager
@@ -140,7 +164,7 @@ def keep(rows: list[str]) -> None:
     """Put rows into the page. Those of the same browser and example go; the others stay."""
     new = {_of(row) for row in rows}
     old = [row for row in get(PAGE, COMMAND, "table").splitlines()[2:] if _of(row) not in new]
-    order = [(browser, example) for browser in BROWSERS for example in DRAFTS]
+    order = [(browser, example) for browser in (*BROWSERS, TOGETHER) for example in (*DRAFTS, KEYBOARD, "one server")]
     put(PAGE, COMMAND, {"table": "\n".join([HEAD, *sorted([*old, *rows], key=lambda row: order.index(_of(row)))])})
 
 
@@ -151,14 +175,17 @@ def _of(row: str) -> tuple[str, str]:
 
 
 @contextmanager
-def served(folder: Path, port: int) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The URL of a server of its own process, and the process, which ends at the end if it has not before."""
-    command = [sys.executable, "-u", "-m", "warpsight", "serve", str(folder), "--port", str(port), "--python"]
+def served(folder: Path, port: int, *more: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The URL of a server of its own process, and the process, which ends at the end if it has not before. With `more` options
+    that give readers a URL, both URLs with a space between.
+    """
+    command = [sys.executable, "-u", "-m", "warpsight", "serve", str(folder), "--port", str(port), "--python", *more]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
-        found = next(match for line in server.stdout if (match := re.search(r"http://\S+", line)))
+        found = (match[0] for line in server.stdout if (match := re.search(r"http://\S+", line)))
+        urls = [next(found) for _ in range(2 if more else 1)]
         try:
-            yield found[0], server
+            yield " ".join(urls), server
         finally:
             server.terminate()
 
@@ -167,6 +194,7 @@ def served(folder: Path, port: int) -> Iterator[tuple[str, subprocess.Popen[str]
 class Table:
     """Rows, and the step that writes one."""
 
+    wait_s: float = WAIT_S
     rows: list[str] = field(default_factory=list)
     browser: str = ""
     example: str = ""
@@ -175,7 +203,7 @@ class Table:
         """Do it, and write its outcome: what it returns, `yes` for None, or why it failed."""
         begin, done = time.monotonic(), False
         try:
-            async with asyncio.timeout(WAIT_S):
+            async with asyncio.timeout(self.wait_s):
                 outcome = await doing()
             outcome, done = "yes" if outcome is None else str(outcome), True
         except Exception as error:
@@ -275,25 +303,124 @@ class Loop:
 
 
 async def widths(loop: Loop) -> str:
-    """No page of 360 to 2,560 pixels is wider than its window (Chromium)."""
+    """How much wider than its window the page is, in each tab, from 360 to 2,560 pixels."""
     wide = []
     for width in (360, 768, 1280, 2560):
-        await loop.tab.page.set_viewport_size({"width": width, "height": 900})
-        wide.append(f"{width}: {await loop.tab.run('document.documentElement.scrollWidth - innerWidth')}")
-    return "px too wide: " + ", ".join(wide)
+        await loop.tab.resize(width)
+        for name in ("Versions", "Results", "Kernel"):
+            await loop.button(name)
+            wide.append(await loop.tab.run("document.documentElement.scrollWidth - innerWidth"))
+    if max(wide) > 0:
+        raise ValueError(f"wider than the window by {wide} px")
+    return "no tab wider than 360, 768, 1,280 and 2,560 px"
 
 
 async def accessible(loop: Loop, axe: str) -> str:
-    """What axe-core calls serious or critical, in each tab in both themes (Chromium)."""
+    """What axe-core calls serious or critical, in each tab in both themes."""
     found = []
     await loop.tab.run(axe)
     for theme in ("light", "dark"):
-        await loop.tab.page.emulate_media(color_scheme=theme)
+        await loop.tab.run(f"document.documentElement.style.colorScheme = '{theme}'")
         for name in ("Kernel", "Versions", "Results"):
             await loop.button(name)
-            all_ = await loop.tab.run("axe.run(document, { iframes: false }).then((all) => all.violations)")
-            found += [f"{theme}, {name}: {each['id']}" for each in all_ if each["impact"] in ("serious", "critical")]
-    return "; ".join(found) or "no violation in 3 tabs, 2 themes"
+            await loop.tab.run("document.axeFound = ''; axe.run(document, { iframes: false })"
+                               ".then((all) => { document.axeFound = JSON.stringify(all.violations) }); 0")  # fmt: skip
+            await loop.until("document.axeFound !== ''")
+            violations = json.loads(await loop.tab.run("document.axeFound"))
+            found += [f"{theme}, {name}: {each['id']}" for each in violations if each["impact"] in ("serious", "critical")]
+    if found:
+        raise ValueError("; ".join(found))
+    return "no violation in 3 tabs, 2 themes"
+
+
+async def by_keyboard(loop: Loop, url: str) -> str:
+    """From the page to the shared file with keys alone: an error, mended, a slider, a version of its GPU, two compared, saved."""
+    pressed = 0
+
+    async def reach(what: str, *, back: bool = False) -> None:
+        """Tab, or Shift-Tab, until the element that has the focus is `what`."""
+        nonlocal pressed
+        for _ in range(200):
+            if await loop.tab.run(f"((each) => {what})(document.activeElement)"):
+                return
+            await loop.tab.press(*((SHIFT, TAB) if back else (TAB,)))
+            pressed += 1
+        raise ValueError(f"no such element in the order of Tab: {what}")
+
+    await loop.tab.goto(url)
+    await loop.answered()
+    await loop.until("!!document.querySelector('article h2')")
+    await reach("each.classList.contains('cm-content')")
+    await loop.tab.press(CONTROL, END)
+    await loop.tab.press(*"oops")
+    await loop.until("!!document.querySelector('[role=alert]')")
+    await loop.mend()
+    await reach("each.id === 'what-if-sm_count'")
+    await loop.tab.press(LEFT)
+    await loop.until("document.querySelectorAll('.stacks .lying-bar').length >= 2")
+    await reach("each.innerText?.trim() === 'Predict this GPU as a version'")
+    await loop.tab.press(ENTER)
+    await loop.until("document.body.innerText.includes('GPU changed: ')")
+    await loop.answered()
+    await reach("each.id === 'tab-Kernel'", back=True)
+    await loop.tab.press(RIGHT)
+    await loop.until("!!document.querySelector('[aria-label=\"Compare version 2\"]')")
+    for number in (2, 1):
+        await reach(f"each.getAttribute('aria-label') === 'Compare version {number}'")
+        await loop.tab.press(SPACE)
+    await loop.until("document.body.innerText.includes('What changed in the launch and the GPU')")
+    await reach("each.innerText?.trim() === 'Save the report of 1'")
+    await loop.tab.press(ENTER)
+    while not (found := list(loop.tab.folder.glob("version-1*.html"))) or not found[0].stat().st_size:
+        await asyncio.sleep(0.05)
+    return f"yes: saved after {pressed} presses of Tab"
+
+
+COUNT = "document.querySelectorAll('[aria-label^=\"Compare version\"]').length"
+
+
+async def together(table: Table) -> None:
+    """Both browsers at one server, each an owner with a text of its own; then one of them as a reader."""
+    with TemporaryDirectory() as name, socket.create_server(("127.0.0.1", 0)) as free:
+        folder, port = Path(name), free.getsockname()[1]
+        free.close()
+        (folder / "project").mkdir()
+        (folder / "fox").mkdir()
+        with served(folder / "project", port, "--host", "127.0.0.2") as (urls, _):
+            owner, reader = urls.split()
+            async with chromium(folder) as one_tab, fox(folder / "fox") as other_tab:
+                first, second = (Loop(tab, folder / "project", {}) for tab in (one_tab, other_tab))
+
+                async def two_owners() -> str:
+                    await asyncio.gather(first.predict(owner), second.predict(owner))
+                    for loop, text in ((first, "//one"), (second, "//two")):
+                        await loop.tab.run("document.querySelector('.cm-content').focus()")
+                        await loop.tab.press(CONTROL, END)
+                        await loop.tab.press(*text)
+                    for loop in (first, second):
+                        await loop.answered()
+                        await loop.button("Versions")
+                        await loop.until(f"{COUNT} === 3")
+                    end = "document.querySelector('.cm-content').textContent.slice(-5)"
+                    kept = [await loop.tab.run(end) for loop in (first, second)]
+                    if kept != ["//one", "//two"]:
+                        raise ValueError(f"the texts are {kept}")
+                    return "yes: both see 3 versions (their common question is one), each has its own text"
+
+                async def owner_and_reader() -> str:
+                    await second.tab.goto(reader)
+                    await second.until(f"{COUNT} === 3")
+                    await first.button("Kernel")
+                    await first.tab.run("document.querySelector('.cm-content').focus()")
+                    await first.tab.press(CONTROL, END)
+                    await first.tab.press(*"//more")
+                    await second.until(f"{COUNT} === 4")
+                    if await second.tab.run("!!document.querySelector('form') || document.body.innerText.includes('Example')"):
+                        raise ValueError("the reader has a form")
+                    return "yes: the reader sees the owner's new version, and has no form"
+
+                if await table.step("two owners", two_owners):
+                    await table.step("an owner and a reader", owner_and_reader)
 
 
 async def killed(loop: Loop, server: subprocess.Popen[str]) -> str:
@@ -319,6 +446,19 @@ async def again(loop: Loop, url: str) -> str:
     return f"yes: the text, and {count} versions"
 
 
+async def keyboard(table: Table) -> None:
+    """A browser and the first example, by keys."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "project").mkdir()
+        async with BROWSERS[table.browser](folder) as tab:
+            with served(folder / "project", 0) as (url, _):
+                loop = Loop(tab, folder / "project", {})
+                if not await table.step("the whole loop", lambda: by_keyboard(loop, url)):
+                    return
+            await table.step("saved report opened, server dead", loop.offline)
+
+
 async def one(table: Table, draft: dict[str, Any]) -> None:
     """A browser and an example. A step that fails ends the loop."""
     with TemporaryDirectory() as name, socket.create_server(("127.0.0.1", 0)) as free:
@@ -333,7 +473,7 @@ async def one(table: Table, draft: dict[str, Any]) -> None:
                     ("mended and predicted", loop.mend),
                     ("slider, then a version", loop.slide), ("two versions compared", loop.compare), ("report saved", loop.share),
                 ]  # fmt: skip
-                if isinstance(tab, Chromium) and not draft:
+                if not draft:
                     axe = Path(os.environ["WARPSIGHT_AXE"]).read_text("utf-8")
                     steps += [("widths", lambda: widths(loop)), ("axe-core, serious", lambda: accessible(loop, axe))]
                 steps.append(("server killed by SIGKILL", lambda: killed(loop, server)))
@@ -349,9 +489,10 @@ def main() -> int:
     """Run, print the rows, and keep them if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="REGEX", help="browser and example, as `Firefox PTX`")
+    parser.add_argument("--wait", type=float, default=WAIT_S, metavar="S", help="seconds that a step may take")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     arguments = parser.parse_args()
-    table = Table()
+    table = Table(arguments.wait)
     for table.browser in BROWSERS:
         for table.example, draft in DRAFTS.items():
             if not re.search(arguments.only, f"{table.browser} {table.example}"):
@@ -360,6 +501,12 @@ def main() -> int:
                 table.rows.append(f"| {table.browser} | Triton | all | not run: there is no Triton | |")
                 continue
             asyncio.run(one(table, draft))
+        table.example = KEYBOARD
+        if re.search(arguments.only, f"{table.browser} {table.example}"):
+            asyncio.run(keyboard(table))
+    table.browser, table.example = TOGETHER, "one server"
+    if re.search(arguments.only, f"{table.browser} {table.example}"):
+        asyncio.run(together(table))
     if arguments.write:
         keep(table.rows)
     return 0

@@ -19,16 +19,26 @@ async function json<T>(path: string): Promise<T> {
 }
 
 export const start = (): Promise<Start> => json<Start>("start");
+export const cancel = async (run: string): Promise<void> => void (await call(`runs/${run}`, { method: "DELETE" }));
 export const versions = (): Promise<Version[]> => json<Version[]>("versions");
 export const version = (number: number): Promise<{ question: Question; document: ReportData }> => json(`versions/${number}`);
 // The memory instructions of a line, as HTML without scripts.
 export const accesses = async (number: number, line: number): Promise<string> => (await call(`versions/${number}/accesses/${line}`)).text();
-export const report = async (number: number): Promise<Blob> => (await call(`versions/${number}/report`)).blob();
+const report = async (number: number): Promise<Blob> => (await call(`versions/${number}/report`)).blob();
 
 export const results = (): Promise<Found> => json<Found>("results");
 // The path of the report of one result, or of two compared.
 export const resultPage = async (idents: string[]): Promise<string> => (await json<{ page: string }>(`results/${idents.join("+")}`)).page;
 export const changes = (before: number, after: number): Promise<Changes> => json(`changes/${before}/${after}`);
+
+// Saves the report of a version as a file, which needs no server.
+export async function save(number: number): Promise<void> {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await report(number));
+  link.download = `version-${number}.html`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
 
 const query = (name: string, values: string[]): string => values.map((value) => `${name}=${encodeURIComponent(value)}`).join("&");
 

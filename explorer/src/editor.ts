@@ -124,6 +124,13 @@ export class Editor {
     this.view.dispatch(setDiagnostics(this.view.state, diagnostics));
   }
 
+  // Puts the cursor at the beginning of a line.
+  go(line: number): void {
+    const { doc } = this.view.state;
+    this.view.dispatch({ selection: { anchor: doc.line(Math.min(line, doc.lines)).from }, scrollIntoView: true });
+    this.view.focus();
+  }
+
   set rows(rows: SourceRow[]) {
     this.view.dispatch({ effects: setHeat.of(rows) });
   }

@@ -11,7 +11,7 @@ export function Form({ form, question, start, change }: { form: LaunchForm | nul
     <Value key={field.name} field={field} text={question[field.name as "grid"]} change={(text) => change({ [field.name]: text })} />
   );
   const argument = (field: Field) => (
-    <Value key={field.name} field={field} text={question.args[field.name] ?? ""}
+    <Value key={field.name} field={field} text={question.args[field.name] ?? ""} hint={field.given ? "" : field.about}
       change={(text) => change({ args: { ...question.args, [field.name]: text } })} />
   );
   return (
@@ -29,6 +29,7 @@ export function Form({ form, question, start, change }: { form: LaunchForm | nul
       {form && form.kernels.length > 1 && (
         <Choice label="Kernel" value={form.kernel} choices={form.kernels.map((name) => [name, name])} change={(kernel) => change({ kernel })} />
       )}
+      {form && form.dimensions.length > 0 && <p class="quiet">An empty field uses the value in grey. Each change is predicted at once.</p>}
       {form?.dimensions.map(dimension)}
       {form?.parameters.map(argument)}
       {form && form.unused.length > 0 && <p>Not a parameter any more: {form.unused.join(", ")}</p>}
@@ -49,11 +50,12 @@ function Choice({ label, value, choices, change }: {
   );
 }
 
-function Value({ field, text, change }: { field: Field; text: string; change: (text: string) => void }) {
+function Value({ field, text, hint = "", change }: { field: Field; text: string; hint?: string; change: (text: string) => void }) {
   return (
     <label title={field.about}>
-      {field.name} <small>{field.type}</small>
+      <span>{field.name} <small class="quiet">{field.type}</small></span>
       <input value={text} placeholder={field.value} spellcheck={false} onInput={(event) => change(event.currentTarget.value)} />
+      {hint && <small class="quiet">{hint}</small>}
     </label>
   );
 }

@@ -4,7 +4,7 @@ import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Accesses } from "./accesses";
 import { Result } from "./answer";
-import { accesses, ask, asking, results, start, version, versions } from "./calls";
+import { accesses, ask, asking, cancel, results, save, start, version, versions } from "./calls";
 import { Designs } from "./designs";
 import { Editor } from "./editor";
 import { Form } from "./form";
@@ -33,6 +33,13 @@ interface Shown {
 
 const NOTHING: Shown = { run: null, form: null, answer: null, complete: false, problem: null, doing: "" };
 
+const STOPPED: Problem = { kind: "Stopped", what: "stopped", place: "", remedy: "change the text or the launch to predict it again", lines: [] };
+
+const HEADS: Record<string, string> = {
+  CompileError: "The compiler refuses it", LaunchFault: "The kernel fails as it runs", LimitError: "It takes too much",
+  UnsupportedError: "Not modelled", Lost: "No connection", Stopped: "Stopped",
+};
+
 function next(shown: Shown, { kind, data }: Told): Shown {
   switch (kind) {
     case "run":
@@ -49,6 +56,8 @@ function next(shown: Shown, { kind, data }: Told): Shown {
       return { ...shown, answer: { ...shown.answer, document: { ...shown.answer.document, advice: data } }, doing: "report" };
     case "error":
       return { ...shown, run: null, problem: data, doing: "" };
+    case "cancelled":
+      return { ...shown, run: null, problem: STOPPED, doing: "" };
     default:
       return shown;
   }
@@ -161,9 +170,11 @@ function Explorer({ begin }: { begin: Begin }) {
     <div class="kernel">
       <section aria-label="Kernel" ref={place} />
       <section aria-label="Answer">
-        {shown.problem && <Refusal problem={shown.problem} busy={shown.doing !== ""} />}
+        {shown.problem && <Refusal problem={shown.problem} busy={shown.doing !== ""} go={(number) => editor.current!.go(number)} />}
+        {!shown.problem && !shown.answer && <p class="quiet">{begin.reading ? "" : "The answer comes here: time, CPI stack, and what would make the kernel faster."}</p>}
         {shown.answer && !shown.problem && (
-          <Result answer={shown.answer} complete={shown.complete} simulate={begin.reading ? undefined : () => change({ simulator: true })} />
+          <Result answer={shown.answer} complete={shown.complete} simulate={begin.reading ? undefined : () => change({ simulator: true })}
+            save={(number) => void save(number).catch((error: unknown) => setShown((before) => next(before, { kind: "error", data: problemOf(error) })))} />
         )}
       </section>
       <section aria-label="Launch">
@@ -174,7 +185,7 @@ function Explorer({ begin }: { begin: Begin }) {
           ...(begin.reading ? [] : [{ name: "GPUs", content: shown.answer && !shown.problem
             ? <Designs run={shown.run} gpu={question.gpu} overrides={question.overrides} own={shown.answer.document.predictions[0]}
                 choices={begin} asking={asking} adopt={(overrides) => change({ overrides })} />
-            : <p>There is no answer yet.</p> }]),
+            : <p class="quiet">Sliders over the GPU, and other GPUs, follow the first answer.</p> }]),
           { name: ACCESSES, content: (
             <>
               {!accessing.includes(line) && (
@@ -208,6 +219,8 @@ function Explorer({ begin }: { begin: Begin }) {
           </select>
         </label>}
         <output aria-live="polite">{shown.doing}</output>
+        {shown.doing !== "" && shown.run !== null && <button type="button" onClick={() => lookUp(cancel(shown.run!), () => {})}>Stop</button>}
+        {shown.doing !== "" && <div class="busy" aria-hidden="true" />}
       </header>
       <main>
         <Tabs label="Pages" shown={page} show={show} tabs={[
@@ -220,11 +233,16 @@ function Explorer({ begin }: { begin: Begin }) {
   );
 }
 
-function Refusal({ problem, busy = false }: { problem: Problem; busy?: boolean }) {
+function Refusal({ problem, busy = false, go }: { problem: Problem; busy?: boolean; go?: (line: number) => void }) {
+  const lines = [...new Set(problem.lines.map((each) => each.line))];
   return (
     <div role="alert" aria-busy={busy}>
+      <h2>{HEADS[problem.kind] ?? "It cannot be predicted"}</h2>
       <pre>{problem.place ? `${problem.place}: ${problem.what}` : problem.what}</pre>
       {problem.remedy && <p>{problem.remedy}</p>}
+      {go && lines.length > 0 && (
+        <p class="tools">{lines.map((line) => <button key={line} type="button" onClick={() => go(line)}>Go to line {line}</button>)}</p>
+      )}
     </div>
   );
 }

@@ -1,7 +1,7 @@
 // The versions of the project: a table with their times, one opened, two compared.
 
 import { useEffect, useState } from "preact/hooks";
-import { changes, report } from "./calls";
+import { changes, save } from "./calls";
 import { duration } from "./figures";
 import { type Changes, type ChangedRow, type Version, problemOf } from "./protocol";
 import { Times } from "./stack";
@@ -9,7 +9,7 @@ import { Times } from "./stack";
 export function Versions({ kept, open }: { kept: Version[]; open: (number: number) => void }) {
   const [ticked, setTicked] = useState<number[]>([]);
   const [problem, setProblem] = useState("");
-  if (kept.length === 0) return <p>No version yet: every answer is kept as one.</p>;
+  if (kept.length === 0) return <p>No version yet: predict a kernel, and its answer is kept here.</p>;
   const tick = (number: number, on: boolean) => setTicked(on ? [...ticked, number].slice(-2) : ticked.filter((each) => each !== number));
   const pair = ticked.length === 2 ? [...ticked].sort((first, second) => first - second) : null;
   return (
@@ -106,12 +106,4 @@ function Text({ parts, before, after }: { parts: ChangedRow[][]; before: number;
       </table>
     </div>
   );
-}
-
-async function save(number: number): Promise<void> {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(await report(number));
-  link.download = `version-${number}.html`;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }

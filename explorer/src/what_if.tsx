@@ -54,6 +54,22 @@ export function WhatIf({ axes, values, given, change, reset, exact, caption, sid
   );
 }
 
+const SCALES: Record<string, number> = {
+  p: 1e-12, n: 1e-9, u: 1e-6, m: 1e-3, k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40,
+};
+
+// A quantity such as `1.41 GHz` in its base unit; NaN of a word.
+function amount(text: string): number {
+  const found = /^\s*(\d[\d.]*(?:e[+-]?\d+)?)\s*([pnumkKMGT]i?)?/.exec(text);
+  return found ? Number(found[1]) * (SCALES[found[2] ?? ""] ?? 1) : NaN;
+}
+
+// The setting that is next to a value between two of them.
+function nearest({ settings, own }: Axis, value: string): number {
+  const away = settings.map((each) => Math.abs(amount(each) - amount(value)));
+  return away.some(Number.isNaN) ? own : away.indexOf(Math.min(...away));
+}
+
 function Slider({ axis, value, exact, change }: { axis: Axis; value: string; exact: boolean; change: (value: string) => void }) {
   const at = axis.settings.indexOf(value), last = axis.settings.length - 1, ident = `what-if-${axis.key}`;
   const mark = axis.marks && at >= 0 && at !== axis.own ? ` (${axis.marks[at]})` : "";
@@ -68,7 +84,7 @@ function Slider({ axis, value, exact, change }: { axis: Axis; value: string; exa
       ) : (
         <output for={ident}>{value + mark}</output>
       )}
-      <input type="range" id={ident} min={0} max={last} step={1} value={at < 0 ? axis.own : at} aria-valuetext={value + mark}
+      <input type="range" id={ident} min={0} max={last} step={1} value={at < 0 ? nearest(axis, value) : at} aria-valuetext={value + mark}
         disabled={last < 1} onInput={(event) => change(axis.settings[Number(event.currentTarget.value)]!)} />
       {axis.marks && (
         <div class="marks" aria-hidden="true">

@@ -6,7 +6,7 @@ import { Accesses } from "./accesses";
 import { Result } from "./answer";
 import { Designs } from "./designs";
 import { percent } from "./figures";
-import { type Answer, type Asking, type Choices, type Problem, Refused, type SourceRow } from "./protocol";
+import { type Answer, type Asking, type Choices, type Problem, Refused, type SourceRow, problemOf } from "./protocol";
 import style from "./style.css?inline";
 
 interface Line extends SourceRow {
@@ -35,7 +35,14 @@ interface Model {
 // All views of a widget hear all replies: those to other views have ids that this one does not wait for.
 type AskAccesses = (file: string, line: number) => Promise<string>;
 
-function askingBy(model: Model): { asking: Asking; accesses: AskAccesses; stop: () => void } {
+interface Asks {
+  asking: Asking;
+  accesses: AskAccesses;
+  simulation: () => Promise<number>; // seconds
+  stop: () => void;
+}
+
+function askingBy(model: Model): Asks {
   const waiting = new Map<string, (reply: Reply) => void>();
   const heard = (reply: Reply) => {
     waiting.get(reply.id)?.(reply);
@@ -55,8 +62,26 @@ function askingBy(model: Model): { asking: Asking; accesses: AskAccesses; stop: 
       predict: (_, designs) => ask("designs", { designs }),
     },
     accesses: (file, line) => ask("accesses", { file, line }),
+    simulation: () => ask("simulation", {}),
     stop: () => model.off("msg:custom", heard),
   };
+}
+
+// The answer, to which the simulator's is added.
+function Simulated({ answer, simulation }: { answer: Answer; simulation: () => Promise<number> }) {
+  const [seconds, found] = useState<number | null>(null);
+  const [told, tell] = useState("");
+  const simulate = () => {
+    tell("The simulator runs …");
+    simulation().then((time) => { found(time); tell(""); }, (error: unknown) => tell(problemOf(error).what));
+  };
+  const references = seconds === null ? {} : { references: [{ kind: "simulation", seconds }] };
+  return (
+    <>
+      <Result answer={{ ...answer, document: { ...answer.document, ...references } }} complete simulate={told ? undefined : simulate} />
+      <p role="status">{told}</p>
+    </>
+  );
 }
 
 // The editor of the explorer would be 450 KB in each notebook, for text that nobody edits.
@@ -100,7 +125,7 @@ function Heat({ lines, accesses }: { lines: Line[]; accesses: AskAccesses }) {
 
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const { answer, lines, gpu, choices } = model.get("shown");
-  const { asking, accesses, stop } = askingBy(model);
+  const { asking, accesses, simulation, stop } = askingBy(model);
   const host = el.appendChild(document.createElement("div"));
   host.dataset["lmSuppressShortcuts"] = "true"; // what is typed here is no command of JupyterLab
   const root = host.attachShadow({ mode: "open" }); // the page's styles and the notebook's do not meet
@@ -108,7 +133,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     <>
       <style>{style + choices.paints}</style>
       <main>
-        <Result answer={answer} complete />
+        <Simulated answer={answer} simulation={simulation} />
         <Heat lines={lines} accesses={accesses} />
         <Designs run="" gpu={gpu} overrides={[]} own={answer.document.predictions[0]} choices={choices} asking={asking} />
       </main>

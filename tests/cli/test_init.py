@@ -80,6 +80,22 @@ def test_parameters_have_names_types_and_values_that_fit(source: Path, capsys: C
     assert len(launch.arguments) == 11
 
 
+def test_groups_of_threads_read_all_axes_but_the_launch_has_those_of_the_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sum.cu").write_text(
+        "#include <cooperative_groups.h>\n#include <cuda_fp16.h>\nnamespace cg = cooperative_groups;\n"
+        "__global__ void sum(const half2* x, int* out) {\n"
+        "  int at = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  if (cg::this_thread_block().thread_rank() == 0) out[blockIdx.x] = __half2int_rz(__low2half(x[at]));\n}\n"
+    )
+    assert run(capsys, "init", "sum.cu").code == 0
+    text = Path("sum.yaml").read_text()
+    assert prepare(read_launch_file("sum.yaml"))[1].block == (256, 1, 1)
+    assert "f16[2097152]:uniform" in text  # two halves for each of a million threads
+
+
 def test_template_arguments_and_dynamic_shared_memory_are_known(source: Path, capsys: Capture) -> None:
     document = _document(capsys, "--kernel", "sc*")
     assert document["kernel"] == "ns::scale<float, 3>"

@@ -108,3 +108,9 @@ def test_what_cannot_be_explored_is_one_clear_error(monkeypatch: pytest.MonkeyPa
     with pytest.raises(warpsight.WarpsightError, match="anywidget is not installed") as raised:
         warpsight.explore(SCALE, "mdm-pascal", grid=4, block=64, args=[array, 256, 2.0])
     assert "pip install anywidget" in str(raised.value)
+
+
+def test_simulator_answers_by_a_message_as_its_model_does(widget: ExplorerWidget) -> None:
+    args = ["f32[256]:ones", 256, 2.0]
+    expected = warpsight.predict(SCALE, "mdm-pascal", "simulator", ["sm_count=14"], grid=4, block=64, args=args)
+    assert asked(widget, "simulation")["answer"] == pytest.approx(expected.seconds)

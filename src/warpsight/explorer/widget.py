@@ -9,7 +9,8 @@ from typing import Any
 import anywidget
 import traitlets
 
-from warpsight.analysis.report_data.kernel import Parts, advice_data, profiled_report_data
+from warpsight.analysis.report_data.kernel import Parts, advice_data, profiled_report_data, simulated_prediction
+from warpsight.analysis.report_data.timeline import START
 from warpsight.analysis.what_if import NONE
 from warpsight.base.errors import WarpsightError
 from warpsight.explorer.designs import Bench, choices, key_rows, key_settings
@@ -38,7 +39,7 @@ class ExplorerWidget(anywidget.AnyWidget):
             profiled, gpu, model, beside=(), parts=Parts(what_if=NONE), request=request,
             advice=lambda: advice_data(profiled, gpu, model),
         )  # fmt: skip
-        self._document = plain(document)
+        self._document, self._profiled, self._gpu = plain(document), profiled, gpu
         self._bench = Bench(request, model, gpu)
         self._bench.keep(gpu, profiled.trace, profiled.store)
         answer = {"document": shown_parts(self._document), "printed": ""}
@@ -47,21 +48,31 @@ class ExplorerWidget(anywidget.AnyWidget):
         self.on_msg(lambda _, message, buffers: self.send(self.reply(message)))
 
     def reply(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a message of the front end: {"id", "kind": keys, settings, designs or accesses, "data"} gives {"id",
-        "answer"}, or {"id", "error"}.
+        """The answer to a message of the front end: {"id", "kind": keys, settings, designs, accesses or simulation, "data"}
+        gives {"id", "answer"}, or {"id", "error"}.
         """
         try:
             return {"id": message["id"], "answer": self._answer(message["kind"], message["data"])}
         except WarpsightError as error:
             return {"id": message["id"], "error": error_document(error)}
 
-    def _answer(self, kind: str, data: dict[str, Any]) -> list[dict[str, Any]] | str:
+    def _answer(self, kind: str, data: dict[str, Any]) -> list[dict[str, Any]] | str | float:
         if kind == "designs":
             return self._bench.answers(data["designs"])
         if kind == "accesses":
             return accesses(self._document, data["file"], data["line"])
+        if kind == "simulation":
+            return self._simulated()
         gpu = self._bench.gpu(data["gpu"], data["overrides"])
         return key_rows(gpu) if kind == "keys" else [key_settings(gpu, key) for key in data["keys"]]
+
+    def _simulated(self) -> float:
+        """The seconds that the simulator takes the kernel to need. Raises as `simulate_launch`."""
+        profiled, before = self._profiled, self._profiled.method.caches_before
+        prediction, _ = simulated_prediction(
+            profiled.trace, self._gpu, profiled.occupancy, START, None, None, caches_before=before
+        )  # fmt: skip
+        return prediction.seconds
 
 
 def _texts(document: dict[str, Any], request: KernelRequest) -> dict[str, str]:

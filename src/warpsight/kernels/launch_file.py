@@ -247,8 +247,18 @@ def _read_python(path: str) -> LaunchSpec:
     for key in REQUIRED[: 1 if is_kernel_object(values.get("source")) else None]:
         if key not in values:
             near = suggestion(key, [name for name in names if not name.startswith("_")])
-            _refuse(f"neither launch() nor {key} is defined{near}", path, f"set {', '.join(REQUIRED)}, or define launch()")
+            _refuse(f"neither launch() nor {key} is defined{near}", path, _how_to_launch(names))
     return spec_from_keys(values, {}, path)
+
+
+def _how_to_launch(names: Mapping[str, Any]) -> str:
+    """What a Python file lacks that defines `names`: of a kernel alone, its launch."""
+    kernels = [name for name, value in names.items() if type(value).__module__.startswith(("triton.", "numba."))
+               and callable(getattr(value, "fn", getattr(value, "py_func", None)))]  # fmt: skip
+    if "source" in names or not kernels:
+        return f"set {', '.join(REQUIRED)}, or define launch()"
+    return (f"add the launch of the kernel, with values of your program: `source = {kernels[-1]}`, `grid = (1024,)`, "
+            "`args = ['f32[1048576]:uniform', 1048576]`, and for compile-time values `constants = {'BLOCK': 1024}`")  # fmt: skip
 
 
 def read_launch_file(path: str | Path) -> LaunchSpec:

@@ -28,7 +28,7 @@ _SCALARS = {
     "unsigned char": "u8", "uchar": "u8", "short": "i16", "unsigned short": "u16", "ushort": "u16", "int": "i32", "signed": "i32",
     "unsigned": "u32", "unsigned int": "u32", "uint": "u32", "long": "i64", "unsigned long": "u64", "long long": "i64",
     "long long int": "i64", "unsigned long long": "u64", "unsigned long long int": "u64", "size_t": "u64", "ptrdiff_t": "i64",
-    "__nv_bfloat16": "u16", "nv_bfloat16": "u16", "__nv_bfloat162": "u32", "half2": "u32", "__half2": "u32", "void": "u8",
+    "__nv_bfloat16": "u16", "nv_bfloat16": "u16", "__nv_bfloat162": "u32", "void": "u8",
     "unsigned long int": "u64", "long int": "i64", "short int": "i16", "unsigned short int": "u16",
     **{f"{sign}int{bits}_t": f"{sign or 'i'}{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
@@ -119,6 +119,8 @@ def launch_template(source: KernelSource, kernel: str, texts: Sequence[str]) -> 
     code = "\n".join(map(_without_comments, texts))
     declared = _declared(code, shown)
     read = {each.name for each in _operands(function) if isinstance(each, SpecialRegister)}
+    if "cooperative_groups" in code:  # which read all axes to number threads
+        read = {f"%tid.{axis}" for axis in re.findall(r"\bthreadIdx\s*\.\s*([xyz])\b", code)}
     grid, block, side = _GRIDS[max(number for number, axis in enumerate("xyz", 1) if axis == "x" or f"%tid.{axis}" in read)]
     if function.required_cluster is not None:  # whole clusters
         x, y, z = (-(-count // size) * size for count, size in zip(grid, function.required_cluster, strict=True))
@@ -245,6 +247,8 @@ def _element(type: str) -> tuple[str, int] | None:
     plain = " ".join(word for word in type.split() if word != "const").removeprefix("std::").removeprefix("::")
     if plain in _SCALARS:
         return _SCALARS[plain], 1
+    if plain in ("half2", "__half2"):
+        return "f16", 2
     vector = _VECTOR.fullmatch(plain)
     return (_SCALARS[vector[1]], int(vector[2])) if vector else None
 
@@ -266,7 +270,8 @@ def _parameter(name: str, type: str, variable: Variable, sizes: _Sizes) -> Param
         return _array(name, type, sizes)
     known = _element(_resolved(_bare(type.removesuffix("&")), sizes.code))
     if is_struct(variable):
-        why = f"a struct by value: replace its {variable.size} bytes by those of your program, in hexadecimal"
+        why = (f"a struct by value, all zeros here, so that pointers in it are null: replace its {variable.size} bytes by those of "
+               "your program, in hexadecimal")  # fmt: skip
         return Parameter(name, type or "struct", "hex:" + "00" * variable.size, why)
     kind = known[0] if known and known[1] == 1 and TYPES[known[0]].itemsize == variable.size else ""
     value, why = _scalar(name, (kind or variable.type).startswith("f"), sizes)

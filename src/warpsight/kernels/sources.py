@@ -146,7 +146,8 @@ def load_source(
     compiled = compile_cached(text, shown, options)
     module = parse_module(compiled.ptx, f"{shown} (PTX)")
     if not module.kernels and (templates := _TEMPLATE.findall(text)):
-        remedy = f"give an instance: `kernel='{templates[0]}<float>'`, with its template arguments"
+        remedy = (f"give an instance: `kernel='{templates[0]}<float>'`, with its template arguments, or add one to the text: "
+                  f"`template __global__ void {templates[0]}<float>(...);`")  # fmt: skip
         raise UsageError(f"its kernels are templates, and none is instantiated: {', '.join(templates)}", place=shown, remedy=remedy)
     return KernelSource(shown, compiled.ptx, module, dict(compiled.mangled_names), compiled.warnings, assembling=assembling)
 
