@@ -48,6 +48,7 @@ from warpsight.isa.architectures import refuse_missing
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.lexer import lines_of
 from warpsight.isa.ptx.program import Function
+from warpsight.isa.sass.listing import AT_LEVEL_PTX
 from warpsight.kernels.launch import DEFAULT_OPTIONS, ArrayArgument, Dim3, KernelSource, Launch, RunOptions, input_hash, kernel_hash
 from warpsight.kernels.machine_code import machine_code
 from warpsight.kernels.mangling import display_name
@@ -130,7 +131,7 @@ class PreparedKernel:
         return static_instructions(self.function)
 
 
-_OTHER_INPUT = "give the source or its PTX, and use `level='ptx'`"
+_OTHER_INPUT = f"give the source or its PTX, and {AT_LEVEL_PTX}"  # machine code alone has no level ptx
 
 
 def prepare_kernel(
@@ -159,7 +160,7 @@ def prepare_kernel(
             sources = None if traced is None else address_sources(source, traced)
             native = compile_kernel(module, function, text, instructions, symbols, checks, probes, clustered, sources)
     except UnsupportedError as error:
-        if not source.cubin:
+        if not source.cubin or error.remedy not in ("", AT_LEVEL_PTX):
             raise
         raise UnsupportedError(error.what, place=error.place, remedy=_OTHER_INPUT) from error
     return PreparedKernel(source, function, native, instructions.level, target)

@@ -26,6 +26,7 @@ _BRACKET = re.compile(r"[\[({]")
 _RELATIVE = re.compile(r"^U?R\d+ \S")
 SourceLine = tuple[str, int, tuple[ExpandedCall, ...]]  # file, line, and the expanded calls around it
 NO_LINE: SourceLine = ("", 0, ())
+AT_LEVEL_PTX = "use `level='ptx'`"  # the remedy for machine code that is not modelled
 _GUARD = re.compile(r"^@(!?)(U?P(?:\d|T))\s+(.*)$")
 
 
@@ -54,7 +55,7 @@ class ListedInstruction:
 
     def refused(self, section: str, what: str) -> UnsupportedError:
         """The error for an instruction of `section` (with the path) that is not understood."""
-        return UnsupportedError(what, place=f"{section}+{self.address:#x}", remedy="use `level='ptx'`")
+        return UnsupportedError(what, place=f"{section}+{self.address:#x}", remedy=AT_LEVEL_PTX)
 
 
 # What reading the operands of an instruction raises that has others, or fewer, than it should have: of a damaged file, or of a form
