@@ -169,7 +169,8 @@ def test_the_action_keeps_one_comment(tmp_path: Path, earlier: str, wanted: str)
 
 
 def test_the_action_only_warns_where_its_token_may_not_comment(tmp_path: Path) -> None:
-    _program(tmp_path / "bin", "gh", '[[ "$*" == *paginate* ]] && exit 0; echo "HTTP 403: not accessible" >&2; echo "by it" >&2; exit 1\n')
+    refused = '[[ "$*" == *paginate* ]] && exit 0; echo "HTTP 403: not accessible" >&2; echo "by it" >&2; exit 1\n'
+    _program(tmp_path / "bin", "gh", refused)
     (tmp_path / "summary.md").write_text("<!-- warpsight -->\n")
     given = {"FOLDER": str(tmp_path), "NUMBER": "3", "GITHUB_REPOSITORY": "o/r"}
     environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", **given}

@@ -320,5 +320,6 @@ def test_memory_bandwidth_is_that_of_bus_and_data_rate(name: str, bits: int, rat
 
 
 def test_index_shows_no_l2_for_gpus_without_a_cache_for_device_memory() -> None:
-    rows = [line.split(" | ") for line in index_page([load_gpu("8800gt"), load_gpu("gtx280"), load_gpu("a100")], "x").splitlines()[-3:]]
+    page = index_page([load_gpu(name) for name in ("8800gt", "gtx280", "a100")], "a command")
+    rows = [line.split(" | ") for line in page.splitlines()[-3:]]
     assert [row[5] for row in rows] == ["none", "none", "40 MiB"]  # CUDA C Best Practices Guide: L2 since compute capability 2.0

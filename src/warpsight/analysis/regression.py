@@ -57,7 +57,8 @@ def compared(document: Document, base: Mapping[tuple[str, str], float] | None, n
     rows = [_judged(row, (base or {}).get((row["kernel"], row["gpu"]))) for row in document["rows"]]
     gone = sorted({kernel for kernel, _ in base or {}} - {row["kernel"] for row in rows})
     passed = not any(row["verdict"] in FAILS for row in rows)
-    return {**document, "base": name or None, "base_is_empty": bool(name) and base is None, "rows": rows, "gone": gone, "passed": passed}
+    told = {"base": name or None, "base_is_empty": bool(name) and base is None, "gone": gone, "passed": passed}
+    return {**document, **told, "rows": rows}
 
 
 def _judged(row: Document, before: float | None) -> Document:

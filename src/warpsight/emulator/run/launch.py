@@ -131,9 +131,6 @@ class PreparedKernel:
         return static_instructions(self.function)
 
 
-_OTHER_INPUT = f"give the source or its PTX, and {AT_LEVEL_PTX}"  # machine code alone has no level ptx
-
-
 def prepare_kernel(
     source: KernelSource, kernel: str, *, architecture: Architecture | None = None, checks: frozenset[str] = frozenset(),
     global_base: int = ARENA_BASE, probes: frozenset[int] = frozenset(), assembler: tuple[str, ...] = (), clustered: bool = False,
@@ -162,7 +159,7 @@ def prepare_kernel(
     except UnsupportedError as error:
         if not source.cubin or error.remedy not in ("", AT_LEVEL_PTX):
             raise
-        raise UnsupportedError(error.what, place=error.place, remedy=_OTHER_INPUT) from error
+        raise UnsupportedError(error.what, place=error.place, remedy=f"give the source or its PTX, and {AT_LEVEL_PTX}") from error
     return PreparedKernel(source, function, native, instructions.level, target)
 
 
