@@ -86,8 +86,8 @@ def index_page(documents: Sequence[dict[str, Any]]) -> str:
         f"<!-- Generated from the JSON files in this folder by `{command}`. Do not edit. -->",
         "# The papers' figures, reproduced",
         f"These are the figures and tables of the papers, made again with the simulator and the models on the suite {suites}. Each "
-        "row has up to four of the values that we computed, with the paper's value in parentheses. The last column says how many of "
-        "the paper's observations hold here, too. [validate.md](../reference/validate.md) describes the method.",
+        "row has up to four of the values that we computed, with the paper's value in parentheses. The last column says how many "
+        "of the paper's observations hold here, too. [validate.md](../reference/validate.md) describes the method.",
         markdown_table(columns, rows),
         f"To make all of them again: `{command}`.",
     ]) + "\n"  # fmt: skip
