@@ -11,7 +11,10 @@ words=("$PROJECT" -o "$FOLDER")
 # The first push of a branch has no commit before it: its number is all zeros.
 if [ -n "${BASE:-}" ] && [[ ! $BASE =~ ^0+$ ]]; then
   # checkouts are shallow: what the base is compared with may have to be fetched
-  git cat-file -e "$BASE^{commit}" 2>/dev/null || git fetch --quiet --depth=1 origin "$BASE"
+  if ! git cat-file -e "$BASE^{commit}" 2>/dev/null && ! said=$(git fetch --quiet --depth=1 origin "$BASE" 2>&1); then
+    echo "::error title=Warpsight::the base $BASE cannot be fetched; set the input base: ${said//$'\n'/ }"
+    exit 2
+  fi
   words+=(--base "$BASE")
 fi
 

@@ -29,6 +29,17 @@ def test_empty_file_is_refused(tmp_path: Path, capsys: Capture) -> None:
     assert_one_error(run(capsys, "predict", empty, *LAUNCH), 2, f"{empty}: is empty")
 
 
+def test_output_without_a_name_is_refused_and_nothing_is_written(
+    saxpy: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(saxpy.parent)
+    before = set(saxpy.parent.iterdir())
+    for command in ("report", "trace", "init"):
+        launch = [] if command == "init" else LAUNCH
+        assert_one_error(run(capsys, command, saxpy, *launch, "-o", ""), 2, "-o: is empty", "leave it out")
+    assert set(saxpy.parent.iterdir()) == before
+
+
 def test_file_that_is_not_there_is_refused_with_the_nearest(saxpy: Path, capsys: Capture) -> None:
     missing = saxpy.parent / "saxpi.cu"
     assert_one_error(run(capsys, "predict", missing, *LAUNCH), 2, "no such file", 'did you mean "saxpy.cu"?')

@@ -122,7 +122,12 @@ def test_each_row_is_judged_by_its_own_limit() -> None:
     assert "no \\| kernel" in markdown
     assert "no longer in warpsight.yaml: old" in markdown
     assert gate_text(document).splitlines()[-1] == "failed: 1 prediction slower than the limit allows, 1 prediction refused"
-    assert compared({"project": "w", "model": "warpsight", "rows": rows[:4]}, None)["passed"]
+    alone = {"project": "a/w.yaml", "model": "warpsight", "rows": rows[:4]}
+    assert compared(alone, None)["passed"]
+    assert "without a base to compare with\n" in gate_text(compared(alone, None))
+    first = compared(alone, None, "ab" * 20)  # the first commit with a project file
+    assert (first["passed"], first["base"]) == (True, "ab" * 20)
+    assert "without a base to compare with: abababababab has no w.yaml\n" in gate_text(first)
 
 
 # -- What others run: the action's scripts with programs in place of `warpsight` and `gh`, the hook, and the fixture.
@@ -161,6 +166,26 @@ def test_the_action_keeps_one_comment(tmp_path: Path, earlier: str, wanted: str)
     environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", **given}
     subprocess.run(["bash", ROOT / "action" / "comment.sh"], env=environment, check=True)
     assert wanted in (tmp_path / "words").read_text()
+
+
+def test_the_action_only_warns_where_its_token_may_not_comment(tmp_path: Path) -> None:
+    refused = '[[ "$*" == *paginate* ]] && exit 0; echo "HTTP 403: not accessible" >&2; echo "by it" >&2; exit 1\n'
+    _program(tmp_path / "bin", "gh", refused)
+    (tmp_path / "summary.md").write_text("<!-- warpsight -->\n")
+    given = {"FOLDER": str(tmp_path), "NUMBER": "3", "GITHUB_REPOSITORY": "o/r"}
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", **given}
+    done = subprocess.run(["bash", ROOT / "action" / "comment.sh"], env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("::warning title=Warpsight::the table is in the job summary")
+    assert done.stdout.endswith(": HTTP 403: not accessible by it\n")
+
+
+def test_the_action_says_which_base_cannot_be_fetched(repository: Path, tmp_path: Path) -> None:
+    given = {"PROJECT": "warpsight.yaml", "BASE": "ab" * 20, "FOLDER": "out", "GITHUB_OUTPUT": str(tmp_path / "outputs")}
+    done = subprocess.run(["bash", ROOT / "action" / "gate.sh"], cwd=repository, env={**os.environ, **given}, check=False,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout.startswith(f"::error title=Warpsight::the base {'ab' * 20} cannot be fetched")
+    assert len(done.stdout.splitlines()) == 1 and not (tmp_path / "outputs").exists()
 
 
 def test_the_action_uses_each_of_its_inputs_and_files_that_are_there() -> None:

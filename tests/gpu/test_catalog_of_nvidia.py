@@ -12,7 +12,7 @@ import warpsight
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import peak_flops
-from warpsight.reports.gpus import gpu_page
+from warpsight.reports.gpus import gpu_page, index_page
 
 pytestmark = pytest.mark.paper
 
@@ -317,3 +317,9 @@ def test_sm_holds_what_the_compute_capability_allows(name: str) -> None:
 )
 def test_memory_bandwidth_is_that_of_bus_and_data_rate(name: str, bits: int, rate: float) -> None:
     assert load_gpu(name).dram.bandwidth_bytes_per_s == pytest.approx(bits / 8 * rate * 1e9, rel=0.01)
+
+
+def test_index_shows_no_l2_for_gpus_without_a_cache_for_device_memory() -> None:
+    page = index_page([load_gpu(name) for name in ("8800gt", "gtx280", "a100")], "a command")
+    rows = [line.split(" | ") for line in page.splitlines()[-3:]]
+    assert [row[5] for row in rows] == ["none", "none", "40 MiB"]  # CUDA C Best Practices Guide: L2 since compute capability 2.0

@@ -51,12 +51,14 @@ def _row(kernel: ProjectKernel, gpu: GpuSpec, model: str, watch: Watch | None) -
 def compared(document: Document, base: Mapping[tuple[str, str], float] | None, name: str = "") -> Document:
     """The document with the `base_seconds` of each row, the `change` of its time as a share, and its `verdict`; `passed` of all.
 
-    A kernel that is slower than in the base by more than its limit, or cannot be predicted, fails.
+    A kernel that is slower than in the base by more than its limit, or cannot be predicted, fails. `base` is None without a base,
+    and where the base called `name` has no project file: `base_is_empty`.
     """
     rows = [_judged(row, (base or {}).get((row["kernel"], row["gpu"]))) for row in document["rows"]]
     gone = sorted({kernel for kernel, _ in base or {}} - {row["kernel"] for row in rows})
     passed = not any(row["verdict"] in FAILS for row in rows)
-    return {**document, "base": name or None, "rows": rows, "gone": gone, "passed": passed}
+    told = {"base": name or None, "base_is_empty": bool(name) and base is None, "gone": gone, "passed": passed}
+    return {**document, **told, "rows": rows}
 
 
 def _judged(row: Document, before: float | None) -> Document:

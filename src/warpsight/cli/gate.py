@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     project = read_project(arguments.path)
     with ProgressBar() as bar:
         before = None if arguments.base is None else base_seconds(arguments.base, project, watch=bar.watch)
-        document = compared(predict_project(project, watch=bar.watch), before, arguments.base if before is not None else "")
+        document = compared(predict_project(project, watch=bar.watch), before, arguments.base or "")
         if arguments.check:
             document["check"] = _checked(project.kernels, arguments.output)
             document["passed"] &= not any(row["errors"] for row in document["check"])

@@ -67,6 +67,8 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             what = f'unexpected argument "{unknown[0]}"'
             raise UsageError(what, place=self.prog, remedy=f"`{self.prog} --help` shows what it takes")
+        if getattr(arguments, "output", None) == "":  # of a variable of a shell that is not set: not the same as no -o
+            raise UsageError("is empty", place="-o", remedy="name a file or folder, or leave it out")
         return arguments
 
     def add_everywhere(self, option: str, **settings: Any) -> None:

@@ -22,11 +22,11 @@ _NUMBERS = {key.attribute: key for key in KEYS.values() if key.numeric}
 
 
 class Design:
-    """D design points. Each number of a description is an attribute, a float64 array [D] in base units: `design.sm_count`,
-    `design.l1_latency_cycles`, `design.noc_bandwidth_bytes_per_s` (the place in `GpuSpec`, with `_` for `.`).
+    """D design points. Each number of a description is an attribute, a float64 array [D] in base units, named by its place in
+    `GpuSpec` with `_` for `.`: `design.sm_count`, `design.l1_latency_cycles`, `design.noc_bandwidth_bytes_per_s`.
 
-    A column is made when it is first asked for. What enters before the models (cache geometry, op latencies, residency) is in the
-    interval profile, and is the same for all points of one evaluation.
+    An array is computed at its first use. Keys that act before the models (cache geometry, op latencies, residency) are part of
+    the interval profile, and have one value for all points of an evaluation.
     """
 
     def __init__(self, count: int, column: Callable[[Key], Column]) -> None:

@@ -48,7 +48,8 @@ def pack(value: str | float | bool, dtype: np.dtype[Any], place: str) -> bytes:
         raise UsageError(f"{value} is not a whole number, and the parameter is {name}", place=place, remedy="pass an integer")
     limits = np.iinfo(dtype)
     if not limits.min <= integer <= limits.max:
-        raise UsageError(f"{integer} does not fit in {name} ({limits.min} to {limits.max})", place=place, remedy="use a wider type")
+        remedy = f"give a number in that range, or make it wider than {name} in the kernel"
+        raise UsageError(f"{integer} does not fit in {name} ({limits.min} to {limits.max})", place=place, remedy=remedy)
     return integer.to_bytes(dtype.itemsize, "little", signed=dtype.kind == "i")
 
 

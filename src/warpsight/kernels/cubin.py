@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from warpsight.base.errors import FormatError, UnsupportedError
-from warpsight.isa.ptx.linking import EXTERNALS, why_not
+from warpsight.isa.ptx.linking import DEVICE_RUNTIME, EXTERNALS, why_not
 from warpsight.isa.ptx.program import Function, Module, Variable
 from warpsight.kernels.elf import DAMAGE, FUNCTION, OBJECT, SECTION, Elf, Section, Symbol, damaged
 from warpsight.kernels.toolkit import Architecture
@@ -189,7 +189,9 @@ def kernel_image(data: bytes, kernel: str, place: str = _PLACE) -> KernelImage:
         for payload in (payload for kind, payload in attributes if kind == _CALLED):
             for symbol in (elf.symbols[index] for (index,) in struct.iter_unpack("<I", payload)):
                 if not symbol.section and (name := symbol.name) not in EXTERNALS:
-                    raise UnsupportedError(why_not(name, "its file"), place=f"{place}: {kernel}", remedy="give the linked program")
+                    what = why_not(name, "its file")
+                    remedy = "launch the kernels from the host" if DEVICE_RUNTIME in what else "give the linked program"
+                    raise UnsupportedError(what, place=f"{place}: {kernel}", remedy=remedy)
         stacks = [elf.counts(kind).get(kernel, 0) for kind in (_MIN_STACK, _FRAME_SIZE)]
         # With recursion the stack with all calls is not known; what the launch gives such kernels comes on top.
         stack = max(size for size in stacks if size != _UNKNOWN_STACK)

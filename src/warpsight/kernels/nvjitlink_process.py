@@ -37,7 +37,7 @@ def main() -> int:
     handle, words = ctypes.c_void_p(), [option.encode() for option in options]
     if call("Create", ctypes.byref(handle), ctypes.c_uint32(len(words)), (ctypes.c_char_p * len(words))(*words)) != 0:
         return 2
-    status, name = 0, path.encode()  # nvJitLink keeps the pointers to names
+    status, name = 0, path.encode(errors="replace")  # nvJitLink keeps the pointers to names, which are only for its messages
     while (head := sys.stdin.buffer.read(16)) and not status:
         kind, size = struct.unpack("<2q", head)
         image = sys.stdin.buffer.read(size) + b"\0" * (kind == PTX_INPUT)

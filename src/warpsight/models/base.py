@@ -46,13 +46,13 @@ PARTS |= {part: part for part in _OPTIONAL}
 
 @dataclass(frozen=True)
 class About:
-    """What a reader must know of a model before using it; `warpsight models show` and the documentation print it.
+    """What a reader must know about a model before using it. `warpsight models show` and the documentation print it.
 
-    `equations` with their numbers in the paper, `assumptions` it makes, where it `fails`, and the full citation. `by_component`
-    gives the equation of each component of the CPI stack that can be other than zero; empty: any shared one. `components`
-    declares components besides the shared ones: of the model's own, or of `result.prediction.COMPONENT_PARTS`. `checks` names the
-    checks of `analysis/assumptions.py` that can find a kernel to violate the assumptions. `description` stands for the docstring of
-    the model's class where several models are of one class.
+    `equations` are cited by their numbers in the paper, `assumptions` are those of the model, `fails` says where it is wrong, and
+    `citation` is the full reference. `by_component` has the equation of each component of the CPI stack that can differ from zero;
+    if it is empty, every shared component can. `components` declares components in addition to the shared ones, either the model's
+    own or those of `result.prediction.COMPONENT_PARTS`. `checks` names the checks of `analysis/assumption_checks.py` that test the
+    assumptions on a kernel. `description` replaces the docstring of the model's class if several models share the class.
     """
 
     equations: tuple[str, ...]

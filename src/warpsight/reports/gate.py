@@ -62,7 +62,10 @@ def _base(document: dict[str, Any]) -> str:
     base = document["base"]
     if not base:
         return "without a base to compare with"
-    return f"compared with {base[:_SHORT_COMMIT] if re.fullmatch(_COMMIT, base) else base}"
+    shown = base[:_SHORT_COMMIT] if re.fullmatch(_COMMIT, base) else base
+    if document["base_is_empty"]:
+        return f"without a base to compare with: {shown} has no {Path(document['project']).name}"
+    return f"compared with {shown}"
 
 
 def _gone(document: dict[str, Any]) -> list[str]:

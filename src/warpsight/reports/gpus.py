@@ -121,7 +121,9 @@ def index_page(gpus: Sequence[GpuSpec], command: str) -> str:
     for gpu in gpus:
         peak = f"{three_digits(peak_flops(gpu, 'fp32') / 1e12)} TFLOPS"
         values = {row.key: row.value for row in describe(gpu)}
-        cells = (f"[{gpu.name}]({gpu.name}.md)", gpu.description, values["sm_count"], values["core_clock"], peak, values["l2.size"],
+        # a description cannot leave the L2 out: a line in each slice stands for none
+        l2 = "none" if gpu.l2.size_bytes == gpu.l2.slices * gpu.l2.line_bytes else values["l2.size"]
+        cells = (f"[{gpu.name}]({gpu.name}.md)", gpu.description, values["sm_count"], values["core_clock"], peak, l2,
                  values["dram.bandwidth"])  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])

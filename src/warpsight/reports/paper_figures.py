@@ -79,17 +79,17 @@ def index_page(documents: Sequence[dict[str, Any]]) -> str:
         text = "; ".join(f"{n['what']}: {_number(n['ours'])} ({_number(n['paper'])}) {n['unit']}".rstrip() for n in numbers[:4])
         rows.append([f"[{document['paper']['place']}]({name}.md)", _paper(document), document["title"], text,
                      f"{sum(claims)} of {len(claims)}" if claims else ""])  # fmt: skip
-    columns = ["figure", "paper", "content", "reproduced value (paper's value)", "observations that hold"]
+    columns = ["figure", "paper", "content", "our value (paper's value)", "observations that hold"]
     suites = ", ".join(f"`{name}`" for name in dict.fromkeys(document["suite"] for document in documents))
     command = f"warpsight validate --suite {documents[0]['suite']} --figure all --out docs/validation" if documents else ""
     return "\n\n".join([
         f"<!-- Generated from the JSON files in this folder by `{command}`. Do not edit. -->",
         "# The papers' figures, reproduced",
-        f"The figures and tables of the papers, reproduced with the simulator and the models on the suite {suites}, and compared "
-        "with the published values. The last column counts the observations in the paper's text that also hold in the "
-        "reproduction. [validate.md](../reference/validate.md) describes the method.",
+        f"These are the figures and tables of the papers, made again with the simulator and the models on the suite {suites}. Each "
+        "row has up to four of the values that we computed, with the paper's value in parentheses. The last column says how many "
+        "of the paper's observations hold here, too. [validate.md](../reference/validate.md) describes the method.",
         markdown_table(columns, rows),
-        "The command in the first line of this file reproduces all of them.",
+        f"To make all of them again: `{command}`.",
     ]) + "\n"  # fmt: skip
 
 

@@ -28,11 +28,11 @@ def mean_absolute_percentage_error(errors: list[float]) -> float:
 
 @dataclass(frozen=True)
 class Prediction:
-    """One kernel on one GPU by one model. Instructions, IPC and CPI count warp instructions; the stack is per SM.
+    """What one model predicts for one kernel on one GPU. Instructions, IPC and CPI count warp instructions; the stack is per SM.
 
-    `cpi_stack` holds every component of `COMPONENTS`, and those that the model declares besides: parts of a shared component (after
-    it, without those that are zero), and its own ones (last). None is negative, and they sum to `cpi` within 1e-9.
-    `ipc_sm_warp` and `cpi` are of the whole launch, including idle SMs and the last wave.
+    `cpi_stack` has every component of `COMPONENTS`. The parts of a component that the model declares follow it if they are not
+    zero; components of the model's own come last. No component is negative, and their sum is `cpi` within 1e-9.
+    `ipc_sm_warp` and `cpi` describe the whole launch, including idle SMs and the last wave.
     """
 
     kernel: str
@@ -73,10 +73,12 @@ class Prediction:
 class Component:
     """One part of a CPI stack.
 
-    `name` is the key in `cpi_stack`, `meaning` a few words for a CUDA programmer, `nsight` the nearest stall reasons of Nsight
-    Compute (empty: none), `bound_by` the words after "bound by". `charged_to` says which instructions `explain` charges with it: an
-    op class (its instructions, by executions), a shared component or a part of one (the instructions which that one is charged to);
-    empty: none, it is shown beside the instructions. `part_of`: the shared component that it is a part of.
+    `name` is the key in `cpi_stack`. `meaning` explains it to a CUDA programmer in a few words. `nsight` lists the nearest stall
+    reasons of Nsight Compute, "" if there are none. `bound_by` are the words after "bound by".
+
+    `charged_to` names the instructions that `explain` attributes the component to: those of an op class, in proportion to their
+    executions, or those of another component. With "" it is attributed to no instruction and shown beside them. `part_of` names the
+    shared component that it is a part of, "" if it is not a part.
     """
 
     name: str

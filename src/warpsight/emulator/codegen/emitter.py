@@ -38,6 +38,7 @@ from warpsight.emulator.codegen.lanes import (
 from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.isa.ptx.names import SINK
 from warpsight.isa.ptx.program import Address, Immediate, Instruction, Negated, Operand, Register, SpecialRegister, Symbol
+from warpsight.isa.sass.listing import AT_LEVEL_PTX
 
 
 class NotComputed(Exception):
@@ -80,7 +81,7 @@ class Emitter(Frame):
         what = f'opcode "{ins.text}"{source}: {why}. The results would be wrong, so nothing is run.'
         if ins.native is not None:
             place = f"{self.kernel.path}: {ins.native.section}+{ins.native.address:#x}"
-            return UnsupportedError(what, place=place, remedy="use `level='ptx'`")
+            return UnsupportedError(what, place=place, remedy=AT_LEVEL_PTX)
         remedy = "rewrite the line without it, or compile for another architecture (`arch`)"
         return UnsupportedError(what, place=f"{self.kernel.path}:{ins.ptx_line}", remedy=remedy)
 

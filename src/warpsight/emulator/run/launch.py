@@ -41,6 +41,7 @@ from warpsight.isa.architectures import refuse_missing
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.lexer import lines_of
 from warpsight.isa.ptx.program import Function
+from warpsight.isa.sass.listing import AT_LEVEL_PTX
 from warpsight.kernels.launch import DEFAULT_OPTIONS, ArrayArgument, Dim3, KernelSource, Launch, RunOptions, input_hash, kernel_hash
 from warpsight.kernels.machine_code import machine_code
 from warpsight.kernels.mangling import display_name
@@ -123,9 +124,6 @@ class PreparedKernel:
         return static_instructions(self.function)
 
 
-_OTHER_INPUT = "give the source or its PTX, and use `level='ptx'`"
-
-
 def prepare_kernel(
     source: KernelSource, kernel: str, *, architecture: Architecture | None = None, checks: frozenset[str] = frozenset(),
     global_base: int = ARENA_BASE, probes: frozenset[int] = frozenset(), assembler: tuple[str, ...] = (), clustered: bool = False,
@@ -155,8 +153,9 @@ def prepare_kernel(
     except UnsupportedError as error:
         if built is None:
             raise
-        place = f"{error.place or source.path} (machine code for {built.real})"
-        raise UnsupportedError(error.what, place=place, remedy=_OTHER_INPUT if source.cubin else error.remedy) from error
+        own = error.remedy not in ("", AT_LEVEL_PTX)  # names something better than another level
+        remedy = f"give the source or its PTX, and {AT_LEVEL_PTX}" if source.cubin and not own else error.remedy
+        raise UnsupportedError(error.what, place=f"{error.place or source.path} (machine code for {built.real})", remedy=remedy) from error
     return PreparedKernel(source, function, native, instructions.level, target)
 
 

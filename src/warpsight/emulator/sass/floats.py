@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from llvmlite import ir
 
@@ -90,21 +91,6 @@ def _arithmetic(emitter: Emitter, instruction: Instruction, name: str, count: in
     _write(emitter, target, finish_sum(emitter, ptx, "f64" if wide else "f32", result))
 
 
-def fadd(emitter: Emitter, instruction: Instruction) -> None:
-    """`FADD`, `DADD`: the sum."""
-    _arithmetic(emitter, instruction, "fadd", 2)
-
-
-def fmul(emitter: Emitter, instruction: Instruction) -> None:
-    """`FMUL`, `DMUL`: the product."""
-    _arithmetic(emitter, instruction, "fmul", 2)
-
-
-def ffma(emitter: Emitter, instruction: Instruction) -> None:
-    """`FFMA`, `DFMA`: a product and sum with one rounding."""
-    _arithmetic(emitter, instruction, "fma", 3)
-
-
 def _of_pairs(emitter: Emitter, instruction: Instruction, name: str, count: int) -> None:
     """An operation on two singles in a pair of registers. A source is such a pair, its halves exchanged (`.LO_HI`), one single for
     both (`.F32`), or a number for both.
@@ -134,24 +120,12 @@ def _word_of(emitter: Emitter, operand: NativeOperand, word: int) -> int:
 _WORDS = {"F32": (0, 0), "F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0)}
 
 
-def fadd2(emitter: Emitter, instruction: Instruction) -> None:
-    """`FADD2`: two sums."""
-    _of_pairs(emitter, instruction, "fadd", 2)
-
-
-def fmul2(emitter: Emitter, instruction: Instruction) -> None:
-    """`FMUL2`: two products."""
-    _of_pairs(emitter, instruction, "fmul", 2)
-
-
-def ffma2(emitter: Emitter, instruction: Instruction) -> None:
-    """`FFMA2`: two products and sums with one rounding each."""
-    _of_pairs(emitter, instruction, "fma", 3)
-
-
-fadd32i = dadd = fadd
-fmul32i = dmul = fmul
-ffma32i = dfma = ffma
+# Sum, product, and product and sum with one rounding; with 2 in the name those of pairs.
+fadd = fadd32i = dadd = partial(_arithmetic, name="fadd", count=2)
+fmul = fmul32i = dmul = partial(_arithmetic, name="fmul", count=2)
+ffma = ffma32i = dfma = partial(_arithmetic, name="fma", count=3)
+fadd2, fmul2 = (partial(_of_pairs, name=name, count=2) for name in ("fadd", "fmul"))
+ffma2 = partial(_of_pairs, name="fma", count=3)
 
 
 # -- Minimum and maximum.

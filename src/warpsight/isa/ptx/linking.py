@@ -48,10 +48,13 @@ EXTERNALS: dict[str, External] = {
 }
 
 
+DEVICE_RUNTIME = "the CUDA device runtime (kernels that start kernels)"
+
+
 def why_not(name: str, where: str = "the PTX") -> str:
     """Why a call of a function that is not defined in `where` is refused."""
     if name.startswith(("cuda", "__cuda_syscall_cnp")):  # the latter in linked machine code, where the runtime itself is linked
-        return f'it calls "{name}" of the CUDA device runtime (kernels that start kernels), which is not modelled'
+        return f'it calls "{name}" of {DEVICE_RUNTIME}, which is not modelled'
     return f'it calls "{name}", which is not defined in {where}'
 
 

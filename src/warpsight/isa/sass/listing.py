@@ -26,6 +26,7 @@ _BRACKET = re.compile(r"[\[({]")
 _RELATIVE = re.compile(r"^U?R\d+ \S")
 SourceLine = tuple[str, int, tuple[ExpandedCall, ...]]  # file, line, and the expanded calls around it
 NO_LINE: SourceLine = ("", 0, ())
+AT_LEVEL_PTX = "use `level='ptx'`"  # the remedy for machine code that is not modelled
 _GUARD = re.compile(r"^@(!?)(U?P(?:\d|T))\s+(.*)$")
 
 
@@ -56,7 +57,7 @@ class ListedInstruction:
         """The error for an instruction of `section` (with the path) that is not understood."""
         line = f"{self.source[0]}:{self.source[1]}" if self.source else f"PTX line {self.ptx_line}" if self.ptx_line else ""
         place = f"{section}+{self.address:#x}" + (f" ({line})" if line else "")
-        return UnsupportedError(what, place=place, remedy="use `level='ptx'`")
+        return UnsupportedError(what, place=place, remedy=AT_LEVEL_PTX)
 
 
 # What reading the operands of an instruction raises that has others, or fewer, than it should have: of a damaged file, or of a form
