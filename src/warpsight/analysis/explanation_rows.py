@@ -18,9 +18,9 @@ from warpsight.base.errors import SpecError
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, occupied
 from warpsight.intervals.algorithm import interval_spans
-from warpsight.intervals.demands import port_conflicts, unit_cycles
+from warpsight.intervals.demands import port_conflicts
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
-from warpsight.intervals.usage import hit_rates, l1_cycles, lane_executions, leaving, requests
+from warpsight.intervals.usage import hit_rates, l1_cycles, lane_executions, leaving, requests, unit_cycles
 from warpsight.isa.sass.native import BARRIERS
 from warpsight.result.prediction import SHARED, Component
 from warpsight.traces.path_store import pieces

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from warpsight.base.errors import LaunchFault, UnsupportedError, UsageError
 from warpsight.base.findings import WATCHING
@@ -80,6 +81,18 @@ def _folder(name: str) -> Path:
     return Path(name)
 
 
+def _following(document: dict[str, Any], arguments: argparse.Namespace, command: list[str]) -> str:
+    """The line that names the next command."""
+    kept = next((row["trace"] for row in document["launches"] if row.get("trace")), None)
+    if kept:
+        return line(["predict", kept], "one launch on its own")
+    if not document["totals"]["predicted"]:
+        return line(["doctor"], "the GPUs, tools and instructions of this installation")
+    words, again = (command, command) if arguments.module is not None else (arguments.program, ["--", *command])
+    given = arguments.command_line[1 : len(arguments.command_line) - len(words)]  # the options of this command
+    return line(["run", *given, "-o", "traces", *again], "keep each launch's trace for other GPUs and models")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run the program, then print the table; the program's exit code, or 3 if it succeeded but a kernel was refused.
 
@@ -115,16 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json([document])
     else:
         print()
-        kept = next((row["trace"] for row in document["launches"] if row.get("trace")), None)
-        words, again = (command, command) if arguments.module is not None else (arguments.program, ["--", *command])
-        given = arguments.command_line[1 : len(arguments.command_line) - len(words)]  # the options of this command
-        if kept:
-            following = line(["predict", kept], "one launch on its own")
-        elif document["totals"]["predicted"]:
-            following = line(["run", *given, "-o", "traces", *again], "keep each launch's trace for other GPUs and models")
-        else:
-            following = line(["doctor"], "the GPUs, tools and instructions of this installation")
-        print_answer(program_text(document, terminal_style()), following)
+        print_answer(program_text(document, terminal_style()), _following(document, arguments, command))
     if arguments.timeline:
         write_output(arguments.timeline, trace_events(document["timeline"]), "--timeline")
     if folder:

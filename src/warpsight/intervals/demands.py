@@ -8,7 +8,7 @@ GPU description: the time from the issue of an instruction to the issue of the f
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +37,14 @@ from warpsight.intervals.usage import (
     dram_bytes,
     l1_cycles,
     multicast_sectors,
+    pipe_cycles,
     requests,
     store_flits,
     touched_bytes,
     without_conflicts,
 )
 from warpsight.traces.path_store import pieces, sums_of_paths
-from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace, StaticInstruction, products_are_awaited
+from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace, products_are_awaited
 
 LOAD_STORE, BULK_COPIES, BARRIERS = range(3)  # units of an SM; the others are of its schedulers
 
@@ -435,28 +436,9 @@ def port_conflicts(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Flo
     return l1_cycles(trace, misses, gpu) - l1_cycles(trace, without_conflicts(trace.instructions, misses), gpu)
 
 
-def _pipes(instructions: tuple[StaticInstruction, ...], gpu: GpuSpec) -> dict[str, Floats]:
-    """For each pipe that is occupied the cycles of each pc, summed over the schedulers of the SM, float64 [instructions]."""
-    alike: dict[Any, list[int]] = {}
-    for pc, each in enumerate(instructions):
-        if not each.access:
-            alike.setdefault((each.op_class, each.product, each.uses_tensor_memory), []).append(pc)
-    found: dict[str, Floats] = {}
-    for (op_class, product, together), pcs in alike.items():
-        for pipe, cycles in occupied(gpu, op_class, product):
-            found.setdefault(pipe, np.zeros(len(instructions)))[pcs] = cycles * (gpu.sm.schedulers if together else 1)
-    return found
-
-
-def unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs, unit: str) -> Floats:
-    """Cycles for which each pc occupies the functional unit of the op class `unit`, float64 [instructions]."""
-    cycles = _pipes(trace.instructions, gpu)
-    return times * cycles[unit] if unit in cycles else np.zeros(len(times))
-
-
 def _busiest_unit(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> tuple[str, float]:
     """The busiest unit that is not fully pipelined ("": none), and for how many cycles all warps together occupy it."""
-    busy = {pipe: float((cycles * times).sum()) for pipe, cycles in _pipes(trace.instructions, gpu).items()}
+    busy = {pipe: float((cycles * times).sum()) for pipe, cycles in pipe_cycles(trace.instructions, gpu).items()}
     slow = {pipe: cycles for pipe, cycles in busy.items() if cycles > 0 and gpu.initiation_cycles.get(pipe, 1) > 1}
     return max(slow.items(), key=lambda item: item[1], default=("", 0.0))
 
@@ -499,7 +481,7 @@ def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times
     """
     issue = np.full(len(trace.instructions), 1.0 / gpu.sm.issue_width)
     costs = [(issue, gpu.sm.schedulers), (port_cycles, 1)]
-    pipes = _pipes(trace.instructions, gpu)
+    pipes = pipe_cycles(trace.instructions, gpu)
     costs += [(pipes[op_class], gpu.sm.schedulers) for op_class in gpu.initiation_cycles if op_class in pipes]
     cost, parts = max(costs, key=lambda cost: float((cost[0] * times).sum()) / cost[1])
     of_block = np.add.reduceat(np.append(cost, 0.0), trace.block_start[:-1]) * (np.diff(trace.block_start) > 0)

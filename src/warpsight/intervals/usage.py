@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from warpsight.addressing.coalescing import segment_bytes, transaction_rule_numb
 from warpsight.base.compiled import kept_until_changed
 from warpsight.base.room import drop_pages
 from warpsight.caches.miss_profile import Counts, MissProfile
-from warpsight.gpu.spec import CacheSpec, GpuSpec, pass_cycles, remote_pass_cycles
+from warpsight.gpu.spec import CacheSpec, GpuSpec, occupied, pass_cycles, remote_pass_cycles
 from warpsight.intervals.algorithm import Longs, plain
 from warpsight.intervals.interval_profile import Activity, Floats, KernelCounts, LaunchTotals
 from warpsight.traces.events import EventReader, sectors_of_event
@@ -48,6 +49,28 @@ def occurrences(trace: KernelTrace, warps: Longs, *, of_lanes: bool = False) -> 
 def lane_executions(trace: KernelTrace, warps: Longs) -> Floats:
     """Active lanes summed over all warp executions of each pc, float64 [instructions]; `warps` as `path_use` gives them."""
     return occurrences(trace, warps, of_lanes=True).astype(np.float64)
+
+
+# -- The pipes of each instruction.
+
+
+def pipe_cycles(instructions: tuple[StaticInstruction, ...], gpu: GpuSpec) -> dict[str, Floats]:
+    """For each pipe that is occupied the cycles of each pc, summed over the schedulers of the SM, float64 [instructions]."""
+    alike: dict[Any, list[int]] = {}
+    for pc, each in enumerate(instructions):
+        if not each.access:
+            alike.setdefault((each.op_class, each.product, each.uses_tensor_memory), []).append(pc)
+    found: dict[str, Floats] = {}
+    for (op_class, product, together), pcs in alike.items():
+        for pipe, cycles in occupied(gpu, op_class, product):
+            found.setdefault(pipe, np.zeros(len(instructions)))[pcs] = cycles * (gpu.sm.schedulers if together else 1)
+    return found
+
+
+def unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs, unit: str) -> Floats:
+    """Cycles for which each pc occupies the functional unit of the op class `unit`, float64 [instructions]."""
+    cycles = pipe_cycles(trace.instructions, gpu)
+    return times * cycles[unit] if unit in cycles else np.zeros(len(times))
 
 
 # -- The memory requests of each instruction, from the counts of the caches: one definition for demands, intervals and explanations.

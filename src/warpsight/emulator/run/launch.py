@@ -155,7 +155,8 @@ def prepare_kernel(
             raise
         own = error.remedy not in ("", AT_LEVEL_PTX)  # names something better than another level
         remedy = f"give the source or its PTX, and {AT_LEVEL_PTX}" if source.cubin and not own else error.remedy
-        raise UnsupportedError(error.what, place=f"{error.place or source.path} (machine code for {built.real})", remedy=remedy) from error
+        place = f"{error.place or source.path} (machine code for {built.real})"
+        raise UnsupportedError(error.what, place=place, remedy=remedy) from error
     return PreparedKernel(source, function, native, instructions.level, target)
 
 
