@@ -65,8 +65,8 @@ def test_rows_are_those_of_sampled_predictions_and_hold_the_whole_launch(launch:
 
 
 def test_designs_have_the_time_of_the_whole_launch_where_it_is_few_waves(launch: Path) -> None:
-    """A product of 13 and 20 waves. All blocks read 320 KiB, and a wave 80 to 120 KiB more, for which the L2 has room, but not for
-    the 1.6 MB that the launch reads besides.
+    """A product of 14 and 16 waves. All blocks read 320 KiB, and a wave up to 320 KiB more, for which the L2 has room, but not for
+    the 4.6 MB that the launch reads besides.
     """
     (launch.parent / "product.cu").write_text("""
 extern "C" __global__ void product(const float* a, const float* b, float* c)
@@ -77,12 +77,12 @@ extern "C" __global__ void product(const float* a, const float* b, float* c)
     c[row * 128 + column] = sum;
 }
 """)
-    product, arrays = launch.parent / "product.yaml", "['f32[640*640]:zeros', 'f32[640*128]:zeros', 'f32[640*128]:zeros']"
-    product.write_text(f"source: product.cu\ngrid: 4x80\nblock: 32x8\nargs: {arrays}\n")
-    few = load_gpu("gtx1650", ["sm_count=4", "l2.size=512 KiB"])
-    axes, kept = {"sm_count": [4, 6], "dram.bandwidth": ["16GB/s", "128GB/s"]}, launch.parent / "kept"
-    rows = warpsight.sweep(product, few, axes, results=kept, accuracy=0.02).table.to_pylist()
-    whole = warpsight.sweep(product, few, axes, results=kept, exact=True).table.to_pylist()
+    product, arrays = launch.parent / "product.yaml", "['f32[1792*640]:zeros', 'f32[640*128]:zeros', 'f32[1792*128]:zeros']"
+    product.write_text(f"source: product.cu\ngrid: 4x224\nblock: 32x8\nargs: {arrays}\n")
+    gpu = load_gpu("gtx1650")
+    axes, kept = {"sm_count": [14, 16], "dram.bandwidth": ["16GB/s", "128GB/s"]}, launch.parent / "kept"
+    rows = warpsight.sweep(product, gpu, axes, results=kept, accuracy=0.02).table.to_pylist()
+    whole = warpsight.sweep(product, gpu, axes, results=kept, exact=True).table.to_pylist()
     assert len(rows) == len(whole) == 4
     for row, exact in zip(rows, whole, strict=True):
         assert exact["half_width"] == 0 < row["half_width"] <= 0.02

@@ -44,6 +44,7 @@ _MOST_SHARE = 0.5  # of the blocks, that the caches are simulated for: beyond it
 _IN_STEP = 4
 # Of the cycles: how far the state in which waves apart begin was off at most, where their spread did not show it (ADR 0067).
 _BEGINNING = 0.004
+_LEAST_WAVE = 56  # blocks, where waves are few: blocks on four SMs stay in step for a whole launch, on 14 they do not (ADR 0067)
 _MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow. The rest is left for their spread.
 _MOST_ROWS = 4  # waves of a row of the grid that warms up; a judgement, as longer ones are most of what runs
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -283,11 +284,12 @@ class Sampler:
             raise NotSampled(f"the launch has fewer than {least:,} warp instructions")
         if not apart.apart or not has_long_loops(first):
             return Plan.of(self._ready, gpu)
-        if not fills_l2(first, gpu):
+        fills = fills_l2(first, gpu)
+        if not fills and apart.wave >= _LEAST_WAVE:
             return apart
-        # Of few waves that fill the L2, samples were more than 1 % off and did not show it (ADR 0067).
+        # Of few waves that are small or fill the L2, samples were more than 1 % off and did not show it (ADR 0067).
         in_sequence = Plan.of(self._ready, gpu)
-        return in_sequence if begins_unknown(first, gpu, len(apart.ranges)) else apart
+        return in_sequence if fills and begins_unknown(first, gpu, len(apart.ranges)) else apart
 
     def grown(
         self, gpu: GpuSpec, models: Sequence[str], method: Method, accuracy: float, *, least_instructions: int | None = None,
