@@ -121,6 +121,7 @@ def test_whole_loop_from_an_error_to_a_shared_file_and_a_server_that_starts_agai
         page.get_by_label("sm_count", exact=True).fill("0")
         page.get_by_label("noc.bandwidth, exact value").fill("1 GB/s")
         page.get_by_label("noc.bandwidth, exact value").press("Enter")
+        assert page.get_by_label("noc.bandwidth", exact=True).input_value() == "0", "below all settings: the thumb is at the first"
         page.get_by_label("Add a GPU").select_option("mdm-letter")
         rows = page.locator(".stacks tbody")
         rows.nth(4).locator(".lying-bar").wait_for()
