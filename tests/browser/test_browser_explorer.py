@@ -164,6 +164,16 @@ def test_whole_loop_from_an_error_to_a_shared_file_and_a_server_that_starts_agai
         assert "// kept" in page.locator(".cm-content").evaluate("(each) => each.textContent")
 
 
+def test_thumb_of_a_slider_goes_to_the_setting_next_to_a_typed_value(page: Any, folder: Path) -> None:
+    with explorer(folder) as url:
+        page.goto(url)
+        page.get_by_role("button", name="Simulate it cycle by cycle").wait_for()
+        page.get_by_label("noc.bandwidth, exact value").fill("1 GB/s")
+        page.get_by_label("noc.bandwidth, exact value").press("Enter")
+        page.get_by_text("noc.bandwidth=1 GB/s").first.wait_for()
+        assert page.get_by_label("noc.bandwidth", exact=True).input_value() == "0", "below all settings"
+
+
 def test_line_that_accesses_memory_shows_its_lanes_by_its_mark_and_by_the_cursor(page: Any, folder: Path, axe: str) -> None:
     with explorer(folder) as url:
         page.goto(url)

@@ -112,5 +112,5 @@ def test_what_cannot_be_explored_is_one_clear_error(monkeypatch: pytest.MonkeyPa
 
 def test_simulator_answers_by_a_message_as_its_model_does(widget: ExplorerWidget) -> None:
     args = ["f32[256]:ones", 256, 2.0]
-    expected = warpsight.predict(SCALE, "mdm-pascal", "simulator", ["sm_count=14"], grid=4, block=64, args=args)
+    expected = warpsight.simulate(SCALE, "mdm-pascal", ["sm_count=14"], grid=4, block=64, args=args)
     assert asked(widget, "simulation")["answer"] == pytest.approx(expected.seconds)

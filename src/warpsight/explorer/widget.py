@@ -9,8 +9,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from warpsight.analysis.report_data.kernel import Parts, advice_data, profiled_report_data, simulated_prediction
-from warpsight.analysis.report_data.timeline import START
+from warpsight.analysis.report_data.kernel import Parts, advice_data, profiled_report_data
 from warpsight.analysis.what_if import NONE
 from warpsight.base.errors import WarpsightError
 from warpsight.explorer.designs import Bench, choices, key_rows, key_settings
@@ -20,6 +19,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.sources import TEXT
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.simulation import simulate_trace
 from warpsight.reports.formats import plain
 from warpsight.reports.html.page import accesses
 
@@ -69,10 +69,8 @@ class ExplorerWidget(anywidget.AnyWidget):
     def _simulated(self) -> float:
         """The seconds that the simulator takes the kernel to need. Raises as `simulate_launch`."""
         profiled, before = self._profiled, self._profiled.method.caches_before
-        prediction, _ = simulated_prediction(
-            profiled.trace, self._gpu, profiled.occupancy, START, None, None, caches_before=before
-        )  # fmt: skip
-        return prediction.seconds
+        simulated = simulate_trace(profiled.trace, self._gpu, resident=profiled.occupancy, caches_before=before)
+        return simulated.prediction.seconds
 
 
 def _texts(document: dict[str, Any], request: KernelRequest) -> dict[str, str]:
