@@ -14,9 +14,8 @@ from warpsight.analysis.advice.rewriting import Bools, following_blocks, instruc
 from warpsight.analysis.advice.rule import MODEL, PROFILE, PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, listed, place_of
 from warpsight.base.units import percent, three_digits
 from warpsight.gpu.spec import occupied
-from warpsight.intervals.demands import unit_cycles
 from warpsight.intervals.interval_profile import IntervalProfile, ResourceDemands
-from warpsight.intervals.usage import l1_cycles, l1_stages, occurrences, path_use, without_conflicts
+from warpsight.intervals.usage import l1_cycles, l1_stages, occurrences, path_use, unit_cycles, without_conflicts
 from warpsight.isa.matrix_products import matrix_product, multiply_adds
 from warpsight.traces.schema import LOAD, STORE, WARP_SIZE, KernelTrace, StaticInstruction
 

@@ -18,7 +18,6 @@ from warpsight.caches.miss_profile import Counts, MissProfile
 from warpsight.gpu.design import Design
 from warpsight.gpu.occupancy import block_limits
 from warpsight.gpu.spec import GpuSpec
-from warpsight.intervals.demands import unit_cycles
 from warpsight.intervals.interval_profile import CAUSES
 from warpsight.intervals.usage import (
     conflict_passes,
@@ -29,6 +28,7 @@ from warpsight.intervals.usage import (
     lane_executions,
     occurrences,
     path_use,
+    unit_cycles,
 )
 from warpsight.isa.sass.native import NO_BARRIER
 from warpsight.models.interval_model import residency
