@@ -51,7 +51,6 @@ _REFUSALS = ("UnsupportedError", "LimitError")
 _RACES = "the test races: a block writes by TMA into another one's shared memory, which that block may initialise later"
 NOTES = {  # by test function: why its cases do not pass
     "test_cross_cta_tma": _RACES, "test_tma_gather_scatter_subslice": _RACES,
-    "test_mxfp8_mxfp4_matmul_tma": "at level `ptx` this case passes: a defect of the level `sass` whose cause is not known yet",
     "test_cat": "only the order differs, which `can_reorder` leaves to the compiler; the test is of a later version",
 }  # fmt: skip
 HEAD = """# Triton's own unit tests

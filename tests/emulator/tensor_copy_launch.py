@@ -13,7 +13,7 @@ import warpsight
 
 LEVELS = pytest.mark.parametrize("level", ["ptx", "sass"])
 TYPES = {"u8": 0, "u16": 1, "u32": 2, "s32": 3, "u64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 9, "bf16": 10,
-         "tf32": 11, "b4x16_p64": 14}
+         "tf32": 7 | 1 << 9, "b4x16_p64": 12}  # as NVIDIA's assembler writes them
 SPANS = {0: 0, 1: 32, 2: 64, 3: 128}
 
 

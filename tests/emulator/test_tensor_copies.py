@@ -196,6 +196,24 @@ def test_every_field_of_a_map_can_be_replaced(level: str) -> None:
 
 
 @LEVELS
+@pytest.mark.parametrize(("number", "kind"), [(0, "u8"), (5, "s64"), (10, "bf16"), (11, "tf32"), (14, "b4x16_p64")])
+def test_a_type_that_a_kernel_gives_to_a_map_is_that_of_the_same_number_of_the_driver(level: str, number: int, kind: str) -> None:
+    """Machine code has the bits that NVIDIA's assembler chose: 12 for b4x16_p64 (14), and those of f32 and one more for tf32."""
+    made = f"    tensormap.replace.tile.elemtype.global.b1024.b32 [%map], {number};"
+    text = load_kernel(2, 512).replace("8.6\n.target sm_90a", "8.7\n.target sm_100a")
+    text = text.replace("    fence.proxy.tensormap::generic.release.gpu;", made)
+    if kind == "b4x16_p64":
+        text = text.replace("_, [%bar], 512", "_, [%bar], 256")
+    row = {"u8": 128, "s64": 16, "bf16": 64, "tf32": 32, "b4x16_p64": 128}[kind]
+    bits = np.random.default_rng(2).integers(0, 256, (4, 128)).astype(np.uint8)
+    given, blank = tensor_map(kind, (row, 4), (128,), (row, 4)), tensor_map("u8", (row, 4), (128,), (row, 4))
+    data = [np.zeros(512, np.uint8) for _ in range(2)]
+    for described, found in zip((given, blank), data, strict=True):
+        run(text if described is blank else text.replace(made, ""), 512, described, bits, found, (0, 0), level, "b200")
+    assert data[0].any() and np.array_equal(*data)
+
+
+@LEVELS
 def test_a_multicast_writes_and_signals_in_every_block_of_its_mask(level: str) -> None:
     again = "    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 64;"
     text = load_kernel(1, 64).replace("[%bar];", "[%bar], %h0;").replace(

@@ -14,8 +14,8 @@ from warpsight.base.errors import UsageError
 
 BYTES = 128
 _MOST_DIMENSIONS, _MOST_SIZE, _MOST_STRIDE, _MOST_BOX, _ALIGN = 5, 1 << 32, 1 << 40, 256, 16
-# Numbers of CUtensorMapDataType, in its order, as a map has them; and bytes of 16 elements in shared memory.
-_NUMBERS = (0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13, 14, 15)
+# For each CUtensorMapDataType what bits 7-16 of a map have, and bytes of 16 elements in shared memory.
+_NUMBERS = (0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 7 | 1 << 9, 8 | 1 << 9, 11, 12, 13)
 _BYTES_OF_16 = (16, 32, 64, 64, 128, 128, 32, 64, 128, 32, 64, 64, 64, 8, 16, 16)
 _SPANS = (0, 32, 64, 128)  # of CUtensorMapSwizzle: bytes of a row
 _REMEDY = "see cuTensorMapEncodeTiled in the CUDA Driver API"

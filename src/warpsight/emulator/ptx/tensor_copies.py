@@ -346,7 +346,7 @@ def _prefetch(emitter: Emitter, arguments: list[Any], rank: int) -> None:
 
 # First byte, first bit and bits of a field, or of its part with an ordinal.
 _FIELDS = {
-    "rank": (8, 4, 3), "elemtype": (8, 7, 4), "interleave_layout": (8, 11, 2), "swizzle_mode": (8, 13, 2), "fill_mode": (8, 15, 1),
+    "rank": (8, 4, 3), "interleave_layout": (8, 11, 2), "swizzle_mode": (8, 13, 2), "fill_mode": (8, 15, 1),
     "swizzle_atomicity": (8, 22, 2),
 }  # fmt: skip
 
@@ -356,7 +356,7 @@ def replace(emitter: Emitter, instruction: Instruction) -> None:
     if "cp_fenceproxy" in instruction.modifiers:
         _copy_map(emitter, instruction)
         return
-    fields = (*_FIELDS, "global_address", "box_dim", "global_dim", "global_stride", "element_stride")
+    fields = (*_FIELDS, "elemtype", "global_address", "box_dim", "global_dim", "global_stride", "element_stride")
     allow_words(emitter, instruction, "replace", "tile", "global", "shared::cta", "b1024", *fields)
     modifiers, builder = instruction.modifiers, emitter.builder
     field = next((m for m in modifiers if m in fields), "")
@@ -365,6 +365,9 @@ def replace(emitter: Emitter, instruction: Instruction) -> None:
     number = emitter.immediate_value(rest.pop(0)) if ordered else 0
     if not field or not 0 <= number < 5:
         raise emitter.unsupported("its field is not recognized")
+    if field == "elemtype":
+        _write_fields(emitter, instruction, address, field, _element_type(emitter, emitter.immediate_value(rest[0])))
+        return
     wide = field in ("global_address", "global_stride")
     if not wide and isinstance(rest[0], Immediate):
         value = splat_constant(I64, emitter.immediate_value(rest[0]) & 0xFFFFFFFF)
@@ -385,6 +388,15 @@ def replace(emitter: Emitter, instruction: Instruction) -> None:
     else:
         parts = [(*_FIELDS[field], value)]
     _write_fields(emitter, instruction, address, field, parts)
+
+
+def _element_type(emitter: Emitter, number: int) -> list[Any]:
+    """The parts of a map that say its type (`engine.ELEMENTS`). As the assembler does it, nothing takes bit 16 away again."""
+    if not 0 <= number < len(engine.ELEMENTS):
+        raise emitter.unsupported("its element type is not recognized")
+    rounds = engine.TF32 <= number <= engine.TF32_FTZ
+    code = number - engine.TF32 + engine.F32 if rounds else number - 2 * (number > engine.TF32_FTZ)
+    return [(8, 7, 4, splat_constant(I64, code)), *([(8, 16, 1, splat_constant(I64, 1))] if rounds else [])]
 
 
 def _copy_map(emitter: Emitter, instruction: Instruction) -> None:

@@ -6,7 +6,7 @@ Its first 64 lie as NVIDIA's assembler writes them for `tensormap.replace`, so t
 | bytes | holds |
 |---|---|
 | 0-7 | the tensor's device address |
-| 8-11 | bits 4-6 rank less 1, 7-10 element type (`ELEMENTS`), 11-12 interleave (16 or 32 bytes), 13-14 and 22-23 swizzle, 15 fill |
+| 8-11 | bits 4-6 rank less 1, 7-10 and 16 element type, 11-12 interleave (16 or 32 bytes), 13-14 and 22-23 swizzle, 15 fill |
 | 12-31 | four strides in units of 16 bytes: 32 bits each, then 4 upper bits each |
 | 32-51 | five sizes, each less 1 |
 | 52-59 | 3 bits for each of five steps, less 1; from byte 55 on five sizes of the box, less 1 |
@@ -61,7 +61,8 @@ MODE_SHIFT, REDUCTION_SHIFT = 4, 8
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(8)
 
-# Element types by their number in a map, as `tensormap.replace` numbers them.
+# Element types as `tensormap.replace` numbers them. The map itself has those up to bf16 in bits 7-10, tf32 and tf32.ftz as f32 and
+# f32.ftz with bit 16, and the packed ones, which are behind those two, as two less.
 ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz", "b4x16",
             "b4x16_p64", "b6x16_p32")  # fmt: skip
 F16, F32, F32_FTZ, F64, BF16, TF32, TF32_FTZ, B4 = 6, 7, 8, 9, 10, 11, 12, 13
@@ -114,10 +115,13 @@ def _decode(request: Any, form: Any, sizes: Any, strides: Any, box: Any, steps: 
     """Read the map into `form` (`FORM`). False where it is none, or another than the instruction needs."""
     place, rank, mode = request[MAP], request[RANK], _mode(request)
     word = _word(place, 8)
-    form[0], form[1], form[2] = word >> 7 & 15, word >> 13 & 3 | (word >> 22 & 3) << 2, word >> 15 & 1
+    code, rounds = word >> 7 & 15, word >> 16 & 1
+    form[0] = code + TF32 - F32 if rounds else code + 2 if code > BF16 else code
+    form[1], form[2] = word >> 13 & 3 | (word >> 22 & 3) << 2, word >> 15 & 1
     form[3], form[4] = _byte(place, 64) if _word(place, 80) == _WALKS else TILE, load(place, 8)
     form[5], form[6] = _NAN if form[2] else 0, (word >> 11 & 3) << 4
     fits = form[3] == mode or (mode == ROWS and form[3] == TILE) or (mode == WIDE128 and form[3] == WIDE)
+    fits = fits and (code == F32 or code == F32_FTZ if rounds else form[0] < len(_DEVICE_BYTES))
     if (word >> 4 & 7) + 1 != rank or not fits or form[4] & 15 or form[6] > 32 or (form[6] and rank < 3):
         return _fail(request, _BAD_MAP, request[NAMED])
     for d in range(5):

@@ -13,8 +13,8 @@ enum { WIDE_W, WIDE_W128 }; /* of CUtensorMapIm2ColWideMode */
 enum { MODE_IM2COL = 1, MODE_WIDE = 3 }; /* as the copy engine names them */
 enum { SWIZZLE_NONE, SWIZZLE_32B, SWIZZLE_64B, SWIZZLE_128B, ATOM_32B, ATOM_32B_FLIP, ATOM_64B, SWIZZLES };
 
-/* The numbers of `tensormap.replace` for those of CUtensorMapDataType, and bytes of 16 elements in shared memory. */
-static const unsigned NUMBERS[TYPES] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13, 14, 15};
+/* For each CUtensorMapDataType what bits 7-16 of a map have, and bytes of 16 elements in shared memory. */
+static const unsigned NUMBERS[TYPES] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 7 | 1 << 9, 8 | 1 << 9, 11, 12, 13};
 static const unsigned BYTES_OF_16[TYPES] = {16, 32, 64, 64, 128, 128, 32, 64, 128, 32, 64, 64, 64, 8, 16, 16};
 static const unsigned SPANS[SWIZZLES] = {0, 32, 64, 128, 128, 128, 128};
 
