@@ -61,12 +61,12 @@ MODE_SHIFT, REDUCTION_SHIFT = 4, 8
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(8)
 
-# Element types as `tensormap.replace` numbers them. The map itself has those up to bf16 in bits 7-10, tf32 and tf32.ftz as f32 and
-# f32.ftz with bit 16, and the packed ones, which are behind those two, as two less.
+# Element types as `tensormap.replace` numbers them. A map has those up to bf16 as they are, tf32 as f32 with bit 16: `_TYPES`.
 ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz", "b4x16",
             "b4x16_p64", "b6x16_p32")  # fmt: skip
 F16, F32, F32_FTZ, F64, BF16, TF32, TF32_FTZ, B4 = 6, 7, 8, 9, 10, 11, 12, 13
 SIGNED = (3, 5)
+_TYPES = np.array([*range(TF32), 13, 14, 15, *[-1] * 9, TF32, TF32_FTZ, *[-1] * 7], np.int64)  # by bits 7-10, and 16 as the fifth
 # Of 16 elements, the bytes in device memory and those in shared memory.
 _DEVICE_BYTES = np.array([16, 32, 64, 64, 128, 128, 32, 64, 64, 128, 32, 64, 64, 8, 8, 12], np.int64)
 _SHARED_BYTES = np.array([16, 32, 64, 64, 128, 128, 32, 64, 64, 128, 32, 64, 64, 8, 16, 16], np.int64)
@@ -79,8 +79,7 @@ _ALIGN, _WALKS = 128, int.from_bytes(b"WALK", "little")  # of the box in shared 
 _NAN = 0x7FF77FF77FF77FF7  # outside of a tensor of floats of any size
 _CHUNK = 32  # pixels of WIDE128 after which a halo is loaded, four times
 # FORM: type, swizzle, fill, mode, address, what fills, bytes of an interleaved slice or 0.
-_FORM_WORDS = 7
-_MOST_HOSTS = 16
+_FORM_WORDS, _MOST_HOSTS = 7, 16
 
 
 @compiled
@@ -115,14 +114,11 @@ def _decode(request: Any, form: Any, sizes: Any, strides: Any, box: Any, steps: 
     """Read the map into `form` (`FORM`). False where it is none, or another than the instruction needs."""
     place, rank, mode = request[MAP], request[RANK], _mode(request)
     word = _word(place, 8)
-    code, rounds = word >> 7 & 15, word >> 16 & 1
-    form[0] = code + TF32 - F32 if rounds else code + 2 if code > BF16 else code
-    form[1], form[2] = word >> 13 & 3 | (word >> 22 & 3) << 2, word >> 15 & 1
+    form[0], form[1] = _TYPES[word >> 7 & 15 | (word >> 16 & 1) << 4], word >> 13 & 3 | (word >> 22 & 3) << 2
     form[3], form[4] = _byte(place, 64) if _word(place, 80) == _WALKS else TILE, load(place, 8)
-    form[5], form[6] = _NAN if form[2] else 0, (word >> 11 & 3) << 4
+    form[2], form[5], form[6] = word >> 15 & 1, _NAN if word >> 15 & 1 else 0, (word >> 11 & 3) << 4
     fits = form[3] == mode or (mode == ROWS and form[3] == TILE) or (mode == WIDE128 and form[3] == WIDE)
-    fits = fits and (code == F32 or code == F32_FTZ if rounds else form[0] < len(_DEVICE_BYTES))
-    if (word >> 4 & 7) + 1 != rank or not fits or form[4] & 15 or form[6] > 32 or (form[6] and rank < 3):
+    if (word >> 4 & 7) + 1 != rank or not fits or form[0] < 0 or form[4] & 15 or form[6] > 32 or (form[6] and rank < 3):
         return _fail(request, _BAD_MAP, request[NAMED])
     for d in range(5):
         sizes[d] = _word(place, 32 + 4 * d) + 1
