@@ -386,7 +386,8 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
     More waves do not narrow what is added for waves that are simulated apart. If they come to rest in the earlier half of the time
     in which they are counted, both halves together are off by half of their difference. And the launch may be as its first wave,
     in step, for `_IN_STEP` waves, of which the prediction has one. Of N waves, it differs from the first by N - 1 times what each
-    of the others adds to it. The state in which these waves begin is modelled, and off by `_BEGINNING`.
+    of the others adds to it. The state in which these waves begin is modelled, and off by `_BEGINNING`, whatever the others are: so
+    the root of the sum of squares (Guide to the Expression of Uncertainty in Measurement, 5.1.2).
     """
     gpu, method, count = designs.gpu, designs.method, len(plan.parts)
     every, misses = range(1, count + 3), misses_of_waves(trace, gpu, method, watch, designs.carried)
@@ -401,7 +402,7 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
     if misses.apart:
         further = min(1.0, (_IN_STEP - 1) * plan.wave / (plan.blocks - plan.wave))
         in_step = further * abs(cycles(every[:1], every) - whole) / whole
-        drift, fixed = fixed, drift / 2 + in_step + _BEGINNING
+        drift, fixed = fixed, np.hypot(drift / 2 + in_step, _BEGINNING)
     edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
     rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
     pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])
