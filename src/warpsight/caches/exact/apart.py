@@ -74,13 +74,13 @@ def begins_unknown(first: KernelTrace, gpu: GpuSpec, stretches: int) -> bool:
     return any(_read_before(LateWarps(first, _shares(wave, wave, k)), gpu)[1] < room for k in range(1, stretches))
 
 
-def _shares(blocks: int, wave: int, number: int) -> npt.NDArray[np.float64]:
+def _shares(blocks: int, wave: int, number: int, *, in_order: bool = False) -> npt.NDArray[np.float64]:
     """The last share of its laps that each of the `blocks` of a stretch runs: all, but those that begin at once, a `wave`, are at
-    any place. Blocks start in the order of their numbers, so that each is farther than those behind it. How far differs from
-    stretch to stretch, so that their spread shows how much that decides.
+    any place, evenly distributed, or `in_order` of their numbers, in which they start: each is farther than those behind it. Which
+    is where differs from stretch to stretch, so that their spread shows how much that decides.
     """
-    share = np.ones(blocks)
-    share[:wave] = np.sort(np.random.default_rng(number).random(wave))
+    share, random = np.ones(blocks), np.random.default_rng(number)
+    share[:wave] = np.sort(random.random(wave)) if in_order else (random.permutation(wave) + 0.5) / wave
     return share
 
 
@@ -198,7 +198,9 @@ class Stretches:
         trace = part_of(sample.executed, chosen)
         if number == 0:
             return trace, before
-        late = LateWarps(trace, _shares(trace.header.recorded_blocks, self._wave, number))
+        # in order a wave that fills the L2 comes to rest too slowly (ADR 0067)
+        in_order = self._held is not None
+        late = LateWarps(trace, _shares(trace.header.recorded_blocks, self._wave, number, in_order=in_order))
         if before is None:
             rows, lines = _read_before(late, gpu)
             if self._held is not None:
