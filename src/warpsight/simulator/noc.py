@@ -20,6 +20,7 @@ from warpsight.simulator import codes
 from warpsight.simulator.state import Packet, Reply, Slice, Sm, State
 from warpsight.simulator.structures import (
     Copy,
+    Queue,
     add_target,
     allocate_mshr,
     end_of,
@@ -57,6 +58,20 @@ def _reserve(end: Slice | Sm, others: Table[Sm] | Table[Slice], count: int) -> i
     end.others_waiting -= 1
     end.others_granted += 1
     return number
+
+
+@inlined
+def _has_turn(port: Slice | Sm, end: Slice | Sm, queue: Queue) -> bool:
+    """Whether the `queue` at the other `end` has room for what the `port` sends, or has kept some for it; else the port waits."""
+    if port.granted:
+        port.granted = False
+        end.others_granted -= 1
+        return True
+    if queue.count + end.others_granted < queue.room:
+        return True
+    port.waits_for = end.number
+    end.others_waiting += 1
+    return False
 
 
 # -- Reads that a slice answers together.
@@ -155,13 +170,8 @@ def send_packet(state: State, sm: Sm, now: int) -> None:
     """The SM's port sends the oldest packet of the miss queue to its slice, if that has room."""
     packet = sm.packets[sm.miss_queue.head]
     part = state.slices[slice_of_line(packet.line, state.machine.lines_per_piece, state.machine.slices, state.machine.slice_rule)]
-    if sm.granted:
-        sm.granted = False
-        part.others_granted -= 1
-    elif part.inbox.count + part.others_granted >= part.inbox.room:
+    if not _has_turn(sm, part, part.inbox):
         state.next_port[sm.number] = codes.NEVER  # until it is this port's turn
-        sm.waits_for = part.number
-        part.others_waiting += 1
         return
     _deliver(state, sm, part, packet, now)
     remove_oldest(sm.miss_queue)
@@ -226,13 +236,8 @@ def send_reply(state: State, part: Slice, now: int) -> None:
     reply, more = part.replies[part.outbox.head], True
     while more:
         sm = state.sms[reply.sm]
-        if part.granted:
-            part.granted = False
-            sm.others_granted -= 1
-        elif sm.arrival_queue.count + sm.others_granted >= sm.arrival_queue.room:
+        if not _has_turn(part, sm, sm.arrival_queue):
             state.next_reply[part.number] = codes.NEVER  # until it is this slice's turn
-            part.waits_for = sm.number
-            sm.others_waiting += 1
             return
         _send(state, part, sm, reply, now)
         more = _next_joined(state, part, reply)

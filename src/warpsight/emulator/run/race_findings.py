@@ -10,17 +10,16 @@ from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.ptx.rules import memory_access, says_bytes
 
 _HAZARDS = {
-    watcher.READ_AFTER_WRITE: ("read-after-write", "read of what {other} writes, with nothing that orders the two"),
-    watcher.WRITE_AFTER_READ: ("write-after-read", "write over what {other} reads, with nothing that orders the two"),
-    watcher.WRITE_AFTER_WRITE: ("write-after-write", "write over what {other} writes otherwise, with nothing that orders the two"),
-}
-_HAZARDS = {
-    kind + more: (name, form.replace("with nothing that orders the two", otherwise))
+    kind + more: (name, f"{form}, {otherwise}")
+    for kind, name, form in (
+        (watcher.READ_AFTER_WRITE, "read-after-write", "read of what {other} writes"),
+        (watcher.WRITE_AFTER_READ, "write-after-read", "write over what {other} reads"),
+        (watcher.WRITE_AFTER_WRITE, "write-after-write", "write over what {other} writes otherwise"),
+    )
     for more, otherwise in (
         (0, "with nothing that orders the two"), (watcher.UNDER_LOCK, "under a lock taken without a fence"),
         (watcher.NOT_DONE, "{what} that has not been waited for"),
     )
-    for kind, (name, form) in _HAZARDS.items()
 } | {
     watcher.NOT_FENCED: ("read-after-write", "asynchronous read of what {other} writes, without a fence of the proxy between"),
 }  # fmt: skip
