@@ -232,8 +232,10 @@ def meet(state: State, sm: Sm, warp: Warp, instruction: Instruction, now: int) -
         warp.state, warp.awaited = codes.AT_BARRIER, number
     else:
         schedule(state, sm, warp, now + instruction.stall, now, codes.CAUSE_ALU)
+    sm.barrier_free = max(sm.barrier_free, now) + state.machine.barrier_cycles
     if number >= 0:
-        _arrive_at(state, sm, number, warp, instruction, now + state.machine.address_cycles, now)
+        when = max(now + state.machine.address_cycles, sm.barrier_free + state.machine.barrier_latency)
+        _arrive_at(state, sm, number, warp, instruction, when, now)
 
 
 @compiled
