@@ -275,7 +275,7 @@ def build_profile(
         faster = latency_table(trace.instructions, ideal, gpu, times, remote)
         conflicts = alone.warps - _alone(trace, walked, ideal, faster, times, warps, gpu).warps
     whole = [i.is_timed_barrier and i.is_block_barrier and not i.waits_for_part for i in trace.instructions]
-    barriers = np.array(whole) * float(gpu.sm.barrier_interval_cycles)  # only there all warps of a block arrive, one after the other
+    barriers = np.array(whole) * float(gpu.sm.barrier_interval_cycles)  # there all warps arrive, one after the other
     columns = np.column_stack([traffic(trace, misses, times, gpu), barriers])
     waits = alone.waits.get(path, NO_WAITS)
     intervals = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, columns, waits)
