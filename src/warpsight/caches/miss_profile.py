@@ -38,6 +38,8 @@ class MissProfile:
     - `atomic_cycles`: cycles for which slices execute atomics beyond one for each sector: the longer of `l2.atomic_interval` for a
       sector and one for each lane at an address.
 
+    Warp instructions of shared memory: `shared_executions`, and their `shared_passes`, more than the fewest with bank conflicts.
+
     DRAM:
 
     - `dram_reads`: lines that L2 misses read, and that writes fetch because they cover only a part. `dram_writes`: lines that are
