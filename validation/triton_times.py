@@ -166,7 +166,7 @@ def _attention(module: ModuleType, work: Work) -> Launch:
 
 # -- Tutorial 05 of Gluon: products of 8192 x 8192 x 16384 whose copies and products wait for each other, or have two buffers.
 
-GLUON, DEPTH = "gluon/05-wgmma.py", 2048
+GLUON, DEPTH, SMS = "gluon/05-wgmma.py", 2048, 132
 TILES = {  # by line: the tile, the warps, TFLOPS
     "one buffer": {
         2: (128, 256, 256, 8, 412.1), 3: (256, 128, 256, 8, 387.7), 4: (64, 256, 128, 4, 474.0), 5: (64, 128, 256, 4, 355.6),
@@ -180,11 +180,15 @@ TILES = {  # by line: the tile, the warps, TFLOPS
 
 
 def tiles() -> list[Row]:
-    """The rows: of each 264 blocks, about as many in M as the published product has, and `DEPTH` of the inner dimension."""
+    """The rows: of each whole waves of blocks, about as many in M as the published product has, and `DEPTH` of the inner dimension.
+
+    An SM has room for one or two blocks, and for three of the tiles of 128 x 128 with four warps: two blocks each, or three.
+    """
     rows = []
     for buffers, (title, published) in enumerate(TILES.items(), 1):
         for line, (m, n, k, warps, rate) in published.items():
-            grid = 33 * 256 // m, 264 * m // (33 * 256)
+            blocks = SMS * (3 if (m, n, warps) == (128, 128, 4) else 2)
+            grid = 33 * 256 // m, blocks * m // (33 * 256)
             shape = grid[0] * m, grid[1] * n, DEPTH
             tiling = (("BLOCK_M", m), ("BLOCK_N", n), ("BLOCK_K", k), ("num_warps", warps), ("buffers", buffers))
             work = Work(GLUON, shape, tiling, grid, 2.0 * prod(shape))

@@ -18,8 +18,9 @@ TEXT = """.version 8.6
 .address_size 64
 .visible .entry k(.param .u64 out, .param .u32 rounds)
 {{
-    .reg .b32 %r, %n; .reg .b64 %q; .reg .pred %p; .shared .b32 word[1];
-    ld.param.u32 %r, [rounds]; mov.u32 %n, 0;
+    .reg .b32 %r, %n, %t; .reg .b64 %q; .reg .pred %p; .shared .b32 word[1];
+    ld.param.u32 %r, [rounds]; mov.u32 %n, 0; mov.u32 %t, %tid.x;
+    setp.ge.u32 %p, %t, {those}; @%p ret;
 next: .pragma "nounroll";
     {barriers}
     sub.u32 %r, %r, 1; setp.ne.u32 %p, %r, 0; @%p bra next;
@@ -30,9 +31,12 @@ next: .pragma "nounroll";
 COPY = "cp.async.ca.shared.global [word], [%q], 4;"  # walks the block as a whole, with its barriers
 
 
-def a_barrier(gpu: str, threads: int, *changes: str, walked: bool = False) -> list[float]:
-    """Cycles of one barrier of many, by the model and by the simulator; `changes` of the description."""
-    text = TEXT.format(barriers="\n".join(["bar.sync 0;"] * BARRIERS))
+def a_barrier(gpu: str, threads: int, *changes: str, walked: bool = False, those: int = 0) -> list[float]:
+    """Cycles of one barrier of many, by the model and by the simulator; `changes` of the description.
+
+    `those`: how many threads it is for; 0: for all. The other ones end at once.
+    """
+    text = TEXT.format(barriers="\n".join([f"bar.sync 1, {those};" if those else "bar.sync 0;"] * BARRIERS), those=those or threads)
     if walked:
         text = text.replace("    ret;", f"    {COPY}\n    ret;")
     out = np.zeros(1, np.uint32)
@@ -53,6 +57,14 @@ def test_a_barrier_takes_two_cycles_a_warp_and_thirteen_more(threads: int, measu
     assert by_hand == pytest.approx(measured, abs=1)
     for found in a_barrier("b200", threads, walked=walked):
         assert by_hand <= found <= by_hand + 1  # counting and branching of a round are a part of a cycle for each barrier
+
+
+@pytest.mark.parametrize(("threads", "those"), [(256, 128), (512, 64), (1024, 512)])
+def test_a_barrier_of_a_part_takes_as_long_for_the_warps_of_the_part(threads: int, those: int) -> None:
+    """The same unit takes their arrivals."""
+    by_hand = INTERVAL * those / 32 + LATENCY
+    for found in a_barrier("b200", threads, those=those):
+        assert by_hand <= found <= by_hand + 1
 
 
 def test_without_the_keys_a_barrier_takes_no_time_but_the_issue_of_its_warps() -> None:

@@ -7,11 +7,17 @@ import json
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from warpsight.cli.main import main
+from warpsight.gpu.loader import load_gpu
+from warpsight.kernels.launch import ArrayArgument
+from warpsight.kernels.toolkit import parse_architecture
+from warpsight.kernels.triton_driver import TritonLaunch
 from warpsight.programs import host
-from warpsight.programs.script import is_script
+from warpsight.programs.script import ScriptDevice, is_script
+from warpsight.programs.session import Observer
 
 pytestmark = pytest.mark.unit
 SCRIPT = """
@@ -107,6 +113,43 @@ TILES = """.version 8.0
   ret;
 }
 """
+
+
+VARIABLES = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .global .align 4 .u32 launches = 5;
+.visible .const .align 4 .u32 squares[4] = {1, 4, 9, 16};
+.visible .entry k(.param .u64 out) .reqntid 32 {
+  .reg .b32 %t, %i, %v, %n; .reg .b64 %a, %o; .reg .pred %p;
+  mov.u32 %t, %tid.x; and.b32 %i, %t, 3;
+  mul.wide.u32 %o, %i, 4; mov.u64 %a, squares; add.s64 %a, %a, %o; ld.const.u32 %v, [%a];
+  ways: .branchtargets zero, one, two, three;
+  brx.idx %i, ways;
+zero: add.u32 %v, %v, 100; bra.uni done;
+one: mul.lo.u32 %v, %v, 7; bra.uni done;
+two: xor.b32 %v, %v, 64; bra.uni done;
+three: shl.b32 %v, %v, 3;
+done: ld.global.u32 %n, [launches]; bar.sync 0;
+  setp.eq.u32 %p, %t, 0; add.u32 %i, %n, 1; @%p st.global.u32 [launches], %i;
+  mad.lo.u32 %v, %n, 1000, %v;
+  ld.param.u64 %a, [out]; mul.wide.u32 %o, %t, 4; add.s64 %a, %a, %o; st.global.u32 [%a], %v; ret;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_variables_and_jump_tables_of_a_scripts_kernels_are_in_memory(level: str) -> None:
+    """A variable keeps its value from launch to launch; a second module has its own."""
+    architecture = parse_architecture("90") if level == "sass" else None
+    device = ScriptDevice(load_gpu("h100-sxm"), architecture, Observer(), 10_000)
+    found = []
+    for ptx in (VARIABLES, VARIABLES, VARIABLES.replace("launches = 5", "launches = 8"), VARIABLES):
+        out = np.zeros(32, np.uint32)
+        device.launch(TritonLaunch("k", ptx, "k", (1, 1, 1), 32, 0, None, (ArrayArgument(out),)))
+        found.append(out.tolist())
+    by_hand = [1 + 100, 4 * 7, 9 ^ 64, 16 << 3]
+    assert found == [[1000 * launches + by_hand[i % 4] for i in range(32)] for launches in (5, 6, 8, 7)]
 
 
 @pytest.mark.parametrize("words", [["script.py"], ["-m", "script"]], ids=["script", "module"])

@@ -14,36 +14,47 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class MissProfile:
-    """Counts per pc (index of the arrays) over all warps of a launch on one cache geometry: int64 [instructions].
+    """What a launch does in one cache hierarchy. Arrays are int64 [instructions]: counts for each pc, over all warps.
 
-    Warp level, global and local memory: `executions` with at least one lane active; `divergent` loads that touch more 128 B
-    lines than 32 lanes in a row can, wherever they begin (`ceil(32 * access_bytes / 128) + 1`). Loads and atomics by their slowest
-    request: `slowest_l1`, `slowest_l2`, `slowest_dram` by the level that served it, or `slowest_merged` if it found its line in
-    flight; `merged_wait_cycles` is the sum of what these still had to wait, without contention. `slowest_far`: those of
-    `slowest_l2` whose data came from the partition of the L2 that is not the SM's own.
+    Warp instructions of global and local memory:
 
-    Requests (one line at L1): `l1_reads` = `l1_hits` + `l1_misses` + `l1_merges` (a line already in flight); `l1_writes`
-    (write-through, sent on). L2: `l2_reads` = `l2_read_hits` + `l2_read_misses` + `l2_read_merges`; `l2_writes` = hits + misses.
-    `l2_far_hits`: those of the `l2_read_hits` in the other partition. `l2_joins`: those of the `l2_reads` that a slice answers
-    together with an earlier one (`l2.merged_reads`).
-    Atomics bypass the L1; each 32 B sector is one L2 read and one L2 write. `sectors` counts 32 B sectors of all
-    accesses. `atomic_repeats`: lanes of an atomic beyond the first at the address that most of them share, which its slice serves
-    one after the other; the sum over all executions. `atomic_cycles`: cycles for which slices execute atomics beyond one for each
-    sector, `l2.atomic_interval` for a sector or one for each lane at an address, whichever is longer. `shared_repeats`: the same
-    lanes of atomics on shared memory, which the load-store unit serves one after the other.
-    `dram_reads` and `dram_writes` count lines (reads: L2 read misses, and fetches for writes that miss and cover a line in part;
-    writes: write-backs, charged to the pc that evicted them, or whose write made a set hold too many dirty lines).
-    `dram_read_sectors` and `dram_write_sectors`: the 32 B sectors of these. `dram_rows`: rows of memory banks that are opened for
-    them, where the GPU's description has rows (`dram.row`).
+    - `executions` with at least one active lane, and their 32 B `sectors`.
+    - `divergent`: loads that touch more 128 B lines than 32 consecutive words can, `ceil(32 * access_bytes / 128) + 1`.
+    - `slowest_l1`, `slowest_l2`, `slowest_dram`, `slowest_merged`: loads and atomics by what served their slowest request, the last
+      one if the line was already on its way. `merged_wait_cycles`: the sum of what these still waited, without contention.
+      `slowest_far`: those of `slowest_l2` whose data came from the other partition of the L2.
 
-    `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): how evenly traffic spreads at a time over
-    the ports of the L2 slices to and from the SMs, over the memory channels, and repeats of atomics over the slices (module
-    `exact.l2`); 1 is perfectly even.
+    Requests, each for one line of the L1:
 
-    `way_wait` (0 to 1): cycles for which L1s wait because all ways of a set are in flight, per cycle of a miss in flight.
+    - `l1_reads` = `l1_hits` + `l1_misses` + `l1_merges` (the line is already on its way). `l1_writes` all go on to the L2.
+    - `l2_reads` = `l2_read_hits` + `l2_read_misses` + `l2_read_merges`. `l2_writes` = `l2_write_hits` + `l2_write_misses`.
+    - `l2_far_hits`: those of the `l2_read_hits` that are in the other partition. `l2_joins`: those of the `l2_reads` that a slice
+      answers together with an earlier one (`l2.merged_reads`).
 
-    `l2_latency_cycles`, `far_latency_cycles` (what the other partition adds), `dram_latency_cycles`: the latencies by which the
-    accesses were ordered and `merged_wait_cycles` were measured; 0 if accesses took no time.
+    Atomics go past the L1; each of their sectors is a read and a write of the L2.
+
+    - `atomic_repeats`: the sum over all executions of the lanes beyond the first at the address that most lanes share: a slice
+      serves them one after the other. `shared_repeats`: the same of shared memory, where the load-store unit serves them.
+    - `atomic_cycles`: cycles for which slices execute atomics beyond one for each sector: the longer of `l2.atomic_interval` for a
+      sector and one for each lane at an address.
+
+    Warp instructions of shared memory: `shared_executions`, and their `shared_passes`, more than the fewest with bank conflicts.
+
+    DRAM:
+
+    - `dram_reads`: lines that L2 misses read, and that writes fetch because they cover only a part. `dram_writes`: lines that are
+      written back, counted for the pc that evicted the line, or whose write gave a set too many dirty lines.
+    - `dram_read_sectors`, `dram_write_sectors`: their 32 B sectors. `dram_rows`: rows of memory banks that are opened for them,
+      where the GPU's description has rows (`dram.row`).
+
+    Numbers of the whole launch:
+
+    - `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): how evenly traffic is spread at a time
+      over the ports of the L2 slices to and from the SMs, over the memory channels, and repeats of atomics over the slices (module
+      `exact.l2`); 1 is perfectly even.
+    - `way_wait` (0 to 1): cycles for which L1s wait because all ways of a set await data, for each cycle of a miss.
+    - `l2_latency_cycles`, `far_latency_cycles` (added by the other partition), `dram_latency_cycles`: the latencies with which
+      accesses were ordered and `merged_wait_cycles` was measured; 0 if accesses took no time.
     """
 
     executions: Counts

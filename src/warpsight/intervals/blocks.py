@@ -483,7 +483,9 @@ def _walk_cluster(
             warps.status[warp], warps.cycle[warp] = _AT_BARRIER, max(warps.cycle[warp], begun + times.result[step])
             _open_if_all_are_there(warps, cluster, block)
         elif does in (_ARRIVES, _MEETS):
-            _signal(code, warps, cluster, warp, record, issue, pc, does)
+            timed = times.unit[step] == BARRIERS  # the last arrival opens a barrier as late as that of a whole block
+            sent = max(issue, begun + times.result[step] - cluster.arrival) if timed else issue
+            _signal(code, warps, cluster, warp, record, sent, pc, does)
         elif does == _COPIES:
             _signal(code, warps, cluster, warp, record, begun + times.result[step], pc, does)
         elif does == _PRODUCT:

@@ -93,11 +93,6 @@ def latency_table(
     return LatencyTable(device + other, device > other, levels, np.maximum(answered, device))
 
 
-def _is_timed_barrier(instruction: StaticInstruction) -> bool:
-    """Whether it is a barrier of the whole block in machine code, the only one whose time is known."""
-    return instruction.is_block_barrier and instruction.stall > 0 and not instruction.waits_for_part
-
-
 def _is_waited_for(instruction: StaticInstruction) -> bool:
     """Whether something can wait for what the access brings: for registers, or for a copy."""
     return instruction.access != STORE and (bool(instruction.destinations) or instruction.is_async_copy or instruction.is_bulk)
@@ -108,7 +103,7 @@ def _compute_latency(instruction: StaticInstruction, gpu: GpuSpec) -> float:
 
     That of a barrier is the time until a warp that is alone in its block goes on.
     """
-    if _is_timed_barrier(instruction):
+    if instruction.is_timed_barrier:
         return float(gpu.sm.barrier_interval_cycles + gpu.sm.barrier_latency_cycles)
     if instruction.op_class in ISSUE_ONLY and instruction.op_class not in gpu.latency_cycles:
         return 0.0
@@ -279,7 +274,8 @@ def build_profile(
         ideal = without_conflicts(trace.instructions, misses)
         faster = latency_table(trace.instructions, ideal, gpu, times, remote)
         conflicts = alone.warps - _alone(trace, walked, ideal, faster, times, warps, gpu).warps
-    barriers = [float(_is_timed_barrier(i)) * gpu.sm.barrier_interval_cycles for i in trace.instructions]
+    whole = [i.is_timed_barrier and i.is_block_barrier and not i.waits_for_part for i in trace.instructions]
+    barriers = np.array(whole) * float(gpu.sm.barrier_interval_cycles)  # there all warps arrive, one after the other
     columns = np.column_stack([traffic(trace, misses, times, gpu), barriers])
     waits = alone.waits.get(path, NO_WAITS)
     intervals = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, columns, waits)

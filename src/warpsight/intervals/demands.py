@@ -134,7 +134,7 @@ def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs
         if instruction.access:
             busy[pc] = held[pc] = 0.0 if instruction.is_async_copy else port_cycles[pc]
             unit[pc] = whole[pc] = BULK_COPIES if instruction.is_bulk else LOAD_STORE
-        elif instruction.is_block_barrier and instruction.stall > 0:  # in machine code
+        elif instruction.is_timed_barrier:
             unit[pc], whole[pc], busy[pc], held[pc] = BARRIERS, BARRIERS, *[gpu.sm.barrier_interval_cycles] * 2
         else:
             pipes = occupied(gpu, instruction.op_class, instruction.product)

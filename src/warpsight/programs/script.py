@@ -23,15 +23,18 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.base.errors import LimitError, UsageError, WarpsightError
+from warpsight.base.errors import LimitError, UnsupportedError, UsageError, WarpsightError
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, align_up
-from warpsight.emulator.run.memory import Arena, ResidentMemory
+from warpsight.emulator.run.memory import Arena, ModuleData, ResidentMemory
 from warpsight.emulator.run.watch import NO_RESERVE
 from warpsight.gpu.occupancy import WARP_SIZE, occupancy
 from warpsight.gpu.spec import GpuSpec
-from warpsight.kernels.launch import ArrayArgument, Launch, RunOptions, ScalarArgument
+from warpsight.kernels.assembler import cubin_of
+from warpsight.kernels.cubin import KernelImage, kernel_image
+from warpsight.kernels.launch import ArrayArgument, KernelSource, Launch, RunOptions, ScalarArgument
 from warpsight.kernels.machine_code import variant_of
+from warpsight.kernels.mangling import display_name
 from warpsight.kernels.sources import load_source
 from warpsight.kernels.toolkit import Architecture, parse_architecture
 from warpsight.kernels.triton_driver import Device, TritonLaunch, driving
@@ -65,7 +68,9 @@ class ScriptDevice(Device):
     def _kernel(self, ptx: str, entry: str) -> Kernel:
         source = load_source(ptx, name=f"{entry} (Triton)", native=self._architecture)
         architecture = None if self._architecture is None else variant_of(source, self._architecture)
-        return Kernel(source, source.module.kernels[entry], ARENA_BASE, architecture, self._observer.check)
+        image = architecture and kernel_image(cubin_of(source, architecture), "", source.path)
+        base = self.memory.load(source, image)
+        return Kernel(source, source.module.kernels[entry], base, architecture, self._observer.check)
 
     def registers(self, ptx: str, entry: str) -> int:
         """Registers per thread."""
@@ -131,7 +136,9 @@ def _too_large(what: str) -> LimitError:
 
 
 class ScriptMemory(Arena):
-    """Device memory of a script. Memory of the host has one address in it as long as it is known; `delta` is host minus device."""
+    """Device memory of a script. Memory of the host has one address in it as long as it is known; `delta` is host minus device.
+    Variables of modules lie before it, and stay.
+    """
 
     def __init__(self) -> None:
         self._map = mmap.mmap(-1, MEMORY_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
@@ -141,6 +148,18 @@ class ScriptMemory(Arena):
         self._shared: dict[tuple[int, int], ArrayArgument] = {}  # whose addresses the script itself has asked for
         self._live: dict[tuple[int, int], ArrayArgument] = {}
         self._end = ARENA_BASE + MODULE_ZONE
+        self._modules: list[ModuleData] = []
+        self._kept: dict[int, bytes] = {}  # what variables held when the latest launch had ended, by address
+
+    def load(self, source: KernelSource, image: KernelImage | None) -> int:
+        """Place a module's variables, those of machine code where its `image` has them; their first address."""
+        base = self._modules[-1].end if self._modules else ARENA_BASE
+        data = ModuleData(source.module, base, source.path, image)
+        if data.end > ARENA_BASE + MODULE_ZONE:
+            raise UnsupportedError(f"variables of its modules take more than {MODULE_ZONE >> 20} MiB", place=source.path)
+        self._modules.append(data)
+        self._kept |= {address: first for _, address, _, _, first in data.rows}
+        return base
 
     def share(self, argument: ArrayArgument) -> int:
         """The device address of memory that kernels may reach without its being an argument, from now on."""
@@ -174,6 +193,8 @@ class ScriptMemory(Arena):
     def _fill(self) -> None:
         for place, argument in self._live.items():
             self._view(place)[:] = argument.array.reshape(-1).view(np.uint8)
+        for address, contents in self._kept.items():
+            self.bytes_at(address, len(contents))[:] = np.frombuffer(contents, np.uint8)
 
     def attempt(self) -> int:
         """The memory itself: all that kernels can reach is a copy."""
@@ -187,6 +208,9 @@ class ScriptMemory(Arena):
         """Results go to where the script sees them."""
         for place, argument in self._live.items():
             argument.array.reshape(-1).view(np.uint8)[:] = self._view(place)
+        for _, address, size, writable, _ in self._variables():
+            if writable:
+                self._kept[address] = self.bytes_at(address, size).tobytes()
 
     def bytes_at(self, address: int, size: int) -> npt.NDArray[np.uint8]:
         """Device memory, to be read and written."""
@@ -199,7 +223,14 @@ class ScriptMemory(Arena):
         """Live allocations as `ResidentMemory` takes them, and their names."""
         rows = sorted((self._known[place], self._known[place] + place[1], 1) for place in self._live if place[1])
         names = {start: f"memory of a tensor ({end - start:,} bytes)" for start, end, _ in rows}
-        return np.array(rows, np.int64).reshape(-1, 3), names
+        variables = [each for each in self._variables() if each[2]]  # at lower addresses
+        names |= {address: f'variable "{display_name(name)}"' for name, address, *_ in variables}
+        before = [(address, address + size, int(writable)) for _, address, size, writable, _ in variables]
+        return np.array(sorted(before) + rows, np.int64).reshape(-1, 3), names
+
+    def _variables(self) -> Iterator[tuple[str, int, int, bool, bytes]]:
+        """The rows of all modules (`ModuleData`)."""
+        return (row for data in self._modules for row in data.rows)
 
 
 # -- Running the script.

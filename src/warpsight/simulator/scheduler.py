@@ -214,7 +214,9 @@ def _take_event(state: State, sm: Sm, warp: Warp, instruction: Instruction, now:
 
 @inlined
 def _go_on(state: State, sm: Sm, warp: Warp, instruction: Instruction, now: int) -> None:
-    """The warp has issued the instruction and has come to the one after it."""
+    """The warp has issued the instruction and has come to the one after it. Arrivals at barriers are taken in turn."""
+    if instruction.kind == codes.BARRIER:
+        sm.barrier_free = max(sm.barrier_free, now) + state.machine.barrier_cycles
     if instruction.kind == codes.BARRIER and instruction.at_barrier != codes.NOT_THERE:
         meet(state, sm, warp, instruction, now)
     elif instruction.kind == codes.BARRIER:

@@ -190,8 +190,7 @@ def _open_barrier(state: State, sm: Sm, number: int, now: int) -> None:
 @compiled
 def arrive_at_barrier(state: State, sm: Sm, warp: Warp, now: int) -> None:
     """The warp has issued a barrier: it waits until all warps of its block that have not ended have arrived."""
-    place, sm.barrier_free = sm.places[warp.place], max(sm.barrier_free, now) + state.machine.barrier_cycles
-    warp.state, warp.awaited = codes.AT_BARRIER, -1
+    place, warp.state, warp.awaited = sm.places[warp.place], codes.AT_BARRIER, -1
     place.at_barrier += 1
     if place.at_barrier == place.live:
         _open_barrier(state, sm, warp.place, now)
@@ -233,7 +232,8 @@ def meet(state: State, sm: Sm, warp: Warp, instruction: Instruction, now: int) -
     else:
         schedule(state, sm, warp, now + instruction.stall, now, codes.CAUSE_ALU)
     if number >= 0:
-        _arrive_at(state, sm, number, warp, instruction, now + state.machine.address_cycles, now)
+        over = sm.barrier_free + state.machine.barrier_latency
+        _arrive_at(state, sm, number, warp, instruction, max(now + state.machine.address_cycles, over), now)
 
 
 @compiled

@@ -210,6 +210,11 @@ class StaticInstruction:
         return base in ("bar", "barrier") and not {"warp", "arrive", "arv"}.intersection(modifiers)  # arrive: PTX, arv: SASS
 
     @property
+    def is_timed_barrier(self) -> bool:
+        """It arrives at a barrier, in machine code: only there the time of barriers is known."""
+        return self.opcode.split(".")[0] == "BAR" and self.stall > 0
+
+    @property
     def waits_for_part(self) -> bool:
         """It arrives at a barrier for a part of a block, and waits there for the others of that part."""
         return self.at_barrier and self.is_block_barrier

@@ -23,6 +23,8 @@ from warpsight.emulator.textures.texels import pointer
 
 numba = lazy.load("numba")
 
+# A product has at most 1,600 runs: in each of two blocks two pieces of 16 bytes for each of 128 rows, four (sparse) for each of 128
+# columns, and 32 of tensor memory. A form with more rows or columns is not valid, and the product itself fails.
 RUN_WORDS, MOST_RUNS = 3, 2048
 _RANKS = (1 << 32 - RANK_SHIFT) - 1
 _PARTS = TENSOR_LANES // TENSOR_PART
