@@ -64,7 +64,8 @@ def test_an_array_of_the_caller_is_changed_by_one_run_alone(
 ) -> None:
     """Where the short run ends early, its first turns have added to the array in device memory."""
     monkeypatch.setattr(tracing, "_BRIEFLY", most or 10)
-    (tmp_path / "add.cu").write_text("__global__ void add(int* x) { for (int i = 0; i < 1000; ++i) atomicAdd(x + threadIdx.x, i); }")
+    text = "__global__ void add(int* x) { for (int i = 0; i < 1000; ++i) atomicAdd(x + threadIdx.x, i); }"
+    (tmp_path / "add.cu").write_text(text)
     x = np.arange(32, dtype=np.int32)
     tracing.trace_kernel(KernelRequest(str(tmp_path / "add.cu"), grid=(1, 1, 1), block=(32, 1, 1), args=[x]))
     assert x.tolist() == [i + 999 * 1000 // 2 for i in range(32)]
