@@ -21,7 +21,7 @@ Builder = Any
 _FLOATS = {"f16": F16, "f32": F32, "f64": F64}
 
 
-class _Vector(ir.VectorType):  # type: ignore[misc]
+class _Vector(ir.VectorType):
     """A vector whose constants name once what all lanes have: half of what LLVM would have to read otherwise."""
 
     def wrap_constant_value(self, values: Any) -> Any:
