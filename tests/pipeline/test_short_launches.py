@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from warpsight.base.errors import LaunchFault
@@ -43,7 +44,10 @@ def request(folder: Path, output: StringIO, bound: int) -> KernelRequest:
     return KernelRequest(str(folder / "count.cu"), grid=(1, 1, 1), block=(32, 1, 1), args=args, output=output)
 
 
-@pytest.mark.parametrize(("most", "compiled"), [(50_000, [True]), (0, [True, False])])
+WAYS = pytest.mark.parametrize(("most", "compiled"), [(50_000, [True]), (0, [True, False])])
+
+
+@WAYS
 def test_short_run_is_enough_or_begins_again_and_prints_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: list[bool], most: int, compiled: list[bool]
 ) -> None:
@@ -52,6 +56,20 @@ def test_short_run_is_enough_or_begins_again_and_prints_once(
     trace = tracing.trace_kernel(request(tmp_path, output, 3))
     assert (output.getvalue(), prepared) == ("0\n1\n2\n", compiled)
     assert trace.header.warps == 1
+
+
+@WAYS
+def test_an_array_of_the_caller_is_changed_by_one_run_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: list[bool], most: int, compiled: list[bool]
+) -> None:
+    """Where the short run ends early, its first turns have added to the array in device memory."""
+    monkeypatch.setattr(tracing, "_BRIEFLY", most or 10)
+    text = "__global__ void add(int* x) { for (int i = 0; i < 1000; ++i) atomicAdd(x + threadIdx.x, i); }"
+    (tmp_path / "add.cu").write_text(text)
+    x = np.arange(32, dtype=np.int32)
+    tracing.trace_kernel(KernelRequest(str(tmp_path / "add.cu"), grid=(1, 1, 1), block=(32, 1, 1), args=[x]))
+    assert x.tolist() == [i + 999 * 1000 // 2 for i in range(32)]
+    assert prepared == compiled
 
 
 def test_what_a_short_run_has_printed_before_a_fault_is_told(tmp_path: Path, prepared: list[bool]) -> None:

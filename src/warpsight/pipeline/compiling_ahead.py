@@ -23,7 +23,7 @@ from warpsight.caches.exact.simulate import compile_engine
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.kernel_input import threads_of
-from warpsight.pipeline.request import DEFAULT_METHOD, DEFAULT_MODEL, PAPERS_MODELS, KernelRequest
+from warpsight.pipeline.request import DEFAULT_MODEL, PAPERS_MODELS, WARM, KernelRequest, Method
 from warpsight.pipeline.sampling import trace_to_predict
 
 _SOURCES = ("base", "addressing", "traces", "caches", "emulator/run", "intervals", "equations", "models", "pipeline")
@@ -72,7 +72,8 @@ LOOP:
 """
 _BLOCKS, _THREADS = 512, 64
 _ARGUMENTS = ("f32[64*1024]:zeros", "f32[1024*512]:zeros", "f32[64*512]:zeros")
-_GPU, _CHANGED = "mdm-pascal", ("sm_count=2", "sm.max_blocks=4", "l2.size=528 KiB")
+# The L2 forgets what waves read, which are sampled; and it keeps what the whole launch reads.
+_GPU, _FORGETS, _KEEPS = "mdm-pascal", ("sm_count=2", "sm.max_blocks=4", "l2.size=528 KiB"), ("l2.size=8448 KiB",)
 
 
 def compile_ahead(threads: int | None) -> None:
@@ -112,11 +113,12 @@ def main() -> None:
 
 
 def predict_small_launch() -> None:
-    """A prediction that takes all the steps of one of a long launch."""
-    gpu = load_gpu(_GPU, overrides=_CHANGED)
-    request = KernelRequest(_KERNEL, grid=_BLOCKS, block=_THREADS, args=_ARGUMENTS, threads=2)
-    trace = trace_to_predict(request, gpu, DEFAULT_MODEL, DEFAULT_METHOD, 0.1, least_instructions=0)
-    predict_profiled(profile_trace(trace, gpu), gpu, (DEFAULT_MODEL, *PAPERS_MODELS))
+    """Predictions that take together all the steps of one of a long launch: from sampled waves, and from a whole launch."""
+    request, method = KernelRequest(_KERNEL, grid=_BLOCKS, block=_THREADS, args=_ARGUMENTS, threads=2), Method(caches_before=WARM)
+    for changed, least_instructions in ((_FORGETS, 0), (_KEEPS, None)):
+        gpu = load_gpu(_GPU, overrides=changed)
+        trace = trace_to_predict(request, gpu, DEFAULT_MODEL, method, 0.1, least_instructions=least_instructions)
+        predict_profiled(profile_trace(trace, gpu, method), gpu, (DEFAULT_MODEL, *PAPERS_MODELS))
 
 
 if __name__ == "__main__":

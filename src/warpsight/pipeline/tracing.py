@@ -105,14 +105,16 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
     Raises UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, and LimitError past `max_instructions`.
     """
     ready, results = _ready(request, gpu, watch), wants_results(request)
-    return (None if results else _traced_briefly(ready, watch)) or trace_launch(ready, _compiled(ready, results=results), watch)
+    told = bool(ready.options.check) or ready.options.out_of_bounds is not None  # what has been told cannot be taken back
+    trace = None if told else _traced_briefly(ready, watch, results=results)
+    return trace or trace_launch(ready, _compiled(ready, results=results), watch)
 
 
-def _traced_briefly(ready: ReadyLaunch, watch: Watch | None) -> KernelTrace | None:
+def _traced_briefly(ready: ReadyLaunch, watch: Watch | None, *, results: bool) -> KernelTrace | None:
     """The trace of a short launch, whose code is made in a fraction of the time and not well; None of a longer one, which has to
-    start again.
+    start again: its arrays are as they were.
     """
-    prepared, printed = _compiled(ready, results=False, briefly=True), StringIO()
+    prepared, printed = _compiled(ready, results=results, briefly=True), StringIO()
     limit = min(ready.max_instructions, _BRIEFLY * len(prepared.function.instructions))
     short = replace(ready, max_instructions=limit, options=replace(ready.options, output=printed))
     try:

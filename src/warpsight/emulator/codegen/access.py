@@ -419,7 +419,7 @@ def _move_straight(frame: Frame, starts: Sequence[Value], access: Access) -> lis
     elements = WARP * count // len(starts)
     pointers = [builder.inttoptr(start, PTR) for start in starts]
     if access.values is None:
-        parts = [load_as(builder, pointer, ir.VectorType(access.element, elements), 1) for pointer in pointers]
+        parts = [load_as(builder, pointer, vector(access.element, elements), 1) for pointer in pointers]
         second = parts[1] if len(parts) == 2 else ir.Constant(parts[0].type, ir.Undefined)
         orders = ([count * lane + k for lane in range(WARP)] for k in range(count))
         if parts[0].type == vector(access.element) and count == 1:
@@ -429,7 +429,7 @@ def _move_straight(frame: Frame, starts: Sequence[Value], access: Access) -> lis
     for k in range(1, count):  # concatenate: both sides of a shuffle must be equally long, so stretch the new one first
         stretched = _shuffle(frame, access.values[k], [lane if lane < WARP else 0 for lane in range(WARP * k)])
         lanes = WARP * (k + 1)
-        whole = builder.shuffle_vector(whole, stretched, ir.Constant(ir.VectorType(I32, lanes), list(range(lanes))))
+        whole = builder.shuffle_vector(whole, stretched, ir.Constant(vector(I32, lanes), list(range(lanes))))
     if count > 1:
         whole = _shuffle(frame, whole, [k * WARP + lane for lane in range(WARP) for k in range(count)])
     for k, pointer in enumerate(pointers):
@@ -440,7 +440,7 @@ def _move_straight(frame: Frame, starts: Sequence[Value], access: Access) -> lis
 
 def _shuffle(frame: Frame, value: Value, order: list[int]) -> Value:
     undefined = ir.Constant(value.type, ir.Undefined)
-    return frame.builder.shuffle_vector(value, undefined, ir.Constant(ir.VectorType(I32, len(order)), order))
+    return frame.builder.shuffle_vector(value, undefined, ir.Constant(vector(I32, len(order)), order))
 
 
 def _move_scattered(frame: Frame, space: str, host: Value, addresses: Value, access: Access) -> list[Value]:

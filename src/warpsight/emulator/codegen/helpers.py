@@ -74,7 +74,7 @@ def permuted(frame: Frame, values: Value, sources: Value) -> Value:
         base = splat(builder, builder.ptrtoint(at(builder, frame.spill(values, "permuted"), 0), I64))
         offsets = builder.shl(builder.zext(sources, vector(I64)), splat_constant(I64, 2))
         return gather(builder, builder.inttoptr(builder.add(base, offsets), vector(PTR)), splat_constant(I1, 1), I32)
-    kind, undefined = ir.VectorType(I32, half), ir.Constant(values.type, ir.Undefined)
+    kind, undefined = vector(I32, half), ir.Constant(values.type, ir.Undefined)
     function = intrinsic(builder.module, "llvm.x86.avx512.vpermi2var.d.512", kind, [kind] * 3)
 
     def part(whole: Value, first: int) -> Value:
@@ -158,7 +158,7 @@ def _note_outside(builder: Builder, context: Value, outside: Value, access: tupl
     """Count an access out of bounds, of which `access` is (site, pc, lane, address); the device address to use in its place."""
     site, pc, lane, address = access
     place = builder.add(outside, builder.mul(builder.zext(lane, I64), I64(OUTSIDE_LANE_BYTES)))
-    store_as(builder, ir.Constant(ir.VectorType(I64, OUTSIDE_LANE_BYTES // 8), None), builder.inttoptr(place, PTR), 8)
+    store_as(builder, ir.Constant(vector(I64, OUTSIDE_LANE_BYTES // 8), None), builder.inttoptr(place, PTR), 8)
     rows = builder.add(outside, I64(WARP * OUTSIDE_LANE_BYTES))
     row = builder.inttoptr(builder.add(rows, builder.mul(site, I64(8 * OUTSIDE_ROW_WORDS))), PTR)
     count = load_as(builder, row, I64, 8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,32 +21,33 @@ Builder = Any
 _FLOATS = {"f16": F16, "f32": F32, "f64": F64}
 
 
-def vector(scalar: Any) -> Any:
-    """The type of 32 lanes of `scalar`."""
-    return ir.VectorType(scalar, WARP)
+class _Vector(ir.VectorType):
+    """A vector whose constants name once what all lanes have: half of what LLVM would have to read otherwise."""
+
+    def wrap_constant_value(self, values: Any) -> Any:
+        return values if values is None or values is ir.Undefined else super().wrap_constant_value(values)
+
+    def format_constant(self, value: Any) -> str:
+        return f"splat ({value[0]})" if isinstance(value, tuple) else str(super().format_constant(value))
 
 
-class _Splat(ir.Constant):
-    """A constant vector whose text names the value once: a third of what LLVM would have to read otherwise."""
-
-    def __init__(self, element: Value) -> None:
-        self.type, self.constant = vector(element.type), element
-
-    def _get_reference(self) -> str:
-        return f"splat ({self.constant})"
+@functools.cache
+def vector(scalar: Any, count: int = WARP) -> Any:
+    """The type of 32 lanes of `scalar`, or of `count`. A constant of it is made from one value for all, or from a list."""
+    return _Vector(scalar, count)
 
 
 def splat_constant(scalar: Any, value: float) -> Value:
     """A constant with the same value in each lane."""
-    return _Splat(ir.Constant(scalar, value))
+    return ir.Constant(vector(scalar), value)
 
 
 IOTA32 = ir.Constant(vector(I32), list(range(WARP)))
 IOTA64 = ir.Constant(vector(I64), list(range(WARP)))
-ZERO_SHUFFLE = ir.Constant(vector(I32), [0] * WARP)
+ZERO_SHUFFLE = splat_constant(I32, 0)
 # Of a register seen as twice as many lanes of half the width: the lower halves, the upper halves, and both put together again.
 LOW_HALVES, HIGH_HALVES = (ir.Constant(vector(I32), list(range(start, 2 * WARP, 2))) for start in (0, 1))
-INTERLEAVED = ir.Constant(ir.VectorType(I32, 2 * WARP), [WARP * (k % 2) + k // 2 for k in range(2 * WARP)])
+INTERLEAVED = ir.Constant(vector(I32, 2 * WARP), [WARP * (k % 2) + k // 2 for k in range(2 * WARP)])
 
 
 def splat(builder: Builder, scalar: Value) -> Value:
@@ -159,12 +161,12 @@ def compress_store(builder: Builder, values: Value, pointer: Value, mask: Value)
 
     They are compressed in registers, 16 at a time: compressing into memory takes over 100 cycles on some processors.
     """
-    kind, half = ir.VectorType(I32, WARP // 2), WARP // 2
-    arguments = [kind, ir.VectorType(I1, half), kind]
+    kind, half = vector(I32, WARP // 2), WARP // 2
+    arguments = [kind, vector(I1, half), kind]
     function = intrinsic(builder.module, f"llvm.experimental.vector.compress.v{half}i32", kind, arguments)
     undefined, place = ir.Constant(values.type, ir.Undefined), pointer
     for first in (0, half):
-        lanes = ir.Constant(ir.VectorType(I32, half), list(range(first, first + half)))
+        lanes = ir.Constant(vector(I32, half), list(range(first, first + half)))
         part = builder.shuffle_vector(values, undefined, lanes)
         chosen = builder.trunc(builder.lshr(mask, I32(first)), ir.IntType(half))
         wanted = builder.bitcast(chosen, arguments[1])

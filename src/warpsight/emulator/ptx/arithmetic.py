@@ -91,7 +91,7 @@ def _field(emitter: Emitter, value: Value, position: int, length: int, signed: b
 
 Handler = Callable[[Emitter, Instruction], None]
 Typed = Callable[[Emitter, Instruction, str], None]
-_PAIRS = ir.VectorType(I16, 2 * WARP)
+_PAIRS = vector(I16, 2 * WARP)
 
 
 def _add_sub(emitter: Emitter, instruction: Instruction, kind: str) -> None:

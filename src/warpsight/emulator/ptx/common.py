@@ -125,7 +125,7 @@ def canonical(emitter: Emitter, value: Value) -> Value:
     """NaNs among lanes of f32 or f64 become 0x7FFFFFFF or 0x7FF8000000000000."""
     builder = emitter.builder
     width, nan = (I32, 0x7FFFFFFF) if value.type.element == F32 else (I64, 0x7FF8 << 48)
-    kind = ir.VectorType(width, value.type.count)
+    kind = vector(width, value.type.count)
     pattern = builder.bitcast(ir.Constant(kind, [nan] * kind.count), value.type)
     return builder.select(builder.fcmp_unordered("uno", value, value), pattern, value)
 
@@ -143,7 +143,7 @@ def extreme(emitter: Emitter, instruction: Instruction, a: Value, b: Value) -> V
     x, y = (call_same(builder, "fabs", v) for v in (a, b)) if "abs" in modifiers else (a, b)
     value = call_same(builder, name, x, y)
     if "xorsign" in modifiers:
-        kind = ir.VectorType({F32: I32, F64: I64}[value.type.element], value.type.count)
+        kind = vector({F32: I32, F64: I64}[value.type.element], value.type.count)
         sign = builder.bitcast(builder.xor(builder.bitcast(a, kind), builder.bitcast(b, kind)), value.type)
         value = call_same(builder, "copysign", value, sign)
     return canonical(emitter, value)

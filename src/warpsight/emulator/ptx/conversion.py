@@ -51,7 +51,7 @@ def _convert_packed(emitter: Emitter, instruction: Instruction, to: str, source:
         _write(emitter, d, _narrowed(emitter, instruction, halves, to, mode))
     elif mode == "rn" and to == "f16x2" and source in _EIGHT and "satfinite" not in modifiers:
         d, a = operands(emitter, instruction, 2)
-        patterns = emitter.builder.bitcast(emitter.read(a, "b16"), ir.VectorType(I8, 2 * WARP))
+        patterns = emitter.builder.bitcast(emitter.read(a, "b16"), vector(I8, 2 * WARP))
         _write(emitter, d, _narrowed(emitter, instruction, widen(emitter.builder, patterns, _PAIRS[source]), to, mode))
     else:
         raise emitter.unsupported(f"PTX has no such conversion of .{source} to .{to}")

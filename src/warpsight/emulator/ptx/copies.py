@@ -422,7 +422,7 @@ def _copy_body(helper: HelperFrame, size: int) -> list[Value]:
         return []
     held = [helper.spill(v, f"copy{k}") for k, v in enumerate((places, target, sizes))]
     arena, shared = helper.slot(Slot.ARENA_DELTA), helper.slot(Slot.SHARED_PTR)
-    element = ir.VectorType(I8, size)
+    element = vector(I8, size)
     memcpy = intrinsic(builder.module, "llvm.memcpy.p0.p0.i64", ir.VoidType(), [PTR, PTR, I64, I1])
 
     def body(inner: Builder, lane: Value) -> None:

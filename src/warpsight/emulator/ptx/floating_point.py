@@ -98,7 +98,7 @@ def pair_arithmetic(emitter: Emitter, instruction: Instruction) -> None:
     if opcode == "fma" and not set(instruction.modifiers) & set(roundings(emitter)):
         raise emitter.unsupported("PTX wants a rounding here: write fma.rn.f32x2")
     d, *sources = operands(emitter, instruction, 4 if opcode == "fma" else 3)
-    words = [builder.bitcast(emitter.read(source, "b64"), ir.VectorType(F32, 2 * WARP)) for source in sources]
+    words = [builder.bitcast(emitter.read(source, "b64"), vector(F32, 2 * WARP)) for source in sources]
     name, results = "fma" if opcode == "fma" else f"f{opcode}", []
     for half in (LOW_HALVES, HIGH_HALVES):
         values = [flush_if(emitter, instruction, "f32", builder.shuffle_vector(word, word, half)) for word in words]
@@ -284,7 +284,7 @@ _MODIFIERS = {
     "min": ("ftz", "NaN", "xorsign", "abs"), "max": ("ftz", "NaN", "xorsign", "abs"),
     "ex2": ("approx", "ftz"), "tanh": ("approx",),
 }  # fmt: skip
-_PAIRS = ir.VectorType(I16, 2 * WARP)
+_PAIRS = vector(I16, 2 * WARP)
 
 
 def type_of(instruction: Instruction) -> str:

@@ -49,7 +49,7 @@ from warpsight.emulator.ptx.matrix_shapes import BITS, EIGHT_BIT_FLOATS, SMALL_F
 from warpsight.emulator.ptx.rounding import DIRECTED, NEAREST
 
 _COLUMNS = 8
-_ROW64, _ROW32, _ROWF32, _ROW16, _ROWF16, _ROWI64 = (ir.VectorType(t, _COLUMNS) for t in (F64, I32, F32, I16, F16, I64))
+_ROW64, _ROW32, _ROWF32, _ROW16, _ROWF16, _ROWI64 = (vector(t, _COLUMNS) for t in (F64, I32, F32, I16, F16, I64))
 _SMALLEST = {"f16": -14, "bf16": -126, "tf32": -126, "f32": -126, "e4m3": -6, "e5m2": -14, "e3m2": -2, "e2m3": 0,
              "e2m1": 0, "e2m1x2": 0}  # fmt: skip
 # Of floats of 6 and 4 bits: where the sign lies, bits of fraction and exponent, and how far the former lie above the low end.
@@ -155,14 +155,14 @@ def _repeated(builder: Builder, matrix: Value, number: Value, element: Any) -> V
     """An element of a matrix in each of eight lanes."""
     size = 8 if element == F64 else 4
     scalar = load_as(builder, _at(builder, matrix, number, 1, size), element, size)
-    undefined = ir.Constant(ir.VectorType(element, _COLUMNS), ir.Undefined)
+    undefined = ir.Constant(vector(element, _COLUMNS), ir.Undefined)
     first = builder.insert_element(undefined, scalar, I32(0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(_ROW32, [0] * _COLUMNS))
+    return builder.shuffle_vector(first, undefined, ir.Constant(_ROW32, 0))
 
 
 def _row(builder: Builder, matrix: Value, number: Value | int, element: Any) -> Value:
     size = 8 if element == F64 else 4
-    return load_as(builder, _at(builder, matrix, number, _COLUMNS, size), ir.VectorType(element, _COLUMNS), _COLUMNS * size)
+    return load_as(builder, _at(builder, matrix, number, _COLUMNS, size), vector(element, _COLUMNS), _COLUMNS * size)
 
 
 class _Scale:
@@ -274,22 +274,22 @@ def _factors(builder: Builder, bits: Value, kind: str) -> tuple[Value, Value]:
 
 def _block_sum(builder: Builder, terms: list[Any], total: Value, power: Value, fraction: int, kind: str) -> Value:
     """All terms and the accumulator, each cut off at a common unit, added. Infinities and NaNs pass through."""
-    largest = _greater(builder, power, ir.Constant(_ROW32, [_FLOOR[kind]] * _COLUMNS))
+    largest = _greater(builder, power, ir.Constant(_ROW32, _FLOOR[kind]))
     for term in terms:
         largest = _greater(builder, largest, term.power())
-    above = builder.sub(ir.Constant(_ROW32, [fraction] * _COLUMNS), largest)
+    above = builder.sub(ir.Constant(_ROW32, fraction), largest)
     into = _power_of_two(builder, above)
-    back = _power_of_two(builder, builder.sub(ir.Constant(_ROW32, [0] * _COLUMNS), above))
+    back = _power_of_two(builder, builder.sub(ir.Constant(_ROW32, 0), above))
     # Whole numbers far below 2^53: these sums are exact in any order. + 0.0 makes a zero positive.
-    result = builder.fadd(ir.Constant(_ROW64, [0.0] * _COLUMNS), call_same(builder, "trunc", builder.fmul(total, into)))
+    result = builder.fadd(ir.Constant(_ROW64, 0.0), call_same(builder, "trunc", builder.fmul(total, into)))
     for term in terms:
         result = builder.fadd(result, call_same(builder, "trunc", builder.fmul(term.product(), into)))
     return builder.fmul(result, back)
 
 
 def _power_of_two(builder: Builder, power: Value) -> Value:
-    biased = builder.add(power, ir.Constant(_ROW32, [1023] * _COLUMNS))
-    bits = builder.shl(builder.zext(biased, _ROWI64), ir.Constant(_ROWI64, [52] * _COLUMNS))
+    biased = builder.add(power, ir.Constant(_ROW32, 1023))
+    bits = builder.shl(builder.zext(biased, _ROWI64), ir.Constant(_ROWI64, 52))
     return builder.bitcast(bits, _ROW64)
 
 
@@ -297,12 +297,12 @@ def rounded_pattern(builder: Builder, value: Value, kind: str, keeps: int = 23) 
     """Patterns (i32) of doubles as `f32`, cut off after `keeps` bits of fraction, or as `f16`, rounded to nearest even."""
 
     def same(number: int) -> Value:
-        return ir.Constant(_ROW32, [number] * _COLUMNS)
+        return ir.Constant(_ROW32, number)
 
     near = builder.fptrunc(value, _ROWF32)
     back, magnitude = builder.fpext(near, _ROW64), call_same(builder, "fabs", value)
     beyond = builder.fcmp_ordered(">", call_same(builder, "fabs", back), magnitude)
-    beyond = builder.and_(beyond, builder.fcmp_ordered("<", magnitude, ir.Constant(_ROW64, [2.0**128] * _COLUMNS)))
+    beyond = builder.and_(beyond, builder.fcmp_ordered("<", magnitude, ir.Constant(_ROW64, 2.0**128)))
     bits = builder.bitcast(near, _ROW32)
     bits = builder.select(beyond, builder.sub(bits, same(1)), bits)
     if kind == "f16":  # rounded to odd first, so that the second rounding is the only one that matters
@@ -337,7 +337,7 @@ def integer_values(builder: Builder, words: Value, shifts: Value, element: str) 
 def integer_rows(helper: HelperFrame, product: Product, a: Value, b: Value, c: Value, d: Value) -> None:
     """Fill `d` row by row. Sums of products fit 32 bits by far; only adding C wraps, or saturates with `.satfinite`."""
     def row(builder: Builder, m: Value) -> None:
-        total: Value = ir.Constant(_ROW32, [0] * _COLUMNS)
+        total: Value = ir.Constant(_ROW32, 0)
         for k in range(product.depth):
             left, right = _operands(builder, product, a, b, m, k, I32)
             if product.a == "b1":
@@ -372,7 +372,7 @@ def double_rows(helper: HelperFrame, product: Product, a: Value, b: Value, c: Va
         for k in range(product.depth):
             left, right = _operands(builder, product, a, b, m, k, F64)
             total = builder.call(fused, [left, right, total, *how])
-        nan = ir.Constant(ir.VectorType(I64, _COLUMNS), [0x7FF8000000000000] * _COLUMNS)
+        nan = ir.Constant(vector(I64, _COLUMNS), 0x7FF8000000000000)
         bits = builder.bitcast(total, nan.type)
         bits = builder.select(builder.fcmp_unordered("uno", total, total), nan, bits)
         store_as(builder, bits, _at(builder, d, m, _COLUMNS, 8), 64)

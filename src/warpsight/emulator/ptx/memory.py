@@ -177,7 +177,7 @@ def join_halves(frame: Frame, low: Value, high: Value) -> Value:
     wide = vector(ir.IntType(128))
 
     def body(builder: Builder, halves: list[Value]) -> Value:
-        order = ir.Constant(ir.VectorType(I32, 64), [32 * half + lane for lane in range(32) for half in range(2)])
+        order = ir.Constant(vector(I32, 64), [32 * half + lane for lane in range(32) for half in range(2)])
         return builder.bitcast(builder.shuffle_vector(*halves, order), wide)
 
     return outlined(frame.builder, "join_halves", wide, [low, high], body)
@@ -188,7 +188,7 @@ def split_halves(frame: Frame, value: Value) -> list[Value]:
     both = ir.LiteralStructType([vector(I64)] * 2)
 
     def body(builder: Builder, values: list[Value]) -> Value:
-        pieces = builder.bitcast(values[0], ir.VectorType(I64, 64))
+        pieces = builder.bitcast(values[0], vector(I64, 64))
         undefined, result = ir.Constant(pieces.type, ir.Undefined), ir.Constant(both, ir.Undefined)
         for half in range(2):
             order = ir.Constant(vector(I32), [2 * lane + half for lane in range(32)])

@@ -23,6 +23,7 @@ from warpsight.emulator.codegen.lanes import (
     call_same,
     internal_function,
     intrinsic,
+    vector,
     vector_suffix,
 )
 from warpsight.emulator.ptx.common import outlined
@@ -124,7 +125,7 @@ FORMATS = {
 
 def lanes_like(value: Value, element: Any) -> Any:
     """As many lanes as `value` has, of `element`."""
-    return ir.VectorType(element, value.type.count)
+    return vector(element, value.type.count)
 
 
 def same(value: Value, constant: float, element: Any = None) -> Value:

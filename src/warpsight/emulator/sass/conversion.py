@@ -295,7 +295,7 @@ def _eight_of_singles(emitter: Emitter, native: NativeInstruction, kinds: list[s
 def _eight_of_halves(emitter: Emitter, native: NativeInstruction, kinds: list[str], sources: list[NativeOperand]) -> Value:
     """`.UNPACK_B_MERGE_C d, a, c`: the same of the two halves of a."""
     _demand(emitter, len(kinds) == 2 and kinds[0] in _EIGHT and kinds[1] == "F16" and len(sources) == 2)
-    patterns = emitter.builder.bitcast(_read_integer(emitter, sources[0], "u32"), ir.VectorType(I16, 2 * WARP))
+    patterns = emitter.builder.bitcast(_read_integer(emitter, sources[0], "u32"), vector(I16, 2 * WARP))
     return _merged(emitter, native, kinds[0], widen(emitter.builder, patterns, "f16"), sources[1])
 
 
@@ -311,7 +311,7 @@ def _halves_of_eight(emitter: Emitter, native: NativeInstruction, kinds: list[st
     """`.UNPACK_B d, a`: two floats of 8 bits, in the half of a that its part names, as halves."""
     builder = emitter.builder
     _demand(emitter, len(kinds) == 2 and kinds[0] == "F16" and kinds[1] in _EIGHT and len(sources) == 1)
-    patterns = builder.bitcast(_read_integer(emitter, sources[0], "u16"), ir.VectorType(I8, 2 * WARP))
+    patterns = builder.bitcast(_read_integer(emitter, sources[0], "u16"), vector(I8, 2 * WARP))
     return builder.bitcast(_narrowed(emitter, native, widen(builder, patterns, _EIGHT[kinds[1]]), "f16"), vector(I32))
 
 

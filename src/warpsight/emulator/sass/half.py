@@ -39,12 +39,12 @@ from warpsight.isa.sass.native import (
     is_predicate,
 )
 
-_PAIRS = ir.VectorType(I16, 2 * WARP)
+_PAIRS = vector(I16, 2 * WARP)
 _BOTH = {
-    "H0_H0": ir.Constant(ir.VectorType(I32, 2 * WARP), [2 * (k // 2) for k in range(2 * WARP)]),
-    "H1_H1": ir.Constant(ir.VectorType(I32, 2 * WARP), [2 * (k // 2) + 1 for k in range(2 * WARP)]),
+    "H0_H0": ir.Constant(vector(I32, 2 * WARP), [2 * (k // 2) for k in range(2 * WARP)]),
+    "H1_H1": ir.Constant(vector(I32, 2 * WARP), [2 * (k // 2) + 1 for k in range(2 * WARP)]),
 }
-_TWICE = ir.Constant(ir.VectorType(I32, 2 * WARP), [k // 2 for k in range(2 * WARP)])
+_TWICE = ir.Constant(vector(I32, 2 * WARP), [k // 2 for k in range(2 * WARP)])
 _ONES = {"f16": 0x3C00, "bf16": 0x3F80}
 _ALL = 0xFFFF
 

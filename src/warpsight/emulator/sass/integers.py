@@ -43,7 +43,7 @@ from warpsight.isa.sass.native import (
     is_predicate,
 )
 
-_PAIRS, _BYTES = ir.VectorType(I16, 2 * WARP), ir.VectorType(I8, 4 * WARP)
+_PAIRS, _BYTES = vector(I16, 2 * WARP), vector(I8, 4 * WARP)
 
 
 def _split(native: NativeInstruction) -> tuple[tuple[NativeOperand, ...], list[NativeOperand], list[NativeOperand]]:
