@@ -17,6 +17,7 @@ FEW_LOADS = 63  # of a kernel: one word tells which of them may be on their way
 ALL_LOADS = (1 << FEW_LOADS) - 1
 HOST_LINE = CACHE_LINE_BYTES // 8  # integers in a line of the host's caches
 FEW_WAYS = 8  # of a set of an L1: their order of use fits into a word, and their tags lie side by side
+AT_ONCE = 16  # tags of an L2 that are compared at once
 MOST_PLACES = 1 << 16  # of a scheduler
 
 # Warp scheduler policies.
@@ -54,7 +55,7 @@ class Machine(Constants):
     cluster_blocks: int  # that start together, on SMs of one GPC
     gpcs: int
     in_order: bool  # blocks start in the order of their numbers
-    loads: int  # of the kernel: instructions that load or do an atomic, and write a register; whole lines of the host's caches
+    loads: int  # of the kernel: instructions that load or do an atomic, and write a register; in no more host lines than they need
     issue_ticks: int  # per warp instruction and scheduler
     looks_ahead: bool  # the records of all SMs do not fit the host's nearest caches, so those of the next ones are asked for
     access_queue: int  # issued accesses that can wait for the load-store unit of an SM
@@ -288,10 +289,15 @@ class L1Line(Record):
     tag: UInt32
     valid: UInt16  # mask of the sectors that can be read; 0: an empty way
     level: UInt8  # that served the last of them
+    ready: int  # when it is, or was, there
+
+
+class L1Links(Record):
+    """The neighbours of a way of an L1 with more than FEW_WAYS ways."""
+
     newer: UInt32  # the way of its set that was used next after this one
     older: UInt32
     following: UInt32  # number + 1 of the next way of its bucket; 0: none
-    ready: int  # when it is, or was, there
 
 
 class L1Set(Record):
@@ -309,9 +315,14 @@ class Line(Record):
     tag: UInt32
     valid: UInt16  # mask of the sectors that can be read
     dirty: UInt16  # mask of the sectors that memory does not have; one that is not valid was written in part. Both 0: an empty way
-    copied: UInt16  # mask of the sectors that the other partition has a copy of
     ready: int  # when it is, or was, there
-    copy_ready: int  # when the latest copy is, or was, there
+
+
+class Copy(Record):
+    """What the other partition has of an L2 line."""
+
+    sectors: UInt16  # mask
+    ready: int  # when the latest of them is, or was, there
 
 
 class Flight(Record):
@@ -391,6 +402,7 @@ class State(Record):
     upcoming: Table[int]  # [requests in a round] of the SM that acts next: line << 1, with 1 for those that go to the L2
     requests: Table[int]  # [SM, 2, most requests] line numbers and masks of the access being processed
     l1_lines: Table[L1Line]  # [SM, set, way]
+    l1_links: Table[L1Links]  # [SM, set, way]; empty where there are FEW_WAYS at most
     l1_sets: Table[L1Set]  # [SM, set]
     l1_tags: Table[UInt32]  # [SM, set, way] of up to FEW_WAYS ways: `L1Line.tag`, or `NO_LINE`; empty where there are more
     l1_buckets: Table[UInt32]  # [SM, bucket] number + 1 of the first way of each bucket; 0: none
@@ -400,7 +412,8 @@ class State(Record):
     chance: int  # the state of the generator by which the L2 chooses a line
     # The L2 and the memory.
     l2_lines: Table[Line]  # [slice, set, way]
-    l2_tags: Table[UInt32]  # [slice, set, way] `Line.tag`, or `NO_LINE`: where a line is looked for
+    l2_copies: Table[Copy]  # [slice, set, way] of the line there; empty where the L2 has no partitions
+    l2_tags: Table[UInt32]  # [slice, set, way] `Line.tag`, or `NO_LINE`: where a line is looked for; and AT_ONCE rows of `NO_LINE`
     l2_order: Table[int]  # [slice, set, word] the ways of each set, the most recently used first, `l2_way_bits` each
     l2_dirty: Table[UInt16]  # [slice, set] dirty lines
     flights: Table[Flight]  # [slice, set, way] of the line there; empty where reads are not merged
