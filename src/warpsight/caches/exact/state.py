@@ -183,21 +183,23 @@ class Slot(Record):
 
 
 class Warp(Record):
-    """What changes as the warp in a slot goes on: two lines of the host's cache."""
+    """What changes as the warp in a slot goes on: two lines of the host's cache, of which a choice of warps needs one."""
 
-    in_flight: int  # mask of loads: 0 of those below FEW_LOADS whose data is certainly there
+    # What its streams need.
     event: int
     event_end: int
     event_wrap: int  # where its loop's events begin again, as long as laps are left
     sector: int
     sector_wrap: int  # the same of its sectors; NEVER: nowhere any more
     sectors_left: int  # of events that were not read, as if its loop were not packed
-    gap: int  # instructions since its last turn
-    arrival: int  # when it reached the stop where it stands
     event_period: UInt32
     event_laps: UInt32  # left to be read
     sector_period: UInt32
     lap: UInt32  # from 0 on, of the sector that is read next
+    # What schedulers and the load-store unit need.
+    in_flight: int  # mask of loads: 0 of those below FEW_LOADS whose data is certainly there
+    gap: int  # instructions since its last turn
+    arrival: int  # when it reached the stop where it stands
     last_lap: UInt32
     path_entry: UInt32
     path_end: UInt32
