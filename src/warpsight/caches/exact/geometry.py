@@ -12,7 +12,7 @@ from warpsight.addressing.mapping import MODULO, SET_INDEX_RULES, SLICE_INDEX_RU
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.base.records import dtype_of
 from warpsight.caches.exact.lru import packed, way_bits
-from warpsight.caches.exact.state import FEW_WAYS, GTO, LRR, TICKS, L1Line, L1Links, Machine, Warp
+from warpsight.caches.exact.state import GTO, LRR, TICKS, L1Line, Machine, Warp
 from warpsight.gpu.spec import CacheSpec, GpuSpec, L2Spec
 from warpsight.traces.schema import SECTOR_BYTES
 
@@ -136,8 +136,7 @@ def _set_times(machine: Any, gpu: GpuSpec) -> None:
     machine["patience"] = TICKS * PATIENCE_CYCLES
     machine["first_sm_step"] = 1
     lines, warps = gpu.l1.sets * gpu.l1.ways, int(machine["warp_slots"])
-    of_line = dtype_of(L1Line).itemsize + (dtype_of(L1Links).itemsize if gpu.l1.ways > FEW_WAYS else 0)
-    of_sm = lines * of_line + warps * dtype_of(Warp).itemsize
+    of_sm = lines * dtype_of(L1Line).itemsize + warps * dtype_of(Warp).itemsize
     machine["looks_ahead"] = gpu.sm_count * of_sm > HOST_CACHE_BYTES
     # An effect of one SM reaches another through the L2, and no sooner.
     machine["lookahead"] = TICKS * max(1, gpu.l2.latency_cycles)

@@ -14,7 +14,7 @@ from warpsight.base.compiled import ask_for, equal_among_8, inlined
 from warpsight.base.records import Table
 from warpsight.caches.exact.l2 import l2_read, l2_write, latency_beyond_l1
 from warpsight.caches.exact.lru import with_first
-from warpsight.caches.exact.state import FEW_WAYS, LEVEL_L1, L1Line, L1Links, L1Set, State
+from warpsight.caches.exact.state import FEW_WAYS, LEVEL_L1, L1Line, L1Set, State
 
 # -- MSHRs: a miss holds one until its data is back. An SM keeps the times of return in order, in a window of twice as many entries.
 
@@ -72,12 +72,6 @@ def _way(state: State, sm: int, way: int) -> L1Line:
 
 
 @inlined
-def _links(state: State, sm: int, way: int) -> L1Links:
-    """The neighbours of a way of the L1 of `sm`."""
-    return state.l1_links[sm * state.machine.l1.sets * state.machine.l1.ways + way]
-
-
-@inlined
 def _set_of(state: State, sm: int, line: int) -> L1Set:
     """The set of the L1 of `sm` to which `line` belongs."""
     cache = state.machine.l1
@@ -101,7 +95,7 @@ def _find(state: State, sm: int, ways: L1Set, line: int) -> int:
         return -1 if found == 0 else ways.first + trailing_zeros(found)
     number = state.l1_buckets[_bucket(state, sm, line)]
     while number != 0 and _way(state, sm, number - 1).tag != line:
-        number = _links(state, sm, number - 1).following
+        number = _way(state, sm, number - 1).following
     return number - 1
 
 
@@ -113,14 +107,14 @@ def _to_front(state: State, sm: int, ways: L1Set, way: int) -> None:
         return
     if ways.newest == way:
         return
-    moved, newest = _links(state, sm, way), ways.newest
-    _links(state, sm, moved.newer).older = moved.older
+    moved, newest = _way(state, sm, way), ways.newest
+    _way(state, sm, moved.newer).older = moved.older
     if ways.oldest == way:
         ways.oldest = moved.newer
     else:
-        _links(state, sm, moved.older).newer = moved.newer
+        _way(state, sm, moved.older).newer = moved.newer
     moved.older = newest
-    _links(state, sm, newest).newer = way
+    _way(state, sm, newest).newer = way
     ways.newest = way
 
 
@@ -151,7 +145,7 @@ def _victim(state: State, sm: int, ways: L1Set, now: int) -> int:
     while _way(state, sm, way).ready > now:
         if way == ways.newest:
             return ways.oldest if state.machine.l1_on_fill else earliest
-        way = _links(state, sm, way).newer
+        way = _way(state, sm, way).newer
         if _way(state, sm, way).ready < _way(state, sm, earliest).ready:
             earliest = way
     return way
@@ -160,13 +154,13 @@ def _victim(state: State, sm: int, ways: L1Set, now: int) -> int:
 @inlined
 def _leave_bucket(state: State, sm: int, way: int) -> None:
     """Take `way` out of the list of its line's bucket."""
-    bucket, number, following = _bucket(state, sm, _way(state, sm, way).tag), way + 1, _links(state, sm, way).following
+    bucket, number, following = _bucket(state, sm, _way(state, sm, way).tag), way + 1, _way(state, sm, way).following
     if state.l1_buckets[bucket] == number:
         state.l1_buckets[bucket] = following
         return
-    before = _links(state, sm, state.l1_buckets[bucket] - 1)
+    before = _way(state, sm, state.l1_buckets[bucket] - 1)
     while before.following != number:
-        before = _links(state, sm, before.following - 1)
+        before = _way(state, sm, before.following - 1)
     before.following = following
 
 
@@ -178,7 +172,7 @@ def _replace(state: State, sm: int, way: int, line: int) -> None:
         if there.valid != 0:
             _leave_bucket(state, sm, way)
         bucket = _bucket(state, sm, line)
-        _links(state, sm, way).following = state.l1_buckets[bucket]
+        there.following = state.l1_buckets[bucket]
         state.l1_buckets[bucket] = way + 1
     else:
         state.l1_tags[sm * state.machine.l1.sets * state.machine.l1.ways + way] = line
@@ -203,9 +197,7 @@ def ask_for_way(state: State, sm: int, line: int) -> None:
     """Ask for what `line` is compared with first."""
     if state.machine.l1.ways > FEW_WAYS:
         number = state.l1_buckets[_bucket(state, sm, line)]
-        way = sm * state.machine.l1.sets * state.machine.l1.ways + max(0, number - 1)
-        ask_for(state.l1_lines, way)
-        ask_for(state.l1_links, way)
+        ask_for(state.l1_lines, sm * state.machine.l1.sets * state.machine.l1.ways + max(0, number - 1))
 
 
 @inlined
@@ -216,9 +208,8 @@ def ask_for_neighbours(state: State, sm: int, line: int) -> bool:
     if state.machine.l1.ways > FEW_WAYS:
         first = sm * state.machine.l1.sets * state.machine.l1.ways
         moved = way if way >= 0 else ways.oldest
-        ask_for(state.l1_links, first + _links(state, sm, moved).newer)
-        ask_for(state.l1_links, first + _links(state, sm, moved).older)
-        ask_for(state.l1_lines, first + moved)
+        ask_for(state.l1_lines, first + _way(state, sm, moved).newer)
+        ask_for(state.l1_lines, first + _way(state, sm, moved).older)
     return way >= 0
 
 

@@ -312,11 +312,19 @@ def ask_for_set(state: State, line: int) -> None:
 
 
 @inlined
+def _ask_for_way(state: State, row: int, way: int) -> None:
+    """Ask for the line in `way` of set `row`."""
+    ask_for(state.l2_lines, row * state.machine.l2.ways + way)
+    if state.machine.partitions > 1:
+        ask_for(state.l2_copies, row * state.machine.l2.ways + way)
+
+
+@inlined
 def ask_for_room(state: State, line: int) -> None:
     """Ask for all that L2 line `line` changes if it is not there: the order of its set need not be waited for, it is small."""
     row, ways = _home(state, line), state.machine.l2.ways
     ask_for(state.l2_tags, row * ways)
-    ask_for(state.l2_lines, row * ways + way_at(state, row, ways - 1))
+    _ask_for_way(state, row, way_at(state, row, ways - 1))
 
 
 @inlined
@@ -324,7 +332,7 @@ def ask_for_line(state: State, line: int) -> None:
     """Ask for L2 line `line`, or for the one whose place it takes."""
     row = _home(state, line)
     way = find(state, row, line)
-    ask_for(state.l2_lines, row * state.machine.l2.ways + (way if way >= 0 else way_at(state, row, state.machine.l2.ways - 1)))
+    _ask_for_way(state, row, way if way >= 0 else way_at(state, row, state.machine.l2.ways - 1))
 
 
 # -- How evenly traffic spreads.

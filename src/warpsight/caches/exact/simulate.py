@@ -146,11 +146,10 @@ def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None, o
 
 def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     """The state before a launch: cold caches, no warp resident, the first wave of blocks queued."""
-    loads = machine["loads"] = _whole_lines(program.loads)
+    loads = machine["loads"] = _entries_of_loads(program.loads)
     sms, slices = int(machine["sm_count"]), int(machine["slices"])
     places, slots, schedulers = (sms * int(machine[name]) for name in ("blocks_per_sm", "warp_slots", "schedulers"))
     l1_sets, l2_sets = sms * int(machine["l1"]["sets"]), slices * int(machine["l2"]["sets"])
-    l1_lines = l1_sets * int(machine["l1"]["ways"])
     l2_lines, l2_words = l2_sets * int(machine["l2"]["ways"]), l2_sets * int(machine["l2_order_words"])
     memory = Memory(
         State, counters=len(program.code), free_places=places, gpcs=int(machine["gpcs"]), sms=sms, schedulers=schedulers,
@@ -159,8 +158,8 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
         load_ready=slots * loads, waiting_accesses=sms * int(machine["access_queue"]), current=int(machine["most_requests"]),
         upcoming=int(machine["lookahead"]) // max(1, int(machine["request_ticks"])),
         requests=sms * 2 * int(machine["most_requests"]),
-        l1_lines=l1_lines, l1_links=l1_lines if machine["l1"]["ways"] > FEW_WAYS else 0, l1_sets=l1_sets,
-        l1_tags=_l1_tags(l1_sets, machine), l1_buckets=sms * int(machine["l1_buckets"]),
+        l1_lines=l1_sets * int(machine["l1"]["ways"]), l1_sets=l1_sets, l1_tags=_l1_tags(l1_sets, machine),
+        l1_buckets=sms * int(machine["l1_buckets"]),
         mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=l2_lines, l2_tags=l2_lines + AT_ONCE, l2_order=l2_words,
         l2_dirty=l2_sets, l2_copies=l2_lines if machine["partitions"] > 1 else 0,
         replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
@@ -183,7 +182,7 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     return memory
 
 
-def _whole_lines(loads: int) -> int:
+def _entries_of_loads(loads: int) -> int:
     """Entries for the loads of a warp: whole lines of the host's caches, or a part of one."""
     return 1 << (loads - 1).bit_length() if 0 < loads < HOST_LINE else -(-loads // HOST_LINE) * HOST_LINE
 
@@ -218,8 +217,7 @@ def _link_l1_ways(memory: Memory, machine: Any) -> None:
     """All ways are empty: in each set they are in use in the order of their numbers, of which the last is the oldest."""
     sets, ways = int(machine["l1"]["sets"]), int(machine["l1"]["ways"])
     numbers = np.tile(np.arange(sets * ways), int(machine["sm_count"]))
-    if ways > FEW_WAYS:
-        memory["l1_links"]["newer"], memory["l1_links"]["older"] = numbers - 1, numbers + 1  # those at the ends are not used
+    memory["l1_lines"]["newer"], memory["l1_lines"]["older"] = numbers - 1, numbers + 1  # those at the ends are not used
     memory["l1_tags"][:] = NO_LINE
     each = memory["l1_sets"]
     each["first"] = each["newest"] = numbers[::ways]

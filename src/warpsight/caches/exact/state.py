@@ -291,15 +291,10 @@ class L1Line(Record):
     tag: UInt32
     valid: UInt16  # mask of the sectors that can be read; 0: an empty way
     level: UInt8  # that served the last of them
-    ready: int  # when it is, or was, there
-
-
-class L1Links(Record):
-    """The neighbours of a way of an L1 with more than FEW_WAYS ways."""
-
     newer: UInt32  # the way of its set that was used next after this one
     older: UInt32
     following: UInt32  # number + 1 of the next way of its bucket; 0: none
+    ready: int  # when it is, or was, there
 
 
 class L1Set(Record):
@@ -404,7 +399,6 @@ class State(Record):
     upcoming: Table[int]  # [requests in a round] of the SM that acts next: line << 1, with 1 for those that go to the L2
     requests: Table[int]  # [SM, 2, most requests] line numbers and masks of the access being processed
     l1_lines: Table[L1Line]  # [SM, set, way]
-    l1_links: Table[L1Links]  # [SM, set, way]; empty where there are FEW_WAYS at most
     l1_sets: Table[L1Set]  # [SM, set]
     l1_tags: Table[UInt32]  # [SM, set, way] of up to FEW_WAYS ways: `L1Line.tag`, or `NO_LINE`; empty where there are more
     l1_buckets: Table[UInt32]  # [SM, bucket] number + 1 of the first way of each bucket; 0: none
