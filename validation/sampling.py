@@ -5,6 +5,9 @@ launches are many waves. `python validation/sampling.py KERNEL ...` makes rows o
 times the work. A row is kept in a file of its own in `--keep FOLDER` and not made again: an interrupted run goes on where it was,
 and several processes share the work, as each takes the rows that nobody else is at. `--write` writes the page from the rows that
 are there and names those that are not. After a change of a model or of the emulator, begin with an empty folder.
+
+`--few` is about launches of 10 to 30 waves instead (ADR 0067), on several GPUs: with it, KERNEL is one of these launches, and
+`--write` writes their table alone.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from warpsight.pipeline.suites import load_suite
 from warpsight.pipeline.tracing import launch_of, obtain_trace
 
 PAGE, COMMAND = Path(__file__).with_suffix(".md"), "python validation/sampling.py --write"
+FEW_COMMAND = "python validation/sampling.py --few --write"
 KEEP = Path(__file__).parents[1] / "build" / "sampling"
 GPU = "gtx1650"
 TIMES = 16
@@ -67,6 +71,63 @@ GROWS: dict[str, tuple[int, dict[str, str]]] = {
 }
 
 
+REPOSITORY = Path(__file__).parents[1]
+REFERENCE = REPOSITORY.parent / "shared" / "reference" / "kernels"
+
+
+@dataclass(frozen=True)
+class FewWaves:
+    """A launch of 10 to 30 waves. `source` is a kernel of the suite, or a file."""
+
+    gpu: str
+    source: str
+    grid: str
+    block: str
+    args: tuple[str, ...]
+
+    def request(self, name: str) -> KernelRequest:
+        """The launch of kernel `name`."""
+        path = self.source if "/" in self.source else load_suite("warpsight").kernel(self.source).launch_spec().source
+        return KernelRequest(str(path), kernel=name, grid=self.grid, block=self.block, args=self.args)
+
+
+# Chosen before any of them had been sampled: kernels with long loops, and sizes of which a wave has room in the L2.
+_PRODUCTS, _REFERENCE = str(REPOSITORY / "examples" / "sgemm.cu"), str(REFERENCE / "kernels.cu")
+FEW: dict[str, FewWaves] = {
+    "sgemm_naive": FewWaves(
+        "rtx2060", _PRODUCTS, "20,80", "32,8", ("640", "f32[640,640]:uniform", "f32[640,640]:uniform", "f32[640,640]:zeros")
+    ),
+    "matmul_naive": FewWaves(
+        "t4", _REFERENCE, "56,56", "16,16", ("f32[896,896]:uniform", "f32[896,896]:uniform", "f32[896,896]:zeros", "896")
+    ),
+    "syrk_naive": FewWaves(
+        "gtx1080", "syrk_naive", "24,96", "32,8",
+        ("f32[768,512]:uniform(-1,1)", "f32[768,768]:uniform(-1,1)", "768", "512", "1.5", "0.5"),
+    ),
+    "nbody_tile": FewWaves(
+        "rtx2080-ti", "nbody_tile", "20000", "64", ("f32[1280000,4]:uniform", "f32[1280000,4]:zeros", "1024", "0.01")
+    ),
+    "knn_tile": FewWaves(
+        "rtx3060", "knn_tile", "11200", "64",
+        ("f32[3,716800]:uniform", "f32[3,576]:uniform", "f32[4,716800]:zeros", "716800", "576"),
+    ),
+    "mixture_assign": FewWaves(
+        "rtx3070", "mixture_assign", "8832", "192",
+        (
+            "f32[1695744,6]:uniform", "f32[100,6]:uniform", "f32[100,6]:uniform(1,3)", "f32[100]:uniform(0.01,0.1)",
+            "f32[1695744]:zeros", "1695744", "100",
+        ),
+    ),
+    "kmeans_assign": FewWaves(
+        "t4", _REFERENCE, "2400", "256",
+        ("f32[614400,16]:uniform", "f32[40,16]:uniform", "i32[614400]:zeros", "614400", "40", "16"),
+    ),
+    "trsm_fp64": FewWaves(
+        "gtx1080", "trsm_fp64", "3840", "128", ("f64[48,48]:uniform(1,2)", "f64[48,491520]:uniform(-1,1)", "48", "491520")
+    ),
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Row:
     """One launch both ways: `executed` is the share of its blocks, 1 where it ran whole; seconds are those of the
@@ -102,15 +163,20 @@ def grown(spec: LaunchSpec, axis: int, sizes: dict[str, str]) -> LaunchSpec:
     return replace(spec, grid="x".join(map(str, grid)), args=args)
 
 
-def row(name: str, times: int) -> Row:
-    """A kernel of the suite at its size, or at 16 times its work, sampled and whole."""
-    kernel, gpu = load_suite("warpsight").kernel(name), load_gpu(GPU)
-    spec = kernel.launch_spec()
+def of_suite(name: str, times: int) -> KernelRequest:
+    """A kernel of the suite at its size, or at 16 times its work."""
+    spec = load_suite("warpsight").kernel(name).launch_spec()
     spec = spec if times == 1 else grown(spec, *GROWS[name])
-    request = KernelRequest(
+    return KernelRequest(
         str(spec.source), kernel=spec.kernel, grid=str(spec.grid), block=str(spec.block), shared=spec.shared or None,
         args=tuple(map(str, spec.args)), seed=spec.seed,
     )  # fmt: skip
+
+
+def row(name: str, times: int) -> Row:
+    """A launch sampled and whole: of the suite at so many `times` its work, or if `times` is 0 the one of `FEW`."""
+    gpu = load_gpu(GPU if times else FEW[name].gpu)
+    request = of_suite(name, times) if times else FEW[name].request(name)
     launch_of(request, gpu)  # compiles
     results = []
     for trace_of in (
@@ -131,7 +197,7 @@ def row(name: str, times: int) -> Row:
 
 def line(each: Row) -> str:
     """A row of the table."""
-    start = f"| {each.kernel} | {each.times} | {each.exact:,.0f} |"
+    start = f"| {each.kernel} | {each.times or FEW[each.kernel].gpu} | {each.exact:,.0f} |"
     if each.executed == 1:
         return f"{start} whole | | | | |"
     return (
@@ -140,13 +206,18 @@ def line(each: Row) -> str:
     )
 
 
-def summary(rows: Sequence[Row]) -> str:
-    """Errors, coverage and speed-up of the launches that were sampled."""
+def launches(few: bool) -> list[tuple[str, int]]:
+    """The launches of a table, as `row` takes them."""
+    return [(name, 0) for name in FEW] if few else [(name, times) for name in GROWS for times in (1, TIMES)]
+
+
+def summary(rows: Sequence[Row], few: bool = False) -> str:
+    """Errors, coverage and speed-up of the launches that were sampled, and which of them were not run."""
     texts = []
     for times in sorted({each.times for each in rows}):
         here = [each for each in rows if each.times == times]
         sampled = [each for each in here if each.executed < 1]
-        text = f"At {times} times the work" if times > 1 else "At the suite's sizes"
+        text = {0: "Of few waves", 1: "At the suite's sizes"}.get(times, f"At {times} times the work")
         text += f" {len(sampled)} of {len(here)} launches were sampled."
         if sampled:
             errors, held = [abs(each.error) for each in sampled], sum(each.holds for each in sampled)
@@ -158,8 +229,9 @@ def summary(rows: Sequence[Row]) -> str:
             )
         texts.append(text)
     there = {(each.kernel, each.times) for each in rows}
-    missing = [f"{name} at {times}" for name in GROWS for times in (1, TIMES) if (name, times) not in there]
-    return "\n\n".join([*texts, f"Not run (kernel and work): {', '.join(missing)}." if missing else "All were run."])
+    missing = [f"{name} at {times}" if times else name for name, times in launches(few) if (name, times) not in there]
+    what = "Not run" if few else "Not run (kernel and work)"
+    return "\n\n".join([*texts, f"{what}: {', '.join(missing)}." if missing else "All were run."])
 
 
 @contextmanager
@@ -198,21 +270,27 @@ def main() -> None:
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="all if none is named")
     parser.add_argument("--times", type=int, choices=(1, TIMES), help="only rows at this work")
     parser.add_argument("--keep", type=Path, default=KEEP, metavar="FOLDER", help="where rows are kept")
+    parser.add_argument("--few", action="store_true", help="launches of few waves")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} from the rows that are kept, and run nothing")
     arguments = parser.parse_args()
-    for unknown in set(arguments.kernels) - set(GROWS):
-        parser.error(f'no kernel "{unknown}": {", ".join(GROWS)}')
-    names, works = arguments.kernels or list(GROWS), [arguments.times] if arguments.times else [1, TIMES]
+    known = list(FEW if arguments.few else GROWS)
+    for unknown in set(arguments.kernels) - set(known):
+        parser.error(f'no kernel "{unknown}": {", ".join(known)}')
+    if arguments.few and arguments.times:
+        parser.error("launches of few waves have one size: leave out --times")
+    names, works = arguments.kernels or known, [0] if arguments.few else [arguments.times] if arguments.times else [1, TIMES]
     arguments.keep.mkdir(parents=True, exist_ok=True)
     if not arguments.write:
         for times in works:
             for name in names:
                 make(arguments.keep, name, times)
         return
-    rows = [found for name in GROWS for times in (1, TIMES) if (found := kept(arguments.keep, name, times))]
-    head = "| kernel | work | cycles, whole | executed | error | interval | holds | speed-up |"
-    head += "\n|---|---:|---:|---:|---:|---:|---|---:|"
-    put(PAGE, COMMAND, {"launches": "\n".join([head, *map(line, rows), "", summary(rows)])})
+    few = arguments.few
+    rows = [found for name, times in launches(few) if (found := kept(arguments.keep, name, times))]
+    head = f"| kernel | {'GPU' if few else 'work'} | cycles, whole | executed | error | interval | holds | speed-up |"
+    head += f"\n|---|---{'' if few else ':'}|---:|---:|---:|---:|---|---:|"
+    name, command = ("few waves", FEW_COMMAND) if few else ("launches", COMMAND)
+    put(PAGE, command, {name: "\n".join([head, *map(line, rows), "", summary(rows, few)])})
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpsight.base.compiled import ask_for, compiled, inlined, reference_to
+from warpsight.base.compiled import ask_for, compiled, equal_among_8, equal_among_16, inlined, reference_to
 from warpsight.base.records import Address, Constants, Int32, Memory, Record, Table, UInt8, UInt16, UInt32, dtype_of
 
 pytestmark = pytest.mark.unit
@@ -31,6 +31,7 @@ class State(Record):
     lines: Table[Line]
     times: Table[int]
     bytes: Table[UInt8]
+    tags: Table[UInt32]
 
 
 state_at = reference_to(State)
@@ -150,3 +151,20 @@ def test_asking_for_a_row_changes_nothing_and_never_faults(memory: Memory, row: 
     before = memory["lines"].copy()
     _ask(memory.address, row)
     assert memory["lines"].tolist() == before.tolist()
+
+
+@compiled
+def _equal(address: Address, row: int, tag: int) -> None:
+    state = state_at(address)
+    state.times[0], state.times[1] = equal_among_8(state.tags, row, tag), equal_among_16(state.tags, row, tag)
+
+
+@pytest.mark.parametrize(
+    ("row", "tag", "of_8", "of_16"),
+    [(0, 7, 1 << 3, 1 << 3 | 1 << 11), (3, 7, 1 << 0, 1 << 0 | 1 << 8 | 1 << 15), (1, 2**32 - 1, 0, 1 << 14), (0, 9, 0, 0)],
+)
+def test_rows_are_compared_at_once_from_any_row_on(row: int, tag: int, of_8: int, of_16: int) -> None:
+    made = Memory(State, times=2, tags=19)
+    made["tags"][[3, 11, 18]], made["tags"][15] = 7, 2**32 - 1
+    _equal(made.address, row, tag)
+    assert made["times"].tolist() == [of_8, of_16]

@@ -38,6 +38,20 @@ def test_summary_has_errors_coverage_and_what_was_not_run() -> None:
     assert "Not run" in text and "im2col at 1," in text and "haar_rows" not in text.partition("Not run")[2]
 
 
+def test_launches_of_few_waves_have_a_table_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sampling, "PAGE", tmp_path / "page.md")
+    marks = [f"<!-- few waves: {sampling.FEW_COMMAND} -->", "<!-- end few waves -->"]
+    sampling.PAGE.write_text("\n".join(["before", *marks, "after"]))
+    monkeypatch.setattr(sampling, "row", row)
+    sampling.make(tmp_path, "knn_tile", 0)
+    monkeypatch.setattr("sys.argv", ["sampling.py", "--few", "--write", "--keep", str(tmp_path)])
+    sampling.main()
+    text = sampling.PAGE.read_text()
+    assert "| knn_tile | rtx3060 | 1,000 | 25 % of 50 waves | +1.00 % | 2.00 % | yes | 4.0 |" in text
+    assert "Of few waves 1 of 1 launches were sampled. Error of the cycles: mean 1.00 %, worst 1.00 %." in text
+    assert "Not run: sgemm_naive, matmul_naive," in text and "knn_tile" not in text.partition("Not run")[2]
+
+
 def test_work_grows_with_the_grid_and_the_sizes_of_arguments() -> None:
     spec = sampling.load_suite("warpsight").kernel("im2col").launch_spec()
     grown = sampling.grown(spec, *sampling.GROWS["im2col"])

@@ -178,6 +178,18 @@ def ask_for(typing_context: Any, table: Any, row: Any) -> Any:
     return record_types.asked_for(table, row)
 
 
+@intrinsic
+def equal_among_8(typing_context: Any, table: Any, row: Any, value: Any) -> Any:
+    """In compiled code: which of eight rows of a table of 32-bit numbers are `value`, as a mask. They are compared at once."""
+    return record_types.equal_rows(table, row, value, 8)
+
+
+@intrinsic
+def equal_among_16(typing_context: Any, table: Any, row: Any, value: Any) -> Any:
+    """The same of sixteen rows."""
+    return record_types.equal_rows(table, row, value, 16)
+
+
 def c_function(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
     """Compile for callers in native code, now, and keep it on disk: the result's `address` is that of the C function."""
     _introduce_to_numba()

@@ -170,6 +170,23 @@ def asked_for(table: Any, row: Any) -> Any:
     return types.none(table, types.int64), generate
 
 
+def equal_rows(table: Any, row: Any, value: Any, count: int) -> Any:
+    """Signature and code of what compares `count` rows of a table of 32-bit numbers, a power of two, from `row` on with `value`: a
+    mask with a bit for each.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = ir.IntType(32)
+        vector = ir.VectorType(number, count)
+        place = builder.bitcast(_row(builder, table, *arguments[:2]), vector.as_pointer())
+        wanted = builder.insert_element(ir.Constant(vector, ir.Undefined), builder.trunc(arguments[2], number), number(0))
+        every = builder.shuffle_vector(wanted, ir.Constant(vector, ir.Undefined), ir.Constant(vector, [0] * count))
+        found = builder.icmp_signed("==", builder.load(place, align=4), every)
+        return builder.zext(builder.bitcast(found, ir.IntType(count)), ir.IntType(64))
+
+    return types.int64(table, types.int64, types.int64), generate
+
+
 def register(python_type: type, attribute: str) -> None:
     """Let Numba take an object of `python_type` for the value of its `attribute`, a Numba type or what has one."""
 

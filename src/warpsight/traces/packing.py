@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.compiled import copy_entries, jit
-from warpsight.base.records import Record, fields_of
+from warpsight.base.records import Record, UInt32, fields_of
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.path_store import PathStore
 from warpsight.traces.schema import SECTOR_BYTES, ChunkSource, InMemory, StaticInstruction, TraceChunk
@@ -30,11 +30,11 @@ class Loop(Record):
     The period's sectors are followed by as many strides. Streams without a loop have one lap of nothing.
     """
 
-    event: int
-    event_period: int
-    sector: int
-    sector_period: int
-    laps: int
+    event: UInt32
+    event_period: UInt32
+    sector: UInt32
+    sector_period: UInt32
+    laps: UInt32
 
 
 Longs = npt.NDArray[np.int64]

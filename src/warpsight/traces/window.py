@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from warpsight.base.compiled import compiled, jit
 from warpsight.base.errors import FormatError
-from warpsight.base.records import Record, dtype_of, fields_of
+from warpsight.base.records import Record, UInt32, dtype_of, fields_of
 from warpsight.traces.events import sectors_of_event
-from warpsight.traces.packing import Loop, lengths, memory_rows
+from warpsight.traces.packing import Loop, memory_rows
 from warpsight.traces.path_store import pieces
 from warpsight.traces.schema import KernelTrace, TraceChunk, TraceHeader
 
@@ -27,10 +27,10 @@ Rows = npt.NDArray[Any]
 
 
 class WindowWarp(Record):
-    """The path and the streams of a warp of the window."""
+    """The path and the streams of a warp of the window: a line of the host's caches."""
 
-    entry: int  # of its path
-    end: int
+    entry: UInt32  # of its path
+    end: UInt32
     event: int
     event_end: int
     sector: int
@@ -102,7 +102,7 @@ class TraceWindow:
         held = np.diff(chunk.event_offset), np.diff(chunk.sector_offset)
         event, event_period, sector, sector_period, laps = chunk.loops.T
         # one after the other, so that no sum is larger than a stream
-        inside = (chunk.loops >= 0).all(axis=1) & (event <= held[0]) & (event_period <= held[0] - event)
+        inside = (chunk.loops >> 32 == 0).all(axis=1) & (event <= held[0]) & (event_period <= held[0] - event)
         inside &= (sector <= held[1]) & (sector_period <= (held[1] - sector) // 2) & (laps >= 1) & (laps < 1 << 31)
         streams = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset)
         bad = _first_bad_loop(
@@ -122,21 +122,41 @@ class TraceWindow:
         self._refuse_outside(chunk)
         events = np.require(chunk.events, np.uint8, ["C"])
         sectors = np.require(chunk.sectors, np.uint32, ["C", "A"])
-        added = np.zeros(len(chunk.path), dtype_of(WindowWarp))
-        added["entry"], added["end"] = self._path_offset[chunk.path], self._path_offset[chunk.path + 1]
-        event, sector = chunk.event_offset + _distance(self.events, events), chunk.sector_offset + _distance(self.sectors, sectors)
-        added["event"], added["event_end"] = event[:-1], event[1:]
-        added["sector"], added["sector_end"] = sector[:-1], sector[:-1] + lengths(chunk)[1]
-        added["loop"]["laps"] = 1
-        if chunk.loops is not None:
-            for column, name in enumerate(added["loop"].dtype.names or ()):
-                added["loop"][name] = chunk.loops[:, column]
-        self.warps = np.concatenate([self.warps[next_warp - self.first :], added])
-        self.first, self.end = next_warp, self.end + len(added)
+        left, known = self.warps[next_warp - self.first :], len(chunk.path)
+        self.warps = np.empty(len(left) + known, dtype_of(WindowWarp))
+        self.warps[: len(left)] = left
+        event, sector = _distance(self.events, events), _distance(self.sectors, sectors)
+        streams = tuple(np.ascontiguousarray(each, np.int64) for each in (chunk.path, chunk.event_offset, chunk.sector_offset))
+        loops = np.ascontiguousarray(_NO_LOOPS if chunk.loops is None else chunk.loops, np.int64)
+        _fill(self.warps[len(left) :], self._path_offset, streams, (event, sector), loops)
+        self.first, self.end = next_warp, self.end + known
         self._held.append(_HeldChunk(self.end, events, sectors))
         ends = [held.end for held in self._held]
         needed = set(np.searchsorted(ends, slots["id"][slots["id"] >= 0], side="right").tolist())
         self._held = [held for number, held in enumerate(self._held) if number in needed or held.end > next_warp]
+
+
+_NO_LOOPS = np.zeros((0, len(fields_of(Loop))), np.int64)
+
+
+@jit(cache=True, nogil=True)
+def _fill(rows, path_offset, chunk, origins, loops):  # type: ignore[no-untyped-def]
+    """Fill the `rows` of a chunk (path, offsets of events and sectors), whose streams begin at `origins`, with its `loops` [warps,
+    fields of `Loop`], or none.
+    """
+    path, event_offset, sector_offset = chunk
+    first_event, first_sector = origins
+    for warp in range(len(rows)):
+        row, number = rows[warp], path[warp]
+        row.entry, row.end = path_offset[number], path_offset[number + 1]
+        row.event, row.event_end = first_event + event_offset[warp], first_event + event_offset[warp + 1]
+        row.sector, row.sector_end = first_sector + sector_offset[warp], first_sector + sector_offset[warp + 1]
+        loop = row.loop
+        loop.event = loop.event_period = loop.sector = loop.sector_period = 0
+        loop.laps = 1
+        if len(loops) > 0:
+            loop.event, loop.event_period, loop.sector, loop.sector_period, loop.laps = loops[warp]
+            row.sector_end += (loops[warp, 4] - 2) * loops[warp, 3]  # strides are no sectors; the period's are read once a lap
 
 
 @compiled

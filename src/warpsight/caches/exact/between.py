@@ -19,7 +19,7 @@ from warpsight.base.room import drop_pages
 from warpsight.caches.exact.geometry import machine_of, most_dirty, sector_groups
 from warpsight.caches.exact.l2 import ROW_PLACES, l2_read, l2_write
 from warpsight.caches.exact.lru import packed, unpacked
-from warpsight.caches.exact.state import NO_LINE, Line, State
+from warpsight.caches.exact.state import AT_ONCE, NO_LINE, Line, State
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace
@@ -54,7 +54,8 @@ def put_l2(memory: Memory, ways: int, lines: L2Lines | None) -> None:
     if lines is not None:
         memory["l2_lines"][:] = lines
     held = memory["l2_lines"]
-    memory["l2_tags"][:] = np.where((held["valid"] != 0) | (held["dirty"] != 0), held["tag"], NO_LINE)
+    memory["l2_tags"][len(held) :] = NO_LINE
+    memory["l2_tags"][: len(held)] = np.where((held["valid"] != 0) | (held["dirty"] != 0), held["tag"], NO_LINE)
     memory["l2_order"][:] = np.tile(packed(ways), rows)
     memory["l2_dirty"][:] = np.count_nonzero(held["dirty"].reshape(rows, ways), axis=1)
 
@@ -70,8 +71,7 @@ def at_rest(lines: L2Lines) -> L2Lines:
     """What the next launch finds of the `lines` that a launch or a copy leaves: data that is there, and no copies in the other
     partition, which is assumed (a launch that reads what the one before has read still waits for the other partition).
     """
-    for name in ("ready", "copied", "copy_ready"):
-        lines[name] = 0
+    lines["ready"] = 0
     return lines
 
 
@@ -246,8 +246,8 @@ def touch(lines: L2Lines, gpu: GpuSpec, rows: Longs) -> L2Lines:
     slices, ways, sets = int(machine["slices"]), gpu.l2.ways, len(lines) // gpu.l2.ways
     memory = Memory(
         State, counters=1, replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
-        open_rows=ROW_PLACES * int(machine["channels"]), l2_lines=len(lines), l2_tags=len(lines), l2_dirty=sets,
-        l2_order=sets * int(machine["l2_order_words"]),
+        open_rows=ROW_PLACES * int(machine["channels"]), l2_lines=len(lines), l2_tags=len(lines) + AT_ONCE, l2_dirty=sets,
+        l2_order=sets * int(machine["l2_order_words"]), l2_copies=len(lines) if machine["partitions"] > 1 else 0,
     )
     memory.root["machine"] = machine
     memory.put("l2_groups", sector_groups(gpu.l2))

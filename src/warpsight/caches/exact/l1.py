@@ -8,9 +8,9 @@ their number: the ways of a set are linked in the order of their use, and lines 
 from __future__ import annotations
 
 from warpsight.addressing.coalescing import part_of_line
-from warpsight.addressing.integers import quotient
+from warpsight.addressing.integers import quotient, trailing_zeros
 from warpsight.addressing.mapping import set_index
-from warpsight.base.compiled import ask_for, inlined
+from warpsight.base.compiled import ask_for, equal_among_8, inlined
 from warpsight.base.records import Table
 from warpsight.caches.exact.l2 import l2_read, l2_write, latency_beyond_l1
 from warpsight.caches.exact.lru import with_first
@@ -90,10 +90,9 @@ def _bucket(state: State, sm: int, line: int) -> int:
 def _find(state: State, sm: int, ways: L1Set, line: int) -> int:
     """The way of the L1 of `sm` that holds `line`, or -1."""
     if state.machine.l1.ways <= FEW_WAYS:
-        first, found = sm * state.machine.l1.sets * state.machine.l1.ways + ways.first, -1
-        for way in range(FEW_WAYS):
-            found = ways.first + way if state.l1_tags[first + way] == line and way < state.machine.l1.ways else found
-        return found
+        first = sm * state.machine.l1.sets * state.machine.l1.ways + ways.first
+        found = equal_among_8(state.l1_tags, first, line) & ((1 << state.machine.l1.ways) - 1)
+        return -1 if found == 0 else ways.first + trailing_zeros(found)
     number = state.l1_buckets[_bucket(state, sm, line)]
     while number != 0 and _way(state, sm, number - 1).tag != line:
         number = _way(state, sm, number - 1).following

@@ -22,7 +22,7 @@ from warpsight.addressing.mapping import channel_of_slice, is_in_other_partition
 from warpsight.base.compiled import ask_for, compiled, inlined
 from warpsight.base.records import Memory, Table
 from warpsight.caches.exact.lru import age_of, find, to_back, to_front, victim, way_at
-from warpsight.caches.exact.state import IS_ATOMIC, LEVEL_DRAM, LEVEL_FAR, LEVEL_L2, NO_LINE, Line, Machine, Port, Spread, State
+from warpsight.caches.exact.state import IS_ATOMIC, LEVEL_DRAM, LEVEL_FAR, LEVEL_L2, NO_LINE, Machine, Port, Spread, State
 from warpsight.caches.miss_profile import SHARES
 
 ROW_PLACES = 256  # of a channel, for the rows that it has opened: two rows rarely have the same
@@ -134,7 +134,10 @@ def _room(state: State, row: int, new: int, channel: int, pc: int, now: int) -> 
     to_front(state, row, age)
     state.l2_tags[first + way] = new
     line = lines[first + way]
-    line.tag, line.valid, line.copied, line.ready, line.copy_ready = new, 0, 0, 0, 0
+    line.tag, line.valid, line.ready = new, 0, 0
+    if machine.partitions > 1:
+        copy = state.l2_copies[first + way]
+        copy.sectors, copy.ready = 0, 0
     return way
 
 
@@ -195,15 +198,18 @@ def _joins(state: State, place: int, line: int, needed: int, pc: int, now: int) 
 
 @inlined
 def _answer(
-    state: State, found: Line, row: int, line: int, channel: int, needed: int, part: int, pc: int, now: int, sm: int
+    state: State, place: int, row: int, line: int, channel: int, needed: int, part: int, pc: int, now: int, sm: int
 ) -> int:
-    """When the data of a read are back, and from where, without the wait for the slice's port; the counts of hits and misses."""
-    machine, count, level, further = state.machine, state.counters[pc], LEVEL_L2, 0
+    """When the data of a read of the line at `place` are back, and from where, without the wait for the slice's port; the counts of
+    hits and misses.
+    """
+    machine, count, level, further, found = state.machine, state.counters[pc], LEVEL_L2, 0, state.l2_lines[place]
     if machine.partitions > 1 and is_in_other_partition(part, machine.slices, sm):
-        if needed & ~found.copied != 0:
+        copy = state.l2_copies[place]
+        if needed & ~copy.sectors != 0:
             level = LEVEL_FAR
-            found.copied, found.copy_ready = found.copied | needed, now + machine.far_latency
-        further = max(0, found.copy_ready - now)
+            copy.sectors, copy.ready = copy.sectors | needed, now + machine.far_latency
+        further = max(0, copy.ready - now)
         if 2 * further > machine.far_latency:
             level = LEVEL_FAR  # it waits for most of the way of a copy
     if found.valid & needed == needed:
@@ -232,13 +238,13 @@ def l2_read(state: State, line: int, sectors: int, pc: int, now: int, sm: int) -
     count.l2_reads += 1
     channel = channel_of_slice(part, machine.slices, machine.channels)
     place = _taken(state, row, line, channel, pc, now)
-    found, queued = state.l2_lines[place], 0
+    queued = 0
     merges = machine.merged_reads > 1 and state.code[pc].access != IS_ATOMIC
     joins = merges and _joins(state, place, line, needed, pc, now)
     if not joins:
         _count_load(state.replies[part], state.reply_spread, pieces)
         queued = _wait_for(state, state.replies[part], now, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
-    answer = _answer(state, found, row, line, channel, needed, part, pc, now, sm)
+    answer = _answer(state, place, row, line, channel, needed, part, pc, now, sm)
     back = (answer >> 2) + queued
     if joins:
         back = max(back, state.flights[place].until + machine.l1.latency)
@@ -262,8 +268,10 @@ def l2_write(state: State, line: int, sectors: int, whole: bool, pc: int, now: i
     service = max(machine.store_ticks, quotient(machine.reply_ticks * pieces, machine.l2.line_sectors))
     gone = now + max(0, _wait_for(state, state.stores[part], now, service) - machine.store_backlog)
     channel = channel_of_slice(part, machine.slices, machine.channels)
-    found = state.l2_lines[_taken(state, row, line, channel, pc, now)]
-    found.copied &= ~needed
+    place = _taken(state, row, line, channel, pc, now)
+    found = state.l2_lines[place]
+    if machine.partitions > 1:
+        state.l2_copies[place].sectors &= ~needed
     written = needed
     if (found.valid | found.dirty) & needed == needed:
         count.l2_write_hits += 1
@@ -304,11 +312,19 @@ def ask_for_set(state: State, line: int) -> None:
 
 
 @inlined
+def _ask_for_way(state: State, row: int, way: int) -> None:
+    """Ask for the line in `way` of set `row`."""
+    ask_for(state.l2_lines, row * state.machine.l2.ways + way)
+    if state.machine.partitions > 1:
+        ask_for(state.l2_copies, row * state.machine.l2.ways + way)
+
+
+@inlined
 def ask_for_room(state: State, line: int) -> None:
     """Ask for all that L2 line `line` changes if it is not there: the order of its set need not be waited for, it is small."""
     row, ways = _home(state, line), state.machine.l2.ways
     ask_for(state.l2_tags, row * ways)
-    ask_for(state.l2_lines, row * ways + way_at(state, row, ways - 1))
+    _ask_for_way(state, row, way_at(state, row, ways - 1))
 
 
 @inlined
@@ -316,7 +332,7 @@ def ask_for_line(state: State, line: int) -> None:
     """Ask for L2 line `line`, or for the one whose place it takes."""
     row = _home(state, line)
     way = find(state, row, line)
-    ask_for(state.l2_lines, row * state.machine.l2.ways + (way if way >= 0 else way_at(state, row, state.machine.l2.ways - 1)))
+    _ask_for_way(state, row, way if way >= 0 else way_at(state, row, state.machine.l2.ways - 1))
 
 
 # -- How evenly traffic spreads.

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.integers import trailing_zeros
-from warpsight.base.compiled import inlined
-from warpsight.caches.exact.state import State
+from warpsight.base.compiled import equal_among_16, inlined
+from warpsight.caches.exact.state import AT_ONCE, State
 
 Longs = npt.NDArray[np.int64]
 
@@ -66,11 +66,15 @@ def unpacked(words: Longs, ways: int) -> Longs:
 
 @inlined
 def find(state: State, row: int, tag: int) -> int:
-    """The way of the set that holds line `tag`, or -1. Free of branches, so that the compiler compares several at a time."""
-    found, ways = -1, state.machine.l2.ways
-    for way in range(ways):
-        found = way if state.l2_tags[row * ways + way] == tag else found
-    return found
+    """The way of the set that holds line `tag`, or -1. The last of the tags that are compared at once may be those of other sets,
+    which cannot hold the line.
+    """
+    first, ways = row * state.machine.l2.ways, state.machine.l2.ways
+    for way in range(0, ways, AT_ONCE):
+        found = equal_among_16(state.l2_tags, first + way, tag)
+        if found != 0:
+            return way + trailing_zeros(found)
+    return -1
 
 
 @inlined

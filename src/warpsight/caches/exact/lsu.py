@@ -7,8 +7,19 @@ from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.exact.l1 import ask_for_bucket, l1_read, l1_write
 from warpsight.caches.exact.l2 import l2_atomic, l2_read, l2_write, latency_beyond_l1
-from warpsight.caches.exact.state import FEW_LOADS, IS_ATOMIC, IS_LOAD, IS_STORE, LEVEL_DRAM, LEVEL_FAR, LEVEL_L1, NEVER, State
-from warpsight.caches.exact.warps import access_passed, next_sector, read_sectors
+from warpsight.caches.exact.state import (
+    FEW_LOADS,
+    IS_ATOMIC,
+    IS_LOAD,
+    IS_STORE,
+    LEVEL_DRAM,
+    LEVEL_FAR,
+    LEVEL_L1,
+    NEVER,
+    State,
+    Warp,
+)
+from warpsight.caches.exact.warps import access_passed, next_sector, pass_sectors
 
 
 @inlined
@@ -58,13 +69,35 @@ def _atomic(state: State, sm: int, count: int, repeats: int, pc: int, now: int) 
 
 
 @inlined
-def _split(state: State, sm: int, count: int, pc: int) -> int:
+def _one_line(state: State, warp: Warp, count: int) -> int:
+    """The line of the L1 in 128 bytes of which all of the warp's next `count` sectors lie, one after the other: nothing has to be
+    merged then, and nothing is divergent. -1: there is none.
+    """
+    first, per_line = next_sector(state, warp, 0), state.machine.l1.line_sectors
+    line = quotient(first, per_line)
+    if first - line * per_line + count > min(per_line, LINE_128):
+        return -1
+    others = 0
+    for k in range(1, count):
+        others |= next_sector(state, warp, k) ^ (first + k)
+    return line if others == 0 else -1
+
+
+@inlined
+def _split(state: State, sm: int, warp: Warp, count: int, pc: int) -> int:
     """Count the access and merge its sectors into line requests; returns their number."""
     code, counters, per_line = state.code[pc], state.counters[pc], state.machine.l1.line_sectors
     most = state.machine.most_requests
     lines, masks = 2 * sm * most, (2 * sm + 1) * most
     counters.executions += 1
     counters.sectors += count
+    line = -1 if code.access == IS_ATOMIC else _one_line(state, warp, count)
+    if line >= 0:
+        state.requests[lines] = line
+        state.requests[masks] = ((1 << count) - 1) << (next_sector(state, warp, 0) - line * per_line)
+        return 1
+    for k in range(count):
+        state.current[k] = next_sector(state, warp, k)
     if code.access == IS_ATOMIC:
         return count
     requests = merge_lines(state.current, 0, count, per_line, state.requests, lines, masks)
@@ -87,8 +120,8 @@ def _begin(state: State, sm: int, now: int) -> bool:
         lsu.room_since = now
     lsu.head = lsu.head + 1 if lsu.head + 1 < depth else 0
     lsu.length -= 1
-    read_sectors(state, state.warps[slot], count)
-    requests = _split(state, sm, count, pc)
+    requests = _split(state, sm, state.warps[slot], count, pc)
+    pass_sectors(state.warps[slot], count)
     lsu.slot, lsu.pc, lsu.requests, lsu.done = slot, pc, requests, 0
     lsu.back, lsu.level, lsu.waited = now, LEVEL_L1, 0
     kind = state.code[pc].access

@@ -63,11 +63,8 @@ def _choose(state: State, sm: int, number: int, horizon: int) -> int:
         favoured = favoured + 1 if favoured + 1 < machine.scheduler_slots else 0
     if favoured >= 0 and state.eligible[first + favoured] <= horizon:
         return favoured
-    chosen = _by_policy(state, sm, number, first, horizon)
-    if chosen >= 0:
-        return chosen
     earliest = _earliest(state.eligible, first, machine.scheduler_slots)
-    return -1 if earliest == NEVER else _by_policy(state, sm, number, first, earliest)
+    return -1 if earliest == NEVER else _by_policy(state, sm, number, first, max(horizon, earliest))
 
 
 @compiled

@@ -29,7 +29,7 @@ from warpsight.caches.exact.engine import BAD_TRACE, DONE, NEED_BLOCK, PAUSED, r
 from warpsight.caches.exact.geometry import machine_of, sector_groups
 from warpsight.caches.exact.l2 import ROW_PLACES, traffic_measures, traffic_of
 from warpsight.caches.exact.program import Program, program_of
-from warpsight.caches.exact.state import FEW_WAYS, HOST_LINE, NEVER, NO_LINE, TICKS, State
+from warpsight.caches.exact.state import AT_ONCE, FEW_WAYS, HOST_LINE, NEVER, NO_LINE, TICKS, State
 from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.occupancy import gpc_of_sms, resident_clusters
 from warpsight.gpu.spec import GpuSpec
@@ -146,7 +146,7 @@ def _run_launch(memory: Memory, trace: KernelTrace, progress: Progress | None, o
 
 def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     """The state before a launch: cold caches, no warp resident, the first wave of blocks queued."""
-    loads = machine["loads"] = -(-program.loads // HOST_LINE) * HOST_LINE
+    loads = machine["loads"] = _entries_of_loads(program.loads)
     sms, slices = int(machine["sm_count"]), int(machine["slices"])
     places, slots, schedulers = (sms * int(machine[name]) for name in ("blocks_per_sm", "warp_slots", "schedulers"))
     l1_sets, l2_sets = sms * int(machine["l1"]["sets"]), slices * int(machine["l2"]["sets"])
@@ -160,7 +160,8 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
         requests=sms * 2 * int(machine["most_requests"]),
         l1_lines=l1_sets * int(machine["l1"]["ways"]), l1_sets=l1_sets, l1_tags=_l1_tags(l1_sets, machine),
         l1_buckets=sms * int(machine["l1_buckets"]),
-        mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=l2_lines, l2_tags=l2_lines, l2_order=l2_words, l2_dirty=l2_sets,
+        mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=l2_lines, l2_tags=l2_lines + AT_ONCE, l2_order=l2_words,
+        l2_dirty=l2_sets, l2_copies=l2_lines if machine["partitions"] > 1 else 0,
         replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
         open_rows=ROW_PLACES * int(machine["channels"]), flights=l2_lines if machine["merged_reads"] > 1 else 0,
     )
@@ -179,6 +180,11 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     _link_l1_ways(memory, machine)
     state["bad_warp"], state["next_sm"] = -1, sms
     return memory
+
+
+def _entries_of_loads(loads: int) -> int:
+    """Entries for the loads of a warp: whole lines of the host's caches, or a part of one."""
+    return 1 << (loads - 1).bit_length() if 0 < loads < HOST_LINE else -(-loads // HOST_LINE) * HOST_LINE
 
 
 def _free_all_places(memory: Memory, machine: Any) -> None:

@@ -17,6 +17,7 @@ FEW_LOADS = 63  # of a kernel: one word tells which of them may be on their way
 ALL_LOADS = (1 << FEW_LOADS) - 1
 HOST_LINE = CACHE_LINE_BYTES // 8  # integers in a line of the host's caches
 FEW_WAYS = 8  # of a set of an L1: their order of use fits into a word, and their tags lie side by side
+AT_ONCE = 16  # tags of an L2 that are compared at once
 MOST_PLACES = 1 << 16  # of a scheduler
 
 # Warp scheduler policies.
@@ -54,7 +55,7 @@ class Machine(Constants):
     cluster_blocks: int  # that start together, on SMs of one GPC
     gpcs: int
     in_order: bool  # blocks start in the order of their numbers
-    loads: int  # of the kernel: instructions that load or do an atomic, and write a register; whole lines of the host's caches
+    loads: int  # of the kernel: instructions that load or do an atomic, and write a register; in no more host lines than they need
     issue_ticks: int  # per warp instruction and scheduler
     looks_ahead: bool  # the records of all SMs do not fit the host's nearest caches, so those of the next ones are asked for
     access_queue: int  # issued accesses that can wait for the load-store unit of an SM
@@ -182,21 +183,23 @@ class Slot(Record):
 
 
 class Warp(Record):
-    """What changes as the warp in a slot goes on: two lines of the host's cache."""
+    """What changes as the warp in a slot goes on: two lines of the host's cache, of which a choice of warps needs one."""
 
-    in_flight: int  # mask of loads: 0 of those below FEW_LOADS whose data is certainly there
+    # What its streams need.
     event: int
     event_end: int
     event_wrap: int  # where its loop's events begin again, as long as laps are left
     sector: int
     sector_wrap: int  # the same of its sectors; NEVER: nowhere any more
     sectors_left: int  # of events that were not read, as if its loop were not packed
-    gap: int  # instructions since its last turn
-    arrival: int  # when it reached the stop where it stands
     event_period: UInt32
     event_laps: UInt32  # left to be read
     sector_period: UInt32
     lap: UInt32  # from 0 on, of the sector that is read next
+    # What schedulers and the load-store unit need.
+    in_flight: int  # mask of loads: 0 of those below FEW_LOADS whose data is certainly there
+    gap: int  # instructions since its last turn
+    arrival: int  # when it reached the stop where it stands
     last_lap: UInt32
     path_entry: UInt32
     path_end: UInt32
@@ -309,9 +312,14 @@ class Line(Record):
     tag: UInt32
     valid: UInt16  # mask of the sectors that can be read
     dirty: UInt16  # mask of the sectors that memory does not have; one that is not valid was written in part. Both 0: an empty way
-    copied: UInt16  # mask of the sectors that the other partition has a copy of
     ready: int  # when it is, or was, there
-    copy_ready: int  # when the latest copy is, or was, there
+
+
+class Copy(Record):
+    """What the other partition has of an L2 line."""
+
+    sectors: UInt16  # mask
+    ready: int  # when the latest of them is, or was, there
 
 
 class Flight(Record):
@@ -400,7 +408,8 @@ class State(Record):
     chance: int  # the state of the generator by which the L2 chooses a line
     # The L2 and the memory.
     l2_lines: Table[Line]  # [slice, set, way]
-    l2_tags: Table[UInt32]  # [slice, set, way] `Line.tag`, or `NO_LINE`: where a line is looked for
+    l2_copies: Table[Copy]  # [slice, set, way] of the line there; empty where the L2 has no partitions
+    l2_tags: Table[UInt32]  # [slice, set, way] `Line.tag`, or `NO_LINE`: where a line is looked for; and AT_ONCE rows of `NO_LINE`
     l2_order: Table[int]  # [slice, set, word] the ways of each set, the most recently used first, `l2_way_bits` each
     l2_dirty: Table[UInt16]  # [slice, set] dirty lines
     flights: Table[Flight]  # [slice, set, way] of the line there; empty where reads are not merged

@@ -64,10 +64,8 @@ def next_sector(state: State, warp: Warp, number: int) -> int:
 
 
 @inlined
-def read_sectors(state: State, warp: Warp, count: int) -> None:
-    """Bring the next `count` sectors of the warp to `State.current`."""
-    for k in range(count):
-        state.current[k] = next_sector(state, warp, k)
+def pass_sectors(warp: Warp, count: int) -> None:
+    """The warp has accessed its next `count` sectors."""
     warp.sector += count
     if warp.sector == warp.sector_wrap:
         if warp.lap < warp.last_lap:
