@@ -16,41 +16,28 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from playwright.async_api import async_playwright
-from test_browser_firefox import BACKSPACE, CONTROL, END, LEFT, Tab, firefox
-from tornado.websocket import websocket_connect
+from test_browser_firefox import BACKSPACE, CONTROL, END, LEFT
 
 from marked_page import get, put
+from two_browsers import BROWSERS, ENTER, RIGHT, SHIFT, SPACE, TAB, Chromium, chromium, fox
 
 PAGE, COMMAND = Path(__file__).with_name("explorer.md"), "python validation/explorer_loops.py --write"
 HEAD = "| browser | example | check | outcome | seconds |\n|---|---|---|---|---:|"
 WAIT_S = 60.0
-SHIFT, TAB, ENTER, RIGHT, SPACE = "\ue008", "\ue004", "\ue006", "\ue014", " "
-KEYS = {
-    CONTROL: "Control", END: "End", BACKSPACE: "Backspace", LEFT: "ArrowLeft", SHIFT: "Shift", TAB: "Tab", ENTER: "Enter",
-    RIGHT: "ArrowRight",
-}  # fmt: skip
 TOGETHER, KEYBOARD = "both", "keyboard alone"
-PREFERENCES = {
-    "browser.download.folderList": 2,
-    "browser.download.useDownloadDir": True,
-    "browser.download.always_ask_before_handling_new_types": False,
-    "layout.css.prefers-color-scheme.content-override": 0,  # dark
-}
 PTX = """\
 .version 7.0
 .target sm_80
@@ -78,86 +65,6 @@ DRAFTS: dict[str, dict[str, Any]] = {
     "PTX": {"source": PTX, "language": "ptx", "grid": "256", "block": "256", "args": {"x": "f32[65536]:uniform"}},
     "Triton": {"source": "", "language": "python", "grid": "", "block": "", "args": {}},  # its example
 }
-
-
-class Chromium:
-    """Chromium with the calls that `Tab` has for Firefox. Downloads go to `folder`."""
-
-    def __init__(self, page: Any, folder: Path) -> None:
-        self.page, self.folder, self._saving = page, folder, set[asyncio.Task[None]]()
-        page.on("download", lambda each: self._saving.add(asyncio.ensure_future(each.save_as(folder / each.suggested_filename))))
-
-    async def goto(self, url: str) -> None:
-        """Open the page anew; another token behind # alone would not."""
-        await self.page.goto("about:blank")
-        await self.page.goto(url)
-
-    async def run(self, script: str) -> Any:
-        """What the script returns."""
-        return await self.page.evaluate(script)
-
-    async def press(self, *keys: str) -> None:
-        """Type keys; those after CONTROL while it is held."""
-        if keys[0] in (CONTROL, SHIFT):
-            await self.page.keyboard.press("+".join(KEYS.get(each, each) for each in keys))
-            return
-        for each in keys:
-            await self.page.keyboard.press(KEYS.get(each, each))
-
-    async def resize(self, width: int) -> None:
-        """Make the window so wide."""
-        await self.page.set_viewport_size({"width": width, "height": 900})
-
-
-class Firefox(Tab):
-    """Firefox. Downloads go to `folder`."""
-
-    folder: Path
-
-    async def goto(self, url: str) -> None:
-        """Open the page anew."""
-        for each in ("about:blank", url):
-            await self._ask("browsingContext.navigate", context=self._context, url=each, wait="complete")
-
-    async def press(self, *keys: str) -> None:
-        """Type keys; the second while SHIFT is held."""
-        if keys[0] != SHIFT:
-            await super().press(*keys)
-            return
-        pressed = [("keyDown", SHIFT), ("keyDown", keys[1]), ("keyUp", keys[1]), ("keyUp", SHIFT)]
-        actions = [{"type": kind, "value": key} for kind, key in pressed]
-        await self._ask("input.performActions", context=self._context, actions=[{"type": "key", "id": "keys", "actions": actions}])
-
-    async def resize(self, width: int) -> None:
-        """Make the window so wide."""
-        await self._ask("browsingContext.setViewport", context=self._context, viewport={"width": width, "height": 900})
-
-
-@asynccontextmanager
-async def chromium(folder: Path) -> AsyncIterator[Chromium]:
-    """A page of Chromium."""
-    program = os.environ.get("WARPSIGHT_CHROMIUM") or shutil.which("chromium")
-    async with async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield Chromium(await browser.new_page(accept_downloads=True), folder)
-        await browser.close()
-
-
-@asynccontextmanager
-async def fox(folder: Path) -> AsyncIterator[Firefox]:
-    """A page of Firefox, with a new profile."""
-    profile = folder / "profile"
-    profile.mkdir()
-    preferences = PREFERENCES | {"browser.download.dir": str(folder)}
-    (profile / "user.js").write_text("".join(f'user_pref("{name}", {json.dumps(value)});\n' for name, value in preferences.items()))
-    with firefox(profile) as address:
-        tab = Firefox(await websocket_connect(f"{address}/session", max_message_size=1 << 26))
-        tab.folder = folder
-        await tab.open("about:blank")
-        yield tab
-
-
-BROWSERS: dict[str, Callable[[Path], Any]] = {"Chromium": chromium, "Firefox": fox}
 
 
 def keep(rows: list[str]) -> None:

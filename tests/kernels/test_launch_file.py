@@ -9,6 +9,7 @@ import pytest
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.kernels.launch import ArrayArgument
 from warpsight.kernels.launch_file import prepare, read_launch_file
+from warpsight.kernels.launch_template import can_be_elements
 
 pytestmark = pytest.mark.unit
 
@@ -76,6 +77,42 @@ def test_yaml_with_a_fault_names_its_line(folder: Path, change: tuple[str, str],
         read_launch_file(path)
     assert caught.value.place == f"{path}:{line}"
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "complaint"),
+    [
+        (("grid: 4x2", "grid: 0"), "4: grid", "nothing would run"),
+        (("grid: 4x2", "grid: 4,b"), "4: grid", "b is not known"),
+        (("block: [16, 8]", "block: [64, 32]"), "5: block", "2,048 threads"),
+        (("shared: 1Ki", "shared: -1"), "6: shared", "is negative"),
+        (("f32[1<<10]:uniform", "f32[1<<10]:uniforn"), "7: argument 1 (f32[1<<10]:uniforn(-1,1))", 'did you mean "uniform"'),
+        (("f32[1<<10]", "f64[1<<10]"), "7: argument 1 (f64[1<<10]:uniform(-1,1))", r"are f64, and the kernel declares float\* p"),
+        (("  - 1024\n", ""), "7: arguments", "takes 3 argument"),
+    ],
+)
+def test_launch_that_cannot_be_names_the_line_and_the_key(
+    folder: Path, change: tuple[str, str], place: str, complaint: str
+) -> None:
+    path = _write(folder, "launch.yaml", YAML.replace(*change))
+    with pytest.raises(UsageError, match=complaint) as caught:
+        prepare(read_launch_file(path))
+    assert caught.value.place == f"{path}:{place}"
+
+
+# Sizes and kinds as in the CUDA C++ Programming Guide ("Built-in Vector Types"): float4 is four floats, a half has 16 bits.
+@pytest.mark.parametrize(
+    ("elements", "declared", "fit"),
+    [
+        ("float32", "const float*", True), ("float64", "float*", False), ("int32", "float*", False), ("float32", "int*", False),
+        ("uint32", "int*", True), ("int64", "int*", False), ("float32", "float4*", True), ("float64", "float4*", False),
+        ("complex64", "float2*", True), ("uint16", "__half*", True), ("float16", "__half*", True), ("float32", "__half*", False),
+        ("uint8", "double*", True), ("float64", "void*", True), ("float64", "unsigned char*", True), ("float64", "real*", False),
+        ("float32", "real*", True), ("float64", "body*", True), ("uint64", "float**", True), ("float64", "int", True),
+    ],
+)  # fmt: skip
+def test_elements_of_an_array_are_of_the_declared_type(elements: str, declared: str, fit: bool) -> None:
+    assert can_be_elements(np.dtype(elements), declared, "typedef float real;\nstruct body { double mass; };\n") == fit
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from warpsight.analysis.assumption_checks import CHECKS
 from warpsight.analysis.assumptions import assumptions, checks_of
 from warpsight.analysis.report_data.resources import alone, needs_of, speed_of_light
 from warpsight.analysis.what_if import what_if
+from warpsight.caches.exact.simulate import CacheSimulation
+from warpsight.caches.miss_profile import COUNTS
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model, model_names
@@ -48,6 +50,28 @@ def test_every_check_is_somebody_s_and_says_what_it_measures_and_why_its_bound_i
         assert check.always or key in used
         assert all((check.assumption.endswith("."), check.measure, check.why))
         assert check.unit in ("share", "ratio")
+
+
+def test_designs_that_differ_in_what_a_kernel_does_not_read_share_a_cache_simulation(
+    traced: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulated, run = [0], CacheSimulation.run
+
+    def counted(simulation: CacheSimulation, *before: Any) -> Any:
+        simulated[0] += 1
+        return run(simulation, *before)
+
+    monkeypatch.setattr(CacheSimulation, "run", counted)
+    trace, gpu = replace(traced("stream")), load_gpu("mdm-pascal")
+    profile_trace(trace, gpu)
+    # it adds numbers of 32 bits, and has no square root and no atomic
+    unread, read = ("latency.sfu=77 cycles", "l2.atomic_interval=9 cycles"), ("latency.fp32=77 cycles", "l1.size=12 KiB")
+    for change, times in ((each, int(each in read)) for each in unread + read):
+        changed, simulated[0] = load_gpu(gpu, [change]), 0
+        found = profile_trace(trace, changed).misses
+        assert simulated[0] == times, change
+        alone = profile_trace(replace(trace), changed).misses  # of which nothing is known
+        assert all(np.array_equal(getattr(found, name), getattr(alone, name)) for name in COUNTS)
 
 
 def test_uniform_stream_violates_nothing_that_is_about_its_warps(traced: Any) -> None:

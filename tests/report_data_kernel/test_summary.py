@@ -93,6 +93,15 @@ def test_bank_conflicts_are_a_cause_of_their_own_with_degree_lines_and_remedy(co
     assert change["speedup"] > 1.05
 
 
+def test_rows_that_take_longer_than_transfers_are_why_accesses_queue_at_dram(traced: Traced) -> None:
+    rows = ("dram.row=2 KiB", "dram.row_interval=1000 ns")
+    for more, text in (((), "queueing at DRAM"), (rows, "queueing at DRAM: opening rows takes longer than the transfers")):
+        found, prediction = summarized(traced("gather"), *more, "dram.bandwidth=60 GB/s")
+        assert next(cause for cause in found["why"] if cause["component"] == "dram")["text"] == text
+        faster = summarized(traced("gather"), *more, "dram.bandwidth=120 GB/s")[1]
+        assert (faster.cycles == prediction.cycles) == bool(more), "more bandwidth helps the transfers alone"
+
+
 def test_place_of_a_kernel_is_where_it_is_declared(conflicts: KernelTrace) -> None:
     place = kernel_place(conflicts)
     assert place is not None

@@ -105,7 +105,7 @@ def _elasticity(case: CheckInput, key: str) -> float | None:
     design = Designs(case.gpu, profiled.method, (f"{key}={key_text(key, more)}",))
     (evaluation,) = evaluate(profiled.trace, [design], [case.prediction.model], profiled.store)
     try:
-        cycles = evaluation.predictions()[0].cycles
+        cycles = evaluation.cycles()
     except WarpsightError:
         return None
     return (cycles / case.prediction.cycles - 1) / (more / value - 1)

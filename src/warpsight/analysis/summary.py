@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ from warpsight.analysis.explanation import Explanation, explained, place_of, vie
 from warpsight.analysis.explanation_rows import ExplanationRow, Wait
 from warpsight.analysis.report_data.resources import Need, alone, needs_of, speed_of_light
 from warpsight.base.units import thousands, three_digits
+from warpsight.equations import resources
 from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.usage import without_conflicts
+from warpsight.models.base import get_model
 from warpsight.models.interval_model import sms_with_clusters, waves_of
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.pipeline.provenance import running
@@ -161,10 +163,11 @@ def _cause(
     part = prediction.cpi_stack[name]
     heaviest = _heaviest(rows, name)
     component = components_of(prediction.to_json())[name]
+    text = _idle(profiled, gpu, prediction, component) if name == "idle" else _text(component, profiled, gpu, prediction, heaviest)
     return {
         "component": name,
         "share": part / prediction.cpi,
-        "text": _idle(profiled, gpu, prediction, component) if name == "idle" else _text(component, profiled, heaviest),
+        "text": text,
         "lines": [_line(row, row.cpi_stack[name] / prediction.cpi) for row in heaviest],
         "loads": _loads(profiled, heaviest) if name == "mem_data" else [],
     }
@@ -184,7 +187,9 @@ def _line(row: ExplanationRow, share: float) -> dict[str, Any]:
     return {"place": place, "file": row.file, "line": row.line, "share": share}
 
 
-def _text(component: Component, profiled: ProfiledTrace, lines: Sequence[ExplanationRow]) -> str:
+def _text(
+    component: Component, profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, lines: Sequence[ExplanationRow]
+) -> str:
     """What the lines wait for, where the profile shows it; else what the component means."""
     if component.name == "com_data" and (waits := _awaited(profiled, lines, memory=False)):
         cycles: dict[str, float] = {}
@@ -197,6 +202,11 @@ def _text(component: Component, profiled: ProfiledTrace, lines: Sequence[Explana
         least = int(without_conflicts(profiled.trace.instructions, misses).shared_passes[pcs].sum())
         if least and (ways := int(misses.shared_passes[pcs].sum()) / least) >= _CONFLICT:
             return f"shared memory: {ways:.3g}-way bank conflicts"
+    demands = profiled.profile.demands if "demands" in get_model(prediction.model).needs else None
+    if component.name == "dram" and demands is not None:
+        design, without = Design.of(running(gpu, prediction)), replace(demands, dram_rows=0.0)
+        if resources.dram_cycles(without, design) < resources.dram_cycles(demands, design):  # more bandwidth would not help
+            return f"{component.meaning}: opening rows takes longer than the transfers"
     return component.meaning or component.bound_by
 
 

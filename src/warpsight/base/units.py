@@ -14,6 +14,7 @@ import math
 import re
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from warpsight.base.errors import SpecError, suggestion
 
@@ -133,6 +134,7 @@ def _write(dimension: str) -> str:
     return f'write for example "{EXAMPLES[dimension]}"'
 
 
+@lru_cache(1 << 12, typed=True)
 def format_quantity(value: int | float, dimension: str) -> str:
     """`value` (base unit) as text that `parse_quantity` turns back into the same number: `1.4 GHz`, `96 KiB`, `1 cycle`, `28`.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import shlex
 import shutil
@@ -14,8 +15,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import lazy_loader as lazy
-
 from warpsight.base import settings
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.outputs import write_whole
@@ -26,9 +25,6 @@ from warpsight.reports.terminal import WIDTH, Style
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
-
-console: Any = lazy.load("rich.console", suppress_warning=True)  # for a bar that short commands never show
-progress: Any = lazy.load("rich.progress", suppress_warning=True)
 
 
 def terminal_style() -> Style:
@@ -181,9 +177,11 @@ class ProgressBar:
     def _open(self) -> None:
         with self._lock:
             if not self._closed:
+                # only here, as short commands never show it: a lazy module would load without the lock that keeps out other threads
                 # transient: the bar disappears when done; it never writes to a file on stdout
-                terminal = console.Console(stderr=True)
-                self._display = progress.Progress(console=terminal, transient=True, redirect_stdout=sys.stdout.isatty())
+                terminal = importlib.import_module("rich.console").Console(stderr=True)
+                bars = importlib.import_module("rich.progress")
+                self._display = bars.Progress(console=terminal, transient=True, redirect_stdout=sys.stdout.isatty())
                 self._display.start()
                 self._draw(fresh=True)
 

@@ -42,11 +42,11 @@ _KIND = "explorer"  # of what is in the cache
 _NO_OTHERS: tuple[str, ...] = ()
 
 
-def answer(question: Question, listener: Tell) -> Bench | None:
+def answer(question: Question, listener: Tell, *, forks: bool = True) -> Bench | None:
     """Answer `question`, and keep what is needed to predict the kernel on other GPUs; None after an error.
 
     The process changes into the folder of the question's text, whose files are told by their names alone. Every WarpsightError is
-    told to `listener`; others are defects. Forks of the process make what takes long at the same time.
+    told to `listener`; others are defects. Forks of the process make what takes long at the same time, unless `forks` is false.
 
     Events: `form`, the launch form, as soon as the text compiles; `note`; `progress`, with `stage`, `done` and `total`; `first`,
     the `document` of `first_report_data` as it is `shown` and the text that the kernel has `printed`; `advice`, that section of the
@@ -62,7 +62,7 @@ def answer(question: Question, listener: Tell) -> Bench | None:
     try:
         os.chdir(_folder_of(question))
         with listening(lambda text: tell("note", text)):
-            return _answer(question, tell)
+            return _answer(question, tell, forks)
     except WarpsightError as error:
         tell("error", error_document(error))
     except MemoryError:
@@ -90,7 +90,7 @@ def _from_here(data: Any, here: str) -> Any:
     return json.loads(json_line(data).replace(json.dumps(here)[1:-1], ""))
 
 
-def _answer(question: Question, tell: Tell) -> Bench:
+def _answer(question: Question, tell: Tell, forks: bool) -> Bench:
     gpu = gpu_of(question.gpu, question.overrides)
     form = launch_form(question, gpu)
     tell("form", asdict(form))
@@ -99,7 +99,7 @@ def _answer(question: Question, tell: Tell) -> Bench:
     trace = obtain_trace(request, gpu=gpu, watch=watch)
     with ExitStack() as stack:
         # while this process simulates the caches, and then, beside the advice, all that takes long
-        seen = stack.enter_context(Beside(lambda: access_patterns(trace, gpu, request)))
+        seen = stack.enter_context(Beside(lambda: access_patterns(trace, gpu, request), forks=forks))
         profiled = profile_trace(trace, gpu, watch=watch)
         first = first_report_data(profiled, gpu, question.model)
         tell("first", {"document": shown(first, os.path.abspath(question.file)), "printed": printed.getvalue()})
@@ -107,11 +107,11 @@ def _answer(question: Question, tell: Tell) -> Bench:
         def told(found: dict[str, Any]) -> None:
             tell("advice", advice_part(first["predictions"][0], found["advice"]))
 
-        advised = stack.enter_context(Beside(lambda: advice_data(profiled, gpu, question.model), told))
+        advised = stack.enter_context(Beside(lambda: advice_data(profiled, gpu, question.model), told, forks=forks))
         document = profiled_report_data(
             profiled, gpu, question.model, beside=_NO_OTHERS, parts=Parts(what_if=NONE, simulator=question.simulator),
             request=request, watch=watch, advice=advised.result, patterns=seen.result,
-            elsewhere=lambda make: stack.enter_context(Beside(make)).result,
+            elsewhere=lambda make: stack.enter_context(Beside(make, forks=forks)).result,
         )  # fmt: skip
     tell("result", {"document": document, "printed": printed.getvalue()})
     bench = Bench(request, question.model)
@@ -121,16 +121,18 @@ def _answer(question: Question, tell: Tell) -> Bench:
 
 class Beside:
     """What `make` gives, plain values, made by a fork of this process while this one does other work, if the machine has several
-    cores; `listener` hears of it at once. What no fork delivers is made here, when it is asked for.
+    cores and `forks` is true; `listener` hears of it at once. What no fork delivers is made here, when it is asked for.
     """
 
-    def __init__(self, make: Callable[[], Any], listener: Callable[[Any], None] = lambda found: None) -> None:
-        self._make, self._listener = make, listener
+    def __init__(
+        self, make: Callable[[], Any], listener: Callable[[Any], None] = lambda found: None, *, forks: bool = True
+    ) -> None:
+        self._make, self._listener, self._forks = make, listener, forks
         self._found: Any = None
         self._pid, self._thread = 0, threading.Thread(target=self._receive, daemon=True)
 
     def __enter__(self) -> Beside:
-        if len(os.sched_getaffinity(0)) > 1:
+        if self._forks and len(os.sched_getaffinity(0)) > 1:
             self._reading, writing = os.pipe()
             with warnings.catch_warnings():
                 # of threads that hold a lock: the others of this process only watch its memory, and hold none that is used here

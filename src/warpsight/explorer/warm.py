@@ -1,11 +1,12 @@
 """Imported once by the process that answers are forked from: it loads the GPUs and answers an example.
 
 What it has loaded, its forks need not load: Numba, LLVM and the compiled simulators take seconds, and the first time compiling them
-takes half a minute.
+takes half a minute. So it forks nothing itself, and leaves what it has made to the garbage collector of none of its forks.
 """
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 from warpsight.explorer.answer import answer
@@ -21,7 +22,8 @@ def _told(kind: str, data: Any) -> None:
 def _warm() -> None:
     for name in catalog_names():
         gpu_of(name)
-    answer(examples()[0].question, _told)
+    answer(examples()[0].question, _told, forks=False)
+    gc.freeze()
 
 
 _warm()

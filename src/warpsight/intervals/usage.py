@@ -160,7 +160,9 @@ def hit_rates(
     request for a line that is on its way is no hit. Atomics read in the L2 alone, and stores are left out.
     """
     rows = np.array([pc for pc in pcs if instructions[pc].has_sectors and instructions[pc].access != STORE], dtype=np.int64)
-    sectors = misses.sectors[rows] / np.maximum(requests(instructions, misses)[rows], 1)
+    atomic = np.array([instructions[pc].access == ATOMIC for pc in rows], dtype=np.bool_)
+    asked = misses.l1_reads[rows] + misses.l1_writes[rows] + np.where(atomic, misses.l2_reads[rows], 0)  # as `requests`
+    sectors = misses.sectors[rows] / np.maximum(asked, 1)
 
     def rate(hits: Counts, reads: Counts) -> float | None:
         whole = float((sectors * reads[rows]).sum())

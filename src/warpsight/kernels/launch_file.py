@@ -17,10 +17,10 @@ from typing import Any, NoReturn
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError, suggestion
 from warpsight.base.yaml_nodes import Composed, compose
-from warpsight.kernels.arguments import scalar_number
-from warpsight.kernels.launch import KernelSource, Launch
+from warpsight.kernels.arguments import scalar_number, type_name
+from warpsight.kernels.launch import ArrayArgument, KernelSource, Launch
 from warpsight.kernels.launch_check import make_launch
-from warpsight.kernels.launch_template import parameter_names
+from warpsight.kernels.launch_template import can_be_elements, declared_parameters, parameter_names
 from warpsight.kernels.sources import find_kernel, load_source, source_texts
 from warpsight.kernels.toolkit import Architecture
 from warpsight.kernels.values import check_kinds, has_names, parse_integer, shown, whole_number
@@ -73,7 +73,8 @@ class LaunchSpec:
 
     `registers` per thread replaces the assembler's count; None leaves it. `maxrregcount` and `opt_level` are what the assembler is
     told, `std` the C++ standard. `cluster` is the shape of a thread block cluster, in blocks. `path` is the file that it was read
-    from, `name` what to call a source that is text.
+    from, `places` where each of its keys stands there, as far as nothing else was given for it; `name` what to call a source that
+    is text.
     """
 
     source: Any
@@ -93,6 +94,7 @@ class LaunchSpec:
     std: str | None = None
     constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
     path: str = ""
+    places: Mapping[str, str] = field(default_factory=dict, hash=False)
     name: str = ""
 
 
@@ -107,11 +109,39 @@ def prepare(spec: LaunchSpec, native: Architecture | None = None) -> tuple[Kerne
     `native` is whose machine code will be executed, None for PTX.
     """
     source = load_kernels(spec, native)
-    launch = make_launch(
-        source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed, cluster=spec.cluster,
-        names=_sizes(spec, source),
-    )
+    try:
+        launch = make_launch(
+            source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed, cluster=spec.cluster,
+            names=_sizes(spec, source),
+        )
+        _check_elements(spec, source, launch)
+    except (UsageError, FormatError) as error:
+        key = "args" if error.place.startswith("argument") else error.place
+        if key not in spec.places:
+            raise
+        where = spec.places[key].removesuffix(f": {error.place}")
+        raise type(error)(error.what, place=f"{where}: {error.place}", remedy=error.remedy) from error
     return source, launch
+
+
+def _check_elements(spec: LaunchSpec, source: KernelSource, launch: Launch) -> None:
+    """Raise UsageError for an array given as text whose elements are not those that the text of the kernel declares."""
+    arrays = {
+        number: value.array.dtype for number, (text, value) in enumerate(zip(spec.args, launch.arguments, strict=True))
+        if isinstance(text, str) and isinstance(value, ArrayArgument)
+    }  # fmt: skip
+    if not arrays or not isinstance(spec.source, str):
+        return
+    written = Path(spec.source).read_text("utf-8", errors="replace") if isfile(spec.source) else spec.source
+    declared = declared_parameters(written, launch.kernel)
+    if len(declared) != len(spec.args):
+        return
+    for number, dtype in arrays.items():
+        type, name = declared[number]
+        if not can_be_elements(dtype, type, written):
+            what = f"its elements are {type_name(dtype)}, and the kernel declares {type} {name}".rstrip()
+            remedy = "give elements of the declared type; bytes (u8) are taken as they are"
+            raise UsageError(what, place=f"argument {number + 1} ({spec.args[number].strip()})", remedy=remedy)
 
 
 def _sizes(spec: LaunchSpec, source: KernelSource) -> dict[str, int]:
@@ -203,7 +233,7 @@ def spec_from_keys(values: Mapping[str, Any], lines: Mapping[str, int], path: st
     checked = {key: _checked(key, value, places[key]) for key, value in values.items() if value is not None}
     checked["include_dirs"] = tuple(_relative(str(each), folder) for each in checked.get("include_dirs", ()))
     checked["args"] = tuple(relative_argument(value, folder) for value in checked.get("args", ()))
-    return LaunchSpec(**{**checked, "source": _relative(checked["source"], folder), "path": path})
+    return LaunchSpec(**{**checked, "source": _relative(checked["source"], folder), "path": path, "places": places})
 
 
 def relative_argument(value: Any, folder: Path) -> Any:
@@ -238,7 +268,8 @@ def _read_python(path: str) -> LaunchSpec:
     finally:
         sys.path[:] = before
     if isinstance(result, LaunchSpec):
-        return replace(result, source=_relative(result.source, Path(path).parent), path=path)
+        places = {key: f"{path}: {key}" for key in KEYS}
+        return replace(result, source=_relative(result.source, Path(path).parent), path=path, places=places)
     if has_function:
         if not isinstance(result, Mapping):
             _refuse(f"launch() returned a {type(result).__name__}", path, "return a dict of the keys of a launch, or a LaunchSpec")

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from warpsight.isa.ptx.program import Address, Function, SpecialRegister, Symbol, Variable
 from warpsight.kernels.arguments import TYPES, is_struct, takes_array
 from warpsight.kernels.launch import Dim3, KernelSource
@@ -151,6 +153,25 @@ def parameter_names(source: KernelSource, kernel: str, texts: Sequence[str]) -> 
     parameters = source.module.kernels[kernel].parameters
     declared = [name for _, name in _declared("\n".join(map(_without_comments, texts)), display_name(kernel))]
     return declared if len(declared) == len(parameters) else [each.name for each in parameters]
+
+
+def declared_parameters(text: str, kernel: str) -> list[tuple[str, str]]:
+    """Type and name of each parameter of `kernel` (its mangled name) by a CUDA text; none where that has no declaration of it."""
+    return _declared(_without_comments(text), display_name(kernel)) if "__global__" in text else []
+
+
+def can_be_elements(dtype: np.dtype[Any], type: str, code: str) -> bool:
+    """Whether an array of `dtype` is what a parameter of the C++ `type` points to; also where that is not known.
+
+    Bytes can be anything, and anything can be read as bytes; types of 16 bits are also given by their bits.
+    """
+    known = _element(_resolved(_bare(type.removesuffix("*")), code)) if type.endswith("*") else None
+    declared = TYPES[known[0]] if known else dtype
+    if known is None or 1 in (dtype.itemsize, declared.itemsize):
+        return True
+    if dtype.itemsize not in (declared.itemsize, declared.itemsize * known[1]):
+        return False
+    return dtype.itemsize == 2 or (dtype.kind in "fc") == (declared.kind == "f")
 
 
 def _operands(function: Function) -> Iterator[Any]:

@@ -18,6 +18,8 @@ from warpsight.base.diskcache import content_key
 from warpsight.base.errors import FormatError, NotKept, UsageError, WarpsightError
 from warpsight.base.progress import Watch, stage, step
 from warpsight.caches.exact.between import L2Lines
+from warpsight.caches.exact.geometry import most_dirty
+from warpsight.caches.exact.program import latencies_read
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
 from warpsight.caches.exact.waves import WaveMisses, wave_misses
 from warpsight.caches.miss_profile import MissProfile
@@ -33,7 +35,7 @@ from warpsight.pipeline.provenance import merged_provenance, profile_provenance,
 from warpsight.pipeline.request import CACHES, COLD, DEFAULT_METHOD, WARM, Method
 from warpsight.pipeline.rows import Columns, Rows, failed_rows, model_rows, number_columns
 from warpsight.result.prediction import Prediction
-from warpsight.traces.schema import KernelTrace, WaveSample
+from warpsight.traces.schema import ATOMIC, KernelTrace, WaveSample
 from warpsight.traces.waves import part_of
 
 reuse: Any = lazy.load("warpsight.caches.reuse.miss_source", suppress_warning=True)  # for `caches="reuse-distance"` alone
@@ -176,11 +178,34 @@ class Stages:
             progress = stage(self._watch, "simulating the caches")
             one_launch = misses_key(own, resident.blocks_per_sm, replace(method, caches_before=COLD))
             with step(f"caches of {gpu.name}, {method.caches}, {method.interleaving}, L2 {resolved(method.caches_before, gpu)}"):
-                kept, self._left[one_launch] = miss_profile(
-                    _opened(self._source), gpu, resident, method, progress, before, self._carried, self._left.get(one_launch)
-                )
+                trace = _opened(self._source)
+                known, same = trace.kept.setdefault(MISSES, {}), ""
+                if method.caches == "exact" and self._carried is None:
+                    same = _simulation_key(trace, own, resident.blocks_per_sm, method, content)
+                kept = known.get(same)
+                if kept is None:
+                    kept, self._left[one_launch] = miss_profile(
+                        trace, gpu, resident, method, progress, before, self._carried, self._left.get(one_launch)
+                    )
+                if same and len(known) < _MOST_KNOWN:
+                    known[same] = kept
             self._store.put(MISSES, key, kept)
         return kept
+
+
+_MOST_KNOWN = 64  # cache misses that are kept with a trace
+
+
+def _simulation_key(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: Method, before: str) -> str:
+    """The key of the cache misses by what the simulation reads of `gpu` for this kernel: latencies of the instructions that it has,
+    the interval of atomics if there are any, and how many lines of a set may be dirty.
+    """
+    read, view = latencies_read(trace), cache_view(gpu, method.order)
+    unread = {f"latency.{each}" for each in gpu.latency_cycles if each not in read} | {"l2.dirty_share"}
+    if not any(instruction.access == ATOMIC for instruction in trace.instructions):
+        unread.add("l2.atomic_interval")
+    seen = {name: text for name, text in view.items() if name not in unread} | {"dirty lines": str(most_dirty(gpu.l2))}
+    return content_key(view_hash(seen), str(blocks_per_sm), method.interleaving, resolved(method.caches_before, gpu), before)
 
 
 def trace_occupancy(trace: KernelTrace, gpu: GpuSpec) -> Occupancy:
@@ -306,11 +331,19 @@ class Evaluation:
             return [failed_rows(str(self.refused), designs.count, model, numbers) for model in self.models]
         return [model_rows(self.profile, self.gpu, designs.columns, designs.count, model, numbers) for model in self.models]
 
+    def cycles(self) -> float:
+        """The cycles of the one design by the first model. Raises as `predictions`."""
+        gpu, profile = self._profiled()
+        return get_model(self.models[0]).predict(profile, gpu).cycles
+
+    def _profiled(self) -> tuple[GpuSpec, IntervalProfile]:
+        if self.gpu is None or self.profile is None:
+            raise self.refused or UsageError("there is no profile")
+        return self.gpu, self.profile
+
     def predictions(self) -> list[Prediction]:
         """For each model the prediction of the one design, with its provenance. Raises the refusal, and what the models raise."""
-        gpu, profile = self.gpu, self.profile
-        if gpu is None or profile is None:
-            raise self.refused or UsageError("there is no profile")
+        gpu, profile = self._profiled()
         if isinstance(self.origin, str):
             provenance = profile_provenance(profile, gpu, self.origin)
         else:

@@ -234,7 +234,7 @@ def _written(request: KernelRequest) -> LaunchSpec | PythonLaunch:
             stated = {name: value for name in _OVER_A_FILE if (value := getattr(spec, name)) not in (None, (), 0)}
             return _python_launch(spec.source, {**spec.constants, **constants}, {**stated, **settings, "path": path})
         _refuse_constants({**spec.constants, **constants})
-        return replace(spec, **settings)
+        return replace(spec, places={key: place for key, place in spec.places.items() if key not in settings}, **settings)
     if isinstance(path, (str, tuple)):
         _refuse_constants(constants)
         return _complete(path, settings)

@@ -88,6 +88,9 @@ class EventReader:
 
     def read(self, chunk: TraceChunk) -> ChunkEvents:
         """The events of `chunk`, a consistent part of the trace."""
+        return self._trace.once("events", chunk, lambda: self._read(chunk))
+
+    def _read(self, chunk: TraceChunk) -> ChunkEvents:
         paths, number = np.unique(chunk.path, return_inverse=True)
         parts = [self._path(path) for path in paths.tolist()]
         sizes = np.array([part.shape[1] for part in parts], dtype=np.int64)

@@ -346,8 +346,16 @@ def _streams(chunk: TraceChunk) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
     return np.ascontiguousarray(chunk.sector_offset), np.ascontiguousarray(chunk.sectors), loops_of(chunk)
 
 
+_MOST_UNPACKED = 16 << 20  # bytes of chunks that are kept as they were recorded, too
+
+
 class Packed(InMemory):
-    """Chunks of which some are packed, held in memory in warp order."""
+    """Chunks of which some are packed, held in memory in warp order; few are also held as they were recorded."""
+
+    def __init__(self, chunks: list[TraceChunk]) -> None:
+        super().__init__(chunks)
+        self._unpacked: list[TraceChunk] = []
+        self.held = sum(int(events.sum() + 4 * sectors.sum()) for events, sectors in map(lengths, chunks)) <= _MOST_UNPACKED
 
     @property
     def nbytes(self) -> int:
@@ -356,7 +364,11 @@ class Packed(InMemory):
         return sum(getattr(chunk, name).nbytes for chunk in super().__iter__() for name in columns)
 
     def __iter__(self) -> Iterator[TraceChunk]:
-        return map(unpacked, super().__iter__())
+        if not self.held:
+            return map(unpacked, super().__iter__())
+        if not self._unpacked:
+            self._unpacked = [unpacked(chunk) for chunk in super().__iter__()]
+        return iter(self._unpacked)
 
     def packed(self) -> Iterator[TraceChunk]:
         """As `ChunkSource.packed`."""

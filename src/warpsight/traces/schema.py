@@ -19,9 +19,9 @@ Basic blocks are runs of consecutive pcs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -310,7 +310,11 @@ class TraceHeader(LaunchShape):
 
 
 class ChunkSource(ABC):
-    """Where a trace's chunks come from: memory, or a folder that is read piece by piece."""
+    """Where a trace's chunks come from: memory, or a folder that is read piece by piece. `held`: each iteration gives the same
+    objects, so that what is made of a chunk can be kept.
+    """
+
+    held: bool = False
 
     @abstractmethod
     def __iter__(self) -> Iterator[TraceChunk]: ...
@@ -323,11 +327,17 @@ class ChunkSource(ABC):
 class InMemory(ChunkSource):
     """Chunks held in memory, in warp order."""
 
+    held = True
+
     def __init__(self, chunks: list[TraceChunk]) -> None:
         self._chunks = chunks
 
     def __iter__(self) -> Iterator[TraceChunk]:
         return iter(self._chunks)
+
+
+Made = TypeVar("Made")
+_MOST_KEPT = 2 << 20  # bytes of events of which something is kept with a trace: some hundred bytes each
 
 
 @dataclass(frozen=True)
@@ -336,7 +346,8 @@ class KernelTrace:
 
     `block_start` int32 [basic blocks + 1]: basic block b holds pcs `block_start[b]` .. `block_start[b + 1]`.
     Iterate `chunks` as often as needed; a stored trace is read from disk each time. `waves`: what was executed for a trace of
-    sampled waves, which has the measured blocks alone.
+    sampled waves, which has the measured blocks alone. `kept` has what was made of this trace and is needed again; a trace that
+    is made of it by `replace` begins without.
     """
 
     header: TraceHeader
@@ -348,6 +359,19 @@ class KernelTrace:
     notes: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict, repr=False)
     waves: WaveSample | None = field(default=None, repr=False)
+    kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, name: str, chunk: TraceChunk, make: Callable[[], Made]) -> Made:
+        """What `make` makes of a chunk, some numbers for each event: once, if the trace holds its chunks and they are small."""
+        if not self.chunks.held or not any(chunk is each for each in self.chunks):
+            return make()
+        if (name, id(chunk)) not in self.kept:
+            made, left = make(), self.kept.get("room", _MOST_KEPT) - len(chunk.events)
+            if left < 0:
+                return made
+            self.kept[name, id(chunk)], self.kept["room"] = made, left
+        found: Made = self.kept[name, id(chunk)]
+        return found
 
     def is_remote(self, instruction: StaticInstruction) -> bool:
         """Whether what it accesses in shared memory is that of another block of the cluster.

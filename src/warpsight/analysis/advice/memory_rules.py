@@ -49,10 +49,15 @@ class _Coalesced(ChunkSource):
         self._bytes = np.array([instruction.access_bytes for instruction in trace.instructions], dtype=np.int64)
         self._store = np.array([instruction.access == STORE for instruction in trace.instructions], dtype=np.int64)
         self._reader = EventReader(trace)
+        self._chosen = np.zeros(len(trace.instructions), dtype=np.bool_)
+        self._chosen[self._pcs] = True
+        self._known: dict[int, _Moved] = {}  # of chunks that the trace holds, by their first warp
         leaders, last = np.zeros(0, dtype=np.int64), 0
         for chunk in trace.chunks:
-            events = self._reader.read(chunk)
-            leaders = np.union1d(leaders, self._moved(chunk, events).leader)
+            moved = self._moved(chunk, self._reader.read(chunk))
+            if trace.chunks.held:
+                self._known[chunk.first_warp] = moved
+            leaders = np.union1d(leaders, moved.leader)
             last = max(last, int(chunk.sectors.max(initial=0)))
         self._leaders = leaders
         # a full warp's bytes, so that neighbours before are neighbours after
@@ -65,11 +70,10 @@ class _Coalesced(ChunkSource):
         return map(self._rewritten, self._trace.chunks)
 
     def _moved(self, chunk: TraceChunk, events: ChunkEvents) -> _Moved:
-        chosen = np.flatnonzero(np.isin(events.pc, self._pcs) & (events.sectors > 0))
+        chosen = np.flatnonzero(self._chosen[events.pc] & (events.sectors > 0))
         count, first, pc = events.sectors[chosen], events.first[chosen], events.pc[chosen]
         least = np.maximum(-(-events.lanes[chosen] * self._bytes[pc] // SECTOR_BYTES), 1)
-        own = np.repeat(np.arange(len(chosen)), count)
-        place = np.arange(len(own)) - np.repeat(np.cumsum(count) - count, count)
+        own, place = _numbered(count)
         sectors = chunk.sectors[np.repeat(first, count) + place].astype(np.int64)
         lines = _distinct(own, sectors // self._per_line, len(chosen))
         m = np.minimum(count, least)
@@ -81,20 +85,28 @@ class _Coalesced(ChunkSource):
 
     def _rewritten(self, chunk: TraceChunk) -> TraceChunk:
         events = self._reader.read(chunk)
-        moved = self._moved(chunk, events)
+        moved = self._known.get(chunk.first_warp) or self._moved(chunk, events)
         count = events.sectors.copy()
         count[moved.event] = moved.count
-        base = np.full(len(count), -1, dtype=np.int64)
-        base[moved.event] = self._base + np.searchsorted(self._leaders, moved.leader) * self._stride
-        own = np.repeat(np.arange(len(count)), count)
-        place = np.arange(len(own)) - np.repeat(np.cumsum(count) - count, count)
-        old = chunk.sectors[events.first[own] + place].astype(np.int64) if len(own) else own
-        sectors = np.where(base[own] >= 0, base[own] + place, old)
+        kept = np.zeros(len(chunk.sectors), dtype=np.bool_)
+        kept[int(chunk.sector_offset[0]) : int(chunk.sector_offset[-1])] = True
+        own, place = _numbered(events.sectors[moved.event] - moved.count)
+        kept[(events.first[moved.event] + moved.count)[own] + place] = False  # what moves has fewer sectors then
+        sectors = chunk.sectors[kept]
+        own, place = _numbered(moved.count)
+        base = self._base + np.searchsorted(self._leaders, moved.leader) * self._stride
+        sectors[(np.cumsum(count) - count)[moved.event][own] + place] = base[own] + place
         bytes_ = np.array(chunk.events, copy=True)
         bytes_[events.byte[moved.event]] = moved.count
         per_warp = np.bincount(events.warp, count, len(chunk.path)).astype(np.int64)
         offset = np.concatenate([[0], np.cumsum(per_warp)])
-        return replace(chunk, events=bytes_, sector_offset=offset, sectors=sectors.astype(np.uint32))
+        return replace(chunk, events=bytes_, sector_offset=offset, sectors=sectors)
+
+
+def _numbered(counts: Longs) -> tuple[Longs, Longs]:
+    """For each k in turn `counts[k]` times k; and beside it 0, 1, ..."""
+    own = np.repeat(np.arange(len(counts)), counts)
+    return own, np.arange(len(own)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _distinct(own: Longs, values: Longs, count: int) -> Longs:

@@ -139,10 +139,12 @@ def _arrays(trace: KernelTrace, pcs: Sequence[int]) -> tuple[int, dict[tuple[int
     accesses, per_block = AccessReader(trace).read(chunk), trace.header.warps_per_block
     last = int(accesses.warp[np.searchsorted(np.cumsum(accesses.sectors), _LOOKED_AT) - 1]) if len(accesses.warp) else 0
     blocks = max(1, last // per_block)
-    chosen = np.isin(accesses.pc, np.array(pcs, dtype=np.int64))
-    first = accesses.reordered(np.flatnonzero((accesses.warp < blocks * per_block) & chosen))
-    own, sector = first.own, first.touched.astype(np.int64)
-    touched = {pc: distinct(first.warp[own[here]] << 32 | sector[here]) for pc in pcs if (here := first.pc[own] == pc).any()}
+    looked_at = int(np.searchsorted(accesses.warp, blocks * per_block))  # they are in the order of warps
+    known: dict[int, Longs] = trace.kept.setdefault("touched by blocks", {})  # several rules ask for the same loads
+    for pc in known.keys() ^ {*known, *pcs}:
+        here = accesses.reordered(np.flatnonzero(accesses.pc[:looked_at] == pc))
+        known[pc] = distinct(np.repeat(here.warp, here.sectors) << 32 | here.touched.astype(np.int64))
+    touched = {pc: known[pc] for pc in pcs if len(known[pc])}
     groups, last = list[list[int]](), -1
     ranges = sorted((int((each & _SECTOR).min()), int((each & _SECTOR).max()), pc) for pc, each in touched.items())
     for low, high, pc in ranges:

@@ -68,13 +68,16 @@ class AccessReader:
     """Reads the accesses of a trace's chunks."""
 
     def __init__(self, trace: KernelTrace) -> None:
-        self._reader = EventReader(trace)
+        self._trace, self._reader = trace, EventReader(trace)
         self._counted = np.array([each.sector_bytes for each in trace.instructions], dtype=np.int64)
         self._degree = np.array([each.has_degree for each in trace.instructions], dtype=np.bool_)
         self._sharing = np.array([each.has_sharing for each in trace.instructions], dtype=np.bool_)
 
     def read(self, chunk: TraceChunk) -> Accesses:
         """The accesses of `chunk`."""
+        return self._trace.once("accesses", chunk, lambda: self._read(chunk))
+
+    def _read(self, chunk: TraceChunk) -> Accesses:
         events, raw = self._reader.read(chunk), np.asarray(chunk.events, dtype=np.int64)
         behind = events.byte + self._counted[events.pc]
         degree, sharing = self._degree[events.pc], self._sharing[events.pc]

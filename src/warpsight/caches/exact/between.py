@@ -31,6 +31,7 @@ Longs = npt.NDArray[np.int64]
 _READ, _WRITTEN, _COVERED = 1, 2, 4  # through an L1; in part or not; readable afterwards, also if nobody reads it
 _MARKS = {LOAD: _READ, STORE: _WRITTEN, ATOMIC: _WRITTEN | _COVERED}
 _MOST_SECTORS = 1 << 26  # between the lowest and the highest address, 2 GiB apart
+_MOST_KEPT = 1 << 22  # sectors of a footprint that is kept with its trace
 _NOBODY = 0xFFFFFFFF  # the tag of a line that no access finds, less its place in the set
 _TIMES = 2  # a copy of more than the L2 leaves its end there; of so many times the L2, each set has seen enough
 
@@ -51,13 +52,14 @@ def l2_key(lines: L2Lines) -> str:
 def put_l2(memory: Memory, ways: int, lines: L2Lines | None) -> None:
     """Let the L2 of a simulation's `memory` hold `lines`; with None nothing."""
     rows = len(memory["l2_lines"]) // ways
-    if lines is not None:
-        memory["l2_lines"][:] = lines
     held = memory["l2_lines"]
-    memory["l2_tags"][len(held) :] = NO_LINE
-    memory["l2_tags"][: len(held)] = np.where((held["valid"] != 0) | (held["dirty"] != 0), held["tag"], NO_LINE)
-    memory["l2_order"][:] = np.tile(packed(ways), rows)
-    memory["l2_dirty"][:] = np.count_nonzero(held["dirty"].reshape(rows, ways), axis=1)
+    memory["l2_tags"][:] = NO_LINE
+    if lines is not None:
+        there = np.flatnonzero((lines["valid"] != 0) | (lines["dirty"] != 0))
+        held[there] = lines[there]
+        memory["l2_tags"][there] = lines["tag"][there]
+    memory["l2_order"].reshape(rows, -1)[:] = packed(ways)
+    memory["l2_dirty"][:] = np.bincount(np.flatnonzero(held["dirty"]) // ways, minlength=rows)
 
 
 def lines_of(memory: Memory, ways: int) -> L2Lines:
@@ -130,6 +132,17 @@ def _footprint(trace: KernelTrace, aligned: int) -> tuple[int, npt.NDArray[np.ui
 
     None where they lie too far apart, or the trace contradicts itself.
     """
+    key = "footprint", aligned
+    if key not in trace.kept:
+        found = _marked(trace, aligned)
+        if found is not None and len(found[1]) > _MOST_KEPT:
+            return found
+        trace.kept[key] = found
+    kept: tuple[int, npt.NDArray[np.uint8]] | None = trace.kept[key]
+    return kept
+
+
+def _marked(trace: KernelTrace, aligned: int) -> tuple[int, npt.NDArray[np.uint8]] | None:
     memory, table = _memory_instructions(trace), trace.paths
     paths = np.asarray(table.offset, np.int64), table.block, table.lanes, table.repeat
     low, flags = 0, np.zeros(0, np.uint8)

@@ -44,6 +44,7 @@ def _stop_kind(instruction: StaticInstruction) -> int | None:
     return state.BARRIER if instruction.is_block_barrier else None
 
 
+_MOST_KEPT = 1 << 18  # entries of paths
 _COPIES = -1  # stands for a register that asynchronous copies write
 
 
@@ -101,7 +102,24 @@ def _walk(
 
 
 def program_of(trace: KernelTrace, gpu: GpuSpec, timed: bool) -> Program:
-    """The stops of all blocks. Without `timed` only memory accesses are stops and nothing costs time."""
+    """The stops of all blocks. Without `timed` only memory accesses are stops and nothing costs time. The last one is kept with the
+    trace, unless its paths are long.
+    """
+    latencies = [gpu.latency_cycles.get(each) for each in sorted(latencies_read(trace))]
+    kept: tuple[list[int | None], Program] | None = trace.kept.get(("program", timed))
+    if kept is None or kept[0] != latencies:
+        kept = latencies, _program(trace, gpu, timed)
+        if len(kept[1].path) <= _MOST_KEPT:
+            trace.kept["program", timed] = kept
+    return kept[1]
+
+
+def latencies_read(trace: KernelTrace) -> set[str]:
+    """The op classes whose latencies the simulation reads."""
+    return {i.op_class for i in trace.instructions} | {"shared" for i in trace.instructions if i.space == "shared" and i.access}
+
+
+def _program(trace: KernelTrace, gpu: GpuSpec, timed: bool) -> Program:
     code = trace.instructions
     loads = [instruction for instruction in code if _returns_later(instruction)]
     load_number = {instruction.pc: number for number, instruction in enumerate(loads)}
