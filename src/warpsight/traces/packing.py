@@ -355,7 +355,7 @@ class Packed(InMemory):
     def __init__(self, chunks: list[TraceChunk]) -> None:
         super().__init__(chunks)
         self._unpacked: list[TraceChunk] = []
-        self.held = sum(int(events.sum() + 4 * sectors.sum()) for events, sectors in map(lengths, chunks)) <= _MOST_UNPACKED
+        self.held = sum(int(events.sum()) + 4 * int(sectors.sum()) for events, sectors in map(lengths, chunks)) <= _MOST_UNPACKED
 
     @property
     def nbytes(self) -> int:
