@@ -68,7 +68,7 @@ class ScriptDevice(Device):
     def _kernel(self, ptx: str, entry: str) -> Kernel:
         source = load_source(ptx, name=f"{entry} (Triton)", native=self._architecture)
         architecture = None if self._architecture is None else variant_of(source, self._architecture)
-        image = architecture and kernel_image(cubin_of(source, architecture), "", source.path)
+        image = None if architecture is None else kernel_image(cubin_of(source, architecture), "", source.path)
         base = self.memory.load(source, image)
         return Kernel(source, source.module.kernels[entry], base, architecture, self._observer.check)
 
