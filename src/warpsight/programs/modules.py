@@ -155,6 +155,22 @@ class Kernel:
         return required if required is not None and _OF_TILES in self.source.module.variables else stated
 
 
+def placed(source: KernelSource, architecture: Architecture | None, base: int, limit: int, program: str) -> ModuleData:
+    """The variables of a module from address `base` on, those of machine code where the code of all its kernels has them. Raises
+    UnsupportedError, which names the `program`, where they go past `limit`.
+    """
+    image = None if architecture is None else kernel_image(cubin_of(source, architecture), "", source.path)
+    data = ModuleData(source.module, base, source.path, image)
+    if data.end > limit:
+        raise UnsupportedError(f"its modules' variables take more than {limit - ARENA_BASE >> 20} MiB", place=program)
+    return data
+
+
+def variable_names(data: ModuleData) -> dict[int, str]:
+    """What messages call the variables, by address."""
+    return {address: f'variable "{display_name(name)}"' for name, address, *_ in data.rows}
+
+
 @dataclass(frozen=True)
 class LoadedModule:
     """A module whose variables have their addresses."""
@@ -186,14 +202,9 @@ class Modules:
         if image not in self._known:
             self._known[image] = self._parse(image)
         source = self._known[image]
-        architecture, kernels = self.architecture, None
-        if architecture is not None:
-            architecture = variant_of(source, architecture)
-            kernels = kernel_image(cubin_of(source, architecture), "", source.path)
-        data = ModuleData(source.module, self._end, source.path, kernels)
-        if data.end > HEAP_START:
-            raise UnsupportedError(f"its modules' variables take more than {MODULE_ZONE >> 21} MiB", place=self.program)
-        self.names |= {address: f'variable "{display_name(name)}"' for name, address, *_ in data.rows}
+        architecture = self.architecture and variant_of(source, self.architecture)
+        data = placed(source, architecture, self._end, HEAP_START, self.program)
+        self.names |= variable_names(data)
         self.modules.append(LoadedModule(source, data, self._end, architecture))
         self._end = data.end
         return len(self.modules) - 1

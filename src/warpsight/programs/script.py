@@ -23,23 +23,20 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.base.errors import LimitError, UnsupportedError, UsageError, WarpsightError
+from warpsight.base.errors import LimitError, UsageError, WarpsightError
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, align_up
 from warpsight.emulator.run.memory import Arena, ModuleData, ResidentMemory
 from warpsight.emulator.run.watch import NO_RESERVE
 from warpsight.gpu.occupancy import WARP_SIZE, occupancy
 from warpsight.gpu.spec import GpuSpec
-from warpsight.kernels.assembler import cubin_of
-from warpsight.kernels.cubin import KernelImage, kernel_image
 from warpsight.kernels.launch import ArrayArgument, KernelSource, Launch, RunOptions, ScalarArgument
 from warpsight.kernels.machine_code import variant_of
-from warpsight.kernels.mangling import display_name
 from warpsight.kernels.sources import load_source
 from warpsight.kernels.toolkit import Architecture, parse_architecture
 from warpsight.kernels.triton_driver import Device, TritonLaunch, driving
 from warpsight.programs.host import EndedProgram
-from warpsight.programs.modules import MODULE_ZONE, Kernel
+from warpsight.programs.modules import MODULE_ZONE, Kernel, placed, variable_names
 from warpsight.programs.session import MEMORY_BYTES, Observer, Span, execute_observed
 from warpsight.programs.torch_device import as_cuda_device
 from warpsight.programs.wire import Spent
@@ -68,8 +65,7 @@ class ScriptDevice(Device):
     def _kernel(self, ptx: str, entry: str) -> Kernel:
         source = load_source(ptx, name=f"{entry} (Triton)", native=self._architecture)
         architecture = None if self._architecture is None else variant_of(source, self._architecture)
-        image = None if architecture is None else kernel_image(cubin_of(source, architecture), "", source.path)
-        base = self.memory.load(source, image)
+        base = self.memory.load(source, architecture)
         return Kernel(source, source.module.kernels[entry], base, architecture, self._observer.check)
 
     def registers(self, ptx: str, entry: str) -> int:
@@ -151,12 +147,10 @@ class ScriptMemory(Arena):
         self._modules: list[ModuleData] = []
         self._kept: dict[int, bytes] = {}  # what variables held when the latest launch had ended, by address
 
-    def load(self, source: KernelSource, image: KernelImage | None) -> int:
-        """Place a module's variables, those of machine code where its `image` has them; their first address."""
+    def load(self, source: KernelSource, architecture: Architecture | None) -> int:
+        """Place a module's variables; their first address."""
         base = self._modules[-1].end if self._modules else ARENA_BASE
-        data = ModuleData(source.module, base, source.path, image)
-        if data.end > ARENA_BASE + MODULE_ZONE:
-            raise UnsupportedError(f"variables of its modules take more than {MODULE_ZONE >> 20} MiB", place=source.path)
+        data = placed(source, architecture, base, ARENA_BASE + MODULE_ZONE, source.path)
         self._modules.append(data)
         self._kept |= {address: first for _, address, _, _, first in data.rows}
         return base
@@ -223,10 +217,10 @@ class ScriptMemory(Arena):
         """Live allocations as `ResidentMemory` takes them, and their names."""
         rows = sorted((self._known[place], self._known[place] + place[1], 1) for place in self._live if place[1])
         names = {start: f"memory of a tensor ({end - start:,} bytes)" for start, end, _ in rows}
-        variables = [each for each in self._variables() if each[2]]  # at lower addresses
-        names |= {address: f'variable "{display_name(name)}"' for name, address, *_ in variables}
-        before = [(address, address + size, int(writable)) for _, address, size, writable, _ in variables]
-        return np.array(sorted(before) + rows, np.int64).reshape(-1, 3), names
+        for data in self._modules:
+            names |= variable_names(data)
+        variables = [(address, address + size, int(writable)) for _, address, size, writable, _ in self._variables() if size]
+        return np.array(sorted(variables) + rows, np.int64).reshape(-1, 3), names  # variables lie before tensors
 
     def _variables(self) -> Iterator[tuple[str, int, int, bool, bytes]]:
         """The rows of all modules (`ModuleData`)."""

@@ -217,10 +217,10 @@ def _go_on(state: State, sm: Sm, warp: Warp, instruction: Instruction, now: int)
     """The warp has issued the instruction and has come to the one after it. Arrivals at barriers are taken in turn."""
     if instruction.kind == codes.BARRIER:
         sm.barrier_free = max(sm.barrier_free, now) + state.machine.barrier_cycles
-    if instruction.kind == codes.BARRIER and instruction.at_barrier != codes.NOT_THERE:
-        meet(state, sm, warp, instruction, now)
-    elif instruction.kind == codes.BARRIER:
-        arrive_at_barrier(state, sm, warp, now)
+        if instruction.at_barrier != codes.NOT_THERE:
+            meet(state, sm, warp, instruction, now)
+        else:
+            arrive_at_barrier(state, sm, warp, now)
     elif instruction.kind == codes.FENCE and warp.outstanding > warp.copied:
         warp.state = codes.FENCED
     else:

@@ -141,7 +141,7 @@ def _arrays(trace: KernelTrace, pcs: Sequence[int]) -> tuple[int, dict[tuple[int
     blocks = max(1, last // per_block)
     looked_at = int(np.searchsorted(accesses.warp, blocks * per_block))  # they are in the order of warps
     known: dict[int, Longs] = trace.kept.setdefault("touched by blocks", {})  # several rules ask for the same loads
-    for pc in known.keys() ^ {*known, *pcs}:
+    for pc in set(pcs) - known.keys():
         here = accesses.reordered(np.flatnonzero(accesses.pc[:looked_at] == pc))
         known[pc] = distinct(np.repeat(here.warp, here.sectors) << 32 | here.touched.astype(np.int64))
     touched = {pc: known[pc] for pc in pcs if len(known[pc])}
