@@ -38,13 +38,20 @@ def _degree(addresses: Sequence[int], access_bytes: int, banks: int) -> int:
     return max((len(distinct) for distinct in words.values()), default=0)
 
 
-def bank_passes(addresses: Sequence[int], active: Sequence[bool], access_bytes: int, banks: int = BANKS) -> int:
+def bank_passes(
+    addresses: Sequence[int], active: Sequence[bool], access_bytes: int, banks: int = BANKS, *, loads: bool = False
+) -> int:
     """Passes through the banks of one warp access: 1 without conflict, 0 if no lane is active.
 
     `addresses` (bytes) and `active` have one entry per lane, 32 of each; `access_bytes` is what each lane moves (1 to 16).
-    The largest number of distinct words in one bank, summed over the half-warps (8 bytes) or quarter-warps (16 bytes).
+    The largest number of distinct words in one bank, summed over the half-warps (8 bytes) or quarter-warps (16 bytes). Of `loads`
+    whose lanes n and n ^ 1, or n and n ^ 2, have one address wherever both are active, two of these parts go together.
     """
     parts = max(1, access_bytes // BANK_BYTES)
+    if loads and parts > 1 and any(
+        all(addresses[n] == addresses[n ^ step] for n in range(WARP_SIZE) if active[n] and active[n ^ step]) for step in (1, 2)
+    ):
+        parts //= 2
     width = WARP_SIZE // parts
     return sum(
         _degree([a for a, on in zip(addresses[k : k + width], active[k : k + width], strict=True) if on], access_bytes, banks)

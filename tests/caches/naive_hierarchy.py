@@ -5,8 +5,10 @@ Shares nothing with the code under test but the trace and the GPU description.
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from warpsight.gpu.spec import CacheSpec, GpuSpec, L2Spec
@@ -63,6 +65,7 @@ class Hierarchy:
     def __init__(self, trace: KernelTrace, gpu: GpuSpec) -> None:
         self.code, self.gpu = trace.instructions, gpu
         self.count: Counts = Counter()
+        self.atomic_time: defaultdict[int, Fraction] = defaultdict(Fraction)  # by pc, beyond a cycle for each sector
         self.l1 = [Cache(gpu.l1) for _ in range(gpu.sm_count)]
         self.l2 = Cache(gpu.l2)
 
@@ -114,17 +117,19 @@ class Hierarchy:
         for line in sorted({sector // per_line for sector in sectors}):
             self.l2_access(sm, pc, {s for s in sectors if s // per_line == line}, write, whole)
 
-    def access(self, sm: int, pc: int, sectors: list[int], lanes: int) -> None:
+    def access(self, sm: int, pc: int, sectors: list[int], lanes: int, sharing: int) -> None:
         kind = self.code[pc].access
         self.add("executions", pc)
         self.add("sectors", pc, len(sectors))
         if kind == "load" and len({s // 4 for s in sectors}) > -(-32 * self.code[pc].access_bytes // 128) + 1:
             self.add("divergent", pc)
         if kind == "atomic":
-            self.add("atomic_repeats", pc, lanes - 1)
+            self.add("atomic_repeats", pc, sharing - 1)
+            distinct = max(0, lanes - (sharing - 1)) * self.code[pc].access_bytes
+            each = math.ceil(distinct / len(sectors)) if distinct <= 32 * len(sectors) else self.code[pc].access_bytes
             for number, sector in enumerate(sectors):
-                at_once = lanes if number == 0 else 1
-                self.add("atomic_cycles", pc, max(at_once, self.gpu.l2.atomic_interval_cycles) - 1)
+                changed = Fraction(each, self.gpu.l2.atomic_width_bytes)
+                self.atomic_time[pc] += max(changed, sharing if number == 0 else 1) - 1
                 self.send(sm, pc, {sector}, False)
                 self.send(sm, pc, {sector}, True)
             return
@@ -149,8 +154,8 @@ class Hierarchy:
             entry.valid |= needed
 
 
-def warp_streams(trace: KernelTrace) -> list[list[tuple[int, list[int], int]]]:
-    """Per warp its global accesses, as (pc, sectors, active lanes; of an atomic those that share an address)."""
+def warp_streams(trace: KernelTrace) -> list[list[tuple[int, list[int], int, int]]]:
+    """Per warp its global accesses, as (pc, sectors, active lanes, those of an atomic that share an address)."""
     streams = []
     paths, starts = trace.paths, trace.block_start
     for chunk in trace.chunks:
@@ -165,8 +170,7 @@ def warp_streams(trace: KernelTrace) -> list[list[tuple[int, list[int], int]]]:
                     n = next(events) if instruction.has_sectors else 0
                     others = [next(events) for _ in range(instruction.event_bytes - instruction.has_sectors)]
                     if n:
-                        lanes = int(paths.lanes[entry])
-                        stream.append((pc, sectors[:n], others[-1] if instruction.has_sharing else lanes))
+                        stream.append((pc, sectors[:n], int(paths.lanes[entry]), others[-1] if instruction.has_sharing else 1))
                         sectors = sectors[n:]
             streams.append(stream)
     return streams
@@ -198,12 +202,13 @@ def simulate_naively(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int) -> Co
                 if warp is None:
                     continue
                 if streams[warp]:
-                    pc, sectors, lanes = streams[warp].pop(0)
-                    machine.access(sm, pc, sectors, lanes)
+                    machine.access(sm, *streams[warp].pop(0))
                     done = True
                     continue
                 row[last[sm]] = None
                 place = last[sm] // per_block
                 if all(other is None for other in row[place * per_block : (place + 1) * per_block]):
                     launch(sm, place)
+    for pc, time in machine.atomic_time.items():
+        machine.add("atomic_cycles", pc, int(time))
     return machine.count

@@ -62,7 +62,7 @@ CACHES = st.sampled_from(
     [
         ({}, {}),
         ({"index": "xor"}, {"index": "xor", "size_bytes": 4096}),
-        ({"sector_bytes": 32}, {"sector_bytes": 64, "atomic_interval_cycles": 3}),
+        ({"sector_bytes": 32}, {"sector_bytes": 64, "atomic_width_bytes": 13}),
         ({"sector_bytes": 32}, {"sector_bytes": 32, "partial_writes": "mask", "dirty_share": 0.5}),
         ({"sector_bytes": 32}, {"sector_bytes": 32, "partial_writes": "mask"}),
         ({}, {"sector_bytes": 64, "partial_writes": "mask", "ways": 4, "dirty_share": 0.5}),

@@ -150,11 +150,12 @@ def test_atomic_of_lanes_at_one_address_repeats_for_each_after_the_first() -> No
     assert profile.atomic_repeats.tolist() == [7 + 31 + 0]
 
 
-def test_atomic_takes_a_slice_the_interval_for_each_sector_and_a_cycle_for_each_lane_at_its_address() -> None:
-    one, four, lanes = [0], [0, 32, 64, 96], [0] * 32
-    for interval, cycles in ((1, 0 + 0 + 31), (2, 1 + 4 + 31), (40, 39 + 4 * 39 + 39)):
-        gpu = small_gpu(1, l2={"atomic_interval_cycles": interval})
-        profile = simulate_caches(build_trace(ATOMIC, [Warp(((0, 32, 3),), [one, four, lanes])]), gpu, 1)
+def test_atomic_takes_a_slice_the_time_of_its_bytes_for_each_sector_and_a_cycle_for_each_lane_at_its_address() -> None:
+    """32 words in four sectors change 32 bytes of each, lanes at one address and one lane alone 4; beyond a cycle for each sector."""
+    dense, lanes, one = list(range(0, 128, 4)), [0] * 32, [128]
+    for width, cycles in ((32, 0 + 31), (16, 4 * 1 + 31), (13, 4 * 19 // 13 + 31), (1, 4 * 31 + 31 + 3)):
+        gpu = small_gpu(1, l2={"atomic_width_bytes": width})
+        profile = simulate_caches(build_trace(ATOMIC, [Warp(((0, 32, 3),), [dense, lanes, one])]), gpu, 1)
         assert (profile.atomic_cycles.tolist(), profile.atomic_repeats.tolist()) == ([cycles], [31])
 
 

@@ -132,6 +132,20 @@ def test_bank_conflicts_of_a_stride_in_words(stride: int, want: int) -> None:
         ("ld.shared.v2.f32 {%f1, %f2}, [%r1]", LANES * 8, 2),
         ("st.shared.v4.f32 [%r1], {%f1, %f2, %f3, %f4}", LANES * 16, 4),
         ("ld.shared.f64 %d1, [%r1]", LANES * 16, 4),  # a half-warp at stride 4 words: 16 lanes on 8 banks, twice
+        ("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r1]", LANES * 16, 4),
+        # loads of lanes n and n ^ 1, or n and n ^ 2, at one address: two parts of the warp at a time
+        ("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r1]", LANES * 0, 2),
+        ("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r1]", LANES // 16 * 4096, 2),
+        ("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r1]", LANES // 2 * 16, 2),
+        ("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r1]", (LANES % 2 + LANES // 4 * 2) * 16, 2),
+        ("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r1]", LANES // 4 % 2 * 16 + LANES % 4 // 3 * 64, 4),  # 3 differs from 1 and 2
+        ("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r1]", np.where(LANES % 4 < 3, LANES // 4 * 16, OFF), 2),
+        ("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r1]", LANES // 2 * 128, 16),  # eight lines in one bank, twice
+        ("st.shared.v4.f32 [%r1], {%f1, %f2, %f3, %f4}", LANES * 0, 4),
+        ("ld.shared.v2.f32 {%f1, %f2}, [%r1]", LANES * 0, 1),
+        ("ld.shared.f64 %d1, [%r1]", LANES // 2 * 8, 1),
+        ("ld.shared.f64 %d1, [%r1]", LANES // 2 * 16, 2),
+        ("st.shared.f64 [%r1], %d1", LANES // 2 * 8, 2),
         ("ld.shared.u8 %r2, [%r1]", LANES, 1),  # four lanes share a word
         ("ld.shared.u16 %h1, [%r1]", LANES * 64, 16),
         ("ld.shared.f32 %f1, [%r1]", np.where(LANES < 16, 0, 128), 2),  # two words of one bank

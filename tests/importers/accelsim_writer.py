@@ -165,7 +165,7 @@ def expected_event(step: Step) -> tuple[list[int], int, int]:
     inside = {lane: address for lane, address in zip(step.lanes, step.addresses, strict=True) if is_shared(op, address)}
     if inside:
         lanes = [inside.get(lane, 0) for lane in range(32)]
-        passes = bank_passes(lanes, [lane in inside for lane in range(32)], size)
+        passes = bank_passes(lanes, [lane in inside for lane in range(32)], size, loads=op.access == "load")
     if op.space in ("global", "generic"):
         outside = [address for address in step.addresses if not is_shared(op, address) and not is_local(op, address)]
         found = sectors_of_lanes(outside, size)

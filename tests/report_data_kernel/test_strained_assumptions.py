@@ -65,7 +65,7 @@ def test_designs_that_differ_in_what_a_kernel_does_not_read_share_a_cache_simula
     trace, gpu = replace(traced("stream")), load_gpu("mdm-pascal")
     profile_trace(trace, gpu)
     # it adds numbers of 32 bits, and has no square root and no atomic
-    unread, read = ("latency.sfu=77 cycles", "l2.atomic_interval=9 cycles"), ("latency.fp32=77 cycles", "l1.size=12 KiB")
+    unread, read = ("latency.sfu=77 cycles", "l2.atomic_width=4 B"), ("latency.fp32=77 cycles", "l1.size=12 KiB")
     for change, times in ((each, int(each in read)) for each in unread + read):
         changed, simulated[0] = load_gpu(gpu, [change]), 0
         found = profile_trace(trace, changed).misses

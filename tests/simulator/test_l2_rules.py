@@ -172,12 +172,22 @@ def test_does_an_atomic_occupy_its_slice_for_each_lane_at_its_address(lanes: int
     assert cycles_of(2, trace, fast()) == [2 + MISS + lanes - 1]
 
 
-@pytest.mark.parametrize(("lanes", "cycles"), [(1, 5), (5, 5), (32, 32)])
-def test_does_a_slice_read_and_write_a_sector_while_it_serves_the_lanes_of_an_atomic(lanes: int, cycles: int) -> None:
-    """Of the interval of 5 cycles and a cycle for each lane at the address the longer time; the load behind the atomic waits."""
+@pytest.mark.parametrize(("addresses", "cycles"), [([0], 1), ([0] * 5, 5), ([0, 4, 8, 12, 16, 20, 24, 28], 4), ([0, 4, 8], 1)])
+def test_does_a_slice_change_a_sector_at_its_width_while_it_serves_lanes_at_one_address(addresses: list[int], cycles: int) -> None:
+    """Of the time for its bytes, 8 a cycle, and a cycle for each lane at one address the longer. The load behind the atomic waits,
+    but not for the half cycle that is left of 12 bytes.
+    """
     code = "atomic.global.4 r0 <- q0\nload.global.4 r1 <- q1\nint r2 <- r1"
-    trace = build_trace([code], [Warp(((0, lanes, 1),), [[0] * lanes, word(8)])])
-    assert cycles_of(2, trace, fast(l2={"atomic_interval_cycles": 5})) == [2 + MISS + cycles - 1]
+    trace = build_trace([code], [Warp(((0, len(addresses), 1),), [addresses, word(8)])])
+    assert cycles_of(2, trace, fast(l2={"atomic_width_bytes": 8})) == [2 + MISS + cycles - 1]
+
+
+def test_does_the_rest_of_a_cycle_of_an_atomic_count_for_the_next_one_of_its_slice() -> None:
+    """Two atomics of 12 bytes at 8 a cycle take three cycles together; the load behind them waits for the second."""
+    code = "atomic.global.4 r0 <- q0\natomic.global.4 r1 <- q0\nload.global.4 r2 <- q1\nint r3 <- r2"
+    trace = build_trace([code], [Warp(((0, 3, 1),), [[0, 4, 8], [0, 4, 8], word(8)])])
+    (found,), (at_once,) = (cycles_of(3, trace, fast(l2={"atomic_width_bytes": width})) for width in (8, 12))
+    assert found == at_once + 1
 
 
 def test_does_an_atomic_not_occupy_other_slices() -> None:

@@ -183,3 +183,15 @@ def transactions_of_sectors(
     # with all lanes on, whole segments are touched; with some off, there is at least a word for every lane
     filled = 32 * count == distinct * segment if lanes == 32 else 32 * count >= lanes * access_bytes
     return -1 if gaps <= 1 and distinct <= runs and filled else lanes
+
+
+@inlined
+def bytes_of_sector(distinct: int, sectors: int, lane_bytes: int) -> int:
+    """Bytes that an atomic changes in each of its `sectors`: `distinct` bytes, of lanes at different addresses, spread evenly.
+
+    Lanes are known where a basic block is entered, not those that a guard leaves, so `distinct` may be more than the sectors have. An
+    atomic with fewer lanes than its block is mostly of one, which the assembler chooses to add for all: `lane_bytes` then.
+    """
+    if distinct > SECTOR_BYTES * sectors:
+        return lane_bytes
+    return quotient(distinct + sectors - 1, sectors)

@@ -35,8 +35,8 @@ class MissProfile:
 
     - `atomic_repeats`: the sum over all executions of the lanes beyond the first at the address that most lanes share: a slice
       serves them one after the other. `shared_repeats`: the same of shared memory, where the load-store unit serves them.
-    - `atomic_cycles`: cycles for which slices execute atomics beyond one for each sector: the longer of `l2.atomic_interval` for a
-      sector and one for each lane at an address.
+    - `atomic_cycles`: cycles for which slices execute atomics beyond one for each sector: the longer of its bytes at
+      `l2.atomic_width` and one for each lane at an address.
 
     Warp instructions of shared memory: `shared_executions`, and their `shared_passes`, more than the fewest with bank conflicts.
 

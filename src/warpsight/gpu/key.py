@@ -66,9 +66,11 @@ def count(
     return Key("", COUNT, meaning, least, most, default, reason, step=step, orders=orders)
 
 
-def size(meaning: str, step: str, *, least: float = 1, default: str | None = None, reason: str = "") -> Key:
+def size(
+    meaning: str, step: str, *, least: float = 1, most: float = MOST_BYTES, default: str | None = None, reason: str = ""
+) -> Key:
     """A size in bytes."""
-    return Key("", SIZE, meaning, least, MOST_BYTES, default, reason, step=step)
+    return Key("", SIZE, meaning, least, most, default, reason, step=step)
 
 
 def cycles(

@@ -167,9 +167,9 @@ class L2Spec(CacheSpec):
     slice_index: Annotated[str, word(
         "how addresses go to slices: round-robin (modulo), or round-robin from a start that a hash of the address gives", CACHES,
         "modulo", "hash")] = "modulo"
-    atomic_interval_cycles: Annotated[int, cycles(
-        "between two sectors of atomics that a slice begins; lanes at the same address take at least one each", CACHES, most=1024,
-        reason="default: one a cycle, as any access")] = 1
+    atomic_width_bytes: Annotated[int, size(
+        "of a sector that a slice changes in a cycle for an atomic; each lane at the same address takes a cycle", CACHES, most=32,
+        reason="default: a sector a cycle, as any access")] = 32
     far_latency_cycles: Annotated[int, cycles(
         "what a hit in the other of two partitions adds to the round trip; 0: one partition", CACHES, least=0,
         reason="default: one partition")] = 0

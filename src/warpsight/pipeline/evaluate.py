@@ -198,12 +198,12 @@ _MOST_KNOWN = 64  # cache misses that are kept with a trace
 
 def _simulation_key(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: Method, before: str) -> str:
     """The key of the cache misses by what the simulation reads of `gpu` for this kernel: latencies of the instructions that it has,
-    the interval of atomics if there are any, and how many lines of a set may be dirty.
+    the width of atomics if there are any, and how many lines of a set may be dirty.
     """
     read, view = latencies_read(trace), cache_view(gpu, method.order)
     unread = {f"latency.{each}" for each in gpu.latency_cycles if each not in read} | {"l2.dirty_share"}
     if not any(instruction.access == ATOMIC for instruction in trace.instructions):
-        unread.add("l2.atomic_interval")
+        unread.add("l2.atomic_width")
     seen = {name: text for name, text in view.items() if name not in unread} | {"dirty lines": str(most_dirty(gpu.l2))}
     return content_key(view_hash(seen), str(blocks_per_sm), method.interleaving, resolved(method.caches_before, gpu), before)
 

@@ -9,12 +9,13 @@ misses in the L1.
 from __future__ import annotations
 
 from warpsight.addressing.coalescing import merge_lines
-from warpsight.addressing.integers import quotient
+from warpsight.addressing.integers import quotient, set_bits
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes, phases
 from warpsight.simulator.state import Access, Reply, Sm, State
 from warpsight.simulator.structures import Copy, end_of, remove_oldest
 from warpsight.simulator.warps import residence_of, wake, wake_at
+from warpsight.traces.schema import SECTOR_BYTES
 
 
 @inlined
@@ -90,6 +91,7 @@ def send_request(state: State, sm: Sm, now: int) -> None:
     packet.line, packet.mask, packet.sm, packet.handle = request.line, request.mask, sm.number, -1 - request.copy
     packet.kind = codes.READ if access == codes.IS_LOAD else codes.WRITE if access == codes.IS_STORE else codes.ATOMIC
     packet.whole, packet.repeats, packet.since, packet.pc = True, 0, now, copy.pc
+    packet.changed = SECTOR_BYTES * set_bits(request.mask)
     counters.l1_reads += 1 if access == codes.IS_LOAD else 0
     counters.l1_misses += 1 if access == codes.IS_LOAD else 0
     counters.l1_writes += 1 if access == codes.IS_STORE else 0

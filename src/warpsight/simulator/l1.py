@@ -58,7 +58,8 @@ def _send_one(state: State, sm: Sm, request: Request, line: int, mask: int, kind
     """Put a packet for L2 line `line` into the miss queue (there is room)."""
     packet = sm.packets[end_of(sm.miss_queue)]
     packet.line, packet.mask, packet.kind, packet.sm, packet.handle = line, mask, kind, sm.number, handle
-    packet.whole, packet.repeats, packet.since, packet.pc = request.whole, request.repeats, now, request.pc
+    packet.whole, packet.repeats, packet.changed = request.whole, request.repeats, request.changed
+    packet.since, packet.pc = now, request.pc
     if sm.miss_queue.count == 0:
         state.next_port[sm.number] = max(now, quotient(sm.port_free, codes.TICKS))
     sm.miss_queue.count += 1

@@ -8,7 +8,7 @@ that cannot be served (no MSHR, no way that is not on its way, no room before DR
 
 from __future__ import annotations
 
-from warpsight.addressing.integers import set_bits
+from warpsight.addressing.integers import quotient, set_bits
 from warpsight.addressing.mapping import is_in_other_partition, line_in_slice, set_index
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
@@ -213,6 +213,19 @@ def _serve(state: State, part: Slice, packet: Packet, now: int) -> bool:
     return True
 
 
+@inlined
+def _atomic_cycles(state: State, part: Slice, packet: Packet) -> int:
+    """Cycles in which the slice changes a sector, at its width and at least one; further lanes at one address take a cycle each.
+
+    What is left of the last cycle is for the slice's next atomic.
+    """
+    width = state.machine.atomic_width
+    work = max(packet.changed, (1 + packet.repeats) * width) + part.atomic_rest
+    cycles = quotient(work, width)
+    part.atomic_rest = work - cycles * width
+    return cycles
+
+
 @compiled
 def look_up(state: State, part: Slice, now: int) -> None:
     """The oldest packet of the slice reaches the tags."""
@@ -224,8 +237,7 @@ def look_up(state: State, part: Slice, now: int) -> None:
         part.blocked, state.next_l2[part.number] = True, codes.NEVER  # until memory or the port makes room
         return
     part.blocked = False
-    # an atomic reads and writes its sector, and is executed once more for each further lane at its most shared address
-    part.busy_until = now + (max(state.machine.atomic_cycles, 1 + packet.repeats) if packet.kind == codes.ATOMIC else 1)
+    part.busy_until = now + (_atomic_cycles(state, part, packet) if packet.kind == codes.ATOMIC else 1)
     remove_oldest(part.inbox)
     slice_has_room(state, part, now)
     following = max(part.busy_until, part.packets[part.inbox.head].time) if part.inbox.count > 0 else codes.NEVER

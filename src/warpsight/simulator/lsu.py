@@ -121,7 +121,7 @@ def _to_hand(state: State, sm: Sm, access: Access, now: int) -> None:
         load.remaining = load.remaining - 1 + sm.requests if instruction.copies else sm.requests
         load.passes += quotient(count + _SECTORS_A_PASS - 1, _SECTORS_A_PASS) if instruction.copies else 0
     sm.load = access.load
-    sm.in_hand, sm.pc, sm.whole, sm.repeats, sm.done = slot, pc, access.whole, access.repeats, 0
+    sm.in_hand, sm.pc, sm.whole, sm.repeats, sm.changed, sm.done = slot, pc, access.whole, access.repeats, access.changed, 0
     sm.copying = instruction.copies
     sm.since, sm.room_before = now, blocked_by_room(sm, now)
 
@@ -161,7 +161,7 @@ def _send(state: State, sm: Sm, now: int) -> None:
     request, done = sm.pipeline_requests[end_of(sm.pipeline)], sm.done
     request.line, request.mask = sm.lines[done], sm.lines[state.machine.most_requests + done]
     request.slot, request.pc, request.load = sm.in_hand, sm.pc, sm.load
-    request.whole, request.repeats = sm.whole, sm.repeats
+    request.whole, request.repeats, request.changed = sm.whole, sm.repeats, sm.changed
     request.time = now + state.machine.pipeline_cycles
     request.born, request.room_before = sm.since + done + state.machine.pipeline_cycles, sm.room_before
     if sm.pipeline.count == 0:

@@ -42,7 +42,7 @@ class Machine(Record):
     slice_rule: int
     l2_cycles: int
     far_cycles: int  # further, of a hit in the other partition of the L2; 0: it has one
-    atomic_cycles: int  # between two sectors of atomics that a slice begins
+    atomic_width: int  # bytes of a sector that a slice changes in a cycle for an atomic
     merged_reads: int  # of a line that a slice answers together
     channels: int
     slices_per_channel: int

@@ -190,7 +190,7 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         "flit_bytes": flit_bytes, "flit_ticks": flit,
         "store_ticks": codes.TICKS * gpu.noc.store_time_cycles, "l2_cycles": l2 - fixed,
         "far_cycles": gpu.l2.far_latency_cycles,
-        "atomic_cycles": gpu.l2.atomic_interval_cycles, "merged_reads": gpu.l2.merged_reads,
+        "atomic_width": gpu.l2.atomic_width_bytes, "merged_reads": gpu.l2.merged_reads,
     }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ that issued last, `gto` the same warp again as long as it can, then the oldest (
 
 from __future__ import annotations
 
+from warpsight.addressing.coalescing import bytes_of_sector
 from warpsight.addressing.integers import quotient, trailing_zeros
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes, phases
@@ -111,8 +112,11 @@ def _to_load_store_unit(state: State, sm: Sm, warp: Warp, instruction: Instructi
     """Complete the entry at the end of its queue of the load-store unit with what the warp has issued."""
     access.slot, access.pc, access.time = warp.slot, warp.pc, now + state.machine.address_cycles
     # Lanes are known where the basic block was entered; with fewer bytes than its sectors hold, some sector is partly written.
-    access.whole = warp.live_lanes * instruction.access_bytes >= 32 * access.sectors
+    lanes_bytes = warp.live_lanes * instruction.access_bytes
+    access.whole = lanes_bytes >= 32 * access.sectors
     access.repeats = max(0, access.repeats - 1) if instruction.access == codes.IS_ATOMIC else 0
+    distinct = max(0, lanes_bytes - access.repeats * instruction.access_bytes)
+    access.changed = bytes_of_sector(distinct, max(1, access.sectors), instruction.access_bytes)
     queue = sm.async_queue if instruction.copies else sm.access_queue
     queue.count += 1
     if queue.count == 1 and (sm.in_hand < 0 or sm.copying):

@@ -154,6 +154,7 @@ class Access(Record):
     passes: int  # through the banks of shared memory
     whole: bool  # writes every byte of the sectors that it touches
     repeats: int  # of an atomic: further lanes at its most shared address
+    changed: int  # bytes of each of its sectors that it changes
     time: int  # when it can be taken
     phase: int  # of a bulk copy: the mbarrier on which it completes, as in `Copy`, its bytes, and the blocks that have it
     data: int
@@ -171,6 +172,7 @@ class Request(Record):
     load: int
     whole: bool
     repeats: int
+    changed: int
     time: int  # when it is at the tags
     born: int  # when it would have been there without a queue
     room_before: int  # cycles that the L1 had been blocked for lack of room by then
@@ -186,6 +188,7 @@ class Packet(Record):
     handle: int  # of a read: the MSHR; else of the load (`lsu.handle_of`)
     whole: bool
     repeats: int
+    changed: int
     pc: int
     since: int  # when it came to the SM's port
     time: int  # when it is at the slice's tags
@@ -234,6 +237,7 @@ class Sm(Record):
     load: int
     whole: bool
     repeats: int
+    changed: int
     requests: int
     done: int
     since: int
@@ -286,6 +290,7 @@ class Slice(Record):
     merger: Cache  # without lines: an `Mshr` for each read that is not answered yet, whose requests are those that joined it
     cache: Cache
     busy_until: int
+    atomic_rest: int  # bytes of atomics that are begun and not yet counted as a cycle
     blocked: bool
     outbox: Queue
     replies: Table[Reply]

@@ -288,12 +288,12 @@ class BankConflicts:
 
 # -- What if the lanes of a warp combined their atomics to one address first?
 
-def combined(misses: MissProfile, pcs: Sequence[int], interval: int = 1) -> MissProfile:
-    """`misses` with distinct addresses for the lanes of an atomic at `pcs`; a slice begins a sector each `interval` cycles."""
+def combined(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
+    """`misses` with distinct addresses for the lanes of an atomic at `pcs`: the time in which sectors are changed is left."""
     rows = list(pcs)
     repeats, cycles, shared = misses.atomic_repeats.copy(), misses.atomic_cycles.copy(), misses.shared_repeats.copy()
     repeats[rows] = shared[rows] = 0
-    cycles[rows] = (interval - 1) * misses.l2_reads[rows]
+    cycles[rows] = np.maximum(0, cycles[rows] - misses.atomic_repeats[rows])
     return replace(misses, atomic_repeats=repeats, atomic_cycles=cycles, shared_repeats=shared)
 
 
@@ -304,7 +304,7 @@ class Atomics:
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
         """One change for each line with such atomics, those with most serialized lanes first."""
-        misses, interval = case.profiled.misses, case.gpu.l2.atomic_interval_cycles
+        misses = case.profiled.misses
         serialized = misses.atomic_repeats + (misses.shared_repeats if case.gpu.sm.atomic_lane_cycles else 0)
         for repeats, row, pcs in heaviest_lines(case, lambda pc: bool(serialized[pc] > 0), serialized):
             lanes = 1 + repeats / int(np.maximum(misses.executions, misses.shared_executions)[pcs].sum())
@@ -315,6 +315,6 @@ class Atomics:
                 reason=f"{three_digits(lanes)} lanes share an address, and the {unit} serializes them",
                 cost="reduce over the lanes before the atomic, or keep a copy per block in shared memory",
                 owner=PROGRAMMER,
-                evaluate=lambda pcs=pcs: case.with_misses(combined(misses, pcs, interval)),  # type: ignore[misc]
+                evaluate=lambda pcs=pcs: case.with_misses(combined(misses, pcs)),  # type: ignore[misc]
                 again=PROFILE,
             )

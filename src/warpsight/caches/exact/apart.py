@@ -21,8 +21,8 @@ from warpsight.base.errors import UnsupportedError
 from warpsight.base.records import Memory
 from warpsight.caches.exact.between import L2Lines, aged, empty_l2, touch
 from warpsight.caches.exact.l2 import Traffic, traffic_of
-from warpsight.caches.exact.simulate import CacheSimulation, Progress, compile_engine
-from warpsight.caches.exact.state import NEVER, TICKS
+from warpsight.caches.exact.simulate import CacheSimulation, Progress, compile_engine, counts_of
+from warpsight.caches.exact.state import NEVER
 from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import sectors_of_event
@@ -353,36 +353,31 @@ class _Window:
 
     def __init__(self, stopped: Callable[[], bool], first: int = 0, accesses: int = NEVER) -> None:
         self._stopped, self._first, self._accesses = stopped, first, accesses
-        self._counters: Any = None
+        self._memory: Memory | None = None
         self._before, self._middle = dict[str, Any](), dict[str, Any]()
         self._turns, self._seen = list[int](), list[Traffic]()
         self._begin = 0
 
     def __call__(self, memory: Memory, reports: bool) -> bool:
-        self._counters = memory["counters"]
-        done = int(self._counters["executions"].sum())
+        self._memory = memory
+        done = int(memory["counters"]["executions"].sum())
         if done >= self._first:
             if not self._before:
-                self._before, self._begin = self._snapshot(), done
+                self._before, self._begin = counts_of(memory), done
             elif not self._middle and done - self._begin >= self._accesses / 2:
-                self._middle = self._snapshot()
+                self._middle = counts_of(memory)
             self._turns.append(int(memory.root["turns"]))
             self._seen.append(traffic_of(memory))
         return (bool(self._before) and done - self._begin >= self._accesses) or self._stopped()
 
-    def _snapshot(self) -> dict[str, Any]:
-        return {name: self._counters[name].copy() for name in COUNTS}
-
     def counts_of_halves(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The counts in the earlier and in the later half of the window; of a stretch that ends before it, all counts as both."""
-        end = self._snapshot()
+        end = counts_of(self._memory)
         nothing = {name: np.zeros_like(end[name]) for name in COUNTS}
         before = self._before or nothing
         middle = self._middle or end
-        found = [{name: late[name] - early[name] for name in COUNTS} for early, late in ((before, middle), (middle, end))]
-        for each in found:
-            each["merged_wait_cycles"] //= TICKS
-        return found[0], found[1]
+        earlier, later = ({name: late[name] - early[name] for name in COUNTS} for early, late in ((before, middle), (middle, end)))
+        return earlier, later
 
     def halves(self) -> Traffic:
         """The traffic in the earlier and in the later half of the turns, int64 [2, kinds, 2]."""

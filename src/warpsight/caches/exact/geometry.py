@@ -105,7 +105,7 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
         machine[name]["index_rule"], machine[name]["line_sectors"] = SET_INDEX_RULES[cache.index], cache.line_bytes // SECTOR_BYTES
     machine["l1_mshrs"] = min(l1.mshrs, l1.sets * l1.ways * (l1.line_bytes // l1.sector_bytes))
     machine["l1_buckets"] = 4 << max(2, (l1.sets * l1.ways - 1).bit_length())  # few share one
-    machine["l1_on_fill"], machine["atomic_cycles"] = l1.allocation == "on-fill", l2.atomic_interval_cycles
+    machine["l1_on_fill"], machine["atomic_width"] = l1.allocation == "on-fill", l2.atomic_width_bytes
     machine["l2_way_bits"], machine["l2_order_words"] = way_bits(l2.ways), len(packed(l2.ways))
     machine["slices"], machine["channels"] = l2.slices, gpu.dram.channels
     machine["lines_per_piece"] = l2.slice_interleave_bytes // l2.line_bytes

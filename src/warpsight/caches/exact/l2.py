@@ -170,13 +170,14 @@ def _limit_dirty(state: State, row: int, channel: int, pc: int, now: int) -> Non
 
 
 @inlined
-def l2_atomic(state: State, line: int, repeats: int, pc: int) -> None:
-    """Count the cycles, beyond the first, for which the slice of `line` executes a sector of an atomic.
+def l2_atomic(state: State, line: int, changed: int, repeats: int, pc: int) -> None:
+    """Count the time, beyond the first cycle, for which the slice of `line` executes a sector of an atomic, in bytes at its width.
 
-    It reads and writes the sector, and meanwhile serves lanes at one address, `repeats` after the first, one after the other.
+    It changes `changed` bytes, and meanwhile serves lanes at one address, `repeats` after the first, one after the other.
     """
-    further = max(state.machine.atomic_cycles - 1, repeats)
-    if further == 0:
+    width = state.machine.atomic_width
+    further = max(changed - width, repeats * width)
+    if further <= 0:
         return
     state.counters[pc].atomic_repeats += repeats
     state.counters[pc].atomic_cycles += further

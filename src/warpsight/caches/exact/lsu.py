@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsight.addressing.coalescing import LINE_128, SECTOR_BYTES, is_divergent, merge_lines
+from warpsight.addressing.coalescing import LINE_128, SECTOR_BYTES, bytes_of_sector, is_divergent, merge_lines
 from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.exact.l1 import ask_for_bucket, l1_read, l1_write
@@ -52,14 +52,19 @@ def _store(state: State, sm: int, requests: int, whole: bool, pc: int, now: int)
 
 
 @compiled
-def _atomic(state: State, sm: int, count: int, repeats: int, pc: int, now: int) -> None:
-    """An atomic, done in the L2: each of its sectors is read and written there; its repeats are counted at the first one."""
-    lsu, per_line = state.sms[sm].lsu, state.machine.l2.line_sectors
+def _atomic(state: State, sm: int, count: int, lanes_bytes: int, repeats: int, pc: int, now: int) -> None:
+    """An atomic, done in the L2: each of its sectors is read and written there; its repeats are counted at the first one.
+
+    Bulk copies add to whole sectors.
+    """
+    code, lsu, per_line = state.code[pc], state.sms[sm].lsu, state.machine.l2.line_sectors
+    distinct = max(0, lanes_bytes - repeats * code.access_bytes)
+    changed = bytes_of_sector(distinct, count, code.access_bytes) if code.sector_bytes == 1 else SECTOR_BYTES
     for k in range(count):
         sector = state.current[k]
         line = quotient(sector, per_line)
         bit = 1 << (sector - line * per_line)
-        l2_atomic(state, line, repeats if k == 0 else 0, pc)
+        l2_atomic(state, line, changed, repeats if k == 0 else 0, pc)
         answer = l2_read(state, line, bit, pc, now, sm)
         l2_write(state, line, bit, False, pc, now)
         lsu.back = max(lsu.back, answer >> 2)
@@ -115,7 +120,7 @@ def _begin(state: State, sm: int, now: int) -> bool:
     """Take the oldest waiting access; a store or atomic is done at once. Returns whether it is a load, which `_load` does."""
     lsu, depth = state.sms[sm].lsu, state.machine.access_queue
     access = state.waiting_accesses[sm * depth + lsu.head]
-    slot, pc, count, whole, repeats = access.slot, access.pc, access.sectors, access.whole, access.repeats
+    slot, pc, count, lanes_bytes, repeats = access.slot, access.pc, access.sectors, access.lanes_bytes, access.repeats
     if lsu.length == depth:
         lsu.room_since = now
     lsu.head = lsu.head + 1 if lsu.head + 1 < depth else 0
@@ -126,9 +131,10 @@ def _begin(state: State, sm: int, now: int) -> bool:
     lsu.back, lsu.level, lsu.waited = now, LEVEL_L1, 0
     kind = state.code[pc].access
     if kind == IS_STORE:
-        _store(state, sm, requests, whole, pc, now)
+        # with fewer bytes than its sectors hold, some sector is written in part
+        _store(state, sm, requests, lanes_bytes >= SECTOR_BYTES * count, pc, now)
     elif kind == IS_ATOMIC:
-        _atomic(state, sm, count, repeats, pc, now)
+        _atomic(state, sm, count, lanes_bytes, repeats, pc, now)
     return kind == IS_LOAD
 
 
@@ -176,8 +182,7 @@ def issue(state: State, sm: int, slot: int, now: int) -> None:
         place -= depth
     access = state.waiting_accesses[sm * depth + place]
     access.slot, access.pc, access.sectors, access.repeats = slot, warp.pc, warp.sectors_here, warp.repeats_here
-    # The path knows the active lanes; with fewer bytes than its sectors hold, some sector is written in part.
-    access.whole = state.path[warp.path_entry].lanes * code.access_bytes >= SECTOR_BYTES * warp.sectors_here
+    access.lanes_bytes = state.path[warp.path_entry].lanes * code.access_bytes
     lsu.length += 1
     warp.pending += 1
     if code.load >= 0:

@@ -225,8 +225,14 @@ def _link_l1_ways(memory: Memory, machine: Any) -> None:
     each["order"] = sum(way << 4 * way for way in range(min(ways, FEW_WAYS)))
 
 
-def _profile(memory: Memory) -> MissProfile:
+def counts_of(memory: Memory) -> dict[str, Any]:
+    """What the simulation has counted so far, by the names of `COUNTS`: int64 [instructions] each, times in cycles."""
     counters = memory["counters"]
     counts: dict[str, Any] = {name: counters[name].copy() for name in COUNTS}
     counts["merged_wait_cycles"] //= TICKS
-    return MissProfile(**counts | traffic_measures(traffic_of(memory)))
+    counts["atomic_cycles"] //= memory.root["machine"]["atomic_width"]
+    return counts
+
+
+def _profile(memory: Memory) -> MissProfile:
+    return MissProfile(**counts_of(memory) | traffic_measures(traffic_of(memory)))

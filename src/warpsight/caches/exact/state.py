@@ -75,7 +75,7 @@ class Machine(Constants):
     reply_ticks: int  # per line through the port of a slice
     store_ticks: int  # the least that a store occupies the input port of a slice
     store_backlog: int  # how long stores can queue at that port before they wait in the SM
-    atomic_cycles: int  # between two sectors of atomics that a slice begins
+    atomic_width: int  # bytes of a sector that a slice changes in a cycle for an atomic
     fetch_backlog: int  # the same for lines that stores fetch from memory
     channels: int
     dram_latency: int
@@ -160,7 +160,7 @@ class RequestCounters(Record):
 
 
 class Counters(RequestCounters):
-    """All counts of one pc; `merged_wait_cycles` is kept in ticks."""
+    """All counts of one pc; `merged_wait_cycles` is kept in ticks, `atomic_cycles` in bytes at `atomic_width`."""
 
     sectors: int
     slowest_l1: int
@@ -272,7 +272,7 @@ class WaitingAccess(Record):
     pc: UInt32
     sectors: UInt32
     repeats: UInt32
-    whole: bool  # it writes all bytes of its sectors
+    lanes_bytes: UInt32  # of all active lanes together, as the path knows them
 
 
 class Sm(Record):

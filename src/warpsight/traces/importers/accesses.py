@@ -164,9 +164,23 @@ def space_of(address: int, st: StreamState) -> Any:
 
 
 @compiled
-def bank_passes(count: int, size: int, scratch: Any) -> Any:
-    """Passes through the 32 banks for `count` lanes of `size` bytes each: by half-warps for 8 bytes, quarter-warps for 16."""
+def in_pairs(count: int, step: int, scratch: Any) -> Any:
+    """Whether lanes n and n ^ `step` have one address, wherever both are among the `count` in `scratch`, in the order of lanes."""
+    for k in range(count):
+        for j in range(k + 1, min(count, k + 1 + step)):
+            if scratch.lane[j] == scratch.lane[k] ^ step and scratch.address[j] != scratch.address[k]:
+                return False
+    return True
+
+
+@compiled
+def bank_passes(count: int, size: int, loads: int, scratch: Any) -> Any:
+    """Passes through the 32 banks for `count` lanes of `size` bytes each: by half-warps for 8 bytes, quarter-warps for 16, and by
+    twice as many lanes for `loads` whose lanes read the same in pairs.
+    """
     share = 32 // max(1, min(size, 32) // 4)
+    if loads != 0 and share < 32 and (in_pairs(count, 1, scratch) or in_pairs(count, 2, scratch)):
+        share *= 2
     total = np.int64(0)
     k = 0
     while k < count:
@@ -237,7 +251,7 @@ def add_event(row: InstructionRow, count: int, st: StreamState, out: Any, places
             scratch.address[k] = offset
         add_local(count, size, first, st, out, places, scratch)
     else:
-        passes = add_generic(size, count, first, st, out, places, scratch)
+        passes = add_generic(size, row.loads, count, first, st, out, places, scratch)
         if passes < 0:
             return np.int64(Status.REGIONS)
     sectors = st.sectors - first
@@ -260,15 +274,15 @@ def add_event(row: InstructionRow, count: int, st: StreamState, out: Any, places
 def shared_passes(row: InstructionRow, count: int, scratch: Any) -> Any:
     """Bank passes. In a matrix access, each of the first lanes has the address of a row of 16 bytes."""
     if row.lanes >= 32 and row.bytes * 2 != row.lanes:
-        return bank_passes(count, row.bytes, scratch)
+        return bank_passes(count, row.bytes, row.loads, scratch)
     rows = 0
     while rows < count and scratch.lane[rows] < row.lanes:
         rows += 1
-    return bank_passes(rows, 16, scratch)
+    return bank_passes(rows, 16, row.loads, scratch)
 
 
 @compiled
-def add_generic(size: int, count: int, first: int, st: StreamState, out: Any, places: Any, scratch: Any) -> Any:
+def add_generic(size: int, loads: int, count: int, first: int, st: StreamState, out: Any, places: Any, scratch: Any) -> Any:
     """Append the sectors of generic accesses: first the lanes in device memory, then those in local memory.
 
     Returns the bank passes of those in shared memory, or -1 if no region is left.
@@ -299,5 +313,5 @@ def add_generic(size: int, count: int, first: int, st: StreamState, out: Any, pl
         if space == _LOCAL:
             add_local(n, size, first, st, out, places, scratch)
         else:
-            passes = bank_passes(n, size, scratch)
+            passes = bank_passes(n, size, loads, scratch)
     return passes

@@ -131,6 +131,7 @@ class InstructionTable:
         row["kind"] = Kind.BULK if self.is_bulk(added.opcode) else Kind.ADDRESSED if added.addressed else Kind.PLAIN
         row["space"] = SPACES.get(added.space, Space.NONE) if added.access else Space.NONE
         row["atomic"] = added.access == "atomic"
+        row["loads"] = added.access == "load" and not matrix_rows(added.opcode)
         row["bytes"] = whole or added.bytes
         row["lanes"] = matrix_rows(added.opcode) or 32
         row["branch"] = Branch.EXIT if exits else Branch.BRANCH if added.row.op_class == "branch" else Branch.NONE

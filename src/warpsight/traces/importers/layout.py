@@ -60,6 +60,7 @@ class InstructionRow(Record):
     kind: int
     space: int
     atomic: int
+    loads: int  # reads without writing, and not rows of matrices
     bytes: int  # per address
     lanes: int  # lanes that count (matrix loads), else 32
     branch: int

@@ -101,14 +101,17 @@ def _fill(offsets: Lanes, by_quarter: dict[int, list[int]], offset_of: Callable[
             used.append(row)
 
 
-def bank_lanes(passes: int, size: int, lanes: int, sharing: int, rows: int = 0, first: int = 0) -> Lanes:
+def bank_lanes(passes: int, size: int, lanes: int, sharing: int, rows: int = 0, first: int = 0, *, loads: bool = False) -> Lanes:
     """Lanes, from lane `first` on, whose accesses of `size` bytes to shared memory take `passes` passes.
 
     Of them at most `sharing` have one address (0: it does not matter). Of a matrix access (`rows` not 0) the first `rows` lanes
-    have the addresses of rows of 16 bytes.
+    have the addresses of rows of 16 bytes. Wide `loads` have pairs of lanes with one address where that is possible, as fewer passes
+    than there are parts of the warp need them.
     """
     if not passes:
         return {}
+    if loads and not rows and size in (8, 16) and passes <= WARP // 2:
+        return _pairs_of_lanes(passes, 2 * WARP // (size // 4), lanes, first)
     share = 8 if rows else WARP // max(1, min(size, 32) // 4)
     width = 16 if rows else max(1, size)
     end = min(WARP, first + max(lanes, passes, sharing, 1), (first // share + passes) * share)
@@ -125,6 +128,17 @@ def bank_lanes(passes: int, size: int, lanes: int, sharing: int, rows: int = 0, 
         if not banks.place(lane, lane // share):
             break
     return banks.addresses | dict.fromkeys(range(rows or WARP, end), 0)
+
+
+def _pairs_of_lanes(passes: int, share: int, lanes: int, first: int) -> Lanes:
+    """Lanes of which each odd one has the address of the one before it, so that `share` of them are a part."""
+    end = min(WARP, first + max(lanes, 2 * passes), (first // share + passes) * share)
+    chosen = list(range(first + first % 2, end, 2))
+    banks = _Banks(passes - _parts(chosen, share), ROW_BYTES, 0)
+    for lane in chosen:
+        banks.place(lane, lane // share)
+    odd = [lane + 1 for lane in chosen][: max(0, lanes - len(chosen))]
+    return dict(sorted((banks.addresses | {lane: banks.addresses[lane - 1] for lane in odd}).items()))
 
 
 def _parts(lanes: Sequence[int], share: int) -> int:
@@ -257,7 +271,7 @@ class WarpLines:
     def _lanes(self, written: Written, lanes: int, sectors: Sequence[int], passes: int, sharing: int) -> Lanes:
         space, size = written.instruction.space, written.instruction.access_bytes
         if space == "shared":
-            return bank_lanes(passes, size, lanes, sharing, written.rows)
+            return bank_lanes(passes, size, lanes, sharing, written.rows, loads=written.instruction.access == "load")
         local = [sector for sector in sectors if sector >= LOCAL_TRACE_SECTOR]
         if space == "local":
             return local_lanes(sectors, size, lanes, self._offset)
@@ -274,7 +288,9 @@ class WarpLines:
             addresses |= {free[k]: address for k, address in spread.items() if k < len(free)}
         begin = max(addresses, default=-1) + 1
         if passes and begin < WARP:
-            offsets = bank_lanes(passes, size, max(1, lanes - begin), sharing if not sectors else min(sharing, 1), 0, begin)
+            shared = sharing if not sectors else min(sharing, 1)
+            loads = written.instruction.access == "load"
+            offsets = bank_lanes(passes, size, max(1, lanes - begin), shared, 0, begin, loads=loads)
             addresses |= {lane: self._place.shared_base + offset for lane, offset in offsets.items()}
         return addresses
 
