@@ -1,4 +1,8 @@
-"""PTX to machine code with nvJitLink, and machine code to text with nvdisasm: NVIDIA's own tools, which need no GPU."""
+"""PTX to machine code with ptxas, and machine code to text with nvdisasm: NVIDIA's own tools, which need no GPU.
+
+nvJitLink links; it also assembles PTX, but as code that is linked later: there the addresses of shared arrays are not known, so that
+four loads of neighbouring words stay four loads. nvcc and Triton call ptxas.
+"""
 
 from __future__ import annotations
 
@@ -19,42 +23,75 @@ from warpsight.kernels import toolkit as libraries
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.toolkit import Architecture, MissingLibraryError
 
-PACKAGE = "nvidia-nvjitlink"
-_LIBRARY = "libnvJitLink.so.13"
+PACKAGE, DISASSEMBLER_PACKAGE = "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm"
+_ASSEMBLER, _DISASSEMBLER = "ptxas", "nvdisasm"
 
 
-def library_identity() -> str:
-    """Which nvJitLink this is, without loading it. Raises MissingLibraryError."""
-    return libraries.identity(libraries.library_path(_LIBRARY, PACKAGE))
+def assembler_path() -> Path:
+    """The assembler's program. Raises MissingLibraryError when it is not installed."""
+    return _program(_ASSEMBLER, "NVIDIA's assembler", f"{PACKAGE}>=13.0,<13.1")
+
+
+def disassembler_path() -> Path:
+    """The disassembler's program. Raises MissingLibraryError when it is not installed."""
+    return _program(_DISASSEMBLER, "NVIDIA's disassembler", f"{DISASSEMBLER_PACKAGE}>=13.2")
+
+
+def _program(name: str, what: str, package: str) -> Path:
+    for folder in libraries.toolkit_folders():
+        if (path := folder / "bin" / name).is_file():
+            return path
+    remedy = f'python -m pip install "{package}", or use `level="ptx"`'
+    raise MissingLibraryError(f"{name}, {what}, is not installed", remedy=remedy)
 
 
 def assemble(ptx: str, path: str, architecture: Architecture, options: Sequence[str] = ()) -> bytes:
-    """The cubin of `ptx` for `architecture`; `path` names it in messages. `options` are nvJitLink's own, as `-maxrregcount=32`.
+    """The cubin of `ptx` for `architecture`; `path` names it in messages. `options` are ptxas's own, as `-maxrregcount=32`.
 
-    Raises CompileError with the assembler's words, MissingLibraryError when nvJitLink is not installed.
+    Raises CompileError with the assembler's words, MissingLibraryError when it is not installed.
     """
-    return _cubin([(nvjitlink_process.PTX_INPUT, ptx.encode())], path, architecture, options)
+    program = assembler_path()
+    with TemporaryFolder() as folder:
+        given, made = folder / "code.ptx", folder / "code.cubin"
+        given.write_text(ptx, encoding="utf-8")
+        command = [str(program), f"-arch={architecture.real}", "-lineinfo", *options, "-o", str(made), str(given)]
+        with compiling(path) as budget:
+            try:
+                process = budget.run(command, b"", f"the assembler ({_ASSEMBLER})")
+            except OSError as error:
+                raise CompileError(f"the assembler ({_ASSEMBLER}) cannot be run: {error}", place=path) from None
+        if process.returncode == 0:
+            return made.read_bytes()
+    said = (process.stderr + process.stdout).decode(errors="replace").replace(str(given), path).strip()
+    failure = "crashes on it"
+    if process.returncode > 0 and said:
+        failure = f"does not know {architecture.real}" if "for option 'gpu-name'" in said else f"refuses it:\n{said}"
+        _refuse_missing(said, path, architecture)
+    raise CompileError(f"the assembler ({_ASSEMBLER}) {failure}", place=path)
 
+
+# -- The linker.
+
+_LINKER, _LINKER_PACKAGE = "libnvJitLink.so.13", "nvidia-nvjitlink"
 
 # Kinds of nvJitLink's inputs by number of CUjitInputType: a cubin, PTX, a fat binary, an object file, a library.
 _KINDS = (1, nvjitlink_process.PTX_INPUT, 4, 5, 6)
 
 
 def link(images: Sequence[tuple[int, bytes]], path: str, architecture: Architecture) -> bytes:
-    """One cubin of images with numbers of `CUjitInputType`. Raises as `assemble` does."""
-    return _cubin([(_KINDS[kind], image.rstrip(b"\0") if kind == 1 else image) for kind, image in images], path, architecture, ())
+    """One cubin of images with numbers of `CUjitInputType`.
 
-
-def _cubin(images: Sequence[tuple[int, bytes]], path: str, architecture: Architecture, options: Sequence[str]) -> bytes:
-    library = libraries.library_path(_LIBRARY, PACKAGE)
-    script = Path(nvjitlink_process.__file__)
-    command = [sys.executable, "-I", "-S", str(script), str(library), path, f"-arch={architecture.real}", *options]
-    given = b"".join(struct.pack("<2q", kind, len(image)) + image for kind, image in images)
+    Raises CompileError with the linker's words, MissingLibraryError when nvJitLink is not installed.
+    """
+    library = libraries.library_path(_LINKER, _LINKER_PACKAGE)
+    command = [sys.executable, "-I", "-S", nvjitlink_process.__file__, str(library), path, f"-arch={architecture.real}"]
+    inputs = [(_KINDS[kind], image.rstrip(b"\0") if kind == 1 else image) for kind, image in images]
+    given = b"".join(struct.pack("<2q", kind, len(image)) + image for kind, image in inputs)
     with compiling(path) as budget:
         try:
-            process = budget.run(command, given, "the assembler (nvJitLink)")
+            process = budget.run(command, given, "the linker (nvJitLink)")
         except OSError as error:
-            raise CompileError(f"the assembler (nvJitLink) cannot be run: {error}", place=path) from None
+            raise CompileError(f"the linker (nvJitLink) cannot be run: {error}", place=path) from None
     if process.returncode == 0:
         return process.stdout
     failure = "crashes on it"
@@ -64,7 +101,7 @@ def _cubin(images: Sequence[tuple[int, bytes]], path: str, architecture: Archite
         said = process.stdout.decode(errors="replace").strip()
         failure = f"refuses it:\n{said}"
         _refuse_missing(said, path, architecture)
-    raise CompileError(f"the assembler (nvJitLink) {failure}", place=path)
+    raise CompileError(f"the linker (nvJitLink) {failure}", place=path)
 
 
 _MISSING = re.compile(r"line (\d+); error\s*: (?:Instruction|Feature|Modifier) '([^']+)' (?:not supported on|requires) \.target")
@@ -90,7 +127,7 @@ def cubin_of(source: KernelSource, architecture: Architecture, options: Sequence
     if source.cubin:
         return source.cubin
     options = (*source.assembling, *options)
-    key = diskcache.content_key("1", library_identity(), architecture.real, *options, source.ptx)
+    key = diskcache.content_key("2", libraries.identity(assembler_path()), architecture.real, *options, source.ptx)
     with step(f"assemble {source.path} for {architecture.real}"):
         cubin = diskcache.get(_CUBINS, key)
         if cubin is None:
@@ -108,7 +145,7 @@ def assembler_options(maxrregcount: int | None, opt_level: int | None) -> tuple[
     """Options of the assembler: the most registers a thread may take, and how far it optimises. Raises UsageError."""
     options = []
     for name, value, (least, most), option in (
-        ("maxrregcount", maxrregcount, _REGISTER_LIMITS, "-maxrregcount="), ("opt_level", opt_level, _OPTIMISATIONS, "-Xptxas=-O"),
+        ("maxrregcount", maxrregcount, _REGISTER_LIMITS, "-maxrregcount="), ("opt_level", opt_level, _OPTIMISATIONS, "--opt-level="),
     ):  # fmt: skip
         if value is not None and not least <= value <= most:
             raise UsageError(f"{value} is out of range", place=name, remedy=f"give {least} to {most}, or leave it out")
@@ -147,18 +184,7 @@ def with_lines(ptx: str) -> str:
 
 # -- The disassembler.
 
-DISASSEMBLER_PACKAGE = "nvidia-cuda-nvdisasm"
-_DISASSEMBLER = "nvdisasm"
 _CACHE_KIND = "listing"
-
-
-def disassembler_path() -> Path:
-    """The disassembler's program. Raises MissingLibraryError when it is not installed."""
-    for folder in libraries.toolkit_folders():
-        if (path := folder / "bin" / _DISASSEMBLER).is_file():
-            return path
-    remedy = f'python -m pip install "{DISASSEMBLER_PACKAGE}>=13.2", or use `level="ptx"`'
-    raise MissingLibraryError(f"{_DISASSEMBLER}, NVIDIA's disassembler, is not installed", remedy=remedy)
 
 
 def disassemble(cubin: bytes, path: str, *, source_lines: bool = False, functions: Sequence[int] = ()) -> str:

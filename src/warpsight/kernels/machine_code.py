@@ -85,7 +85,7 @@ def variant_of(source: KernelSource, architecture: Architecture) -> Architecture
 
 TOGETHER_BYTES = 256 << 10
 """Up to this size all kernels of a cubin are disassembled at once: the disassembler takes longer to start than to print them."""
-UNFUSED = "-Xptxas=-fmad=false"
+UNFUSED = "-fmad=false"
 """The assembler's option that keeps products and sums apart, which PTX without a rounding modifier lets it fuse."""
 
 
