@@ -151,7 +151,7 @@ def test_atomic_of_lanes_at_one_address_repeats_for_each_after_the_first() -> No
 
 
 def test_atomic_takes_a_slice_the_time_of_its_bytes_for_each_sector_and_a_cycle_for_each_lane_at_its_address() -> None:
-    """32 words in four sectors change 32 bytes of each, lanes at one address and one lane alone 4; beyond a cycle for each sector."""
+    """32 words in four sectors change 32 bytes of each, lanes at one address and a lane alone 4; beyond a cycle for each sector."""
     dense, lanes, one = list(range(0, 128, 4)), [0] * 32, [128]
     for width, cycles in ((32, 0 + 31), (16, 4 * 1 + 31), (13, 4 * 19 // 13 + 31), (1, 4 * 31 + 31 + 3)):
         gpu = small_gpu(1, l2={"atomic_width_bytes": width})

@@ -129,7 +129,7 @@ def test_python_has_the_level_too(kernel: str) -> None:
     trace = warpsight.trace(kernel, gpu="a100", level="sass", **arguments)
     assert trace.header.level == "sass" and trace.header.target == "sm_80"
     assert any(instruction.stall > 1 for instruction in trace.instructions)
-    assert trace.extra["sass"]["0"].startswith("MOV R1, c[0x0][0x28]")
+    assert trace.extra["sass"]["0"] == "IMAD.MOV.U32 R1, RZ, RZ, c[0x0][0x28]"
     with pytest.raises(UsageError, match="is not a level of instructions"):
         warpsight.trace(kernel, gpu="a100", level="mica", **arguments)
 

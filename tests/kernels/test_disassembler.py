@@ -6,7 +6,7 @@ import pytest
 
 from warpsight.base.errors import CompileError, FormatError
 from warpsight.kernels import assembler
-from warpsight.kernels.assembler import assemble, disassemble, with_lines
+from warpsight.kernels.assembler import assemble, disassemble, link, with_lines
 from warpsight.kernels.cubin import kernel_image, read_cubin
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.machine_code import machine_code, native_architecture
@@ -68,12 +68,17 @@ def two_kernels() -> KernelSource:
 
 
 def test_listing_for_a_kernel_of_many_has_its_code_and_that_of_functions_but_no_other_kernels(
-    two_kernels: KernelSource, monkeypatch: pytest.MonkeyPatch
+    two_kernels: KernelSource, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """The linker leaves functions in sections of their own, the assembler puts them into those of their kernels."""
     monkeypatch.setattr("warpsight.kernels.machine_code.TOGETHER_BYTES", 0)
-    whole, own = (machine_code(two_kernels, parse_architecture(80), (), kernel) for kernel in ("", "second"))
-    assert sorted(whole.sections) == ["f", "first", "second"]
-    assert sorted(own.sections) == ["f", "second"]
+    linked = tmp_path / "two.cubin"
+    linked.write_bytes(link([(1, two_kernels.ptx.encode())], "two.ptx", parse_architecture(80)))
+    apart, together = ({"f"}, load_source(linked, native=parse_architecture(80))), (set[str](), two_kernels)
+    for functions, source in (apart, together):
+        whole, own = (machine_code(source, parse_architecture(80), (), kernel) for kernel in ("", "second"))
+        assert set(whole.sections) == {"first", "second"} | functions
+        assert set(own.sections) == {"second"} | functions
     assert [i.text for i in own.function("second").instructions] == [i.text for i in whole.function("second").instructions]
 
 

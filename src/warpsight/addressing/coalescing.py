@@ -189,8 +189,8 @@ def transactions_of_sectors(
 def bytes_of_sector(distinct: int, sectors: int, lane_bytes: int) -> int:
     """Bytes that an atomic changes in each of its `sectors`: `distinct` bytes, of lanes at different addresses, spread evenly.
 
-    Lanes are known where a basic block is entered, not those that a guard leaves, so `distinct` may be more than the sectors have. An
-    atomic with fewer lanes than its block is mostly of one, which the assembler chooses to add for all: `lane_bytes` then.
+    Lanes are known where a basic block is entered, not those that a guard leaves, so `distinct` may be more than the sectors have.
+    An atomic with fewer lanes than its block is mostly of one, which the assembler chooses to add for all: `lane_bytes` then.
     """
     if distinct > SECTOR_BYTES * sectors:
         return lane_bytes

@@ -28,7 +28,10 @@ _SOURCES: dict[str, tuple[str, ...]] = {
 _COMPILERS: dict[str, tuple[str, ...]] = {TRACE: ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime")}
 _DATA = (".c", ".cu", ".h", ".yaml")  # of the whole package, besides modules: the GPU catalogue, the runtime library
 _SHIPPED = "pipeline/shipped_suites/"  # only in a wheel: tasks name the files of a suite, they are not taken from here
-_PACKAGES = ("llvmlite", "numba", "numpy", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cuda-nvcc", "nvidia-nvjitlink", "pyarrow")
+_PACKAGES = (
+    "llvmlite", "numba", "numpy", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cuda-nvcc", "nvidia-nvjitlink",
+    "pyarrow",
+)
 
 
 @cache

@@ -1,6 +1,6 @@
 """PTX to machine code with ptxas, and machine code to text with nvdisasm: NVIDIA's own tools, which need no GPU.
 
-nvJitLink links; it also assembles PTX, but as code that is linked later: there the addresses of shared arrays are not known, so that
+nvJitLink links; it also assembles PTX, but as code that is linked later. Then the addresses of shared arrays are not known, so that
 four loads of neighbouring words stay four loads. nvcc and Triton call ptxas.
 """
 
@@ -145,7 +145,8 @@ def assembler_options(maxrregcount: int | None, opt_level: int | None) -> tuple[
     """Options of the assembler: the most registers a thread may take, and how far it optimises. Raises UsageError."""
     options = []
     for name, value, (least, most), option in (
-        ("maxrregcount", maxrregcount, _REGISTER_LIMITS, "-maxrregcount="), ("opt_level", opt_level, _OPTIMISATIONS, "--opt-level="),
+        ("maxrregcount", maxrregcount, _REGISTER_LIMITS, "-maxrregcount="),
+        ("opt_level", opt_level, _OPTIMISATIONS, "--opt-level="),
     ):  # fmt: skip
         if value is not None and not least <= value <= most:
             raise UsageError(f"{value} is out of range", place=name, remedy=f"give {least} to {most}, or leave it out")

@@ -22,8 +22,10 @@ from warpsight.isa.sass.opcodes import TABLE
 from warpsight.kernels.cuda import find_nvcc
 from warpsight.models.base import components_of, get_model, model_names
 
-_PACKAGES = ("llvmlite", "numba", "numpy", "pyarrow", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cuda-nvcc", "nvidia-nvjitlink",
-             "nvidia-cuda-nvdisasm")
+_PACKAGES = (
+    "llvmlite", "numba", "numpy", "pyarrow", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cuda-nvcc",
+    "nvidia-nvjitlink", "nvidia-cuda-nvdisasm",
+)
 
 
 def instruction_table() -> list[dict[str, Any]]:

@@ -105,7 +105,7 @@ def bank_lanes(passes: int, size: int, lanes: int, sharing: int, rows: int = 0, 
     """Lanes, from lane `first` on, whose accesses of `size` bytes to shared memory take `passes` passes.
 
     Of them at most `sharing` have one address (0: it does not matter). Of a matrix access (`rows` not 0) the first `rows` lanes
-    have the addresses of rows of 16 bytes. Wide `loads` have pairs of lanes with one address where that is possible, as fewer passes
+    have the addresses of rows of 16 bytes. Wide `loads` have pairs of lanes with one address where that is possible: fewer passes
     than there are parts of the warp need them.
     """
     if not passes:
