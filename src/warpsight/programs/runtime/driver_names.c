@@ -60,6 +60,10 @@ static const struct { const char *exported; unsigned length; int since; } ENTRIE
     {"cuTensorMapReplaceAddress", 25, 12000}, {"cuGetExportTable", 16, 3000},
     {"cuPointerGetAttributes", 22, 7000}, {"cuCtxGetId", 10, 12000}, {"cuStreamGetId", 13, 12000},
     {"cuGraphAddEventRecordNode", 25, 11010}, {"cuGraphAddMemAllocNode", 22, 11040}, {"cuGraphAddMemFreeNode", 21, 11040},
+    {"cuDeviceGetDefaultMemPool", 25, 11020}, {"cuDeviceGetMemPool", 18, 11020}, {"cuDeviceSetMemPool", 18, 11020},
+    {"cuMemPoolCreate", 15, 11020}, {"cuMemPoolDestroy", 16, 11020}, {"cuMemPoolGetAttribute", 21, 11020},
+    {"cuMemPoolSetAttribute", 21, 11020}, {"cuMemPoolTrimTo", 15, 11020}, {"cuMemPoolSetAccess", 18, 11020},
+    {"cuMemPoolGetAccess", 18, 11020}, {"cuMemAllocFromPoolAsync", 23, 11020},
     {"cuIpcGetMemHandle", 17, 4010}, {"cuIpcOpenMemHandle_v2", 18, 4010}, {"cuIpcCloseMemHandle", 19, 4010},
 };
 
