@@ -387,3 +387,11 @@ def test_memory_pools_count_what_programs_take_from_them() -> None:
         "shared cudaErrorNotSupported",
     ]
     assert "a memory pool with handles for other processes is not supported" in printed
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_variables_that_kernels_declare_are_their_own_and_keep_their_values(level: str) -> None:
+    code, output, errors = run(build("own_variables.cu"), options=("--gpu", "a100", "--level", level, "--kernels", "none"))
+    assert code == 0, errors
+    # `first` adds 3 to its own count, from 40 on, and 7 to what it shows; `second` 1 to its own, from 1000 on; `third` 1, from 5 on
+    assert output.splitlines()[:6] == ["first 50", "third 6", "second 1001", "first 53", "second 1002", "third 7"]
