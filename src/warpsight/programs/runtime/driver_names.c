@@ -148,9 +148,12 @@ API error_t_ cuGetExportTable(const void **table, const void *id)
         return INVALID_VALUE;
     *table = NULL;
     static bool said;
+    Dl_info caller;
     if (!memcmp(id, RUNTIME_TABLE, sizeof RUNTIME_TABLE) && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
-        fprintf(stderr, "warpsight: NVIDIA's runtime, linked into this program, was not replaced: its functions are not named, or the "
-                        "program was started by another one. Link with nvcc -cudart shared, or do not strip the program, and start it "
-                        "itself\n");
+        fprintf(stderr,
+                "warpsight: NVIDIA's runtime in %s was not replaced, because its functions are not named, or the program was started by "
+                "another one; its calls of CUDA fail. Link with nvcc -cudart shared, or do not strip the program, and start it itself. "
+                "NVIDIA's own libraries (cuBLAS, cuFFT, ...) are stripped and not supported: call kernels in their place\n",
+                dladdr(__builtin_return_address(0), &caller) ? caller.dli_fname : "this program");
     return SYMBOL_NOT_FOUND;
 }
